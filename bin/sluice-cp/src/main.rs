@@ -1,0 +1,2 @@
+//! Control plane.
+fn main() {}

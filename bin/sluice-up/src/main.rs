@@ -1,0 +1,2 @@
+//! User plane.
+fn main() {}

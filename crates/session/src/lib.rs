@@ -1,0 +1,1 @@
+//! Subscriber state machines.

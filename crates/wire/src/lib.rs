@@ -1,0 +1,40 @@
+//! Codecs of every protocol that the gateway speaks, and nothing else.
+//!
+//! A codec is a total function: any bytes either parse or are refused with [`Malformed`]; nothing panics and nothing
+//! reads past the end. Owned values (`Repr`-like structs) serve the control plane, borrowed views the user plane.
+#![forbid(unsafe_code)]
+
+pub mod arp;
+pub mod chap;
+pub mod checksum;
+pub mod eth;
+pub mod gtpu;
+pub mod icmp;
+pub mod ipcp;
+pub mod ipv4;
+pub mod ipv6;
+pub mod ipv6cp;
+pub mod lcp;
+pub mod nd;
+pub mod nsh;
+pub mod pap;
+pub mod pfcp;
+pub mod ppp;
+pub mod pppoe;
+pub mod radius;
+pub mod udp;
+
+/// Why bytes were refused: the protocol and what was wrong, for logs and counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The result of parsing.
+pub type Result<T> = core::result::Result<T, Malformed>;
