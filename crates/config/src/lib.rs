@@ -1,1 +1,107 @@
-//! Configuration.
+//! The configuration files of the two daemons: one small YAML document each.
+//!
+//! A file is read whole and checked before anything starts. Whatever is wrong is reported with file, line and what was
+//! expected; an unknown or doubled key is an error, never ignored. The daemons and the lab call [`load`]; nothing here
+//! touches the network.
+//!
+//! ```
+//! let up: config::UserPlane = config::parse(
+//!     "node-id: up1
+//! address: 192.0.2.2
+//! ports:
+//!   - {name: access0, role: access, device: 'net_af_xdp0,iface=acc0'}
+//!   - {name: core0, role: core, device: 'net_af_xdp1,iface=core0', tap: sl-core0, addresses: [198.51.100.1/24]}
+//! network-instances:
+//!   default: {device: sl-default, gateway: [100.64.0.1]}
+//! ",
+//!     "up.yaml",
+//! )
+//! .unwrap();
+//! assert_eq!(up.ports.value[0].segments[0].s_vlans.to_string(), "untagged,0-4095");
+//!
+//! let error = config::parse::<config::UserPlane>("node-id: up1\nadress: 192.0.2.2\n", "up.yaml").unwrap_err();
+//! assert!(error.to_string().starts_with("up.yaml:2:"), "{error}");
+//! ```
+#![forbid(unsafe_code)]
+
+mod control_plane;
+mod user_plane;
+mod values;
+
+pub use control_plane::{
+    Aaa, AccessPort, Auth, ControlPlane, Echo, Ipv4Pool, Ipv6Pool, Limits, NetworkInstanceService,
+    Pppoe, RadiusServer, RadiusServers, UserPlanePeer,
+};
+pub use user_plane::{NetworkInstance, Port, PortRole, UserPlane};
+pub use values::{Secret, Segment, SvlanSet};
+
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// A document that can be checked as a whole after it was read.
+pub trait Document: DeserializeOwned {
+    /// Finds what no single value shows: references without a target, doubled names, overlaps.
+    fn check(&self) -> Result<(), Fault>;
+}
+
+/// What is wrong and where in the document; made by [`Document::check`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Line, counted from 1; 0 when the fault has no single place.
+    pub line: u64,
+    /// What was found and what is expected.
+    pub message: String,
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file could not be read.
+    #[error("{file}: cannot be read: {source}")]
+    Unreadable {
+        /// The file's name as it was given.
+        file: String,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// The text is not the document that is expected.
+    #[error("{file}:{line}: {message}")]
+    Invalid {
+        /// The file's name as it was given.
+        file: String,
+        /// Line, counted from 1; 0 when it concerns the whole document.
+        line: u64,
+        /// What was found and what is expected.
+        message: String,
+    },
+}
+
+/// Reads and checks a file.
+pub fn load<D: Document>(path: &Path) -> Result<D, Error> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, &file),
+        Err(source) => Err(Error::Unreadable { file, source }),
+    }
+}
+
+/// Reads and checks a text; `file` is its name for messages.
+pub fn parse<D: Document>(text: &str, file: &str) -> Result<D, Error> {
+    let invalid = |line, message: String| Error::Invalid {
+        file: file.to_owned(),
+        line,
+        message,
+    };
+    let document: D = serde_saphyr::from_str(text).map_err(|error| {
+        let error = error.without_snippet();
+        let line = error.location().map_or(0, |at| at.line());
+        let message = error.to_string();
+        // the place is printed in front, so the parser's own copy of it is cut off
+        let message = message.split(" at line ").next().unwrap_or(&message);
+        invalid(line, message.to_owned())
+    })?;
+    document
+        .check()
+        .map_err(|fault| invalid(fault.line, fault.message))?;
+    Ok(document)
+}
