@@ -1,0 +1,64 @@
+//! Bytes that must never be seen in a log.
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// A password or a shared secret. Its `Debug` form tells nothing, not even the length.
+#[derive(Clone, Default, Deserialize)]
+#[serde(from = "String")]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// Wraps the bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes themselves, for a computation only.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether both are the same, in a time that does not depend on where they differ. Digests are compared, so that
+    /// not even the lengths show.
+    pub fn matches(&self, other: &[u8]) -> bool {
+        Sha256::digest(&self.0).ct_eq(&Sha256::digest(other)).into()
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text.into_bytes())
+    }
+}
+
+impl core::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("<secret>")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(&other.0)
+    }
+}
+
+impl Eq for Secret {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_shows_itself() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "<secret>");
+    }
+
+    #[test]
+    fn equal_only_to_itself() {
+        assert_eq!(Secret::new("a"), Secret::new("a"));
+        assert_ne!(Secret::new("a"), Secret::new("ab"));
+    }
+}

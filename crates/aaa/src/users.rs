@@ -1,0 +1,1 @@
+//! The users file: the embedded default where there is no RADIUS server.
