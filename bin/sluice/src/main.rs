@@ -1,2 +1,2 @@
-//! CLI.
+//! The `sluice` command.
 fn main() {}

@@ -1,0 +1,339 @@
+//! The lab's network: four namespaces and what joins them.
+//!
+//! ```text
+//!  sluice-access            sluice-up                       sluice-inet
+//!  TAP of the homes ─┐
+//!  TAP of a VM ──────┤ bridge ── access ═ access0 │ core0 ═ core    198.51.100.2, 2001:db8:ffff::2
+//!                    ┘                            mgmt0
+//!                                                   ║ 192.0.2.2
+//!                                                   ║ 192.0.2.1
+//!                                                 mgmt0   sluice-cp
+//! ```
+//!
+//! `access0` and `core0` are the user plane's ports (AF_XDP); the gateway's own core addresses live on the TAP that
+//! the user plane makes for `core0`.
+
+use super::netns::Netns;
+use super::process;
+use anyhow::{Context, Result, bail};
+use ipnet::{Ipv4Net, Ipv6Net};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File, OpenOptions};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+/// The control plane's management address.
+pub const CP_MANAGEMENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The user plane's management address.
+pub const UP_MANAGEMENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// The gateway's own address on the core link.
+pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+/// The internet host's address on the core link.
+pub const INTERNET_V4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+/// The core link's IPv4 prefix length.
+pub const CORE_V4_LEN: u8 = 24;
+/// The gateway's own address on the core link.
+pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1);
+/// The internet host's address on the core link.
+pub const INTERNET_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 2);
+/// The core link's IPv6 prefix length.
+pub const CORE_V6_LEN: u8 = 64;
+/// Where the subscribers' IPv4 addresses come from.
+pub const SUBSCRIBERS_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 16);
+/// Where the subscribers' IPv6 prefixes come from.
+pub const SUBSCRIBERS_V6: Ipv6Net =
+    Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0x100, 0, 0, 0, 0, 0), 40);
+/// The user plane's port towards the subscribers.
+pub const ACCESS_PORT: &str = "access0";
+/// The user plane's port towards the internet.
+pub const CORE_PORT: &str = "core0";
+
+/// Two tags, PPPoE and PPP around an IP packet of 1492 octets make 1522; AF_XDP on veth ends near 3,500.
+const ACCESS_MTU: u16 = 1600;
+/// GTP-U, NSH and the outer headers around a frame of [`ACCESS_MTU`].
+const MANAGEMENT_MTU: u16 = 1800;
+/// Frames that may wait on a TAP for its reader; the kernel drops what is beyond.
+const TAP_QUEUE: u32 = 8192;
+/// The access network's bridge.
+const BRIDGE: &str = "bridge";
+/// Below this lives a directory for each lab: a real disk, because the control plane's store is in it.
+const HOME: &str = "/var/lib/sluice-lab";
+
+/// The parts of the lab, each in a namespace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The bridge that carries the homes' frames, and their TAPs.
+    Access,
+    /// `sluice-up`.
+    UserPlane,
+    /// `sluice-cp` and whatever it asks, such as a RADIUS server.
+    ControlPlane,
+    /// The host that stands for the internet.
+    Internet,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Place; 4] = [
+        Place::Access,
+        Place::UserPlane,
+        Place::ControlPlane,
+        Place::Internet,
+    ];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Place::Access => "access",
+            Place::UserPlane => "up",
+            Place::ControlPlane => "cp",
+            Place::Internet => "inet",
+        }
+    }
+
+    /// The namespace of this part in the lab `name`.
+    fn netns(self, name: &str) -> Netns {
+        match name {
+            "" => Netns::named(format!("sluice-{}", self.word())),
+            name => Netns::named(format!("sluice-{}-{name}", self.word())),
+        }
+    }
+}
+
+/// The directory of the lab `name`: configuration, sockets, logs, pid files and the store.
+pub fn directory(name: &str) -> PathBuf {
+    Path::new(HOME).join(if name.is_empty() { "default" } else { name })
+}
+
+/// A lab's network, made anew; removed by [`Lab::close`] or when dropped.
+#[derive(Debug)]
+pub struct Lab {
+    places: [Netns; 4],
+    dir: PathBuf,
+    ended: Vec<i32>,
+    /// Held as long as the lab exists, so that two labs of one name never meet.
+    _lock: Flock<File>,
+}
+
+impl Lab {
+    /// Clears away what an earlier run under this name left and builds the network.
+    ///
+    /// The name tells labs side by side apart; the empty one is `sluice lab`'s own.
+    pub fn new(name: &str) -> Result<Self> {
+        if name.len() > 24 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            bail!("a lab's name has at most 24 letters, digits and dashes, not {name:?}");
+        }
+        let dir = directory(name);
+        fs::create_dir_all(&dir)
+            .with_context(|| format!("cannot make {} (are you root?)", dir.display()))?;
+        let lock = lock(&dir.join("lock"))?;
+        let places = Place::ALL.map(|place| place.netns(name));
+        let ended = process::end_leftovers(&dir, &places)?;
+        remove(&places)?;
+        empty(&dir)?;
+        let lab = Lab {
+            places,
+            dir,
+            ended,
+            _lock: lock,
+        };
+        lab.build()?;
+        Ok(lab)
+    }
+
+    /// The namespace of a part.
+    pub fn netns(&self, place: Place) -> &Netns {
+        &self.places[place as usize]
+    }
+
+    /// The lab's directory: configuration, sockets, logs, pid files and the store.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The processes of an earlier run that had to be ended first.
+    pub fn leftovers(&self) -> &[i32] {
+        &self.ended
+    }
+
+    /// A TAP on the access bridge: frames written to it arrive at the gateway's access port, tags as they are.
+    pub fn tap(&self, name: &str) -> Result<SyncDevice> {
+        let access = self.netns(Place::Access);
+        let tap = access.within(|| -> Result<SyncDevice> {
+            let tap = DeviceBuilder::new()
+                .name(name)
+                .layer(Layer::L2)
+                .mtu(ACCESS_MTU)
+                .enable(false)
+                .with(|linux| {
+                    linux.offload(false);
+                })
+                .build_sync()?;
+            tap.set_tx_queue_len(TAP_QUEUE)?;
+            tap.set_nonblocking(true)?;
+            Ok(tap)
+        })?;
+        let tap = tap.with_context(|| format!("cannot make the TAP {name}"))?;
+        access.silence(&[name])?;
+        access.offloads_off(name)?;
+        access.ip(&format!("link set {name} master {BRIDGE} up"))?;
+        Ok(tap)
+    }
+
+    /// A persistent TAP on the access bridge for another program to open, such as a virtual machine.
+    pub fn persistent_tap(&self, name: &str) -> Result<()> {
+        let access = self.netns(Place::Access);
+        access.ip(&format!("tuntap add {name} mode tap"))?;
+        access.silence(&[name])?;
+        access.offloads_off(name)?;
+        access.ip(&format!(
+            "link set {name} mtu {ACCESS_MTU} master {BRIDGE} up"
+        ))
+    }
+
+    /// Gives the gateway its default routes by the internet host; its core link must have its addresses by now.
+    pub fn default_routes(&self) -> Result<()> {
+        self.netns(Place::UserPlane).ip(&format!(
+            "route replace default via {INTERNET_V4}\nroute replace ::/0 via {INTERNET_V6}\n"
+        ))
+    }
+
+    /// Removes the namespaces and the directory. Processes inside must have ended.
+    pub fn close(mut self) -> Result<()> {
+        self.clear()?;
+        fs::remove_dir_all(&self.dir)
+            .with_context(|| format!("cannot remove {}", self.dir.display()))
+    }
+
+    /// Removes the namespaces and keeps the directory with its logs.
+    pub fn close_keeping_logs(mut self) -> Result<PathBuf> {
+        self.clear()?;
+        Ok(self.dir.clone())
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        remove(&self.places)
+    }
+
+    fn build(&self) -> Result<()> {
+        for place in &self.places {
+            place.create()?;
+        }
+        self.access_link()?;
+        self.core_link()?;
+        self.management_link()
+    }
+
+    fn access_link(&self) -> Result<()> {
+        let (access, up) = (self.netns(Place::Access), self.netns(Place::UserPlane));
+        access.ip(&format!(
+            "link add {BRIDGE} type bridge stp_state 0 mcast_snooping 0\n\
+             link add access mtu {ACCESS_MTU} type veth peer name {ACCESS_PORT} mtu {ACCESS_MTU} netns {}\n",
+            up.name()
+        ))?;
+        access.silence(&[BRIDGE, "access"])?;
+        up.silence(&[ACCESS_PORT])?;
+        access.offloads_off("access")?;
+        up.offloads_off(ACCESS_PORT)?;
+        access.ip(&format!(
+            "link set {BRIDGE} mtu {ACCESS_MTU} up\nlink set access master {BRIDGE} up\n"
+        ))?;
+        up.ip(&format!("link set {ACCESS_PORT} up"))
+    }
+
+    fn core_link(&self) -> Result<()> {
+        let (up, internet) = (self.netns(Place::UserPlane), self.netns(Place::Internet));
+        up.ip(&format!(
+            "link add {CORE_PORT} type veth peer name core netns {}",
+            internet.name()
+        ))?;
+        up.silence(&[CORE_PORT])?;
+        up.offloads_off(CORE_PORT)?;
+        internet.offloads_off("core")?;
+        up.ip(&format!("link set {CORE_PORT} up"))?;
+        internet.ip(&format!(
+            "addr add {INTERNET_V4}/{CORE_V4_LEN} dev core\n\
+             addr add {INTERNET_V6}/{CORE_V6_LEN} dev core nodad\n\
+             link set core up\n\
+             route add {SUBSCRIBERS_V4} via {GATEWAY_V4}\n\
+             route add {SUBSCRIBERS_V6} via {GATEWAY_V6}\n"
+        ))
+    }
+
+    fn management_link(&self) -> Result<()> {
+        let (up, cp) = (
+            self.netns(Place::UserPlane),
+            self.netns(Place::ControlPlane),
+        );
+        cp.ip(&format!(
+            "link add mgmt0 mtu {MANAGEMENT_MTU} type veth peer name mgmt0 mtu {MANAGEMENT_MTU} netns {}\n\
+             addr add {CP_MANAGEMENT}/24 dev mgmt0\n\
+             link set mgmt0 up\n",
+            up.name()
+        ))?;
+        up.ip(&format!(
+            "addr add {UP_MANAGEMENT}/24 dev mgmt0\nlink set mgmt0 up\n"
+        ))
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // Nothing can be reported from here; whatever stays is found by the next run.
+        let _ = self.clear();
+    }
+}
+
+fn lock(path: &Path) -> Result<Flock<File>> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+        anyhow::anyhow!(
+            "a lab of this name is running already (it holds {})",
+            path.display()
+        )
+    })
+}
+
+fn remove(places: &[Netns]) -> Result<()> {
+    places
+        .iter()
+        .filter(|place| place.exists())
+        .try_for_each(Netns::delete)
+}
+
+/// Empties the lab's directory, but for the lock that this run holds.
+fn empty(dir: &Path) -> Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if entry.file_name() != "lock" {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_leave_the_directory_are_refused() {
+        for wrong in ["../x", "a/b", "a b", "aaaaaaaaaaaaaaaaaaaaaaaaa"] {
+            assert!(Lab::new(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn labs_of_different_names_share_nothing() {
+        assert_eq!(Place::Access.netns("").name(), "sluice-access");
+        assert_eq!(Place::Access.netns("e2e").name(), "sluice-access-e2e");
+        assert_ne!(directory(""), directory("e2e"));
+    }
+}
