@@ -52,8 +52,6 @@ pub struct Limits {
     pub sessions: u32,
     /// The most sessions that are not online yet; beyond it the oldest gives way.
     pub half_open: u32,
-    /// The most sessions of one MAC address on one circuit.
-    pub sessions_per_mac: u32,
 }
 
 impl Default for Limits {
@@ -61,7 +59,6 @@ impl Default for Limits {
         Limits {
             sessions: 131_072,
             half_open: 8_192,
-            sessions_per_mac: 1,
         }
     }
 }

@@ -65,7 +65,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The text is not the document that is expected.
-    #[error("{file}:{line}: {message}")]
+    #[error("{file}:{}{message}", if *line == 0 { " ".into() } else { format!("{line}: ") })]
     Invalid {
         /// The file's name as it was given.
         file: String,
@@ -96,12 +96,25 @@ pub fn parse<D: Document>(text: &str, file: &str) -> Result<D, Error> {
         let error = error.without_snippet();
         let line = error.location().map_or(0, |at| at.line());
         let message = error.to_string();
-        // the place is printed in front, so the parser's own copy of it is cut off
-        let message = message.split(" at line ").next().unwrap_or(&message);
-        invalid(line, message.to_owned())
+        invalid(line, plain(&message))
     })?;
     document
         .check()
         .map_err(|fault| invalid(fault.line, fault.message))?;
     Ok(document)
+}
+
+/// The parser's message without its own copy of the place and without advice for programmers.
+fn plain(message: &str) -> String {
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let message = message
+        .split(", set DuplicateKeyPolicy")
+        .next()
+        .unwrap_or(message);
+    match message {
+        "invalid IP address syntax" => "not an IP address or prefix: expected such as 192.0.2.1, \
+             2001:db8::1 or, where a prefix is wanted, 192.0.2.0/24"
+            .into(),
+        other => other.into(),
+    }
 }

@@ -1,1 +1,4 @@
 //! Control plane.
+pub mod bank;
+pub mod topology;
+pub mod pool; pub mod store; pub mod wheel;
