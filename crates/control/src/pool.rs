@@ -1,0 +1,755 @@
+//! Address pools, cut into nets for subscriber groups.
+//!
+//! A [`Pool`] is one prefix in one network instance. It lends small nets to subscriber groups (by default a /24 of
+//! addresses, or a /56 of /64 prefixes); user planes announce those nets. A group that runs out is lent another net,
+//! and a net of which nothing is in use goes back. What is freed rests behind everything else that is free: first
+//! within the group, then, as a net, within the pool. Nothing here draws a random number, so the same calls in the
+//! same order give the same addresses.
+//!
+//! Memory: eight bytes for each address of the nets that are lent, nothing for the rest of the prefix.
+//!
+//! ```
+//! use control::pool::Ipv4Pool;
+//!
+//! let gateway = "100.64.0.1".parse().unwrap();
+//! let mut pool: Ipv4Pool<u32> = Ipv4Pool::new("100.64.0.0/10".parse().unwrap(), 24, &[gateway]).unwrap();
+//! let group = 1;
+//! let lease = pool.allocate(group).unwrap();
+//! assert_eq!(lease.address, "100.64.0.2".parse::<std::net::Ipv4Addr>().unwrap()); // not .0, not the gateway
+//! assert_eq!(lease.new_net, Some("100.64.0.0/24".parse().unwrap())); // to be announced
+//! assert_eq!(pool.release(lease.address), Ok(Some("100.64.0.0/24".parse().unwrap()))); // to be withdrawn
+//! ```
+
+use core::hash::Hash;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use ipnet::{Ipv4Net, Ipv6Net};
+
+/// A pool of single IPv4 addresses.
+pub type Ipv4Pool<G> = Pool<Ipv4Net, G>;
+
+/// A pool of IPv6 prefixes of 64 bits.
+pub type Ipv6Pool<G> = Pool<Ipv6Net, G>;
+
+/// What a pool must know of an address family. A *unit* is what one subscriber gets.
+pub trait Family: Copy + Eq + core::fmt::Debug {
+    /// What one subscriber gets.
+    type Unit: Copy + Eq + core::fmt::Debug;
+    /// Prefix length of a unit.
+    const UNIT_LENGTH: u8;
+    /// Whether the first and the last unit of a net are left out: some home routers refuse .0 and .255 as their own.
+    const SKIP_ENDS: bool;
+
+    /// Prefix length.
+    fn length(self) -> u8;
+    /// The number of the first unit among all units of the family.
+    fn first(self) -> u64;
+    /// The net of this length that begins at this unit.
+    fn net(first: u64, length: u8) -> Self;
+    /// The number of a unit; `None` if it is none (a prefix of another length).
+    fn number(unit: Self::Unit) -> Option<u64>;
+    /// The unit of this number.
+    fn unit(number: u64) -> Self::Unit;
+}
+
+impl Family for Ipv4Net {
+    type Unit = Ipv4Addr;
+    const UNIT_LENGTH: u8 = 32;
+    const SKIP_ENDS: bool = true;
+
+    fn length(self) -> u8 {
+        self.prefix_len()
+    }
+
+    fn first(self) -> u64 {
+        u64::from(u32::from(self.network()))
+    }
+
+    fn net(first: u64, length: u8) -> Self {
+        Ipv4Net::new_assert(Ipv4Addr::from(first as u32), length)
+    }
+
+    fn number(unit: Ipv4Addr) -> Option<u64> {
+        Some(u64::from(u32::from(unit)))
+    }
+
+    fn unit(number: u64) -> Ipv4Addr {
+        Ipv4Addr::from(number as u32)
+    }
+}
+
+impl Family for Ipv6Net {
+    type Unit = Ipv6Net;
+    const UNIT_LENGTH: u8 = 64;
+    const SKIP_ENDS: bool = false;
+
+    fn length(self) -> u8 {
+        self.prefix_len()
+    }
+
+    fn first(self) -> u64 {
+        (u128::from(self.network()) >> 64) as u64
+    }
+
+    fn net(first: u64, length: u8) -> Self {
+        Ipv6Net::new_assert(Ipv6Addr::from(u128::from(first) << 64), length)
+    }
+
+    fn number(unit: Ipv6Net) -> Option<u64> {
+        (unit.prefix_len() == 64).then(|| unit.first())
+    }
+
+    fn unit(number: u64) -> Ipv6Net {
+        Self::net(number, 64)
+    }
+}
+
+/// Why a pool cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPool {
+    /// A net must lie within the prefix and hold at least one unit.
+    #[error("nets of /{net} cannot be cut from a /{prefix} into /{unit}")]
+    NetLength {
+        /// Length of a net.
+        net: u8,
+        /// Length of the pool's prefix.
+        prefix: u8,
+        /// Length of a unit.
+        unit: u8,
+    },
+    /// More than 65,536 units in a net.
+    #[error("nets of /{0} are too large: at most 65536 addresses or prefixes each")]
+    NetTooLarge(u8),
+}
+
+/// Why no unit was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PoolError {
+    /// Everything is in use or lent to other groups.
+    #[error("the pool is exhausted")]
+    Exhausted,
+    /// Not of this pool: outside its prefix, or of another prefix length.
+    #[error("not an address of this pool")]
+    Foreign,
+    /// A subscriber has it.
+    #[error("the address is in use")]
+    InUse,
+    /// Never given to anyone: an end of a net or one of the gateway's own.
+    #[error("the address is kept from subscribers")]
+    Excluded,
+    /// Its net is lent to another group.
+    #[error("the address belongs to a net of another subscriber group")]
+    OtherGroup,
+    /// Nobody has it.
+    #[error("the address is not in use")]
+    NotInUse,
+}
+
+/// A unit given to a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease<F: Family> {
+    /// The address or prefix.
+    pub address: F::Unit,
+    /// The net that had to be lent to the group for it: to be announced before the address is used.
+    pub new_net: Option<F>,
+}
+
+const NIL: u32 = u32::MAX;
+/// Handles of units have 32 bits, the last few of which mean other things.
+const MOST_UNITS: u64 = NIL as u64 - 2;
+
+/// What a unit is doing: if it is free, its neighbours in its group's list, as handles (net slot × units of a net + unit).
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Unit {
+    previous: u32,
+    next: u32,
+}
+
+impl Unit {
+    const USED: Self = Self {
+        previous: NIL - 1,
+        next: NIL - 1,
+    };
+    const EXCLUDED: Self = Self {
+        previous: NIL - 2,
+        next: NIL - 2,
+    };
+}
+
+/// A net lent to a group.
+struct Lent<G> {
+    group: G,
+    /// Its number among the nets of the pool.
+    number: u32,
+    used: u32,
+    units: Box<[Unit]>,
+}
+
+/// The free units of a group, longest free first.
+#[derive(Clone, Copy)]
+struct FreeList {
+    head: u32,
+    tail: u32,
+}
+
+/// One prefix, lent in nets to groups `G`, and from there in units to subscribers.
+pub struct Pool<F: Family, G> {
+    first: u64,
+    net_length: u8,
+    /// How many units a net has.
+    net_units: u32,
+    net_count: u64,
+    excluded: Vec<u64>,
+    lent: slab::Slab<Lent<G>>,
+    by_number: BTreeMap<u32, usize>,
+    groups: HashMap<G, FreeList>,
+    /// Nets below this number have been lent at least once.
+    fresh: u64,
+    /// Nets that were lent and are not now, longest free first.
+    returned: VecDeque<u32>,
+    used: u64,
+    family: core::marker::PhantomData<F>,
+}
+
+impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
+    /// A pool of `prefix`, cut into nets of `net_length`, without the units that are `excluded` (the gateway's own).
+    pub fn new(prefix: F, net_length: u8, excluded: &[F::Unit]) -> Result<Self, BadPool> {
+        let (length, unit) = (prefix.length(), F::UNIT_LENGTH);
+        if net_length < length || net_length > unit || net_length - length > 31 {
+            return Err(BadPool::NetLength {
+                net: net_length,
+                prefix: length,
+                unit,
+            });
+        }
+        if unit - net_length > 16 {
+            return Err(BadPool::NetTooLarge(net_length));
+        }
+        Ok(Self {
+            first: prefix.first(),
+            net_length,
+            net_units: 1 << (unit - net_length),
+            net_count: 1 << (net_length - length),
+            excluded: excluded
+                .iter()
+                .filter_map(|&unit| F::number(unit))
+                .collect(),
+            lent: slab::Slab::new(),
+            by_number: BTreeMap::new(),
+            groups: HashMap::new(),
+            fresh: 0,
+            returned: VecDeque::new(),
+            used: 0,
+            family: core::marker::PhantomData,
+        })
+    }
+
+    /// Gives the unit of the group that has been free the longest, and lends the group another net if it has none free.
+    pub fn allocate(&mut self, group: G) -> Result<Lease<F>, PoolError> {
+        let mut new_net = None;
+        let handle = loop {
+            match self.groups.get(&group).map_or(NIL, |list| list.head) {
+                NIL => {
+                    let number = self.next_net().ok_or(PoolError::Exhausted)?;
+                    if self.usable_units(number) > 0 {
+                        new_net = Some(self.lend(number, group));
+                    }
+                }
+                head => break head,
+            }
+        };
+        Ok(Lease {
+            address: self.take(handle),
+            new_net,
+        })
+    }
+
+    /// Gives one certain unit: a static address, or one that a session had before a restart.
+    pub fn reserve(&mut self, group: G, address: F::Unit) -> Result<Lease<F>, PoolError> {
+        let (number, index) = self.locate(address)?;
+        if self.is_excluded(number, index) {
+            return Err(PoolError::Excluded);
+        }
+        let new_net = match self.by_number.get(&number) {
+            None => {
+                self.returned.retain(|&returned| returned != number);
+                Some(self.lend(number, group))
+            }
+            Some(&slot) if self.lent[slot].group != group => return Err(PoolError::OtherGroup),
+            Some(_) => None,
+        };
+        let slot = self.by_number[&number];
+        if self.lent[slot].units[index as usize] == Unit::USED {
+            return Err(PoolError::InUse);
+        }
+        Ok(Lease {
+            address: self.take(self.handle(slot, index)),
+            new_net,
+        })
+    }
+
+    /// Takes a unit back. If it was the last one in use of its net, the net goes back too and is to be withdrawn.
+    pub fn release(&mut self, address: F::Unit) -> Result<Option<F>, PoolError> {
+        let (number, index) = self.locate(address)?;
+        let slot = *self.by_number.get(&number).ok_or(PoolError::NotInUse)?;
+        if self.lent[slot].units[index as usize] != Unit::USED {
+            return Err(PoolError::NotInUse);
+        }
+        self.used -= 1;
+        self.lent[slot].used -= 1;
+        self.push_back(self.handle(slot, index));
+        Ok((self.lent[slot].used == 0).then(|| self.give_back(slot)))
+    }
+
+    /// The nets that a group holds now, in order of address.
+    pub fn nets(&self, group: G) -> impl Iterator<Item = F> {
+        let nets = self.by_number.iter();
+        nets.filter(move |&(_, &slot)| self.lent[slot].group == group)
+            .map(|(&number, _)| self.net(number))
+    }
+
+    /// How many units subscribers have.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// How many nets are lent.
+    pub fn lent(&self) -> usize {
+        self.lent.len()
+    }
+
+    /// How many nets there are.
+    pub fn net_count(&self) -> u64 {
+        self.net_count
+    }
+
+    /// The longest unused net: first those never lent, then those given back.
+    fn next_net(&mut self) -> Option<u32> {
+        if (self.lent.len() as u64 + 1) * u64::from(self.net_units) >= MOST_UNITS {
+            return None;
+        }
+        while self.fresh < self.net_count {
+            let number = self.fresh as u32;
+            self.fresh += 1;
+            if !self.by_number.contains_key(&number) {
+                return Some(number);
+            }
+        }
+        self.returned.pop_front()
+    }
+
+    fn lend(&mut self, number: u32, group: G) -> F {
+        let units = vec![Unit::EXCLUDED; self.net_units as usize].into_boxed_slice();
+        let slot = self.lent.insert(Lent {
+            group,
+            number,
+            used: 0,
+            units,
+        });
+        self.by_number.insert(number, slot);
+        for index in 0..self.net_units {
+            if !self.is_excluded(number, index) {
+                self.push_back(self.handle(slot, index));
+            }
+        }
+        self.net(number)
+    }
+
+    fn give_back(&mut self, slot: usize) -> F {
+        for index in 0..self.net_units {
+            if self.lent[slot].units[index as usize] != Unit::EXCLUDED {
+                self.unlink(self.handle(slot, index));
+            }
+        }
+        let Lent { number, group, .. } = self.lent.remove(slot);
+        self.by_number.remove(&number);
+        if self.groups[&group].head == NIL && !self.lent.iter().any(|(_, lent)| lent.group == group)
+        {
+            self.groups.remove(&group);
+        }
+        // One that was reserved ahead of its turn has its turn still to come.
+        if u64::from(number) < self.fresh {
+            self.returned.push_back(number);
+        }
+        self.net(number)
+    }
+
+    /// Marks a free unit used.
+    fn take(&mut self, handle: u32) -> F::Unit {
+        self.unlink(handle);
+        let (slot, index) = self.place(handle);
+        let lent = &mut self.lent[slot];
+        lent.units[index] = Unit::USED;
+        lent.used += 1;
+        self.used += 1;
+        F::unit(self.first + u64::from(lent.number) * u64::from(self.net_units) + index as u64)
+    }
+
+    fn push_back(&mut self, handle: u32) {
+        let (slot, index) = self.place(handle);
+        let list = self
+            .groups
+            .entry(self.lent[slot].group)
+            .or_insert(FreeList {
+                head: NIL,
+                tail: NIL,
+            });
+        let last = core::mem::replace(&mut list.tail, handle);
+        if last == NIL {
+            list.head = handle;
+        }
+        self.lent[slot].units[index] = Unit {
+            previous: last,
+            next: NIL,
+        };
+        if last != NIL {
+            self.unit_mut(last).next = handle;
+        }
+    }
+
+    fn unlink(&mut self, handle: u32) {
+        let Unit { previous, next } = *self.unit_mut(handle);
+        let group = self.lent[self.place(handle).0].group;
+        let list = self
+            .groups
+            .get_mut(&group)
+            .expect("a group with a net has a list");
+        match previous {
+            NIL => list.head = next,
+            previous => self.unit_mut(previous).next = next,
+        }
+        let list = self
+            .groups
+            .get_mut(&group)
+            .expect("a group with a net has a list");
+        match next {
+            NIL => list.tail = previous,
+            next => self.unit_mut(next).previous = previous,
+        }
+    }
+
+    fn unit_mut(&mut self, handle: u32) -> &mut Unit {
+        let (slot, index) = self.place(handle);
+        &mut self.lent[slot].units[index]
+    }
+
+    fn handle(&self, slot: usize, index: u32) -> u32 {
+        slot as u32 * self.net_units + index
+    }
+
+    fn place(&self, handle: u32) -> (usize, usize) {
+        (
+            (handle / self.net_units) as usize,
+            (handle % self.net_units) as usize,
+        )
+    }
+
+    fn net(&self, number: u32) -> F {
+        F::net(
+            self.first + u64::from(number) * u64::from(self.net_units),
+            self.net_length,
+        )
+    }
+
+    /// The net and the place in it of a unit.
+    fn locate(&self, address: F::Unit) -> Result<(u32, u32), PoolError> {
+        let number = F::number(address).ok_or(PoolError::Foreign)?;
+        let offset = number.checked_sub(self.first).ok_or(PoolError::Foreign)?;
+        let net = offset / u64::from(self.net_units);
+        if net >= self.net_count {
+            return Err(PoolError::Foreign);
+        }
+        Ok((net as u32, (offset % u64::from(self.net_units)) as u32))
+    }
+
+    fn is_excluded(&self, net: u32, index: u32) -> bool {
+        let ends =
+            F::SKIP_ENDS && self.net_units > 2 && (index == 0 || index == self.net_units - 1);
+        let number = self.first + u64::from(net) * u64::from(self.net_units) + u64::from(index);
+        ends || self.excluded.contains(&number)
+    }
+
+    fn usable_units(&self, net: u32) -> usize {
+        (0..self.net_units)
+            .filter(|&index| !self.is_excluded(net, index))
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn v4(prefix: &str, length: u8, excluded: &[&str]) -> Ipv4Pool<u8> {
+        let excluded: Vec<Ipv4Addr> = excluded
+            .iter()
+            .map(|address| address.parse().unwrap())
+            .collect();
+        Pool::new(prefix.parse().unwrap(), length, &excluded).unwrap()
+    }
+
+    fn address(text: &str) -> Ipv4Addr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn leaves_out_both_ends_of_a_net_and_the_gateway() {
+        let mut pool = v4("10.0.0.0/24", 29, &["10.0.0.1", "10.0.0.6"]);
+        let given: Vec<String> = (0..8)
+            .map(|_| pool.allocate(0).unwrap().address.to_string())
+            .collect();
+        let hosts = [2, 3, 4, 5, 9, 10, 11, 12];
+        assert_eq!(given, hosts.map(|host| format!("10.0.0.{host}")));
+    }
+
+    #[test]
+    fn gives_prefixes_of_64_bits() {
+        let mut pool: Ipv6Pool<u8> = Pool::new("2001:db8::/48".parse().unwrap(), 56, &[]).unwrap();
+        let lease = pool.allocate(0).unwrap();
+        assert_eq!(lease.address, "2001:db8::/64".parse().unwrap());
+        assert_eq!(lease.new_net, Some("2001:db8::/56".parse().unwrap()));
+        assert_eq!(
+            pool.allocate(0).unwrap().address,
+            "2001:db8:0:1::/64".parse().unwrap()
+        );
+        assert_eq!(
+            pool.allocate(1).unwrap().address,
+            "2001:db8:0:100::/64".parse().unwrap()
+        );
+        assert_eq!(
+            pool.reserve(0, "2001:db8::/60".parse().unwrap()),
+            Err(PoolError::Foreign)
+        );
+    }
+
+    #[test]
+    fn what_was_freed_rests_behind_the_others() {
+        let mut pool = v4("10.0.0.0/28", 29, &[]);
+        let first: Vec<_> = (0..3).map(|_| pool.allocate(0).unwrap().address).collect();
+        pool.release(first[1]).unwrap();
+        pool.release(first[0]).unwrap();
+        let then: Vec<_> = (0..5).map(|_| pool.allocate(0).unwrap().address).collect();
+        assert_eq!(
+            then,
+            ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2", "10.0.0.1"].map(address)
+        );
+    }
+
+    #[test]
+    fn a_net_given_back_rests_behind_the_others() {
+        let mut pool = v4("10.0.0.0/28", 30, &[]);
+        for third in [0, 4, 8, 12, 0, 4] {
+            let lease = pool.allocate(0).unwrap();
+            assert_eq!(lease.address, Ipv4Addr::new(10, 0, 0, third + 1));
+            assert_eq!(pool.release(lease.address).unwrap(), lease.new_net);
+        }
+    }
+
+    #[test]
+    fn a_full_pool_says_so_and_serves_the_next_release() {
+        let mut pool = v4("10.0.0.0/29", 29, &[]);
+        let given: Vec<_> = (0..6).map(|_| pool.allocate(0).unwrap().address).collect();
+        assert_eq!(pool.allocate(0), Err(PoolError::Exhausted));
+        assert_eq!(pool.allocate(1), Err(PoolError::Exhausted));
+        pool.release(given[3]).unwrap();
+        assert_eq!(pool.allocate(0).unwrap().address, given[3]);
+    }
+
+    #[test]
+    fn a_certain_address_can_be_reserved_once() {
+        let mut pool = v4("10.0.0.0/24", 29, &["10.0.0.9"]);
+        let lease = pool.reserve(0, address("10.0.0.10")).unwrap();
+        assert_eq!(lease.new_net, Some("10.0.0.8/29".parse().unwrap()));
+        assert_eq!(pool.reserve(0, address("10.0.0.10")), Err(PoolError::InUse));
+        assert_eq!(
+            pool.reserve(1, address("10.0.0.11")),
+            Err(PoolError::OtherGroup)
+        );
+        assert_eq!(
+            pool.reserve(0, address("10.0.0.9")),
+            Err(PoolError::Excluded)
+        );
+        assert_eq!(
+            pool.reserve(0, address("10.0.0.15")),
+            Err(PoolError::Excluded)
+        );
+        assert_eq!(
+            pool.reserve(0, address("10.0.1.1")),
+            Err(PoolError::Foreign)
+        );
+        assert_eq!(
+            pool.reserve(0, address("9.255.255.255")),
+            Err(PoolError::Foreign)
+        );
+        assert_eq!(pool.allocate(0).unwrap().address, address("10.0.0.11"));
+        assert_eq!(
+            pool.nets(0).collect::<Vec<_>>(),
+            ["10.0.0.8/29".parse().unwrap()]
+        );
+    }
+
+    #[test]
+    fn what_nobody_has_cannot_be_released() {
+        let mut pool = v4("10.0.0.0/24", 29, &[]);
+        assert_eq!(pool.release(address("10.0.0.1")), Err(PoolError::NotInUse));
+        let lease = pool.allocate(0).unwrap();
+        pool.release(lease.address).unwrap();
+        assert_eq!(pool.release(lease.address), Err(PoolError::NotInUse));
+    }
+
+    #[test]
+    fn lengths_that_make_no_sense_are_refused() {
+        let new =
+            |prefix: &str, length| Ipv4Pool::<u8>::new(prefix.parse().unwrap(), length, &[]).err();
+        assert_eq!(
+            new("10.0.0.0/24", 23),
+            Some(BadPool::NetLength {
+                net: 23,
+                prefix: 24,
+                unit: 32
+            })
+        );
+        assert_eq!(
+            new("10.0.0.0/24", 33),
+            Some(BadPool::NetLength {
+                net: 33,
+                prefix: 24,
+                unit: 32
+            })
+        );
+        assert_eq!(new("10.0.0.0/8", 12), Some(BadPool::NetTooLarge(12)));
+        assert_eq!(new("10.0.0.0/24", 32), None);
+    }
+
+    #[test]
+    fn a_hundred_thousand_sessions_come_and_go() {
+        let mut pool: Ipv6Pool<u8> = Pool::new("2001:db8::/32".parse().unwrap(), 56, &[]).unwrap();
+        let given: Vec<_> = (0..131_072)
+            .map(|session| pool.allocate((session % 7) as u8).unwrap().address)
+            .collect();
+        assert_eq!(pool.used(), 131_072);
+        assert!(pool.lent() < 131_072 / 256 + 7);
+        let freed = given
+            .into_iter()
+            .filter_map(|prefix| pool.release(prefix).unwrap())
+            .count();
+        assert!(freed >= 512);
+        assert_eq!((pool.used(), pool.lent(), pool.groups.len()), (0, 0, 0));
+        assert_eq!(size_of::<Unit>(), 8);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Allocate(u8),
+        Reserve(u8, u8),
+        Release(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0u8..3).prop_map(Step::Allocate),
+            1 => (0u8..3, any::<u8>()).prop_map(|(group, host)| Step::Reserve(group, host)),
+            4 => any::<usize>().prop_map(Step::Release),
+        ];
+        prop::collection::vec(step, 1..300)
+    }
+
+    /// The same, the plain way: who has what, and which net is whose.
+    #[derive(Default)]
+    struct Model {
+        used: Vec<(u8, Ipv4Addr)>,
+        nets: BTreeSet<(u8, Ipv4Net)>,
+    }
+
+    impl Model {
+        fn gained(&mut self, group: u8, lease: Lease<Ipv4Net>) {
+            let net = Ipv4Net::new(lease.address, 29).unwrap().trunc();
+            assert!(
+                self.used.iter().all(|&(_, used)| used != lease.address),
+                "given twice: {lease:?}"
+            );
+            assert!(
+                ![net.network(), net.broadcast(), address("10.0.0.1")].contains(&lease.address)
+            );
+            assert_eq!(lease.new_net, self.nets.insert((group, net)).then_some(net));
+            assert!(
+                self.nets
+                    .iter()
+                    .all(|&(owner, lent)| lent != net || owner == group),
+                "lent twice: {net}"
+            );
+            self.used.push((group, lease.address));
+        }
+
+        fn lost(&mut self, index: usize, freed: Option<Ipv4Net>) {
+            let (group, address) = self.used.remove(index);
+            let net = Ipv4Net::new(address, 29).unwrap().trunc();
+            let left = self.used.iter().any(|(_, used)| net.contains(used));
+            assert_eq!(freed, (!left).then_some(net));
+            if !left {
+                self.nets.remove(&(group, net));
+            }
+        }
+
+        /// Whether the group has nothing left: its nets full and every net lent.
+        fn is_exhausted(&self, group: u8) -> bool {
+            let free = |&(owner, net): &(u8, Ipv4Net)| {
+                let usable = if net.contains(&address("10.0.0.1")) {
+                    5
+                } else {
+                    6
+                };
+                owner == group
+                    && self
+                        .used
+                        .iter()
+                        .filter(|(_, used)| net.contains(used))
+                        .count()
+                        < usable
+            };
+            self.nets.len() == 16 && !self.nets.iter().any(free)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keeps_to_a_plain_model(steps in steps()) {
+            let (mut pool, mut model) = (v4("10.0.0.0/25", 29, &["10.0.0.1"]), Model::default());
+            for step in steps {
+                match step {
+                    Step::Allocate(group) => match pool.allocate(group) {
+                        Ok(lease) => model.gained(group, lease),
+                        Err(error) => {
+                            prop_assert_eq!(error, PoolError::Exhausted);
+                            prop_assert!(model.is_exhausted(group));
+                        }
+                    },
+                    Step::Reserve(group, host) => {
+                        if let Ok(lease) = pool.reserve(group, Ipv4Addr::new(10, 0, 0, host)) {
+                            model.gained(group, lease);
+                        }
+                    }
+                    Step::Release(index) if !model.used.is_empty() => {
+                        let index = index % model.used.len();
+                        model.lost(index, pool.release(model.used[index].1).unwrap());
+                    }
+                    Step::Release(_) => {}
+                }
+                prop_assert_eq!(pool.used(), model.used.len() as u64);
+                for group in 0..3 {
+                    let nets: Vec<_> = model.nets.iter().filter(|(owner, _)| *owner == group).map(|(_, net)| *net).collect();
+                    prop_assert_eq!(pool.nets(group).collect::<Vec<_>>(), nets);
+                }
+            }
+            while let Some(&(_, address)) = model.used.first() {
+                model.lost(0, pool.release(address).unwrap());
+            }
+            prop_assert_eq!((pool.lent(), model.nets.len()), (0, 0));
+        }
+    }
+}
