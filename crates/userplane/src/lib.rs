@@ -1,1 +1,5 @@
 //! User plane.
+#![forbid(unsafe_code)]
+pub mod device;
+pub mod fib;
+pub mod netlink;

@@ -1,0 +1,16 @@
+//! The kernel's routing tables, as messages.
+//!
+//! [`message`] turns rtnetlink messages into the few facts that a user plane needs,
+//! [`request`] builds the messages that we send, and [`socket`] is the only part that
+//! touches the kernel. What the facts *mean* for the forwarding tables is decided in
+//! [`crate::fib`], which never sees a socket.
+
+pub mod message;
+pub mod request;
+pub mod socket;
+
+/// The route protocol number (`rtm_protocol`) of the routes that Sluice exports.
+///
+/// 96 is in the range that `/etc/iproute2/rt_protos` leaves to the user; put
+/// `96 sluice` there and `ip route show proto sluice` shows them by name.
+pub const PROTO_SLUICE: u8 = 96;

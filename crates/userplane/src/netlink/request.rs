@@ -1,0 +1,176 @@
+//! The messages that we send to the kernel.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::PROTO_SLUICE;
+use super::message::TABLE_MAIN;
+
+/// A request with the flags that say what is to happen if the object exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The message.
+    pub message: RouteNetlinkMessage,
+    /// `NLM_F_CREATE` and its like, without `NLM_F_REQUEST` and `NLM_F_ACK`.
+    pub flags: u16,
+}
+
+const REPLACE: u16 = 0x100;
+const CREATE: u16 = 0x400;
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() {
+        AddressFamily::Inet
+    } else {
+        AddressFamily::Inet6
+    }
+}
+
+/// What a link is to look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkSettings {
+    /// MAC address, if it is to change.
+    pub mac: Option<[u8; 6]>,
+    /// MTU, if it is to change.
+    pub mtu: Option<u32>,
+    /// Whether the kernel makes up a link-local IPv6 address (a point-to-point TUN
+    /// needs none and would only send router solicitations from it).
+    pub link_local: bool,
+}
+
+/// Sets a link's MAC and MTU.
+pub fn configure_link(index: u32, settings: LinkSettings) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    if let Some(mac) = settings.mac {
+        message
+            .attributes
+            .push(LinkAttribute::Address(mac.to_vec()));
+    }
+    if let Some(mtu) = settings.mtu {
+        message.attributes.push(LinkAttribute::Mtu(mtu));
+    }
+    if !settings.link_local {
+        message
+            .attributes
+            .push(LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(
+                vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)],
+            )]));
+    }
+    Request {
+        message: RouteNetlinkMessage::SetLink(message),
+        flags: 0,
+    }
+}
+
+/// Brings a link up.
+pub fn link_up(index: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    Request {
+        message: RouteNetlinkMessage::SetLink(message),
+        flags: 0,
+    }
+}
+
+/// Gives a link an address, whether or not it has it already.
+pub fn add_address(index: u32, address: IpNet) -> Request {
+    let mut message = AddressMessage::default();
+    message.header.family = family(address.addr());
+    message.header.prefix_len = address.prefix_len();
+    message.header.index = index;
+    message
+        .attributes
+        .push(AddressAttribute::Local(address.addr()));
+    message
+        .attributes
+        .push(AddressAttribute::Address(address.addr()));
+    Request {
+        message: RouteNetlinkMessage::NewAddress(message),
+        flags: CREATE | REPLACE,
+    }
+}
+
+fn route(net: IpNet, index: u32) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(net.addr());
+    message.header.destination_prefix_length = net.prefix_len();
+    message.header.table = TABLE_MAIN as u8;
+    message.header.protocol = RouteProtocol::Other(PROTO_SLUICE);
+    message.header.kind = RouteType::Unicast;
+    message.header.scope = RouteScope::Link;
+    message
+        .attributes
+        .push(RouteAttribute::Destination(RouteAddress::from(
+            net.network(),
+        )));
+    message.attributes.push(RouteAttribute::Oif(index));
+    message
+}
+
+/// Announces a subscriber net: `NET dev TUN proto sluice`.
+pub fn export(net: IpNet, index: u32) -> Request {
+    let message = RouteNetlinkMessage::NewRoute(route(net, index));
+    Request {
+        message,
+        flags: CREATE | REPLACE,
+    }
+}
+
+/// Takes an announced net back.
+pub fn withdraw(net: IpNet, index: u32) -> Request {
+    Request {
+        message: RouteNetlinkMessage::DelRoute(route(net, index)),
+        flags: 0,
+    }
+}
+
+/// Asks the kernel to resolve a neighbour, or to confirm one that went stale:
+/// `NTF_USE` is what sending a packet to it would have done.
+pub fn use_neighbour(link: u32, address: IpAddr) -> Request {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family(address);
+    message.header.ifindex = link;
+    message.header.flags = NeighbourFlags::Use;
+    let destination = match address {
+        IpAddr::V4(a) => NeighbourAddress::Inet(a),
+        IpAddr::V6(a) => NeighbourAddress::Inet6(a),
+    };
+    message
+        .attributes
+        .push(NeighbourAttribute::Destination(destination));
+    Request {
+        message: RouteNetlinkMessage::NewNeighbour(message),
+        flags: CREATE,
+    }
+}
+
+/// The dumps that together are the whole state, in the order in which to read them:
+/// a route needs its link, a neighbour needs nothing.
+pub fn dumps() -> [RouteNetlinkMessage; 4] {
+    let routes = |family| {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family;
+        RouteNetlinkMessage::GetRoute(message)
+    };
+    [
+        RouteNetlinkMessage::GetLink(LinkMessage::default()),
+        RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
+        routes(AddressFamily::Inet),
+        routes(AddressFamily::Inet6),
+    ]
+}
