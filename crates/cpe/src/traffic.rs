@@ -1,0 +1,445 @@
+//! Verified traffic: every packet says who sent it to whom, and every arrival is held against that.
+
+use crate::Family;
+use core::fmt;
+
+/// A sender or receiver of verified packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// The host that stands for the internet.
+    Internet,
+    /// A home by its number.
+    Home(u32),
+}
+
+impl Party {
+    const INTERNET: u32 = u32::MAX;
+
+    const fn number(self) -> u32 {
+        match self {
+            Party::Internet => Self::INTERNET,
+            Party::Home(number) => number,
+        }
+    }
+
+    const fn of(number: u32) -> Self {
+        match number {
+            Self::INTERNET => Party::Internet,
+            number => Party::Home(number),
+        }
+    }
+}
+
+/// What a packet says of itself, in the payload of its UDP datagram.
+///
+/// ```
+/// use cpe::{Family, Label, Party};
+///
+/// let label = Label { run: 42, from: Party::Home(7), to: Party::Internet, family: Family::V6, sequence: 1 };
+/// let mut payload = Vec::new();
+/// label.emit(200, &mut payload);
+/// assert_eq!(payload.len(), 200);
+/// assert_eq!(Label::parse(&payload), Some(label));
+/// payload[100] ^= 1;
+/// assert_eq!(Label::parse(&payload), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// A number of this run alone: a packet of an earlier one is not taken for ours.
+    pub run: u64,
+    /// Who sent it.
+    pub from: Party,
+    /// Whom it is for.
+    pub to: Party,
+    /// The address family that it travels in.
+    pub family: Family,
+    /// Counts the packets of one sender to one receiver in one family, from 0.
+    pub sequence: u64,
+}
+
+impl Label {
+    const MAGIC: [u8; 4] = *b"SLCE";
+    /// The least size of a payload: the label and its checksum.
+    pub const MIN_SIZE: usize = 33;
+
+    /// Appends a payload of `size` octets, at least [`Label::MIN_SIZE`].
+    pub fn emit(&self, size: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&Self::MAGIC);
+        out.extend_from_slice(&self.run.to_be_bytes());
+        out.extend_from_slice(&self.from.number().to_be_bytes());
+        out.extend_from_slice(&self.to.number().to_be_bytes());
+        out.push(self.family as u8);
+        out.extend_from_slice(&self.sequence.to_be_bytes());
+        let filler = size.saturating_sub(Self::MIN_SIZE);
+        // The filler differs from packet to packet, so that a stale buffer shows.
+        out.extend((0..filler).map(|i| (self.sequence as u8).wrapping_add(i as u8)));
+        let sum = crc32c::crc32c(&out[start..]);
+        out.extend_from_slice(&sum.to_be_bytes());
+    }
+
+    /// Reads a payload back; `None` if it is not one or was changed on its way.
+    pub fn parse(payload: &[u8]) -> Option<Self> {
+        let (body, sum) = payload.split_last_chunk::<4>()?;
+        if crc32c::crc32c(body) != u32::from_be_bytes(*sum) {
+            return None;
+        }
+        let (magic, rest) = body.split_first_chunk::<4>()?;
+        let (run, rest) = rest.split_first_chunk::<8>()?;
+        let (from, rest) = rest.split_first_chunk::<4>()?;
+        let (to, rest) = rest.split_first_chunk::<4>()?;
+        let (family, rest) = rest.split_first()?;
+        let (sequence, _) = rest.split_first_chunk::<8>()?;
+        if *magic != Self::MAGIC {
+            return None;
+        }
+        Some(Label {
+            run: u64::from_be_bytes(*run),
+            from: Party::of(u32::from_be_bytes(*from)),
+            to: Party::of(u32::from_be_bytes(*to)),
+            family: Family::ALL.into_iter().find(|f| *f as u8 == *family)?,
+            sequence: u64::from_be_bytes(*sequence),
+        })
+    }
+}
+
+/// Where a payload turned up, and whom the addresses around it name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Who received it.
+    pub at: Party,
+    /// Whose address the source address is, if anybody's.
+    pub from: Option<Party>,
+    /// The family of the packet around it.
+    pub family: Family,
+}
+
+/// What an arrival was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Right, and the newest of its stream.
+    InOrder,
+    /// Right, but a later one came before it.
+    Late,
+    /// It, or one too old to tell, was here before.
+    Duplicate,
+    /// Not for this receiver, or not from whom it says.
+    Misdelivered,
+    /// Changed on its way, or not of this run.
+    Corrupt,
+}
+
+/// How many arrivals were found to be what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Right ones, each counted once.
+    pub received: u64,
+    /// Those of them that came late.
+    pub late: u64,
+    /// Came twice.
+    pub duplicated: u64,
+    /// Came to the wrong one, or from the wrong one.
+    pub misdelivered: u64,
+    /// Came changed.
+    pub corrupt: u64,
+}
+
+impl Counts {
+    /// Everything that should not have come.
+    pub const fn wrong(&self) -> u64 {
+        self.duplicated + self.misdelivered + self.corrupt
+    }
+}
+
+impl core::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.received += other.received;
+        self.late += other.late;
+        self.duplicated += other.duplicated;
+        self.misdelivered += other.misdelivered;
+        self.corrupt += other.corrupt;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts {
+            received,
+            late,
+            duplicated,
+            misdelivered,
+            corrupt,
+        } = self;
+        write!(
+            f,
+            "{received} received ({late} late), {duplicated} twice, {misdelivered} misdelivered, {corrupt} corrupt"
+        )
+    }
+}
+
+/// Holds the arrivals at one end (all homes, or the internet host) against what they say of themselves.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    run: u64,
+    /// One for each home and family, whichever direction this end sees.
+    streams: Vec<Window>,
+    counts: Counts,
+}
+
+impl Verifier {
+    /// A verifier for packets of `run` between `homes` homes and the internet.
+    pub fn new(run: u64, homes: u32) -> Self {
+        let streams = vec![Window::default(); homes as usize * Family::ALL.len()];
+        Verifier {
+            run,
+            streams,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Judges one arrival and counts it.
+    pub fn check(&mut self, arrival: Arrival, payload: &[u8]) -> Verdict {
+        let verdict = self.judge(arrival, payload);
+        match verdict {
+            Verdict::InOrder => self.counts.received += 1,
+            Verdict::Late => {
+                self.counts.received += 1;
+                self.counts.late += 1;
+            }
+            Verdict::Duplicate => self.counts.duplicated += 1,
+            Verdict::Misdelivered => self.counts.misdelivered += 1,
+            Verdict::Corrupt => self.counts.corrupt += 1,
+        }
+        verdict
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Counts something that came but was not even readable as a packet for this receiver.
+    pub fn count_misdelivered(&mut self) {
+        self.counts.misdelivered += 1;
+    }
+
+    fn judge(&mut self, arrival: Arrival, payload: &[u8]) -> Verdict {
+        let label = match Label::parse(payload) {
+            Some(label) if label.run == self.run => label,
+            _ => return Verdict::Corrupt,
+        };
+        if label.to != arrival.at
+            || Some(label.from) != arrival.from
+            || label.family != arrival.family
+        {
+            return Verdict::Misdelivered;
+        }
+        let home = match (label.from, label.to) {
+            (Party::Home(home), Party::Internet) | (Party::Internet, Party::Home(home)) => {
+                home as usize
+            }
+            _ => return Verdict::Misdelivered,
+        };
+        match self
+            .streams
+            .get_mut(home * Family::ALL.len() + label.family as usize)
+        {
+            Some(stream) => stream.arrived(label.sequence),
+            None => Verdict::Misdelivered,
+        }
+    }
+}
+
+/// Which of a stream's latest sequence numbers came.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// The number after the highest that came.
+    next: u64,
+    /// Bit i: `next - 1 - i` came.
+    came: u128,
+}
+
+impl Window {
+    fn arrived(&mut self, sequence: u64) -> Verdict {
+        if sequence >= self.next {
+            let ahead = sequence - self.next + 1;
+            self.came = u32::try_from(ahead)
+                .ok()
+                .and_then(|by| self.came.checked_shl(by))
+                .unwrap_or(0)
+                | 1;
+            self.next = sequence + 1;
+            return Verdict::InOrder;
+        }
+        let behind = self.next - 1 - sequence;
+        if behind >= u128::BITS.into() || self.came >> behind & 1 == 1 {
+            return Verdict::Duplicate;
+        }
+        self.came |= 1 << behind;
+        Verdict::Late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RUN: u64 = 7;
+
+    fn packet(from: Party, to: Party, family: Family, sequence: u64) -> Vec<u8> {
+        let mut payload = Vec::new();
+        Label {
+            run: RUN,
+            from,
+            to,
+            family,
+            sequence,
+        }
+        .emit(64, &mut payload);
+        payload
+    }
+
+    fn from_internet(home: u32, sequence: u64) -> Vec<u8> {
+        packet(Party::Internet, Party::Home(home), Family::V4, sequence)
+    }
+
+    fn at(home: u32) -> Arrival {
+        Arrival {
+            at: Party::Home(home),
+            from: Some(Party::Internet),
+            family: Family::V4,
+        }
+    }
+
+    #[test]
+    fn order_gaps_and_repetitions_are_told_apart() {
+        let mut verifier = Verifier::new(RUN, 3);
+        let mut check = |sequence| verifier.check(at(2), &from_internet(2, sequence));
+        assert_eq!([0, 1, 4, 3, 4, 2, 2, 5].map(&mut check), {
+            use Verdict::*;
+            [
+                InOrder, InOrder, InOrder, Late, Duplicate, Late, Duplicate, InOrder,
+            ]
+        });
+        let counts = verifier.counts();
+        assert_eq!(
+            (
+                counts.received,
+                counts.late,
+                counts.duplicated,
+                counts.wrong()
+            ),
+            (6, 2, 2, 2)
+        );
+    }
+
+    #[test]
+    fn what_is_too_old_to_tell_is_not_counted_as_received() {
+        let mut verifier = Verifier::new(RUN, 1);
+        assert_eq!(
+            verifier.check(at(0), &from_internet(0, 1000)),
+            Verdict::InOrder
+        );
+        assert_eq!(
+            verifier.check(at(0), &from_internet(0, 1000 - 128)),
+            Verdict::Duplicate
+        );
+        assert_eq!(
+            verifier.check(at(0), &from_internet(0, 1000 - 127)),
+            Verdict::Late
+        );
+    }
+
+    #[test]
+    fn the_wrong_receiver_sender_or_family_is_misdelivery() {
+        let mut verifier = Verifier::new(RUN, 3);
+        let good = from_internet(1, 0);
+        for arrival in [
+            at(2),
+            Arrival {
+                from: Some(Party::Home(0)),
+                ..at(1)
+            },
+            Arrival {
+                from: None,
+                ..at(1)
+            },
+            Arrival {
+                family: Family::V6,
+                ..at(1)
+            },
+        ] {
+            assert_eq!(
+                verifier.check(arrival, &good),
+                Verdict::Misdelivered,
+                "{arrival:?}"
+            );
+        }
+        // A home that does not exist, and a packet from home to home.
+        assert_eq!(
+            verifier.check(at(9), &from_internet(9, 0)),
+            Verdict::Misdelivered
+        );
+        let sideways = packet(Party::Home(0), Party::Home(1), Family::V4, 0);
+        assert_eq!(
+            verifier.check(
+                Arrival {
+                    from: Some(Party::Home(0)),
+                    ..at(1)
+                },
+                &sideways
+            ),
+            Verdict::Misdelivered
+        );
+        assert_eq!(verifier.check(at(1), &good), Verdict::InOrder);
+        assert_eq!(verifier.counts().wrong(), 6);
+    }
+
+    #[test]
+    fn another_runs_packets_and_changed_ones_are_corrupt() {
+        let mut verifier = Verifier::new(RUN + 1, 3);
+        assert_eq!(
+            verifier.check(at(1), &from_internet(1, 0)),
+            Verdict::Corrupt
+        );
+        let mut verifier = Verifier::new(RUN, 3);
+        for bit in 0..64 * 8 {
+            let mut changed = from_internet(1, 0);
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(
+                verifier.check(at(1), &changed),
+                Verdict::Corrupt,
+                "bit {bit}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn labels_survive(run: u64, from: u32, to: u32, six: bool, sequence: u64, size in 0usize..1500) {
+            let family = if six { Family::V6 } else { Family::V4 };
+            let label = Label { run, from: Party::of(from), to: Party::of(to), family, sequence };
+            let mut payload = Vec::new();
+            label.emit(size, &mut payload);
+            prop_assert_eq!(payload.len(), size.max(Label::MIN_SIZE));
+            prop_assert_eq!(Label::parse(&payload), Some(label));
+        }
+
+        #[test]
+        fn parse_never_panics(bytes: Vec<u8>) {
+            let _ = Label::parse(&bytes);
+        }
+
+        #[test]
+        fn each_number_is_received_once_whatever_the_order(mut order in Just((0..100u64).collect::<Vec<_>>()).prop_shuffle()) {
+            let mut verifier = Verifier::new(RUN, 1);
+            order.extend(order.clone());
+            for &sequence in &order {
+                verifier.check(at(0), &from_internet(0, sequence));
+            }
+            prop_assert_eq!(verifier.counts().received, 100);
+            prop_assert_eq!(verifier.counts().duplicated, 100);
+        }
+    }
+}
