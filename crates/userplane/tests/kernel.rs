@@ -1,0 +1,299 @@
+//! The devices and the netlink sockets against the real kernel, in a network namespace
+//! that lives as long as the test's thread. Needs root; says so and passes without.
+
+use std::net::IpAddr;
+use std::process::Command as Process;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use userplane::device::{Device, Kind};
+use userplane::fib::{Command, Fib, Snapshot, Target};
+use userplane::netlink::request::{self, LinkSettings};
+use userplane::netlink::socket::{Change, Dump, Monitor, Requester};
+
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const PORT: u16 = 3;
+
+fn net(text: &str) -> IpNet {
+    text.parse().unwrap()
+}
+
+fn ip(arguments: &str) -> String {
+    let output = Process::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "ip {arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a test in a namespace of its own: threads have their own, and the processes that
+/// a thread starts inherit it.
+fn in_a_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: this test needs root");
+        return;
+    }
+    let thread = std::thread::spawn(|| {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        ip("link set lo up");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(test());
+    });
+    thread.join().unwrap();
+}
+
+struct Bench {
+    requester: Requester,
+    monitor: Monitor,
+    tap: Device,
+    tun: Device,
+    fib: Fib,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut requester = Requester::open().unwrap();
+        let monitor = Monitor::open().unwrap();
+        let tap = Device::open("t-core0", Kind::Tap).unwrap();
+        let tun = Device::open("t-default", Kind::Tun).unwrap();
+        let settings = LinkSettings {
+            mac: Some(MAC),
+            mtu: Some(1500),
+            link_local: true,
+        };
+        requester
+            .request(request::configure_link(tap.index(), settings))
+            .unwrap();
+        let settings = LinkSettings {
+            mac: None,
+            mtu: Some(1500),
+            link_local: false,
+        };
+        requester
+            .request(request::configure_link(tun.index(), settings))
+            .unwrap();
+        for (device, address) in [
+            (&tap, "198.51.100.1/24"),
+            (&tap, "2001:db8:1::1/64"),
+            (&tun, "100.64.0.1/32"),
+            (&tun, "2001:db8:64::1/128"),
+        ] {
+            requester
+                .request(request::add_address(device.index(), net(address)))
+                .unwrap();
+            requester
+                .request(request::add_address(device.index(), net(address)))
+                .unwrap();
+        }
+        for device in [&tap, &tun] {
+            requester.request(request::link_up(device.index())).unwrap();
+        }
+        let fib = Fib::new([(tap.index(), PORT)].into(), tun.index());
+        Self {
+            requester,
+            monitor,
+            tap,
+            tun,
+            fib,
+        }
+    }
+
+    fn read_all(&mut self) -> Vec<Command> {
+        let mut snapshot = Snapshot::default();
+        let mut dump = Dump::start().unwrap();
+        while let Some(facts) = dump.next().unwrap() {
+            facts.into_iter().for_each(|fact| snapshot.add(fact));
+        }
+        self.fib.replace(snapshot);
+        self.fib.take_commands()
+    }
+
+    /// Follows the kernel until a command comes.
+    async fn until(&mut self, wanted: impl Fn(&Command) -> bool) -> Vec<Command> {
+        let mut seen = Vec::new();
+        while !seen.iter().any(&wanted) {
+            let next = tokio::time::timeout(Duration::from_secs(5), self.monitor.next()).await;
+            let Ok(Ok(Change::Facts(facts))) = next else {
+                panic!("{next:?}; so far {seen:?}")
+            };
+            facts.into_iter().for_each(|fact| self.fib.apply(fact));
+            seen.append(&mut self.fib.take_commands());
+        }
+        seen
+    }
+}
+
+fn count(frame: &[u8], ethertype: [u8; 2]) -> bool {
+    frame[12..14] == ethertype
+}
+
+#[test]
+fn addresses_and_routes_of_the_kernel_are_read_and_followed() {
+    in_a_namespace(|| async {
+        let mut bench = Bench::new();
+        let link = ip("-d link show t-core0");
+        assert!(
+            link.contains("02:00:00:00:00:01") && link.contains("mtu 1500"),
+            "{link}"
+        );
+        assert!(
+            !ip("-6 addr show t-default").contains("fe80"),
+            "a TUN needs no link-local"
+        );
+
+        let commands = bench.read_all();
+        for expected in [
+            Command::SetRoute(net("198.51.100.0/24"), Target::OnLink(PORT)),
+            Command::SetRoute(net("198.51.100.1/32"), Target::Local),
+            Command::SetRoute(net("100.64.0.1/32"), Target::Local),
+            Command::SetRoute(net("2001:db8:1::/64"), Target::OnLink(PORT)),
+            Command::SetRoute(net("2001:db8:64::1/128"), Target::Local),
+        ] {
+            assert!(
+                commands.contains(&expected),
+                "{expected:?} is not in {commands:#?}"
+            );
+        }
+
+        ip("route add 203.0.113.0/24 via 198.51.100.9");
+        let commands = bench
+            .until(|c| matches!(c, Command::SetRoute(n, _) if *n == net("203.0.113.0/24")))
+            .await;
+        assert!(commands.contains(&Command::SetAdjacency {
+            id: 0,
+            port: PORT,
+            mac: None
+        }));
+        ip("neigh replace 198.51.100.9 lladdr 02:00:00:00:00:09 dev t-core0");
+        let mac = Some([2, 0, 0, 0, 0, 9]);
+        bench
+            .until(|c| {
+                *c == Command::SetAdjacency {
+                    id: 0,
+                    port: PORT,
+                    mac,
+                }
+            })
+            .await;
+        ip("route replace 203.0.113.0/24 via 198.51.100.8");
+        bench
+            .until(|c| *c == Command::SetRoute(net("203.0.113.0/24"), Target::Adjacency(1)))
+            .await;
+        ip("route del 203.0.113.0/24");
+        bench
+            .until(|c| *c == Command::RemoveRoute(net("203.0.113.0/24")))
+            .await;
+        ip("-6 route add default nexthop via 2001:db8:1::9 nexthop via 2001:db8:1::8");
+        bench
+            .until(|c| matches!(c, Command::SetRoute(n, Target::Adjacency(_)) if *n == net("::/0")))
+            .await;
+        ip("link set t-core0 down");
+        bench.until(|c| *c == Command::Resync).await;
+        assert!(
+            bench
+                .read_all()
+                .contains(&Command::RemoveRoute(net("198.51.100.0/24")))
+        );
+    });
+}
+
+#[test]
+fn the_kernel_resolves_a_neighbour_when_asked() {
+    in_a_namespace(|| async {
+        let mut bench = Bench::new();
+        let address: IpAddr = "198.51.100.9".parse().unwrap();
+        let tap = bench.tap.index();
+        bench
+            .requester
+            .request(request::use_neighbour(tap, address))
+            .unwrap();
+        let mut frame = [0; 2048];
+        let arp = tokio::time::timeout(Duration::from_secs(5), async {
+            loop {
+                bench.tap.readable().await.unwrap();
+                if let Ok(length) = bench.tap.try_read(&mut frame)
+                    && count(&frame[..length], [0x08, 0x06])
+                {
+                    return frame[..length].to_vec();
+                }
+            }
+        });
+        let request = arp.await.expect("an ARP request");
+        assert_eq!(request[38..42], [198, 51, 100, 9]);
+        // Answer it: the neighbour's MAC becomes known.
+        let mut reply = request.clone();
+        reply[0..6].copy_from_slice(&MAC);
+        reply[21] = 2;
+        reply[22..28].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        reply[28..32].copy_from_slice(&[198, 51, 100, 9]);
+        reply[32..38].copy_from_slice(&MAC);
+        reply[38..42].copy_from_slice(&[198, 51, 100, 1]);
+        bench.tap.try_write(&reply).unwrap();
+        bench.until(|c| matches!(c, Command::SetRoute(n, Target::Adjacency(_)) if *n == net("198.51.100.9/32"))).await;
+    });
+}
+
+#[test]
+fn subscriber_nets_are_exported_and_leftovers_withdrawn() {
+    in_a_namespace(|| async {
+        let mut bench = Bench::new();
+        let tun = bench.tun.index();
+        for pool in ["100.64.0.0/24", "2001:db8:64::/56", "100.64.9.0/24"] {
+            bench
+                .requester
+                .request(request::export(net(pool), tun))
+                .unwrap();
+        }
+        let shown = ip("route show proto 96") + &ip("-6 route show proto 96");
+        assert!(
+            shown.contains("100.64.0.0/24") && shown.contains("2001:db8:64::/56"),
+            "{shown}"
+        );
+        bench.fib.add_net(net("100.64.0.0/24"));
+        let commands = bench.read_all();
+        assert!(
+            commands.contains(&Command::Withdraw(net("100.64.9.0/24"), tun)),
+            "{commands:?}"
+        );
+        assert!(commands.contains(&Command::Withdraw(net("2001:db8:64::/56"), tun)));
+        for command in commands {
+            if let Command::Withdraw(pool, link) = command {
+                bench
+                    .requester
+                    .request(request::withdraw(pool, link))
+                    .unwrap();
+            }
+        }
+        let shown = ip("route show proto 96") + &ip("-6 route show proto 96");
+        assert!(
+            shown.contains("100.64.0.0/24") && !shown.contains("100.64.9.0"),
+            "{shown}"
+        );
+        let missing = bench
+            .requester
+            .request(request::withdraw(net("100.64.9.0/24"), tun));
+        assert_eq!(missing.unwrap_err().raw_os_error(), Some(libc::ESRCH));
+    });
+}
+
+#[test]
+fn a_device_stays_only_when_it_is_kept() {
+    in_a_namespace(|| async {
+        drop(Device::open("t-gone", Kind::Tap).unwrap());
+        let kept = Device::open("t-kept", Kind::Tap).unwrap();
+        kept.keep().unwrap();
+        drop(kept);
+        let links = ip("link show");
+        assert!(
+            !links.contains("t-gone") && links.contains("t-kept"),
+            "{links}"
+        );
+        // A second start attaches to it.
+        let again = Device::open("t-kept", Kind::Tap).unwrap();
+        assert_eq!(again.name(), "t-kept");
+    });
+}
