@@ -92,7 +92,8 @@ impl FromStr for MacAddr {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self> {
-        const WRONG: Malformed = Malformed("a MAC address is six octets in hex, such as 02:00:5e:10:00:01");
+        const WRONG: Malformed =
+            Malformed("a MAC address is six octets in hex, such as 02:00:5e:10:00:01");
         let mut octets = [0; 6];
         let mut parts = text.split([':', '-']);
         for octet in &mut octets {
@@ -111,14 +112,19 @@ impl FromStr for MacAddr {
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for MacAddr {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> core::result::Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
 #[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for MacAddr {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> core::result::Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
@@ -141,7 +147,12 @@ pub struct Tag {
 impl Tag {
     /// A tag with TPID 0x8100 and priority 0.
     pub const fn new(vid: u16) -> Self {
-        Tag { tpid: TPID_8021Q, vid, pcp: 0, dei: false }
+        Tag {
+            tpid: TPID_8021Q,
+            vid,
+            pcp: 0,
+            dei: false,
+        }
     }
 
     /// The tag control information: PCP, DEI, VID.
@@ -151,7 +162,12 @@ impl Tag {
 
     /// The tag of a TPID and a tag control information.
     pub const fn from_tci(tpid: u16, tci: u16) -> Self {
-        Tag { tpid, vid: tci & 0xfff, pcp: (tci >> 13) as u8, dei: tci & 0x1000 != 0 }
+        Tag {
+            tpid,
+            vid: tci & 0xfff,
+            pcp: (tci >> 13) as u8,
+            dei: tci & 0x1000 != 0,
+        }
     }
 }
 
@@ -167,16 +183,25 @@ pub struct Tags {
 
 impl Tags {
     /// No tag.
-    pub const NONE: Tags = Tags { outer: None, inner: None };
+    pub const NONE: Tags = Tags {
+        outer: None,
+        inner: None,
+    };
 
     /// One tag with TPID 0x8100.
     pub const fn single(vid: u16) -> Self {
-        Tags { outer: Some(Tag::new(vid)), inner: None }
+        Tags {
+            outer: Some(Tag::new(vid)),
+            inner: None,
+        }
     }
 
     /// Two tags with TPID 0x8100, outer first.
     pub const fn qinq(outer: u16, inner: u16) -> Self {
-        Tags { outer: Some(Tag::new(outer)), inner: Some(Tag::new(inner)) }
+        Tags {
+            outer: Some(Tag::new(outer)),
+            inner: Some(Tag::new(inner)),
+        }
     }
 
     /// How many tags there are.
@@ -191,8 +216,15 @@ impl Tags {
 
     /// The same tags with priority and drop eligibility cleared, for use as a key.
     pub fn without_priority(self) -> Self {
-        let clear = |t: Tag| Tag { pcp: 0, dei: false, ..t };
-        Tags { outer: self.outer.map(clear), inner: self.inner.map(clear) }
+        let clear = |t: Tag| Tag {
+            pcp: 0,
+            dei: false,
+            ..t
+        };
+        Tags {
+            outer: self.outer.map(clear),
+            inner: self.inner.map(clear),
+        }
     }
 }
 
@@ -260,7 +292,9 @@ impl<'a> Frame<'a> {
         let (&source, mut rest) = rest.split_first_chunk::<6>().ok_or(SHORT)?;
         let mut tags = [None; 2];
         for slot in &mut tags {
-            let Some((tag, after)) = split_tag(rest)? else { break };
+            let Some((tag, after)) = split_tag(rest)? else {
+                break;
+            };
             *slot = Some(tag);
             rest = after;
         }
@@ -268,7 +302,10 @@ impl<'a> Frame<'a> {
         let header = Header {
             destination: MacAddr(destination),
             source: MacAddr(source),
-            tags: Tags { outer: tags[0], inner: tags[1] },
+            tags: Tags {
+                outer: tags[0],
+                inner: tags[1],
+            },
             ethertype: u16::from_be_bytes(ethertype),
         };
         Ok(Frame { header, payload })
@@ -283,8 +320,13 @@ fn split_tag(bytes: &[u8]) -> Result<Option<(Tag, &[u8])>> {
     if tpid != TPID_8021Q && tpid != TPID_8021AD {
         return Ok(None);
     }
-    let (&[_, _, a, b], rest) = bytes.split_first_chunk::<4>().ok_or(Malformed("VLAN tag cut off"))?;
-    Ok(Some((Tag::from_tci(tpid, u16::from_be_bytes([a, b])), rest)))
+    let (&[_, _, a, b], rest) = bytes
+        .split_first_chunk::<4>()
+        .ok_or(Malformed("VLAN tag cut off"))?;
+    Ok(Some((
+        Tag::from_tci(tpid, u16::from_be_bytes([a, b])),
+        rest,
+    )))
 }
 
 #[cfg(test)]
@@ -293,14 +335,24 @@ mod tests {
     use proptest::prelude::*;
 
     fn tag() -> impl Strategy<Value = Tag> {
-        (prop_oneof![Just(TPID_8021Q), Just(TPID_8021AD)], any::<u16>()).prop_map(|(p, t)| Tag::from_tci(p, t))
+        (
+            prop_oneof![Just(TPID_8021Q), Just(TPID_8021AD)],
+            any::<u16>(),
+        )
+            .prop_map(|(p, t)| Tag::from_tci(p, t))
     }
 
     fn tags() -> impl Strategy<Value = Tags> {
         prop_oneof![
             Just(Tags::NONE),
-            tag().prop_map(|t| Tags { outer: Some(t), inner: None }),
-            (tag(), tag()).prop_map(|(a, b)| Tags { outer: Some(a), inner: Some(b) }),
+            tag().prop_map(|t| Tags {
+                outer: Some(t),
+                inner: None
+            }),
+            (tag(), tag()).prop_map(|(a, b)| Tags {
+                outer: Some(a),
+                inner: Some(b)
+            }),
         ]
     }
 
@@ -336,8 +388,13 @@ mod tests {
     #[test]
     fn every_truncation_of_a_header_is_refused() {
         let mut bytes = Vec::new();
-        Header { destination: MacAddr::BROADCAST, source: MacAddr::ZERO, tags: Tags::qinq(1, 2), ethertype: IPV4 }
-            .emit(&mut bytes);
+        Header {
+            destination: MacAddr::BROADCAST,
+            source: MacAddr::ZERO,
+            tags: Tags::qinq(1, 2),
+            ethertype: IPV4,
+        }
+        .emit(&mut bytes);
         for n in 0..bytes.len() {
             assert!(Frame::parse(&bytes[..n]).is_err(), "{n} octets");
         }
@@ -346,25 +403,53 @@ mod tests {
 
     #[test]
     fn a_service_tag_alone_and_outside_is_seen() {
-        let alone = Tags { outer: Some(Tag { tpid: TPID_8021AD, ..Tag::new(100) }), inner: None };
-        let both = Tags { inner: Some(Tag::new(7)), ..alone };
+        let alone = Tags {
+            outer: Some(Tag {
+                tpid: TPID_8021AD,
+                ..Tag::new(100)
+            }),
+            inner: None,
+        };
+        let both = Tags {
+            inner: Some(Tag::new(7)),
+            ..alone
+        };
         for tags in [alone, both] {
             let mut bytes = Vec::new();
-            Header { destination: MacAddr::BROADCAST, source: MacAddr::ZERO, tags, ethertype: IPV6 }.emit(&mut bytes);
+            Header {
+                destination: MacAddr::BROADCAST,
+                source: MacAddr::ZERO,
+                tags,
+                ethertype: IPV6,
+            }
+            .emit(&mut bytes);
             assert_eq!(Frame::parse(&bytes).unwrap().header.tags, tags);
         }
     }
 
     #[test]
     fn mac_text_is_strict() {
-        for wrong in ["", "02:00:00:00:00", "02:00:00:00:00:01:02", "2:0:0:0:0:1", "02:00:00:00:00:+1", "02:00:00:00:00:zz"] {
+        for wrong in [
+            "",
+            "02:00:00:00:00",
+            "02:00:00:00:00:01:02",
+            "2:0:0:0:0:1",
+            "02:00:00:00:00:+1",
+            "02:00:00:00:00:zz",
+        ] {
             assert!(wrong.parse::<MacAddr>().is_err(), "{wrong}");
         }
-        assert_eq!("02-00-5E-10-00-01".parse::<MacAddr>().unwrap().to_string(), "02:00:5e:10:00:01");
+        assert_eq!(
+            "02-00-5E-10-00-01".parse::<MacAddr>().unwrap().to_string(),
+            "02:00:5e:10:00:01"
+        );
     }
 
     #[test]
     fn eui64_flips_the_universal_bit() {
-        assert_eq!(MacAddr([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde]).eui64(), 0x3656_78ff_fe9a_bcde);
+        assert_eq!(
+            MacAddr([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde]).eui64(),
+            0x3656_78ff_fe9a_bcde
+        );
     }
 }
