@@ -1,0 +1,1 @@
+//! Properties of the codec, and kept cases.
