@@ -221,8 +221,7 @@ mod tests {
     #[test]
     fn option_lengths_0_and_1_are_refused() {
         for length in [0, 1] {
-            let result: Result<Vec<_>> = RawOption::iter(&[1, length, 5, 220]).collect();
-            assert!(result.is_err());
+            assert!(RawOption::iter(&[1, length, 5, 220]).any(|option| option.is_err()));
         }
         assert_eq!(
             RawOption::iter(&[1, 2]).next(),
