@@ -1,4 +1,6 @@
 //! Control plane.
 pub mod bank;
+pub mod pool;
+pub mod store;
 pub mod topology;
-pub mod pool; pub mod store; pub mod wheel;
+pub mod wheel;
