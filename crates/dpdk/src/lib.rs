@@ -1,1 +1,95 @@
-//! DPDK.
+//! A thin, safe face of DPDK for a packet path that runs to completion.
+//!
+//! **What lives here:** EAL's start, pools of packet buffers, ports, rings between threads, and bursts of packets with
+//! the two passes that a node makes over one. The C side is `c/shim.c`.
+//! **Who may call it:** `dataplane`, and whoever opens its ports. Every `unsafe` of the packet path is in this crate.
+//!
+//! The rules that make it safe:
+//! 1. A [`Burst`] or an [`Mbuf`] is the only owner of its packets: no `Clone`, no `Copy`; dropping it frees them.
+//! 2. A [`Window`] exists only for a packet with one owner and one segment, inside its own buffer.
+//! 3. Packets of a burst are lent to a closure one at a time; they cannot be kept.
+//! 4. Each end of a queue has one owner. Pools, rings and EAL are never freed.
+//!
+//! ```no_run
+//! use dpdk::*;
+//! # fn main() -> Result<(), Error> {
+//! let eal = Eal::start(&EalOptions::for_ports(["net_af_xdp0,iface=acc0"]))?;
+//! let pool = eal.pool("packets", 16384)?;
+//! let mut port = eal.open_port("net_af_xdp0,iface=acc0", pool, &PortOptions::default())?;
+//! let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(1), Rest::default());
+//! loop {
+//!     port.rx(&mut burst);
+//!     // Send IPv4 packets back where they came from.
+//!     burst.two_pass(&mut (), &mut outs, &mut rest, |_, w, _| w.u16(HEAD + 12), |_, ethertype, packet| {
+//!         if ethertype != 0x0800 { return Err("not IPv4") }
+//!         let w = packet.window();
+//!         let (to, from) = (w.u64(HEAD) >> 16, w.u64(HEAD + 6) >> 16);
+//!         w.put64(HEAD, from << 16 | to >> 32);
+//!         w.put32(HEAD + 8, to as u32);
+//!         Ok(0)
+//!     });
+//!     port.tx(outs.get(0));
+//!     rest.settle(|why, packet| println!("{why}: {} bytes", packet.data().len()));
+//! }
+//! # }
+//! ```
+
+mod burst;
+mod eal;
+mod ffi;
+mod log;
+mod mbuf;
+mod pool;
+mod port;
+mod ring;
+mod window;
+
+pub use burst::{BURST, Burst, Outs, Packet, Rest};
+pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
+pub use log::take_log;
+pub use mbuf::Mbuf;
+pub use pool::Pool;
+pub use port::{Health, MemoryPeer, Port, PortHandle, PortOptions};
+pub use ring::{Consumer, Producer};
+pub use window::{HEAD, WINDOW, Window};
+
+/// What could not be had, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {reason}")]
+pub struct Error {
+    /// What was asked for.
+    pub what: String,
+    /// Why it failed: the system's word for it and what DPDK logged.
+    pub reason: String,
+}
+
+impl Error {
+    fn new(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Error {
+            what: what.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// From a negative errno, explained by the end of DPDK's log.
+    fn errno(what: impl Into<String>, r: i32) -> Self {
+        let word = std::io::Error::from_raw_os_error(r.abs());
+        match log::tail(3) {
+            log if log.is_empty() => Error::new(what, word.to_string()),
+            log => Error::new(what, format!("{word} ({log})")),
+        }
+    }
+
+    /// From `rte_errno`.
+    fn last(what: impl Into<String>) -> Self {
+        // SAFETY: reads a word of this thread.
+        Error::errno(what, unsafe { ffi::sl_errno() })
+    }
+}
+
+/// Asks for a cache line. It is a hint that may name any address, so it is safe.
+#[inline(always)]
+pub fn prefetch<T>(p: *const T) {
+    // SAFETY: prefetching never faults.
+    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast()) }
+}

@@ -1,0 +1,327 @@
+//! What passes between the control thread and the worker: commands' subjects, events, punts, counters.
+use core::net::{IpAddr, Ipv4Addr};
+use core::ops::RangeInclusive;
+use ipnet::Ipv6Net;
+use wire::eth::{MacAddr, Tags};
+
+/// A port, by its place in [`Config::ports`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortIndex(pub u16);
+
+/// A network instance (VRF); 0 to [`Limits::instances`] - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceIndex(pub u16);
+
+/// A session's place in the tables, chosen by the control thread; 0 to [`Limits::sessions`] - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionIndex(pub u32);
+
+/// An adjacency, chosen by the control thread; 0 to [`Limits::adjacencies`] - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AdjacencyIndex(pub u32);
+
+/// What the data plane is made of.
+pub struct Config {
+    /// The ports; [`PortIndex`] counts them.
+    pub ports: Vec<PortConfig>,
+    /// How large the tables may become.
+    pub limits: Limits,
+    /// How much may be punted.
+    pub punts: PuntLimits,
+}
+
+/// A port and its part.
+pub struct PortConfig {
+    /// The open port.
+    pub port: dpdk::Port,
+    /// The address that the gateway has there, if not the device's own.
+    pub mac: Option<MacAddr>,
+    /// Where it leads.
+    pub role: Role,
+}
+
+/// Where a port leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// To subscribers.
+    Access {
+        /// The access segments: ranges of (outer) VLAN ids that do not overlap; untagged frames count as VLAN 0.
+        /// Each segment has PPPoE session ids of its own. An empty list is one segment of all VLANs.
+        segments: Vec<RangeInclusive<u16>>,
+    },
+    /// To the core of a network instance.
+    Core {
+        /// The instance that packets from there are routed in.
+        instance: InstanceIndex,
+    },
+}
+
+/// How large the tables may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Network instances.
+    pub instances: u16,
+    /// Sessions.
+    pub sessions: u32,
+    /// Adjacencies.
+    pub adjacencies: u32,
+    /// Routes in all instances, host routes of sessions included.
+    pub routes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            instances: 1,
+            sessions: 1 << 17,
+            adjacencies: 4096,
+            routes: 1 << 20,
+        }
+    }
+}
+
+/// A rate of packets and what may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuntRate {
+    /// Packets a second.
+    pub per_second: u32,
+    /// Packets at once.
+    pub burst: u32,
+}
+
+/// How much may be punted, by kind; the excess is dropped and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuntLimits {
+    /// PPPoE discovery, all subscribers together.
+    pub discovery: PuntRate,
+    /// Control packets of one session.
+    pub per_session: PuntRate,
+    /// Control packets of all sessions together.
+    pub sessions: PuntRate,
+    /// What core ports receive for the kernel.
+    pub core: PuntRate,
+    /// Packets of subscribers to the gateway itself.
+    pub local: PuntRate,
+    /// Packets whose time to live ended, for the ICMP error.
+    pub ttl: PuntRate,
+}
+
+impl Default for PuntLimits {
+    fn default() -> Self {
+        let rate = |per_second, burst| PuntRate { per_second, burst };
+        PuntLimits {
+            discovery: rate(20_000, 4_000),
+            per_session: rate(50, 40),
+            sessions: rate(100_000, 10_000),
+            core: rate(50_000, 2_000),
+            local: rate(20_000, 1_000),
+            ttl: rate(1_000, 100),
+        }
+    }
+}
+
+/// A subscriber's session, as the worker needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionEntry {
+    /// Its place in the tables.
+    pub index: SessionIndex,
+    /// The access port.
+    pub port: PortIndex,
+    /// The VLAN tags, with their TPIDs. Priorities are sent; of what is received they are not looked at.
+    pub tags: Tags,
+    /// The subscriber's address.
+    pub peer_mac: MacAddr,
+    /// PPPoE session id within the access segment, never 0.
+    pub pppoe_session_id: u16,
+    /// The network instance.
+    pub instance: InstanceIndex,
+    /// The largest IP packet that the subscriber takes.
+    pub mtu: u16,
+    /// The subscriber handle that ties sessions together (QER Correlation ID).
+    pub subscriber: u64,
+    /// The IPv4 address, once the family is up; its host route comes with the session.
+    pub ipv4: Option<Ipv4Addr>,
+    /// The IPv6 prefix (a /64), once the family is up; its route comes with the session.
+    pub ipv6: Option<Ipv6Net>,
+}
+
+/// What a session has sent and received, since it was first set: octets and packets of IP, without PPP and what is
+/// below. Upstream counts what passed anti-spoofing, downstream what was sent towards the subscriber.
+/// Control packets (discovery, PPP's own protocols, neighbour discovery, DHCPv6) are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Packets from the subscriber.
+    pub up_packets: u64,
+    /// Octets from the subscriber.
+    pub up_octets: u64,
+    /// Packets to the subscriber.
+    pub down_packets: u64,
+    /// Octets to the subscriber.
+    pub down_octets: u64,
+}
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// To a neighbour on a core port.
+    Adjacency(AdjacencyIndex),
+    /// To a subscriber.
+    Session(SessionIndex),
+    /// To the gateway itself.
+    Local,
+    /// Nowhere.
+    Discard,
+    /// Onto the net of a core port, to a neighbour that is not known yet: [`Event::NeighbourMissing`] says which.
+    /// Known ones have host routes to their adjacencies.
+    Connected(PortIndex),
+}
+
+/// A neighbour on a core port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Adjacency {
+    /// The port.
+    pub port: PortIndex,
+    /// The neighbour's address.
+    pub mac: MacAddr,
+}
+
+/// What the worker reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The answer to `read_usage` and, as the last of a session, to `remove_session`.
+    Usage {
+        /// The session.
+        index: SessionIndex,
+        /// What it used, cumulative.
+        usage: Usage,
+        /// The session is gone.
+        removed: bool,
+    },
+    /// A session could not be set, and is not there now: its place is free again.
+    SessionRefused {
+        /// The session.
+        index: SessionIndex,
+        /// Why.
+        reason: Refusal,
+    },
+    /// A route could not be set.
+    RouteRefused {
+        /// The instance.
+        instance: InstanceIndex,
+        /// The prefix.
+        prefix: ipnet::IpNet,
+    },
+    /// Packets went to this adjacency in the last seconds: keep the neighbour's entry fresh.
+    AdjacencyUsed(AdjacencyIndex),
+    /// A packet wanted an adjacency that is not set (at most one event a second for each).
+    AdjacencyMissing(AdjacencyIndex),
+    /// A packet wanted a neighbour on a connected net (at most a few events a second for each).
+    NeighbourMissing {
+        /// The port.
+        port: PortIndex,
+        /// The neighbour.
+        address: IpAddr,
+    },
+}
+
+/// Why a session was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another session has the PPPoE session id in this segment.
+    IdTaken,
+    /// The port is no access port, or the VLAN is in none of its segments.
+    NoSegment,
+    /// Another session has the address or prefix.
+    AddressTaken,
+    /// There is no room for more routes.
+    TableFull,
+}
+
+/// A packet that left the path for the control thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Punt<'a> {
+    /// What it is.
+    pub kind: PuntKind,
+    /// Where it arrived.
+    pub port: PortIndex,
+    /// The whole Ethernet frame, or for [`PuntKind::Local`] and [`PuntKind::TtlExpired`] the IP packet.
+    pub frame: &'a [u8],
+}
+
+/// Why a packet was punted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PuntKind {
+    /// PPPoE discovery outside of any session (frame): for the default tunnel.
+    Discovery,
+    /// A control packet of a session (frame): a PADT, PPP's own protocols, ICMPv6 133–137, DHCPv6.
+    Session(SessionIndex),
+    /// For the kernel behind a core port (frame): ARP, multicast, what is addressed to the gateway itself.
+    Core,
+    /// From a subscriber to the gateway itself (IP packet), for the TUN of the instance.
+    Local(InstanceIndex),
+    /// A packet that was dropped because its time to live ended (IP packet): the sender may be told.
+    TtlExpired(InstanceIndex),
+}
+
+/// A packet that the control thread sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inject<'a> {
+    /// A whole Ethernet frame, sent as it is.
+    Port(PortIndex, &'a [u8]),
+    /// An IP packet of the gateway itself, routed in an instance; its time to live is left alone.
+    Route(InstanceIndex, &'a [u8]),
+}
+
+/// A command or packet was not taken because a queue is full; try again once the worker has caught up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the worker's queue is full")]
+pub struct Busy;
+
+/// A snapshot of a port's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// The device.
+    pub name: String,
+    /// The gateway's address there.
+    pub mac: MacAddr,
+    /// Access or core.
+    pub access: bool,
+    /// The link is up.
+    pub up: bool,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Octets received (Ethernet without frame check sequence).
+    pub rx_octets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Octets sent.
+    pub tx_octets: u64,
+    /// Packets not sent because the queue was full.
+    pub tx_dropped: u64,
+    /// Packets lost by the driver: queue full, damaged, or no buffer.
+    pub rx_lost: u64,
+}
+
+/// How often packets were dropped for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropCounter {
+    /// The reason.
+    pub reason: crate::DropReason,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// Packets punted, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PuntCounters {
+    /// [`PuntKind::Discovery`].
+    pub discovery: u64,
+    /// [`PuntKind::Session`].
+    pub session: u64,
+    /// [`PuntKind::Core`].
+    pub core: u64,
+    /// [`PuntKind::Local`].
+    pub local: u64,
+    /// [`PuntKind::TtlExpired`]: notices of packets that are counted as drops.
+    pub ttl_expired: u64,
+}

@@ -1,0 +1,167 @@
+//! The control thread's end.
+use crate::api::*;
+use crate::counters::{self, Shared};
+use crate::drops::DropReason;
+use crate::message::Command;
+use crate::punt;
+use dpdk::{Consumer, Pool, PortHandle, Producer};
+use ipnet::IpNet;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// The control thread's end of the data plane: commands and packets in, events and punts out.
+///
+/// Commands are applied in their order, between bursts, and before any packet that is injected after them.
+pub struct Controller {
+    pub(crate) commands: rtrb::Producer<Command>,
+    pub(crate) events: rtrb::Consumer<Event>,
+    pub(crate) punts: Consumer,
+    pub(crate) injects: Producer,
+    pub(crate) pool: Pool,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) handles: Vec<PortHandle>,
+    pub(crate) limits: Limits,
+}
+
+impl Controller {
+    fn send(&mut self, command: Command) -> Result<(), Busy> {
+        self.commands.push(command).map_err(|_| Busy)
+    }
+
+    /// How many commands the queue takes now.
+    pub fn free_commands(&self) -> usize {
+        self.commands.slots()
+    }
+
+    /// Adds a session, or changes one that has the same index; counters go on. Its host routes are set with it.
+    pub fn set_session(&mut self, entry: SessionEntry) -> Result<(), Busy> {
+        self.send(Command::SetSession(entry))
+    }
+
+    /// Removes a session and its host routes. [`Event::Usage`] with `removed` answers, also for one that is not there.
+    pub fn remove_session(&mut self, index: SessionIndex) -> Result<(), Busy> {
+        self.send(Command::RemoveSession(index))
+    }
+
+    /// Asks for a session's counters; [`Event::Usage`] answers.
+    pub fn read_usage(&mut self, index: SessionIndex) -> Result<(), Busy> {
+        self.send(Command::ReadUsage(index))
+    }
+
+    /// Adds a route or changes where it leads.
+    pub fn set_route(
+        &mut self,
+        instance: InstanceIndex,
+        prefix: IpNet,
+        to: Destination,
+    ) -> Result<(), Busy> {
+        self.send(Command::SetRoute(instance, prefix.trunc(), to))
+    }
+
+    /// Removes a route, if there is one.
+    pub fn remove_route(&mut self, instance: InstanceIndex, prefix: IpNet) -> Result<(), Busy> {
+        self.send(Command::RemoveRoute(instance, prefix.trunc()))
+    }
+
+    /// Sets the neighbour that an adjacency stands for.
+    pub fn set_adjacency(
+        &mut self,
+        index: AdjacencyIndex,
+        adjacency: Adjacency,
+    ) -> Result<(), Busy> {
+        self.send(Command::SetAdjacency(index, Some(adjacency)))
+    }
+
+    /// Forgets the neighbour; packets to it are dropped and [`Event::AdjacencyMissing`] asks for it.
+    pub fn remove_adjacency(&mut self, index: AdjacencyIndex) -> Result<(), Busy> {
+        self.send(Command::SetAdjacency(index, None))
+    }
+
+    /// Sends a packet of the gateway itself.
+    pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), Busy> {
+        let mbuf = punt::wrap(&self.pool, packet).ok_or(Busy)?;
+        self.injects.send(mbuf).map_err(|_| Busy)?;
+        counters::add(&self.shared.injected, 1);
+        Ok(())
+    }
+
+    /// Shows the punted packets, at most `most` of them, and says how many there were.
+    pub fn recv_punts(&mut self, most: usize, mut f: impl FnMut(Punt<'_>)) -> usize {
+        for n in 0..most {
+            let Some(mbuf) = self.punts.recv() else {
+                return n;
+            };
+            if let Some((kind, port)) = punt::unpack(mbuf.meta()) {
+                f(Punt {
+                    kind,
+                    port,
+                    frame: mbuf.data(),
+                });
+            }
+        }
+        most
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop().ok()
+    }
+
+    /// Readable when punts or events have come since [`Controller::arm`].
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.shared.wakeup.as_fd()
+    }
+
+    /// To be called before sleeping on [`Controller::wakeup`]: clears it and asks the worker to signal what comes.
+    /// False if something waits already: then take it instead of sleeping.
+    pub fn arm(&mut self) -> bool {
+        // The descriptor does not block; that nothing was signalled is no error.
+        let _ = self.shared.wakeup.read();
+        self.shared.asleep.store(true, SeqCst);
+        let idle = self.punts.is_empty() && self.events.is_empty();
+        if !idle {
+            self.shared.asleep.store(false, SeqCst);
+        }
+        idle
+    }
+
+    /// The limits that the data plane was made with.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The ports' counters.
+    pub fn ports(&self) -> Vec<PortCounters> {
+        let ports = self.shared.ports.iter().zip(&self.handles);
+        ports
+            .map(|(port, handle)| {
+                let health = handle.health().unwrap_or_default();
+                PortCounters {
+                    up: health.up,
+                    rx_lost: health.rx_missed + health.rx_errors + health.rx_no_buffer,
+                    ..port.snapshot()
+                }
+            })
+            .collect()
+    }
+
+    /// The drop counters, those at 0 too.
+    pub fn drops(&self) -> Vec<DropCounter> {
+        let count = |&reason: &DropReason| DropCounter {
+            reason,
+            packets: self.shared.drops[reason as usize].load(Relaxed),
+        };
+        DropReason::ALL.iter().map(count).collect()
+    }
+
+    /// The punt counters.
+    pub fn punts(&self) -> PuntCounters {
+        self.shared.punts()
+    }
+
+    /// Packets that were injected.
+    pub fn injected(&self) -> u64 {
+        self.shared.injected.load(Relaxed)
+    }
+}

@@ -1,0 +1,107 @@
+//! Counters that both threads see. The worker alone writes them (those of injection: the control thread alone).
+use crate::api::{PortCounters, PuntCounters, PuntKind};
+use crate::drops::DropReason;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use nix::sys::eventfd::EventFd;
+use wire::eth::MacAddr;
+
+/// Adds to a counter that has one writer: no locked instruction is needed.
+#[inline(always)]
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+/// What worker and control thread share.
+pub(crate) struct Shared {
+    pub ports: Vec<Port>,
+    pub drops: [AtomicU64; DropReason::ALL.len()],
+    punts: [AtomicU64; 5],
+    pub injected: AtomicU64,
+    /// The control thread sleeps on `wakeup`.
+    pub asleep: AtomicBool,
+    pub wakeup: EventFd,
+}
+
+/// A port's counters.
+pub(crate) struct Port {
+    pub name: String,
+    pub mac: MacAddr,
+    pub access: bool,
+    pub rx_packets: AtomicU64,
+    pub rx_octets: AtomicU64,
+    pub tx_packets: AtomicU64,
+    pub tx_octets: AtomicU64,
+    pub tx_dropped: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(ports: Vec<Port>, wakeup: EventFd) -> Self {
+        Shared {
+            ports,
+            drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
+            punts: [const { AtomicU64::new(0) }; 5],
+            injected: AtomicU64::new(0),
+            asleep: AtomicBool::new(false),
+            wakeup,
+        }
+    }
+
+    #[inline]
+    pub fn count_drop(&self, reason: DropReason, n: u64) {
+        add(&self.drops[reason as usize], n);
+    }
+
+    pub fn count_punt(&self, kind: PuntKind) {
+        let place = match kind {
+            PuntKind::Discovery => 0,
+            PuntKind::Session(_) => 1,
+            PuntKind::Core => 2,
+            PuntKind::Local(_) => 3,
+            PuntKind::TtlExpired(_) => 4,
+        };
+        add(&self.punts[place], 1);
+    }
+
+    pub fn punts(&self) -> PuntCounters {
+        let [discovery, session, core, local, ttl_expired] =
+            [0, 1, 2, 3, 4].map(|i: usize| self.punts[i].load(Relaxed));
+        PuntCounters {
+            discovery,
+            session,
+            core,
+            local,
+            ttl_expired,
+        }
+    }
+}
+
+impl Port {
+    pub fn new(name: String, mac: MacAddr, access: bool) -> Self {
+        let zero = || AtomicU64::new(0);
+        Port {
+            name,
+            mac,
+            access,
+            rx_packets: zero(),
+            rx_octets: zero(),
+            tx_packets: zero(),
+            tx_octets: zero(),
+            tx_dropped: zero(),
+        }
+    }
+
+    pub fn snapshot(&self) -> PortCounters {
+        PortCounters {
+            name: self.name.clone(),
+            mac: self.mac,
+            access: self.access,
+            up: false,
+            rx_packets: self.rx_packets.load(Relaxed),
+            rx_octets: self.rx_octets.load(Relaxed),
+            tx_packets: self.tx_packets.load(Relaxed),
+            tx_octets: self.tx_octets.load(Relaxed),
+            tx_dropped: self.tx_dropped.load(Relaxed),
+            rx_lost: 0,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The named reasons for which packets are dropped.
+
+macro_rules! drops {
+    ($($variant:ident $name:literal $text:literal,)*) => {
+        /// Why a packet was dropped. Every packet in is a packet out, a packet punted, or one of these.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DropReason {
+            $(#[doc = $text] $variant,)*
+        }
+
+        impl DropReason {
+            /// All reasons.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant,)*];
+
+            /// The reason's name, as `sluice show drops` prints it.
+            pub const fn name(self) -> &'static str {
+                match self { $(DropReason::$variant => $name,)* }
+            }
+
+            /// The reason in a sentence.
+            pub const fn description(self) -> &'static str {
+                match self { $(DropReason::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+drops! {
+    UnsupportedBuffer "unsupported-buffer" "The frame does not lie in one packet buffer of its own.",
+    Truncated "truncated" "The frame ends before its headers do.",
+    NotForUs "not-for-us" "The frame is addressed to another station.",
+    UnknownVlan "unknown-vlan" "The frame's VLAN is in no access segment of the port.",
+    UnexpectedType "unexpected-type" "The frame from an access port is not PPPoE.",
+    BadPppoe "bad-pppoe" "The PPPoE header is not version 1, type 1, code 0, or longer than the frame.",
+    UnknownSession "unknown-session" "No session has this PPPoE session id in the access segment.",
+    WrongMac "wrong-mac" "The source MAC address is not that of the session.",
+    WrongTag "wrong-tag" "The VLAN tags are not those of the session.",
+    SpoofedSourceV4 "spoofed-source-v4" "The IPv4 source address is not one of the session's.",
+    SpoofedSourceV6 "spoofed-source-v6" "The IPv6 source address is not one of the session's.",
+    LinkLocal "link-local" "A link-local IPv6 packet from a subscriber is not one that the control plane answers.",
+    BadIpv4 "bad-ipv4" "The IPv4 header's version or lengths are wrong.",
+    BadChecksum "bad-checksum" "The IPv4 header's checksum is wrong.",
+    BadIpv6 "bad-ipv6" "The IPv6 header's version or length is wrong.",
+    TtlExpired "ttl-expired" "The time to live or hop limit ended here.",
+    NoRoute "no-route" "The network instance has no route to the destination.",
+    DiscardRoute "discard-route" "The route to the destination says discard: an unassigned or unroutable address.",
+    NoAdjacency "no-adjacency" "The address of the next hop is not known (yet).",
+    StaleSession "stale-session" "The route leads to a session that is gone.",
+    TooBig "too-big" "The packet is larger than the session or the port takes.",
+    PuntPoliced "punt-policed" "The rate for packets of this kind to the control plane is exceeded.",
+    SessionPoliced "session-policed" "The rate for control packets of this session is exceeded.",
+    PuntQueueFull "punt-queue-full" "The queue to the control thread is full.",
+    BadInject "bad-inject" "A packet of the gateway itself cannot be sent: no such port, or it leads back to the gateway.",
+    TxQueueFull "tx-queue-full" "The port's transmit queue is full.",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DropReason;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_differ_and_positions_are_numbers() {
+        let names: HashSet<_> = DropReason::ALL.iter().map(|d| d.name()).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+        assert!(
+            DropReason::ALL
+                .iter()
+                .enumerate()
+                .all(|(i, &d)| d as usize == i)
+        );
+        assert!(
+            DropReason::ALL
+                .iter()
+                .all(|d| d.description().ends_with('.'))
+        );
+    }
+}

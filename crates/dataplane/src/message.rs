@@ -1,0 +1,14 @@
+//! Commands from the control thread to the worker.
+use crate::api::*;
+use ipnet::IpNet;
+
+/// A change to the tables or a question; applied between bursts.
+#[derive(Debug)]
+pub(crate) enum Command {
+    SetSession(SessionEntry),
+    RemoveSession(SessionIndex),
+    ReadUsage(SessionIndex),
+    SetRoute(InstanceIndex, IpNet, Destination),
+    RemoveRoute(InstanceIndex, IpNet),
+    SetAdjacency(AdjacencyIndex, Option<Adjacency>),
+}

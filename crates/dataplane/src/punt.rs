@@ -1,0 +1,73 @@
+//! The way of packets between the worker and the control thread: what they are is written into two words that travel
+//! with each packet.
+use crate::api::*;
+use dpdk::{Mbuf, Pool};
+
+/// Both words of a punted packet: kind and port, and what the kind is about.
+pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
+    let (code, about) = match kind {
+        PuntKind::Discovery => (0, 0),
+        PuntKind::Session(SessionIndex(i)) => (1, i),
+        PuntKind::Core => (2, 0),
+        PuntKind::Local(InstanceIndex(i)) => (3, i as u32),
+        PuntKind::TtlExpired(InstanceIndex(i)) => (4, i as u32),
+    };
+    [code << 16 | port.0 as u32, about]
+}
+
+/// What [`pack`] wrote.
+pub(crate) fn unpack([head, about]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
+    let instance = InstanceIndex(about as u16);
+    let kind = match head >> 16 {
+        0 => PuntKind::Discovery,
+        1 => PuntKind::Session(SessionIndex(about)),
+        2 => PuntKind::Core,
+        3 => PuntKind::Local(instance),
+        4 => PuntKind::TtlExpired(instance),
+        _ => return None,
+    };
+    Some((kind, PortIndex(head as u16)))
+}
+
+/// In front of an injected IP packet, so that it looks like a frame from a core port.
+const NO_ETHERNET: [u8; 14] = [0; 14];
+
+/// The first word of a packet to be routed; that of one for a port is 0. The second word says where.
+pub(crate) const ROUTE: u32 = 1;
+
+/// Copies a packet of the gateway itself into a buffer.
+pub(crate) fn wrap(pool: &Pool, packet: Inject<'_>) -> Option<Mbuf> {
+    let mut mbuf = pool.alloc()?;
+    let (meta, fits) = match packet {
+        Inject::Port(port, frame) => ([0, port.0 as u32], mbuf.append(frame)),
+        Inject::Route(instance, ip) => (
+            [ROUTE, instance.0 as u32],
+            mbuf.append(&NO_ETHERNET) && mbuf.append(ip),
+        ),
+    };
+    mbuf.set_meta(meta);
+    fits.then_some(mbuf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let kinds = [
+            PuntKind::Discovery,
+            PuntKind::Session(SessionIndex(0xffff_ffff)),
+            PuntKind::Core,
+            PuntKind::Local(InstanceIndex(0xffff)),
+            PuntKind::TtlExpired(InstanceIndex(7)),
+        ];
+        for kind in kinds {
+            assert_eq!(
+                unpack(pack(kind, PortIndex(65535))),
+                Some((kind, PortIndex(65535)))
+            );
+        }
+        assert_eq!(unpack([5 << 16, 0]), None);
+    }
+}

@@ -1,0 +1,133 @@
+/* The whole C side of this crate: what DPDK offers only as inline functions, set-up that wants its structures, and
+ * asserts that Rust's picture of an mbuf is DPDK's. Functions return a negative errno on failure. */
+#define _GNU_SOURCE
+#include <cpuid.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#define AT(field, offset) _Static_assert(offsetof(struct rte_mbuf, field) == offset, #field)
+AT(buf_addr, 0); AT(data_off, 16); AT(refcnt, 18); AT(nb_segs, 20); AT(port, 22); AT(ol_flags, 24);
+AT(packet_type, 32); AT(pkt_len, 36); AT(data_len, 40); AT(vlan_tci, 42); AT(hash, 44); AT(vlan_tci_outer, 52);
+AT(buf_len, 54); AT(pool, 56);
+_Static_assert(sizeof(struct rte_mbuf) == 128 && RTE_PKTMBUF_HEADROOM == 128, "mbuf");
+
+/* --- the packet path: one call a burst --- */
+uint16_t sl_rx(uint16_t port, struct rte_mbuf **m, uint16_t n) { return rte_eth_rx_burst(port, 0, m, n); }
+uint16_t sl_tx(uint16_t port, struct rte_mbuf **m, uint16_t n) { return rte_eth_tx_burst(port, 0, m, n); }
+void sl_free(struct rte_mbuf **m, unsigned n) { rte_pktmbuf_free_bulk(m, n); }
+struct rte_mbuf *sl_alloc(struct rte_mempool *p) { return rte_pktmbuf_alloc(p); }
+unsigned sl_enqueue(struct rte_ring *r, struct rte_mbuf **m, unsigned n) { return rte_ring_enqueue_burst(r, (void **)m, n, NULL); }
+unsigned sl_dequeue(struct rte_ring *r, struct rte_mbuf **m, unsigned n) { return rte_ring_dequeue_burst(r, (void **)m, n, NULL); }
+unsigned sl_ring_count(const struct rte_ring *r) { return rte_ring_count(r); }
+unsigned sl_pool_free(const struct rte_mempool *p) { return rte_mempool_avail_count(p); }
+
+/* --- set-up --- */
+static ssize_t log_sink(void *cookie, const char *text, size_t n);
+extern void sl_log(const char *text, size_t n); /* in Rust */
+static ssize_t log_sink(void *cookie, const char *text, size_t n) { (void)cookie; sl_log(text, n); return n; }
+
+/* EAL binds the calling thread to its main lcore's CPU; the caller's other work must not be bound, so that is undone. */
+int sl_eal(int argc, char **argv) {
+  cookie_io_functions_t io = {.write = log_sink};
+  FILE *log = fopencookie(NULL, "w", io);
+  if (log == NULL) return -ENOMEM;
+  setvbuf(log, NULL, _IOLBF, 1024);
+  rte_openlog_stream(log);
+  cpu_set_t set;
+  int bound = sched_getaffinity(0, sizeof set, &set);
+  int r = rte_eal_init(argc, argv);
+  if (r < 0) return rte_errno > 0 ? -rte_errno : r;
+  if (bound == 0) sched_setaffinity(0, sizeof set, &set);
+  return 0;
+}
+/* A registered thread has an lcore id, hence its own cache in each mempool. */
+int sl_register_thread(void) { return rte_lcore_id() != LCORE_ID_ANY ? 0 : rte_thread_register() < 0 ? -rte_errno : 0; }
+void sl_unregister_thread(void) { rte_thread_unregister(); }
+uint64_t sl_tsc_hz(void) { return rte_get_tsc_hz(); }
+
+struct rte_mempool *sl_pool(const char *name, unsigned n, unsigned cache) {
+  return rte_pktmbuf_pool_create(name, n, cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+}
+struct rte_ring *sl_ring(const char *name, unsigned n) {
+  return rte_ring_create(name, n, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+}
+int sl_errno(void) { return rte_errno; }
+
+int sl_find_port(const char *name) {
+  uint16_t id;
+  return rte_eth_dev_get_port_by_name(name, &id) == 0 ? id : -ENODEV;
+}
+int sl_probe(const char *devargs) { return rte_dev_probe(devargs); }
+int sl_ring_port(const char *name, struct rte_ring *rx, struct rte_ring *tx) {
+  int port = rte_eth_from_rings(name, &rx, 1, &tx, 1, 0);
+  return port < 0 ? -rte_errno : port;
+}
+/* One queue each way. `mtu` 0 leaves the driver's. */
+int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t rx, uint16_t tx, int promiscuous) {
+  struct rte_eth_conf conf = {0};
+  struct rte_eth_dev_info info;
+  int r;
+  if ((r = rte_eth_dev_info_get(port, &info)) < 0) return r;
+  if ((r = rte_eth_dev_configure(port, 1, 1, &conf)) < 0) return r;
+  if (mtu != 0 && (r = rte_eth_dev_set_mtu(port, mtu)) < 0) return r;
+  if ((r = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx)) < 0) return r;
+  if ((r = rte_eth_rx_queue_setup(port, 0, rx, SOCKET_ID_ANY, NULL, pool)) < 0) return r;
+  if ((r = rte_eth_tx_queue_setup(port, 0, tx, SOCKET_ID_ANY, NULL)) < 0) return r;
+  if ((r = rte_eth_dev_start(port)) < 0) return r;
+  /* Neighbour discovery and routing protocols are multicast; drivers that cannot filter pass everything anyhow. */
+  rte_eth_allmulticast_enable(port);
+  if (promiscuous && (r = rte_eth_promiscuous_enable(port)) < 0 && r != -ENOTSUP) return r;
+  return 0;
+}
+int sl_describe(uint16_t port, uint8_t mac[6], uint16_t *mtu) {
+  struct rte_ether_addr a;
+  int r;
+  if ((r = rte_eth_macaddr_get(port, &a)) < 0) return r;
+  memcpy(mac, a.addr_bytes, 6);
+  return rte_eth_dev_get_mtu(port, mtu);
+}
+void sl_close(uint16_t port) { rte_eth_dev_stop(port); rte_eth_dev_close(port); }
+/* What the driver itself lost: no room in its queue, damaged frames, no buffers; and whether the link is up. */
+int sl_health(uint16_t port, uint64_t out[3]) {
+  struct rte_eth_stats s;
+  struct rte_eth_link link;
+  int r = rte_eth_stats_get(port, &s);
+  if (r < 0) return r;
+  out[0] = s.imissed; out[1] = s.ierrors; out[2] = s.rx_nombuf;
+  return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+/* EAL measures the TSC by sleeping 100 ms where neither CPUID leaf 0x15 nor an MSR tells its rate, most of its start.
+ * This takes the place of EAL's function of that name: being in an archive member of its own there, that one is never
+ * pulled in once this one is known. 2 ms against the raw clock are exact to well below a part in a thousand. */
+uint64_t get_tsc_freq_arch(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_max(0, NULL) >= 0x15) {
+    __cpuid_count(0x15, 0, a, b, c, d);
+    if (a != 0 && b != 0 && c != 0) return (uint64_t)c * b / a;
+  }
+  struct timespec from, to;
+  uint64_t ns;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &from);
+  uint64_t start = rte_rdtsc();
+  do {
+    clock_gettime(CLOCK_MONOTONIC_RAW, &to);
+    ns = (to.tv_sec - from.tv_sec) * 1000000000ull + to.tv_nsec - from.tv_nsec;
+  } while (ns < 2000000);
+  uint64_t hz = (rte_rdtsc() - start) * 1000000000ull / ns;
+  return (hz + 500000) / 1000000 * 1000000;
+}

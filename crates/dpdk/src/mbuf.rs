@@ -1,0 +1,121 @@
+//! One packet, owned.
+use crate::ffi::{M, RawMbuf, sl_free};
+use crate::window::{HEAD, WINDOW};
+use core::ptr::NonNull;
+
+/// RTE_MBUF_F_EXTERNAL and RTE_MBUF_F_INDIRECT: the buffer may be another's too.
+const BORROWED: u64 = 3 << 61;
+
+impl RawMbuf {
+    /// One owner, one segment, a buffer of its own (neither attached nor external), and the window inside it.
+    #[inline(always)]
+    pub(crate) fn windowed(&self) -> bool {
+        let alone = (self.refcnt as u32 | (self.segs as u32) << 16) ^ 0x0001_0001;
+        // Unsigned: what is below HEAD wraps to a large number.
+        let off = (self.off as u32).wrapping_sub(HEAD as u32);
+        let fit = (self.buf_len as u32).wrapping_sub(WINDOW as u32);
+        (alone == 0) & (self.flags & BORROWED == 0) & (off <= fit) & (fit < 0x1_0000)
+    }
+}
+
+/// One packet outside of a burst: the slow way, for hand-over to another thread, injection and tests.
+///
+/// It is its mbuf's only holder: neither `Clone` nor `Copy`, and dropping it frees the buffer.
+pub struct Mbuf(NonNull<RawMbuf>);
+
+// SAFETY: the mbuf belongs to this value alone, and mempools take buffers back from any thread.
+unsafe impl Send for Mbuf {}
+
+impl Drop for Mbuf {
+    fn drop(&mut self) {
+        let mut m = self.0.as_ptr();
+        // SAFETY: we own `m`, and nothing uses it after this.
+        unsafe { sl_free(&mut m, 1) }
+    }
+}
+
+impl Mbuf {
+    /// Takes ownership.
+    ///
+    /// # Safety
+    /// `m` is a valid mbuf that nothing else owns.
+    pub(crate) unsafe fn own(m: M) -> Option<Self> {
+        NonNull::new(m).map(Mbuf)
+    }
+
+    /// Gives ownership up.
+    pub(crate) fn into_raw(self) -> M {
+        let m = self.0.as_ptr();
+        core::mem::forget(self);
+        m
+    }
+
+    fn raw(&self) -> &RawMbuf {
+        // SAFETY: owned by self, so valid and not written by anyone else while borrowed.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn raw_mut(&mut self) -> &mut RawMbuf {
+        // SAFETY: as for `raw`, and borrowed exclusively.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// The packet's bytes; of a chained packet those of its first segment.
+    pub fn data(&self) -> &[u8] {
+        let m = self.raw();
+        // SAFETY: DPDK keeps `off + len <= buf_len`, and so do `cut` and `advance`.
+        unsafe { core::slice::from_raw_parts(m.buf.add(m.off as usize), m.len as usize) }
+    }
+
+    /// Is the whole packet in one segment?
+    pub fn is_whole(&self) -> bool {
+        self.raw().segs == 1
+    }
+
+    /// The two words that travel with the packet through a [`crate::ring`].
+    pub fn meta(&self) -> [u32; 2] {
+        self.raw().meta
+    }
+
+    /// Sets the two words.
+    pub fn set_meta(&mut self, meta: [u32; 2]) {
+        self.raw_mut().meta = meta;
+    }
+
+    /// Takes `n` bytes from the front, or all there are.
+    pub fn advance(&mut self, n: u16) {
+        let m = self.raw_mut();
+        let n = n.min(m.len);
+        m.off += n;
+        m.len -= n;
+        m.pkt_len -= n as u32;
+    }
+
+    /// Makes the packet `len` bytes long, if it is longer and whole.
+    pub fn truncate(&mut self, len: u16) {
+        let m = self.raw_mut();
+        if len < m.len && m.segs == 1 {
+            m.len = len;
+            m.pkt_len = len as u32;
+        }
+    }
+
+    /// Writes `bytes` behind the packet's end; false, and nothing changed, if they do not fit or the buffer is shared.
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
+        let m = self.raw_mut();
+        let end = m.off as usize + m.len as usize;
+        if !(m.refcnt == 1
+            && m.segs == 1
+            && m.flags & BORROWED == 0
+            && end + bytes.len() <= m.buf_len as usize)
+        {
+            return false;
+        }
+        // SAFETY: the range lies in the buffer, which is ours alone (refcnt 1); `bytes` cannot overlap it, because a
+        // borrow of our own data would exclude `&mut self`.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), m.buf.add(end), bytes.len()) }
+        m.len += bytes.len() as u16;
+        m.pkt_len += bytes.len() as u32;
+        true
+    }
+}

@@ -1,0 +1,52 @@
+//! Pools of packet buffers.
+use crate::ffi::{self, sl_alloc, sl_pool_free};
+use crate::{Eal, Error, Mbuf};
+use core::ffi::c_void;
+use std::ffi::CString;
+
+/// A pool of packet buffers of 2 KiB. It is never freed; a handle is all there is to it, shared by any thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool(pub(crate) *mut c_void);
+
+// SAFETY: mempools with the default ring handler may be used from any number of threads.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+/// Buffers that a registered thread keeps at hand.
+const CACHE: u32 = 256;
+
+impl Eal {
+    /// Makes a pool of `buffers` packet buffers. Each takes about 2.4 KB of EAL's memory.
+    pub fn pool(&self, name: &str, buffers: u32) -> Result<Pool, Error> {
+        let what = || format!("pool {name:?} of {buffers} buffers");
+        let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
+        // SAFETY: EAL runs, and the name is a C string.
+        let pool = unsafe { ffi::sl_pool(c_name.as_ptr(), buffers, CACHE.min(buffers / 4)) };
+        if pool.is_null() {
+            Err(Error::last(what()))
+        } else {
+            Ok(Pool(pool))
+        }
+    }
+}
+
+impl Pool {
+    /// An empty packet, or none if the pool is exhausted.
+    pub fn alloc(&self) -> Option<Mbuf> {
+        // SAFETY: the pool lives for ever, and what it hands out is the caller's alone.
+        unsafe { Mbuf::own(sl_alloc(self.0)) }
+    }
+
+    /// A packet with these bytes; none if the pool is exhausted or they do not fit one buffer.
+    pub fn packet(&self, bytes: &[u8]) -> Option<Mbuf> {
+        let mut mbuf = self.alloc()?;
+        mbuf.append(bytes).then_some(mbuf)
+    }
+
+    /// How many buffers are free.
+    pub fn available(&self) -> u32 {
+        // SAFETY: the pool lives for ever.
+        unsafe { sl_pool_free(self.0) }
+    }
+}

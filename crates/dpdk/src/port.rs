@@ -1,0 +1,206 @@
+//! Ports: a network card, a Linux interface, capture files, or memory.
+use crate::ffi::{self, sl_rx, sl_tx};
+use crate::ring::{Consumer, Producer};
+use crate::{BURST, Burst, Eal, Error, Pool, log};
+use core::ffi::c_int;
+use std::ffi::CString;
+
+/// How a port is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortOptions {
+    /// The largest IP packet, or as the driver has it.
+    pub mtu: Option<u16>,
+    /// Take frames to any address.
+    pub promiscuous: bool,
+}
+
+/// Descriptors in a queue.
+const RX_DESCRIPTORS: u16 = 1024;
+const TX_DESCRIPTORS: u16 = 1024;
+
+/// An open port with one queue each way. One owner: polling takes `&mut`. Dropping it stops and closes the port.
+#[derive(Debug)]
+pub struct Port {
+    id: u16,
+    name: String,
+    mac: [u8; 6],
+    mtu: u16,
+}
+
+/// Access to a port's health from another thread than the one that polls it.
+#[derive(Clone, Copy, Debug)]
+pub struct PortHandle(u16);
+
+/// What the driver says about a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The link is up.
+    pub up: bool,
+    /// Packets lost because the receive queue was full.
+    pub rx_missed: u64,
+    /// Packets that arrived damaged.
+    pub rx_errors: u64,
+    /// Packets lost for want of buffers.
+    pub rx_no_buffer: u64,
+}
+
+impl Eal {
+    /// Opens the port that the devargs describe: `0000:03:00.0`, `net_af_xdp0,iface=acc0`,
+    /// `net_af_packet0,iface=acc0`, `net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap`.
+    pub fn open_port(
+        &self,
+        devargs: &str,
+        pool: Pool,
+        options: &PortOptions,
+    ) -> Result<Port, Error> {
+        let name = devargs.split(',').next().unwrap_or_default();
+        let what = || format!("port {devargs:?}");
+        let c_devargs =
+            CString::new(devargs).map_err(|_| Error::new(what(), "a NUL in the devargs"))?;
+        let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
+        log::clear();
+        // SAFETY (here and below): EAL runs, and the names are C strings.
+        let mut id = unsafe { ffi::sl_find_port(c_name.as_ptr()) };
+        if id < 0 {
+            let r = unsafe { ffi::sl_probe(c_devargs.as_ptr()) };
+            if r < 0 && r != -libc::EEXIST {
+                return Err(Error::errno(what(), r));
+            }
+            id = unsafe { ffi::sl_find_port(c_name.as_ptr()) };
+        }
+        let id = u16::try_from(id).map_err(|_| Error::errno(what(), -libc::ENODEV))?;
+        start(id, name, what(), pool, options)
+    }
+
+    /// A port in memory, for tests: what the peer sends arrives, and what is sent the peer receives. Both ways hold
+    /// up to `size` packets.
+    pub fn memory_port(
+        &self,
+        name: &str,
+        size: u32,
+        pool: Pool,
+    ) -> Result<(Port, MemoryPeer), Error> {
+        let what = format!("memory port {name:?}");
+        let rx = self.raw_ring(&format!("{name}_rx"), size)?;
+        let tx = self.raw_ring(&format!("{name}_tx"), size)?;
+        let c_name = CString::new(name).map_err(|_| Error::new(&*what, "a NUL in the name"))?;
+        // SAFETY: EAL runs, and both rings live for ever.
+        let id = unsafe { ffi::sl_ring_port(c_name.as_ptr(), rx, tx) };
+        let id = u16::try_from(id).map_err(|_| Error::errno(&*what, id))?;
+        let port = start(id, name, what, pool, &PortOptions::default())?;
+        // SAFETY: the port has the other end of each ring, and nobody else has these.
+        let peer = unsafe {
+            MemoryPeer {
+                to_port: Producer::of(rx),
+                from_port: Consumer::of(tx),
+            }
+        };
+        Ok((port, peer))
+    }
+}
+
+fn start(
+    id: u16,
+    name: &str,
+    what: String,
+    pool: Pool,
+    options: &PortOptions,
+) -> Result<Port, Error> {
+    let mtu = options.mtu.unwrap_or(0);
+    // SAFETY: EAL runs, `id` is a port that nobody polls yet, and the pool lives for ever.
+    let r = unsafe {
+        ffi::sl_start(
+            id,
+            pool.0,
+            mtu,
+            RX_DESCRIPTORS,
+            TX_DESCRIPTORS,
+            options.promiscuous as c_int,
+        )
+    };
+    let mut port = Port {
+        id,
+        name: name.to_owned(),
+        mac: [0; 6],
+        mtu: 0,
+    };
+    if r < 0 {
+        return Err(Error::errno(what, r)); // and `port`, dropped, is closed
+    }
+    // SAFETY: both places may be written.
+    let r = unsafe { ffi::sl_describe(id, port.mac.as_mut_ptr(), &mut port.mtu) };
+    if r < 0 {
+        Err(Error::errno(what, r))
+    } else {
+        Ok(port)
+    }
+}
+
+/// The other side of a port in memory.
+#[derive(Debug)]
+pub struct MemoryPeer {
+    /// What is sent here the port receives.
+    pub to_port: Producer,
+    /// What the port sent arrives here.
+    pub from_port: Consumer,
+}
+
+impl Port {
+    /// The device's name, the first part of its devargs.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The device's own address.
+    pub fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// The largest IP packet that the port takes.
+    pub fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// For asking about the port from another thread.
+    pub fn handle(&self) -> PortHandle {
+        PortHandle(self.id)
+    }
+
+    /// Receives up to [`BURST`] packets in place of those that `burst` had, and starts fetching their headers.
+    #[inline]
+    pub fn rx(&mut self, burst: &mut Burst) -> usize {
+        // SAFETY: the queue is polled by its one owner; the driver writes as many mbufs as it says, and they are ours.
+        let n = unsafe { burst.fill(|m| sl_rx(self.id, m, BURST as u16) as usize) };
+        burst.fetch();
+        n
+    }
+
+    /// Sends all; what the queue does not take is freed. Returns how many it took.
+    #[inline]
+    pub fn tx(&mut self, burst: &mut Burst) -> usize {
+        // SAFETY: the queue is used by its one owner, and the driver owns what it says it took.
+        unsafe { burst.drain(|m, n| sl_tx(self.id, m, n as u16) as usize) }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // SAFETY: nobody else polls the port, and it is closed once.
+        unsafe { ffi::sl_close(self.id) }
+    }
+}
+
+impl PortHandle {
+    /// What the driver says now; nothing after the port was closed.
+    pub fn health(&self) -> Option<Health> {
+        let mut c = [0u64; 3];
+        // SAFETY: three words may be written; ethdev checks that the port exists.
+        let r = unsafe { ffi::sl_health(self.0, c.as_mut_ptr()) };
+        (r >= 0).then(|| Health {
+            up: r > 0,
+            rx_missed: c[0],
+            rx_errors: c[1],
+            rx_no_buffer: c[2],
+        })
+    }
+}

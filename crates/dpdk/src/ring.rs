@@ -1,0 +1,107 @@
+//! Rings of packets between two threads. Whoever holds a packet owns it: sending gives it away.
+use crate::ffi::{self, M, sl_dequeue, sl_enqueue, sl_ring_count};
+use crate::{BURST, Burst, Eal, Error, Mbuf};
+use core::ffi::{c_uint, c_void};
+use std::ffi::CString;
+
+/// The sending end of a ring; there is one, so neither `Clone` nor usable from two threads at once.
+///
+/// ```compile_fail
+/// fn both(p: &dpdk::Producer) { std::thread::scope(|s| { s.spawn(|| p.len()); }); }
+/// ```
+#[derive(Debug)]
+pub struct Producer(*mut c_void);
+
+/// The receiving end of a ring; there is one.
+#[derive(Debug)]
+pub struct Consumer(*mut c_void);
+
+// SAFETY: rings are never freed, and one end may be used by one thread, whichever it is.
+unsafe impl Send for Producer {}
+// SAFETY: as above.
+unsafe impl Send for Consumer {}
+
+impl Eal {
+    /// Makes a ring that holds up to `size` packets.
+    pub fn ring(&self, name: &str, size: u32) -> Result<(Producer, Consumer), Error> {
+        let ring = self.raw_ring(name, size)?;
+        Ok((Producer(ring), Consumer(ring)))
+    }
+
+    pub(crate) fn raw_ring(&self, name: &str, size: u32) -> Result<*mut c_void, Error> {
+        let what = || format!("ring {name:?} of {size}");
+        let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
+        // SAFETY: EAL runs, and the name is a C string.
+        let ring = unsafe { ffi::sl_ring(c_name.as_ptr(), size) };
+        if ring.is_null() {
+            Err(Error::last(what()))
+        } else {
+            Ok(ring)
+        }
+    }
+}
+
+impl Producer {
+    /// # Safety
+    /// The ring's only sending end.
+    pub(crate) unsafe fn of(ring: *mut c_void) -> Self {
+        Producer(ring)
+    }
+
+    /// Sends a packet, or gives it back if the ring is full.
+    pub fn send(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
+        let mut m = mbuf.into_raw();
+        // SAFETY: `m` is ours; the ring takes it, or (0) leaves it to us.
+        match unsafe { sl_enqueue(self.0, &mut m, 1) } {
+            0 => Err(unsafe { Mbuf::own(m) }.expect("not null")),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many packets wait in the ring.
+    pub fn len(&self) -> usize {
+        // SAFETY: the ring lives for ever.
+        unsafe { sl_ring_count(self.0) as usize }
+    }
+
+    /// Is the ring empty?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Consumer {
+    /// # Safety
+    /// The ring's only receiving end.
+    pub(crate) unsafe fn of(ring: *mut c_void) -> Self {
+        Consumer(ring)
+    }
+
+    /// Receives a packet if there is one.
+    pub fn recv(&mut self) -> Option<Mbuf> {
+        let mut m: M = core::ptr::null_mut();
+        // SAFETY: what comes out of the ring is ours.
+        match unsafe { sl_dequeue(self.0, &mut m, 1) } {
+            0 => None,
+            _ => unsafe { Mbuf::own(m) },
+        }
+    }
+
+    /// Receives up to [`BURST`] packets in place of those that `burst` had.
+    #[inline]
+    pub fn recv_burst(&mut self, burst: &mut Burst) -> usize {
+        // SAFETY: the ring writes as many mbufs as it says, and they are ours.
+        unsafe { burst.fill(|m| sl_dequeue(self.0, m, BURST as c_uint) as usize) }
+    }
+
+    /// How many packets wait in the ring.
+    pub fn len(&self) -> usize {
+        // SAFETY: the ring lives for ever.
+        unsafe { sl_ring_count(self.0) as usize }
+    }
+
+    /// Is the ring empty?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,68 @@
+//! The window: the part of a packet that the packet path reads and writes.
+
+/// Bytes of headroom in front of the frame that a window covers: room for a longer header.
+pub const HEAD: usize = 32;
+/// Size of a window: the headroom and the first 96 bytes of the frame, which hold two tags, PPPoE, PPP and an IPv4
+/// header with all options or an IPv6 header with the start of what follows.
+pub const WINDOW: usize = 128;
+
+/// The bytes around a frame's start. Only those within the frame's length are the packet's; what lies behind is what
+/// the buffer held before, never outside of it.
+///
+/// Loads and stores are in network byte order. With a constant offset, as all are after inlining, no bounds check is
+/// left; an offset outside the window panics instead of reading elsewhere.
+///
+/// ```
+/// let mut w = dpdk::Window::default();
+/// w.put16(dpdk::HEAD + 12, 0x0800);
+/// assert_eq!(w.u16(dpdk::HEAD + 12), 0x0800);
+/// assert_eq!(w.u8(dpdk::HEAD + 12), 8);
+/// ```
+#[repr(transparent)]
+#[derive(Clone, Debug)]
+pub struct Window([u8; WINDOW]);
+
+impl Default for Window {
+    fn default() -> Self {
+        Window([0; WINDOW])
+    }
+}
+
+macro_rules! access {
+    ($($get:ident $put:ident $int:ty;)*) => {$(
+        #[doc = concat!("The ", stringify!($int), " at `at`.")]
+        #[inline(always)]
+        pub fn $get(&self, at: usize) -> $int {
+            <$int>::from_be_bytes(*self.0[at..].first_chunk().expect("inside the window"))
+        }
+        #[doc = concat!("Writes the ", stringify!($int), " at `at`.")]
+        #[inline(always)]
+        pub fn $put(&mut self, at: usize, value: $int) {
+            *self.0[at..].first_chunk_mut().expect("inside the window") = value.to_be_bytes();
+        }
+    )*};
+}
+
+impl Window {
+    access! { u8 put8 u8; u16 put16 u16; u32 put32 u32; u64 put64 u64; u128 put128 u128; }
+
+    /// Copies a header in.
+    #[inline(always)]
+    pub fn copy_in<const N: usize>(&mut self, at: usize, bytes: &[u8; N]) {
+        *self.0[at..].first_chunk_mut().expect("inside the window") = *bytes;
+    }
+
+    /// Some bytes, for what a load does not fit.
+    #[inline(always)]
+    pub fn bytes(&self, at: core::ops::Range<usize>) -> &[u8] {
+        &self.0[at]
+    }
+
+    /// A window over a frame that starts at [`HEAD`], for tests of what works on windows.
+    pub fn of(frame: &[u8]) -> Self {
+        let mut w = Window::default();
+        let n = frame.len().min(WINDOW - HEAD);
+        w.0[HEAD..HEAD + n].copy_from_slice(&frame[..n]);
+        w
+    }
+}
