@@ -118,3 +118,26 @@ fn plain(message: &str) -> String {
         other => other.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_are_good() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
+        load::<UserPlane>(&examples.join("up.yaml")).unwrap();
+        load::<ControlPlane>(&examples.join("cp.yaml")).unwrap();
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = load::<UserPlane>(Path::new("/nowhere/up.yaml")).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("/nowhere/up.yaml: cannot be read: "),
+            "{error}"
+        );
+    }
+}

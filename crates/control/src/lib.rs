@@ -1,5 +1,7 @@
 //! Control plane.
+pub mod addresses;
 pub mod bank;
+pub mod counters;
 pub mod pool;
 pub mod store;
 pub mod topology;

@@ -1,0 +1,128 @@
+//! What the control plane refused, dropped or lost, by name.
+
+use northbound::DropCounter;
+
+macro_rules! counters {
+    ($($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)*) => {
+        /// Why something was refused, dropped or lost.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Counter { $($(#[doc = $meaning])+ $variant,)* }
+
+        impl Counter {
+            /// Every counter.
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+
+            /// The name that operators see.
+            pub const fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name,)* }
+            }
+
+            /// One sentence.
+            pub fn meaning(self) -> String {
+                match self { $(Counter::$variant => concat!($($meaning),+).trim().to_owned(),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// A frame came through a tunnel that belongs to no session, often one that has just ended.
+    UnknownTunnel = "unknown-tunnel",
+    /// A GTP-U packet from an address that is no configured user plane's.
+    UnknownUserPlane = "unknown-user-plane",
+    /// A redirected frame could not be read.
+    MalformedFrame = "malformed-frame",
+    /// A frame in a session's tunnel carried another session's MAC address or PPPoE session id.
+    ForeignFrame = "foreign-frame",
+    /// A PADI or PADR came from a port or S-VLAN that is in no access segment.
+    UnknownSegment = "unknown-segment",
+    /// A discovery packet was not answered: another service was asked for, or it was not meant for us.
+    DiscoveryIgnored = "discovery-ignored",
+    /// A PADR was refused: its AC-Cookie is not ours, or too old.
+    BadCookie = "bad-cookie",
+    /// A PADR was refused: as many sessions as configured exist.
+    SessionTableFull = "session-table-full",
+    /// A PADR was refused: every PPPoE session id of its access segment is in use or resting.
+    SessionIdsExhausted = "session-ids-exhausted",
+    /// The oldest session that was not online yet gave way to a new one.
+    HalfOpenShed = "half-open-shed",
+    /// A session was replaced: its subscriber dialled in anew.
+    Redialled = "redialled",
+    /// No IPv4 address was left for a subscriber.
+    Ipv4PoolExhausted = "ipv4-pool-exhausted",
+    /// No IPv6 prefix was left for a subscriber.
+    Ipv6PoolExhausted = "ipv6-pool-exhausted",
+    /// A fixed address of a subscriber is in use, reserved or outside of every pool.
+    FixedAddressUnusable = "fixed-address-unusable",
+    /// A subscriber was refused by AAA.
+    AuthenticationRejected = "authentication-rejected",
+    /// A subscriber was refused because no AAA server answered.
+    AuthenticationUnavailable = "authentication-unavailable",
+    /// An accounting record reached no server.
+    AccountingLost = "accounting-lost",
+    /// A user plane refused a request about a session.
+    UserPlaneRefused = "user-plane-refused",
+    /// A user plane did not answer a request about a session.
+    UserPlaneSilent = "user-plane-silent",
+    /// A PADR was refused: its user plane is not associated.
+    UserPlaneAbsent = "user-plane-absent",
+    /// A usage report named no session.
+    UnknownReport = "unknown-report",
+    /// A stored session could not be resumed after a restart and was ended.
+    NotResumed = "not-resumed",
+}
+
+/// The counters' values.
+#[derive(Clone, Debug)]
+pub struct Counters([u64; Counter::ALL.len()]);
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters([0; Counter::ALL.len()])
+    }
+}
+
+impl Counters {
+    /// Counts one.
+    pub fn count(&mut self, counter: Counter) {
+        self.0[counter as usize] += 1;
+    }
+
+    /// How often it was counted.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// All of them, for `show drops`.
+    pub fn rows(&self) -> Vec<DropCounter> {
+        let row = |&c: &Counter| row(c.name(), self.get(c), c.meaning());
+        Counter::ALL.iter().map(row).collect()
+    }
+}
+
+/// A row of the control plane for `show drops`.
+pub fn row(name: &str, count: u64, meaning: String) -> DropCounter {
+    DropCounter {
+        plane: "control-plane".into(),
+        name: name.into(),
+        count,
+        meaning,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_name_of_its_own_and_a_meaning() {
+        let names: std::collections::HashSet<_> = Counter::ALL.iter().map(|c| c.name()).collect();
+        assert_eq!(names.len(), Counter::ALL.len());
+        assert!(Counter::ALL.iter().all(|c| c.meaning().ends_with('.')));
+        let mut counters = Counters::default();
+        counters.count(Counter::BadCookie);
+        let rows = counters.rows();
+        assert_eq!(rows.iter().map(|r| r.count).sum::<u64>(), 1);
+        assert_eq!(rows[Counter::BadCookie as usize].count, 1);
+    }
+}
