@@ -1,1 +1,4 @@
-//! PFCP.
+//! PFCP for both planes, without I/O.
+#![forbid(unsafe_code)]
+
+pub mod bng;

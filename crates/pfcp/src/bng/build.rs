@@ -1,0 +1,454 @@
+//! The control plane's side: specs become messages.
+//!
+//! A session's rules: PDR 1 and 2 carry its control packets up and down, PDR 3 and 4 IPv4, PDR 5 keeps the control
+//! packets that IPv6 carries inside PPP data away from PDR 6, and 6 and 7 carry IPv6. The FARs have the same numbers.
+use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
+use ipnet::IpNet;
+use wire::eth::PPPOE_DISCOVERY;
+use wire::pfcp::*;
+
+/// How many nets one message names, so that it stays well within one datagram of 1,500 octets.
+pub const NETS_PER_MESSAGE: usize = 12;
+
+/// PDR ids of pool nets begin here.
+const FIRST_NET: u16 = 0x1000;
+/// The FAR that discards, in a default session.
+const DISCARD: u32 = 3;
+const QER: u32 = 1;
+const URR: u32 = 1;
+
+/// What comes first: lower numbers.
+mod precedence {
+    pub const REDIRECT: u32 = 50;
+    pub const CONTROL: u32 = 100;
+    pub const DATA: u32 = 200;
+    pub const NET: u32 = u32::MAX;
+}
+
+/// Endpoint ids of a session.
+mod endpoint {
+    pub const CIRCUIT: u8 = 1;
+    pub const IPV4_ACCESS: u8 = 2;
+    pub const IPV4_CORE: u8 = 3;
+    pub const TUNNEL: u8 = 4;
+    pub const IPV6_ACCESS: u8 = 5;
+    pub const IPV6_CORE: u8 = 6;
+}
+
+/// What the user plane sends to the control plane in place of forwarding, from inside PPP data: neighbour discovery and
+/// DHCPv6. Written for the downlink, as TS 29.244 §8.2.5 has it, so ports of the far end stand at "from".
+pub(super) const ND_FLOW: &str = "permit out 58 from any to assigned icmptypes 133-137";
+pub(super) const DHCPV6_FLOW: &str = "permit out 17 from any 547 to assigned";
+
+#[derive(Default)]
+struct Rules {
+    endpoints: Vec<CreateTrafficEndpoint>,
+    pdrs: Vec<CreatePdr>,
+    fars: Vec<CreateFar>,
+}
+
+impl Rules {
+    fn append(&mut self, mut other: Rules) {
+        self.endpoints.append(&mut other.endpoints);
+        self.pdrs.append(&mut other.pdrs);
+        self.fars.append(&mut other.fars);
+    }
+}
+
+fn forward(far_id: u32, parameters: ForwardingParameters) -> CreateFar {
+    CreateFar {
+        far_id,
+        apply_action: ApplyAction::FORW,
+        forwarding_parameters: Some(parameters),
+    }
+}
+
+fn to_access() -> ForwardingParameters {
+    ForwardingParameters {
+        destination_interface: Interface::Access,
+        ..Default::default()
+    }
+}
+
+fn to_control(tunnel: Tunnel) -> ForwardingParameters {
+    ForwardingParameters {
+        destination_interface: Interface::CpFunction,
+        outer_header_creation: Some(OuterHeaderCreation::gtpu(tunnel.teid, tunnel.address)),
+        ..Default::default()
+    }
+}
+
+fn discovery_frames() -> EthernetPacketFilter {
+    EthernetPacketFilter {
+        ethertype: Some(PPPOE_DISCOVERY),
+        ..Default::default()
+    }
+}
+
+fn from_tunnel(pdr_id: u16, far_id: u32) -> CreatePdr {
+    CreatePdr {
+        pdr_id,
+        precedence: precedence::CONTROL,
+        pdi: Pdi {
+            source_interface: Interface::CpFunction,
+            traffic_endpoints: vec![endpoint::TUNNEL],
+            ..Default::default()
+        },
+        outer_header_removal: Some(OuterHeaderRemoval::GTPU_IP),
+        far_id: Some(far_id),
+        ..Default::default()
+    }
+}
+
+fn tunnel_endpoint(tunnel: Tunnel) -> CreateTrafficEndpoint {
+    CreateTrafficEndpoint {
+        id: endpoint::TUNNEL,
+        f_teid: Some(FTeid::new(tunnel.teid, tunnel.address)),
+        ..Default::default()
+    }
+}
+
+/// The rules of one address family, in the terms in which they differ.
+struct FamilyRules {
+    first_rule: u16,
+    access: u8,
+    core: u8,
+    ppp: u16,
+    address: UeIpAddress,
+}
+
+impl SessionSpec {
+    /// Control packets only: what a session begins with.
+    pub fn establish_control(&self) -> SessionEstablishmentRequest {
+        self.establishment(self.control_rules())
+    }
+
+    /// Everything at once, to put a session back on a user plane that lost it: each family that has an address passes.
+    pub fn establish(&self) -> SessionEstablishmentRequest {
+        let mut rules = self.control_rules();
+        for family in [Family::Ipv4, Family::Ipv6] {
+            rules.append(self.family_rules(family).unwrap_or_default());
+        }
+        self.establishment(rules)
+    }
+
+    /// Lets a family pass. `None` while it has no address.
+    pub fn add_family(&self, family: Family) -> Option<SessionModificationRequest> {
+        let rules = self.family_rules(family)?;
+        Some(SessionModificationRequest {
+            create_pdrs: rules.pdrs,
+            create_fars: rules.fars,
+            create_traffic_endpoints: rules.endpoints,
+            ..Default::default()
+        })
+    }
+
+    /// Lets a family pass no longer.
+    pub fn remove_family(&self, family: Family) -> SessionModificationRequest {
+        let (pdrs, endpoints): (&[u16], _) = match family {
+            Family::Ipv4 => (&[3, 4], [endpoint::IPV4_ACCESS, endpoint::IPV4_CORE]),
+            Family::Ipv6 => (&[5, 6, 7], [endpoint::IPV6_ACCESS, endpoint::IPV6_CORE]),
+        };
+        let first_far = if family == Family::Ipv4 { 3 } else { 6 };
+        SessionModificationRequest {
+            remove_pdrs: pdrs.iter().map(|id| RemovePdr { pdr_id: *id }).collect(),
+            remove_fars: [first_far, first_far + 1]
+                .map(|far_id| RemoveFar { far_id })
+                .into(),
+            remove_traffic_endpoints: endpoints.map(|id| RemoveTrafficEndpoint { id }).into(),
+            ..Default::default()
+        }
+    }
+
+    fn establishment(&self, rules: Rules) -> SessionEstablishmentRequest {
+        SessionEstablishmentRequest {
+            node_id: self.node_id.clone(),
+            cp_f_seid: self.cp_f_seid,
+            create_pdrs: rules.pdrs,
+            create_fars: rules.fars,
+            create_traffic_endpoints: rules.endpoints,
+            create_qers: vec![self.qer()],
+            create_urrs: vec![self.urr()],
+            pdn_type: Some(PdnType::Ethernet),
+            ..Default::default()
+        }
+    }
+
+    fn qer(&self) -> CreateQer {
+        CreateQer {
+            qer_id: QER,
+            correlation_id: Some(self.subscriber),
+            gate_status: GateStatus::OPEN,
+            ..Default::default()
+        }
+    }
+
+    fn urr(&self) -> CreateUrr {
+        CreateUrr {
+            urr_id: URR,
+            measurement_method: MeasurementMethod::VOLUME | MeasurementMethod::DURATION,
+            reporting_triggers: match self.usage_period {
+                Some(_) => ReportingTriggers::PERIODIC,
+                None => ReportingTriggers::default(),
+            },
+            measurement_period: self.usage_period,
+            measurement_information: Some(MeasurementInformation::PACKETS),
+        }
+    }
+
+    fn access_endpoint(&self, id: u8) -> CreateTrafficEndpoint {
+        CreateTrafficEndpoint {
+            id,
+            logical_port: Some(self.circuit.logical_port.clone()),
+            s_tag: self.circuit.outer_vid.map(VlanTag::vid),
+            c_tag: self.circuit.inner_vid.map(VlanTag::vid),
+            mac_address: Some(MacAddresses::from_station(self.circuit.mac)),
+            pppoe_session_id: Some(self.pppoe_session_id),
+            ..Default::default()
+        }
+    }
+
+    fn control_rules(&self) -> Rules {
+        let up = CreatePdr {
+            pdr_id: 1,
+            precedence: precedence::CONTROL,
+            pdi: Pdi {
+                source_interface: Interface::Access,
+                traffic_endpoints: vec![endpoint::CIRCUIT],
+                ethernet_filters: vec![discovery_frames()],
+                ppp_protocols: vec![PppProtocol::Control],
+                ..Default::default()
+            },
+            far_id: Some(1),
+            ..Default::default()
+        };
+        Rules {
+            endpoints: vec![
+                self.access_endpoint(endpoint::CIRCUIT),
+                tunnel_endpoint(self.downlink),
+            ],
+            pdrs: vec![up, from_tunnel(2, 2)],
+            fars: vec![forward(1, to_control(self.uplink)), forward(2, to_access())],
+        }
+    }
+
+    fn family_rules(&self, family: Family) -> Option<Rules> {
+        match family {
+            Family::Ipv4 => {
+                let address = UeIpAddress::v4(self.ipv4?);
+                let (access, core) = (endpoint::IPV4_ACCESS, endpoint::IPV4_CORE);
+                Some(self.data_rules(FamilyRules {
+                    first_rule: 3,
+                    access,
+                    core,
+                    ppp: 0x0021,
+                    address,
+                }))
+            }
+            Family::Ipv6 => {
+                let prefix = self.ipv6?;
+                let address = UeIpAddress::v6(prefix.network(), prefix.prefix_len());
+                let (access, core) = (endpoint::IPV6_ACCESS, endpoint::IPV6_CORE);
+                let mut rules = self.data_rules(FamilyRules {
+                    first_rule: 6,
+                    access,
+                    core,
+                    ppp: 0x0057,
+                    address,
+                });
+                rules.pdrs.insert(0, redirect());
+                Some(rules)
+            }
+        }
+    }
+
+    fn data_rules(&self, family: FamilyRules) -> Rules {
+        let (up_id, down_id) = (family.first_rule, family.first_rule + 1);
+        let data = |pdr_id: u16, pdi: Pdi| CreatePdr {
+            pdr_id,
+            precedence: precedence::DATA,
+            pdi,
+            far_id: Some(u32::from(pdr_id)),
+            urr_ids: vec![URR],
+            qer_ids: vec![QER],
+            ..Default::default()
+        };
+        let mut up = data(
+            up_id,
+            Pdi {
+                source_interface: Interface::Access,
+                traffic_endpoints: vec![family.access],
+                ppp_protocols: vec![PppProtocol::Specific(family.ppp)],
+                ..Default::default()
+            },
+        );
+        up.bbf_outer_header_removal = Some(BbfOuterHeaderRemoval::PPP);
+        let down = data(
+            down_id,
+            Pdi {
+                source_interface: Interface::Core,
+                traffic_endpoints: vec![family.core],
+                ..Default::default()
+            },
+        );
+        let to_core = ForwardingParameters {
+            destination_interface: Interface::Core,
+            network_instance: Some(self.network_instance.clone()),
+            ..Default::default()
+        };
+        let to_subscriber = ForwardingParameters {
+            linked_traffic_endpoint: Some(family.access),
+            bbf_outer_header_creation: Some(BbfOuterHeaderCreation::TRAFFIC_ENDPOINT),
+            mtu: Some(self.mtu),
+            ..to_access()
+        };
+        Rules {
+            endpoints: self.family_endpoints(&family),
+            pdrs: vec![up, down],
+            fars: vec![
+                forward(up_id.into(), to_core),
+                forward(down_id.into(), to_subscriber),
+            ],
+        }
+    }
+
+    fn family_endpoints(&self, family: &FamilyRules) -> Vec<CreateTrafficEndpoint> {
+        let with_address = |endpoint: CreateTrafficEndpoint| CreateTrafficEndpoint {
+            network_instance: Some(self.network_instance.clone()),
+            ue_ip_addresses: vec![family.address],
+            ..endpoint
+        };
+        let core = CreateTrafficEndpoint {
+            id: family.core,
+            ..Default::default()
+        };
+        vec![
+            with_address(self.access_endpoint(family.access)),
+            with_address(core),
+        ]
+    }
+}
+
+/// Neighbour discovery and DHCPv6 travel as PPP data, but belong to the control plane.
+fn redirect() -> CreatePdr {
+    let flow = |text: &str| SdfFilter {
+        flow_description: Some(text.to_owned()),
+        ..Default::default()
+    };
+    CreatePdr {
+        pdr_id: 5,
+        precedence: precedence::REDIRECT,
+        pdi: Pdi {
+            source_interface: Interface::Access,
+            traffic_endpoints: vec![endpoint::CIRCUIT],
+            ppp_protocols: vec![PppProtocol::Specific(0x0057)],
+            sdf_filters: vec![flow(ND_FLOW), flow(DHCPV6_FLOW)],
+            ..Default::default()
+        },
+        far_id: Some(1),
+        ..Default::default()
+    }
+}
+
+/// Asks a session for its usage so far.
+pub fn query_usage() -> SessionModificationRequest {
+    SessionModificationRequest {
+        query_urrs: vec![QueryUrr { urr_id: URR }],
+        ..Default::default()
+    }
+}
+
+/// Ends a session; the answer has its last usage.
+pub fn delete() -> SessionDeletionRequest {
+    SessionDeletionRequest {}
+}
+
+impl DefaultSpec {
+    /// Establishes the default session. Nets beyond the first [`NETS_PER_MESSAGE`] follow in modifications.
+    pub fn establish(&self) -> (SessionEstablishmentRequest, Vec<SessionModificationRequest>) {
+        let (first, rest) = self.nets.split_at(self.nets.len().min(NETS_PER_MESSAGE));
+        let up = CreatePdr {
+            pdr_id: 1,
+            precedence: precedence::CONTROL,
+            pdi: Pdi {
+                source_interface: Interface::Access,
+                logical_port: self.logical_port.clone(),
+                ethernet_filters: vec![discovery_frames()],
+                ..Default::default()
+            },
+            far_id: Some(1),
+            ..Default::default()
+        };
+        let to_control = ForwardingParameters {
+            bbf_outer_header_creation: Some(BbfOuterHeaderCreation::CPR_NSH),
+            ..to_control(self.uplink)
+        };
+        let discard = CreateFar {
+            far_id: DISCARD,
+            apply_action: ApplyAction::DROP,
+            ..Default::default()
+        };
+        let mut request = SessionEstablishmentRequest {
+            node_id: self.node_id.clone(),
+            cp_f_seid: self.cp_f_seid,
+            create_pdrs: vec![up],
+            create_fars: vec![forward(1, to_control), discard],
+            ..Default::default()
+        };
+        if let Some(tunnel) = self.downlink {
+            request.create_pdrs.push(from_tunnel(2, 2));
+            request.create_fars.push(forward(2, to_access()));
+            request
+                .create_traffic_endpoints
+                .push(tunnel_endpoint(tunnel));
+        }
+        request.create_pdrs.extend(first.iter().map(net_rule));
+        (request, Self::add_nets(rest))
+    }
+
+    /// Gives the group further nets.
+    pub fn add_nets(nets: &[PoolNet]) -> Vec<SessionModificationRequest> {
+        let message = |nets: &[PoolNet]| SessionModificationRequest {
+            create_pdrs: nets.iter().map(net_rule).collect(),
+            ..Default::default()
+        };
+        nets.chunks(NETS_PER_MESSAGE).map(message).collect()
+    }
+
+    /// Takes nets away from the group, by their slots.
+    pub fn remove_nets(slots: &[u16]) -> Vec<SessionModificationRequest> {
+        let message = |slots: &[u16]| SessionModificationRequest {
+            remove_pdrs: slots
+                .iter()
+                .map(|slot| RemovePdr {
+                    pdr_id: net_rule_id(*slot),
+                })
+                .collect(),
+            ..Default::default()
+        };
+        slots.chunks(NETS_PER_MESSAGE).map(message).collect()
+    }
+}
+
+fn net_rule_id(slot: u16) -> u16 {
+    FIRST_NET.saturating_add(slot)
+}
+
+fn net_rule(net: &PoolNet) -> CreatePdr {
+    let mut pdi = Pdi {
+        source_interface: Interface::Core,
+        network_instance: Some(net.network_instance.clone()),
+        ..Default::default()
+    };
+    match net.net {
+        IpNet::V4(net) => pdi.framed_routes.push(net.trunc().to_string()),
+        IpNet::V6(net) => pdi.framed_ipv6_routes.push(net.trunc().to_string()),
+    }
+    CreatePdr {
+        pdr_id: net_rule_id(net.slot),
+        precedence: precedence::NET,
+        pdi,
+        far_id: Some(DISCARD),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,339 @@
+//! The user plane's side: the rules of one session, kept as they were sent.
+use super::facts::Facts;
+use super::read;
+use core::fmt;
+use wire::pfcp::*;
+
+/// Why rules were refused, in the terms of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// What to answer.
+    pub cause: Cause,
+    /// The element at fault.
+    pub offending_ie: Option<IeId>,
+    /// The rule at fault.
+    pub failed_rule: Option<FailedRule>,
+}
+
+impl Rejection {
+    pub(super) fn of(cause: Cause, offending_ie: IeId) -> Self {
+        Rejection {
+            cause,
+            offending_ie: Some(offending_ie),
+            failed_rule: None,
+        }
+    }
+
+    /// The rule cannot be done.
+    pub(super) fn rule(failed_rule: FailedRule, offending_ie: IeId) -> Self {
+        Rejection {
+            cause: Cause::RULE_CREATION_FAILURE,
+            offending_ie: Some(offending_ie),
+            failed_rule: Some(failed_rule),
+        }
+    }
+
+    /// The type of the offending element as responses carry it.
+    pub fn offending_kind(&self) -> Option<u16> {
+        self.offending_ie.map(|id| id.kind)
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)?;
+        if let Some(id) = self.offending_ie {
+            write!(f, ", element {}", id.kind)?;
+        }
+        match self.failed_rule {
+            Some(rule) => write!(f, ", {rule:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+/// The most rules of one kind that a session may have: pool nets of a default session are many.
+pub const MAX_RULES: usize = 4096;
+
+/// The rules of one session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    pub(super) pdn_type: Option<PdnType>,
+    pub(super) pdrs: Vec<CreatePdr>,
+    pub(super) fars: Vec<CreateFar>,
+    pub(super) urrs: Vec<CreateUrr>,
+    pub(super) qers: Vec<CreateQer>,
+    pub(super) endpoints: Vec<CreateTrafficEndpoint>,
+}
+
+/// A kind of rule: what it is known by, and which elements speak of it.
+trait Rule {
+    type Id: Copy + PartialEq;
+    /// The element that names it.
+    const ID: IeId;
+    fn id(&self) -> Self::Id;
+    fn failed(id: Self::Id) -> Option<FailedRule>;
+}
+
+macro_rules! rule {
+    ($rule:ident, $field:ident: $id:ty, $ie:expr, $failed:expr) => {
+        impl Rule for $rule {
+            type Id = $id;
+            const ID: IeId = $ie;
+
+            fn id(&self) -> $id {
+                self.$field
+            }
+
+            fn failed(id: $id) -> Option<FailedRule> {
+                $failed(id)
+            }
+        }
+    };
+}
+
+rule!(CreatePdr, pdr_id: u16, ie::PDR_ID, |id| Some(FailedRule::Pdr(id)));
+rule!(CreateFar, far_id: u32, ie::FAR_ID, |id| Some(FailedRule::Far(id)));
+rule!(CreateUrr, urr_id: u32, ie::URR_ID, |id| Some(FailedRule::Urr(id)));
+rule!(CreateQer, qer_id: u32, ie::QER_ID, |id| Some(FailedRule::Qer(id)));
+rule!(CreateTrafficEndpoint, id: u8, ie::TRAFFIC_ENDPOINT_ID, |_| None);
+
+fn refuse<R: Rule>(id: R::Id) -> Rejection {
+    Rejection {
+        cause: Cause::RULE_CREATION_FAILURE,
+        offending_ie: Some(R::ID),
+        failed_rule: R::failed(id),
+    }
+}
+
+fn create<R: Rule + Clone>(have: &mut Vec<R>, new: &[R]) -> Result<(), Rejection> {
+    for rule in new {
+        if have.iter().any(|old| old.id() == rule.id()) {
+            return Err(refuse::<R>(rule.id()));
+        }
+        if have.len() >= MAX_RULES {
+            return Err(Rejection {
+                cause: Cause::NO_RESOURCES_AVAILABLE,
+                ..refuse::<R>(rule.id())
+            });
+        }
+        have.push(rule.clone());
+    }
+    Ok(())
+}
+
+fn remove<R: Rule>(have: &mut Vec<R>, id: R::Id) -> Result<(), Rejection> {
+    let at = have
+        .iter()
+        .position(|rule| rule.id() == id)
+        .ok_or_else(|| refuse::<R>(id))?;
+    have.remove(at);
+    Ok(())
+}
+
+fn update<R: Rule>(
+    have: &mut [R],
+    id: R::Id,
+    change: impl FnOnce(&mut R),
+) -> Result<(), Rejection> {
+    change(
+        have.iter_mut()
+            .find(|rule| rule.id() == id)
+            .ok_or_else(|| refuse::<R>(id))?,
+    );
+    Ok(())
+}
+
+fn set<T: Clone>(to: &mut T, new: &Option<T>) {
+    if let Some(new) = new {
+        *to = new.clone();
+    }
+}
+
+fn set_optional<T: Clone>(to: &mut Option<T>, new: &Option<T>) {
+    if new.is_some() {
+        *to = new.clone();
+    }
+}
+
+fn set_list<T: Clone>(to: &mut Vec<T>, new: &[T]) {
+    if !new.is_empty() {
+        *to = new.to_vec();
+    }
+}
+
+fn apply<T: Clone>(to: &mut Option<T>, change: &Option<Change<T>>) {
+    if let Some(change) = change {
+        *to = change.clone().into_option();
+    }
+}
+
+impl RuleSet {
+    /// The rules of a new session.
+    pub fn establish(request: &SessionEstablishmentRequest) -> Result<RuleSet, Rejection> {
+        if request.lcp_connectivity.is_some() {
+            return Err(Rejection::of(
+                Cause::SERVICE_NOT_SUPPORTED,
+                bbf_ie::PPP_LCP_CONNECTIVITY,
+            ));
+        }
+        let mut rules = RuleSet {
+            pdn_type: request.pdn_type,
+            ..RuleSet::default()
+        };
+        create(&mut rules.endpoints, &request.create_traffic_endpoints)?;
+        create(&mut rules.fars, &request.create_fars)?;
+        create(&mut rules.urrs, &request.create_urrs)?;
+        create(&mut rules.qers, &request.create_qers)?;
+        create(&mut rules.pdrs, &request.create_pdrs)?;
+        Ok(rules)
+    }
+
+    /// The rules after a modification. The old ones stay as they were, so that a refused modification changes nothing.
+    pub fn modify(&self, request: &SessionModificationRequest) -> Result<RuleSet, Rejection> {
+        if request.lcp_connectivity.is_some() {
+            return Err(Rejection::of(
+                Cause::SERVICE_NOT_SUPPORTED,
+                bbf_ie::PPP_LCP_CONNECTIVITY,
+            ));
+        }
+        let mut rules = self.clone();
+        rules.apply_removals(request)?;
+        create(&mut rules.endpoints, &request.create_traffic_endpoints)?;
+        create(&mut rules.fars, &request.create_fars)?;
+        create(&mut rules.urrs, &request.create_urrs)?;
+        create(&mut rules.qers, &request.create_qers)?;
+        create(&mut rules.pdrs, &request.create_pdrs)?;
+        rules.apply_updates(request)?;
+        for query in &request.query_urrs {
+            if !rules.has_urr(query.urr_id) {
+                return Err(refuse::<CreateUrr>(query.urr_id));
+            }
+        }
+        Ok(rules)
+    }
+
+    /// Is there a URR with this id?
+    pub fn has_urr(&self, urr_id: u32) -> bool {
+        self.urrs.iter().any(|urr| urr.urr_id == urr_id)
+    }
+
+    /// What the rules come to.
+    pub fn facts(&self) -> Result<Facts, Rejection> {
+        read::facts(self)
+    }
+
+    fn apply_removals(&mut self, request: &SessionModificationRequest) -> Result<(), Rejection> {
+        for rule in &request.remove_pdrs {
+            remove(&mut self.pdrs, rule.pdr_id)?;
+        }
+        for rule in &request.remove_fars {
+            remove(&mut self.fars, rule.far_id)?;
+        }
+        for rule in &request.remove_urrs {
+            remove(&mut self.urrs, rule.urr_id)?;
+        }
+        for rule in &request.remove_qers {
+            remove(&mut self.qers, rule.qer_id)?;
+        }
+        for endpoint in &request.remove_traffic_endpoints {
+            remove(&mut self.endpoints, endpoint.id)?;
+        }
+        Ok(())
+    }
+
+    fn apply_updates(&mut self, request: &SessionModificationRequest) -> Result<(), Rejection> {
+        for new in &request.update_traffic_endpoints {
+            update(&mut self.endpoints, new.id, |endpoint| {
+                update_endpoint(endpoint, new)
+            })?;
+        }
+        for new in &request.update_fars {
+            update(&mut self.fars, new.far_id, |far| update_far(far, new))?;
+        }
+        for new in &request.update_urrs {
+            update(&mut self.urrs, new.urr_id, |urr| update_urr(urr, new))?;
+        }
+        for new in &request.update_qers {
+            update(&mut self.qers, new.qer_id, |qer| update_qer(qer, new))?;
+        }
+        for new in &request.update_pdrs {
+            update(&mut self.pdrs, new.pdr_id, |pdr| update_pdr(pdr, new))?;
+        }
+        Ok(())
+    }
+}
+
+fn update_pdr(pdr: &mut CreatePdr, new: &UpdatePdr) {
+    set(&mut pdr.precedence, &new.precedence);
+    set(&mut pdr.pdi, &new.pdi);
+    apply(&mut pdr.outer_header_removal, &new.outer_header_removal);
+    apply(
+        &mut pdr.bbf_outer_header_removal,
+        &new.bbf_outer_header_removal,
+    );
+    set_optional(&mut pdr.far_id, &new.far_id);
+    set_list(&mut pdr.urr_ids, &new.urr_ids);
+    set_list(&mut pdr.qer_ids, &new.qer_ids);
+    pdr.predefined_rules
+        .extend_from_slice(&new.predefined_rules);
+}
+
+/// Forwarding parameters may come into being by an update: a FAR that dropped now forwards.
+fn update_far(far: &mut CreateFar, new: &UpdateFar) {
+    set(&mut far.apply_action, &new.apply_action);
+    let Some(new) = &new.forwarding_parameters else {
+        return;
+    };
+    let parameters = far.forwarding_parameters.get_or_insert_default();
+    set(
+        &mut parameters.destination_interface,
+        &new.destination_interface,
+    );
+    apply(&mut parameters.network_instance, &new.network_instance);
+    apply(
+        &mut parameters.outer_header_creation,
+        &new.outer_header_creation,
+    );
+    apply(
+        &mut parameters.linked_traffic_endpoint,
+        &new.linked_traffic_endpoint,
+    );
+    apply(
+        &mut parameters.bbf_outer_header_creation,
+        &new.bbf_outer_header_creation,
+    );
+    apply(&mut parameters.mtu, &new.mtu);
+}
+
+fn update_urr(urr: &mut CreateUrr, new: &UpdateUrr) {
+    set(&mut urr.measurement_method, &new.measurement_method);
+    set(&mut urr.reporting_triggers, &new.reporting_triggers);
+    set_optional(&mut urr.measurement_period, &new.measurement_period);
+    set_optional(
+        &mut urr.measurement_information,
+        &new.measurement_information,
+    );
+}
+
+fn update_qer(qer: &mut CreateQer, new: &UpdateQer) {
+    set_optional(&mut qer.correlation_id, &new.correlation_id);
+    set(&mut qer.gate_status, &new.gate_status);
+    set_optional(&mut qer.maximum_bit_rate, &new.maximum_bit_rate);
+    set_optional(&mut qer.guaranteed_bit_rate, &new.guaranteed_bit_rate);
+}
+
+fn update_endpoint(endpoint: &mut CreateTrafficEndpoint, new: &UpdateTrafficEndpoint) {
+    set_optional(&mut endpoint.f_teid, &new.f_teid);
+    set_optional(&mut endpoint.network_instance, &new.network_instance);
+    set_list(&mut endpoint.ue_ip_addresses, &new.ue_ip_addresses);
+    set_list(&mut endpoint.framed_routes, &new.framed_routes);
+    set_list(&mut endpoint.framed_ipv6_routes, &new.framed_ipv6_routes);
+    set_optional(&mut endpoint.logical_port, &new.logical_port);
+    set_optional(&mut endpoint.pppoe_session_id, &new.pppoe_session_id);
+    set_optional(&mut endpoint.mac_address, &new.mac_address);
+    set_optional(&mut endpoint.s_tag, &new.s_tag);
+    set_optional(&mut endpoint.c_tag, &new.c_tag);
+}
