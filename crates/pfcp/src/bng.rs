@@ -13,7 +13,7 @@ pub use rules::{Rejection, RuleSet};
 
 use core::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv6Net};
-use wire::eth::MacAddr;
+use wire::eth::{MacAddr, Tags};
 use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasurement};
 
 /// The subscriber's line: everything that its frames are verified by.
@@ -21,12 +21,13 @@ use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasureme
 pub struct Circuit {
     /// The name of the access port.
     pub logical_port: Vec<u8>,
-    /// VLAN identifier of the only tag, or of the outer one (sent as S-TAG).
-    pub outer_vid: Option<u16>,
-    /// VLAN identifier of the inner tag, only beside an outer one (sent as C-TAG).
-    pub inner_vid: Option<u16>,
-    /// The MAC address of the subscriber's router.
+    /// Its tags, without priorities. The outer or only one is sent as S-TAG, with its TPID in an element of our own; the
+    /// inner one, whose TPID is always 0x8100, as C-TAG.
+    pub tags: Tags,
+    /// The MAC address of the subscriber's router (sent as source address).
     pub mac: MacAddr,
+    /// The gateway's MAC address towards it: the virtual one of its subscriber group (sent as destination address).
+    pub gateway_mac: MacAddr,
 }
 
 /// One end of a GTP-U tunnel: where its packets are sent to.

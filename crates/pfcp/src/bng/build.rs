@@ -200,9 +200,14 @@ impl SessionSpec {
         CreateTrafficEndpoint {
             id,
             logical_port: Some(self.circuit.logical_port.clone()),
-            s_tag: self.circuit.outer_vid.map(VlanTag::vid),
-            c_tag: self.circuit.inner_vid.map(VlanTag::vid),
-            mac_address: Some(MacAddresses::from_station(self.circuit.mac)),
+            s_tag: self.circuit.tags.outer.map(|tag| VlanTag::vid(tag.vid)),
+            c_tag: self.circuit.tags.inner.map(|tag| VlanTag::vid(tag.vid)),
+            outer_tpid: self.circuit.tags.outer.map(|tag| tag.tpid),
+            mac_address: Some(MacAddresses {
+                source: Some(self.circuit.mac),
+                destination: Some(self.circuit.gateway_mac),
+                ..Default::default()
+            }),
             pppoe_session_id: Some(self.pppoe_session_id),
             ..Default::default()
         }

@@ -336,4 +336,5 @@ fn update_endpoint(endpoint: &mut CreateTrafficEndpoint, new: &UpdateTrafficEndp
     set_optional(&mut endpoint.mac_address, &new.mac_address);
     set_optional(&mut endpoint.s_tag, &new.s_tag);
     set_optional(&mut endpoint.c_tag, &new.c_tag);
+    set_optional(&mut endpoint.outer_tpid, &new.outer_tpid);
 }

@@ -10,6 +10,9 @@ pub const ENTERPRISE: u16 = 32473;
 
 /// Type of [`SluiceFeatures`].
 pub const FEATURES: IeId = IeId::vendor(0x8001, ENTERPRISE);
+/// Type of the outer tag's TPID in a traffic endpoint: two octets. 3GPP's S-TAG and C-TAG have none, but access networks
+/// use 0x8100 as well as 0x88a8 outside. Without it the outer one of two tags has 0x88a8, a single one 0x8100.
+pub const OUTER_TPID: IeId = IeId::vendor(0x8002, ENTERPRISE);
 
 flags! {
     /// What this implementation can do beyond TR-459, in both directions of an association's setup.

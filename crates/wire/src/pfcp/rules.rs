@@ -8,6 +8,7 @@ use super::features::{
     ApplyAction, MeasurementInformation, MeasurementMethod, ReportingTriggers, UsageReportTrigger,
 };
 use super::ie;
+use super::own;
 use super::usage::{BitRate, GateStatus, VolumeMeasurement};
 use super::values::{FTeid, Interface, OuterHeaderCreation, OuterHeaderRemoval, UeIpAddress};
 
@@ -168,6 +169,8 @@ group! {
         optional s_tag: VlanTag = ie::S_TAG,
         /// Its inner tag.
         optional c_tag: VlanTag = ie::C_TAG,
+        /// The outer tag's TPID (Sluice's own element).
+        optional outer_tpid: u16 = own::OUTER_TPID,
     }
 }
 
@@ -282,6 +285,8 @@ group! {
         optional s_tag: VlanTag = ie::S_TAG,
         /// Its inner tag.
         optional c_tag: VlanTag = ie::C_TAG,
+        /// The outer tag's TPID (Sluice's own element).
+        optional outer_tpid: u16 = own::OUTER_TPID,
     }
 }
 
