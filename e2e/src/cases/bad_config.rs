@@ -1,0 +1,97 @@
+use crate::rig::Rig;
+use crate::site::{Setup, program};
+use anyhow::{Context, Result, ensure};
+use sluice::lab::topology::{Lab, Place};
+use std::fs;
+use std::time::Duration;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let lab = rig.without_site()?;
+    let up = Setup::user_plane(lab.dir());
+    let cp = Setup::default().control_plane(lab.dir());
+    let both = [
+        ("sluice-up", Place::UserPlane, up),
+        ("sluice-cp", Place::ControlPlane, cp),
+    ];
+    for (daemon, place, good) in &both {
+        let faults = [
+            (good.replace("address: 192", "adress: 192"), 2, "adress"),
+            (
+                good.replace("address: 192.0.2", "address: 192.0.2.300"),
+                2,
+                "address",
+            ),
+            (
+                good.replace("network-instances:", "network-instance:"),
+                line_of(good, "network-instances:")?,
+                "network-instance",
+            ),
+        ];
+        for (text, line, says) in faults {
+            refused(lab, *place, daemon, &text, line, says)?;
+        }
+    }
+    Ok(())
+}
+
+/// The daemon ends with code 2, names file and line, and has made nothing.
+fn refused(
+    lab: &Lab,
+    place: Place,
+    daemon: &str,
+    text: &str,
+    line: usize,
+    says: &str,
+) -> Result<()> {
+    let file = lab.dir().join("wrong.yaml");
+    fs::write(&file, text)?;
+    for socket in ["up.sock", "cp.sock"] {
+        let _ = fs::remove_file(lab.dir().join(socket));
+    }
+    let links = || lab.netns(place).run(&["ip", "-br", "link"]);
+    let before = links()?;
+    let mut command = lab.netns(place).command("timeout");
+    command
+        .arg(Duration::from_secs(10).as_secs().to_string())
+        .arg(program(daemon)?)
+        .arg(&file);
+    let done = command.output()?;
+    let said =
+        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    ensure!(
+        done.status.code() == Some(2),
+        "{daemon} ended with {} after {text}\n{said}",
+        done.status
+    );
+    let place_of_fault = format!("wrong.yaml:{line}:");
+    ensure!(
+        said.contains(&place_of_fault),
+        "{daemon} did not name {place_of_fault} but said: {said}"
+    );
+    let sentence = said
+        .lines()
+        .find(|l| l.contains(&place_of_fault))
+        .unwrap_or_default();
+    ensure!(
+        sentence.contains(says),
+        "{daemon} did not mention {says:?}: {sentence}"
+    );
+    ensure!(
+        sentence.contains("expected"),
+        "{daemon} did not say what is expected: {sentence}"
+    );
+    ensure!(links()? == before, "{daemon} left interfaces behind");
+    ensure!(
+        !lab.dir().join("up.sock").exists() && !lab.dir().join("cp.sock").exists(),
+        "{daemon} left its socket"
+    );
+    Ok(())
+}
+
+/// The number of the line that begins with `start`.
+fn line_of(text: &str, start: &str) -> Result<usize> {
+    let found = text.lines().position(|line| line.starts_with(start));
+    found
+        .map(|index| index + 1)
+        .with_context(|| format!("no line {start}"))
+}

@@ -1,0 +1,18 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6, Setup};
+use anyhow::Result;
+use sluice::lab::topology::{GATEWAY_V4, GATEWAY_V6};
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup::default())?;
+    let home = Home::build(stage.vm, 7)?;
+    home.dial("alice", "wonderland")?;
+    home.wait_ipv6()?;
+    home.ping(&SUBSCRIBER_GATEWAY_V4.to_string(), 3)?;
+    home.ping(&SUBSCRIBER_GATEWAY_V6.to_string(), 3)?;
+    // The gateway's addresses on the core link are its own as well.
+    home.ping(&GATEWAY_V4.to_string(), 3)?;
+    home.ping(&GATEWAY_V6.to_string(), 3)?;
+    home.hang_up()
+}

@@ -1,0 +1,46 @@
+use crate::rig::Rig;
+use crate::site::{Setup, program};
+use anyhow::{Result, ensure};
+use sluice::lab::topology::Place;
+use std::fs;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let lab = rig.without_site()?;
+    let file = lab.dir().join("up.yaml");
+    fs::write(
+        &file,
+        Setup::user_plane(lab.dir()).replace("iface=core0", "iface=nowhere0"),
+    )?;
+    let links = || lab.netns(Place::UserPlane).run(&["ip", "-br", "link"]);
+    let before = links()?;
+    let mut command = lab.netns(Place::UserPlane).command("timeout");
+    let done = command
+        .arg("10")
+        .arg(program("sluice-up")?)
+        .arg(&file)
+        .output()?;
+    let said =
+        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    ensure!(
+        matches!(done.status.code(), Some(1..124)),
+        "sluice-up ended with {}: {said}",
+        done.status
+    );
+    let own = said
+        .lines()
+        .filter(|line| line.contains("core0") && line.contains("nowhere0"));
+    ensure!(
+        own.count() > 0,
+        "no line names the port and what it lacks: {said}"
+    );
+    ensure!(
+        links()? == before,
+        "interfaces are left behind: {before}\n{}",
+        links()?
+    );
+    ensure!(
+        !lab.dir().join("up.sock").exists(),
+        "a socket is left behind"
+    );
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! The cases, each in a file of its own, in the order in which they run.
+
+mod bad_config;
+mod gateway_ping;
+mod idle_cpu;
+mod lab;
+mod missing_port;
+mod pfcp_version;
+mod pool_full;
+mod pppd_accounting;
+mod pppd_chap;
+mod pppd_discovery;
+mod pppd_iperf3;
+mod pppd_ipv6;
+mod pppd_pap;
+mod pppd_wrong_password;
+mod radius_bad_authenticator;
+mod session_table_full;
+mod spoofing;
+mod subscriber_to_subscriber;
+mod tshark_wire;
+
+use crate::rig::Rig;
+use anyhow::Result;
+
+/// A case: it fails if the feature that it names is taken away.
+pub struct Case {
+    /// What `make e2e CASE=` takes.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// The case itself.
+    pub run: fn(&mut Rig) -> Result<()>,
+}
+
+const fn case(name: &'static str, about: &'static str, run: fn(&mut Rig) -> Result<()>) -> Case {
+    Case { name, about, run }
+}
+
+/// All cases. Those that need no virtual machine come first: they fail fastest.
+pub const CASES: &[Case] = &[
+    case(
+        "bad-config",
+        "a wrong file is refused by file, line and expectation, and nothing is half started",
+        bad_config::run,
+    ),
+    case(
+        "missing-port",
+        "a port that does not exist is named, and nothing is half started",
+        missing_port::run,
+    ),
+    case(
+        "lab-100",
+        "the lab's 100 homes get online, nothing is wrong, and nothing is left",
+        lab::hundred,
+    ),
+    case(
+        "lab-restart",
+        "a lab runs beside the leftovers of one that was killed with -9",
+        lab::restart,
+    ),
+    case(
+        "pppd-discovery",
+        "pppd gets PADO and PADS through both planes",
+        pppd_discovery::run,
+    ),
+    case(
+        "pppd-chap",
+        "pppd authenticates by CHAP against FreeRADIUS and pings over IPv4",
+        pppd_chap::run,
+    ),
+    case(
+        "pppd-ipv6",
+        "pppd's home gets a /64 by Router Advertisement and pings over IPv6",
+        pppd_ipv6::run,
+    ),
+    case(
+        "pppd-iperf3",
+        "TCP flows both ways in both families",
+        pppd_iperf3::run,
+    ),
+    case(
+        "pppd-accounting",
+        "FreeRADIUS hears one Start and one Stop with the octets that pppd counted",
+        pppd_accounting::run,
+    ),
+    case(
+        "pppd-wrong-password",
+        "a reject reaches pppd as an authentication failure and leaves nothing",
+        pppd_wrong_password::run,
+    ),
+    case(
+        "gateway-ping",
+        "the gateway's own addresses answer a subscriber's ping",
+        gateway_ping::run,
+    ),
+    case(
+        "spoofing",
+        "forged addresses, MACs, session ids and tags are dropped and counted by name",
+        spoofing::run,
+    ),
+    case(
+        "subscriber-to-subscriber",
+        "two subscribers reach each other only through the gateway",
+        subscriber_to_subscriber::run,
+    ),
+    case(
+        "pfcp-version",
+        "a PFCP peer of another version is told so and disturbs nobody",
+        pfcp_version::run,
+    ),
+    case(
+        "tshark-wire",
+        "tshark decodes the management link of a whole session without complaint",
+        tshark_wire::run,
+    ),
+    case(
+        "idle-cpu",
+        "with sessions up and no traffic both daemons leave the machine idle",
+        idle_cpu::run,
+    ),
+    case(
+        "pppd-pap",
+        "pppd authenticates by PAP against FreeRADIUS",
+        pppd_pap::run,
+    ),
+    case(
+        "pool-full",
+        "a subscriber for whom no address is left is refused, the others stay",
+        pool_full::run,
+    ),
+    case(
+        "session-table-full",
+        "a subscriber beyond the session limit is refused, the others stay",
+        session_table_full::run,
+    ),
+    case(
+        "radius-bad-authenticator",
+        "replies that are signed wrongly are ignored and counted",
+        radius_bad_authenticator::run,
+    ),
+];

@@ -1,0 +1,50 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::Setup;
+use anyhow::{Context, Result, ensure};
+use sluice::lab::topology::{CP_MANAGEMENT, INTERNET_V4, Lab, Place, UP_MANAGEMENT};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+/// A Heartbeat Request of PFCP version 2, sequence number 7, with a Recovery Time Stamp.
+const VERSION_2: [u8; 16] = [0x40, 1, 0, 12, 0, 0, 7, 0, 0, 96, 0, 4, 0xe0, 0, 0, 1];
+/// Version Not Supported Response (TS 29.244 section 7.4.4.7).
+const VERSION_NOT_SUPPORTED: u8 = 11;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup::default())?;
+    let home = Home::build(stage.vm, 7)?;
+    home.dial("alice", "wonderland")?;
+    let before = stage.site.drops()?;
+    ask(stage.lab, Place::UserPlane, CP_MANAGEMENT).context("sluice-cp")?;
+    ask(stage.lab, Place::ControlPlane, UP_MANAGEMENT).context("sluice-up")?;
+    let after = stage.site.drops()?;
+    let grown = after.since(&before);
+    let counted: u64 = grown
+        .iter()
+        .filter(|(name, _)| *name == "pfcp-version")
+        .map(|(_, count)| count)
+        .sum();
+    ensure!(
+        counted == 2,
+        "expected pfcp-version to grow by one in each daemon: {grown:?}"
+    );
+    home.ping(&INTERNET_V4.to_string(), 3)?;
+    home.hang_up()
+}
+
+fn ask(lab: &Lab, from: Place, daemon: Ipv4Addr) -> Result<()> {
+    let socket = lab.netns(from).within(|| UdpSocket::bind("0.0.0.0:0"))??;
+    socket.set_read_timeout(Some(Duration::from_secs(3)))?;
+    socket.send_to(&VERSION_2, (daemon, 8805))?;
+    let mut answer = [0; 64];
+    let length = socket
+        .recv(&mut answer)
+        .context("no answer to a message of version 2")?;
+    let answer = &answer[..length];
+    ensure!(
+        length >= 8 && answer[0] >> 5 == 1 && answer[1] == VERSION_NOT_SUPPORTED,
+        "answered {answer:02x?}"
+    );
+    Ok(())
+}

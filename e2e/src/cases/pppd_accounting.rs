@@ -1,0 +1,123 @@
+use crate::home::Home;
+use crate::iperf::{self, Server};
+use crate::radius::Entry;
+use crate::rig::Rig;
+use crate::site::Setup;
+use anyhow::{Context, Result, ensure};
+use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
+use std::time::Duration;
+
+/// What is counted: octets of IP packets, headers included, of packets that were forwarded.
+///
+/// Linux counts the same on `ppp0`, and beside it NCP frames (IPCP, IPV6CP), Router Solicitations and
+/// Advertisements, and the multicast that it sends of its own accord (MLD). All of that is over when the home is
+/// online, so the interface is read then and again before it hangs up.
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup::default())?;
+    let known = stage
+        .site
+        .radius
+        .as_ref()
+        .context("no FreeRADIUS")?
+        .accounting("alice")?
+        .len();
+    let home = Home::build(stage.vm, 7)?;
+    let granted = home.dial("alice", "wonderland")?;
+    home.wait_ipv6()?;
+    std::thread::sleep(Duration::from_secs(2));
+    let before = home.counted()?;
+    let already = stage.site.session_of(7)?.traffic;
+    let server = Server::start(stage.lab)?;
+    home.ping(&INTERNET_V4.to_string(), 3)?;
+    iperf::run(&home, &INTERNET_V4.to_string(), 1, false)?;
+    iperf::run(&home, &INTERNET_V6.to_string(), 1, true)?;
+    drop(server);
+    std::thread::sleep(Duration::from_millis(500));
+    let after = home.counted()?;
+    let id = stage.site.session_of(7)?.id;
+    home.hang_up()?;
+
+    stage
+        .site
+        .wait_for("Accounting-Stop", Duration::from_secs(10), |site| {
+            let radius = site.radius.as_ref().context("no FreeRADIUS")?;
+            Ok(radius
+                .accounting("alice")?
+                .iter()
+                .skip(known)
+                .any(|entry| is(entry, "Stop")))
+        })?;
+    // A record that was sent twice would follow within the retransmission time.
+    std::thread::sleep(Duration::from_millis(1500));
+    let entries = stage
+        .site
+        .radius
+        .as_ref()
+        .context("no FreeRADIUS")?
+        .accounting("alice")?
+        .split_off(known);
+    let [start, stop] = &entries[..] else {
+        anyhow::bail!("expected one Start and one Stop: {entries:#?}");
+    };
+    ensure!(is(start, "Start") && is(stop, "Stop"), "{entries:#?}");
+    for entry in [start, stop] {
+        ensure!(
+            text(entry, "Acct-Session-Id")? == id,
+            "{entry:#?} is not about session {id}"
+        );
+        ensure!(
+            text(entry, "Class")? == "0x616c696365",
+            "Class is not echoed: {entry:#?}"
+        );
+        ensure!(
+            text(entry, "Framed-IP-Address")? == granted.local.to_string(),
+            "{entry:#?}"
+        );
+        ensure!(
+            entry.contains_key("Event-Timestamp"),
+            "no Event-Timestamp: {entry:#?}"
+        );
+    }
+    ensure!(
+        text(stop, "Acct-Terminate-Cause")? == "User-Request",
+        "{stop:#?}"
+    );
+    let sent = octets(stop, "Input")? - already.up_octets;
+    let received = octets(stop, "Output")? - already.down_octets;
+    println!(
+        "        the interface counted {before:?} to {after:?}, accounting {sent} up, {received} down"
+    );
+    ensure!(
+        sent == after.sent - before.sent,
+        "up: {sent}, but ppp0 sent {}",
+        after.sent - before.sent
+    );
+    ensure!(
+        received == after.received - before.received,
+        "down: {received}, but ppp0 received {}",
+        after.received - before.received
+    );
+    Ok(())
+}
+
+fn is(entry: &Entry, kind: &str) -> bool {
+    entry
+        .get("Acct-Status-Type")
+        .is_some_and(|status| status == kind)
+}
+
+fn text<'a>(entry: &'a Entry, name: &str) -> Result<&'a str> {
+    entry
+        .get(name)
+        .map(String::as_str)
+        .with_context(|| format!("no {name} in {entry:#?}"))
+}
+
+/// Acct-Input-Octets or Acct-Output-Octets with their Gigawords (RFC 2869 section 5.1).
+fn octets(entry: &Entry, way: &str) -> Result<u64> {
+    let low: u64 = text(entry, &format!("Acct-{way}-Octets"))?.parse()?;
+    let high: u64 = text(entry, &format!("Acct-{way}-Gigawords"))
+        .unwrap_or("0")
+        .parse()?;
+    Ok(high << 32 | low)
+}

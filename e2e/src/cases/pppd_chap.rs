@@ -1,0 +1,69 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::{DNS, SUBSCRIBER_GATEWAY_V4, Setup};
+use anyhow::{Result, ensure};
+use northbound::SessionState;
+use sluice::lab::topology::{INTERNET_V4, SUBSCRIBERS_V4};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(5);
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup::default())?;
+    let home = Home::build(stage.vm, 7)?;
+    let granted = home.dial("alice", "wonderland")?;
+    ensure!(
+        home.log()?.contains("CHAP authentication succeeded"),
+        "not by CHAP:\n{}",
+        home.log()?
+    );
+    ensure!(
+        SUBSCRIBERS_V4.contains(&granted.local),
+        "{granted:?} is not from the pool {SUBSCRIBERS_V4}"
+    );
+    ensure!(
+        granted.remote == SUBSCRIBER_GATEWAY_V4 && granted.dns == DNS,
+        "{granted:?}"
+    );
+    let resolv = home.must("cat /etc/ppp/resolv.conf")?;
+    ensure!(
+        DNS.iter().all(|server| resolv.contains(server)),
+        "resolv.conf lacks {DNS:?}: {resolv}"
+    );
+    home.ping(&INTERNET_V4.to_string(), 5)?;
+
+    let session = stage.site.session_of(7)?;
+    ensure!(
+        session.state == SessionState::Online && session.user == "alice",
+        "{session:?}"
+    );
+    ensure!(
+        session.ipv4 == Some(granted.local.to_string()),
+        "{session:?}"
+    );
+    ensure!(
+        session.traffic.up_packets >= 5 && session.traffic.down_packets >= 5,
+        "{:?}",
+        session.traffic
+    );
+
+    // An address that RADIUS chose (Framed-IP-Address) comes before the pool.
+    let other = Home::build(stage.vm, 8)?;
+    let granted = other.dial("bob", "builder")?;
+    ensure!(granted.local.to_string() == "100.64.7.77", "{granted:?}");
+    other.ping(&INTERNET_V4.to_string(), 2)?;
+    let routes = stage.site.exported_routes(stage.lab)?;
+    ensure!(
+        routes.contains("100.64.0.0/24") && routes.contains("100.64.7.0/24"),
+        "not announced: {routes}"
+    );
+    other.hang_up()?;
+    home.hang_up()?;
+    stage.site.wait_empty(SOON)?;
+    let lab = stage.lab;
+    stage
+        .site
+        .wait_for("the announced nets to be withdrawn", SOON, |site| {
+            Ok(site.exported_routes(lab)?.is_empty())
+        })
+}

@@ -1,0 +1,29 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::{Aaa, Setup};
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup {
+        aaa: Aaa::Forger,
+        ..Setup::default()
+    })?;
+    let before = stage.site.drops()?;
+    let home = Home::build(stage.vm, 7)?;
+    home.start_pppd("alice", "wonderland")?;
+    // Nobody vouches for the subscriber, so the gateway must not let it in and says so in CHAP.
+    let status = home.wait_exit(Duration::from_secs(30))?;
+    ensure!(status == 19, "pppd ended with {status}:\n{}", home.log()?);
+    let answered = stage.site.forger.as_ref().context("no forger")?.answered();
+    ensure!(answered > 0, "the forger was not asked");
+    let after = stage.site.drops()?;
+    let counted =
+        after.count("radius-bad-authenticator")? - before.count("radius-bad-authenticator")?;
+    ensure!(
+        counted == answered,
+        "{answered} forged replies, {counted} counted: {:?}",
+        after.since(&before)
+    );
+    stage.site.wait_empty(Duration::from_secs(5))
+}

@@ -1,0 +1,36 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::Setup;
+use anyhow::{Result, ensure};
+use sluice::lab::topology::INTERNET_V4;
+use std::time::Duration;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup {
+        sessions: 1,
+        ..Setup::default()
+    })?;
+    let (first, second) = (Home::build(stage.vm, 7)?, Home::build(stage.vm, 8)?);
+    first.dial("alice", "wonderland")?;
+    let before = stage.site.drops()?;
+    second.start_pppd("bob", "builder")?;
+    // PADS with session id 0 and AC-System-Error (RFC 2516 section 5.4): pppd names the error and gives up.
+    stage
+        .site
+        .wait_for("AC-System-Error", Duration::from_secs(20), |_| {
+            Ok(second.log()?.contains("System-Error"))
+        })?;
+    let grown = stage.site.drops()?;
+    ensure!(
+        grown.count("session-table-full")? > before.count("session-table-full")?,
+        "not counted: {:?}",
+        grown.since(&before)
+    );
+    ensure!(
+        stage.site.sessions()?.len() == 1,
+        "{:?}",
+        stage.site.sessions()?
+    );
+    first.ping(&INTERNET_V4.to_string(), 3)?;
+    first.hang_up()
+}

@@ -1,0 +1,68 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::Setup;
+use crate::sniff::{Capture, tshark};
+use anyhow::{Result, ensure};
+use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Place};
+
+/// What tshark says of a message that it cannot make sense of.
+const COMPLAINTS: &str = "_ws.malformed || _ws.unreassembled || _ws.expert.severity >= 0x600000 || frame contains \"Unknown\"";
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    // A fresh pair of daemons, so that the association and the default session are seen too.
+    rig.without_site()?;
+    let capture = Capture::start(rig.lab(), Place::ControlPlane, "mgmt0", "management")?;
+    let stage = rig.stage(&Setup::default())?;
+    let home = Home::build(stage.vm, 7)?;
+    home.dial("alice", "wonderland")?;
+    home.wait_ipv6()?;
+    home.ping(&INTERNET_V4.to_string(), 2)?;
+    home.ping(&INTERNET_V6.to_string(), 2)?;
+    home.hang_up()?;
+    stage.site.wait_empty(std::time::Duration::from_secs(5))?;
+    let file = capture.finish()?;
+
+    // Association, establishment, modification and deletion, each with its answer; control packets both ways.
+    for (kind, what) in [
+        (5, "Association Setup Request"),
+        (6, "Association Setup Response"),
+        (50, "Session Establishment Request"),
+        (51, "Session Establishment Response"),
+        (52, "Session Modification Request"),
+        (53, "Session Modification Response"),
+        (54, "Session Deletion Request"),
+        (55, "Session Deletion Response"),
+    ] {
+        let seen = tshark(
+            &file,
+            &format!("pfcp.msg_type == {kind}"),
+            &["frame.number"],
+        )?;
+        ensure!(!seen.is_empty(), "no {what} on the management link");
+    }
+    for (from, what) in [("192.0.2.1", "down"), ("192.0.2.2", "up")] {
+        let seen = tshark(
+            &file,
+            &format!("gtp.message == 0xff && ip.src == {from}"),
+            &["frame.number"],
+        )?;
+        ensure!(
+            seen.len() >= 5,
+            "only {} control packets {what} by GTP-U",
+            seen.len()
+        );
+    }
+    let refused = tshark(
+        &file,
+        "pfcp.cause && pfcp.cause != 1",
+        &["frame.number", "pfcp.cause"],
+    )?;
+    ensure!(refused.is_empty(), "refused: {refused:?}");
+    let wrong = tshark(
+        &file,
+        &format!("(pfcp || gtp) && ({COMPLAINTS})"),
+        &["frame.number", "_ws.col.Info", "_ws.expert.message"],
+    )?;
+    ensure!(wrong.is_empty(), "tshark complains:\n{}", wrong.join("\n"));
+    Ok(())
+}

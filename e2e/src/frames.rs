@@ -1,0 +1,124 @@
+//! Frames as a cheat would make them, octet by octet and without the codecs under test.
+
+use anyhow::{Context, Result};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Where a frame claims to come from.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The gateway's MAC address.
+    pub gateway: [u8; 6],
+    /// The sender's MAC address.
+    pub mac: [u8; 6],
+    /// Outer and inner VLAN id.
+    pub tags: [u16; 2],
+    /// The PPPoE session id.
+    pub session: u16,
+}
+
+/// The octets of a MAC address.
+pub fn mac(text: &str) -> Result<[u8; 6]> {
+    let octets: Option<Vec<u8>> = text
+        .split(':')
+        .map(|part| u8::from_str_radix(part, 16).ok())
+        .collect();
+    octets
+        .and_then(|octets| octets.try_into().ok())
+        .with_context(|| format!("{text} is not a MAC address"))
+}
+
+impl Line {
+    /// UDP over IPv4 in PPPoE.
+    pub fn udp4(&self, from: Ipv4Addr, to: Ipv4Addr, port: u16, text: &str) -> Vec<u8> {
+        let udp = udp(&[&from.octets()[..], &to.octets()].concat(), port, text);
+        let mut ip = vec![0x45, 0];
+        ip.extend((20 + udp.len() as u16).to_be_bytes());
+        ip.extend([0, 1, 0, 0, 64, 17, 0, 0]);
+        ip.extend(from.octets());
+        ip.extend(to.octets());
+        let sum = checksum(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        ip.extend(udp);
+        self.frame(0x0021, &ip)
+    }
+
+    /// UDP over IPv6 in PPPoE.
+    pub fn udp6(&self, from: Ipv6Addr, to: Ipv6Addr, port: u16, text: &str) -> Vec<u8> {
+        let udp = udp(&[&from.octets()[..], &to.octets()].concat(), port, text);
+        let mut ip = vec![0x60, 0, 0, 0];
+        ip.extend((udp.len() as u16).to_be_bytes());
+        ip.extend([17, 64]);
+        ip.extend(from.octets());
+        ip.extend(to.octets());
+        ip.extend(udp);
+        self.frame(0x0057, &ip)
+    }
+
+    /// Ethernet, two tags, PPPoE session, PPP.
+    fn frame(&self, protocol: u16, packet: &[u8]) -> Vec<u8> {
+        let mut frame = [self.gateway, self.mac].concat();
+        for tag in self.tags {
+            frame.extend([0x81, 0x00]);
+            frame.extend(tag.to_be_bytes());
+        }
+        frame.extend([0x88, 0x64, 0x11, 0]);
+        frame.extend(self.session.to_be_bytes());
+        frame.extend((packet.len() as u16 + 2).to_be_bytes());
+        frame.extend(protocol.to_be_bytes());
+        frame.extend(packet);
+        frame
+    }
+}
+
+fn udp(addresses: &[u8], port: u16, text: &str) -> Vec<u8> {
+    let length = 8 + text.len() as u16;
+    let mut datagram = Vec::new();
+    datagram.extend(port.to_be_bytes());
+    datagram.extend(port.to_be_bytes());
+    datagram.extend(length.to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(text.as_bytes());
+    let pseudo = [addresses, &length.to_be_bytes(), &[0, 17], &datagram].concat();
+    let sum = checksum(&pseudo);
+    datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+    datagram
+}
+
+/// RFC 1071.
+fn checksum(octets: &[u8]) -> u16 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+    let mut sum: u32 = octets.chunks(2).map(word).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_of_rfc_1071_and_the_layout_of_a_frame() {
+        assert_eq!(
+            checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
+            !0xddf2
+        );
+        let line = Line {
+            gateway: [2; 6],
+            mac: mac("02:00:00:00:00:07").unwrap(),
+            tags: [100, 7],
+            session: 9,
+        };
+        let frame = line.udp4(
+            Ipv4Addr::new(100, 64, 0, 2),
+            Ipv4Addr::new(198, 51, 100, 2),
+            9,
+            "text",
+        );
+        assert_eq!(frame[12..22], [0x81, 0, 0, 100, 0x81, 0, 0, 7, 0x88, 0x64]);
+        assert_eq!(frame.len(), 22 + 6 + 2 + 20 + 8 + 4);
+        assert_eq!(checksum(&frame[30..50]), 0);
+        assert!(mac("02:00").is_err());
+    }
+}

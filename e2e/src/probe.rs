@@ -1,0 +1,27 @@
+//! A TAP on the access bridge through which the harness sends frames as they are.
+
+use anyhow::{Context, Result};
+use sluice::lab::topology::{Lab, Place};
+use tun_rs::SyncDevice;
+
+/// The TAP's name.
+const NAME: &str = "probe";
+
+/// A port of the access network that can pretend to be anybody.
+pub struct Probe(SyncDevice);
+
+impl Probe {
+    /// Joins the access network.
+    pub fn join(lab: &Lab) -> Result<Self> {
+        let tap = lab.tap(NAME)?;
+        // The bridge must not learn from forged senders, or answers to the real home would come here.
+        lab.netns(Place::Access)
+            .run(&["bridge", "link", "set", "dev", NAME, "learning", "off"])?;
+        Ok(Probe(tap))
+    }
+
+    /// Sends a frame.
+    pub fn send(&self, frame: &[u8]) -> Result<()> {
+        self.0.send(frame).context("cannot send a frame").map(drop)
+    }
+}

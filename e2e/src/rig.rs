@@ -1,0 +1,130 @@
+//! What the cases share: one network, one virtual subscriber, and the daemons as each case wants them.
+
+use crate::guard;
+use crate::home;
+use crate::site::{Setup, Site};
+use crate::vm::Vm;
+use anyhow::{Context, Result};
+use sluice::lab::topology::Lab;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The name that tells the tests' lab from `make run`'s.
+const LAB: &str = "e2e";
+/// How long sessions of the case before may take to go once their homes are gone.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Everything that outlives a case.
+pub struct Rig {
+    // Dropped in this order: processes before the namespaces that they run in.
+    site: Option<Site>,
+    vm: Option<Vm>,
+    lab: Lab,
+}
+
+/// What a case works with.
+pub struct Stage<'a> {
+    /// The network.
+    pub lab: &'a Lab,
+    /// The virtual machine in which the homes live; no home is there yet.
+    pub vm: &'a Vm,
+    /// The daemons and the RADIUS server, without a session.
+    pub site: &'a mut Site,
+}
+
+impl Rig {
+    /// An empty network; everything else is started when a case asks for it.
+    pub fn new() -> Result<Self> {
+        let lab = Lab::new(LAB)?;
+        guard::protect(&lab);
+        Ok(Rig {
+            site: None,
+            vm: None,
+            lab,
+        })
+    }
+
+    /// The network alone.
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// Ends the daemons, if they run: for cases that start some themselves.
+    pub fn without_site(&mut self) -> Result<&Lab> {
+        if let Some(site) = self.site.take() {
+            site.stop()?;
+        }
+        Ok(&self.lab)
+    }
+
+    /// The daemons, set up like this and without a session, and a virtual machine without homes.
+    pub fn stage(&mut self, setup: &Setup) -> Result<Stage<'_>> {
+        let vm = match self.vm.take() {
+            Some(vm) => vm,
+            None => Vm::boot(&self.lab)?,
+        };
+        home::evict(&vm)?;
+        let vm = self.vm.insert(vm);
+        let reusable = match &mut self.site {
+            Some(site) => site.setup() == setup && site.wait_empty(SETTLE).is_ok(),
+            None => false,
+        };
+        if !reusable {
+            if let Some(old) = self.site.take() {
+                old.stop()?;
+            }
+            self.site = Some(Site::start(&self.lab, setup)?);
+        }
+        let site = self.site.as_mut().context("no site")?;
+        Ok(Stage {
+            lab: &self.lab,
+            vm,
+            site,
+        })
+    }
+
+    /// After a failed case: keeps its logs, says where they are and what they end with, and gives the next case a
+    /// fresh start.
+    pub fn post_mortem(&mut self, case: &str) -> String {
+        let mut said = String::new();
+        if let Some(site) = self.site.take() {
+            said.push_str(&site.tails());
+            if let Err(error) = site.stop() {
+                said.push_str(&format!("        {error:#}\n"));
+            }
+        }
+        self.vm = None;
+        let kept = failures().join(case);
+        match keep(self.lab.dir(), &kept) {
+            Ok(()) => said.push_str(&format!("        logs and captures: {}", kept.display())),
+            Err(error) => said.push_str(&format!("        logs could not be kept: {error:#}")),
+        }
+        said
+    }
+
+    /// Ends everything and removes the namespaces.
+    pub fn close(mut self) -> Result<()> {
+        if let Some(site) = self.site.take() {
+            site.stop()?;
+        }
+        self.vm = None;
+        self.lab.close()
+    }
+}
+
+/// Where the logs of failed cases are kept.
+fn failures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e")
+}
+
+/// Copies the plain files of a folder.
+fn keep(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,339 @@
+//! The daemons under test: `sluice-up`, `sluice-cp` and the RADIUS server that they ask.
+
+use crate::radius::{self, Forger, FreeRadius};
+use anyhow::{Context, Result, bail};
+use northbound::{DropCounter, Session};
+use serde::de::DeserializeOwned;
+use sluice::lab::process::Process;
+use sluice::lab::topology::{
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, CP_MANAGEMENT, GATEWAY_V4, GATEWAY_V6, Lab,
+    Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UP_MANAGEMENT,
+};
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The gateway's own address towards subscribers.
+pub const SUBSCRIBER_GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
+/// The gateway's own address towards subscribers.
+pub const SUBSCRIBER_GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
+/// The name servers that subscribers are told.
+pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
+/// How long anything may take that needs no more than a few messages.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Who answers for RADIUS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aaa {
+    /// Debian's FreeRADIUS with `raddb`.
+    FreeRadius,
+    /// A server that signs its replies wrongly.
+    Forger,
+}
+
+/// How the daemons are set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Who answers for RADIUS.
+    pub aaa: Aaa,
+    /// The authentication protocol that is offered first.
+    pub authentication: &'static str,
+    /// The IPv4 pool and the length of its nets.
+    pub ipv4_pool: (String, u8),
+    /// The IPv6 pool and the length of its nets.
+    pub ipv6_pool: (String, u8),
+    /// The most sessions.
+    pub sessions: u32,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            aaa: Aaa::FreeRadius,
+            authentication: "chap",
+            ipv4_pool: (SUBSCRIBERS_V4.to_string(), 24),
+            ipv6_pool: (SUBSCRIBERS_V6.to_string(), 56),
+            sessions: 1000,
+        }
+    }
+}
+
+impl Setup {
+    /// `sluice-cp`'s document.
+    pub fn control_plane(&self, dir: &Path) -> String {
+        let (dir, secret) = (dir.display(), radius::SECRET);
+        let Setup {
+            authentication,
+            sessions,
+            ..
+        } = self;
+        let ((pool4, net4), (pool6, net6)) = (&self.ipv4_pool, &self.ipv6_pool);
+        let [dns1, dns2] = DNS;
+        format!(
+            "node-id: cp-e2e
+address: {CP_MANAGEMENT}
+api-socket: {dir}/cp.sock
+store: {dir}/store
+limits: {{sessions: {sessions}}}
+user-planes:
+  - node-id: up-e2e
+    address: {UP_MANAGEMENT}
+    access-ports: [{{port: {ACCESS_PORT}}}]
+network-instances:
+  default:
+    gateway: {SUBSCRIBER_GATEWAY_V4}
+    ipv4-pool: {{prefix: {pool4}, net-length: {net4}}}
+    ipv6-pool: {{prefix: '{pool6}', net-length: {net6}}}
+    dns: [{dns1}, {dns2}, '2001:db8::53']
+pppoe:
+  authentication: [{authentication}]
+  echo: {{interval: 10, failures: 3}}
+aaa:
+  radius:
+    servers: [{{address: {CP_MANAGEMENT}, secret: {secret}}}]
+    timeout: 1
+    tries: 2
+"
+        )
+    }
+
+    /// `sluice-up`'s document.
+    pub fn user_plane(dir: &Path) -> String {
+        let dir = dir.display();
+        format!(
+            "node-id: up-e2e
+address: {UP_MANAGEMENT}
+api-socket: {dir}/up.sock
+memory: 128
+max-sessions: 1024
+ports:
+  - {{name: {ACCESS_PORT}, role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}
+  - name: {CORE_PORT}
+    role: core
+    device: net_af_xdp1,iface={CORE_PORT}
+    tap: sl-core0
+    addresses: [{GATEWAY_V4}/{CORE_V4_LEN}, '{GATEWAY_V6}/{CORE_V6_LEN}']
+network-instances:
+  default: {{device: sl-default, gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
+"
+        )
+    }
+}
+
+/// The running daemons; ended when dropped.
+pub struct Site {
+    setup: Setup,
+    dir: PathBuf,
+    /// `sluice-cp`.
+    pub cp: Process,
+    /// `sluice-up`.
+    pub up: Process,
+    /// FreeRADIUS, where it was asked for.
+    pub radius: Option<FreeRadius>,
+    /// The forger, where it was asked for.
+    pub forger: Option<Forger>,
+}
+
+impl Site {
+    /// Starts everything and waits until a subscriber could dial in.
+    pub fn start(lab: &Lab, setup: &Setup) -> Result<Self> {
+        let dir = lab.dir().to_owned();
+        if dir.join("store").exists() {
+            fs::remove_dir_all(dir.join("store"))?;
+        }
+        let (radius, forger) = match setup.aaa {
+            Aaa::FreeRadius => (Some(FreeRadius::start(lab)?), None),
+            Aaa::Forger => (None, Some(Forger::start(lab)?)),
+        };
+        fs::write(dir.join("up.yaml"), Setup::user_plane(&dir))?;
+        fs::write(dir.join("cp.yaml"), setup.control_plane(&dir))?;
+        let up = daemon(lab, Place::UserPlane, "sluice-up", &dir.join("up.yaml"))?;
+        let cp = daemon(lab, Place::ControlPlane, "sluice-cp", &dir.join("cp.yaml"))?;
+        let mut site = Site {
+            setup: setup.clone(),
+            dir,
+            cp,
+            up,
+            radius,
+            forger,
+        };
+        site.wait_ready()?;
+        lab.default_routes()?;
+        Ok(site)
+    }
+
+    /// How it was set up.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    fn wait_ready(&mut self) -> Result<()> {
+        let (up, cp) = (self.dir.join("up.sock"), self.dir.join("cp.sock"));
+        self.up.wait_until("its API", SOON, || up.exists())?;
+        self.cp.wait_until("its API", SOON, || cp.exists())?;
+        let log = self.cp.log().to_owned();
+        self.cp
+            .wait_until("an association with the user plane", SOON, || {
+                fs::read_to_string(&log).is_ok_and(|text| text.contains("associated"))
+            })
+    }
+
+    /// Asks the command line: `sluice show WORDS --json`.
+    fn show<T: DeserializeOwned>(&self, words: &[&str]) -> Result<T> {
+        let text = self.sluice(&[&["show"], words, &["--json"]].concat())?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("`sluice show {}` printed: {text}", words.join(" ")))
+    }
+
+    /// Runs the `sluice` command against these daemons.
+    pub fn sluice(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(program("sluice")?);
+        command
+            .arg("--cp-socket")
+            .arg(self.dir.join("cp.sock"))
+            .arg("--up-socket")
+            .arg(self.dir.join("up.sock"));
+        let done = command.args(words).output().context("cannot run sluice")?;
+        if !done.status.success() {
+            bail!(
+                "`sluice {}` failed: {}",
+                words.join(" "),
+                String::from_utf8_lossy(&done.stderr).trim()
+            );
+        }
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// Every session.
+    pub fn sessions(&self) -> Result<Vec<Session>> {
+        self.show(&["sessions"])
+    }
+
+    /// The session on a C-tag, with its counters as they are now.
+    pub fn session_of(&self, c_tag: u16) -> Result<Session> {
+        let sessions = self.sessions()?;
+        let found = sessions.iter().find(|session| session.c_tag == Some(c_tag));
+        let found =
+            found.with_context(|| format!("no session on C-tag {c_tag} among {sessions:?}"))?;
+        self.show(&["session", &found.id])
+    }
+
+    /// The named counters of both daemons.
+    pub fn drops(&self) -> Result<Drops> {
+        self.show(&["drops"]).map(Drops)
+    }
+
+    /// The kernel routes that the user plane exported.
+    pub fn exported_routes(&self, lab: &Lab) -> Result<String> {
+        let up = lab.netns(Place::UserPlane);
+        let of = |family| up.run(&["ip", family, "route", "show", "proto", "96"]);
+        Ok(of("-4")? + &of("-6")?)
+    }
+
+    /// Waits until no session is left.
+    pub fn wait_empty(&mut self, limit: Duration) -> Result<()> {
+        self.wait_for("every session to end", limit, |site| {
+            Ok(site.sessions()?.is_empty())
+        })
+    }
+
+    /// Waits until `done` says so.
+    pub fn wait_for(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        mut done: impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<()> {
+        let start = Instant::now();
+        while !done(self)? {
+            for daemon in [&mut self.cp, &mut self.up] {
+                if let Some(status) = daemon.ended()? {
+                    bail!(
+                        "{} ended ({status}) while waiting for {what}",
+                        daemon.name()
+                    );
+                }
+            }
+            if start.elapsed() > limit {
+                bail!("waited {limit:?} for {what}");
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// The last lines of every log.
+    pub fn tails(&self) -> String {
+        let mut processes = vec![&self.cp, &self.up];
+        processes.extend(self.radius.as_ref().map(FreeRadius::process));
+        let tail =
+            |process: &&Process| format!("        {}:\n{}\n", process.name(), process.tail());
+        processes.iter().map(tail).collect()
+    }
+
+    /// Ends the daemons: the control plane first, so that it can still say goodbye.
+    pub fn stop(mut self) -> Result<()> {
+        self.cp.stop()?;
+        self.up.stop()
+    }
+}
+
+/// Starts one of our daemons in its place.
+pub fn daemon(lab: &Lab, place: Place, name: &str, configuration: &Path) -> Result<Process> {
+    let mut command = lab.netns(place).command(program(name)?);
+    command.arg(configuration);
+    Process::spawn(lab.dir(), name, command)
+}
+
+/// A program of this workspace: it lies beside this one.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let path = own
+        .parent()
+        .context("a program without a folder")?
+        .join(name);
+    if !path.exists() {
+        bail!(
+            "{} is not there: build it first (make e2e does)",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+/// Counters of what was refused or dropped.
+#[derive(Debug)]
+pub struct Drops(Vec<DropCounter>);
+
+impl Drops {
+    /// The counter of this name; an error if there is none.
+    pub fn count(&self, name: &str) -> Result<u64> {
+        let found = self.0.iter().find(|drop| drop.name == name);
+        found
+            .map(|drop| drop.count)
+            .with_context(|| format!("no counter {name} among {:?}", self.names()))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|drop| drop.name.as_str()).collect()
+    }
+
+    /// What has grown since `before`, by name.
+    pub fn since(&self, before: &Drops) -> Vec<(&str, u64)> {
+        let then = |name: &str| {
+            before
+                .0
+                .iter()
+                .find(|drop| drop.name == name)
+                .map_or(0, |drop| drop.count)
+        };
+        let grown = self
+            .0
+            .iter()
+            .map(|drop| (drop.name.as_str(), drop.count - then(&drop.name)));
+        grown.filter(|(_, count)| *count > 0).collect()
+    }
+}
