@@ -1,4 +1,35 @@
 //! PFCP for both planes, without I/O.
+//!
+//! [`Node`] is one PFCP entity, of either plane: associations, heartbeats, retransmission, answers that are given again.
+//! [`bng`] is what a gateway's planes say to each other through it: sessions as rules, rules as facts.
+//!
+//! The control plane's and the user plane's loops are the only callers. They pass datagrams and time in, and take
+//! [`Output`]s out until there are none.
+//!
+//! ```
+//! use core::time::Duration;
+//! use pfcp::{Config, Event, Node, Output, Role};
+//! use wire::pfcp::NodeId;
+//!
+//! let (cp_at, up_at) = ("192.0.2.1:8805".parse().unwrap(), "192.0.2.2:8805".parse().unwrap());
+//! let now = Duration::ZERO;
+//! let mut cp = Node::new(Config::new(Role::Control, NodeId::Fqdn("cp".into()), 1));
+//! let mut up = Node::new(Config::new(Role::User, NodeId::Fqdn("up".into()), 1));
+//! cp.add_peer(now, up_at);
+//! cp.on_timeout(now);
+//! let Some(Output::Transmit { to, bytes }) = cp.poll_output() else { panic!() };
+//! assert_eq!(to, up_at);
+//! up.handle_datagram(now, cp_at, &bytes);
+//! let Some(Output::Transmit { bytes, .. }) = up.poll_output() else { panic!() };
+//! cp.handle_datagram(now, up_at, &bytes);
+//! assert!(matches!(cp.poll_output(), Some(Output::Event(Event::AssociationUp { .. }))));
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod bng;
+mod node;
+
+pub use node::{
+    Config, Counters, DownReason, Event, FailReason, Features, Node, Output, PeerInfo,
+    RequestError, RequestId, Role,
+};

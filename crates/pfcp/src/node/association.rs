@@ -1,0 +1,332 @@
+//! Associations and heartbeats (TS 29.244 §6.2.2, §6.2.6 to §6.2.8).
+use super::peer::{Purpose, State};
+use super::{DownReason, Event, Features, Node, PeerInfo, RequestId, Role, Timer};
+use core::net::SocketAddr;
+use core::time::Duration;
+use wire::pfcp::*;
+
+/// The first wait after an attempt to associate failed; it doubles up to the configured one.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+
+/// What a peer says of itself in either direction of a setup.
+struct Introduction {
+    node_id: NodeId,
+    recovery_time_stamp: u32,
+    features: Features,
+    retain_sessions: bool,
+}
+
+impl Node {
+    pub(super) fn arm_setup(&mut self, peer: SocketAddr, at: Duration) {
+        self.disarm_setup(peer);
+        let timer = self.arm(at, Timer::Setup(peer));
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.setup_timer = Some(timer);
+        }
+    }
+
+    pub(super) fn disarm_setup(&mut self, peer: SocketAddr) {
+        if let Some(timer) = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|entry| entry.setup_timer.take())
+        {
+            self.timers.remove(&timer);
+        }
+    }
+
+    fn arm_heartbeat(&mut self, now: Duration, peer: SocketAddr) {
+        self.disarm_heartbeat(peer);
+        let timer = self.arm(now + self.config.heartbeat_interval, Timer::Heartbeat(peer));
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.heartbeat_timer = Some(timer);
+        }
+    }
+
+    fn disarm_heartbeat(&mut self, peer: SocketAddr) {
+        if let Some(timer) = self
+            .peers
+            .get_mut(&peer)
+            .and_then(|entry| entry.heartbeat_timer.take())
+        {
+            self.timers.remove(&timer);
+        }
+    }
+
+    /// The setup timer has expired.
+    pub(super) fn send_setup(&mut self, now: Duration, peer: SocketAddr) {
+        let Some(entry) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        entry.setup_timer = None;
+        if entry.state != State::Down || !entry.configured {
+            return;
+        }
+        entry.state = State::Connecting;
+        let features = self.config.features;
+        let request = AssociationSetupRequest {
+            node_id: self.config.node_id.clone(),
+            recovery_time_stamp: self.config.recovery_time_stamp,
+            up_features: features.up,
+            cp_features: features.cp,
+            session_retention: self
+                .config
+                .retain_sessions
+                .then(SessionRetentionInformation::default),
+            bbf_features: features.bbf,
+            sluice_features: features.sluice,
+        };
+        self.send_node_request(now, peer, request, Purpose::Setup);
+    }
+
+    /// An attempt to associate failed; the next one waits longer.
+    fn setup_failed(&mut self, now: Duration, peer: SocketAddr) {
+        let longest = self.config.setup_backoff;
+        let Some(entry) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        if entry.state != State::Connecting {
+            return;
+        }
+        entry.state = State::Down;
+        let wait = FIRST_BACKOFF * (1 << entry.failures.min(16));
+        entry.failures = entry.failures.saturating_add(1);
+        if entry.configured {
+            self.arm_setup(peer, now + wait.min(longest));
+        }
+    }
+
+    /// The heartbeat timer has expired.
+    pub(super) fn send_heartbeat(&mut self, now: Duration, peer: SocketAddr) {
+        if !self.is_associated(peer) {
+            return;
+        }
+        self.arm_heartbeat(now, peer);
+        let waits = self.peers.get(&peer).is_some_and(|entry| {
+            entry
+                .outstanding
+                .values()
+                .any(|outstanding| outstanding.purpose == Purpose::Heartbeat)
+        });
+        if !waits {
+            let request = HeartbeatRequest {
+                recovery_time_stamp: self.config.recovery_time_stamp,
+            };
+            self.send_node_request(now, peer, request, Purpose::Heartbeat);
+        }
+    }
+
+    pub(super) fn heartbeat_response(&self) -> HeartbeatResponse {
+        HeartbeatResponse {
+            recovery_time_stamp: self.config.recovery_time_stamp,
+        }
+    }
+
+    pub(super) fn send_release(&mut self, now: Duration, peer: SocketAddr) {
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.state = State::Releasing;
+        }
+        let request = AssociationReleaseRequest {
+            node_id: self.config.node_id.clone(),
+        };
+        self.send_node_request(now, peer, request, Purpose::Release);
+    }
+
+    pub(super) fn ask_for_release(&mut self, now: Duration, peer: SocketAddr) {
+        let request = AssociationUpdateRequest {
+            node_id: self.config.node_id.clone(),
+            release_request: Some(ReleaseRequest::RELEASE),
+            ..Default::default()
+        };
+        self.send_node_request(now, peer, request, Purpose::Update);
+    }
+
+    /// A request of the node's own got no answer, or none that can be used.
+    pub(super) fn gave_up(&mut self, now: Duration, peer: SocketAddr, purpose: Purpose) {
+        match purpose {
+            Purpose::Setup => self.setup_failed(now, peer),
+            Purpose::Heartbeat => self.go_down(now, peer, DownReason::PathLost),
+            Purpose::Release => self.go_down(now, peer, DownReason::Released),
+            Purpose::Update | Purpose::Session(_) => {}
+        }
+    }
+
+    pub(super) fn forgotten(&mut self, now: Duration, peer: SocketAddr) {
+        self.go_down(now, peer, DownReason::Forgotten);
+    }
+
+    /// The association is no more. A control plane tries to get it back.
+    fn go_down(&mut self, now: Duration, peer: SocketAddr, reason: DownReason) {
+        if !self.is_associated(peer) {
+            return;
+        }
+        self.disarm_heartbeat(peer);
+        self.event(Event::AssociationDown { peer, reason });
+        self.fail_all(peer);
+        let Some(entry) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        entry.state = State::Down;
+        if self.config.role == Role::Control && entry.configured {
+            let at_once = matches!(reason, DownReason::Restarted | DownReason::Forgotten);
+            self.arm_setup(peer, if at_once { now } else { now + FIRST_BACKOFF });
+        }
+    }
+
+    /// There is an association, perhaps in place of an older one.
+    fn go_up(&mut self, now: Duration, peer: SocketAddr, said: Introduction) {
+        self.disarm_setup(peer);
+        self.fail_all(peer);
+        let Some(entry) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        let before = entry.info.as_ref().map(|info| info.recovery_time_stamp);
+        let info = PeerInfo {
+            node_id: said.node_id,
+            recovery_time_stamp: said.recovery_time_stamp,
+            features: said.features,
+            restarted: before.is_some_and(|before| before != said.recovery_time_stamp),
+            retain_sessions: said.retain_sessions,
+        };
+        entry.state = State::Up;
+        entry.failures = 0;
+        entry.info = Some(info.clone());
+        self.arm_heartbeat(now, peer);
+        self.event(Event::AssociationUp { peer, info });
+    }
+
+    /// A time stamp other than the one that the peer associated with: it started anew.
+    fn check_recovery(&mut self, now: Duration, peer: SocketAddr, recovery_time_stamp: u32) {
+        let known = self
+            .peers
+            .get(&peer)
+            .and_then(|entry| entry.info.as_ref())
+            .map(|info| info.recovery_time_stamp);
+        if known.is_some_and(|known| known != recovery_time_stamp) {
+            self.go_down(now, peer, DownReason::Restarted);
+        }
+    }
+
+    pub(super) fn on_heartbeat(
+        &mut self,
+        now: Duration,
+        id: RequestId,
+        request: &HeartbeatRequest,
+    ) {
+        self.answer(id, Packet::node(id.sequence, self.heartbeat_response()));
+        self.check_recovery(now, id.peer, request.recovery_time_stamp);
+    }
+
+    pub(super) fn on_setup(
+        &mut self,
+        now: Duration,
+        id: RequestId,
+        request: AssociationSetupRequest,
+    ) {
+        let features = self.config.features;
+        let response = AssociationSetupResponse {
+            node_id: self.config.node_id.clone(),
+            cause: Cause::REQUEST_ACCEPTED,
+            recovery_time_stamp: self.config.recovery_time_stamp,
+            up_features: features.up,
+            cp_features: features.cp,
+            bbf_features: features.bbf,
+            sluice_features: features.sluice,
+        };
+        self.answer(id, Packet::node(id.sequence, response));
+        self.go_up(
+            now,
+            id.peer,
+            Introduction {
+                node_id: request.node_id,
+                recovery_time_stamp: request.recovery_time_stamp,
+                features: Features {
+                    up: request.up_features,
+                    cp: request.cp_features,
+                    bbf: request.bbf_features,
+                    sluice: request.sluice_features,
+                },
+                retain_sessions: request.session_retention.is_some(),
+            },
+        );
+    }
+
+    pub(super) fn on_update(
+        &mut self,
+        now: Duration,
+        id: RequestId,
+        request: &AssociationUpdateRequest,
+    ) {
+        let response = AssociationUpdateResponse {
+            node_id: self.config.node_id.clone(),
+            cause: Cause::REQUEST_ACCEPTED,
+            up_features: self.config.features.up,
+            cp_features: self.config.features.cp,
+        };
+        self.answer(id, Packet::node(id.sequence, response));
+        if let Some(info) = self
+            .peers
+            .get_mut(&id.peer)
+            .and_then(|entry| entry.info.as_mut())
+        {
+            let features = &mut info.features;
+            features.up = request.up_features.or(features.up);
+            features.cp = request.cp_features.or(features.cp);
+            features.bbf = request.bbf_features.or(features.bbf);
+            features.sluice = request.sluice_features.or(features.sluice);
+        }
+        if request.release_request.is_some() && self.config.role == Role::Control {
+            self.send_release(now, id.peer);
+        }
+    }
+
+    pub(super) fn on_release(&mut self, now: Duration, id: RequestId) {
+        let node_id = self.config.node_id.clone();
+        let response = AssociationReleaseResponse {
+            node_id,
+            cause: Cause::REQUEST_ACCEPTED,
+        };
+        self.answer(id, Packet::node(id.sequence, response));
+        self.go_down(now, id.peer, DownReason::Released);
+    }
+
+    /// The answer to a request of the node's own.
+    pub(super) fn on_node_response(
+        &mut self,
+        now: Duration,
+        peer: SocketAddr,
+        purpose: Purpose,
+        message: Message,
+    ) {
+        match message {
+            Message::HeartbeatResponse(response) => {
+                self.check_recovery(now, peer, response.recovery_time_stamp)
+            }
+            Message::AssociationSetupResponse(response) if response.cause.is_accepted() => {
+                self.go_up(
+                    now,
+                    peer,
+                    Introduction {
+                        node_id: response.node_id,
+                        recovery_time_stamp: response.recovery_time_stamp,
+                        features: Features {
+                            up: response.up_features,
+                            cp: response.cp_features,
+                            bbf: response.bbf_features,
+                            sluice: response.sluice_features,
+                        },
+                        retain_sessions: false,
+                    },
+                );
+            }
+            Message::AssociationSetupResponse(response) => {
+                self.event(Event::AssociationRejected {
+                    peer,
+                    cause: response.cause,
+                });
+                self.setup_failed(now, peer);
+            }
+            _ => self.gave_up(now, peer, purpose),
+        }
+    }
+}

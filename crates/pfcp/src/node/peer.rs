@@ -1,0 +1,86 @@
+//! What is kept of one peer.
+use super::cache::ResponseCache;
+use super::{PeerInfo, TimerKey};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Where an association stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is none.
+    Down,
+    /// It was asked for.
+    Connecting,
+    /// There is one.
+    Up,
+    /// There is one, and it was asked to end.
+    Releasing,
+}
+
+/// What a request was sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Setup,
+    Heartbeat,
+    Update,
+    Release,
+    /// The owner's, with its token.
+    Session(u64),
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    pub bytes: Vec<u8>,
+    pub purpose: Purpose,
+    pub retries: u8,
+    pub timer: TimerKey,
+}
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// It was named by the owner, and did not come by itself.
+    pub configured: bool,
+    pub state: State,
+    /// What it said when it last associated.
+    pub info: Option<PeerInfo>,
+    pub outstanding: BTreeMap<u32, Outstanding>,
+    /// How many of these are about sessions.
+    pub in_window: usize,
+    /// Requests about sessions that wait: number, octets, token.
+    pub queue: VecDeque<(u32, Vec<u8>, u64)>,
+    pub cache: ResponseCache,
+    /// Attempts to associate that failed since the last association.
+    pub failures: u32,
+    pub setup_timer: Option<TimerKey>,
+    pub heartbeat_timer: Option<TimerKey>,
+}
+
+impl Peer {
+    pub fn new(cache_capacity: usize) -> Self {
+        Peer {
+            configured: false,
+            state: State::Down,
+            info: None,
+            outstanding: BTreeMap::new(),
+            in_window: 0,
+            queue: VecDeque::new(),
+            cache: ResponseCache::new(cache_capacity),
+            failures: 0,
+            setup_timer: None,
+            heartbeat_timer: None,
+        }
+    }
+
+    pub fn is_up(&self) -> bool {
+        matches!(self.state, State::Up | State::Releasing)
+    }
+
+    /// Takes a request that has come to its end out of the books.
+    pub fn settle(&mut self, sequence: u32) -> Option<Outstanding> {
+        let outstanding = self.outstanding.remove(&sequence)?;
+        if let Purpose::Session(_) = outstanding.purpose {
+            self.in_window -= 1;
+        }
+        Some(outstanding)
+    }
+}
