@@ -1,10 +1,39 @@
-//! Emulated homes for the lab and for load.
+//! Emulated homes for the lab and for load: client-side state machines of PPPoE and PPP, and verified traffic.
+//!
+//! Nothing here comes from the gateway's own state machines: what a home expects of a gateway was written down a second
+//! time, from the RFCs, so that the two cannot share a mistake; they share the codecs of [`wire`] alone. There is no I/O
+//! and no clock either. Whoever has a wire (the lab's TAP, a test's other end) owns [`Homes`], or a single [`Home`].
+//!
+//! ```
+//! use core::time::Duration;
+//! use cpe::{Home, HomeConfig, Output, State};
+//!
+//! let config = HomeConfig::new([2, 0, 0, 0, 0, 7].into(), 100, 7, "home7", "secret");
+//! let mut home = Home::new(config, 1);
+//! home.dial(Duration::ZERO);
+//! let Some(Output::Frame(padi)) = home.poll_output() else { panic!() };
+//! assert_eq!(padi[12..20], [0x81, 0x00, 0, 100, 0x81, 0x00, 0, 7]);
+//! assert_eq!(home.state(), State::Discovery);
+//! ```
 #![forbid(unsafe_code)]
 
+mod auth;
+mod data;
+mod discovery;
+mod home;
+mod homes;
+mod link;
+mod negotiate;
+mod network;
 mod pace;
+mod random;
+mod terms;
 mod traffic;
 
+pub use home::{Datagram, End, Home, HomeConfig, Output, Received, State};
+pub use homes::Homes;
 pub use pace::Pace;
+pub use terms::Auth;
 pub use traffic::{Arrival, Counts, Label, Party, Verdict, Verifier};
 
 /// An address family.
