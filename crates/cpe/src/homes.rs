@@ -6,6 +6,9 @@ use core::time::Duration;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use wire::eth::{Frame, MacAddr};
 
+/// What tells the homes on a wire apart: MAC address, S-VLAN and C-VLAN.
+type Line = (MacAddr, (Option<u16>, Option<u16>));
+
 /// A street of homes behind one wire: frames go to whom they are for, one structure holds all deadlines.
 ///
 /// ```
@@ -22,7 +25,7 @@ use wire::eth::{Frame, MacAddr};
 #[derive(Debug)]
 pub struct Homes {
     homes: Vec<Home>,
-    lines: HashMap<(MacAddr, (Option<u16>, Option<u16>)), u32>,
+    lines: HashMap<Line, u32>,
     /// A deadline for each home that has one, perhaps one that has moved to later since.
     deadlines: BinaryHeap<Reverse<(Duration, u32)>>,
     /// The earliest entry of a home in `deadlines`.

@@ -164,20 +164,24 @@ impl Home {
             Message::RouterAdvertisement(ra) if packet.source == self.peer_link_local() => {
                 self.advertised(now, &ra)
             }
-            Message::NeighborSolicitation { target, .. } if !packet.source.is_unspecified() => {
-                if target == self.link_local() || Some(target) == self.slaac {
-                    let message = Message::NeighborAdvertisement {
-                        router: false,
-                        solicited: true,
-                        override_cache: true,
-                        target,
-                        options: Vec::new(),
-                    };
-                    self.send_nd(target, packet.source, message);
-                }
+            Message::NeighborSolicitation { target, .. }
+                if !packet.source.is_unspecified() && self.owns(target) =>
+            {
+                let message = Message::NeighborAdvertisement {
+                    router: false,
+                    solicited: true,
+                    override_cache: true,
+                    target,
+                    options: Vec::new(),
+                };
+                self.send_nd(target, packet.source, message);
             }
             _ => {}
         }
+    }
+
+    fn owns(&self, address: Ipv6Addr) -> bool {
+        address == self.link_local() || Some(address) == self.slaac
     }
 
     fn peer_link_local(&self) -> Ipv6Addr {

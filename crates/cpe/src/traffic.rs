@@ -218,6 +218,12 @@ impl Verifier {
         self.counts
     }
 
+    /// How many right packets of a home and family came.
+    pub fn received(&self, home: u32, family: Family) -> u64 {
+        let stream = home as usize * Family::ALL.len() + family as usize;
+        self.streams.get(stream).map_or(0, |stream| stream.received)
+    }
+
     /// Counts something that came but was not even readable as a packet for this receiver.
     pub fn count_misdelivered(&mut self) {
         self.counts.misdelivered += 1;
@@ -257,6 +263,7 @@ struct Window {
     next: u64,
     /// Bit i: `next - 1 - i` came.
     came: u128,
+    received: u64,
 }
 
 impl Window {
@@ -269,6 +276,7 @@ impl Window {
                 .unwrap_or(0)
                 | 1;
             self.next = sequence + 1;
+            self.received += 1;
             return Verdict::InOrder;
         }
         let behind = self.next - 1 - sequence;
@@ -276,6 +284,7 @@ impl Window {
             return Verdict::Duplicate;
         }
         self.came |= 1 << behind;
+        self.received += 1;
         Verdict::Late
     }
 }
@@ -323,6 +332,8 @@ mod tests {
             ]
         });
         let counts = verifier.counts();
+        assert_eq!(verifier.received(2, Family::V4), 6);
+        assert_eq!(verifier.received(1, Family::V4), 0);
         assert_eq!(
             (
                 counts.received,
