@@ -1,14 +1,54 @@
-//! Authentication and accounting.
+//! Authentication and accounting: a RADIUS client, and the users file as the embedded default.
+//!
+//! The [`Client`] is sans-IO: whoever drives it (the control plane) gives it requests, received datagrams and the time, and
+//! does what comes out of [`Client::poll_output`]. It knows ordered servers for authentication and for accounting,
+//! retransmits (RFC 5080 §2.2.1), passes over servers that do not answer, bounds what is open at one time, and takes no
+//! reply that does not prove where it comes from. [`Users`] answers the same [`AccessRequest`] with the same [`Outcome`]
+//! from a file. Neither touches the network, and no password or secret is ever seen in a `Debug` form.
+//!
+//! ```
+//! use core::time::Duration;
+//! use aaa::{AccessRequest, Client, ClientConfig, Credentials, Line, Nas, Outcome, Output, Secret, ServerConfig};
+//! use wire::radius::{Code, Kind, Packet, verify_access_request};
+//!
+//! let server = "192.0.2.9:1812".parse().unwrap();
+//! let mut config = ClientConfig::new(Nas { identifier: "bng1".into(), ..Nas::default() });
+//! config.authentication.push(ServerConfig::new(server, Secret::new("testing123")));
+//! let mut client = Client::new(config, [0x5e; 32]); // the seed: from the operating system, never twice the same
+//!
+//! let now = Duration::ZERO;
+//! let credentials = Credentials::Pap { password: Secret::new("wonderland") };
+//! let (username, acct_session_id) = (b"alice".to_vec(), "bng1-1".to_owned());
+//! client.authenticate(now, 1, AccessRequest { username, credentials, acct_session_id, line: Line::default() });
+//! let Some(Output::Transmit { socket, to, bytes }) = client.poll_output() else { panic!("nothing to send") };
+//! assert_eq!(to, server);
+//!
+//! // What the server does:
+//! let request = verify_access_request(&bytes, b"testing123").unwrap();
+//! let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
+//! accept.push(Kind::SESSION_TIMEOUT, 3600);
+//! let reply = accept.emit_response(&request.authenticator, b"testing123").unwrap();
+//!
+//! client.handle(now, socket, server, &reply);
+//! let Some(Output::Done { token: 1, outcome: Outcome::Accept(accept) }) = client.poll_output() else { panic!() };
+//! assert_eq!(accept.session_timeout, Some(Duration::from_secs(3600)));
+//! ```
 #![forbid(unsafe_code)]
 
+mod attributes;
+mod client;
 mod config;
 mod message;
+mod random;
 mod secret;
+mod server;
 mod users;
 
+pub use client::{Client, Counters, Output};
 pub use config::{ClientConfig, Nas, ServerConfig};
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
     Credentials, Line, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
 };
 pub use secret::Secret;
+pub use users::{Users, UsersError};

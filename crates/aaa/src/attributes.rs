@@ -1,0 +1,312 @@
+//! Requests into packets, packets into answers.
+
+use core::net::Ipv4Addr;
+use core::time::Duration;
+
+use ipnet::Ipv6Net;
+use wire::Result;
+use wire::radius::{Code, Kind, Packet, Value, hide_password, values};
+
+use crate::message::{
+    AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, Line,
+    PortType, RejectReason, Traffic,
+};
+use crate::{Nas, Secret};
+
+/// RFC 2869 §5.16: shorter intervals must not be used.
+const SHORTEST_INTERIM: Duration = Duration::from_secs(60);
+
+/// An Access-Request, ready to be sent.
+pub(crate) fn access_request(
+    nas: &Nas,
+    request: &AccessRequest,
+    identifier: u8,
+    authenticator: [u8; 16],
+    secret: &Secret,
+) -> Result<Vec<u8>> {
+    let mut packet = Packet::new(Code::ACCESS_REQUEST, identifier, authenticator);
+    push_octets(&mut packet, Kind::USER_NAME, &request.username);
+    match &request.credentials {
+        Credentials::Pap { password } => {
+            let hidden = hide_password(password.expose(), &authenticator, secret.expose())?;
+            packet.push(Kind::USER_PASSWORD, hidden);
+        }
+        Credentials::Chap {
+            id,
+            challenge,
+            response,
+        } => {
+            packet.push(Kind::CHAP_PASSWORD, [&[*id][..], response].concat());
+            packet.push(Kind::CHAP_CHALLENGE, &challenge[..]);
+        }
+    }
+    push_service(&mut packet, nas, &request.line);
+    push_text(
+        &mut packet,
+        Kind::ACCT_SESSION_ID,
+        Some(&request.acct_session_id),
+    );
+    packet.emit_access_request(secret.expose())
+}
+
+/// An Accounting-Request, ready to be sent, for an event that is `delay` ago.
+pub(crate) fn accounting_request(
+    nas: &Nas,
+    record: &AccountingRecord,
+    delay: Duration,
+    identifier: u8,
+    secret: &Secret,
+) -> Result<Vec<u8>> {
+    let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, identifier, [0; 16]);
+    let status = match record.kind {
+        AccountingKind::Start => values::ACCT_STATUS_TYPE_START,
+        AccountingKind::Interim => values::ACCT_STATUS_TYPE_INTERIM_UPDATE,
+        AccountingKind::Stop(_) => values::ACCT_STATUS_TYPE_STOP,
+    };
+    packet.push(Kind::ACCT_STATUS_TYPE, status);
+    push_text(
+        &mut packet,
+        Kind::ACCT_SESSION_ID,
+        Some(&record.acct_session_id),
+    );
+    push_octets(&mut packet, Kind::USER_NAME, &record.username);
+    push_service(&mut packet, nas, &record.line);
+    for class in &record.class {
+        push_octets(&mut packet, Kind::CLASS, class);
+    }
+    push_addresses(&mut packet, record);
+    packet.push(Kind::ACCT_AUTHENTIC, authentic(record.authentic));
+    packet.push(Kind::EVENT_TIMESTAMP, Value::Time(record.event_time));
+    packet.push(Kind::ACCT_DELAY_TIME, seconds(delay));
+    if record.kind != AccountingKind::Start {
+        push_usage(&mut packet, record);
+    }
+    if let AccountingKind::Stop(cause) = record.kind {
+        packet.push(Kind::ACCT_TERMINATE_CAUSE, cause as u32);
+    }
+    packet.emit_accounting_request(secret.expose())
+}
+
+/// What both requests say about us, the service and the line.
+fn push_service(packet: &mut Packet, nas: &Nas, line: &Line) {
+    push_text(packet, Kind::NAS_IDENTIFIER, Some(&nas.identifier));
+    if let Some(address) = nas.ipv4 {
+        packet.push(Kind::NAS_IP_ADDRESS, address);
+    }
+    if let Some(address) = nas.ipv6 {
+        packet.push(Kind::NAS_IPV6_ADDRESS, address);
+    }
+    packet.push(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED);
+    packet.push(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP);
+    packet.push(Kind::NAS_PORT_TYPE, port_type(line.port_type));
+    if let Some(port) = line.port {
+        packet.push(Kind::NAS_PORT, port);
+    }
+    push_text(packet, Kind::NAS_PORT_ID, line.port_id.as_deref());
+    push_text(
+        packet,
+        Kind::CALLING_STATION_ID,
+        line.calling_station.as_deref(),
+    );
+    push_text(
+        packet,
+        Kind::CALLED_STATION_ID,
+        line.called_station.as_deref(),
+    );
+    push_octets(
+        packet,
+        Kind::ADSL_FORUM_AGENT_CIRCUIT_ID,
+        line.circuit_id.as_deref().unwrap_or_default(),
+    );
+    push_octets(
+        packet,
+        Kind::ADSL_FORUM_AGENT_REMOTE_ID,
+        line.remote_id.as_deref().unwrap_or_default(),
+    );
+}
+
+fn push_addresses(packet: &mut Packet, record: &AccountingRecord) {
+    if let Some(address) = record.framed_ip {
+        packet.push(Kind::FRAMED_IP_ADDRESS, address);
+    }
+    if let Some(prefix) = record.framed_ipv6_prefix {
+        packet.push(Kind::FRAMED_IPV6_PREFIX, prefix);
+    }
+    if let Some(identifier) = record.framed_interface_id {
+        packet.push(Kind::FRAMED_INTERFACE_ID, Value::InterfaceId(identifier));
+    }
+}
+
+fn push_usage(packet: &mut Packet, record: &AccountingRecord) {
+    packet.push(Kind::ACCT_SESSION_TIME, seconds(record.session_time));
+    let input = (
+        Kind::ACCT_INPUT_OCTETS,
+        Kind::ACCT_INPUT_GIGAWORDS,
+        Kind::ACCT_INPUT_PACKETS,
+    );
+    let output = (
+        Kind::ACCT_OUTPUT_OCTETS,
+        Kind::ACCT_OUTPUT_GIGAWORDS,
+        Kind::ACCT_OUTPUT_PACKETS,
+    );
+    for ((octets, gigawords, packets), traffic) in [(input, record.input), (output, record.output)]
+    {
+        let Traffic {
+            octets: count,
+            packets: number,
+        } = traffic;
+        packet.push(octets, count as u32);
+        packet.push(gigawords, (count >> 32) as u32);
+        packet.push(packets, number as u32);
+    }
+}
+
+/// An attribute without a value must not be sent (RFC 2865 §5).
+fn push_text(packet: &mut Packet, kind: Kind, text: Option<&str>) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        packet.push(kind, text);
+    }
+}
+
+fn push_octets(packet: &mut Packet, kind: Kind, octets: &[u8]) {
+    if !octets.is_empty() {
+        packet.push(kind, octets);
+    }
+}
+
+fn port_type(port_type: PortType) -> u32 {
+    match port_type {
+        PortType::Ethernet => values::NAS_PORT_TYPE_ETHERNET,
+        PortType::PppoeOverEthernet => values::NAS_PORT_TYPE_PPPOEOE,
+        PortType::PppoeOverVlan => values::NAS_PORT_TYPE_PPPOEOVLAN,
+        PortType::PppoeOverQinq => values::NAS_PORT_TYPE_PPPOEOQINQ,
+    }
+}
+
+fn authentic(authentic: Authentic) -> u32 {
+    match authentic {
+        Authentic::Radius => values::ACCT_AUTHENTIC_RADIUS,
+        Authentic::Local => values::ACCT_AUTHENTIC_LOCAL,
+    }
+}
+
+pub(crate) fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// Every Reply-Message joined; what is not UTF-8 is a matter for the peer's screen.
+pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
+    packet
+        .all(Kind::REPLY_MESSAGE)
+        .filter_map(Value::octets)
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// What an Access-Accept grants. An accept that we could honour only in part is none: no attribute that cannot be read,
+/// or that stands there twice with one place to put it, is passed over.
+pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccept, RejectReason> {
+    let invalid = |value: &Value| matches!(value, Value::Invalid(_));
+    let others = packet
+        .attributes
+        .iter()
+        .filter(|attribute| attribute.kind != Kind::REPLY_MESSAGE);
+    if let Some(attribute) = others.clone().find(|attribute| invalid(&attribute.value)) {
+        return Err(RejectReason::Malformed(name(attribute.kind)));
+    }
+    expect(packet, Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
+    expect(packet, Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
+    Ok(AccessAccept {
+        framed_ip: framed_ip(packet)?,
+        framed_ipv6_prefix: framed_ipv6_prefix(packet)?,
+        framed_interface_id: single(packet, Kind::FRAMED_INTERFACE_ID, |value| match value {
+            Value::InterfaceId(identifier) => Some(*identifier),
+            _ => None,
+        })?,
+        framed_pool: text(packet, Kind::FRAMED_POOL)?,
+        framed_ipv6_pool: text(packet, Kind::FRAMED_IPV6_POOL)?,
+        class: packet
+            .all(Kind::CLASS)
+            .filter_map(Value::octets)
+            .map(<[u8]>::to_vec)
+            .collect(),
+        session_timeout: time(packet, Kind::SESSION_TIMEOUT)?,
+        acct_interim: time(packet, Kind::ACCT_INTERIM_INTERVAL)?
+            .map(|interval| interval.max(SHORTEST_INTERIM)),
+        framed_mtu: integer(packet, Kind::FRAMED_MTU)?,
+        reply_message: reply_message(packet),
+    })
+}
+
+fn name(kind: Kind) -> &'static str {
+    kind.name().unwrap_or("attribute")
+}
+
+/// RFC 2865 §5.6: a service that we do not give is to be taken as a refusal.
+fn expect(packet: &Packet, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
+    match integer(packet, kind)? {
+        Some(other) if other != only => Err(RejectReason::Unsupported(name(kind))),
+        _ => Ok(()),
+    }
+}
+
+fn single<T>(
+    packet: &Packet,
+    kind: Kind,
+    read: impl Fn(&Value) -> Option<T>,
+) -> core::result::Result<Option<T>, RejectReason> {
+    let mut values = packet.all(kind);
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => read(value)
+            .map(Some)
+            .ok_or(RejectReason::Malformed(name(kind))),
+        (Some(_), Some(_)) => Err(RejectReason::Malformed(name(kind))),
+    }
+}
+
+fn integer(packet: &Packet, kind: Kind) -> core::result::Result<Option<u32>, RejectReason> {
+    single(packet, kind, |value| match value {
+        Value::Integer(number) => Some(*number),
+        _ => None,
+    })
+}
+
+/// A time in seconds; zero is how servers say "none".
+fn time(packet: &Packet, kind: Kind) -> core::result::Result<Option<Duration>, RejectReason> {
+    Ok(integer(packet, kind)?
+        .filter(|&time| time > 0)
+        .map(|time| Duration::from_secs(time.into())))
+}
+
+fn text(packet: &Packet, kind: Kind) -> core::result::Result<Option<String>, RejectReason> {
+    single(packet, kind, |value| match value {
+        Value::Text(text) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    })
+}
+
+fn framed_ip(packet: &Packet) -> core::result::Result<Option<Ipv4Addr>, RejectReason> {
+    let address = single(packet, Kind::FRAMED_IP_ADDRESS, |value| match value {
+        Value::Ipv4(address) => Some(*address),
+        _ => None,
+    })?;
+    match address.map(|address| address.octets()) {
+        // RFC 2865 §5.8: the user may choose, which ours does not, or the NAS shall.
+        None | Some([255, 255, 255, 255 | 254]) => Ok(None),
+        Some([0 | 127 | 224.., ..]) => Err(RejectReason::Malformed(name(Kind::FRAMED_IP_ADDRESS))),
+        Some(_) => Ok(address),
+    }
+}
+
+fn framed_ipv6_prefix(packet: &Packet) -> core::result::Result<Option<Ipv6Net>, RejectReason> {
+    // Several are allowed (RFC 3162 §2.3), but a subscriber's link has one here.
+    if packet.all(Kind::FRAMED_IPV6_PREFIX).nth(1).is_some() {
+        return Err(RejectReason::Unsupported("second Framed-IPv6-Prefix"));
+    }
+    single(packet, Kind::FRAMED_IPV6_PREFIX, |value| match value {
+        Value::Ipv6Prefix(prefix) => Some(*prefix),
+        _ => None,
+    })
+}
