@@ -6,6 +6,8 @@ mod build;
 mod facts;
 mod read;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub use build::{NETS_PER_MESSAGE, delete, query_usage};
 pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
