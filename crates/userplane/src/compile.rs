@@ -1,0 +1,163 @@
+//! What a session's rules say, in terms of this user plane's ports and network instances.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use dataplane::{InstanceIndex, PortIndex, SessionEntry, SessionIndex};
+use ipnet::IpNet;
+use pfcp::bng::{ControlTunnel, DefaultFacts, Facts, Rejection, SessionFacts, UsageRule};
+use wire::eth::MacAddr;
+use wire::pfcp::{Cause, IeId, bbf_ie, ie};
+
+/// Until the first address family says what the subscriber takes: RFC 2516 §7.
+const PPPOE_MTU: u16 = 1492;
+/// The smallest MTU that IPv4 knows (RFC 791 §3.2).
+const LEAST_MTU: u16 = 68;
+
+/// What rules may refer to by name.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// Access ports by their logical name, with their own MAC addresses.
+    pub access_ports: HashMap<Vec<u8>, (PortIndex, MacAddr)>,
+    /// Network instances by name.
+    pub instances: HashMap<String, InstanceIndex>,
+    /// Our end of every tunnel.
+    pub address: Option<IpAddr>,
+}
+
+/// What a session comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compiled {
+    /// The default session.
+    Default {
+        /// The only port whose discovery packets it takes, if not all.
+        port: Option<PortIndex>,
+        /// Its tunnel.
+        tunnel: ControlTunnel,
+        /// The nets that it announces, sorted.
+        nets: Vec<(InstanceIndex, IpNet)>,
+    },
+    /// A subscriber's session.
+    Subscriber {
+        /// What the worker needs.
+        entry: SessionEntry,
+        /// Its tunnel.
+        tunnel: ControlTunnel,
+        /// How it is measured.
+        usage: Option<UsageRule>,
+    },
+}
+
+impl Compiled {
+    /// Whether it is a default session.
+    pub fn is_default(&self) -> bool {
+        matches!(self, Compiled::Default { .. })
+    }
+
+    /// The tunnel of its control packets.
+    pub fn tunnel(&self) -> ControlTunnel {
+        match self {
+            Compiled::Default { tunnel, .. } | Compiled::Subscriber { tunnel, .. } => *tunnel,
+        }
+    }
+}
+
+fn refused(offending_ie: IeId) -> Rejection {
+    Rejection {
+        cause: Cause::RULE_CREATION_FAILURE,
+        offending_ie: Some(offending_ie),
+        failed_rule: None,
+    }
+}
+
+impl Layout {
+    /// Compiles what the rules of the session at `index` say, or says what cannot be done.
+    pub fn compile(&self, index: SessionIndex, facts: &Facts) -> Result<Compiled, Rejection> {
+        match facts {
+            Facts::Default(facts) => self.default_session(facts),
+            Facts::Session(facts) => self.subscriber(index, facts),
+        }
+    }
+
+    fn default_session(&self, facts: &DefaultFacts) -> Result<Compiled, Rejection> {
+        self.check_tunnel(&facts.tunnel)?;
+        let port = facts.logical_port.as_deref().map(|name| self.port(name)).transpose()?.map(|(port, _)| port);
+        let mut nets = Vec::with_capacity(facts.nets.len());
+        for net in &facts.nets {
+            nets.push((self.instance(&net.network_instance)?, net.net.trunc()));
+        }
+        nets.sort();
+        nets.dedup();
+        Ok(Compiled::Default { port, tunnel: facts.tunnel, nets })
+    }
+
+    fn subscriber(
+        &self,
+        index: SessionIndex,
+        facts: &SessionFacts,
+    ) -> Result<Compiled, Rejection> {
+        self.check_tunnel(&facts.tunnel)?;
+        if facts.pppoe_session_id == 0 {
+            return Err(refused(bbf_ie::PPPOE_SESSION_ID));
+        }
+        if !facts.circuit.mac.is_station() {
+            return Err(refused(ie::MAC_ADDRESS));
+        }
+        let instance = match &facts.network_instance {
+            Some(name) => self.instance(name)?,
+            None => InstanceIndex(0),
+        };
+        let mtu = facts.mtu.unwrap_or(PPPOE_MTU);
+        if mtu < LEAST_MTU {
+            return Err(refused(bbf_ie::MTU));
+        }
+        if facts.ipv6.is_some_and(|prefix| prefix.prefix_len() != 64) {
+            return Err(refused(ie::UE_IP_ADDRESS));
+        }
+        let (port, port_mac) = self.port(&facts.circuit.logical_port)?;
+        let gateway_mac = match facts.circuit.gateway_mac {
+            mac if mac.is_station() => mac,
+            // A control plane that names none lets the port answer with its own.
+            _ => port_mac,
+        };
+        let entry = SessionEntry {
+            index,
+            port,
+            tags: facts.circuit.tags,
+            peer_mac: facts.circuit.mac,
+            gateway_mac,
+            pppoe_session_id: facts.pppoe_session_id,
+            instance,
+            mtu,
+            subscriber: facts.subscriber.unwrap_or(0).into(),
+            ipv4: facts.ipv4,
+            ipv6: facts.ipv6,
+        };
+        Ok(Compiled::Subscriber { entry, tunnel: facts.tunnel, usage: facts.usage })
+    }
+
+    fn port(&self, name: &[u8]) -> Result<(PortIndex, MacAddr), Rejection> {
+        self.access_ports.get(name).copied().ok_or(refused(bbf_ie::LOGICAL_PORT))
+    }
+
+    fn instance(&self, name: &str) -> Result<InstanceIndex, Rejection> {
+        self.instances.get(name).copied().ok_or(refused(ie::NETWORK_INSTANCE))
+    }
+
+    /// The far end must be reachable from our socket, and our end must be ours.
+    fn check_tunnel(&self, tunnel: &ControlTunnel) -> Result<(), Rejection> {
+        let Some(own) = self.address else { return Ok(()) };
+        if tunnel.uplink.address.is_ipv4() != own.is_ipv4() {
+            return Err(Rejection {
+                cause: Cause::INVALID_FORWARDING_POLICY,
+                ..refused(ie::OUTER_HEADER_CREATION)
+            });
+        }
+        match tunnel.downlink {
+            Some(downlink) if downlink.address != own || downlink.teid == 0 => {
+                Err(refused(ie::F_TEID))
+            }
+            _ => Ok(()),
+        }
+    }
+}

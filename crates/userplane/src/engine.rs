@@ -1,0 +1,460 @@
+//! The user plane's PFCP role without I/O: requests of the control plane, answers of the
+//! worker and time go in; commands, responses and reports come out.
+//!
+//! A subscriber's session lives in two places, here and in the worker. Whatever changes
+//! it is sent to the worker together with a question for its counters; the worker handles
+//! both in order, so that its answer means "done", and only then is the control plane
+//! told. One such operation runs at a time for each session; further requests wait.
+//!
+//! ```
+//! use userplane::engine::{Config, Engine, Now, Output};
+//! use wire::pfcp::{Cause, Message, NodeId, SessionDeletionRequest};
+//!
+//! let node_id = NodeId::Fqdn("up1".into());
+//! let mut engine: Engine<&str> = Engine::new(Config::new(node_id, "192.0.2.2".parse().unwrap()));
+//! let control_plane = "192.0.2.1:8805".parse().unwrap();
+//! let now = Now::default();
+//! engine.request(now, "first", control_plane, 7, SessionDeletionRequest {}.into());
+//! let Some(Output::Respond { to: "first", message: Message::SessionDeletionResponse(answer), .. }) =
+//!     engine.poll_output()
+//! else {
+//!     panic!("an answer")
+//! };
+//! assert_eq!(answer.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
+use ipnet::IpNet;
+use pfcp::bng::{Rejection, RuleSet, Tunnel, Usage, UsageMeter};
+use wire::pfcp::{
+    Cause, FSeid, IeId, Message, NodeId, SessionEstablishmentRequest, SessionModificationRequest,
+    UsageReport, bbf_ie, ie,
+};
+
+use crate::compile::{Compiled, Layout};
+use crate::table::{Seid, Table};
+
+mod answers;
+mod change;
+mod usage;
+
+/// Default sessions: one for each subscriber group of each control plane.
+const MAX_DEFAULT_SESSIONS: usize = 256;
+/// Requests that may wait for one session.
+const MAX_WAITING: usize = 8;
+
+/// The time of an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Since an arbitrary origin, for timers.
+    pub monotonic: Duration,
+    /// Seconds since 1900, for reports.
+    pub ntp: u32,
+}
+
+/// How the engine is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Our name.
+    pub node_id: NodeId,
+    /// Our address, for PFCP and tunnels.
+    pub address: IpAddr,
+    /// Ports and instances.
+    pub layout: Layout,
+    /// The most subscriber sessions.
+    pub max_sessions: u32,
+    /// Random.
+    pub seed: u32,
+}
+
+impl Config {
+    /// No ports, 131,072 sessions, and nothing random.
+    pub fn new(node_id: NodeId, address: IpAddr) -> Self {
+        let layout = Layout { address: Some(address), ..Layout::default() };
+        Self { node_id, address, layout, max_sessions: 131_072, seed: 1 }
+    }
+
+    /// Places in the table, which the worker's must not be fewer than.
+    pub fn places(&self) -> u32 {
+        self.max_sessions + MAX_DEFAULT_SESSIONS as u32
+    }
+}
+
+/// A change or a question for the worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerCommand {
+    /// Add or change a session.
+    Set(SessionEntry),
+    /// Remove one; the answer has its last counters.
+    Remove(SessionIndex),
+    /// Say what a session used.
+    Read(SessionIndex),
+}
+
+/// What is to be done. `T` names a request of the control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<T> {
+    /// For the worker, in this order.
+    Worker(WorkerCommand),
+    /// Answer a request.
+    Respond {
+        /// Which.
+        to: T,
+        /// The control plane's name for the session.
+        seid: u64,
+        /// The answer.
+        message: Message,
+    },
+    /// Send a Session Report Request; its outcome goes to [`Engine::reported`].
+    Report {
+        /// To whom.
+        peer: SocketAddr,
+        /// The control plane's name for the session.
+        seid: u64,
+        /// What the outcome is called by.
+        token: u64,
+        /// The request.
+        message: Message,
+    },
+    /// Announce a subscriber net.
+    AddNet(InstanceIndex, IpNet),
+    /// Announce it no more.
+    RemoveNet(InstanceIndex, IpNet),
+}
+
+/// What was counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Establishments refused because the table is full.
+    pub table_full: u64,
+    /// Establishments and modifications refused because of what their rules say.
+    pub rules_refused: u64,
+    /// Establishments and modifications refused because another session has the tunnel.
+    pub teid_taken: u64,
+    /// Sessions that the worker refused.
+    pub worker_refused: u64,
+    /// Requests for sessions that are not there.
+    pub unknown_session: u64,
+    /// Requests refused because too many wait.
+    pub congested: u64,
+    /// Usage reports that were not acknowledged in time, and were kept.
+    pub reports_kept: u64,
+}
+
+/// What a session is waiting for from the worker.
+#[derive(Debug)]
+enum Operation<T> {
+    None,
+    Establish { to: T, refused: Option<Refusal> },
+    Modify(Box<Modification<T>>),
+    /// Put back what a refused modification had changed.
+    Restore { to: T, rejection: Rejection },
+    Report,
+    Remove(After<T>),
+}
+
+#[derive(Debug)]
+struct Modification<T> {
+    to: T,
+    query: bool,
+    /// What to go back to.
+    rules: RuleSet,
+    compiled: Compiled,
+    refused: Option<Refusal>,
+}
+
+/// What follows when a session is gone.
+#[derive(Debug)]
+enum After<T> {
+    Answer(T),
+    Refuse(T, Rejection),
+    Nothing,
+}
+
+#[derive(Debug)]
+enum Wanted {
+    Modify(Box<SessionModificationRequest>),
+    Delete,
+}
+
+/// A report that the control plane has not acknowledged. It keeps its number, so that one
+/// that arrives twice can be told.
+#[derive(Debug)]
+struct Unacknowledged {
+    report: UsageReport,
+    in_flight: bool,
+}
+
+#[derive(Debug)]
+struct Session<T> {
+    peer: SocketAddr,
+    cp_seid: u64,
+    rules: RuleSet,
+    compiled: Compiled,
+    meter: Option<UsageMeter>,
+    counters: Usage,
+    unacknowledged: Option<Unacknowledged>,
+    report_at: Option<Duration>,
+    operation: Operation<T>,
+    waiting: VecDeque<(T, Wanted)>,
+}
+
+/// Whose tunnel a packet came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Downlink {
+    /// A default session's: the packet says itself at which port it leaves.
+    Default,
+    /// A subscriber's.
+    Session(SessionIndex, PortIndex),
+}
+
+/// Why a packet from a tunnel is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoDownlink {
+    /// No session has the tunnel.
+    Unknown,
+    /// The packet does not come from the session's control plane.
+    WrongPeer,
+}
+
+/// The sessions of a user plane.
+#[derive(Debug)]
+pub struct Engine<T> {
+    config: Config,
+    table: Table<Session<T>>,
+    /// Default sessions with the port that each is for.
+    defaults: BTreeMap<SessionIndex, Option<PortIndex>>,
+    /// How many default sessions announce a net.
+    nets: BTreeMap<(InstanceIndex, IpNet), usize>,
+    /// Control planes, and whether they can be reached.
+    peers: HashMap<SocketAddr, bool>,
+    timers: BinaryHeap<Reverse<(Duration, Seid)>>,
+    outputs: VecDeque<Output<T>>,
+    /// Set while the worker does not keep up: establishments are refused meanwhile.
+    pub worker_behind: bool,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+impl<T: Copy> Engine<T> {
+    /// An empty table.
+    pub fn new(config: Config) -> Self {
+        Self {
+            table: Table::new(config.places(), config.seed),
+            config,
+            defaults: BTreeMap::new(),
+            nets: BTreeMap::new(),
+            peers: HashMap::new(),
+            timers: BinaryHeap::new(),
+            outputs: VecDeque::new(),
+            worker_behind: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The next thing to be done.
+    pub fn poll_output(&mut self) -> Option<Output<T>> {
+        self.outputs.pop_front()
+    }
+
+    /// How many sessions there are, default ones included.
+    pub fn sessions(&self) -> usize {
+        self.table.len()
+    }
+
+    /// A control plane is there (again).
+    pub fn peer_up(&mut self, peer: SocketAddr) {
+        self.peers.insert(peer, true);
+    }
+
+    /// A control plane cannot be reached: its sessions are held, reports wait.
+    pub fn peer_lost(&mut self, peer: SocketAddr) {
+        self.peers.insert(peer, false);
+    }
+
+    /// A control plane lost its sessions or released the association: they are deleted.
+    /// Returns how many there were.
+    pub fn forget_peer(&mut self, peer: SocketAddr) -> usize {
+        let of_peer = |(index, session): (SessionIndex, &Session<T>)| {
+            (session.peer == peer).then_some(index)
+        };
+        let indices: Vec<SessionIndex> = self.table.iter().filter_map(of_peer).collect();
+        for &index in &indices {
+            self.remove(index, After::Nothing);
+        }
+        indices.len()
+    }
+
+    /// A request about a session. `seid` is our name for it.
+    pub fn request(&mut self, now: Now, to: T, peer: SocketAddr, seid: u64, message: Message) {
+        let wanted = match message {
+            Message::SessionEstablishmentRequest(request) => {
+                return self.establish(to, peer, &request);
+            }
+            Message::SessionModificationRequest(request) => Wanted::Modify(Box::new(request)),
+            Message::SessionDeletionRequest(_) => Wanted::Delete,
+            _ => return,
+        };
+        let seid = Seid::from_u64(seid);
+        if self.table.resolve(seid).is_none_or(|session| session.peer != peer) {
+            self.counters.unknown_session += 1;
+            return self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
+        }
+        let Some(session) = self.table.get_mut(seid.index) else { return };
+        match session.operation {
+            Operation::None => self.run(now, seid.index, to, wanted),
+            Operation::Remove(_) => {
+                self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
+            }
+            _ if session.waiting.len() < MAX_WAITING => session.waiting.push_back((to, wanted)),
+            _ => {
+                let seid = session.cp_seid;
+                self.counters.congested += 1;
+                self.refuse(to, seid, &wanted, &cause(Cause::ENTITY_IN_CONGESTION));
+            }
+        }
+    }
+
+    fn run(&mut self, now: Now, index: SessionIndex, to: T, wanted: Wanted) {
+        match wanted {
+            Wanted::Modify(request) => self.modify(now, index, to, &request),
+            Wanted::Delete => self.remove(index, After::Answer(to)),
+        }
+    }
+
+    /// Starts what waits for a session, until one of it has to wait for the worker.
+    fn run_waiting(&mut self, now: Now, index: SessionIndex) {
+        while let Some(session) = self.table.get_mut(index)
+            && matches!(session.operation, Operation::None)
+            && let Some((to, wanted)) = session.waiting.pop_front()
+        {
+            self.run(now, index, to, wanted);
+        }
+    }
+
+    /// The worker answered a question, or removed a session.
+    pub fn worker_usage(&mut self, now: Now, index: SessionIndex, usage: Usage, removed: bool) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        session.counters = usage;
+        let operation = std::mem::replace(&mut session.operation, Operation::None);
+        match (operation, removed) {
+            (Operation::Establish { to, refused: None }, false) => {
+                self.established(now, index, to);
+            }
+            (Operation::Establish { to, refused: Some(refusal) }, _) => {
+                self.remove(index, After::Refuse(to, rejection(refusal)));
+            }
+            (Operation::Modify(modification), _) if modification.refused.is_some() => {
+                self.restore(index, *modification);
+            }
+            (Operation::Modify(modification), false) => self.modified(now, index, *modification),
+            (Operation::Restore { to, rejection }, false) => {
+                self.refuse_modification(to, session_seid(&self.table, index), &rejection);
+            }
+            (Operation::Report, false) => self.report(now, index),
+            (Operation::Remove(after), true) => return self.removed(now, index, after),
+            // An answer to an earlier question than the one that is waited for.
+            (operation, _) => session.operation = operation,
+        }
+        self.run_waiting(now, index);
+    }
+
+    /// The worker could not set a session. Its answer to the question that followed comes
+    /// after this.
+    pub fn worker_refused(&mut self, index: SessionIndex, reason: Refusal) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        self.counters.worker_refused += 1;
+        match &mut session.operation {
+            Operation::Establish { refused, .. } => *refused = Some(reason),
+            Operation::Modify(modification) => modification.refused = Some(reason),
+            _ => {}
+        }
+    }
+
+    /// When [`Engine::on_timeout`] wants to be called.
+    pub fn poll_at(&self) -> Option<Duration> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The tunnel for discovery packets that came in at a port: that of the port's own
+    /// default session, or of one for all ports.
+    pub fn discovery_tunnel(&self, port: PortIndex) -> Option<Tunnel> {
+        let of = |wanted: Option<PortIndex>| {
+            let index = self.defaults.iter().find(|(_, port)| **port == wanted)?.0;
+            Some(self.table.get(*index)?.compiled.tunnel().uplink)
+        };
+        of(Some(port)).or_else(|| of(None))
+    }
+
+    /// The tunnel for a session's control packets.
+    pub fn control_tunnel(&self, index: SessionIndex) -> Option<Tunnel> {
+        self.table.get(index).map(|session| session.compiled.tunnel().uplink)
+    }
+
+    /// Where a packet from a tunnel goes.
+    pub fn downlink(&self, teid: u32, from: IpAddr) -> Result<Downlink, NoDownlink> {
+        let seid = self.table.by_teid(teid).ok_or(NoDownlink::Unknown)?;
+        let session = self.table.resolve(seid).ok_or(NoDownlink::Unknown)?;
+        if session.peer.ip() != from && session.compiled.tunnel().uplink.address != from {
+            return Err(NoDownlink::WrongPeer);
+        }
+        Ok(match &session.compiled {
+            Compiled::Default { .. } => Downlink::Default,
+            Compiled::Subscriber { entry, .. } => Downlink::Session(seid.index, entry.port),
+        })
+    }
+
+    /// Whether this is a control plane's address, or the end of a tunnel of one.
+    pub fn is_peer(&self, address: IpAddr) -> bool {
+        self.peers.keys().any(|peer| peer.ip() == address)
+    }
+
+    fn worker(&mut self, command: WorkerCommand) {
+        self.outputs.push_back(Output::Worker(command));
+    }
+}
+
+fn session_seid<T>(table: &Table<Session<T>>, index: SessionIndex) -> u64 {
+    table.get(index).map_or(0, |session| session.cp_seid)
+}
+
+fn cause(cause: Cause) -> Rejection {
+    Rejection { cause, offending_ie: None, failed_rule: None }
+}
+
+fn offending(offending_ie: IeId) -> Rejection {
+    Rejection { offending_ie: Some(offending_ie), ..cause(Cause::RULE_CREATION_FAILURE) }
+}
+
+/// What the worker's refusal is called in PFCP.
+fn rejection(refusal: Refusal) -> Rejection {
+    match refusal {
+        Refusal::IdTaken => offending(bbf_ie::PPPOE_SESSION_ID),
+        Refusal::NoSegment => offending(bbf_ie::LOGICAL_PORT),
+        Refusal::AddressTaken => offending(ie::UE_IP_ADDRESS),
+        Refusal::Malformed => offending(ie::TRAFFIC_ENDPOINT_ID),
+        Refusal::TableFull => cause(Cause::NO_RESOURCES_AVAILABLE),
+    }
+}
+
+fn own_seid(config: &Config, seid: Seid) -> FSeid {
+    FSeid::new(seid.to_u64(), config.address)
+}
+
+fn request_name(wanted: &Wanted) -> &'static str {
+    match wanted {
+        Wanted::Modify(_) => "modification",
+        Wanted::Delete => "deletion",
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+// Only for signatures in the submodules.
+type Establishment = SessionEstablishmentRequest;

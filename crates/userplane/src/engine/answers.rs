@@ -1,0 +1,53 @@
+//! Refusals, in PFCP's words and in the log's.
+
+use pfcp::bng::Rejection;
+use tracing::info;
+use wire::pfcp::{
+    SessionDeletionResponse, SessionEstablishmentResponse, SessionModificationResponse,
+};
+
+use super::{Engine, Output, Wanted, request_name};
+
+impl<T: Copy> Engine<T> {
+    pub(super) fn respond(&mut self, to: T, seid: u64, message: impl Into<wire::pfcp::Message>) {
+        self.outputs.push_back(Output::Respond { to, seid, message: message.into() });
+    }
+
+    pub(super) fn refuse(&mut self, to: T, seid: u64, wanted: &Wanted, rejection: &Rejection) {
+        match wanted {
+            Wanted::Modify(_) => self.refuse_modification(to, seid, rejection),
+            Wanted::Delete => {
+                info!(%rejection, request = request_name(wanted), "PFCP request refused");
+                let message = SessionDeletionResponse {
+                    cause: rejection.cause,
+                    offending_ie: rejection.offending_kind(),
+                    ..Default::default()
+                };
+                self.respond(to, seid, message);
+            }
+        }
+    }
+
+    pub(super) fn refuse_modification(&mut self, to: T, seid: u64, rejection: &Rejection) {
+        info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP modification refused");
+        let message = SessionModificationResponse {
+            cause: rejection.cause,
+            offending_ie: rejection.offending_kind(),
+            failed_rule: rejection.failed_rule,
+            ..Default::default()
+        };
+        self.respond(to, seid, message);
+    }
+
+    pub(super) fn refuse_establishment(&mut self, to: T, seid: u64, rejection: &Rejection) {
+        info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP establishment refused");
+        let message = SessionEstablishmentResponse {
+            node_id: self.config.node_id.clone(),
+            cause: rejection.cause,
+            offending_ie: rejection.offending_kind(),
+            failed_rule: rejection.failed_rule,
+            ..Default::default()
+        };
+        self.respond(to, seid, message);
+    }
+}

@@ -1,0 +1,361 @@
+//! Sessions come, change and go.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use dataplane::SessionIndex;
+use pfcp::bng::{Rejection, RuleSet, Usage};
+use tracing::{debug, warn};
+use wire::pfcp::{
+    Cause, ModificationFlags, SessionDeletionResponse, SessionEstablishmentResponse,
+    SessionModificationRequest, SessionModificationResponse, UsageReportTrigger, ie,
+};
+
+use super::{
+    After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Output,
+    Session, Wanted, WorkerCommand, cause, offending, own_seid, rejection, session_seid,
+};
+use crate::compile::Compiled;
+use crate::table::Seid;
+
+impl<T: Copy> Engine<T> {
+    pub(super) fn establish(&mut self, to: T, peer: SocketAddr, request: &Establishment) {
+        if let Err(rejection) = self.try_establish(to, peer, request) {
+            self.refuse_establishment(to, request.cp_f_seid.seid, &rejection);
+        }
+    }
+
+    fn try_establish(
+        &mut self,
+        to: T,
+        peer: SocketAddr,
+        request: &Establishment,
+    ) -> Result<(), Rejection> {
+        if self.worker_behind {
+            self.counters.congested += 1;
+            return Err(cause(Cause::ENTITY_IN_CONGESTION));
+        }
+        let compile = |index| {
+            let rules = RuleSet::establish(request)?;
+            let compiled = self.config.layout.compile(index, &rules.facts()?)?;
+            Ok((rules, compiled))
+        };
+        // Rules are judged first: a full table is no answer to wrong ones.
+        let index = self.table.vacancy();
+        let compiled = compile(index.unwrap_or_default());
+        let (rules, compiled) = compiled.inspect_err(|_| self.counters.rules_refused += 1)?;
+        let session = Session {
+            peer,
+            cp_seid: request.cp_f_seid.seid,
+            rules,
+            compiled,
+            meter: None,
+            counters: Usage::default(),
+            unacknowledged: None,
+            report_at: None,
+            operation: Operation::None,
+            waiting: VecDeque::new(),
+        };
+        self.displace_orphan(&session);
+        self.check_room(&session)?;
+        let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
+        if teid.is_some_and(|teid| self.table.by_teid(teid).is_some()) {
+            self.counters.teid_taken += 1;
+            return Err(offending(ie::F_TEID));
+        }
+        let seid = self.table.insert(session).ok_or(cause(Cause::NO_RESOURCES_AVAILABLE))?;
+        if let Some(teid) = teid {
+            self.table.claim_teid(teid, seid);
+        }
+        self.start(to, seid);
+        Ok(())
+    }
+
+    /// Hands a session to the worker; a default session has nothing for it.
+    fn start(&mut self, to: T, seid: Seid) {
+        let Some(session) = self.table.get_mut(seid.index) else { return };
+        match &session.compiled {
+            Compiled::Default { port, nets, .. } => {
+                let (port, nets) = (*port, nets.clone());
+                self.defaults.insert(seid.index, port);
+                self.change_nets(&[], &nets);
+                self.accept(to, seid);
+            }
+            Compiled::Subscriber { entry, .. } => {
+                let entry = entry.clone();
+                session.operation = Operation::Establish { to, refused: None };
+                self.worker(WorkerCommand::Set(entry));
+                self.worker(WorkerCommand::Read(seid.index));
+            }
+        }
+    }
+
+    /// A control plane that never got our answer has no name to delete its first attempt
+    /// by. It shows by the same tunnel and the same name of its own.
+    fn displace_orphan(&mut self, session: &Session<T>) {
+        let Some(downlink) = session.compiled.tunnel().downlink else { return };
+        let Some(owner) = self.table.by_teid(downlink.teid) else { return };
+        let same = |old: &Session<T>| old.peer == session.peer && old.cp_seid == session.cp_seid;
+        if self.table.resolve(owner).is_some_and(same) {
+            warn!(cp_seid = format_args!("{:#x}", session.cp_seid), "session established anew");
+            self.remove(owner.index, After::Nothing);
+        }
+    }
+
+    fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {
+        let defaults = self.defaults.len();
+        let full = match session.compiled {
+            Compiled::Default { .. } => defaults >= MAX_DEFAULT_SESSIONS,
+            Compiled::Subscriber { .. } => {
+                self.table.len() - defaults >= self.config.max_sessions as usize
+            }
+        };
+        if full {
+            self.counters.table_full += 1;
+            return Err(cause(Cause::NO_RESOURCES_AVAILABLE));
+        }
+        Ok(())
+    }
+
+    pub(super) fn established(&mut self, now: Now, index: SessionIndex, to: T) {
+        let Some(seid) = self.table.seid(index) else { return };
+        self.follow_usage_rule(now, index, false);
+        self.accept(to, seid);
+    }
+
+    fn accept(&mut self, to: T, seid: Seid) {
+        let cp_seid = session_seid(&self.table, seid.index);
+        debug!(cp_seid = format_args!("{cp_seid:#x}"), index = seid.index.0, "session established");
+        let message = SessionEstablishmentResponse {
+            node_id: self.config.node_id.clone(),
+            cause: Cause::REQUEST_ACCEPTED,
+            up_f_seid: Some(own_seid(&self.config, seid)),
+            ..Default::default()
+        };
+        self.respond(to, cp_seid, message);
+    }
+
+    pub(super) fn modify(
+        &mut self,
+        now: Now,
+        index: SessionIndex,
+        to: T,
+        request: &SessionModificationRequest,
+    ) {
+        let Some(session) = self.table.get(index) else { return };
+        let cp_seid = session.cp_seid;
+        match self.compile_modification(index, session, request) {
+            Ok((rules, compiled)) => {
+                if let Err(rejection) = self.move_tunnel(index, &compiled) {
+                    return self.refuse_modification(to, cp_seid, &rejection);
+                }
+                self.apply(now, index, to, request, rules, compiled);
+            }
+            Err(rejection) => {
+                self.counters.rules_refused += 1;
+                self.refuse_modification(to, cp_seid, &rejection);
+            }
+        }
+    }
+
+    fn compile_modification(
+        &self,
+        index: SessionIndex,
+        session: &Session<T>,
+        request: &SessionModificationRequest,
+    ) -> Result<(RuleSet, Compiled), Rejection> {
+        let rules = session.rules.modify(request)?;
+        let compiled = self.config.layout.compile(index, &rules.facts()?)?;
+        // A session does not change what it is.
+        if compiled.is_default() != session.compiled.is_default() {
+            return Err(offending(ie::PDN_TYPE));
+        }
+        Ok((rules, compiled))
+    }
+
+    fn move_tunnel(&mut self, index: SessionIndex, new: &Compiled) -> Result<(), Rejection> {
+        let (Some(seid), Some(session)) = (self.table.seid(index), self.table.get(index)) else {
+            return Ok(());
+        };
+        let old = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
+        let new = new.tunnel().downlink.map(|tunnel| tunnel.teid);
+        if old == new {
+            return Ok(());
+        }
+        if new.is_some_and(|teid| !self.table.claim_teid(teid, seid)) {
+            self.counters.teid_taken += 1;
+            return Err(offending(ie::F_TEID));
+        }
+        if let Some(teid) = old {
+            self.table.release_teid(teid, seid);
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        now: Now,
+        index: SessionIndex,
+        to: T,
+        request: &SessionModificationRequest,
+        rules: RuleSet,
+        compiled: Compiled,
+    ) {
+        let Some(session) = self.table.get_mut(index) else { return };
+        if let Some(cp_f_seid) = request.cp_f_seid {
+            session.cp_seid = cp_f_seid.seid;
+        }
+        let all = ModificationFlags::QUERY_ALL_URRS;
+        let query =
+            !request.query_urrs.is_empty() || request.flags.is_some_and(|f| f.contains(all));
+        let rules = std::mem::replace(&mut session.rules, rules);
+        let previous = std::mem::replace(&mut session.compiled, compiled);
+        let modification = Modification { to, query, rules, compiled: previous, refused: None };
+        match (&modification.compiled, &session.compiled) {
+            (Compiled::Default { nets: old, .. }, Compiled::Default { port, nets, .. }) => {
+                let (port, nets) = (*port, nets.clone());
+                self.defaults.insert(index, port);
+                self.change_nets(old, &nets);
+                self.modified(now, index, modification);
+            }
+            (
+                Compiled::Subscriber { entry: old, usage: old_usage, .. },
+                Compiled::Subscriber { entry, usage, .. },
+            ) => {
+                let set = (old != entry).then(|| entry.clone());
+                if set.is_none() && !query && old_usage == usage {
+                    return self.modified(now, index, modification);
+                }
+                session.operation = Operation::Modify(Box::new(modification));
+                if let Some(entry) = set {
+                    self.worker(WorkerCommand::Set(entry));
+                }
+                self.worker(WorkerCommand::Read(index));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn modified(&mut self, now: Now, index: SessionIndex, done: Modification<T>) {
+        let usage_reports = self.follow_usage_rule(now, index, done.query);
+        let message = SessionModificationResponse {
+            cause: Cause::REQUEST_ACCEPTED,
+            usage_reports,
+            ..Default::default()
+        };
+        self.respond(done.to, session_seid(&self.table, index), message);
+    }
+
+    /// The worker refused a modification: the session goes on as it was.
+    pub(super) fn restore(&mut self, index: SessionIndex, failed: Modification<T>) {
+        let Some(refusal) = failed.refused else { return };
+        if self.move_tunnel(index, &failed.compiled).is_err() {
+            warn!(index = index.0, "the tunnel of a session was taken meanwhile");
+        }
+        let Some(session) = self.table.get_mut(index) else { return };
+        session.rules = failed.rules;
+        session.compiled = failed.compiled;
+        session.operation = Operation::Restore { to: failed.to, rejection: rejection(refusal) };
+        if let Compiled::Subscriber { entry, .. } = &session.compiled {
+            let entry = entry.clone();
+            self.worker(WorkerCommand::Set(entry));
+            self.worker(WorkerCommand::Read(index));
+        }
+    }
+
+    /// Begins to remove a session. Its tunnel is free at once; its place only when the
+    /// worker has let go of it.
+    pub(super) fn remove(&mut self, index: SessionIndex, after: After<T>) {
+        let Some(seid) = self.table.seid(index) else { return };
+        let Some(session) = self.table.get_mut(index) else { return };
+        if matches!(session.operation, Operation::Remove(_)) {
+            return;
+        }
+        let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
+        let interrupted = std::mem::replace(&mut session.operation, Operation::Remove(after));
+        let waiting = std::mem::take(&mut session.waiting);
+        let nets = match &session.compiled {
+            Compiled::Default { nets, .. } => Some(nets.clone()),
+            Compiled::Subscriber { .. } => None,
+        };
+        if let Some(teid) = teid {
+            self.table.release_teid(teid, seid);
+        }
+        self.abandon(interrupted, waiting);
+        match nets {
+            Some(nets) => {
+                self.defaults.remove(&index);
+                self.change_nets(&nets, &[]);
+                if let Some(session) = self.table.get_mut(index) {
+                    let operation = std::mem::replace(&mut session.operation, Operation::None);
+                    if let Operation::Remove(after) = operation {
+                        self.removed(Now::default(), index, after);
+                    }
+                }
+            }
+            None => self.worker(WorkerCommand::Remove(index)),
+        }
+    }
+
+    /// Answers what can no longer be done because the session goes.
+    fn abandon(&mut self, interrupted: Operation<T>, waiting: VecDeque<(T, Wanted)>) {
+        let gone = cause(Cause::SESSION_CONTEXT_NOT_FOUND);
+        match interrupted {
+            Operation::Establish { to, .. } => self.refuse_establishment(to, 0, &gone),
+            Operation::Modify(modification) => self.refuse_modification(modification.to, 0, &gone),
+            Operation::Restore { to, .. } => self.refuse_modification(to, 0, &gone),
+            Operation::None | Operation::Report | Operation::Remove(_) => {}
+        }
+        for (to, wanted) in waiting {
+            self.refuse(to, 0, &wanted, &gone);
+        }
+    }
+
+    pub(super) fn removed(&mut self, now: Now, index: SessionIndex, after: After<T>) {
+        let Some(mut session) = self.table.remove(index) else { return };
+        debug!(cp_seid = format_args!("{:#x}", session.cp_seid), index = index.0, "session gone");
+        match after {
+            After::Nothing => {}
+            After::Refuse(to, rejection) => {
+                self.refuse_establishment(to, session.cp_seid, &rejection);
+            }
+            After::Answer(to) => {
+                // A report under way is acknowledged by itself; one that failed goes along.
+                let kept = session.unacknowledged.filter(|kept| !kept.in_flight);
+                let mut usage_reports: Vec<_> = kept.map(|kept| kept.report).into_iter().collect();
+                let trigger = UsageReportTrigger::TERMINATION;
+                let last = session.meter.as_mut();
+                usage_reports.extend(last.map(|m| m.report(session.counters, now.ntp, trigger)));
+                let message = SessionDeletionResponse {
+                    cause: Cause::REQUEST_ACCEPTED,
+                    usage_reports,
+                    ..Default::default()
+                };
+                self.respond(to, session.cp_seid, message);
+            }
+        }
+    }
+
+    /// Announces nets that no session announced before, and withdraws those that none does.
+    fn change_nets(
+        &mut self,
+        old: &[(dataplane::InstanceIndex, ipnet::IpNet)],
+        new: &[(dataplane::InstanceIndex, ipnet::IpNet)],
+    ) {
+        for net in new.iter().filter(|net| !old.contains(net)) {
+            let users = self.nets.entry(*net).or_insert(0);
+            *users += 1;
+            if *users == 1 {
+                self.outputs.push_back(Output::AddNet(net.0, net.1));
+            }
+        }
+        for net in old.iter().filter(|net| !new.contains(net)) {
+            let Some(users) = self.nets.get_mut(net) else { continue };
+            *users -= 1;
+            if *users == 0 {
+                self.nets.remove(net);
+                self.outputs.push_back(Output::RemoveNet(net.0, net.1));
+            }
+        }
+    }
+}

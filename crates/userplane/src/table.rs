@@ -1,0 +1,183 @@
+//! The table of PFCP sessions: places, names and tunnels.
+
+use std::collections::{HashMap, VecDeque};
+
+use dataplane::SessionIndex;
+
+/// A session's place with the generation of its occupant: a name that is never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seid {
+    /// The place, also the session's index in the dataplane.
+    pub index: SessionIndex,
+    generation: u32,
+}
+
+impl Seid {
+    /// As PFCP carries it; never 0.
+    pub fn to_u64(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index.0)
+    }
+
+    /// From what PFCP carried.
+    pub fn from_u64(seid: u64) -> Self {
+        Self { index: SessionIndex(seid as u32), generation: (seid >> 32) as u32 }
+    }
+}
+
+/// So many places rest before one of them is used again.
+const REST: usize = 256;
+
+#[derive(Debug)]
+struct Slot<S> {
+    generation: u32,
+    session: Option<S>,
+}
+
+/// Sessions by place, and which of them owns which tunnel.
+#[derive(Debug)]
+pub struct Table<S> {
+    slots: Vec<Slot<S>>,
+    /// Places that were left, the one that rested longest first.
+    free: VecDeque<u32>,
+    capacity: u32,
+    first_generation: u32,
+    teids: HashMap<u32, Seid>,
+    used: usize,
+}
+
+impl<S> Table<S> {
+    /// A table of at most `capacity` sessions. `seed` is random, so that the names differ
+    /// from those of an earlier run.
+    pub fn new(capacity: u32, seed: u32) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            capacity,
+            first_generation: seed.max(1),
+            teids: HashMap::new(),
+            used: 0,
+        }
+    }
+
+    /// The place that the next session will get; `None` if the table is full.
+    pub fn vacancy(&self) -> Option<SessionIndex> {
+        let fresh = Some(self.slots.len() as u32).filter(|fresh| *fresh < self.capacity);
+        let rested = self.free.front().copied();
+        let next = if self.free.len() > REST { rested } else { fresh.or(rested) };
+        next.map(SessionIndex)
+    }
+
+    /// Puts a session into the place that [`Table::vacancy`] named.
+    pub fn insert(&mut self, session: S) -> Option<Seid> {
+        let index = self.vacancy()?;
+        match index.0 as usize == self.slots.len() {
+            true => self.slots.push(Slot { generation: self.first_generation, session: None }),
+            false => drop(self.free.pop_front()),
+        }
+        let slot = &mut self.slots[index.0 as usize];
+        slot.session = Some(session);
+        self.used += 1;
+        Some(Seid { index, generation: slot.generation })
+    }
+
+    /// Empties a place. Its tunnel must have been given back before.
+    pub fn remove(&mut self, index: SessionIndex) -> Option<S> {
+        let slot = self.slots.get_mut(index.0 as usize)?;
+        let session = slot.session.take()?;
+        slot.generation = slot.generation.wrapping_add(1).max(1);
+        self.free.push_back(index.0);
+        self.used -= 1;
+        Some(session)
+    }
+
+    /// The session with this name.
+    pub fn resolve(&self, seid: Seid) -> Option<&S> {
+        let slot = self.slots.get(seid.index.0 as usize)?;
+        slot.session.as_ref().filter(|_| slot.generation == seid.generation)
+    }
+
+    /// The session in this place, whoever it is.
+    pub fn get(&self, index: SessionIndex) -> Option<&S> {
+        self.slots.get(index.0 as usize)?.session.as_ref()
+    }
+
+    /// The session in this place, whoever it is.
+    pub fn get_mut(&mut self, index: SessionIndex) -> Option<&mut S> {
+        self.slots.get_mut(index.0 as usize)?.session.as_mut()
+    }
+
+    /// The name of the session in this place.
+    pub fn seid(&self, index: SessionIndex) -> Option<Seid> {
+        let slot = self.slots.get(index.0 as usize)?;
+        slot.session.as_ref().map(|_| Seid { index, generation: slot.generation })
+    }
+
+    /// All sessions.
+    pub fn iter(&self) -> impl Iterator<Item = (SessionIndex, &S)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(i, slot)| Some((SessionIndex(i as u32), slot.session.as_ref()?)))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Whose tunnel this is.
+    pub fn by_teid(&self, teid: u32) -> Option<Seid> {
+        self.teids.get(&teid).copied()
+    }
+
+    /// Gives a tunnel to a session. `false` if another has it.
+    pub fn claim_teid(&mut self, teid: u32, owner: Seid) -> bool {
+        *self.teids.entry(teid).or_insert(owner) == owner
+    }
+
+    /// Takes a tunnel back from a session.
+    pub fn release_teid(&mut self, teid: u32, owner: Seid) {
+        if self.teids.get(&teid) == Some(&owner) {
+            self.teids.remove(&teid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_never_used_twice_and_places_rest() {
+        let mut table = Table::new(2, 7);
+        let a = table.insert('a').unwrap();
+        assert_ne!(a.to_u64(), 0);
+        assert_eq!(Seid::from_u64(a.to_u64()), a);
+        table.remove(a.index);
+        assert_eq!(table.resolve(a), None);
+        // A place that was never used comes before one that rests.
+        let b = table.insert('b').unwrap();
+        assert_ne!(b.index, a.index);
+        let c = table.insert('c').unwrap();
+        assert_eq!(c.index, a.index);
+        assert_ne!(c.to_u64(), a.to_u64());
+        assert_eq!((table.resolve(a), table.resolve(c)), (None, Some(&'c')));
+        assert_eq!(table.insert('d'), None);
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_tunnel_has_one_owner() {
+        let mut table = Table::new(2, 7);
+        let (a, b) = (table.insert('a').unwrap(), table.insert('b').unwrap());
+        assert!(table.claim_teid(1, a) && table.claim_teid(1, a));
+        assert!(!table.claim_teid(1, b));
+        table.release_teid(1, b);
+        assert_eq!(table.by_teid(1), Some(a));
+        table.release_teid(1, a);
+        assert!(table.claim_teid(1, b));
+    }
+}
