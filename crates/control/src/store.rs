@@ -31,11 +31,9 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-use nix::fcntl::{Flock, FlockArg};
 
 mod thread;
 
@@ -169,7 +167,7 @@ pub struct Store {
     pending: Vec<u8>,
     /// After a failed write nobody knows what is on the disk, so no further one is tried.
     failed: bool,
-    _lock: Flock<File>,
+    _lock: File,
 }
 
 impl Store {
@@ -439,7 +437,7 @@ fn write_live(new: &Path, live: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Result<u64> 
     Ok(sequence + 1)
 }
 
-fn lock(directory: &Path) -> Result<Flock<File>, StoreError> {
+fn lock(directory: &Path) -> Result<File, StoreError> {
     let path = directory.join("lock");
     let options = OpenOptions::new()
         .create(true)
@@ -447,10 +445,11 @@ fn lock(directory: &Path) -> Result<Flock<File>, StoreError> {
         .write(true)
         .open(&path);
     let file = options.map_err(io_error("open", &path))?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-        nix::errno::Errno::EWOULDBLOCK => StoreError::Locked(directory.into()),
-        errno => io_error("lock", &path)(errno.into()),
-    })
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked(directory.into())),
+        Err(TryLockError::Error(error)) => Err(io_error("lock", &path)(error)),
+    }
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {

@@ -191,7 +191,7 @@ pub fn hide_password(password: &[u8], authenticator: &[u8; 16], secret: &[u8]) -
 
 /// The password that was hidden, without the padding.
 pub fn reveal_password(hidden: &[u8], authenticator: &[u8; 16], secret: &[u8]) -> Result<Vec<u8>> {
-    if hidden.is_empty() || hidden.len() > 128 || hidden.len() % DIGEST != 0 {
+    if hidden.is_empty() || hidden.len() > 128 || !hidden.len().is_multiple_of(DIGEST) {
         return Err(Malformed("RADIUS: User-Password length"));
     }
     let mut password = hidden.to_vec();
