@@ -1,0 +1,253 @@
+//! The authenticator's side of PAP (RFC 1334) and CHAP-MD5 (RFC 1994). Whether a proof is right is for AAA to say.
+use crate::layer::Core;
+use crate::lcp::AuthProtocol;
+use crate::time::Deadline;
+use crate::types::{AuthMethod, AuthReply, AuthRequest, Discarded, Grant, Output, Random};
+use sha2::{Digest, Sha256};
+use wire::{chap, pap};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The link is not up.
+    Idle,
+    /// The peer has to prove itself.
+    Asked,
+    /// AAA has to say.
+    Waiting,
+    /// In.
+    Passed,
+    /// Out.
+    Failed,
+}
+
+pub(crate) struct Authenticator {
+    protocol: AuthProtocol,
+    stage: Stage,
+    /// Identifier of the challenge, or of the PAP request that will be answered.
+    id: u8,
+    attempt: u8,
+    tries: u8,
+    challenge: [u8; 16],
+    deadline: Deadline,
+}
+
+impl Authenticator {
+    pub(crate) fn new(random: &Random) -> Self {
+        Authenticator {
+            protocol: AuthProtocol::Chap,
+            stage: Stage::Idle,
+            id: random.chap_id,
+            attempt: 0,
+            tries: 0,
+            challenge: random.chap_challenge,
+            deadline: Deadline::NEVER,
+        }
+    }
+
+    /// One that has let its peer in before a restart; a challenge was used up by that.
+    pub(crate) fn passed(protocol: AuthProtocol, attempt: u8, id: u8) -> Self {
+        Authenticator {
+            protocol,
+            stage: Stage::Passed,
+            id,
+            attempt,
+            tries: 0,
+            challenge: [0; 16],
+            deadline: Deadline::NEVER,
+        }
+    }
+
+    pub(crate) fn protocol(&self) -> AuthProtocol {
+        self.protocol
+    }
+
+    pub(crate) fn attempt(&self) -> u8 {
+        self.attempt
+    }
+
+    pub(crate) fn id(&self) -> u8 {
+        self.id
+    }
+
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    /// The link is up: asks the peer to prove itself, by a challenge of its own each time.
+    pub(crate) fn start(&mut self, core: &mut Core, protocol: AuthProtocol) {
+        if self.attempt > 0 {
+            self.id = self.id.wrapping_add(1);
+            self.renew_challenge(core);
+        }
+        self.attempt = self.attempt.wrapping_add(1);
+        self.protocol = protocol;
+        self.stage = Stage::Asked;
+        self.tries = core.config.max_configure;
+        // With PAP the peer begins; the session's setup timeout bounds that.
+        if protocol == AuthProtocol::Chap {
+            self.send_challenge(core);
+        }
+    }
+
+    /// The link is down.
+    pub(crate) fn stop(&mut self) {
+        self.stage = Stage::Idle;
+        self.deadline = Deadline::NEVER;
+    }
+
+    /// Sends the challenge again, or says that the peer never answered.
+    pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Result<(), NoAnswer> {
+        if !self.deadline.take_if_due(core.now) {
+            return Ok(());
+        }
+        if self.tries == 0 {
+            self.stage = Stage::Failed;
+            return Err(NoAnswer);
+        }
+        self.send_challenge(core);
+        Ok(())
+    }
+
+    pub(crate) fn on_pap(&mut self, core: &mut Core, payload: &[u8]) -> Result<(), Discarded> {
+        let pap::Packet::Request {
+            id,
+            peer_id,
+            password,
+        } = pap::Packet::parse(payload)?
+        else {
+            return Err(Discarded("PAP reply, but we are the authenticator"));
+        };
+        if self.protocol != AuthProtocol::Pap {
+            return Err(Discarded("PAP, but CHAP was agreed"));
+        }
+        self.id = id;
+        match self.stage {
+            Stage::Asked => {
+                self.ask(
+                    core,
+                    peer_id,
+                    AuthMethod::Pap {
+                        password: password.to_vec(),
+                    },
+                );
+                Ok(())
+            }
+            Stage::Passed | Stage::Failed => {
+                self.send_result(core, &[]);
+                Ok(())
+            }
+            Stage::Waiting => Err(Discarded("PAP request repeated, AAA has not answered yet")),
+            Stage::Idle => Err(Discarded("PAP while the link is down")),
+        }
+    }
+
+    pub(crate) fn on_chap(&mut self, core: &mut Core, payload: &[u8]) -> Result<(), Discarded> {
+        let chap::Packet::Response { id, value, name } = chap::Packet::parse(payload)? else {
+            return Err(Discarded("CHAP packet of an authenticator, which we are"));
+        };
+        if self.protocol != AuthProtocol::Chap {
+            return Err(Discarded("CHAP, but PAP was agreed"));
+        }
+        if id != self.id {
+            return Err(Discarded("CHAP response to another challenge"));
+        }
+        match self.stage {
+            Stage::Asked => {
+                let response = value
+                    .try_into()
+                    .map_err(|_| Discarded("CHAP response is no MD5"))?;
+                self.deadline = Deadline::NEVER;
+                self.ask(
+                    core,
+                    name,
+                    AuthMethod::Chap {
+                        id,
+                        challenge: self.challenge,
+                        response,
+                    },
+                );
+                Ok(())
+            }
+            // Our verdict was lost (RFC 1994 §4.2).
+            Stage::Passed | Stage::Failed => {
+                self.send_result(core, &[]);
+                Ok(())
+            }
+            Stage::Waiting => Err(Discarded(
+                "CHAP response repeated, AAA has not answered yet",
+            )),
+            Stage::Idle => Err(Discarded("CHAP while the link is down")),
+        }
+    }
+
+    /// The verdict of AAA, passed on to the peer.
+    pub(crate) fn on_reply(
+        &mut self,
+        core: &mut Core,
+        attempt: u8,
+        reply: AuthReply,
+    ) -> Result<Option<Grant>, Discarded> {
+        if attempt != self.attempt || self.stage != Stage::Waiting {
+            return Err(Discarded(
+                "verdict on an authentication that is no longer open",
+            ));
+        }
+        let (stage, grant, message) = match reply {
+            AuthReply::Accept { grant, message } => (Stage::Passed, Some(grant), message),
+            AuthReply::Reject { message } => (Stage::Failed, None, message),
+        };
+        self.stage = stage;
+        self.send_result(core, &message);
+        Ok(grant)
+    }
+
+    fn ask(&mut self, core: &mut Core, username: &[u8], method: AuthMethod) {
+        self.stage = Stage::Waiting;
+        let request = AuthRequest {
+            attempt: self.attempt,
+            username: username.to_vec(),
+            method,
+        };
+        core.outputs.push_back(Output::Authenticate(request));
+    }
+
+    fn send_challenge(&mut self, core: &mut Core) {
+        self.tries = self.tries.saturating_sub(1);
+        self.deadline = Deadline::after(core.now, core.config.restart_interval);
+        let mut frame = Vec::with_capacity(64);
+        chap::Packet::Challenge {
+            id: self.id,
+            value: &self.challenge,
+            name: core.config.name.as_bytes(),
+        }
+        .emit(&mut frame);
+        core.outputs.push_back(Output::Ppp(frame));
+    }
+
+    fn send_result(&self, core: &mut Core, message: &[u8]) {
+        // PAP's length field has one octet; longer texts are of no use with CHAP either.
+        let (id, message) = (self.id, &message[..message.len().min(255)]);
+        let mut frame = Vec::with_capacity(message.len() + 8);
+        match (self.protocol, self.stage == Stage::Passed) {
+            (AuthProtocol::Pap, true) => pap::Packet::Ack { id, message }.emit(&mut frame),
+            (AuthProtocol::Pap, false) => pap::Packet::Nak { id, message }.emit(&mut frame),
+            (AuthProtocol::Chap, true) => chap::Packet::Success { id, message }.emit(&mut frame),
+            (AuthProtocol::Chap, false) => chap::Packet::Failure { id, message }.emit(&mut frame),
+        }
+        core.outputs.push_back(Output::Ppp(frame));
+    }
+
+    /// Challenges must be unique and unpredictable (RFC 1994 §2.3): the seed is secret, the hash keeps it so.
+    fn renew_challenge(&mut self, core: &mut Core) {
+        let digest = Sha256::new()
+            .chain_update(b"CHAP challenge")
+            .chain_update(core.rng.next().to_be_bytes())
+            .chain_update(core.rng.next().to_be_bytes())
+            .chain_update(self.challenge)
+            .finalize();
+        self.challenge.copy_from_slice(&digest[..16]);
+    }
+}
+
+/// The peer answered none of our challenges.
+pub(crate) struct NoAnswer;

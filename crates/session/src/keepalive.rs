@@ -1,0 +1,102 @@
+//! LCP echoes as keepalive (RFC 1661 §5.8).
+use crate::layer::Core;
+use crate::time::Deadline;
+use crate::types::Discarded;
+use core::time::Duration;
+use wire::lcp::{ECHO_REPLY, ECHO_REQUEST, Echo};
+use wire::ppp;
+
+pub(crate) struct Keepalive {
+    pub(crate) at: Deadline,
+    id: u8,
+    /// Requests since the last reply.
+    missed: u8,
+}
+
+/// The peer has missed too many echoes.
+pub(crate) struct Lost;
+
+impl Keepalive {
+    pub(crate) const fn off() -> Self {
+        Keepalive {
+            at: Deadline::NEVER,
+            id: 0,
+            missed: 0,
+        }
+    }
+
+    pub(crate) fn start(&mut self, core: &mut Core) {
+        self.missed = 0;
+        self.arm(core);
+    }
+
+    /// After a restart of ours, 100,000 sessions must not ask at one time.
+    pub(crate) fn resume(&mut self, core: &mut Core) {
+        if !core.config.echo_interval.is_zero() {
+            let delay = core.rng.between(Duration::ZERO, core.config.echo_interval);
+            self.at = Deadline::after(core.now, delay);
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.at = Deadline::NEVER;
+    }
+
+    pub(crate) fn on_timeout(&mut self, core: &mut Core, magic: u32) -> Result<(), Lost> {
+        if !self.at.take_if_due(core.now) {
+            return Ok(());
+        }
+        if self.missed >= core.config.echo_failures {
+            return Err(Lost);
+        }
+        self.missed += 1;
+        self.id = self.id.wrapping_add(1);
+        core.send(ppp::LCP, ECHO_REQUEST, self.id, &magic.to_be_bytes());
+        self.arm(core);
+        Ok(())
+    }
+
+    /// Answers with our own magic number and the peer's data.
+    pub(crate) fn on_request(
+        core: &mut Core,
+        magic: u32,
+        id: u8,
+        data: &[u8],
+    ) -> Result<(), Discarded> {
+        let request = Echo::parse(data)?;
+        if magic != 0 && request.magic == magic {
+            return Err(Discarded(
+                "our own echo request came back: the line is looped",
+            ));
+        }
+        let mut reply = Vec::with_capacity(data.len());
+        Echo {
+            magic,
+            data: request.data,
+        }
+        .emit(&mut reply);
+        core.send(ppp::LCP, ECHO_REPLY, id, &reply);
+        Ok(())
+    }
+
+    pub(crate) fn on_reply(&mut self, magic: u32, data: &[u8]) -> Result<(), Discarded> {
+        let reply = Echo::parse(data)?;
+        if magic != 0 && reply.magic == magic {
+            return Err(Discarded(
+                "echo reply with our own magic number: the line is looped",
+            ));
+        }
+        self.missed = 0;
+        Ok(())
+    }
+
+    fn arm(&mut self, core: &mut Core) {
+        let interval = core.config.echo_interval;
+        if !interval.is_zero() {
+            let delay = core
+                .rng
+                .between(interval.mul_f64(0.9), interval.mul_f64(1.1));
+            self.at = Deadline::after(core.now, delay);
+        }
+    }
+}

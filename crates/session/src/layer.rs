@@ -1,0 +1,453 @@
+//! One control protocol: the automaton with its restart timer, its identifiers and its messages. What the options
+//! mean is the business of a [`Protocol`].
+use crate::automaton::{Actions, Event, State, transition};
+use crate::time::{Deadline, Rng};
+use crate::types::{Cause, Discarded, Output, SessionConfig};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wire::ppp::{self, Control};
+
+/// What every part of a session needs to act.
+pub(crate) struct Core {
+    pub(crate) config: Arc<SessionConfig>,
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) rng: Rng,
+    /// The time of the input that is being handled.
+    pub(crate) now: Duration,
+}
+
+impl Core {
+    pub(crate) fn send(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
+        let mut frame = Vec::with_capacity(data.len() + 6);
+        Control { code, id, data }.emit(protocol, &mut frame);
+        self.outputs.push_back(Output::Ppp(frame));
+    }
+}
+
+/// What we think of a peer's Configure-Request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All of it is fine.
+    Ack,
+    /// These options should have these values.
+    Nak(Vec<u8>),
+    /// These options should not be there.
+    Reject(Vec<u8>),
+    /// There can be no agreement.
+    GiveUp(Cause),
+}
+
+/// The options of a control protocol.
+pub(crate) trait Protocol {
+    /// Its number.
+    const NUMBER: u16;
+
+    /// Our options, as we want them now.
+    fn request(&self, out: &mut Vec<u8>);
+
+    /// Judges the peer's options and, if they are fine, takes them over. With `may_nak` false we have asked for
+    /// changes often enough: what is not acceptable is rejected, and nothing is asked for (RFC 1661 §4.6).
+    fn judge(&mut self, options: &[u8], may_nak: bool, rng: &mut Rng)
+    -> Result<Verdict, Discarded>;
+
+    /// The peer wants other values in our options.
+    fn naked(
+        &mut self,
+        options: &[u8],
+        config: &SessionConfig,
+        rng: &mut Rng,
+    ) -> Result<(), Refusal>;
+
+    /// The peer does not want these options of ours.
+    fn rejected(&mut self, options: &[u8]) -> Result<(), Refusal>;
+}
+
+/// Why an answer to our request cannot be used.
+pub(crate) enum Refusal {
+    Discard(Discarded),
+    GiveUp(Cause),
+}
+
+impl From<wire::Malformed> for Refusal {
+    fn from(malformed: wire::Malformed) -> Self {
+        Refusal::Discard(malformed.into())
+    }
+}
+
+/// What an event meant for the layers above and below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// This-Layer-Up.
+    pub(crate) up: bool,
+    /// This-Layer-Down.
+    pub(crate) down: bool,
+    /// This-Layer-Finished.
+    pub(crate) finished: bool,
+    /// Send-Echo-Reply: the peer's Echo-Request is to be answered.
+    pub(crate) echo: bool,
+    /// An acceptable Configure-Request waits for [`Layer::release`].
+    pub(crate) held: bool,
+    /// There can be no agreement.
+    pub(crate) give_up: Option<Cause>,
+}
+
+/// What the messages of one event are made from.
+#[derive(Clone, Copy, Default)]
+struct Answer<'a> {
+    /// Identifier of the packet that is answered.
+    id: u8,
+    /// Configure-Nak or Configure-Reject.
+    code: u8,
+    data: &'a [u8],
+}
+
+/// A control protocol at work: 24 octets beside the options.
+pub(crate) struct Layer<P> {
+    pub(crate) options: P,
+    state: State,
+    /// Identifier of our last request.
+    id: u8,
+    /// Has our last Configure-Request been answered? A second answer to it is discarded.
+    answered: bool,
+    /// Transmissions left.
+    tries: u8,
+    /// Naks and Rejects sent since the last Ack.
+    refused: u8,
+    /// Naks and Rejects received since the last Ack.
+    refusals: u8,
+    deadline: Deadline,
+}
+
+impl<P: Protocol> Layer<P> {
+    pub(crate) fn new(options: P) -> Self {
+        Self::in_state(options, State::Initial, 0)
+    }
+
+    /// A layer of a session that goes on after a restart.
+    pub(crate) fn in_state(options: P, state: State, id: u8) -> Self {
+        Layer {
+            options,
+            state,
+            id,
+            answered: true,
+            tries: 0,
+            refused: 0,
+            refusals: 0,
+            deadline: Deadline::NEVER,
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(crate) fn id(&self) -> u8 {
+        self.id
+    }
+
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    /// An event that no packet caused.
+    pub(crate) fn on_event(&mut self, core: &mut Core, event: Event) -> Notes {
+        if event == Event::Up {
+            (self.refused, self.refusals) = (0, 0);
+        }
+        self.step(core, event, Answer::default())
+    }
+
+    /// The restart timer, if it is due.
+    pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Notes {
+        if !self.deadline.take_if_due(core.now) {
+            return Notes::default();
+        }
+        let event = if self.tries > 0 {
+            Event::Timeout
+        } else {
+            Event::LastTimeout
+        };
+        self.step(core, event, Answer::default())
+    }
+
+    /// A packet of this protocol with one of the codes that all share; every other code is unknown. With `hold`, an
+    /// acceptable Configure-Request is not answered before [`Layer::release`].
+    pub(crate) fn on_packet(
+        &mut self,
+        core: &mut Core,
+        packet: Control<'_>,
+        hold: bool,
+    ) -> Result<Notes, Discarded> {
+        if !self.state.is_lower_up() {
+            return Err(Discarded("control packet for a layer that is down"));
+        }
+        let answer = Answer {
+            id: packet.id,
+            code: 0,
+            data: packet.data,
+        };
+        match packet.code {
+            ppp::CONFIGURE_REQUEST => self.on_request(core, packet, hold),
+            ppp::CONFIGURE_ACK => self.on_ack(core, packet),
+            ppp::CONFIGURE_NAK | ppp::CONFIGURE_REJECT => self.on_refusal(core, packet),
+            ppp::TERMINATE_REQUEST => Ok(self.step(core, Event::TerminateRequest, answer)),
+            ppp::TERMINATE_ACK => Ok(self.step(core, Event::TerminateAck, answer)),
+            ppp::CODE_REJECT => {
+                let rejected = packet.data.first().copied().unwrap_or(0);
+                let fatal = (ppp::CONFIGURE_REQUEST..=ppp::CODE_REJECT).contains(&rejected);
+                let event = if fatal {
+                    Event::FatalReject
+                } else {
+                    Event::PermittedReject
+                };
+                Ok(self.step(core, event, answer))
+            }
+            code => {
+                let mut rejected = vec![code, packet.id];
+                rejected.extend_from_slice(&((packet.data.len() + 4) as u16).to_be_bytes());
+                rejected.extend_from_slice(packet.data);
+                rejected.truncate(REJECTED_PART);
+                Ok(self.step(
+                    core,
+                    Event::UnknownCode,
+                    Answer {
+                        data: &rejected,
+                        ..answer
+                    },
+                ))
+            }
+        }
+    }
+
+    /// Answers the Configure-Request that was held.
+    pub(crate) fn release(&mut self, core: &mut Core, id: u8, options: &[u8]) -> Notes {
+        self.step(
+            core,
+            Event::GoodRequest,
+            Answer {
+                id,
+                code: 0,
+                data: options,
+            },
+        )
+    }
+
+    fn on_request(
+        &mut self,
+        core: &mut Core,
+        packet: Control<'_>,
+        hold: bool,
+    ) -> Result<Notes, Discarded> {
+        if matches!(self.state, State::Closed | State::Closing | State::Stopping) {
+            let answer = Answer {
+                id: packet.id,
+                ..Answer::default()
+            };
+            return Ok(self.step(core, Event::BadRequest, answer));
+        }
+        let may_nak = self.refused < core.config.max_failure;
+        let (code, data) = match self.options.judge(packet.data, may_nak, &mut core.rng)? {
+            Verdict::Ack if hold => return Ok(self.hold(core)),
+            Verdict::Ack => {
+                let answer = Answer {
+                    id: packet.id,
+                    code: 0,
+                    data: packet.data,
+                };
+                return Ok(self.step(core, Event::GoodRequest, answer));
+            }
+            Verdict::Nak(options) => (ppp::CONFIGURE_NAK, options),
+            Verdict::Reject(options) => (ppp::CONFIGURE_REJECT, options),
+            Verdict::GiveUp(cause) => {
+                return Ok(Notes {
+                    give_up: Some(cause),
+                    ..Notes::default()
+                });
+            }
+        };
+        self.refused = self.refused.saturating_add(1);
+        if self.refused > core.config.max_failure.saturating_mul(PATIENCE) {
+            return Ok(Notes {
+                give_up: Some(Cause::NegotiationFailed),
+                ..Notes::default()
+            });
+        }
+        Ok(self.step(
+            core,
+            Event::BadRequest,
+            Answer {
+                id: packet.id,
+                code,
+                data: &data,
+            },
+        ))
+    }
+
+    /// Nothing is said about the peer's request yet, but our own half goes on: what RFC 1661 does for an acceptable
+    /// request, without the Configure-Ack.
+    fn hold(&mut self, core: &mut Core) -> Notes {
+        let notes = match self.state {
+            State::Stopped => {
+                self.state = State::ReqSent;
+                self.run(
+                    core,
+                    Actions::IRC | Actions::SCR,
+                    Event::GoodRequest,
+                    Answer::default(),
+                )
+            }
+            _ => Notes::default(),
+        };
+        Notes {
+            held: true,
+            ..notes
+        }
+    }
+
+    fn on_ack(&mut self, core: &mut Core, packet: Control<'_>) -> Result<Notes, Discarded> {
+        self.expect_answer(packet.id)?;
+        let mut ours = Vec::with_capacity(32);
+        self.options.request(&mut ours);
+        if packet.data != ours {
+            return Err(Discarded("Configure-Ack of other options than ours"));
+        }
+        self.answered = true;
+        self.refusals = 0;
+        Ok(self.step(
+            core,
+            Event::Ack,
+            Answer {
+                id: packet.id,
+                ..Answer::default()
+            },
+        ))
+    }
+
+    fn on_refusal(&mut self, core: &mut Core, packet: Control<'_>) -> Result<Notes, Discarded> {
+        self.expect_answer(packet.id)?;
+        let result = match packet.code {
+            ppp::CONFIGURE_NAK => self.options.naked(packet.data, &core.config, &mut core.rng),
+            _ => self.options.rejected(packet.data),
+        };
+        self.refusals = self.refusals.saturating_add(1);
+        match result {
+            Err(Refusal::Discard(discarded)) => return Err(discarded),
+            Err(Refusal::GiveUp(cause)) => {
+                return Ok(Notes {
+                    give_up: Some(cause),
+                    ..Notes::default()
+                });
+            }
+            Ok(()) if self.refusals > core.config.max_failure.saturating_mul(PATIENCE) => {
+                return Ok(Notes {
+                    give_up: Some(Cause::NegotiationFailed),
+                    ..Notes::default()
+                });
+            }
+            Ok(()) => self.answered = true,
+        }
+        Ok(self.step(
+            core,
+            Event::Nak,
+            Answer {
+                id: packet.id,
+                ..Answer::default()
+            },
+        ))
+    }
+
+    /// In Closed and Stopped any answer is met by a Terminate-Ack, whatever its identifier.
+    fn expect_answer(&self, id: u8) -> Result<(), Discarded> {
+        let waiting = id == self.id && !self.answered;
+        if waiting || matches!(self.state, State::Closed | State::Stopped) {
+            return Ok(());
+        }
+        Err(Discarded("answer to no Configure-Request of ours"))
+    }
+
+    fn step(&mut self, core: &mut Core, event: Event, answer: Answer<'_>) -> Notes {
+        let (state, actions) = transition(self.state, event);
+        self.state = state;
+        self.run(core, actions, event, answer)
+    }
+
+    /// Carries out the actions in the order of RFC 1661's table, then sees to the timer.
+    fn run(
+        &mut self,
+        core: &mut Core,
+        actions: Actions,
+        event: Event,
+        answer: Answer<'_>,
+    ) -> Notes {
+        if actions.has(Actions::IRC) {
+            let terminating = actions.has(Actions::STR);
+            self.tries = if terminating {
+                core.config.max_terminate
+            } else {
+                core.config.max_configure
+            };
+        }
+        if actions.has(Actions::ZRC) {
+            self.tries = 0;
+        }
+        self.send_requests(core, actions, event);
+        self.send_answers(core, actions, answer);
+        if !self.state.is_timed() {
+            self.deadline = Deadline::NEVER;
+        } else if actions.has(Actions::SCR | Actions::STR | Actions::ZRC)
+            || self.deadline == Deadline::NEVER
+        {
+            self.deadline = Deadline::after(core.now, core.config.restart_interval);
+        }
+        Notes {
+            up: actions.has(Actions::TLU),
+            down: actions.has(Actions::TLD),
+            finished: actions.has(Actions::TLF),
+            echo: actions.has(Actions::SER),
+            ..Notes::default()
+        }
+    }
+
+    fn send_requests(&mut self, core: &mut Core, actions: Actions, event: Event) {
+        if !actions.has(Actions::SCR | Actions::STR) {
+            return;
+        }
+        self.tries = self.tries.saturating_sub(1);
+        // A retransmission keeps its identifier, anything else gets a new one (RFC 1661 §5.1).
+        if event != Event::Timeout {
+            self.id = self.id.wrapping_add(1);
+        }
+        if actions.has(Actions::STR) {
+            return core.send(P::NUMBER, ppp::TERMINATE_REQUEST, self.id, &[]);
+        }
+        self.answered = false;
+        let mut options = Vec::with_capacity(32);
+        self.options.request(&mut options);
+        core.send(P::NUMBER, ppp::CONFIGURE_REQUEST, self.id, &options);
+    }
+
+    fn send_answers(&mut self, core: &mut Core, actions: Actions, answer: Answer<'_>) {
+        if actions.has(Actions::SCA) {
+            self.refused = 0;
+            core.send(P::NUMBER, ppp::CONFIGURE_ACK, answer.id, answer.data);
+        }
+        if actions.has(Actions::SCN) {
+            core.send(P::NUMBER, answer.code, answer.id, answer.data);
+        }
+        if actions.has(Actions::STA) {
+            core.send(P::NUMBER, ppp::TERMINATE_ACK, answer.id, &[]);
+        }
+        if actions.has(Actions::SCJ) {
+            // Any identifier will do: nobody answers a Code-Reject.
+            core.send(P::NUMBER, ppp::CODE_REJECT, answer.id, answer.data);
+        }
+    }
+}
+
+/// How much of a rejected packet is sent back: it must fit into any MRU.
+pub(crate) const REJECTED_PART: usize = 64;
+
+/// After this many times Max-Failure refusals, given or received, there is no point in going on. RFC 1661 leaves that
+/// open; without a bound a peer could keep us busy for as long as it likes.
+const PATIENCE: u8 = 4;

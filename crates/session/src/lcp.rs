@@ -1,0 +1,284 @@
+//! LCP's options: MRU, authentication protocol, magic number (RFC 1661 §6).
+use crate::layer::{Protocol, Refusal, Verdict};
+use crate::time::Rng;
+use crate::types::{AuthPolicy, Cause, Discarded, SessionConfig};
+use serde::{Deserialize, Serialize};
+use wire::lcp::{Auth, Opt};
+use wire::ppp::{self, RawOption};
+
+/// The smallest MRU that we take from a peer: below, no IP host could work.
+const MIN_MRU: u16 = 128;
+/// The largest payload of PPP in a 1500-octet Ethernet frame (RFC 2516 §7).
+pub(crate) const PPPOE_MRU: u16 = 1492;
+
+/// An authentication protocol that we speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthProtocol {
+    /// PAP.
+    Pap,
+    /// CHAP with MD5.
+    Chap,
+}
+
+impl AuthProtocol {
+    fn other(self) -> Self {
+        match self {
+            AuthProtocol::Pap => AuthProtocol::Chap,
+            AuthProtocol::Chap => AuthProtocol::Pap,
+        }
+    }
+}
+
+impl AuthPolicy {
+    pub(crate) const fn first(self) -> AuthProtocol {
+        match self {
+            AuthPolicy::ChapThenPap | AuthPolicy::Chap => AuthProtocol::Chap,
+            AuthPolicy::PapThenChap | AuthPolicy::Pap => AuthProtocol::Pap,
+        }
+    }
+
+    const fn has_second(self) -> bool {
+        matches!(self, AuthPolicy::ChapThenPap | AuthPolicy::PapThenChap)
+    }
+}
+
+/// What both sides agreed on, or are about to.
+pub(crate) struct Lcp {
+    /// Our magic number; 0 once the peer has rejected the option.
+    pub(crate) magic: u32,
+    pub(crate) peer_magic: u32,
+    /// Our MRU, and whether we ask for it.
+    pub(crate) mru: u16,
+    ask_mru: bool,
+    pub(crate) peer_mru: u16,
+    /// What no MRU may exceed.
+    pub(crate) limit: u16,
+    pub(crate) auth: AuthProtocol,
+    /// May we still ask for the other authentication protocol?
+    has_second: bool,
+}
+
+impl Lcp {
+    /// `max_payload` is what both sides have said by PPP-Max-Payload; only that lifts the limit (RFC 4638).
+    pub(crate) fn new(config: &SessionConfig, max_payload: Option<u16>, magic: u32) -> Self {
+        let limit = max_payload.unwrap_or(0).max(PPPOE_MRU);
+        Lcp {
+            magic,
+            peer_magic: 0,
+            mru: if limit > PPPOE_MRU {
+                limit
+            } else {
+                config.mru.clamp(MIN_MRU, PPPOE_MRU)
+            },
+            ask_mru: true,
+            peer_mru: PPPOE_MRU,
+            limit,
+            auth: config.auth.first(),
+            has_second: config.auth.has_second(),
+        }
+    }
+
+    fn refuse_auth(&mut self) -> Result<(), Refusal> {
+        if !self.has_second {
+            return Err(Refusal::GiveUp(Cause::AuthFailed));
+        }
+        self.has_second = false;
+        self.auth = self.auth.other();
+        Ok(())
+    }
+}
+
+impl Protocol for Lcp {
+    const NUMBER: u16 = ppp::LCP;
+
+    fn request(&self, out: &mut Vec<u8>) {
+        if self.ask_mru {
+            Opt::Mru(self.mru).emit(out);
+        }
+        Opt::Auth(match self.auth {
+            AuthProtocol::Pap => Auth::Pap,
+            AuthProtocol::Chap => Auth::ChapMd5,
+        })
+        .emit(out);
+        if self.magic != 0 {
+            Opt::Magic(self.magic).emit(out);
+        }
+    }
+
+    /// MRU and magic number are negotiated. Everything else is rejected: authentication of the gateway, compression
+    /// of the header's fields and the character map, which RFC 2516 §7 forbids, and what only other links need.
+    fn judge(
+        &mut self,
+        options: &[u8],
+        may_nak: bool,
+        rng: &mut Rng,
+    ) -> Result<Verdict, Discarded> {
+        let (mut nak, mut reject) = (Vec::new(), Vec::new());
+        let (mut peer_mru, mut peer_magic) = (PPPOE_MRU, 0);
+        for raw in RawOption::iter(options) {
+            let raw = raw?;
+            match Opt::from(raw) {
+                Opt::Mru(mru) if (MIN_MRU..=self.limit).contains(&mru) => peer_mru = mru,
+                Opt::Mru(_) if may_nak => Opt::Mru(self.limit).emit(&mut nak),
+                Opt::Magic(magic) if magic != 0 && magic != self.magic => peer_magic = magic,
+                Opt::Magic(magic) if magic != 0 && !may_nak => {
+                    return Ok(Verdict::GiveUp(Cause::Loopback));
+                }
+                // Zero is no magic number; our own one may be our own packet (RFC 1661 §6.4).
+                Opt::Magic(_) if may_nak => Opt::Magic(rng.nonzero_u32()).emit(&mut nak),
+                _ => raw.emit(&mut reject),
+            }
+        }
+        if !reject.is_empty() {
+            return Ok(Verdict::Reject(reject));
+        }
+        if !nak.is_empty() {
+            return Ok(Verdict::Nak(nak));
+        }
+        (self.peer_mru, self.peer_magic) = (peer_mru, peer_magic);
+        Ok(Verdict::Ack)
+    }
+
+    fn naked(&mut self, options: &[u8], _: &SessionConfig, rng: &mut Rng) -> Result<(), Refusal> {
+        for option in Opt::parse_all(options)? {
+            match option {
+                Opt::Mru(mru) if (MIN_MRU..=self.limit).contains(&mru) => self.mru = mru,
+                Opt::Magic(_) if self.magic != 0 => self.magic = rng.nonzero_u32(),
+                // Whatever it proposes: either that is our other protocol, or there is hope that it takes that one.
+                Opt::Auth(_) => self.refuse_auth()?,
+                // Options that the peer would like us to add are not what we offer.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn rejected(&mut self, options: &[u8]) -> Result<(), Refusal> {
+        for option in Opt::parse_all(options)? {
+            match option {
+                Opt::Mru(_) => self.ask_mru = false,
+                Opt::Magic(_) => self.magic = 0,
+                // A peer that will not prove who it is gets nothing.
+                Opt::Auth(_) => return Err(Refusal::GiveUp(Cause::AuthFailed)),
+                Opt::Unknown(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(lcp: &mut Lcp, options: &[Opt<'_>], may_nak: bool) -> Verdict {
+        let mut bytes = Vec::new();
+        options.iter().for_each(|o| o.emit(&mut bytes));
+        lcp.judge(&bytes, may_nak, &mut Rng(1)).unwrap()
+    }
+
+    fn bytes(options: &[Opt<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        options.iter().for_each(|o| o.emit(&mut bytes));
+        bytes
+    }
+
+    fn lcp(max_payload: Option<u16>) -> Lcp {
+        Lcp::new(&SessionConfig::default(), max_payload, 0x1111_1111)
+    }
+
+    #[test]
+    fn mru_above_1492_only_after_max_payload() {
+        let mru = |m| bytes(&[Opt::Mru(m)]);
+        assert_eq!(
+            judge(&mut lcp(None), &[Opt::Mru(1500)], true),
+            Verdict::Nak(mru(1492))
+        );
+        assert_eq!(
+            judge(&mut lcp(Some(1500)), &[Opt::Mru(1500)], true),
+            Verdict::Ack
+        );
+        assert_eq!(
+            judge(&mut lcp(Some(1500)), &[Opt::Mru(1501)], true),
+            Verdict::Nak(mru(1500))
+        );
+        assert_eq!(lcp(Some(1500)).mru, 1500);
+        assert_eq!(
+            lcp(Some(1400)).mru,
+            1492,
+            "a tag that asks for less than 1492 says nothing"
+        );
+    }
+
+    #[test]
+    fn a_small_mru_is_the_peers_right_but_not_a_tiny_one() {
+        let mut l = lcp(None);
+        assert_eq!(judge(&mut l, &[Opt::Mru(1400)], true), Verdict::Ack);
+        assert_eq!(l.peer_mru, 1400);
+        assert_eq!(
+            judge(&mut l, &[Opt::Mru(60)], true),
+            Verdict::Nak(bytes(&[Opt::Mru(1492)]))
+        );
+        assert_eq!(
+            judge(&mut l, &[Opt::Mru(60)], false),
+            Verdict::Reject(bytes(&[Opt::Mru(60)]))
+        );
+    }
+
+    #[test]
+    fn what_pppoe_forbids_is_rejected_before_anything_is_naked() {
+        let odd = [
+            Opt::Unknown(RawOption {
+                kind: 2,
+                data: &[0; 4],
+            }),
+            Opt::Auth(Auth::Pap),
+            Opt::Unknown(RawOption { kind: 7, data: &[] }),
+            Opt::Unknown(RawOption { kind: 8, data: &[] }),
+        ];
+        let all = [&odd[..], &[Opt::Mru(9000), Opt::Magic(5)]].concat();
+        assert_eq!(
+            judge(&mut lcp(None), &all, true),
+            Verdict::Reject(bytes(&odd))
+        );
+    }
+
+    #[test]
+    fn our_own_magic_is_naked_and_in_the_end_a_loop() {
+        let mut l = lcp(None);
+        let Verdict::Nak(nak) = judge(&mut l, &[Opt::Magic(0x1111_1111)], true) else {
+            panic!()
+        };
+        let Opt::Magic(other) = Opt::parse_all(&nak).unwrap()[0] else {
+            panic!()
+        };
+        assert!(other != 0 && other != 0x1111_1111);
+        assert_eq!(
+            judge(&mut l, &[Opt::Magic(0x1111_1111)], false),
+            Verdict::GiveUp(Cause::Loopback)
+        );
+    }
+
+    #[test]
+    fn the_second_protocol_is_tried_once() {
+        let mut l = lcp(None);
+        let nak = bytes(&[Opt::Auth(Auth::Other(0xc227, &[]))]);
+        let config = SessionConfig::default();
+        assert!(l.naked(&nak, &config, &mut Rng(1)).is_ok());
+        assert_eq!(l.auth, AuthProtocol::Pap);
+        assert!(matches!(
+            l.naked(&nak, &config, &mut Rng(1)),
+            Err(Refusal::GiveUp(Cause::AuthFailed))
+        ));
+        let config = SessionConfig {
+            auth: AuthPolicy::Chap,
+            ..config
+        };
+        let mut l = Lcp::new(&config, None, 1);
+        assert!(matches!(
+            l.naked(&nak, &config, &mut Rng(1)),
+            Err(Refusal::GiveUp(Cause::AuthFailed))
+        ));
+    }
+}

@@ -1,0 +1,161 @@
+//! The gateway as IPv6 router of one subscriber: router advertisements with the subscriber's own /64 (RFC 4861 §6.2)
+//! and answers for the gateway's link-local address. PPP has no link-layer addresses, so no option carries one.
+use crate::layer::Core;
+use crate::time::Deadline;
+use crate::types::{Discarded, Ipv6Grant, Output};
+use core::net::Ipv6Addr;
+use core::time::Duration;
+use wire::ipv6::{ALL_NODES, link_local};
+use wire::nd::{Message, Opt, Packet, PrefixInformation, RouterAdvertisement};
+use wire::ppp;
+
+/// MAX_INITIAL_RTR_ADVERTISEMENTS and MAX_INITIAL_RTR_ADVERT_INTERVAL (RFC 4861 §10).
+const INITIAL: u8 = 3;
+const INITIAL_INTERVAL: Duration = Duration::from_secs(16);
+
+/// When the next unsolicited advertisement is due.
+pub(crate) struct Router {
+    pub(crate) at: Deadline,
+    /// How many of the first, more frequent ones have gone out.
+    sent: u8,
+}
+
+/// The two ends of the link.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) ours: u64,
+    /// 0 if the peer told us none.
+    pub(crate) peer: u64,
+}
+
+impl Router {
+    pub(crate) const fn silent() -> Self {
+        Router {
+            at: Deadline::NEVER,
+            sent: 0,
+        }
+    }
+
+    /// One of a session that goes on: the next advertisement comes some time within the interval.
+    pub(crate) fn resumed(core: &mut Core) -> Self {
+        let delay = core.rng.between(Duration::ZERO, core.config.ra.interval);
+        Router {
+            at: Deadline::after(core.now, delay),
+            sent: INITIAL,
+        }
+    }
+
+    /// An unsolicited advertisement, and when the next one is due.
+    pub(crate) fn advertise(&mut self, core: &mut Core, ends: Ends, grant: &Ipv6Grant) {
+        let longest = core.config.ra.interval;
+        let mut delay = core.rng.between(longest / 3, longest);
+        if self.sent < INITIAL {
+            self.sent += 1;
+            delay = delay.min(INITIAL_INTERVAL);
+        }
+        self.at = Deadline::after(core.now, delay);
+        let to = if ends.peer == 0 {
+            ALL_NODES
+        } else {
+            link_local(ends.peer)
+        };
+        send_advertisement(core, ends, to, grant);
+    }
+
+    /// A packet with next header ICMPv6 that the user plane redirected.
+    pub(crate) fn on_packet(
+        &self,
+        core: &mut Core,
+        ends: Ends,
+        grant: &Ipv6Grant,
+        bytes: &[u8],
+    ) -> Result<(), Discarded> {
+        let packet = Packet::parse(bytes)?;
+        let unspecified = packet.source.is_unspecified();
+        if !unspecified && !packet.source.is_unicast_link_local() {
+            return Err(Discarded("ND from a source that is not link-local"));
+        }
+        match packet.message {
+            Message::RouterSolicitation { .. } => {
+                let to = match (unspecified, ends.peer) {
+                    (false, _) => packet.source,
+                    (true, 0) => ALL_NODES,
+                    (true, peer) => link_local(peer),
+                };
+                send_advertisement(core, ends, to, grant);
+                Ok(())
+            }
+            Message::NeighborSolicitation { target, .. } if target == link_local(ends.ours) => {
+                send_neighbor(core, target, (!unspecified).then_some(packet.source));
+                Ok(())
+            }
+            Message::NeighborSolicitation { .. } => {
+                Err(Discarded("NS for an address that is not ours"))
+            }
+            Message::NeighborAdvertisement { .. } => {
+                Err(Discarded("NA, which a point-to-point link does not need"))
+            }
+            Message::RouterAdvertisement(_) => Err(Discarded("RA from a subscriber")),
+        }
+    }
+}
+
+fn send_advertisement(core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Grant) {
+    let ra = &core.config.ra;
+    let mut options = vec![Opt::Prefix(PrefixInformation {
+        prefix: grant.prefix.network(),
+        length: grant.prefix.prefix_len(),
+        on_link: true,
+        autonomous: true,
+        valid_lifetime: ra.valid_lifetime,
+        preferred_lifetime: ra.preferred_lifetime,
+    })];
+    if !grant.dns.is_empty() {
+        // Three intervals, so that two advertisements may be lost (RFC 8106 §5.1).
+        let lifetime = u32::try_from(ra.interval.as_secs().saturating_mul(3)).unwrap_or(u32::MAX);
+        options.push(Opt::Rdnss {
+            lifetime,
+            servers: grant.dns.clone(),
+        });
+    }
+    let message = Message::RouterAdvertisement(RouterAdvertisement {
+        hop_limit: 64,
+        router_lifetime: ra.router_lifetime,
+        options,
+        ..RouterAdvertisement::default()
+    });
+    send(
+        core,
+        &Packet {
+            source: link_local(ends.ours),
+            destination: to,
+            message,
+        },
+    );
+}
+
+/// The answer to a solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).
+fn send_neighbor(core: &mut Core, target: Ipv6Addr, asker: Option<Ipv6Addr>) {
+    let message = Message::NeighborAdvertisement {
+        router: true,
+        solicited: asker.is_some(),
+        override_cache: true,
+        target,
+        options: Vec::new(),
+    };
+    send(
+        core,
+        &Packet {
+            source: target,
+            destination: asker.unwrap_or(ALL_NODES),
+            message,
+        },
+    );
+}
+
+fn send(core: &mut Core, packet: &Packet) {
+    let mut frame = Vec::with_capacity(160);
+    frame.extend_from_slice(&ppp::IPV6.to_be_bytes());
+    packet.emit(&mut frame);
+    core.outputs.push_back(Output::Ppp(frame));
+}

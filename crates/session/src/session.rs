@@ -1,0 +1,556 @@
+//! A PPP session from the PADS to its end: the phases of RFC 1661 §3, put together from the layers.
+use crate::auth::Authenticator;
+use crate::automaton::{Event, State};
+use crate::ipcp::{self, Ipcp};
+use crate::ipv6cp::Ipv6cp;
+use crate::keepalive::Keepalive;
+use crate::layer::{Core, Layer, Notes, REJECTED_PART};
+use crate::lcp::{AuthProtocol, Lcp};
+use crate::router::{Ends, Router};
+use crate::time::{Deadline, Rng};
+use crate::types::{
+    Cause, Discarded, Family, Grant, Input, Ipv6Grant, Output, Phase, Random, SessionConfig,
+};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wire::lcp::{self as lcp_wire, ProtocolReject};
+use wire::ppp::{self, Control, Frame};
+
+/// How far the rules of a family are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Rules {
+    /// Not wanted.
+    Off,
+    /// [`Output::Install`] went out.
+    Asked,
+    /// [`Input::Installed`] came in.
+    Installed,
+    /// [`Output::Up`] went out.
+    Up,
+}
+
+/// One PPP session, server side. See the crate's page for how to drive it.
+pub struct Session {
+    pub(crate) core: Core,
+    pub(crate) phase: Phase,
+    pub(crate) lcp: Layer<Lcp>,
+    pub(crate) auth: Authenticator,
+    pub(crate) ipcp: Layer<Ipcp>,
+    pub(crate) ipv6cp: Layer<Ipv6cp>,
+    pub(crate) has_ipv4: bool,
+    pub(crate) ipv6: Option<Ipv6Grant>,
+    pub(crate) ipv4_rules: Rules,
+    pub(crate) ipv6_rules: Rules,
+    /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
+    held: Option<(u8, Box<[u8]>)>,
+    pub(crate) keepalive: Keepalive,
+    pub(crate) router: Router,
+    /// When a session that has nothing up yet is given up.
+    setup: Deadline,
+    /// Why it is ending.
+    cause: Option<Cause>,
+    reject_id: u8,
+}
+
+impl Session {
+    /// A session whose PADS is on its way: starts LCP. `max_payload` is the PPP-Max-Payload that both sides agreed on
+    /// ([`crate::discovery::Padr::max_payload`]).
+    pub fn new(
+        config: Arc<SessionConfig>,
+        max_payload: Option<u16>,
+        random: Random,
+        now: Duration,
+    ) -> Self {
+        let mut rng = Rng(random.seed);
+        let magic = if random.magic == 0 {
+            rng.nonzero_u32()
+        } else {
+            random.magic
+        };
+        let interface_id = if random.interface_id == 0 {
+            rng.nonzero_u64()
+        } else {
+            random.interface_id
+        };
+        let lcp = Layer::new(Lcp::new(&config, max_payload, magic));
+        let mut session = Session {
+            phase: Phase::Establish,
+            lcp,
+            auth: Authenticator::new(&random),
+            ipcp: Layer::new(Ipcp::new(ipcp::NO_GRANT)),
+            ipv6cp: Layer::new(Ipv6cp::new(interface_id, None)),
+            has_ipv4: false,
+            ipv6: None,
+            ipv4_rules: Rules::Off,
+            ipv6_rules: Rules::Off,
+            held: None,
+            keepalive: Keepalive::off(),
+            router: Router::silent(),
+            setup: Deadline::after(now, config.setup_timeout),
+            cause: None,
+            reject_id: 0,
+            core: Core {
+                config,
+                outputs: VecDeque::new(),
+                rng,
+                now,
+            },
+        };
+        session.lcp.on_event(&mut session.core, Event::Open);
+        session.lcp.on_event(&mut session.core, Event::Up);
+        session
+    }
+
+    /// A session out of its parts, in the network phase.
+    pub(crate) fn resume(
+        core: Core,
+        lcp: Layer<Lcp>,
+        auth: Authenticator,
+        ipcp: Layer<Ipcp>,
+        ipv6cp: Layer<Ipv6cp>,
+    ) -> Self {
+        Session {
+            phase: Phase::Network,
+            lcp,
+            auth,
+            ipcp,
+            ipv6cp,
+            has_ipv4: false,
+            ipv6: None,
+            ipv4_rules: Rules::Off,
+            ipv6_rules: Rules::Off,
+            held: None,
+            keepalive: Keepalive::off(),
+            router: Router::silent(),
+            setup: Deadline::NEVER,
+            cause: None,
+            reject_id: 0,
+            core,
+        }
+    }
+
+    /// Takes an input. One that is malformed or has no meaning now changes nothing and is named in the error.
+    pub fn handle(&mut self, now: Duration, input: Input<'_>) -> Result<(), Discarded> {
+        self.core.now = now;
+        if self.phase == Phase::Closed {
+            return Err(Discarded("session is over"));
+        }
+        match input {
+            Input::Ppp(bytes) => self.on_frame(bytes),
+            Input::Padt => {
+                self.finish(Cause::UserRequest, false);
+                Ok(())
+            }
+            Input::Auth { attempt, reply } => self.on_auth_reply(attempt, reply),
+            Input::Installed(family) => self.on_installed(family),
+            Input::Terminate(cause) => {
+                self.close(cause);
+                Ok(())
+            }
+        }
+    }
+
+    /// The next thing to do; `None` when there is nothing left.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        let output = self.core.outputs.pop_front();
+        if output.is_none() {
+            // An open session is silent for most of its life; its queue's memory would be most of its size.
+            self.core.outputs = VecDeque::new();
+        }
+        output
+    }
+
+    /// When [`Session::on_timeout`] is to be called next.
+    pub fn poll_at(&self) -> Option<Duration> {
+        if self.phase == Phase::Closed {
+            return None;
+        }
+        self.lcp
+            .deadline()
+            .min(self.auth.deadline())
+            .min(self.ipcp.deadline())
+            .min(self.ipv6cp.deadline())
+            .min(self.keepalive.at)
+            .min(self.router.at)
+            .min(self.setup)
+            .get()
+    }
+
+    /// Does what is due. Calling it too early is harmless.
+    pub fn on_timeout(&mut self, now: Duration) {
+        self.core.now = now;
+        if self.phase == Phase::Closed {
+            return;
+        }
+        let notes = self.lcp.on_timeout(&mut self.core);
+        self.after_lcp(notes);
+        if self.auth.on_timeout(&mut self.core).is_err() {
+            self.close(Cause::AuthFailed);
+        }
+        let notes = self.ipcp.on_timeout(&mut self.core);
+        self.after_ipcp(notes);
+        let notes = self.ipv6cp.on_timeout(&mut self.core);
+        self.after_ipv6cp(notes);
+        if self
+            .keepalive
+            .on_timeout(&mut self.core, self.lcp.options.magic)
+            .is_err()
+        {
+            self.finish(Cause::LostCarrier, true);
+        }
+        if self.router.at.take_if_due(now) {
+            self.advertise();
+        }
+        if self.setup.take_if_due(now) {
+            self.close(Cause::NegotiationFailed);
+        }
+    }
+
+    /// How far the session has come.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Has this family been reported up, and not down since?
+    pub fn is_up(&self, family: Family) -> bool {
+        *self.rules(family) == Rules::Up
+    }
+
+    /// The largest IP packet that the subscriber takes: its MRU.
+    pub fn mtu(&self) -> u16 {
+        self.lcp.options.peer_mru
+    }
+
+    /// Which authentication protocol was agreed on last.
+    pub fn auth_protocol(&self) -> AuthProtocol {
+        self.lcp.options.auth
+    }
+
+    /// The gateway's and the subscriber's interface identifiers; the latter is 0 before IPV6CP has it.
+    pub fn interface_ids(&self) -> (u64, u64) {
+        (self.ipv6cp.options.ours, self.ipv6cp.options.peer)
+    }
+
+    fn on_frame(&mut self, bytes: &[u8]) -> Result<(), Discarded> {
+        let frame = Frame::parse(bytes)?;
+        match frame.protocol {
+            ppp::LCP => self.on_lcp(Control::parse(frame.payload)?),
+            ppp::PAP if self.is_authenticating() => self.auth.on_pap(&mut self.core, frame.payload),
+            ppp::CHAP if self.is_authenticating() => {
+                self.auth.on_chap(&mut self.core, frame.payload)
+            }
+            // RFC 1661 §3.4 and §3.5: until the peer is authenticated everything else is silently discarded.
+            _ if self.phase != Phase::Network => {
+                Err(Discarded("protocol has no place in this phase"))
+            }
+            ppp::IPCP if self.has_ipv4 => self.on_ipcp(Control::parse(frame.payload)?),
+            ppp::IPV6CP if self.ipv6.is_some() => {
+                let notes =
+                    self.ipv6cp
+                        .on_packet(&mut self.core, Control::parse(frame.payload)?, false)?;
+                self.after_ipv6cp(notes);
+                Ok(())
+            }
+            ppp::IPV6 => self.on_ipv6(frame.payload),
+            ppp::IPV4 => Err(Discarded("IPv4 packet on the way of control packets")),
+            _ => {
+                self.reject_protocol(frame);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_authenticating(&self) -> bool {
+        matches!(self.phase, Phase::Authenticate | Phase::Network)
+    }
+
+    fn on_lcp(&mut self, packet: Control<'_>) -> Result<(), Discarded> {
+        let magic = self.lcp.options.magic;
+        let is_open = self.lcp.state() == State::Opened;
+        match packet.code {
+            lcp_wire::ECHO_REQUEST if self.lcp.on_event(&mut self.core, Event::Echo).echo => {
+                return Keepalive::on_request(&mut self.core, magic, packet.id, packet.data);
+            }
+            lcp_wire::ECHO_REPLY if is_open => return self.keepalive.on_reply(magic, packet.data),
+            lcp_wire::PROTOCOL_REJECT if is_open => return self.on_protocol_reject(packet.data),
+            lcp_wire::PROTOCOL_REJECT | lcp_wire::ECHO_REQUEST | lcp_wire::ECHO_REPLY => {
+                return Err(Discarded("LCP packet for an open link, which this is not"));
+            }
+            // RFC 1661 §5.9 and RFC 1570 ask for nothing but to listen.
+            lcp_wire::DISCARD_REQUEST | lcp_wire::IDENTIFICATION | lcp_wire::TIME_REMAINING => {
+                return Ok(());
+            }
+            _ => {}
+        }
+        let hangs_up = packet.code == ppp::TERMINATE_REQUEST;
+        let was_negotiating = self.lcp.state().is_running() && !is_open;
+        if hangs_up && self.lcp.state().is_running() {
+            self.cause.get_or_insert(Cause::UserRequest);
+        }
+        let notes = self.lcp.on_packet(&mut self.core, packet, false)?;
+        self.after_lcp(notes);
+        // The automaton would go on asking a peer that is no longer there.
+        if hangs_up && was_negotiating {
+            self.finish(Cause::UserRequest, true);
+        }
+        Ok(())
+    }
+
+    fn after_lcp(&mut self, notes: Notes) {
+        if notes.down {
+            self.on_link_down();
+        }
+        if let Some(cause) = notes.give_up {
+            self.close(cause);
+        }
+        if notes.finished {
+            self.finish(Cause::NegotiationFailed, true);
+        }
+        if notes.up {
+            self.phase = Phase::Authenticate;
+            self.keepalive.start(&mut self.core);
+            self.auth.start(&mut self.core, self.lcp.options.auth);
+        }
+    }
+
+    /// LCP has left Opened: everything above it is over, whether the session ends or starts over.
+    fn on_link_down(&mut self) {
+        self.phase = if self.cause.is_some() {
+            Phase::Terminate
+        } else {
+            Phase::Establish
+        };
+        self.setup = match self.phase {
+            Phase::Terminate => Deadline::NEVER,
+            _ => Deadline::after(self.core.now, self.core.config.setup_timeout),
+        };
+        self.keepalive.stop();
+        self.auth.stop();
+        self.ipcp.on_event(&mut self.core, Event::Down);
+        self.ipv6cp.on_event(&mut self.core, Event::Down);
+        self.settle_rules();
+        self.has_ipv4 = false;
+        self.ipv6 = None;
+    }
+
+    fn on_auth_reply(
+        &mut self,
+        attempt: u8,
+        reply: crate::types::AuthReply,
+    ) -> Result<(), Discarded> {
+        match self.auth.on_reply(&mut self.core, attempt, reply)? {
+            None => self.close(Cause::AuthFailed),
+            Some(grant) => self.start_network(grant),
+        }
+        Ok(())
+    }
+
+    fn start_network(&mut self, grant: Grant) {
+        self.phase = Phase::Network;
+        if let Some(ipv4) = grant.ipv4 {
+            self.has_ipv4 = true;
+            self.ipcp = Layer::new(Ipcp::new(ipv4));
+            self.ipcp.on_event(&mut self.core, Event::Open);
+            self.ipcp.on_event(&mut self.core, Event::Up);
+        }
+        if let Some(ipv6) = grant.ipv6 {
+            self.ipv6cp = Layer::new(Ipv6cp::new(self.ipv6cp.options.ours, ipv6.interface_id));
+            self.ipv6 = Some(ipv6);
+            self.ipv6cp.on_event(&mut self.core, Event::Open);
+            self.ipv6cp.on_event(&mut self.core, Event::Up);
+        }
+    }
+
+    fn on_ipcp(&mut self, packet: Control<'_>) -> Result<(), Discarded> {
+        if packet.code == ppp::CONFIGURE_REQUEST {
+            // Whatever is said about this one, the one before is answered by it.
+            self.held = None;
+        }
+        let hold = self.ipv4_rules < Rules::Installed;
+        let notes = self.ipcp.on_packet(&mut self.core, packet, hold)?;
+        if notes.held {
+            self.held = Some((packet.id, packet.data.into()));
+        }
+        self.after_ipcp(notes);
+        Ok(())
+    }
+
+    fn after_ipcp(&mut self, mut notes: Notes) {
+        if notes.give_up.is_some() {
+            notes = self.ipcp.on_event(&mut self.core, Event::FatalReject);
+        }
+        if notes.held && self.ipv4_rules == Rules::Off {
+            self.ipv4_rules = Rules::Asked;
+            self.core.outputs.push_back(Output::Install(Family::Ipv4));
+        }
+        if notes.up {
+            self.report_up(Family::Ipv4);
+        }
+        self.settle_rules();
+    }
+
+    fn after_ipv6cp(&mut self, mut notes: Notes) {
+        if notes.give_up.is_some() {
+            notes = self.ipv6cp.on_event(&mut self.core, Event::FatalReject);
+        }
+        if notes.up {
+            match self.ipv6_rules {
+                Rules::Off => {
+                    self.ipv6_rules = Rules::Asked;
+                    self.core.outputs.push_back(Output::Install(Family::Ipv6));
+                }
+                Rules::Asked => {}
+                Rules::Installed | Rules::Up => {
+                    self.advertise();
+                    self.report_up(Family::Ipv6);
+                }
+            }
+        }
+        self.settle_rules();
+    }
+
+    fn on_installed(&mut self, family: Family) -> Result<(), Discarded> {
+        if *self.rules(family) != Rules::Asked {
+            return Err(Discarded("rules installed that were not asked for"));
+        }
+        *self.rules_mut(family) = Rules::Installed;
+        match family {
+            Family::Ipv4 => {
+                if let Some((id, options)) = self.held.take() {
+                    let notes = self.ipcp.release(&mut self.core, id, &options);
+                    self.after_ipcp(notes);
+                }
+            }
+            Family::Ipv6 if self.ipv6cp.state() == State::Opened => {
+                self.advertise();
+                self.report_up(Family::Ipv6);
+            }
+            Family::Ipv6 => {}
+        }
+        Ok(())
+    }
+
+    fn report_up(&mut self, family: Family) {
+        if *self.rules(family) != Rules::Up {
+            *self.rules_mut(family) = Rules::Up;
+            self.setup = Deadline::NEVER;
+            self.core.outputs.push_back(Output::Up(family));
+        }
+    }
+
+    /// Gives up the rules of a family whose NCP no longer runs. One that is negotiated anew keeps them: what was
+    /// granted does not change, so they stay right.
+    fn settle_rules(&mut self) {
+        if self.ipv4_rules != Rules::Off && !self.ipcp.state().is_running() {
+            self.ipv4_rules = Rules::Off;
+            self.held = None;
+            self.core.outputs.push_back(Output::Down(Family::Ipv4));
+        }
+        if self.ipv6_rules != Rules::Off && !self.ipv6cp.state().is_running() {
+            self.ipv6_rules = Rules::Off;
+            self.router = Router::silent();
+            self.core.outputs.push_back(Output::Down(Family::Ipv6));
+        }
+    }
+
+    fn on_ipv6(&mut self, packet: &[u8]) -> Result<(), Discarded> {
+        match &self.ipv6 {
+            Some(grant) if self.ipv6_rules >= Rules::Installed => {
+                self.router
+                    .on_packet(&mut self.core, ends(&self.ipv6cp), grant, packet)
+            }
+            _ => Err(Discarded("IPv6 packet before IPv6 is up")),
+        }
+    }
+
+    fn advertise(&mut self) {
+        if let Some(grant) = &self.ipv6 {
+            self.router
+                .advertise(&mut self.core, ends(&self.ipv6cp), grant);
+        }
+    }
+
+    fn on_protocol_reject(&mut self, data: &[u8]) -> Result<(), Discarded> {
+        match ProtocolReject::parse(data)?.protocol {
+            ppp::LCP => {
+                let notes = self.lcp.on_event(&mut self.core, Event::FatalReject);
+                self.after_lcp(notes);
+            }
+            ppp::PAP | ppp::CHAP => self.close(Cause::AuthFailed),
+            ppp::IPCP | ppp::IPV4 => {
+                let notes = self.ipcp.on_event(&mut self.core, Event::FatalReject);
+                self.after_ipcp(notes);
+            }
+            ppp::IPV6CP | ppp::IPV6 => {
+                let notes = self.ipv6cp.on_event(&mut self.core, Event::FatalReject);
+                self.after_ipv6cp(notes);
+            }
+            _ => return Err(Discarded("Protocol-Reject of what we never send")),
+        }
+        Ok(())
+    }
+
+    fn reject_protocol(&mut self, frame: Frame<'_>) {
+        self.reject_id = self.reject_id.wrapping_add(1);
+        let information = &frame.payload[..frame.payload.len().min(REJECTED_PART)];
+        let mut data = Vec::with_capacity(information.len() + 2);
+        ProtocolReject {
+            protocol: frame.protocol,
+            information,
+        }
+        .emit(&mut data);
+        self.core
+            .send(ppp::LCP, lcp_wire::PROTOCOL_REJECT, self.reject_id, &data);
+    }
+
+    /// Says goodbye by LCP; the session is over when the peer has answered, or did not in time.
+    fn close(&mut self, cause: Cause) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        self.cause.get_or_insert(cause);
+        self.phase = Phase::Terminate;
+        self.setup = Deadline::NEVER;
+        self.auth.stop();
+        let notes = self.lcp.on_event(&mut self.core, Event::Close);
+        self.after_lcp(notes);
+        if !self.lcp.state().is_timed() {
+            self.finish(cause, true);
+        }
+    }
+
+    fn finish(&mut self, cause: Cause, tell_peer: bool) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        let cause = *self.cause.get_or_insert(cause);
+        self.on_link_down();
+        self.phase = Phase::Closed;
+        if tell_peer {
+            self.core.outputs.push_back(Output::Padt(cause.text()));
+        }
+        self.core.outputs.push_back(Output::Closed(cause));
+    }
+
+    fn rules(&self, family: Family) -> &Rules {
+        match family {
+            Family::Ipv4 => &self.ipv4_rules,
+            Family::Ipv6 => &self.ipv6_rules,
+        }
+    }
+
+    fn rules_mut(&mut self, family: Family) -> &mut Rules {
+        match family {
+            Family::Ipv4 => &mut self.ipv4_rules,
+            Family::Ipv6 => &mut self.ipv6_rules,
+        }
+    }
+}
+
+fn ends(ipv6cp: &Layer<Ipv6cp>) -> Ends {
+    Ends {
+        ours: ipv6cp.options.ours,
+        peer: ipv6cp.options.peer,
+    }
+}

@@ -1,0 +1,127 @@
+//! What an authenticated session needs to go on after a restart of the control plane.
+use crate::auth::Authenticator;
+use crate::automaton::State;
+use crate::ipcp::{self, Ipcp};
+use crate::ipv6cp::Ipv6cp;
+use crate::layer::{Core, Layer};
+use crate::lcp::{AuthProtocol, Lcp};
+use crate::router::Router;
+use crate::session::{Rules, Session};
+use crate::time::Rng;
+use crate::types::{Grant, Phase, SessionConfig};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A session in its network phase, as plain data. It holds no secret: neither challenges nor proofs are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Our magic number.
+    pub magic: u32,
+    /// The peer's.
+    pub peer_magic: u32,
+    /// Our MRU.
+    pub mru: u16,
+    /// The peer's.
+    pub peer_mru: u16,
+    /// What no MRU may exceed.
+    pub mru_limit: u16,
+    /// How the peer was authenticated.
+    pub auth: AuthProtocol,
+    /// Which attempt it was.
+    pub auth_attempt: u8,
+    /// Identifier of the exchange, so that a repeated proof gets its verdict again.
+    pub auth_id: u8,
+    /// Identifiers of our last requests: LCP, IPCP, IPV6CP.
+    pub request_ids: [u8; 3],
+    /// What the subscriber got.
+    pub grant: Grant,
+    /// Our interface identifier.
+    pub interface_id: u64,
+    /// The peer's, 0 if it told none.
+    pub peer_interface_id: u64,
+    /// IPv4: were its rules wanted?
+    pub ipv4: bool,
+    /// IPv6: were its rules wanted?
+    pub ipv6: bool,
+}
+
+impl Session {
+    /// The session as data; `None` unless it is in its network phase, before which there is nothing worth keeping.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        if self.phase != Phase::Network {
+            return None;
+        }
+        let (lcp, ipv6cp) = (&self.lcp.options, &self.ipv6cp.options);
+        Some(Snapshot {
+            magic: lcp.magic,
+            peer_magic: lcp.peer_magic,
+            mru: lcp.mru,
+            peer_mru: lcp.peer_mru,
+            mru_limit: lcp.limit,
+            auth: self.auth.protocol(),
+            auth_attempt: self.auth.attempt(),
+            auth_id: self.auth.id(),
+            request_ids: [self.lcp.id(), self.ipcp.id(), self.ipv6cp.id()],
+            grant: Grant {
+                ipv4: self.has_ipv4.then_some(self.ipcp.options.grant),
+                ipv6: self.ipv6.clone(),
+            },
+            interface_id: ipv6cp.ours,
+            peer_interface_id: ipv6cp.peer,
+            ipv4: self.ipv4_rules != Rules::Off,
+            ipv6: self.ipv6_rules != Rules::Off,
+        })
+    }
+
+    /// The session of a snapshot goes on: no packet goes out for that, the next echo comes at a random time within its
+    /// interval. A family whose rules were wanted counts as up, because the packet that lets the subscriber send may
+    /// have gone out: if it had not, the subscriber repeats its request and NCP starts over by itself. `seed` must be
+    /// fresh.
+    pub fn restore(
+        config: Arc<SessionConfig>,
+        snapshot: Snapshot,
+        seed: u64,
+        now: Duration,
+    ) -> Self {
+        let Snapshot {
+            grant,
+            request_ids: [lcp_id, ipcp_id, ipv6cp_id],
+            ..
+        } = snapshot;
+        let state = |up| if up { State::Opened } else { State::Stopped };
+        let rules = |up| if up { Rules::Up } else { Rules::Off };
+        let mut lcp = Lcp::new(&config, Some(snapshot.mru_limit), snapshot.magic);
+        (lcp.mru, lcp.peer_mru) = (snapshot.mru, snapshot.peer_mru);
+        (lcp.peer_magic, lcp.auth) = (snapshot.peer_magic, snapshot.auth);
+        let required = grant.ipv6.as_ref().and_then(|g| g.interface_id);
+        let ipv6cp = Ipv6cp::restored(snapshot.interface_id, snapshot.peer_interface_id, required);
+        let ipcp = Ipcp::new(grant.ipv4.unwrap_or(ipcp::NO_GRANT));
+        let mut core = Core {
+            config,
+            outputs: VecDeque::new(),
+            rng: Rng(seed),
+            now,
+        };
+        let router = if snapshot.ipv6 {
+            Router::resumed(&mut core)
+        } else {
+            Router::silent()
+        };
+        let mut session = Session::resume(
+            core,
+            Layer::in_state(lcp, State::Opened, lcp_id),
+            Authenticator::passed(snapshot.auth, snapshot.auth_attempt, snapshot.auth_id),
+            Layer::in_state(ipcp, state(snapshot.ipv4), ipcp_id),
+            Layer::in_state(ipv6cp, state(snapshot.ipv6), ipv6cp_id),
+        );
+        session.has_ipv4 = grant.ipv4.is_some();
+        session.ipv6 = grant.ipv6;
+        session.ipv4_rules = rules(snapshot.ipv4);
+        session.ipv6_rules = rules(snapshot.ipv6);
+        session.router = router;
+        session.keepalive.resume(&mut session.core);
+        session
+    }
+}

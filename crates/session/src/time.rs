@@ -1,0 +1,93 @@
+//! Deadlines of eight octets, and a generator for what need not be unguessable.
+use core::time::Duration;
+
+/// A point in time in nanoseconds, or never. Half the size of `Option<Duration>`, and a session has seven.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deadline(u64);
+
+impl Deadline {
+    pub(crate) const NEVER: Deadline = Deadline(u64::MAX);
+
+    pub(crate) fn after(now: Duration, delay: Duration) -> Self {
+        // Five centuries fit; whatever is beyond them never comes.
+        Deadline(u64::try_from(now.saturating_add(delay).as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn is_due(self, now: Duration) -> bool {
+        self != Self::NEVER && u128::from(self.0) <= now.as_nanos()
+    }
+
+    /// Is it due? Then it is cleared.
+    pub(crate) fn take_if_due(&mut self, now: Duration) -> bool {
+        let due = self.is_due(now);
+        if due {
+            *self = Self::NEVER;
+        }
+        due
+    }
+
+    pub(crate) fn get(self) -> Option<Duration> {
+        (self != Self::NEVER).then(|| Duration::from_nanos(self.0))
+    }
+}
+
+/// SplitMix64: eight octets of state. Not for secrets by itself; see [`crate::auth`] for challenges.
+#[derive(Clone, Copy)]
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn nonzero_u32(&mut self) -> u32 {
+        (self.next() >> 32) as u32 | 1
+    }
+
+    pub(crate) fn nonzero_u64(&mut self) -> u64 {
+        self.next() | 1
+    }
+
+    /// A duration between `low` and `high`.
+    pub(crate) fn between(&mut self, low: Duration, high: Duration) -> Duration {
+        let share = (self.next() >> 40) as f64 / (1u64 << 24) as f64;
+        low + high.saturating_sub(low).mul_f64(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_come_due_once() {
+        let second = Duration::from_secs(1);
+        let mut at = Deadline::after(second, second);
+        assert_eq!(at.get(), Some(2 * second));
+        assert!(!at.take_if_due(second));
+        assert!(at.take_if_due(2 * second));
+        assert!(!at.take_if_due(3 * second));
+        assert_eq!(Deadline::after(second, Duration::MAX / 2).get(), None);
+        assert!(Deadline::after(second, second) < Deadline::NEVER);
+    }
+
+    #[test]
+    fn jitter_stays_in_its_range() {
+        let mut rng = Rng(7);
+        let (low, high) = (Duration::from_secs(27), Duration::from_secs(33));
+        let drawn: Vec<_> = (0..1000).map(|_| rng.between(low, high)).collect();
+        assert!(drawn.iter().all(|d| (low..=high).contains(d)));
+        assert!(
+            drawn
+                .iter()
+                .max()
+                .unwrap()
+                .abs_diff(*drawn.iter().min().unwrap())
+                > Duration::from_secs(5)
+        );
+    }
+}
