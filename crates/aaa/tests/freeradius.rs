@@ -1,0 +1,331 @@
+//! The client against a real server: FreeRADIUS 3, started on the loopback address for this test alone.
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use aaa::{
+    AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig,
+    Credentials, Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, TerminateCause,
+    Traffic,
+};
+use tempfile::TempDir;
+use wire::radius::chap_response;
+
+/// A FreeRADIUS of our own. It ends with this value.
+struct FreeRadius {
+    process: Child,
+    directory: TempDir,
+    authentication: SocketAddr,
+    accounting: SocketAddr,
+}
+
+impl FreeRadius {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let [authentication, accounting] = free_ports();
+        let mut process = Command::new("/usr/sbin/freeradius")
+            .arg("-X")
+            .arg("-d")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/raddb"))
+            .env("TZ", "UTC")
+            .env("RADIUS_DIR", directory.path())
+            .env("RADIUS_AUTH_PORT", authentication.port().to_string())
+            .env("RADIUS_ACCT_PORT", accounting.port().to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("Debian's package freeradius is installed");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut said = String::new();
+        let server = Self {
+            process,
+            directory,
+            authentication,
+            accounting,
+        };
+        for line in lines.by_ref().map_while(Result::ok) {
+            if line.contains("Ready to process requests") {
+                thread::spawn(move || lines.for_each(drop));
+                return server;
+            }
+            said += &line;
+            said.push('\n');
+        }
+        panic!("FreeRADIUS does not start:\n{said}");
+    }
+
+    fn client(&self) -> Driver {
+        let nas = Nas {
+            identifier: "bng1".into(),
+            ipv4: Some([127, 0, 0, 1].into()),
+            ipv6: None,
+        };
+        let mut config = ClientConfig::new(nas);
+        config.authentication.push(ServerConfig::new(
+            self.authentication,
+            Secret::new("testing123"),
+        ));
+        config.accounting.push(ServerConfig::new(
+            self.accounting,
+            Secret::new("testing123"),
+        ));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        Driver {
+            client: Client::new(config, [9; 32]),
+            socket,
+            began: Instant::now(),
+        }
+    }
+
+    fn detail(&self) -> String {
+        fs::read_to_string(self.directory.path().join("detail")).unwrap_or_default()
+    }
+}
+
+impl Drop for FreeRadius {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Two ports that are free now.
+fn free_ports() -> [SocketAddr; 2] {
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sockets.map(|socket| socket.local_addr().unwrap())
+}
+
+/// Gives the client a socket and a clock.
+struct Driver {
+    client: Client,
+    socket: UdpSocket,
+    began: Instant,
+}
+
+impl Driver {
+    fn run(&mut self) -> Outcome {
+        let mut buffer = [0; 4096];
+        loop {
+            while let Some(output) = self.client.poll_output() {
+                match output {
+                    Output::Transmit { socket, to, bytes } => {
+                        assert_eq!(socket, 0);
+                        self.socket.send_to(&bytes, to).unwrap();
+                    }
+                    Output::Done { outcome, .. } => return outcome,
+                }
+            }
+            let wait = self
+                .client
+                .poll_at()
+                .unwrap()
+                .saturating_sub(self.began.elapsed());
+            self.socket
+                .set_read_timeout(Some(wait.max(Duration::from_millis(1))))
+                .unwrap();
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, from)) => {
+                    self.client
+                        .handle(self.began.elapsed(), 0, from, &buffer[..length])
+                }
+                Err(_) => self.client.on_timeout(self.began.elapsed()),
+            }
+        }
+    }
+
+    fn authenticate(&mut self, username: &str, credentials: Credentials) -> Outcome {
+        let (username, acct_session_id, line) = (username.into(), "bng1-0001".into(), line());
+        let request = AccessRequest {
+            username,
+            credentials,
+            acct_session_id,
+            line,
+        };
+        self.client.authenticate(self.began.elapsed(), 1, request);
+        self.run()
+    }
+
+    fn account(&mut self, kind: AccountingKind) -> Outcome {
+        self.client.account(self.began.elapsed(), 1, record(kind));
+        self.run()
+    }
+}
+
+fn line() -> Line {
+    Line {
+        port: Some(0x0064_0007),
+        port_id: Some("up1/access0:100.7".into()),
+        calling_station: Some("02:00:00:00:00:07".into()),
+        circuit_id: Some(b"olt1 eth 1/1:100.7".to_vec()),
+        remote_id: Some(b"line 7".to_vec()),
+        ..Line::default()
+    }
+}
+
+fn record(kind: AccountingKind) -> AccountingRecord {
+    AccountingRecord {
+        kind,
+        username: b"alice".to_vec(),
+        acct_session_id: "bng1-0001".into(),
+        line: line(),
+        class: vec![b"gold".to_vec()],
+        framed_ip: Some([100, 64, 0, 7].into()),
+        framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
+        framed_interface_id: Some(0x0200_0000_0000_0007),
+        authentic: Authentic::Radius,
+        event_time: 1_700_000_000,
+        session_time: Duration::from_secs(61),
+        input: Traffic {
+            octets: (3 << 32) + 17,
+            packets: 5,
+        },
+        output: Traffic {
+            octets: (4 << 32) + 18,
+            packets: 6,
+        },
+    }
+}
+
+fn pap(password: &str) -> Credentials {
+    Credentials::Pap {
+        password: Secret::new(password),
+    }
+}
+
+fn chap(password: &str) -> Credentials {
+    let challenge: Vec<u8> = (0..16).collect();
+    let response = chap_response(7, password.as_bytes(), &challenge);
+    Credentials::Chap {
+        id: 7,
+        challenge,
+        response,
+    }
+}
+
+fn alice() -> AccessAccept {
+    AccessAccept {
+        framed_ip: Some([100, 64, 0, 7].into()),
+        framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
+        framed_interface_id: None,
+        framed_pool: Some("homes".into()),
+        framed_ipv6_pool: Some("homes6".into()),
+        class: vec![b"gold".to_vec(), b"second".to_vec()],
+        session_timeout: Some(Duration::from_secs(86_400)),
+        acct_interim: Some(Duration::from_secs(300)),
+        framed_mtu: Some(1492),
+        reply_message: b"Hello, Alice".to_vec(),
+    }
+}
+
+#[test]
+fn freeradius_authenticates_and_accounts() {
+    let server = FreeRadius::start();
+    let mut client = server.client();
+
+    for credentials in [pap("wonderland"), chap("wonderland")] {
+        assert_eq!(
+            client.authenticate("alice", credentials),
+            Outcome::Accept(Box::new(alice()))
+        );
+    }
+    for credentials in [
+        pap("looking-glass"),
+        chap("looking-glass"),
+        pap(&"x".repeat(100)),
+    ] {
+        let Outcome::Reject(reject) = client.authenticate("alice", credentials) else {
+            panic!("alice got in")
+        };
+        assert_eq!(reject.reason, RejectReason::Refused);
+    }
+    let Outcome::Reject(reject) = client.authenticate("mallory", pap("wonderland")) else {
+        panic!("mallory got in")
+    };
+    assert_eq!(reject.reply_message, b"Who are you?");
+
+    assert_eq!(client.account(AccountingKind::Start), Outcome::Recorded);
+    assert_eq!(client.account(AccountingKind::Interim), Outcome::Recorded);
+    assert_eq!(
+        client.account(AccountingKind::Stop(TerminateCause::UserRequest)),
+        Outcome::Recorded
+    );
+    let counters = client.client.counters();
+    assert_eq!(
+        (counters.unauthentic_replies, counters.unexpected_replies),
+        (0, 0)
+    );
+    assert_eq!(
+        (counters.accepts, counters.rejects, counters.recorded),
+        (2, 4, 3)
+    );
+
+    let detail = server.detail();
+    let records: Vec<&str> = detail.split_terminator("\n\n").collect();
+    let [start, interim, stop] = records[..] else {
+        panic!("three records expected:\n{detail}")
+    };
+    let everywhere = [
+        "User-Name = \"alice\"",
+        "Acct-Session-Id = \"bng1-0001\"",
+        "NAS-Identifier = \"bng1\"",
+        "NAS-IP-Address = 127.0.0.1",
+        "NAS-Port-Id = \"up1/access0:100.7\"",
+        "NAS-Port-Type = PPPoEoQinQ",
+        "Calling-Station-Id = \"02:00:00:00:00:07\"",
+        "ADSL-Agent-Circuit-Id = 0x",
+        "Framed-IP-Address = 100.64.0.7",
+        "Framed-IPv6-Prefix = 2001:db8:0:7::/64",
+        "Framed-Interface-Id = 200:0:0:7",
+        "Class = 0x676f6c64",
+        "Event-Timestamp = \"Nov 14 2023",
+    ];
+    for record in [start, interim, stop] {
+        for attribute in everywhere {
+            assert!(record.contains(attribute), "{attribute}:\n{record}");
+        }
+    }
+    let usage = [
+        "Acct-Session-Time = 61",
+        "Acct-Input-Octets = 17",
+        "Acct-Input-Gigawords = 3",
+        "Acct-Input-Packets = 5",
+        "Acct-Output-Octets = 18",
+        "Acct-Output-Gigawords = 4",
+        "Acct-Output-Packets = 6",
+    ];
+    for attribute in usage {
+        assert!(
+            !start.contains(attribute) && interim.contains(attribute) && stop.contains(attribute),
+            "{detail}"
+        );
+    }
+    assert!(
+        start.contains("Acct-Status-Type = Start")
+            && interim.contains("Acct-Status-Type = Interim-Update")
+    );
+    assert!(
+        stop.contains("Acct-Status-Type = Stop")
+            && stop.contains("Acct-Terminate-Cause = User-Request")
+    );
+}
+
+#[test]
+fn freeradius_does_not_hear_a_client_with_another_secret() {
+    let server = FreeRadius::start();
+    let mut client = server.client();
+    let mut config = ClientConfig::new(Nas {
+        identifier: "bng1".into(),
+        ..Nas::default()
+    });
+    let mut stranger = ServerConfig::new(server.authentication, Secret::new("another"));
+    (stranger.timeout, stranger.retries) = (Duration::from_millis(200), 1);
+    config.authentication.push(stranger);
+    client.client = Client::new(config, [9; 32]);
+    let outcome = client.authenticate("alice", pap("wonderland"));
+    assert_eq!(outcome, Outcome::Unavailable(aaa::Unavailable::NoAnswer));
+}
