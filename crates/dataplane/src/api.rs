@@ -34,7 +34,7 @@ pub struct Config {
 pub struct PortConfig {
     /// The open port.
     pub port: dpdk::Port,
-    /// The address that the gateway has there, if not the device's own.
+    /// The address that the gateway has there, if not the device's own. On access ports sessions have theirs.
     pub mac: Option<MacAddr>,
     /// Where it leads.
     pub role: Role,
@@ -131,6 +131,9 @@ pub struct SessionEntry {
     pub tags: Tags,
     /// The subscriber's address.
     pub peer_mac: MacAddr,
+    /// The gateway's address towards the subscriber (the virtual one of its group): the source of what is sent to it,
+    /// and the destination that its frames must have. The port has to receive what is sent there.
+    pub gateway_mac: MacAddr,
     /// PPPoE session id within the access segment, never 0.
     pub pppoe_session_id: u16,
     /// The network instance.
@@ -194,7 +197,7 @@ pub enum Event {
         index: SessionIndex,
         /// What it used, cumulative.
         usage: Usage,
-        /// The session is gone.
+        /// The session is not (or no longer) there.
         removed: bool,
     },
     /// A session could not be set, and is not there now: its place is free again.
@@ -211,6 +214,8 @@ pub enum Event {
         /// The prefix.
         prefix: ipnet::IpNet,
     },
+    /// An adjacency could not be set: its index is beyond the limit, or the port does not exist.
+    AdjacencyRefused(AdjacencyIndex),
     /// Packets went to this adjacency in the last seconds: keep the neighbour's entry fresh.
     AdjacencyUsed(AdjacencyIndex),
     /// A packet wanted an adjacency that is not set (at most one event a second for each).
@@ -231,10 +236,12 @@ pub enum Refusal {
     IdTaken,
     /// The port is no access port, or the VLAN is in none of its segments.
     NoSegment,
-    /// Another session has the address or prefix.
+    /// Another session, or the gateway itself, has the address or prefix.
     AddressTaken,
-    /// There is no room for more routes.
+    /// There is no room for more sessions or routes.
     TableFull,
+    /// The tags or the PPPoE session id are not such as can be on the wire, or the port or instance does not exist.
+    Malformed,
 }
 
 /// A packet that left the path for the control thread.

@@ -29,7 +29,7 @@ macro_rules! drops {
 drops! {
     UnsupportedBuffer "unsupported-buffer" "The frame does not lie in one packet buffer of its own.",
     Truncated "truncated" "The frame ends before its headers do.",
-    NotForUs "not-for-us" "The frame is addressed to another station.",
+    NotForUs "not-for-us" "The frame is addressed to another station than the gateway.",
     UnknownVlan "unknown-vlan" "The frame's VLAN is in no access segment of the port.",
     UnexpectedType "unexpected-type" "The frame from an access port is not PPPoE.",
     BadPppoe "bad-pppoe" "The PPPoE header is not version 1, type 1, code 0, or longer than the frame.",

@@ -1,15 +1,63 @@
 //! The packet path: a graph of nodes over tables, run to completion by a worker.
+//!
+//! **What lives here:** [`Worker`], which owns ports and tables and forwards; [`Controller`], through which one control
+//! thread programs it and exchanges packets with it; the graph (`graph.rs`, to be read first), its nodes (`nodes/`, a
+//! file each) and tables (`tables/`). No lock, no allocation and no system call is made for a packet.
+//! **Who may call it:** `userplane`.
+//!
+//! Every packet in is a packet out, a packet punted to the control thread, or a drop with a name ([`DropReason`]).
+//!
+//! ```no_run
+//! use dataplane::*;
+//! use std::sync::atomic::AtomicBool;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ports = ["net_af_xdp0,iface=acc0", "net_af_xdp1,iface=core0"];
+//! let eal = dpdk::Eal::start(&dpdk::EalOptions::for_ports(ports))?;
+//! let pool = eal.pool("packets", 16384)?;
+//! let open = |devargs, role| -> Result<PortConfig, dpdk::Error> {
+//!     let port = eal.open_port(devargs, pool, &dpdk::PortOptions::default())?;
+//!     Ok(PortConfig { port, mac: None, role })
+//! };
+//! let access = open(ports[0], Role::Access { segments: vec![100..=199] })?;
+//! let core = open(ports[1], Role::Core { instance: InstanceIndex(0) })?;
+//! let config = Config { ports: vec![access, core], limits: Limits::default(), punts: PuntLimits::default() };
+//! let (mut controller, worker) = channel(&eal, pool, config)?;
+//!
+//! static STOP: AtomicBool = AtomicBool::new(false);
+//! std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&STOP))?;
+//!
+//! let next_hop = Adjacency { port: PortIndex(1), mac: "02:00:00:00:00:01".parse()? };
+//! controller.set_adjacency(AdjacencyIndex(0), next_hop)?;
+//! controller.set_route(InstanceIndex(0), "0.0.0.0/0".parse()?, Destination::Adjacency(AdjacencyIndex(0)))?;
+//! loop {
+//!     while let Some(event) = controller.poll_event() {
+//!         println!("{event:?}");
+//!     }
+//!     controller.recv_punts(64, |punt| println!("{:?} on {:?}", punt.kind, punt.port));
+//!     if controller.arm() {
+//!         // sleep until controller.wakeup() is readable
+//!     }
+//! }
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod api;
+mod build;
+mod commands;
 mod controller;
 mod counters;
 mod drops;
+mod graph;
 mod message;
+mod nodes;
+mod police;
 mod punt;
+mod tables;
 mod worker;
 
 pub use api::*;
+pub use build::{Error, channel};
 pub use controller::Controller;
 pub use drops::DropReason;
-pub use worker::{Error, Worker, channel};
+pub use worker::Worker;

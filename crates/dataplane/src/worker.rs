@@ -1,51 +1,255 @@
-//! The worker.
-use crate::Controller;
+//! The worker: polls the ports, passes bursts through the graph, and between them does what the control thread asks.
 use crate::api::*;
-use crate::counters::{Port, Shared};
+use crate::commands;
+use crate::counters::{Shared, add};
+use crate::drops::DropReason;
+use crate::graph::{self, Source, Tables};
 use crate::message::Command;
-use dpdk::{Consumer, Eal, Pool, Producer};
+use crate::nodes::Leave;
+use crate::nodes::punt::Punter;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use dpdk::{BURST, Burst, Consumer, Eal, Outs, Port, Rest, tsc};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use wire::eth::MacAddr;
 
-/// The worker's end.
+/// A port as the worker has it.
+pub(crate) struct WorkerPort {
+    pub port: Port,
+    pub source: Source,
+    pub own: MacAddr,
+    pub mtu: u16,
+}
+
+/// The worker's end: it owns the ports and the tables, and runs on one thread.
 pub struct Worker {
-    commands: rtrb::Consumer<Command>,
-    events: rtrb::Producer<Event>,
-    punts: Producer,
-    injects: Consumer,
-    shared: Arc<Shared>,
+    pub(crate) eal: Eal,
+    pub(crate) ports: Vec<WorkerPort>,
+    pub(crate) tables: Tables,
+    pub(crate) punter: Punter,
+    pub(crate) injects: Consumer,
+    pub(crate) commands: rtrb::Consumer<Command>,
+    pub(crate) limits: Limits,
+    /// Routes in all instances.
+    pub(crate) routes: usize,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) burst: Burst,
+    pub(crate) outs: Outs,
+    pub(crate) rest: Rest<Leave>,
+    /// When (TSC) adjacencies in use are reported again.
+    pub(crate) report_at: u64,
 }
 
-/// Puts the data plane together.
-pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Worker), Error> {
-    let _ = (eal, pool, config, Port::new);
-    Err(Error::Config("not yet".into()))
-}
+/// Commands that are applied in one go, so that packets do not wait long.
+const COMMANDS: usize = 32;
 
 impl Worker {
-    /// Runs until `stop` is set.
-    pub fn run(&mut self, _stop: &AtomicBool) {
-        let _ = (
-            &self.commands,
-            &self.events,
-            &self.punts,
-            &self.injects,
-            &self.shared,
-        );
+    /// Works until `stop` is set, on a thread that may sleep.
+    pub fn run(mut self, stop: &AtomicBool) {
+        // Without caches of its own in the pools the thread works too, but slower.
+        let _registered = self.eal.register_thread().ok();
+        let mut rest = Backoff::default();
+        while !stop.load(Relaxed) {
+            let work = self.step();
+            if let Some(sleep) = rest.after(work) {
+                std::thread::sleep(sleep);
+            }
+        }
     }
-    /// One round.
+
+    /// One round over commands, injected packets and ports; how much there was to do.
     pub fn step(&mut self) -> usize {
-        0
+        self.tables.now = tsc();
+        let commands = self.apply_commands();
+        let mut work = commands;
+        if commands < COMMANDS {
+            // An injected packet does not overtake the commands that were given before it.
+            work += self.send_injected();
+        }
+        for port in 0..self.ports.len() {
+            work += self.poll(port);
+        }
+        self.report_adjacencies();
+        self.wake_control();
+        work
+    }
+
+    fn apply_commands(&mut self) -> usize {
+        for n in 0..COMMANDS {
+            // A command has at most one answer. Unless there is room for it, the command waits: no answer is lost.
+            if self.tables.events.slots() == 0 {
+                return n;
+            }
+            let Ok(command) = self.commands.pop() else {
+                return n;
+            };
+            commands::apply(self, command);
+        }
+        COMMANDS
+    }
+
+    /// Sends what the control thread injected: frames as they are, IP packets through the graph.
+    fn send_injected(&mut self) -> usize {
+        let mut n = 0;
+        while n < BURST
+            && let Some(mbuf) = self.injects.recv()
+        {
+            n += 1;
+            let [kind, place] = mbuf.meta();
+            if kind == crate::punt::ROUTE && (place as usize) < self.tables.fibs.len() {
+                // The burst is empty between rounds.
+                let _ = self.burst.push(mbuf);
+                self.pass(
+                    Source::Gateway {
+                        instance: place as u16,
+                    },
+                    0,
+                );
+            } else if kind != crate::punt::ROUTE && (place as usize) < self.ports.len() {
+                let _ = self.outs.get(place as usize).push(mbuf);
+            } else {
+                self.shared.count_drop(DropReason::BadInject, 1);
+            }
+        }
+        if n > 0 {
+            self.flush();
+        }
+        n
+    }
+
+    /// Receives a burst from a port and does everything for it.
+    fn poll(&mut self, port: usize) -> usize {
+        let p = &mut self.ports[port];
+        let n = p.port.rx(&mut self.burst);
+        if n == 0 {
+            return 0;
+        }
+        let source = p.source;
+        let counters = &self.shared.ports[port];
+        add(&counters.rx_packets, n as u64);
+        add(&counters.rx_octets, self.burst.octets());
+        self.pass(source, port as u16);
+        self.flush();
+        n
+    }
+
+    fn pass(&mut self, source: Source, port: u16) {
+        graph::run(
+            source,
+            &mut self.tables,
+            &mut self.burst,
+            &mut self.outs,
+            &mut self.rest,
+        );
+        if !self.rest.is_empty() {
+            let Worker {
+                rest,
+                punter,
+                tables,
+                shared,
+                ..
+            } = self;
+            let Tables { now, sessions, .. } = tables;
+            rest.settle(|leave, mbuf| punter.settle(leave, mbuf, port, *now, sessions, shared));
+        }
+    }
+
+    /// Sends what is ready.
+    fn flush(&mut self) {
+        for (i, p) in self.ports.iter_mut().enumerate() {
+            let out = self.outs.get(i);
+            let n = out.len();
+            if n == 0 {
+                continue;
+            }
+            let sent = p.port.tx(out);
+            let counters = &self.shared.ports[i];
+            add(&counters.tx_packets, sent.packets as u64);
+            add(&counters.tx_octets, sent.octets);
+            if sent.packets < n {
+                add(&counters.tx_dropped, (n - sent.packets) as u64);
+                self.shared
+                    .count_drop(DropReason::TxQueueFull, (n - sent.packets) as u64);
+            }
+        }
+    }
+
+    /// Every few seconds: which neighbours were used, so that the kernel keeps them fresh.
+    fn report_adjacencies(&mut self) {
+        let Tables {
+            now,
+            second,
+            adjacencies,
+            events,
+            ..
+        } = &mut self.tables;
+        if *now < self.report_at {
+            return;
+        }
+        self.report_at = *now + 5 * *second;
+        for index in adjacencies.used() {
+            // One that finds no room is reported when it is used again.
+            let _ = events.push(Event::AdjacencyUsed(index));
+        }
+    }
+
+    /// Signals the control thread if it sleeps and something waits for it.
+    fn wake_control(&mut self) {
+        // The pair of this fence is the store of `asleep` in `Controller::arm`, which looks at the queues after it.
+        fence(SeqCst);
+        if !self.shared.asleep.load(Relaxed) {
+            return;
+        }
+        let events = self.tables.events.slots() < self.tables.events.buffer().capacity();
+        if (events || self.punter.waiting()) && self.shared.asleep.swap(false, SeqCst) {
+            // Fails only if it would block, and then the control thread is awake.
+            let _ = self.shared.wakeup.write(1);
+        }
     }
 }
 
-/// Why.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// D.
-    #[error("{0}")]
-    Dpdk(#[from] dpdk::Error),
-    /// C.
-    #[error("{0}")]
-    Config(String),
+/// How long to sleep when there is little to do: not at all under load, up to a millisecond in idleness.
+#[derive(Default)]
+struct Backoff {
+    empty: u32,
+}
+
+impl Backoff {
+    /// Empty rounds before the first sleep.
+    const SPIN: u32 = 256;
+    /// So many packets in a round are load.
+    const BUSY: usize = 16;
+    /// Sleeps double from 1 << 5 = 32 us on.
+    const FIRST: u32 = 5;
+    const LONGEST: Duration = Duration::from_millis(1);
+
+    fn after(&mut self, work: usize) -> Option<Duration> {
+        if work >= Self::BUSY {
+            self.empty = 0;
+        } else if work == 0 {
+            self.empty = self.empty.saturating_add(1);
+        }
+        // A few packets neither wake it up nor put it to sleep: homes that send ten packets a second are idle.
+        let doublings = self.empty.checked_sub(Self::SPIN)?;
+        let sleep = Duration::from_micros(1 << (Self::FIRST + doublings).min(10));
+        Some(sleep.min(Self::LONGEST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idleness_sleeps_longer_and_load_not_at_all() {
+        let mut backoff = Backoff::default();
+        assert!((0..255).all(|_| backoff.after(0).is_none()));
+        let sleeps: Vec<u64> = (0..8)
+            .map(|_| backoff.after(0).unwrap().as_micros() as u64)
+            .collect();
+        assert_eq!(sleeps, [32, 64, 128, 256, 512, 1000, 1000, 1000]);
+        assert_eq!(backoff.after(1), Some(Duration::from_millis(1)));
+        assert_eq!(backoff.after(16), None);
+        assert_eq!(backoff.after(0), None);
+    }
 }

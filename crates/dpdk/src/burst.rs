@@ -1,6 +1,7 @@
 //! Bursts of packets and the two passes that a node makes over one.
 use crate::ffi::{M, RawMbuf, sl_free};
 use crate::mbuf::Mbuf;
+use crate::port::Sent;
 use crate::prefetch;
 use crate::window::{HEAD, WINDOW, Window};
 use core::ffi::c_uint;
@@ -114,20 +115,23 @@ impl Burst {
     }
 
     /// Hands the packets to a function that takes a first part of them and says how many; the others are freed.
-    /// Returns how many were taken.
+    /// Returns what was taken.
     ///
     /// # Safety
     /// `take` owns the packets that it says it took, and leaves the others alone.
     #[inline(always)]
-    pub(crate) unsafe fn drain(&mut self, take: impl FnOnce(*mut M, usize) -> usize) -> usize {
-        let n = self.n;
+    pub(crate) unsafe fn drain(&mut self, take: impl FnOnce(*mut M, usize) -> usize) -> Sent {
+        let (n, mut octets) = (self.n, self.octets());
         let taken = take(self.m.as_mut_ptr().cast(), n).min(n);
         if taken < n {
-            // Shift nothing: free the tail, then forget the head.
+            octets -= self.octets_from(taken);
             self.free_from(taken);
         }
         self.n = 0;
-        taken
+        Sent {
+            packets: taken,
+            octets,
+        }
     }
 
     /// Starts fetching descriptors and headers. A header's line is guessed from its mbuf's address, without reading it.
@@ -155,8 +159,13 @@ impl Burst {
     /// The sum of the packets' lengths.
     #[inline]
     pub fn octets(&self) -> u64 {
+        self.octets_from(0)
+    }
+
+    #[inline(always)]
+    fn octets_from(&self, first: usize) -> u64 {
         // SAFETY: the first `n` are initialised and ours.
-        self.m[..self.n]
+        self.m[first..self.n]
             .iter()
             .map(|m| unsafe { (*m.assume_init()).pkt_len } as u64)
             .sum()

@@ -49,7 +49,7 @@ pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
 pub use mbuf::Mbuf;
 pub use pool::Pool;
-pub use port::{Health, MemoryPeer, Port, PortHandle, PortOptions};
+pub use port::{Health, MemoryPeer, Port, PortHandle, PortOptions, Sent};
 pub use ring::{Consumer, Producer};
 pub use window::{HEAD, WINDOW, Window};
 
@@ -71,11 +71,14 @@ impl Error {
         }
     }
 
-    /// From a negative errno, explained by the end of DPDK's log.
+    /// From a negative errno, explained by the end of DPDK's log. Drivers say -1 for whatever went wrong.
     fn errno(what: impl Into<String>, r: i32) -> Self {
-        let word = std::io::Error::from_raw_os_error(r.abs());
+        let word = match r {
+            -1 => "refused by the driver".to_owned(),
+            _ => std::io::Error::from_raw_os_error(r.abs()).to_string(),
+        };
         match log::tail(3) {
-            log if log.is_empty() => Error::new(what, word.to_string()),
+            log if log.is_empty() => Error::new(what, word),
             log => Error::new(what, format!("{word} ({log})")),
         }
     }

@@ -37,6 +37,12 @@ pub fn take_log() -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// EAL's closing remarks on a port that failed, which say nothing.
+const REMARKS: [&str; 2] = [
+    "EAL: Driver cannot attach",
+    "EAL: Failed to attach device on primary",
+];
+
 /// The last lines, as one, for an error's reason; they stay in the log.
 pub(crate) fn tail(lines: usize) -> String {
     let log = lock();
@@ -44,7 +50,7 @@ pub(crate) fn tail(lines: usize) -> String {
     let all: Vec<&str> = text
         .lines()
         .map(str::trim)
-        .filter(|l| !l.is_empty())
+        .filter(|l| !l.is_empty() && !REMARKS.iter().any(|r| l.starts_with(r)))
         .collect();
     all[all.len().saturating_sub(lines)..].join("; ")
 }

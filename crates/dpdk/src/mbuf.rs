@@ -34,6 +34,12 @@ impl Drop for Mbuf {
     }
 }
 
+impl core::fmt::Debug for Mbuf {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Mbuf({} bytes)", self.data().len())
+    }
+}
+
 impl Mbuf {
     /// Takes ownership.
     ///

@@ -59,6 +59,12 @@ impl Eal {
             CString::new(devargs).map_err(|_| Error::new(what(), "a NUL in the devargs"))?;
         let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
         log::clear();
+        if let Some(interface) = missing_interface(devargs) {
+            return Err(Error::new(
+                what(),
+                format!("there is no network interface {interface:?}"),
+            ));
+        }
         // SAFETY (here and below): EAL runs, and the names are C strings.
         let mut id = unsafe { ffi::sl_find_port(c_name.as_ptr()) };
         if id < 0 {
@@ -99,6 +105,17 @@ impl Eal {
     }
 }
 
+/// The Linux interface that the devargs name, if it does not exist: the drivers' own words for that are not clear.
+fn missing_interface(devargs: &str) -> Option<&str> {
+    let interface = devargs
+        .split(',')
+        .find_map(|arg| arg.strip_prefix("iface="))?;
+    let c_name = CString::new(interface).ok()?;
+    // SAFETY: a C string.
+    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+    (index == 0).then_some(interface)
+}
+
 fn start(
     id: u16,
     name: &str,
@@ -134,6 +151,15 @@ fn start(
     } else {
         Ok(port)
     }
+}
+
+/// What a queue took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets.
+    pub packets: usize,
+    /// Their octets.
+    pub octets: u64,
 }
 
 /// The other side of a port in memory.
@@ -175,9 +201,9 @@ impl Port {
         n
     }
 
-    /// Sends all; what the queue does not take is freed. Returns how many it took.
+    /// Sends all; what the queue does not take is freed.
     #[inline]
-    pub fn tx(&mut self, burst: &mut Burst) -> usize {
+    pub fn tx(&mut self, burst: &mut Burst) -> Sent {
         // SAFETY: the queue is used by its one owner, and the driver owns what it says it took.
         unsafe { burst.drain(|m, n| sl_tx(self.id, m, n as u16) as usize) }
     }

@@ -1,0 +1,154 @@
+//! Commands, applied to the tables between bursts.
+use crate::api::*;
+use crate::message::Command;
+use crate::tables::fib::Owner;
+use crate::worker::Worker;
+use ipnet::{IpNet, Ipv4Net};
+
+/// Applies a command. It has at most one answer, for which there is room.
+pub(crate) fn apply(worker: &mut Worker, command: Command) {
+    let answer = match command {
+        Command::SetSession(entry) => set_session(worker, entry),
+        Command::RemoveSession(index) => Some(remove_session(worker, index)),
+        Command::ReadUsage(index) => {
+            let usage = worker.tables.sessions.usage(index);
+            Some(Event::Usage {
+                index,
+                usage: usage.unwrap_or_default(),
+                removed: usage.is_none(),
+            })
+        }
+        Command::SetRoute(instance, prefix, to) => set_route(worker, instance, prefix, Some(to)),
+        Command::RemoveRoute(instance, prefix) => set_route(worker, instance, prefix, None),
+        Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
+    };
+    if let Some(event) = answer {
+        worker
+            .tables
+            .events
+            .push(event)
+            .expect("room was found before");
+    }
+}
+
+/// The host routes that come with a session.
+fn host_routes(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
+    let v4 = entry.ipv4.map(|a| IpNet::V4(Ipv4Net::from(a)));
+    let v6 = entry.ipv6.map(|p| IpNet::V6(p.trunc()));
+    v4.into_iter().chain(v6)
+}
+
+/// Adds or changes a session. One that is refused is not there afterwards, even if it was before: what its subscriber
+/// sends must not be taken for what it was.
+fn set_session(worker: &mut Worker, entry: SessionEntry) -> Option<Event> {
+    let index = entry.index;
+    match check_session(worker, &entry) {
+        Ok(()) => {
+            let old = worker.tables.sessions.get(index).cloned();
+            if let Some(old) = &old {
+                withdraw(worker, old);
+            }
+            announce(worker, &entry);
+            worker.tables.sessions.set(entry);
+            None
+        }
+        Err(reason) => {
+            remove_session(worker, index);
+            Some(Event::SessionRefused { index, reason })
+        }
+    }
+}
+
+fn check_session(worker: &Worker, entry: &SessionEntry) -> Result<(), Refusal> {
+    worker.tables.sessions.check(entry)?;
+    let fib = worker
+        .tables
+        .fibs
+        .get(entry.instance.0 as usize)
+        .ok_or(Refusal::Malformed)?;
+    if worker.routes + 2 > worker.limits.routes {
+        return Err(Refusal::TableFull);
+    }
+    let own = Destination::Session(entry.index);
+    let taken = |to: Destination| {
+        to == Destination::Local || matches!(to, Destination::Session(_)) && to != own
+    };
+    match host_routes(entry)
+        .filter_map(|net| fib.exact(net))
+        .any(taken)
+    {
+        true => Err(Refusal::AddressTaken),
+        false => Ok(()),
+    }
+}
+
+fn announce(worker: &mut Worker, entry: &SessionEntry) {
+    let to = Some(Destination::Session(entry.index));
+    for net in host_routes(entry) {
+        change(worker, entry.instance, net, Owner::Session, to);
+    }
+}
+
+fn withdraw(worker: &mut Worker, entry: &SessionEntry) {
+    for net in host_routes(entry) {
+        change(worker, entry.instance, net, Owner::Session, None);
+    }
+}
+
+fn remove_session(worker: &mut Worker, index: SessionIndex) -> Event {
+    let Some((entry, usage)) = worker.tables.sessions.remove(index) else {
+        return Event::Usage {
+            index,
+            usage: Usage::default(),
+            removed: true,
+        };
+    };
+    withdraw(worker, &entry);
+    Event::Usage {
+        index,
+        usage,
+        removed: true,
+    }
+}
+
+fn set_route(
+    worker: &mut Worker,
+    instance: InstanceIndex,
+    prefix: IpNet,
+    to: Option<Destination>,
+) -> Option<Event> {
+    let full = to.is_some() && worker.routes >= worker.limits.routes;
+    if full || instance.0 as usize >= worker.tables.fibs.len() {
+        return Some(Event::RouteRefused { instance, prefix });
+    }
+    change(worker, instance, prefix, Owner::Route, to);
+    None
+}
+
+/// Changes a route of an instance that exists, and the count of routes.
+fn change(
+    worker: &mut Worker,
+    instance: InstanceIndex,
+    prefix: IpNet,
+    owner: Owner,
+    to: Option<Destination>,
+) {
+    let fib = &mut worker.tables.fibs[instance.0 as usize];
+    let before = fib.len();
+    fib.set(prefix, owner, to);
+    worker.routes = worker.routes + fib.len() - before;
+}
+
+fn set_adjacency(
+    worker: &mut Worker,
+    index: AdjacencyIndex,
+    to: Option<Adjacency>,
+) -> Option<Event> {
+    let to = to.map(|adjacency| {
+        let port = worker.ports.get(adjacency.port.0 as usize)?;
+        Some((adjacency, port.own, port.mtu))
+    });
+    let known_port = to != Some(None);
+    let set = known_port && worker.tables.adjacencies.set(index, to.flatten());
+    (!set).then_some(Event::AdjacencyRefused(index))
+}

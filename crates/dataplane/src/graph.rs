@@ -1,0 +1,254 @@
+//! The graph: what becomes of a burst. Read this first.
+//!
+//! ```text
+//!  access port ─▶ classify ─▶ session ─▶ ip ──┐                    ┌─▶ rewrite ─▶ access port
+//!                    │           │            ├─▶ lookup ─▶ hop ───┤
+//!  core port ───▶ classify ─────────────▶ ip ─┤      │             └─▶ rewrite ─▶ core port
+//!                    │                        │      │
+//!  gateway ───────────────────────────▶ ip ───┘      │
+//!                    └───────────┬───────────────────┴─▶ punt ─▶ control thread
+//! ```
+//!
+//! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
+//! will need. A packet either goes out by a port, or is punted, or is dropped for a named reason.
+use crate::api::{AdjacencyIndex, Event, PortIndex, Role};
+use crate::drops::DropReason;
+use crate::nodes::classify::{self, Access, Core, ETHERNET};
+use crate::nodes::ip::{self, Family};
+use crate::nodes::lookup::{self, Next, Origin};
+use crate::nodes::{Leave, Part, rewrite, session};
+use crate::tables::adjacency::{Adjacencies, Asked};
+use crate::tables::fib::{Fib, Target};
+use crate::tables::sessions::Sessions;
+use dpdk::{Burst, HEAD, Outs, Packet, Rest};
+use wire::eth::MacAddr;
+
+/// Where a burst came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// A port that leads to subscribers.
+    Access { port: u16 },
+    /// A port that leads to the core of an instance, and the gateway's address there.
+    Core { instance: u16, own: u64 },
+    /// The gateway itself: IP packets behind 14 octets that mean nothing.
+    Gateway { instance: u16 },
+}
+
+impl Source {
+    pub fn of(port: usize, role: &Role, own: MacAddr) -> Self {
+        match role {
+            Role::Access { .. } => Source::Access { port: port as u16 },
+            Role::Core { instance } => Source::Core {
+                instance: instance.0,
+                own: classify::number(own),
+            },
+        }
+    }
+}
+
+/// What the nodes work with.
+pub(crate) struct Tables {
+    pub sessions: Sessions,
+    /// One for each network instance.
+    pub fibs: Vec<Fib>,
+    pub adjacencies: Adjacencies,
+    pub asked: Asked,
+    pub events: rtrb::Producer<Event>,
+    /// The TSC when the burst came, and its ticks in a second.
+    pub now: u64,
+    pub second: u64,
+}
+
+/// Passes a burst through the graph.
+pub(crate) fn run(
+    source: Source,
+    tables: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut Outs,
+    rest: &mut Rest<Leave>,
+) {
+    match source {
+        Source::Access { port } => burst.two_pass(
+            tables,
+            outs,
+            rest,
+            |t, w, len| {
+                let kind = classify::access(w, len, port, &t.sessions);
+                if let Access::Session { slot, .. } = kind {
+                    t.sessions.touch_up(slot);
+                }
+                kind
+            },
+            |t, kind, packet| match kind {
+                Access::Session { slot, depth } => upstream(t, slot, depth, packet),
+                Access::Discovery => Err(Leave::Punt(crate::PuntKind::Discovery, Part::WHOLE)),
+                Access::Drop(reason) => Err(reason.into()),
+            },
+        ),
+        Source::Core { instance, own } => burst.two_pass(
+            tables,
+            outs,
+            rest,
+            |t, w, len| {
+                let kind = classify::core(w, len, own);
+                let target = match kind {
+                    Core::V4 => t.lookup_ahead(Family::V4, instance, w),
+                    Core::V6 => t.lookup_ahead(Family::V6, instance, w),
+                    _ => Target::default(),
+                };
+                (kind, target)
+            },
+            |t, (kind, target), packet| match kind {
+                Core::V4 => downstream(t, Origin::Core, Family::V4, instance, target, packet),
+                Core::V6 if lookup::stays_on_link(packet.window(), IP) => Err(for_kernel()),
+                Core::V6 => downstream(t, Origin::Core, Family::V6, instance, target, packet),
+                Core::Kernel => Err(for_kernel()),
+                Core::Drop(reason) => Err(reason.into()),
+            },
+        ),
+        Source::Gateway { instance } => burst.two_pass(
+            tables,
+            outs,
+            rest,
+            |t, w, _| {
+                let family = if w.u8(IP) >> 4 == 6 {
+                    Family::V6
+                } else {
+                    Family::V4
+                };
+                (family, t.lookup_ahead(family, instance, w))
+            },
+            |t, (family, target), packet| {
+                downstream(t, Origin::Gateway, family, instance, target, packet)
+            },
+        ),
+    }
+}
+
+/// Where IP starts in the window of a frame without tags.
+const IP: usize = HEAD + ETHERNET;
+
+fn for_kernel() -> Leave {
+    Leave::Punt(crate::PuntKind::Core, Part::WHOLE)
+}
+
+/// session → lookup → rewrite.
+#[inline(always)]
+fn upstream(t: &mut Tables, slot: u32, depth: u8, packet: &mut Packet<'_>) -> Result<usize, Leave> {
+    let len = packet.len();
+    let up = t.sessions.up(slot);
+    let session::Packet { family, ip, total } =
+        session::admit(up, packet.window(), len, depth, &t.fibs)?;
+    let instance = up.instance;
+    let target = lookup::find(&t.fibs[instance as usize], family, packet.window(), ip);
+    let arrived = Arrived {
+        origin: Origin::Subscriber,
+        instance,
+        family,
+        ip,
+        total,
+    };
+    forward(t, arrived, target, packet)
+}
+
+/// ip → lookup (done ahead) → rewrite.
+#[inline(always)]
+fn downstream(
+    t: &mut Tables,
+    origin: Origin,
+    family: Family,
+    instance: u16,
+    target: Target,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    let room = packet.len().saturating_sub(ETHERNET);
+    let total = ip::check(family, packet.window(), IP, room)?;
+    forward(
+        t,
+        Arrived {
+            origin,
+            instance,
+            family,
+            ip: IP,
+            total,
+        },
+        target,
+        packet,
+    )
+}
+
+/// A packet whose header is sound.
+#[derive(Clone, Copy)]
+struct Arrived {
+    origin: Origin,
+    instance: u16,
+    family: Family,
+    ip: usize,
+    total: usize,
+}
+
+/// lookup's result → hop → rewrite → port.
+#[inline(always)]
+fn forward(
+    t: &mut Tables,
+    a: Arrived,
+    target: Target,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    let next = lookup::route(target, a.origin, a.instance, a.ip, a.total)?;
+    let w = packet.window();
+    if a.origin != Origin::Gateway {
+        rewrite::hop(a.family, w, a.ip, a.total, a.instance)?;
+    }
+    let frame = match next {
+        Next::Neighbour(index) => match t.adjacencies.take(index) {
+            Some(neighbour) => rewrite::to_neighbour(neighbour, a.family, w, a.ip, a.total)?,
+            None => return Err(t.missing(index).into()),
+        },
+        Next::Subscriber(index) => match t.sessions.down(index) {
+            Some(down) => rewrite::to_subscriber(down, a.family, w, a.ip, a.total)?,
+            None => return Err(DropReason::StaleSession.into()),
+        },
+        Next::Unresolved(port) => {
+            let address = lookup::address(a.family, w, a.ip);
+            return Err(t.unresolved(port, address).into());
+        }
+    };
+    if packet.reframe(frame.start, frame.len) {
+        Ok(frame.port)
+    } else {
+        Err(Leave::default())
+    }
+}
+
+impl Tables {
+    /// Looks the destination up and asks for the line of where it leads.
+    #[inline(always)]
+    fn lookup_ahead(&self, family: Family, instance: u16, w: &dpdk::Window) -> Target {
+        let target = lookup::find(&self.fibs[instance as usize], family, w, IP);
+        match target.destination() {
+            Some(crate::Destination::Session(index)) => self.sessions.touch_down(index),
+            Some(crate::Destination::Adjacency(index)) => self.adjacencies.touch(index),
+            _ => {}
+        }
+        target
+    }
+
+    /// Asks the control thread for an adjacency. An event that finds no room is asked for again by a later packet.
+    #[cold]
+    fn missing(&mut self, index: AdjacencyIndex) -> DropReason {
+        if self.adjacencies.ask(index, self.now, self.second) {
+            let _ = self.events.push(Event::AdjacencyMissing(index));
+        }
+        DropReason::NoAdjacency
+    }
+
+    /// Asks the control thread for a neighbour on a connected net.
+    #[cold]
+    fn unresolved(&mut self, port: PortIndex, address: core::net::IpAddr) -> DropReason {
+        if self.asked.ask(port, address, self.now, self.second) {
+            let _ = self.events.push(Event::NeighbourMissing { port, address });
+        }
+        DropReason::NoAdjacency
+    }
+}

@@ -1,0 +1,185 @@
+//! Node `classify`: what kind of frame it is, by its addresses, tags and types.
+//!
+//! Out, from an access port: discovery → punt; session stage and PADT → `session`.
+//! Out, from a core port: IP to the gateway's address → `lookup`; ARP, multicast and the like → punt to the kernel.
+//! Drops: truncated, not-for-us, unknown-vlan, unexpected-type.
+use crate::drops::DropReason;
+use crate::tables::sessions::Sessions;
+use dpdk::{HEAD, Window};
+use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD, TPID_8021Q};
+
+/// A frame from an access port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// PPPoE discovery outside of any session.
+    Discovery,
+    /// The session stage, or a PADT, of what is at `slot` (it may be vacant), with `depth` tags.
+    Session {
+        slot: u32,
+        depth: u8,
+    },
+    Drop(DropReason),
+}
+
+/// A frame from a core port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Core {
+    V4,
+    V6,
+    /// For the kernel.
+    Kernel,
+    Drop(DropReason),
+}
+
+/// Octets of the PPPoE header (RFC 2516 §4).
+pub(crate) const PPPOE: usize = 6;
+/// Octets of Ethernet without tags.
+pub(crate) const ETHERNET: usize = 14;
+
+fn is_tag(ethertype: u16) -> bool {
+    ethertype == TPID_8021Q || ethertype == TPID_8021AD
+}
+
+/// The destination address as a number.
+#[inline(always)]
+fn destination(w: &Window) -> u64 {
+    w.u64(HEAD) >> 16
+}
+
+/// An address as a number.
+pub(crate) const fn number(MacAddr([a, b, c, d, e, f]): MacAddr) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// Has the (destination) address the group bit?
+const fn is_group(address: u64) -> bool {
+    address >> 40 & 1 != 0
+}
+
+/// Looks at a frame of `len` octets from access port `port`. Whose address it has is for `session` to see, and in
+/// discovery for the control plane: the gateway has one in each subscriber group.
+#[inline(always)]
+pub(crate) fn access(w: &Window, len: usize, port: u16, sessions: &Sessions) -> Access {
+    let mut ethertype = w.u16(HEAD + 12);
+    let (mut depth, mut vid) = (0, 0);
+    if is_tag(ethertype) {
+        (depth, vid, ethertype) = (1, w.u16(HEAD + 14) & 0xfff, w.u16(HEAD + 16));
+        if is_tag(ethertype) {
+            (depth, ethertype) = (2, w.u16(HEAD + 20));
+        }
+    }
+    let pppoe = ETHERNET + 4 * depth;
+    if len < pppoe + PPPOE {
+        return Access::Drop(DropReason::Truncated);
+    }
+    let session_stage = ethertype == PPPOE_SESSION;
+    if !session_stage && ethertype != PPPOE_DISCOVERY {
+        return Access::Drop(DropReason::UnexpectedType);
+    }
+    let id = w.u16(HEAD + pppoe + 2);
+    match sessions.slot(port, vid, id) {
+        None => Access::Drop(DropReason::UnknownVlan),
+        Some(_) if !session_stage && id == 0 => Access::Discovery,
+        Some(slot) => Access::Session {
+            slot,
+            depth: depth as u8,
+        },
+    }
+}
+
+/// Looks at a frame of `len` octets from a core port where the gateway's address is `own`.
+#[inline(always)]
+pub(crate) fn core(w: &Window, len: usize, own: u64) -> Core {
+    if len < ETHERNET {
+        return Core::Drop(DropReason::Truncated);
+    }
+    let to = destination(w);
+    match w.u16(HEAD + 12) {
+        IPV4 if to == own => Core::V4,
+        IPV6 if to == own => Core::V6,
+        _ if to == own || is_group(to) => Core::Kernel,
+        _ => Core::Drop(DropReason::NotForUs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::eth::{Header, Tags};
+
+    const OWN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xaa]);
+
+    fn classify(tags: Tags, ethertype: u16, id: u16, cut: usize) -> Access {
+        let sessions = Sessions::new(1, &[Some(vec![0..=0, 100..=199])]).unwrap();
+        let mut frame = vec![];
+        Header {
+            destination: OWN,
+            source: MacAddr([2, 0, 0, 0, 0, 9]),
+            tags,
+            ethertype,
+        }
+        .emit(&mut frame);
+        frame.extend([0x11, 0]);
+        frame.extend(id.to_be_bytes());
+        frame.extend([0; 2]);
+        access(&Window::of(&frame), frame.len() - cut, 0, &sessions)
+    }
+
+    #[test]
+    fn frames_of_every_vlan_model() {
+        let models = [Tags::NONE, Tags::single(100), Tags::qinq(100, 7), {
+            let mut tags = Tags::qinq(199, 4095);
+            tags.outer.as_mut().unwrap().tpid = TPID_8021AD;
+            tags.outer.as_mut().unwrap().pcp = 7;
+            tags
+        }];
+        for (tags, depth) in models.into_iter().zip([0, 1, 2, 2]) {
+            let session = Access::Session { slot: 5, depth };
+            assert_eq!(classify(tags, PPPOE_SESSION, 5, 0), session);
+            assert_eq!(classify(tags, PPPOE_DISCOVERY, 5, 0), session, "PADT");
+            assert_eq!(classify(tags, PPPOE_DISCOVERY, 0, 0), Access::Discovery);
+            for (ethertype, cut, why) in [
+                (PPPOE_SESSION, 1, DropReason::Truncated),
+                (IPV4, 0, DropReason::UnexpectedType),
+                (0x0806, 0, DropReason::UnexpectedType),
+            ] {
+                assert_eq!(
+                    classify(tags, ethertype, 5, cut),
+                    Access::Drop(why),
+                    "{why:?}"
+                );
+            }
+        }
+        let unknown = Access::Drop(DropReason::UnknownVlan);
+        assert_eq!(classify(Tags::single(99), PPPOE_SESSION, 5, 0), unknown);
+        assert_eq!(classify(Tags::single(200), PPPOE_DISCOVERY, 0, 0), unknown);
+    }
+
+    #[test]
+    fn frames_from_the_core() {
+        let look = |to: MacAddr, ethertype: u16, len| {
+            let mut frame = vec![];
+            Header {
+                destination: to,
+                source: MacAddr([2; 6]),
+                tags: Tags::NONE,
+                ethertype,
+            }
+            .emit(&mut frame);
+            core(&Window::of(&frame), len, number(OWN))
+        };
+        assert_eq!(look(OWN, IPV4, 60), Core::V4);
+        assert_eq!(look(OWN, IPV6, 60), Core::V6);
+        assert_eq!(look(OWN, 0x0806, 60), Core::Kernel);
+        assert_eq!(look(MacAddr::BROADCAST, 0x0806, 60), Core::Kernel);
+        assert_eq!(
+            look(MacAddr([0x33, 0x33, 0, 0, 0, 1]), IPV6, 60),
+            Core::Kernel
+        );
+        assert_eq!(
+            look(MacAddr([2; 6]), IPV4, 60),
+            Core::Drop(DropReason::NotForUs)
+        );
+        assert_eq!(look(OWN, IPV4, 13), Core::Drop(DropReason::Truncated));
+    }
+}

@@ -1,0 +1,176 @@
+//! Node `lookup`: where the packet's destination leads in its network instance.
+//!
+//! Out: to a neighbour or a subscriber → `rewrite`; to the gateway itself → punt.
+//! Drops: no-route, discard-route, no-adjacency (on a connected net), bad-inject.
+use super::ip::Family;
+use super::{Leave, Part};
+use crate::api::{AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex};
+use crate::drops::DropReason;
+use crate::tables::fib::{Fib, Target};
+use core::net::IpAddr;
+use dpdk::{HEAD, Window};
+use ipnet::IpNet;
+
+/// Where a packet came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Subscriber,
+    Core,
+    /// The gateway itself, or the kernel, which has routed it already.
+    Gateway,
+}
+
+/// Where a packet goes from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Neighbour(AdjacencyIndex),
+    Subscriber(SessionIndex),
+    /// A neighbour that has to be found first.
+    Unresolved(PortIndex),
+}
+
+/// Looks the packet's destination up.
+#[inline(always)]
+pub(crate) fn find(fib: &Fib, family: Family, w: &Window, ip: usize) -> Target {
+    match family {
+        Family::V4 => fib.lookup_v4(w.u32(ip + 16)),
+        Family::V6 => fib.lookup_v6(w.u128(ip + 24)),
+    }
+}
+
+/// The packet's destination, for questions about it.
+pub(crate) fn address(family: Family, w: &Window, ip: usize) -> IpAddr {
+    match family {
+        Family::V4 => IpAddr::V4(w.u32(ip + 16).into()),
+        Family::V6 => IpAddr::V6(w.u128(ip + 24).into()),
+    }
+}
+
+/// What the destination means for a packet of `total` octets that came from `origin`.
+#[inline(always)]
+pub(crate) fn route(
+    target: Target,
+    origin: Origin,
+    instance: u16,
+    ip: usize,
+    total: usize,
+) -> Result<Next, Leave> {
+    match target.destination() {
+        Some(Destination::Adjacency(index)) => Ok(Next::Neighbour(index)),
+        Some(Destination::Session(index)) => Ok(Next::Subscriber(index)),
+        Some(Destination::Connected(port)) => Ok(Next::Unresolved(port)),
+        Some(Destination::Discard) => Err(DropReason::DiscardRoute.into()),
+        None => Err(DropReason::NoRoute.into()),
+        Some(Destination::Local) => Err(match origin {
+            Origin::Subscriber => {
+                Leave::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))
+            }
+            Origin::Core => Leave::Punt(PuntKind::Core, Part::WHOLE),
+            Origin::Gateway => DropReason::BadInject.into(),
+        }),
+    }
+}
+
+/// The IP packet without what is below it, and without padding.
+pub(crate) fn packet(ip: usize, total: usize) -> Part {
+    Part {
+        strip: (ip - HEAD) as u8,
+        len: total as u16,
+    }
+}
+
+/// IPv6 packets that no router forwards: from or to link-local addresses, or from none (RFC 4291 §2.5.2, §2.5.6).
+/// On a core port they are for the kernel.
+#[inline(always)]
+pub(crate) fn stays_on_link(w: &Window, ip: usize) -> bool {
+    let (source, destination) = (w.u128(ip + 8), w.u64(ip + 24));
+    let link_local = |high: u64| high >> 54 == 0xfe80 >> 6;
+    link_local((source >> 64) as u64) | link_local(destination) | (source == 0)
+}
+
+/// Destinations that are never forwarded (RFC 6890, RFC 4291): each instance discards them unless it is told of a
+/// longer prefix.
+pub(crate) fn unroutable() -> impl Iterator<Item = IpNet> {
+    let nets = [
+        "0.0.0.0/8",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "224.0.0.0/3",
+        "::/127",
+        "fe80::/10",
+        "ff00::/8",
+    ];
+    nets.into_iter().map(|net| net.parse().expect("a prefix"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(destination: Option<Destination>, origin: Origin) -> Result<Next, Leave> {
+        route(
+            destination.map(Target::of).unwrap_or_default(),
+            origin,
+            2,
+            HEAD + 30,
+            84,
+        )
+    }
+
+    #[test]
+    fn every_destination_from_every_origin() {
+        for origin in [Origin::Subscriber, Origin::Core, Origin::Gateway] {
+            let (adjacency, session) = (AdjacencyIndex(4), SessionIndex(5));
+            assert_eq!(
+                to(Some(Destination::Adjacency(adjacency)), origin),
+                Ok(Next::Neighbour(adjacency))
+            );
+            assert_eq!(
+                to(Some(Destination::Session(session)), origin),
+                Ok(Next::Subscriber(session))
+            );
+            assert_eq!(
+                to(Some(Destination::Connected(PortIndex(1))), origin),
+                Ok(Next::Unresolved(PortIndex(1)))
+            );
+            assert_eq!(
+                to(Some(Destination::Discard), origin),
+                Err(DropReason::DiscardRoute.into())
+            );
+            assert_eq!(to(None, origin), Err(DropReason::NoRoute.into()));
+        }
+        let local = |origin| to(Some(Destination::Local), origin);
+        let packet = Part { strip: 30, len: 84 };
+        assert_eq!(
+            local(Origin::Subscriber),
+            Err(Leave::Punt(PuntKind::Local(InstanceIndex(2)), packet))
+        );
+        assert_eq!(
+            local(Origin::Core),
+            Err(Leave::Punt(PuntKind::Core, Part::WHOLE))
+        );
+        assert_eq!(local(Origin::Gateway), Err(DropReason::BadInject.into()));
+    }
+
+    #[test]
+    fn what_stays_on_the_link() {
+        let stays = |source: &str, destination: &str| {
+            let mut packet = vec![0; 8];
+            for a in [source, destination] {
+                packet.extend(a.parse::<core::net::Ipv6Addr>().unwrap().octets());
+            }
+            stays_on_link(&Window::of(&packet), HEAD)
+        };
+        assert!(
+            stays("fe80::1", "2001:db8::1")
+                && stays("2001:db8::1", "febf::1")
+                && stays("::", "2001:db8::1")
+        );
+        assert!(!stays("2001:db8::1", "2001:db8::2") && !stays("fec0::1", "2001:db8::2"));
+    }
+
+    #[test]
+    fn unroutable_nets_are_prefixes() {
+        assert!(unroutable().all(|net| net == net.trunc()));
+    }
+}

@@ -1,0 +1,49 @@
+//! The nodes. Each is a file: what it does, its ways out, the drops that it names, and at its foot its tests.
+//! [`crate::graph`] puts them together.
+pub(crate) mod classify;
+pub(crate) mod ip;
+pub(crate) mod lookup;
+pub(crate) mod punt;
+pub(crate) mod rewrite;
+pub(crate) mod session;
+
+use crate::api::{InstanceIndex, PuntKind};
+use crate::drops::DropReason;
+
+/// A packet that leaves the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// It is dropped.
+    Drop(DropReason),
+    /// The control thread gets it, the whole frame or a part of it.
+    Punt(PuntKind, Part),
+    /// It is dropped because its time to live ended; the control thread may see it, to tell the sender.
+    Expired(InstanceIndex, Part),
+}
+
+/// Which part of the frame is meant: what lies behind the first `strip` octets, up to `len` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub strip: u8,
+    pub len: u16,
+}
+
+impl Part {
+    pub const WHOLE: Part = Part {
+        strip: 0,
+        len: u16::MAX,
+    };
+}
+
+/// What becomes of a frame without a window.
+impl Default for Leave {
+    fn default() -> Self {
+        Leave::Drop(DropReason::UnsupportedBuffer)
+    }
+}
+
+impl From<DropReason> for Leave {
+    fn from(reason: DropReason) -> Self {
+        Leave::Drop(reason)
+    }
+}

@@ -1,0 +1,197 @@
+//! Node `rewrite`: the packet gets the header of its next hop, a neighbour's or a subscriber's.
+//!
+//! Out: a port. Drops: ttl-expired (and a copy for the control thread), no-adjacency, stale-session, too-big.
+use super::Leave;
+use super::ip::{self, Family};
+use crate::api::InstanceIndex;
+use crate::drops::DropReason;
+use crate::nodes::lookup;
+use crate::tables::adjacency::Neighbour;
+use crate::tables::sessions::Down;
+use dpdk::Window;
+
+/// A frame that is ready: its port, where it starts in the window, and its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub port: usize,
+    pub start: usize,
+    pub len: usize,
+}
+
+/// One hop further, or the end of the packet's time.
+#[inline(always)]
+pub(crate) fn hop(
+    family: Family,
+    w: &mut Window,
+    ip: usize,
+    total: usize,
+    instance: u16,
+) -> Result<(), Leave> {
+    if ip::hop(family, w, ip) {
+        return Ok(());
+    }
+    Err(Leave::Expired(
+        InstanceIndex(instance),
+        lookup::packet(ip, total),
+    ))
+}
+
+/// Ethernet to a neighbour.
+#[inline(always)]
+pub(crate) fn to_neighbour(
+    neighbour: &Neighbour,
+    family: Family,
+    w: &mut Window,
+    ip: usize,
+    total: usize,
+) -> Result<Frame, DropReason> {
+    if total > neighbour.mtu as usize {
+        return Err(DropReason::TooBig);
+    }
+    w.copy_in(ip - 16, &neighbour.header);
+    w.put16(
+        ip - 2,
+        if family == Family::V4 {
+            wire::eth::IPV4
+        } else {
+            wire::eth::IPV6
+        },
+    );
+    Ok(Frame {
+        port: neighbour.port as usize,
+        start: ip - 14,
+        len: total + 14,
+    })
+}
+
+/// Ethernet, tags, PPPoE and PPP to a subscriber, whose counters count it.
+#[inline(always)]
+pub(crate) fn to_subscriber(
+    down: &mut Down,
+    family: Family,
+    w: &mut Window,
+    ip: usize,
+    total: usize,
+) -> Result<Frame, DropReason> {
+    if total > down.mtu as usize {
+        return Err(DropReason::TooBig);
+    }
+    down.packets += 1;
+    down.octets += total as u64;
+    w.copy_in(ip - 32, &down.header);
+    w.put16(ip - 4, total as u16 + 2); // PPPoE's length counts PPP's protocol (RFC 2516 §4)
+    w.put16(ip - 2, if family == Family::V4 { 0x0021 } else { 0x0057 });
+    let length = down.length as usize;
+    Ok(Frame {
+        port: down.port as usize,
+        start: ip - length,
+        len: total + length,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::*;
+    use crate::nodes::Part;
+    use crate::tables::adjacency::Adjacencies;
+    use crate::tables::sessions::Sessions;
+    use dpdk::HEAD;
+    use wire::eth::{Frame as Parsed, MacAddr, PPPOE_SESSION, Tags};
+
+    const OWN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xaa]);
+    const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+    const IP: usize = HEAD + 14;
+
+    fn written(w: &Window, frame: Frame) -> Vec<u8> {
+        w.bytes(frame.start..IP).to_vec()
+    }
+
+    #[test]
+    fn a_neighbours_header() {
+        let mut all = Adjacencies::new(1);
+        let adjacency = Adjacency {
+            port: PortIndex(2),
+            mac: PEER,
+        };
+        all.set(AdjacencyIndex(0), Some((adjacency, OWN, 1500)));
+        let neighbour = all.take(AdjacencyIndex(0)).unwrap();
+        for (family, ethertype) in [(Family::V4, wire::eth::IPV4), (Family::V6, wire::eth::IPV6)] {
+            let mut w = Window::default();
+            let frame = to_neighbour(neighbour, family, &mut w, IP, 100).unwrap();
+            assert_eq!((frame.port, frame.len), (2, 114));
+            let bytes = written(&w, frame);
+            let header = Parsed::parse(&bytes).unwrap().header;
+            assert_eq!(
+                (header.destination, header.source, header.ethertype),
+                (PEER, OWN, ethertype)
+            );
+        }
+        assert_eq!(
+            to_neighbour(neighbour, Family::V4, &mut Window::default(), IP, 1501),
+            Err(DropReason::TooBig)
+        );
+    }
+
+    #[test]
+    fn a_subscribers_header_in_every_vlan_model() {
+        for (n, tags) in [Tags::NONE, Tags::single(100), Tags::qinq(100, 7)]
+            .into_iter()
+            .enumerate()
+        {
+            let mut sessions = Sessions::new(1, &[Some(vec![])]).unwrap();
+            let entry = SessionEntry {
+                index: SessionIndex(0),
+                port: PortIndex(0),
+                tags,
+                peer_mac: PEER,
+                gateway_mac: OWN,
+                pppoe_session_id: 0x1234,
+                instance: InstanceIndex(0),
+                mtu: 1492,
+                subscriber: 1,
+                ipv4: None,
+                ipv6: None,
+            };
+            sessions.set(entry);
+            let down = sessions.down(SessionIndex(0)).unwrap();
+            let mut w = Window::default();
+            let frame = to_subscriber(down, Family::V6, &mut w, IP, 1492).unwrap();
+            assert_eq!(frame.len, 1492 + 22 + 4 * n);
+            let bytes = written(&w, frame);
+            let parsed = Parsed::parse(&bytes).unwrap();
+            assert_eq!(
+                (parsed.header.destination, parsed.header.source),
+                (PEER, OWN)
+            );
+            assert_eq!(
+                (parsed.header.tags, parsed.header.ethertype),
+                (tags, PPPOE_SESSION)
+            );
+            assert_eq!(
+                parsed.payload,
+                [0x11, 0, 0x12, 0x34, 0x05, 0xd6, 0x00, 0x57]
+            );
+            assert_eq!(
+                to_subscriber(down, Family::V4, &mut w, IP, 1493),
+                Err(DropReason::TooBig)
+            );
+            let usage = sessions.usage(SessionIndex(0)).unwrap();
+            assert_eq!((usage.down_packets, usage.down_octets), (1, 1492));
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_packets_time_names_the_packet() {
+        let mut packet = vec![0; 14 + 40];
+        packet[14 + 7] = 1;
+        let left = hop(Family::V6, &mut Window::of(&packet), IP, 40, 3);
+        assert_eq!(
+            left,
+            Err(Leave::Expired(
+                InstanceIndex(3),
+                Part { strip: 14, len: 40 }
+            ))
+        );
+    }
+}

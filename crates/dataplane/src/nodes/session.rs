@@ -1,0 +1,399 @@
+//! Node `session`: is the frame from the subscriber whose session it names, and is the packet in it from his address.
+//!
+//! Out: IP packets → `lookup`; PPP's own protocols, PADT, neighbour discovery and DHCPv6 → punt to the control plane.
+//! Drops: unknown-session, not-for-us, wrong-mac, wrong-tag, bad-pppoe, spoofed-source-v4, spoofed-source-v6, link-local.
+use super::classify::{ETHERNET, PPPOE};
+use super::ip::{self, Family};
+use super::{Leave, Part};
+use crate::api::{Destination, PuntKind};
+use crate::drops::DropReason;
+use crate::tables::fib::Fib;
+use crate::tables::sessions::{MASKS, Up};
+use dpdk::{HEAD, Window};
+use wire::eth::PPPOE_DISCOVERY;
+
+/// A packet of a session that may be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    pub family: Family,
+    /// Where the IP header is in the window.
+    pub ip: usize,
+    /// Length of the IP packet.
+    pub total: usize,
+}
+
+const PPP_IPV4: u16 = 0x0021;
+const PPP_IPV6: u16 = 0x0057;
+
+/// Verifies a frame with `depth` tags against the session that it names, and finds the packet in it.
+#[inline(always)]
+pub(crate) fn admit(
+    up: &mut Up,
+    w: &Window,
+    len: usize,
+    depth: u8,
+    fibs: &[Fib],
+) -> Result<Packet, Leave> {
+    verify(up, w, depth)?;
+    let pppoe = HEAD + ETHERNET + 4 * depth as usize;
+    if w.u16(pppoe - 2) == PPPOE_DISCOVERY {
+        return Err(control(up));
+    }
+    // Session stage: version 1, type 1, code 0; a payload within the frame that holds at least PPP's protocol.
+    let payload = w.u16(pppoe + 4) as usize;
+    if (w.u16(pppoe) != 0x1100) | (payload < 2) | (pppoe - HEAD + PPPOE + payload > len) {
+        return Err(DropReason::BadPppoe.into());
+    }
+    let ip = pppoe + PPPOE + 2;
+    let family = match w.u16(ip - 2) {
+        PPP_IPV4 => Family::V4,
+        PPP_IPV6 => Family::V6,
+        _ => return Err(control(up)),
+    };
+    let total = ip::check(family, w, ip, payload - 2)?;
+    let fib = &fibs[up.instance as usize];
+    match family {
+        Family::V4 => source_v4(up, w, ip, fib)?,
+        Family::V6 => source_v6(up, w, ip, total, fib)?,
+    }
+    up.packets += 1;
+    up.octets += total as u64;
+    Ok(Packet { family, ip, total })
+}
+
+fn control(up: &Up) -> Leave {
+    Leave::Punt(PuntKind::Session(up.index), Part::WHOLE)
+}
+
+/// Are the MAC addresses and the tags (TPIDs and VLAN ids, whatever the priorities) those of the session?
+#[inline(always)]
+fn verify(up: &Up, w: &Window, depth: u8) -> Result<(), DropReason> {
+    let (mac, tags) = MASKS[depth as usize % MASKS.len()];
+    let wrong = (w.u64(HEAD + 6) ^ up.mac) & mac | (w.u64(HEAD + 14) ^ up.tags) & tags;
+    let wrong = wrong | w.u64(HEAD) >> 16 ^ up.gateway;
+    if wrong | (depth ^ up.depth) as u64 == 0 {
+        Ok(())
+    } else {
+        Err(why(up, w))
+    }
+}
+
+#[cold]
+fn why(up: &Up, w: &Window) -> DropReason {
+    if up.vacant() {
+        DropReason::UnknownSession
+    } else if w.u64(HEAD) >> 16 != up.gateway {
+        DropReason::NotForUs
+    } else if (w.u64(HEAD + 6) ^ up.mac) >> 16 != 0 {
+        DropReason::WrongMac
+    } else {
+        DropReason::WrongTag
+    }
+}
+
+/// The session's address, or one that is routed to the session (RFC 3704 §2.2, strict).
+#[inline(always)]
+fn source_v4(up: &Up, w: &Window, ip: usize, fib: &Fib) -> Result<(), DropReason> {
+    let source = w.u32(ip + 12);
+    // A session without address has 0 there, and 0.0.0.0 is nobody's.
+    let own = (source == up.v4) & (source != 0);
+    if own || fib.lookup_v4(source).destination() == Some(Destination::Session(up.index)) {
+        return Ok(());
+    }
+    Err(DropReason::SpoofedSourceV4)
+}
+
+/// An address in the session's prefix, or one that is routed to the session. What concerns the link itself is for the
+/// control plane, which alone takes link-local sources and, in neighbour discovery, the unspecified one.
+#[inline(always)]
+fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fib: &Fib) -> Result<(), Leave> {
+    let source = w.u128(ip + 8);
+    let high = (source >> 64) as u64;
+    let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length as u32 % 64) % 64 == 0;
+    let own = own || fib.lookup_v6(source).destination() == Some(Destination::Session(up.index));
+    let link_local = high >> 54 == 0xfe80 >> 6;
+    let control_packet = is_control(w, ip, total);
+    match (own, control_packet) {
+        (true, false) => Ok(()),
+        (true, true) => Err(control(up)),
+        (false, true) if link_local || source == 0 => Err(control(up)),
+        (false, false) if link_local => Err(DropReason::LinkLocal.into()),
+        (false, _) => Err(DropReason::SpoofedSourceV6.into()),
+    }
+}
+
+/// Router and neighbour discovery and redirects (ICMPv6 133 to 137, RFC 4861 §4), and DHCPv6 to a server (RFC 8415 §7.2).
+/// Behind an extension header neither is expected; such a packet is forwarded like any other.
+#[inline(always)]
+fn is_control(w: &Window, ip: usize, total: usize) -> bool {
+    match w.u8(ip + 6) {
+        58 => total > 40 && (133..=137).contains(&w.u8(ip + 40)),
+        17 => total >= 44 && w.u16(ip + 42) == 547,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::*;
+    use crate::tables::fib::Owner;
+    use crate::tables::sessions::Sessions;
+    use wire::eth::{Header, MacAddr, PPPOE_SESSION, TPID_8021AD, Tags};
+
+    const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+
+    struct Net {
+        sessions: Sessions,
+        fibs: Vec<Fib>,
+    }
+
+    fn net(tags: Tags) -> Net {
+        let mut sessions = Sessions::new(8, &[Some(vec![])]).unwrap();
+        let entry = SessionEntry {
+            index: SessionIndex(3),
+            port: PortIndex(0),
+            tags,
+            peer_mac: MAC,
+            gateway_mac: MacAddr([2; 6]),
+            pppoe_session_id: 5,
+            instance: InstanceIndex(0),
+            mtu: 1492,
+            subscriber: 1,
+            ipv4: Some([100, 64, 0, 7].into()),
+            ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),
+        };
+        sessions.set(entry);
+        let mut fib = Fib::new();
+        let framed = Some(Destination::Session(SessionIndex(3)));
+        fib.set("192.0.2.0/28".parse().unwrap(), Owner::Route, framed);
+        fib.set("2001:db8:ffff::/48".parse().unwrap(), Owner::Route, framed);
+        Net {
+            sessions,
+            fibs: vec![fib],
+        }
+    }
+
+    impl Net {
+        fn frame(&mut self, frame: &[u8], depth: u8) -> Result<Packet, Leave> {
+            let up = self.sessions.up(self.sessions.slot(0, 0, 5).unwrap());
+            admit(up, &Window::of(frame), frame.len(), depth, &self.fibs)
+        }
+    }
+
+    fn frame(source: MacAddr, tags: Tags, ppp: &[u8]) -> Vec<u8> {
+        let mut f = vec![];
+        Header {
+            destination: MacAddr([2; 6]),
+            source,
+            tags,
+            ethertype: PPPOE_SESSION,
+        }
+        .emit(&mut f);
+        f.extend([0x11, 0, 0, 5]);
+        f.extend((ppp.len() as u16).to_be_bytes());
+        f.extend(ppp);
+        f
+    }
+
+    fn v4(source: [u8; 4]) -> Vec<u8> {
+        let mut p = vec![0x00, 0x21, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0];
+        p.extend(source);
+        p.extend([198, 51, 100, 7]);
+        let sum = wire::checksum::of(&p[2..]);
+        p[12..14].copy_from_slice(&sum.to_be_bytes());
+        p
+    }
+
+    fn v6(source: &str, next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut p = vec![0x00, 0x57, 0x60, 0, 0, 0, 0, payload.len() as u8, next, 255];
+        p.extend(source.parse::<core::net::Ipv6Addr>().unwrap().octets());
+        p.extend([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+        p.extend(payload);
+        p
+    }
+
+    fn models() -> [Tags; 4] {
+        let mut s_tag = Tags::qinq(100, 7);
+        s_tag.outer.as_mut().unwrap().tpid = TPID_8021AD;
+        [Tags::NONE, Tags::single(100), Tags::qinq(100, 7), s_tag]
+    }
+
+    #[test]
+    fn frames_are_verified_in_every_vlan_model() {
+        for tags in models() {
+            let mut net = net(tags);
+            let depth = tags.count() as u8;
+            let good = frame(MAC, tags, &v4([100, 64, 0, 7]));
+            let expected = Packet {
+                family: Family::V4,
+                ip: HEAD + 22 + 4 * depth as usize,
+                total: 20,
+            };
+            assert_eq!(net.frame(&good, depth), Ok(expected));
+            for octet in 0..12 + 4 * depth as usize {
+                let mut bad = good.clone();
+                bad[octet] ^= 1;
+                let why = match octet {
+                    0..6 => DropReason::NotForUs,
+                    6..12 => DropReason::WrongMac,
+                    _ => DropReason::WrongTag,
+                };
+                assert_eq!(net.frame(&bad, depth), Err(why.into()), "octet {octet}");
+            }
+            for other in models().into_iter().filter(|t| t.count() != tags.count()) {
+                let bad = frame(MAC, other, &v4([100, 64, 0, 7]));
+                assert_eq!(
+                    net.frame(&bad, other.count() as u8),
+                    Err(DropReason::WrongTag.into())
+                );
+            }
+            let usage = net.sessions.usage(SessionIndex(3)).unwrap();
+            assert_eq!((usage.up_packets, usage.up_octets), (1, 20));
+        }
+    }
+
+    #[test]
+    fn priorities_are_not_looked_at() {
+        let mut tags = Tags::qinq(100, 7);
+        let mut net = net(tags);
+        (
+            tags.outer.as_mut().unwrap().pcp,
+            tags.inner.as_mut().unwrap().dei,
+        ) = (5, true);
+        assert!(
+            net.frame(&frame(MAC, tags, &v4([100, 64, 0, 7])), 2)
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn sources_are_the_sessions_own_or_routed_to_it() {
+        let mut net = net(Tags::NONE);
+        let mut try_v4 = |source| {
+            net.frame(&frame(MAC, Tags::NONE, &v4(source)), 0)
+                .map(|_| ())
+        };
+        assert_eq!(
+            [try_v4([100, 64, 0, 7]), try_v4([192, 0, 2, 9])],
+            [Ok(()); 2]
+        );
+        for forged in [
+            [100, 64, 0, 8],
+            [0, 0, 0, 0],
+            [192, 0, 2, 16],
+            [255, 255, 255, 255],
+        ] {
+            assert_eq!(
+                try_v4(forged),
+                Err(DropReason::SpoofedSourceV4.into()),
+                "{forged:?}"
+            );
+        }
+        let mut try_v6 = |s: &str| {
+            net.frame(&frame(MAC, Tags::NONE, &v6(s, 17, &[0; 8])), 0)
+                .map(|_| ())
+        };
+        assert_eq!(
+            [try_v6("2001:db8:0:7ff::1"), try_v6("2001:db8:ffff::1")],
+            [Ok(()); 2]
+        );
+        for forged in ["2001:db8:0:800::1", "::", "::1", "2001:db8:fffe::1"] {
+            assert_eq!(
+                try_v6(forged),
+                Err(DropReason::SpoofedSourceV6.into()),
+                "{forged}"
+            );
+        }
+        assert_eq!(try_v6("fe80::1"), Err(DropReason::LinkLocal.into()));
+    }
+
+    #[test]
+    fn a_session_without_addresses_sends_only_control_packets() {
+        let mut net = net(Tags::NONE);
+        let entry = SessionEntry {
+            ipv4: None,
+            ipv6: None,
+            ..net.sessions.get(SessionIndex(3)).unwrap().clone()
+        };
+        net.sessions.set(entry);
+        let mut send = |ppp: &[u8]| net.frame(&frame(MAC, Tags::NONE, ppp), 0).map(|_| ());
+        assert_eq!(send(&v4([0; 4])), Err(DropReason::SpoofedSourceV4.into()));
+        assert_eq!(
+            send(&v4([100, 64, 0, 7])),
+            Err(DropReason::SpoofedSourceV4.into())
+        );
+        assert_eq!(
+            send(&v6("::", 17, &[0; 8])),
+            Err(DropReason::SpoofedSourceV6.into())
+        );
+        assert_eq!(
+            send(&v6("2001:db8:0:7ff::1", 17, &[0; 8])),
+            Err(DropReason::SpoofedSourceV6.into())
+        );
+        assert!(matches!(send(&[0xc0, 0x21, 1]), Err(Leave::Punt(..))));
+    }
+
+    #[test]
+    fn control_packets_are_for_the_control_plane() {
+        let mut net = net(Tags::NONE);
+        let punt = Err(Leave::Punt(PuntKind::Session(SessionIndex(3)), Part::WHOLE));
+        let mut send = |ppp: &[u8]| net.frame(&frame(MAC, Tags::NONE, ppp), 0).map(|_| ());
+        for protocol in [
+            [0xc0, 0x21],
+            [0x80, 0x57],
+            [0xc2, 0x23],
+            [0, 0x4b],
+            [0x21, 0],
+        ] {
+            assert_eq!(send(&protocol), punt, "{protocol:x?}");
+        }
+        for source in ["fe80::1", "::", "2001:db8:0:7ff::1"] {
+            for kind in 133..=137 {
+                assert_eq!(send(&v6(source, 58, &[kind, 0, 0, 0])), punt);
+            }
+            assert_eq!(send(&v6(source, 17, &[2, 34, 2, 35, 0, 8, 0, 0])), punt);
+        }
+        assert_eq!(
+            send(&v6("2001:db8:9::1", 58, &[135])),
+            Err(DropReason::SpoofedSourceV6.into())
+        );
+        assert_eq!(
+            send(&v6("fe80::1", 58, &[128, 0])),
+            Err(DropReason::LinkLocal.into()),
+            "an echo request"
+        );
+        assert_eq!(
+            send(&v6("fe80::1", 58, &[])),
+            Err(DropReason::LinkLocal.into()),
+            "no ICMPv6 type"
+        );
+        assert_eq!(send(&v6("2001:db8:0:7ff::1", 58, &[128, 0])), Ok(()));
+        let mut padt = frame(MAC, Tags::NONE, &[]);
+        (padt[13], padt[15]) = (0x63, 0xa7);
+        assert_eq!(net.frame(&padt, 0).map(|_| ()), punt);
+        padt[11] ^= 1;
+        assert_eq!(net.frame(&padt, 0), Err(DropReason::WrongMac.into()));
+    }
+
+    #[test]
+    fn pppoe_headers_that_lie_are_refused() {
+        let mut net = net(Tags::NONE);
+        let good = frame(MAC, Tags::NONE, &v4([100, 64, 0, 7]));
+        for (at, value) in [(14, 0x12), (14, 0x21), (15, 1), (19, 0), (19, 1), (19, 23)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            assert_eq!(
+                net.frame(&bad, 0),
+                Err(DropReason::BadPppoe.into()),
+                "octet {at} is {value}"
+            );
+        }
+        let mut short = good.clone();
+        short[19] = 21; // less than PPP's protocol and the packet
+        assert_eq!(net.frame(&short, 0), Err(DropReason::BadIpv4.into()));
+        let mut padded = good.clone();
+        padded.extend([0xee; 18]);
+        assert_eq!(net.frame(&padded, 0).unwrap().total, 20);
+    }
+}

@@ -1,0 +1,169 @@
+//! Neighbours on core ports, and the questions about those that are not known.
+use crate::api::{Adjacency, AdjacencyIndex, PortIndex};
+use core::net::IpAddr;
+use wire::eth::MacAddr;
+
+/// A neighbour, as rewriting wants it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Neighbour {
+    /// Two octets of padding, then the Ethernet header; the type is left open.
+    pub header: [u8; 16],
+    pub port: u16,
+    pub mtu: u16,
+    known: bool,
+    used: bool,
+    /// When (TSC) the control thread may be asked for it again.
+    ask_after: u64,
+}
+
+/// All adjacencies, by index.
+pub(crate) struct Adjacencies {
+    all: Vec<Neighbour>,
+    limit: usize,
+}
+
+impl Adjacencies {
+    pub fn new(limit: u32) -> Self {
+        Adjacencies {
+            all: Vec::with_capacity(limit as usize),
+            limit: limit as usize,
+        }
+    }
+
+    /// Sets the neighbour (`None`: not known any more). False if the index is beyond the limit.
+    pub fn set(
+        &mut self,
+        AdjacencyIndex(index): AdjacencyIndex,
+        to: Option<(Adjacency, MacAddr, u16)>,
+    ) -> bool {
+        let index = index as usize;
+        if index >= self.limit {
+            return false;
+        }
+        if self.all.len() <= index {
+            self.all.resize(index + 1, Neighbour::default());
+        }
+        self.all[index] = to.map_or_else(Neighbour::default, |(adjacency, own, mtu)| {
+            let mut header = [0; 16];
+            header[2..8].copy_from_slice(&adjacency.mac.0);
+            header[8..14].copy_from_slice(&own.0);
+            Neighbour {
+                header,
+                port: adjacency.port.0,
+                mtu,
+                known: true,
+                ..Neighbour::default()
+            }
+        });
+        true
+    }
+
+    /// The neighbour, which is used now.
+    #[inline(always)]
+    pub fn take(&mut self, AdjacencyIndex(index): AdjacencyIndex) -> Option<&Neighbour> {
+        let neighbour = self.all.get_mut(index as usize).filter(|n| n.known)?;
+        neighbour.used = true;
+        Some(neighbour)
+    }
+
+    #[inline(always)]
+    pub fn touch(&self, AdjacencyIndex(index): AdjacencyIndex) {
+        if let Some(neighbour) = self.all.get(index as usize) {
+            dpdk::prefetch(neighbour);
+        }
+    }
+
+    /// Should the control thread be asked for this one now? At most once a second.
+    pub fn ask(&mut self, AdjacencyIndex(index): AdjacencyIndex, now: u64, second: u64) -> bool {
+        let Some(neighbour) = self.all.get_mut(index as usize) else {
+            return false;
+        };
+        let ask = now >= neighbour.ask_after;
+        if ask {
+            neighbour.ask_after = now + second;
+        }
+        ask
+    }
+
+    /// Those that were used since the last time.
+    pub fn used(&mut self) -> impl Iterator<Item = AdjacencyIndex> + '_ {
+        let used = |(index, n): (usize, &mut Neighbour)| {
+            core::mem::take(&mut n.used).then_some(AdjacencyIndex(index as u32))
+        };
+        self.all.iter_mut().enumerate().filter_map(used)
+    }
+}
+
+/// Neighbours on connected nets that were asked for lately, so that each is asked for about once a second: a small
+/// table, in which one neighbour may displace another (and is then asked for again).
+pub(crate) struct Asked {
+    lately: [Option<(PortIndex, IpAddr, u64)>; 256],
+}
+
+impl Asked {
+    pub fn new() -> Self {
+        Asked {
+            lately: [None; 256],
+        }
+    }
+
+    /// Should the control thread be asked for this one now?
+    pub fn ask(&mut self, port: PortIndex, address: IpAddr, now: u64, second: u64) -> bool {
+        let last = match address {
+            IpAddr::V4(a) => a.octets()[3],
+            IpAddr::V6(a) => a.octets()[15] ^ a.octets()[14] ^ a.octets()[13],
+        };
+        let place = &mut self.lately[last as usize];
+        let recent =
+            matches!(*place, Some((p, a, until)) if p == port && a == address && now < until);
+        if !recent {
+            *place = Some((port, address, now + second));
+        }
+        !recent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_is_known_used_and_forgotten() {
+        let (mut all, index) = (Adjacencies::new(8), AdjacencyIndex(3));
+        let (mac, own) = (MacAddr([1; 6]), MacAddr([2; 6]));
+        assert!(all.take(index).is_none() && !all.ask(index, 0, 10));
+        assert!(all.set(
+            index,
+            Some((
+                Adjacency {
+                    port: PortIndex(1),
+                    mac
+                },
+                own,
+                1500
+            ))
+        ));
+        assert!(all.used().next().is_none());
+        assert_eq!(
+            all.take(index).unwrap().header,
+            [0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 0, 0]
+        );
+        assert_eq!(all.used().collect::<Vec<_>>(), [index]);
+        assert!(all.used().next().is_none());
+        assert!(all.set(index, None) && all.take(index).is_none());
+        assert!(all.ask(index, 5, 10) && !all.ask(index, 14, 10) && all.ask(index, 15, 10));
+        assert!(!all.set(AdjacencyIndex(8), None));
+    }
+
+    #[test]
+    fn a_missing_neighbour_is_asked_for_once_a_second() {
+        let mut asked = Asked::new();
+        let address = |s: &str| s.parse::<IpAddr>().unwrap();
+        let a = address("198.51.100.7");
+        assert!(asked.ask(PortIndex(0), a, 0, 10));
+        assert!(!asked.ask(PortIndex(0), a, 9, 10));
+        assert!(asked.ask(PortIndex(1), a, 9, 10));
+        assert!(asked.ask(PortIndex(1), a, 19, 10));
+        assert!(asked.ask(PortIndex(1), address("2001:db8::7"), 19, 10));
+    }
+}

@@ -1,0 +1,504 @@
+//! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
+use crate::api::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::nodes::classify::number;
+use crate::police::Bucket;
+use core::ops::RangeInclusive;
+use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
+
+/// What upstream packets of a session are checked against, and their counters: one cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Up {
+    /// Octets 6 to 13 of the frame: the MAC address and, with tags, the outer TPID.
+    pub mac: u64,
+    /// Octets 14 to 21 of the frame, as far as they are tags, without priorities.
+    pub tags: u64,
+    /// Octets 0 to 5 of the frame: the gateway's address.
+    pub gateway: u64,
+    /// The first 64 bits of the IPv6 prefix.
+    pub v6: u64,
+    pub packets: u64,
+    pub octets: u64,
+    /// The IPv4 address, 0 for none.
+    pub v4: u32,
+    pub index: SessionIndex,
+    pub instance: u16,
+    /// Number of tags, or [`VACANT`].
+    pub depth: u8,
+    /// Length of the IPv6 prefix; 0 for none or for one that is longer than 64.
+    pub v6_length: u8,
+}
+
+/// The depth of an entry without a session: no frame has it.
+const VACANT: u8 = 0xff;
+
+/// What counts of `mac` and `tags` in a frame with so many tags.
+pub(crate) const MASKS: [(u64, u64); 3] = [
+    (0xffff_ffff_ffff_0000, 0),
+    (0xffff_ffff_ffff_ffff, 0x0fff_0000_0000_0000),
+    (0xffff_ffff_ffff_ffff, 0x0fff_ffff_0fff_0000),
+];
+
+impl Up {
+    const NONE: Up = Up {
+        mac: 0,
+        tags: 0,
+        gateway: 0,
+        v6: 0,
+        packets: 0,
+        octets: 0,
+        v4: 0,
+        index: SessionIndex(0),
+        instance: 0,
+        depth: VACANT,
+        v6_length: 0,
+    };
+
+    #[inline(always)]
+    pub fn vacant(&self) -> bool {
+        self.depth == VACANT
+    }
+
+    /// The entry with the same counters and what `entry` says.
+    fn with(self, entry: &SessionEntry) -> Up {
+        let tpid = entry.tags.outer.map_or(0, |t| t.tpid);
+        let tag = |tag: Option<wire::eth::Tag>| tag.map_or(0, |t| t.vid as u64 & 0xfff);
+        let inner_tpid = entry.tags.inner.map_or(0, |t| t.tpid) as u64;
+        let prefix = entry.ipv6.filter(|p| p.prefix_len() <= 64);
+        Up {
+            mac: number(entry.peer_mac) << 16 | tpid as u64,
+            gateway: number(entry.gateway_mac),
+            tags: tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16,
+            v6: prefix.map_or(0, |p| (u128::from(p.network()) >> 64) as u64),
+            v6_length: prefix.map_or(0, |p| p.prefix_len()),
+            v4: entry.ipv4.map_or(0, u32::from),
+            index: entry.index,
+            instance: entry.instance.0,
+            depth: entry.tags.count() as u8,
+            ..self
+        }
+    }
+}
+
+/// How downstream packets of a session are sent, and their counters: one cache line.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Down {
+    /// Everything in front of the IP header, at the end of these octets; PPPoE's length and PPP's protocol are open.
+    pub header: [u8; 32],
+    pub packets: u64,
+    pub octets: u64,
+    pub port: u16,
+    pub mtu: u16,
+    /// Length of the header, 0 if there is no session.
+    pub length: u8,
+}
+
+const _: () = assert!(size_of::<Up>() == 64 && size_of::<Down>() == 64);
+
+impl Down {
+    /// The entry with the same counters and what `entry` says.
+    fn with(self, entry: &SessionEntry) -> Down {
+        let mut header = [0; 32];
+        let mut at = 32;
+        let mut before = |bytes: &[u8]| {
+            at -= bytes.len();
+            header[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        before(&[0; 4]); // PPPoE length, PPP protocol
+        before(&entry.pppoe_session_id.to_be_bytes());
+        before(&[0x11, 0]); // PPPoE version 1, type 1, code 0 (RFC 2516 §4)
+        before(&PPPOE_SESSION.to_be_bytes());
+        for tag in [entry.tags.inner, entry.tags.outer].into_iter().flatten() {
+            before(&tag.tci().to_be_bytes());
+            before(&tag.tpid.to_be_bytes());
+        }
+        before(&entry.gateway_mac.0);
+        before(&entry.peer_mac.0);
+        Down {
+            header,
+            port: entry.port.0,
+            mtu: entry.mtu,
+            length: 32 - at as u8,
+            ..self
+        }
+    }
+}
+
+/// What the packet path does not need of a session.
+struct Known {
+    entry: SessionEntry,
+    /// Its place among the upstream entries.
+    slot: u32,
+    /// Its bucket for punted packets.
+    punts: Bucket,
+}
+
+/// Session ids in a page of a bank.
+const PAGE: usize = 256;
+
+/// The pages of an access segment's 65,536 session ids: 0 for those that have no session.
+struct Bank([u32; 65536 / PAGE]);
+
+/// All sessions.
+pub(crate) struct Sessions {
+    /// For each port and VLAN: the segment + 1, or 0. Core ports have none.
+    segments: Vec<Option<Box<[u16; 4096]>>>,
+    banks: Vec<Bank>,
+    /// Pages of upstream entries. Page 0 is vacant and stays so: what has no page points there.
+    up: Vec<Up>,
+    /// Sessions in each page.
+    in_page: Vec<u16>,
+    free_pages: Vec<u32>,
+    down: Vec<Down>,
+    known: Vec<Option<Known>>,
+    limit: u32,
+}
+
+/// Pages that fit without moving the others when they are added.
+const RESERVED_PAGES: usize = 4096;
+
+impl Sessions {
+    /// Tables for at most `limit` sessions on these ports: for each the segments of an access port, `None` for others.
+    pub fn new(limit: u32, ports: &[Option<Vec<RangeInclusive<u16>>>]) -> Result<Self, String> {
+        let mut banks = 0;
+        let segments: Result<Vec<_>, String> = ports
+            .iter()
+            .map(|p| p.as_ref().map(|p| segments(p, &mut banks)).transpose())
+            .collect();
+        let segments = segments?;
+        let pages = (banks * 65536 / PAGE).min(RESERVED_PAGES);
+        let mut up = Vec::with_capacity((1 + pages) * PAGE);
+        up.resize(PAGE, Up::NONE);
+        Ok(Sessions {
+            segments,
+            banks: (0..banks).map(|_| Bank([0; 65536 / PAGE])).collect(),
+            up,
+            in_page: vec![0],
+            free_pages: Vec::new(),
+            down: Vec::with_capacity(limit as usize),
+            known: Vec::with_capacity(limit as usize),
+            limit,
+        })
+    }
+
+    fn bank(&self, port: u16, vid: u16) -> Option<usize> {
+        let vlans = self.segments.get(port as usize)?.as_ref()?;
+        (vlans[vid as usize & 0xfff] as usize).checked_sub(1)
+    }
+
+    /// The place of a session id, vacant or not; `None` if the VLAN belongs to no segment of the port.
+    #[inline(always)]
+    pub fn slot(&self, port: u16, vid: u16, id: u16) -> Option<u32> {
+        let bank = self.bank(port, vid)?;
+        let page = self.banks[bank].0[id as usize / PAGE];
+        // Of the vacant page any place will do.
+        Some(page * PAGE as u32 + (id as usize % PAGE) as u32)
+    }
+
+    #[inline(always)]
+    pub fn touch_up(&self, slot: u32) {
+        dpdk::prefetch(&self.up[slot as usize]);
+    }
+
+    #[inline(always)]
+    pub fn up(&mut self, slot: u32) -> &mut Up {
+        &mut self.up[slot as usize]
+    }
+
+    #[inline(always)]
+    pub fn touch_down(&self, SessionIndex(index): SessionIndex) {
+        if let Some(down) = self.down.get(index as usize) {
+            dpdk::prefetch(down);
+        }
+    }
+
+    /// The downstream side of a session that exists.
+    #[inline(always)]
+    pub fn down(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Down> {
+        self.down.get_mut(index as usize).filter(|d| d.length != 0)
+    }
+
+    /// The bucket for punted packets of a session that exists.
+    pub fn punts(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Bucket> {
+        Some(&mut self.known.get_mut(index as usize)?.as_mut()?.punts)
+    }
+
+    /// The session as it was set.
+    pub fn get(&self, index: SessionIndex) -> Option<&SessionEntry> {
+        Some(&self.known.get(index.0 as usize)?.as_ref()?.entry)
+    }
+
+    /// May the session be set, beside those that there are?
+    pub fn check(&self, entry: &SessionEntry) -> Result<(), Refusal> {
+        let PortIndex(port) = entry.port;
+        if entry.pppoe_session_id == 0 || !well_formed(entry.tags) {
+            return Err(Refusal::Malformed);
+        }
+        let slot = self
+            .slot(port, outer_vid(entry.tags), entry.pppoe_session_id)
+            .ok_or(Refusal::NoSegment)?;
+        let there = &self.up[slot as usize];
+        match there.vacant() || there.index == entry.index {
+            true if entry.index.0 < self.limit => Ok(()),
+            true => Err(Refusal::TableFull),
+            false => Err(Refusal::IdTaken),
+        }
+    }
+
+    /// Adds a session for which `check` was good, or changes it; its counters go on.
+    pub fn set(&mut self, entry: SessionEntry) {
+        let index = entry.index.0 as usize;
+        if self.known.len() <= index {
+            self.known.resize_with(index + 1, || None);
+            self.down.resize(index + 1, Down::default());
+        }
+        let (was, punts) = match self.known[index].take() {
+            Some(known) => (self.vacate(&known), known.punts),
+            None => (Up::NONE, Bucket::FULL),
+        };
+        let slot = self.occupy(&entry);
+        self.up[slot as usize] = was.with(&entry);
+        self.down[index] = self.down[index].with(&entry);
+        self.known[index] = Some(Known { entry, slot, punts });
+    }
+
+    /// Removes a session; `None` if it is not there.
+    pub fn remove(&mut self, index: SessionIndex) -> Option<(SessionEntry, Usage)> {
+        let usage = self.usage(index)?;
+        let known = self.known[index.0 as usize].take()?;
+        self.vacate(&known);
+        self.down[index.0 as usize] = Down::default();
+        Some((known.entry, usage))
+    }
+
+    /// What the session has used so far.
+    pub fn usage(&self, index: SessionIndex) -> Option<Usage> {
+        let known = self.known.get(index.0 as usize)?.as_ref()?;
+        let (up, down) = (&self.up[known.slot as usize], &self.down[index.0 as usize]);
+        Some(Usage {
+            up_packets: up.packets,
+            up_octets: up.octets,
+            down_packets: down.packets,
+            down_octets: down.octets,
+        })
+    }
+
+    /// Where the session's page is noted.
+    fn page_of(&mut self, entry: &SessionEntry) -> &mut u32 {
+        let bank = self
+            .bank(entry.port.0, outer_vid(entry.tags))
+            .expect("the segment was checked");
+        &mut self.banks[bank].0[entry.pppoe_session_id as usize / PAGE]
+    }
+
+    /// A place for the session, in a new page if it is the first of its ids.
+    fn occupy(&mut self, entry: &SessionEntry) -> u32 {
+        let mut page = *self.page_of(entry);
+        if page == 0 {
+            page = self.free_pages.pop().unwrap_or_else(|| {
+                self.up.resize(self.up.len() + PAGE, Up::NONE);
+                self.in_page.push(0);
+                self.in_page.len() as u32 - 1
+            });
+            *self.page_of(entry) = page;
+        }
+        self.in_page[page as usize] += 1;
+        page * PAGE as u32 + (entry.pppoe_session_id as usize % PAGE) as u32
+    }
+
+    /// Empties the session's place, and frees its page if it was the last there.
+    fn vacate(&mut self, known: &Known) -> Up {
+        let page = known.slot / PAGE as u32;
+        self.in_page[page as usize] -= 1;
+        if self.in_page[page as usize] == 0 {
+            *self.page_of(&known.entry) = 0;
+            self.free_pages.push(page);
+        }
+        core::mem::replace(&mut self.up[known.slot as usize], Up::NONE)
+    }
+}
+
+/// The segment of each VLAN of a port.
+fn segments(ranges: &[RangeInclusive<u16>], banks: &mut usize) -> Result<Box<[u16; 4096]>, String> {
+    let all = [0..=4095];
+    let mut vlans = Box::new([0; 4096]);
+    for range in if ranges.is_empty() { &all[..] } else { ranges } {
+        if range.is_empty() || *range.end() > 4095 {
+            return Err(format!(
+                "{}-{} is not a range of VLAN ids",
+                range.start(),
+                range.end()
+            ));
+        }
+        *banks += 1;
+        let number =
+            u16::try_from(*banks).map_err(|_| "more than 65,535 access segments".to_owned())?;
+        for vlan in range.clone() {
+            if core::mem::replace(&mut vlans[vlan as usize], number) != 0 {
+                return Err(format!("VLAN {vlan} is in two access segments"));
+            }
+        }
+    }
+    Ok(vlans)
+}
+
+/// The tags' outer VLAN id, 0 without tags.
+fn outer_vid(tags: Tags) -> u16 {
+    tags.outer.map_or(0, |t| t.vid)
+}
+
+/// Tags that a frame can have and that classification knows.
+fn well_formed(tags: Tags) -> bool {
+    let tag = |t: Tag| matches!(t.tpid, TPID_8021Q | TPID_8021AD) && t.vid < 4096;
+    tags.outer.is_none_or(tag)
+        && tags.inner.is_none_or(tag)
+        && (tags.outer.is_some() || tags.inner.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::InstanceIndex;
+    use wire::eth::MacAddr;
+
+    fn entry(index: u32, vid: u16, id: u16) -> SessionEntry {
+        SessionEntry {
+            index: SessionIndex(index),
+            port: PortIndex(0),
+            tags: Tags::qinq(vid, 7),
+            peer_mac: MacAddr([2, 0, 0, 0, 0, 9]),
+            gateway_mac: MacAddr([2; 6]),
+            pppoe_session_id: id,
+            instance: InstanceIndex(3),
+            mtu: 1492,
+            subscriber: 1,
+            ipv4: Some([100, 64, 0, 7].into()),
+            ipv6: Some("2001:db8:0:7::/64".parse().unwrap()),
+        }
+    }
+
+    fn tables() -> Sessions {
+        Sessions::new(1000, &[Some(vec![0..=0, 100..=199, 200..=200]), None]).unwrap()
+    }
+
+    #[test]
+    fn the_same_id_in_two_segments_is_two_sessions() {
+        let mut t = tables();
+        for e in [entry(0, 100, 5), entry(1, 200, 5), entry(2, 150, 65535)] {
+            t.check(&e).unwrap();
+            t.set(e);
+        }
+        let mut index = |vid, id| {
+            let slot = t.slot(0, vid, id).unwrap();
+            let up = *t.up(slot);
+            (!up.vacant()).then_some(up.index.0)
+        };
+        // A segment's VLANs share its ids.
+        assert_eq!(
+            [
+                index(100, 5),
+                index(199, 5),
+                index(200, 5),
+                index(150, 65535)
+            ],
+            [Some(0), Some(0), Some(1), Some(2)]
+        );
+        assert_eq!(
+            [
+                index(100, 6),
+                index(100, 261),
+                index(200, 65535),
+                index(0, 5)
+            ],
+            [None; 4]
+        );
+        assert_eq!(
+            (t.slot(0, 99, 5), t.slot(1, 100, 5), t.slot(9, 100, 5)),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_refused() {
+        let mut t = tables();
+        t.set(entry(0, 100, 5));
+        let check = |change: &dyn Fn(&mut SessionEntry)| {
+            let mut e = entry(1, 100, 6);
+            change(&mut e);
+            t.check(&e)
+        };
+        assert_eq!(check(&|_| ()), Ok(()));
+        assert_eq!(check(&|e| e.pppoe_session_id = 5), Err(Refusal::IdTaken));
+        assert_eq!(
+            check(&|e| (e.index, e.pppoe_session_id) = (SessionIndex(0), 5)),
+            Ok(())
+        );
+        assert_eq!(
+            check(&|e| e.tags = Tags::single(99)),
+            Err(Refusal::NoSegment)
+        );
+        assert_eq!(check(&|e| e.port = PortIndex(1)), Err(Refusal::NoSegment));
+        assert_eq!(
+            check(&|e| e.index = SessionIndex(1000)),
+            Err(Refusal::TableFull)
+        );
+        assert_eq!(check(&|e| e.pppoe_session_id = 0), Err(Refusal::Malformed));
+        assert_eq!(
+            check(&|e| e.tags.outer.as_mut().unwrap().tpid = 0x9100),
+            Err(Refusal::Malformed)
+        );
+        assert_eq!(check(&|e| e.tags.outer = None), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn counters_go_on_through_changes_and_end_with_the_session() {
+        let mut t = tables();
+        t.set(entry(4, 100, 5));
+        let slot = t.slot(0, 100, 5).unwrap();
+        t.up(slot).packets = 3;
+        t.down(SessionIndex(4)).unwrap().octets = 99;
+        t.set(SessionEntry {
+            ipv4: None,
+            mtu: 1400,
+            ..entry(4, 200, 600)
+        });
+        assert!(t.up(slot).vacant());
+        let usage = Usage {
+            up_packets: 3,
+            down_octets: 99,
+            ..Usage::default()
+        };
+        assert_eq!(
+            (t.usage(SessionIndex(4)), t.usage(SessionIndex(3))),
+            (Some(usage), None)
+        );
+        let (gone, last) = t.remove(SessionIndex(4)).unwrap();
+        assert_eq!((gone.mtu, last), (1400, usage));
+        assert!(t.remove(SessionIndex(4)).is_none() && t.down(SessionIndex(4)).is_none());
+        t.set(entry(4, 100, 5));
+        assert_eq!(t.usage(SessionIndex(4)), Some(Usage::default()));
+    }
+
+    #[test]
+    fn pages_are_used_again() {
+        let mut t = tables();
+        for round in 0..10u16 {
+            for i in 0..10 {
+                t.set(entry(i, 100, round * 1000 + i as u16 * 300 + 1));
+            }
+            for i in 0..10 {
+                t.remove(SessionIndex(i)).unwrap();
+            }
+        }
+        assert!(t.up.len() <= 11 * PAGE, "{} pages", t.up.len() / PAGE);
+        assert!(t.up.iter().all(Up::vacant) && t.banks.iter().all(|b| b.0 == [0; 256]));
+    }
+
+    #[test]
+    fn wrong_segments_are_refused() {
+        for bad in [vec![5..=4], vec![0..=4096], vec![1..=9, 9..=20]] {
+            assert!(Sessions::new(1, &[Some(bad)]).is_err());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! EAL starts once in a process, so this is one test that goes through all of it.
+use dpdk::*;
+use std::time::{Duration, Instant};
+
+#[test]
+fn eal_pools_rings_and_ports() {
+    let before = Instant::now();
+    let eal = Eal::start(&EalOptions {
+        memory_mib: 64,
+        huge_pages: false,
+        pci: vec![],
+    })
+    .unwrap();
+    let took = before.elapsed();
+    assert!(
+        took < Duration::from_millis(90),
+        "EAL slept while measuring the TSC: {took:?}"
+    );
+    println!("EAL start {took:?}, {} Hz", tsc_hz(&eal));
+    let again = Eal::start(&EalOptions::for_ports([])).unwrap_err();
+    assert_eq!(again.to_string(), "EAL: it runs already");
+    let _registered = eal.register_thread().unwrap();
+
+    let pool = eal.pool("pool", 1023).unwrap();
+    assert_eq!(pool.available(), 1023);
+    let too_much = eal.pool("huge", 1 << 24).unwrap_err();
+    assert!(too_much.to_string().contains("16777216"), "{too_much}");
+    packets_are_owned_once(&eal, pool);
+    ports_in_memory(&eal, pool);
+    ports_that_do_not_exist(&eal, pool);
+    pcap(&eal, pool);
+    assert_eq!(pool.available(), 1023, "a buffer was lost");
+}
+
+fn packets_are_owned_once(eal: &Eal, pool: Pool) {
+    let mut mbuf = pool.packet(b"hello, world").unwrap();
+    mbuf.set_meta([7, 8]);
+    mbuf.advance(7);
+    mbuf.truncate(4);
+    assert_eq!((mbuf.data(), mbuf.meta()), (&b"worl"[..], [7, 8]));
+    assert!(!mbuf.append(&[0; 4096]) && mbuf.append(b"d!"));
+    assert_eq!(mbuf.data(), b"world!");
+
+    let (mut to, mut from) = eal.ring("ring", 2).unwrap();
+    to.send(mbuf).unwrap();
+    to.send(pool.packet(b"second").unwrap()).unwrap();
+    let back = to.send(pool.packet(b"third").unwrap()).unwrap_err();
+    assert_eq!((back.data(), to.len()), (&b"third"[..], 2));
+    drop(back);
+    assert_eq!(pool.available(), 1021);
+    assert_eq!(from.recv().unwrap().meta(), [7, 8]);
+    assert_eq!(from.recv().unwrap().data(), b"second");
+    assert!(from.recv().is_none() && from.is_empty());
+}
+
+fn ports_in_memory(eal: &Eal, pool: Pool) {
+    let (mut port, mut peer) = eal.memory_port("mem0", 256, pool).unwrap();
+    assert!(port.handle().health().unwrap().up);
+    for i in 0..100u8 {
+        peer.to_port.send(pool.packet(&[i; 60]).unwrap()).unwrap();
+    }
+    let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(2), Rest::default());
+    assert_eq!(port.rx(&mut burst), BURST);
+    burst.two_pass(
+        &mut (),
+        &mut outs,
+        &mut rest,
+        |_, w, len| (w.u8(HEAD), len),
+        |_, (i, len), p| match i % 3 {
+            0 => {
+                assert_eq!((p.len(), len), (60, 60));
+                p.window().put16(HEAD - 2, 0xbeef);
+                assert!(p.reframe(HEAD - 2, 10));
+                Ok(1)
+            }
+            1 => {
+                assert!(!p.reframe(HEAD, 4000));
+                Ok(0)
+            }
+            _ => Err(i),
+        },
+    );
+    assert_eq!((outs.get(0).len(), outs.get(1).len()), (21, 22));
+    assert_eq!(
+        outs.get(1).frames().nth(1).unwrap(),
+        [0xbe, 0xef, 3, 3, 3, 3, 3, 3, 3, 3]
+    );
+    assert_eq!(outs.get(1).octets(), 220);
+    assert_eq!(
+        port.tx(outs.get(1)),
+        Sent {
+            packets: 22,
+            octets: 220
+        }
+    );
+    assert_eq!(
+        peer.from_port.recv().unwrap().data(),
+        [0xbe, 0xef, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+    outs.get(0).clear();
+    let mut left = vec![];
+    rest.settle(|why: u8, mbuf| left.push((why, mbuf.data()[0])));
+    assert_eq!((left.len(), left[0], left[20]), (21, (2, 2), (62, 62)));
+    // A packet without headroom is not shown to a node.
+    let mut no_room = pool.packet(&[1; 80]).unwrap();
+    no_room.append(&[0; 1900]);
+    no_room.advance(1960);
+    let _ = burst.pop();
+    burst.push(no_room).unwrap();
+    burst.two_pass(
+        &mut (),
+        &mut outs,
+        &mut rest,
+        |_, _, _| panic!("seen"),
+        |_, (), _| Ok(0),
+    );
+    let mut whys = vec![];
+    rest.settle(|why, _| whys.push(why));
+    assert_eq!(whys, [0]);
+    while port.rx(&mut burst) > 0 {}
+    while peer.from_port.recv().is_some() {}
+}
+
+fn ports_that_do_not_exist(eal: &Eal, pool: Pool) {
+    for devargs in [
+        "net_af_packet7,iface=nosuchif0",
+        "net_af_xdp7,iface=nosuchif0",
+        "0000:ff:1f.7",
+        "nonsense",
+    ] {
+        let error = eal
+            .open_port(devargs, pool, &PortOptions::default())
+            .unwrap_err();
+        assert!(
+            error.what.contains(devargs) && !error.reason.is_empty(),
+            "{error}"
+        );
+        let interface = devargs.contains("nosuchif0");
+        assert_eq!(
+            error.reason == "there is no network interface \"nosuchif0\"",
+            interface,
+            "{error}"
+        );
+    }
+}
+
+fn pcap(eal: &Eal, pool: Pool) {
+    let dir = std::env::temp_dir().join(format!("sluice-dpdk-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (input, output) = (dir.join("in.pcap"), dir.join("out.pcap"));
+    let mut file = vec![
+        0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0,
+    ];
+    for i in 0..3u8 {
+        file.extend([0, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 60, 0, 0, 0]);
+        file.extend([i; 60]);
+    }
+    std::fs::write(&input, &file).unwrap();
+    let devargs = format!(
+        "net_pcap0,rx_pcap={},tx_pcap={}",
+        input.display(),
+        output.display()
+    );
+    let mut port = eal
+        .open_port(&devargs, pool, &PortOptions::default())
+        .unwrap();
+    let mut burst = Burst::new();
+    assert_eq!(port.rx(&mut burst), 3);
+    assert_eq!(port.tx(&mut burst).packets, 3);
+    drop(port);
+    let written = std::fs::read(&output).unwrap();
+    assert_eq!(written.len(), file.len());
+    assert!(written.ends_with(&[2; 60]));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
