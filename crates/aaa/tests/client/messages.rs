@@ -1,0 +1,294 @@
+//! What requests say, and how answers are understood.
+
+use super::*;
+
+#[test]
+fn an_access_request_says_who_and_where() {
+    let mut client = client(config(1, 0));
+    client.authenticate(ZERO, 1, access("alice"));
+    let packet = verify_access_request(&one(&mut client).bytes, SECRET).unwrap();
+    let Some(Value::Octets(hidden)) = packet.get(Kind::USER_PASSWORD) else {
+        panic!("no password")
+    };
+    assert_eq!(
+        reveal_password(hidden, &packet.authenticator, SECRET).unwrap(),
+        b"wonderland"
+    );
+    let expected: [(Kind, Value); 14] = [
+        (Kind::USER_NAME, b"alice".into()),
+        (Kind::NAS_IDENTIFIER, "bng1".into()),
+        (Kind::NAS_IP_ADDRESS, Value::Ipv4([192, 0, 2, 200].into())),
+        (
+            Kind::NAS_IPV6_ADDRESS,
+            Value::Ipv6("2001:db8::200".parse().unwrap()),
+        ),
+        (Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED.into()),
+        (Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP.into()),
+        (Kind::NAS_PORT_TYPE, 34.into()),
+        (Kind::NAS_PORT, 0x0064_0007.into()),
+        (Kind::NAS_PORT_ID, "up1/access0:100.7".into()),
+        (Kind::CALLING_STATION_ID, "02:00:00:00:00:07".into()),
+        (Kind::CALLED_STATION_ID, "internet".into()),
+        (
+            Kind::ADSL_FORUM_AGENT_CIRCUIT_ID,
+            b"olt1 eth 1/1:100.7".into(),
+        ),
+        (Kind::ADSL_FORUM_AGENT_REMOTE_ID, b"line 7".into()),
+        (Kind::ACCT_SESSION_ID, "bng1-0001".into()),
+    ];
+    for (kind, value) in expected {
+        assert_eq!(packet.all(kind).collect::<Vec<_>>(), [&value], "{kind:?}");
+    }
+    assert_eq!(packet.attributes.len(), 14 + 2);
+}
+
+#[test]
+fn chap_goes_with_its_challenge() {
+    let mut client = client(config(1, 0));
+    let credentials = Credentials::Chap {
+        id: 9,
+        challenge: vec![1; 20],
+        response: [2; 16],
+    };
+    client.authenticate(
+        ZERO,
+        1,
+        AccessRequest {
+            credentials,
+            ..access("alice")
+        },
+    );
+    let packet = verify_access_request(&one(&mut client).bytes, SECRET).unwrap();
+    let password = [&[9][..], &[2; 16]].concat();
+    assert_eq!(
+        packet.get(Kind::CHAP_PASSWORD),
+        Some(&Value::Octets(password))
+    );
+    assert_eq!(
+        packet.get(Kind::CHAP_CHALLENGE),
+        Some(&Value::Octets(vec![1; 20]))
+    );
+    assert_eq!(packet.get(Kind::USER_PASSWORD), None);
+}
+
+#[test]
+fn an_accept_is_read_as_a_whole() {
+    let prefix = "2001:db8:0:7::/64".parse().unwrap();
+    let outcome = accept(&[
+        (Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED.into()),
+        (Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP.into()),
+        (Kind::FRAMED_IP_ADDRESS, Value::Ipv4([100, 64, 0, 7].into())),
+        (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(prefix)),
+        (Kind::FRAMED_INTERFACE_ID, Value::InterfaceId(7)),
+        (Kind::FRAMED_POOL, "homes".into()),
+        (Kind::FRAMED_IPV6_POOL, "homes6".into()),
+        (Kind::CLASS, b"gold".into()),
+        (Kind::CLASS, b"second".into()),
+        (Kind::SESSION_TIMEOUT, 3600.into()),
+        (Kind::ACCT_INTERIM_INTERVAL, 300.into()),
+        (Kind::FRAMED_MTU, 1492.into()),
+        (Kind::REPLY_MESSAGE, "Hello, ".into()),
+        (Kind::REPLY_MESSAGE, "Alice".into()),
+        (Kind::IDLE_TIMEOUT, 60.into()),
+        (Kind::standard(200), b"not known".into()),
+    ]);
+    let Outcome::Accept(accept) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(accept.framed_ip, Some([100, 64, 0, 7].into()));
+    assert_eq!(accept.framed_ipv6_prefix, Some(prefix));
+    assert_eq!(accept.framed_interface_id, Some(7));
+    assert_eq!(accept.framed_pool.as_deref(), Some("homes"));
+    assert_eq!(accept.framed_ipv6_pool.as_deref(), Some("homes6"));
+    assert_eq!(accept.class, [b"gold".to_vec(), b"second".to_vec()]);
+    assert_eq!(accept.session_timeout, Some(Duration::from_secs(3600)));
+    assert_eq!(accept.acct_interim, Some(Duration::from_secs(300)));
+    assert_eq!(accept.framed_mtu, Some(1492));
+    assert_eq!(accept.reply_message, b"Hello, Alice");
+}
+
+#[test]
+fn values_that_leave_the_choice_to_us_are_no_values() {
+    for last in [254, 255] {
+        let outcome = accept(&[
+            (
+                Kind::FRAMED_IP_ADDRESS,
+                Value::Ipv4([255, 255, 255, last].into()),
+            ),
+            (Kind::SESSION_TIMEOUT, 0.into()),
+            (Kind::ACCT_INTERIM_INTERVAL, 0.into()),
+        ]);
+        assert_eq!(outcome, Outcome::Accept(Box::default()));
+    }
+    let Outcome::Accept(accept) = accept(&[(Kind::ACCT_INTERIM_INTERVAL, 5.into())]) else {
+        panic!("refused")
+    };
+    assert_eq!(
+        accept.acct_interim,
+        Some(Duration::from_secs(60)),
+        "RFC 2869 §5.16"
+    );
+}
+
+#[test]
+fn an_accept_that_cannot_be_honoured_as_a_whole_is_a_refusal() {
+    let malformed: [(&str, Vec<(Kind, Value)>); 9] = [
+        (
+            "Session-Timeout",
+            vec![(Kind::SESSION_TIMEOUT, Value::Invalid(vec![1, 2]))],
+        ),
+        (
+            "Framed-IP-Address",
+            vec![(Kind::FRAMED_IP_ADDRESS, Value::Invalid(vec![1, 2, 3]))],
+        ),
+        (
+            "Framed-IP-Address",
+            vec![(Kind::FRAMED_IP_ADDRESS, Value::Ipv4([0, 0, 0, 0].into()))],
+        ),
+        (
+            "Framed-IP-Address",
+            vec![(Kind::FRAMED_IP_ADDRESS, Value::Ipv4([224, 0, 0, 1].into()))],
+        ),
+        (
+            "Framed-IPv6-Prefix",
+            vec![(Kind::FRAMED_IPV6_PREFIX, Value::Invalid(vec![0, 129]))],
+        ),
+        (
+            "Idle-Timeout",
+            vec![(Kind::IDLE_TIMEOUT, Value::Invalid(vec![9]))],
+        ),
+        (
+            "Vendor-Specific",
+            vec![(Kind::VENDOR_SPECIFIC, Value::Invalid(vec![0, 0]))],
+        ),
+        (
+            "Framed-Pool",
+            vec![(Kind::FRAMED_POOL, Value::Invalid(vec![0xff]))],
+        ),
+        (
+            "Session-Timeout",
+            vec![
+                (Kind::SESSION_TIMEOUT, 60.into()),
+                (Kind::SESSION_TIMEOUT, 90.into()),
+            ],
+        ),
+    ];
+    for (name, attributes) in malformed {
+        assert_eq!(rejected(accept(&attributes)), RejectReason::Malformed(name));
+    }
+    let login = (Kind::SERVICE_TYPE, values::SERVICE_TYPE_LOGIN.into());
+    assert_eq!(
+        rejected(accept(&[login])),
+        RejectReason::Unsupported("Service-Type")
+    );
+    let slip = (Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_SLIP.into());
+    assert_eq!(
+        rejected(accept(&[slip])),
+        RejectReason::Unsupported("Framed-Protocol")
+    );
+    let prefix = |text: &str| {
+        (
+            Kind::FRAMED_IPV6_PREFIX,
+            Value::Ipv6Prefix(text.parse().unwrap()),
+        )
+    };
+    let outcome = accept(&[prefix("2001:db8:1::/64"), prefix("2001:db8:2::/64")]);
+    assert_eq!(
+        rejected(outcome),
+        RejectReason::Unsupported("second Framed-IPv6-Prefix")
+    );
+}
+
+#[test]
+fn a_reject_and_a_challenge_are_refusals() {
+    let message = [(Kind::REPLY_MESSAGE, Value::Text("No.".into()))];
+    let Outcome::Reject(reject) = outcome(Code::ACCESS_REJECT, &message) else {
+        panic!("not refused")
+    };
+    assert_eq!(
+        (reject.reason, &reject.reply_message[..]),
+        (RejectReason::Refused, &b"No."[..])
+    );
+    assert_eq!(
+        rejected(outcome(Code::ACCESS_CHALLENGE, &[])),
+        RejectReason::Challenged
+    );
+}
+
+/// Attributes that must be there once, with these values.
+fn expect(packet: &Packet, expected: &[(Kind, Value)]) {
+    for (kind, value) in expected {
+        assert_eq!(packet.all(*kind).collect::<Vec<_>>(), [value], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_stop_says_what_was_used() {
+    let mut client = client(config(0, 1));
+    client.account(
+        ZERO,
+        1,
+        record(AccountingKind::Stop(TerminateCause::LostCarrier)),
+    );
+    let sent = one(&mut client);
+    let packet = verify_accounting_request(&sent.bytes, SECRET).unwrap();
+    let expected: [(Kind, Value); 18] = [
+        (Kind::ACCT_STATUS_TYPE, values::ACCT_STATUS_TYPE_STOP.into()),
+        (Kind::ACCT_SESSION_ID, "bng1-0001".into()),
+        (Kind::USER_NAME, b"alice".into()),
+        (Kind::FRAMED_IP_ADDRESS, Value::Ipv4([100, 64, 0, 7].into())),
+        (
+            Kind::FRAMED_IPV6_PREFIX,
+            Value::Ipv6Prefix("2001:db8:0:7::/64".parse().unwrap()),
+        ),
+        (
+            Kind::FRAMED_INTERFACE_ID,
+            Value::InterfaceId(0x0200_0000_0000_0007),
+        ),
+        (Kind::ACCT_AUTHENTIC, values::ACCT_AUTHENTIC_RADIUS.into()),
+        (Kind::EVENT_TIMESTAMP, Value::Time(1_700_000_000)),
+        (Kind::ACCT_DELAY_TIME, 0.into()),
+        (Kind::ACCT_SESSION_TIME, 61.into()),
+        (Kind::ACCT_INPUT_OCTETS, 17.into()),
+        (Kind::ACCT_INPUT_GIGAWORDS, 3.into()),
+        (Kind::ACCT_INPUT_PACKETS, 5.into()),
+        (Kind::ACCT_OUTPUT_OCTETS, 18.into()),
+        (Kind::ACCT_OUTPUT_GIGAWORDS, 4.into()),
+        (Kind::ACCT_OUTPUT_PACKETS, 6.into()),
+        (
+            Kind::ACCT_TERMINATE_CAUSE,
+            values::ACCT_TERMINATE_CAUSE_LOST_CARRIER.into(),
+        ),
+        (Kind::NAS_PORT_ID, "up1/access0:100.7".into()),
+    ];
+    expect(&packet, &expected);
+    let class: Vec<_> = packet.all(Kind::CLASS).filter_map(Value::octets).collect();
+    assert_eq!(class, [&b"gold"[..], b"second"]);
+    client.handle(
+        ZERO,
+        sent.socket,
+        sent.to,
+        &reply(&sent, Code::ACCOUNTING_RESPONSE, &[]),
+    );
+    assert_eq!(drain(&mut client).1, [(1, Outcome::Recorded)]);
+}
+
+#[test]
+fn a_start_says_nothing_of_usage_and_an_interim_nothing_of_an_end() {
+    for (kind, status, usage) in [
+        (AccountingKind::Start, values::ACCT_STATUS_TYPE_START, 0),
+        (
+            AccountingKind::Interim,
+            values::ACCT_STATUS_TYPE_INTERIM_UPDATE,
+            1,
+        ),
+    ] {
+        let mut client = client(config(0, 1));
+        client.account(ZERO, 1, record(kind));
+        let packet = verify_accounting_request(&one(&mut client).bytes, SECRET).unwrap();
+        expect(&packet, &[(Kind::ACCT_STATUS_TYPE, status.into())]);
+        assert_eq!(packet.all(Kind::ACCT_SESSION_TIME).count(), usage);
+        assert_eq!(packet.all(Kind::ACCT_INPUT_GIGAWORDS).count(), usage);
+        assert_eq!(packet.get(Kind::ACCT_TERMINATE_CAUSE), None);
+    }
+}

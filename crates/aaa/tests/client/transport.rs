@@ -1,0 +1,354 @@
+//! Retransmission, failover, identifiers, and replies that are not to be believed.
+
+use super::*;
+
+#[test]
+fn an_access_request_is_sent_again_unchanged_and_ever_slower() {
+    let mut config = config(1, 0);
+    config.authentication[0].retries = 5;
+    let mut client = client(config);
+    client.authenticate(ZERO, 1, access("alice"));
+    let (sent, outcomes) = run_dry(&mut client);
+    assert_eq!(outcomes, [(1, Outcome::Unavailable(Unavailable::NoAnswer))]);
+    assert_eq!(sent.len(), 6);
+    assert!(sent.iter().all(|(_, again)| again.bytes == sent[0].1.bytes));
+    let gaps: Vec<f64> = sent
+        .windows(2)
+        .map(|pair| (pair[1].0 - pair[0].0).as_secs_f64())
+        .collect();
+    assert!((1.8..=2.2).contains(&gaps[0]), "{gaps:?}");
+    for pair in gaps[..3].windows(2) {
+        assert!((1.9..=2.1).contains(&(pair[1] / pair[0])), "{gaps:?}");
+    }
+    assert!((14.4..=17.6).contains(&gaps[4]), "at most MRT: {gaps:?}");
+    assert_eq!(client.counters().retransmissions, 5);
+    assert_eq!(client.counters().unanswered, 1);
+}
+
+#[test]
+fn a_record_sent_again_later_takes_a_new_identifier_and_any_answer_counts() {
+    for answered in 0..3 {
+        let mut client = client(config(0, 1));
+        client.account(ZERO, 1, record(AccountingKind::Start));
+        let mut sent = vec![one(&mut client)];
+        for _ in 0..2 {
+            client.on_timeout(client.poll_at().unwrap());
+            sent.push(one(&mut client));
+        }
+        let identifiers: HashSet<u8> = sent.iter().map(|sent| sent.bytes[1]).collect();
+        assert_eq!(identifiers.len(), 3);
+        let delays = sent.iter().map(|sent| {
+            let packet = verify_accounting_request(&sent.bytes, SECRET).unwrap();
+            packet.get(Kind::ACCT_DELAY_TIME).cloned().unwrap()
+        });
+        let delays: Vec<Value> = delays.collect();
+        assert_eq!(delays[0], 0.into());
+        assert!(matches!(delays[1], Value::Integer(1..=2)), "{delays:?}");
+        assert!(matches!(delays[2], Value::Integer(5..=6)), "{delays:?}");
+        let chosen = &sent[answered];
+        client.handle(
+            ZERO,
+            0,
+            chosen.to,
+            &reply(chosen, Code::ACCOUNTING_RESPONSE, &[]),
+        );
+        assert_eq!(drain(&mut client).1, [(1, Outcome::Recorded)]);
+        assert_eq!(client.poll_at(), None);
+    }
+}
+
+#[test]
+fn a_record_sent_again_within_the_second_is_the_same() {
+    let mut config = config(0, 1);
+    config.accounting[0].timeout = Duration::from_millis(100);
+    let mut client = client(config);
+    client.account(ZERO, 1, record(AccountingKind::Start));
+    let (sent, _) = run_dry(&mut client);
+    assert_eq!(sent[0].1.bytes, sent[1].1.bytes);
+}
+
+#[test]
+fn the_next_server_is_asked_anew_and_the_dead_one_passed_over_for_its_time() {
+    let mut client = client(config(2, 0));
+    client.authenticate(ZERO, 1, access("alice"));
+    let first = one(&mut client);
+    assert_eq!(first.to, address(1));
+    let second = loop {
+        client.on_timeout(client.poll_at().unwrap());
+        let sent = one(&mut client);
+        if sent.to == address(2) {
+            break sent;
+        }
+        assert_eq!(sent.bytes, first.bytes);
+    };
+    assert_ne!(
+        first.bytes[4..20],
+        second.bytes[4..20],
+        "another authenticator"
+    );
+    let died = Duration::from_secs(14);
+    client.handle(
+        died,
+        second.socket,
+        second.to,
+        &reply(&second, Code::ACCESS_ACCEPT, &[]),
+    );
+    assert_eq!(drain(&mut client).1, [(1, Outcome::Accept(Box::default()))]);
+    assert_eq!(
+        client
+            .servers(died)
+            .map(|(_, alive)| alive)
+            .collect::<Vec<_>>(),
+        [false, true]
+    );
+    client.authenticate(died, 2, access("bob"));
+    assert_eq!(one(&mut client).to, address(2));
+    client.authenticate(died + Duration::from_secs(61), 3, access("carol"));
+    assert_eq!(one(&mut client).to, address(1));
+    assert_eq!(
+        (client.counters().deaths, client.counters().failovers),
+        (1, 1)
+    );
+}
+
+#[test]
+fn when_all_are_dead_they_are_asked_all_the_same() {
+    let mut client = client(config(2, 0));
+    client.authenticate(ZERO, 1, access("alice"));
+    run_dry(&mut client);
+    let now = Duration::from_secs(30);
+    assert!(client.servers(now).all(|(_, alive)| !alive));
+    client.authenticate(now, 2, access("alice"));
+    let sent = one(&mut client);
+    client.handle(
+        now,
+        sent.socket,
+        sent.to,
+        &reply(&sent, Code::ACCESS_ACCEPT, &[]),
+    );
+    assert_eq!(drain(&mut client).1, [(2, Outcome::Accept(Box::default()))]);
+    assert_eq!(
+        client.servers(now).filter(|(_, alive)| *alive).count(),
+        1,
+        "it lives again"
+    );
+}
+
+#[test]
+fn a_server_that_answers_others_is_not_dead() {
+    let mut client = client(config(1, 0));
+    client.authenticate(ZERO, 1, access("ignored"));
+    one(&mut client);
+    client.authenticate(Duration::from_secs(1), 2, access("alice"));
+    let sent = one(&mut client);
+    client.handle(
+        Duration::from_secs(1),
+        0,
+        sent.to,
+        &reply(&sent, Code::ACCESS_ACCEPT, &[]),
+    );
+    run_dry(&mut client);
+    assert_eq!(
+        (client.counters().unanswered, client.counters().deaths),
+        (1, 0)
+    );
+}
+
+#[test]
+fn replies_that_prove_nothing_are_counted_and_ignored() {
+    let mut client = client(config(1, 0));
+    client.authenticate(ZERO, 1, access("alice"));
+    let sent = one(&mut client);
+    let good = reply(&sent, Code::ACCESS_ACCEPT, &[(Kind::CLASS, b"gold".into())]);
+    for at in (0..good.len()).filter(|&at| at != 1) {
+        let mut wrong = good.clone();
+        wrong[at] ^= 1;
+        client.handle(ZERO, sent.socket, sent.to, &wrong);
+    }
+    for end in 2..good.len() {
+        client.handle(ZERO, sent.socket, sent.to, &good[..end]);
+    }
+    assert_eq!(
+        client.counters().unauthentic_replies,
+        2 * good.len() as u64 - 3
+    );
+    client.handle(ZERO, sent.socket, address(9), &good);
+    client.handle(ZERO, sent.socket + 1, sent.to, &good);
+    let mut other_identifier = good.clone();
+    other_identifier[1] ^= 1;
+    client.handle(ZERO, sent.socket, sent.to, &other_identifier);
+    assert_eq!(client.counters().unexpected_replies, 3);
+    let mismatched = reply(&sent, Code::ACCOUNTING_RESPONSE, &[]);
+    client.handle(ZERO, sent.socket, sent.to, &mismatched);
+    assert_eq!(client.counters().mismatched_replies, 1);
+    assert_eq!(drain(&mut client).1, []);
+    client.handle(ZERO, sent.socket, sent.to, &good);
+    assert_eq!(client.counters().accepts, 1);
+    client.handle(ZERO, sent.socket, sent.to, &good);
+    assert_eq!(client.counters().unexpected_replies, 4, "a repeated reply");
+}
+
+#[test]
+fn a_reply_without_message_authenticator_is_for_old_servers_only() {
+    for required in [true, false] {
+        let mut config = config(1, 0);
+        config.authentication[0].require_message_authenticator = required;
+        let mut client = client(config);
+        client.authenticate(ZERO, 1, access("alice"));
+        let sent = one(&mut client);
+        let mut old = vec![2, sent.bytes[1], 0, 20];
+        use md5::{Digest, Md5};
+        let digest = Md5::new()
+            .chain_update(&old)
+            .chain_update(&sent.bytes[4..20]);
+        old.extend(digest.chain_update(SECRET).finalize());
+        client.handle(ZERO, sent.socket, sent.to, &old);
+        let accepted = drain(&mut client).1.len();
+        assert_eq!(accepted == 1, !required);
+        assert_eq!(client.counters().unauthentic_replies == 1, required);
+    }
+}
+
+#[test]
+fn one_secret_is_not_good_for_another_server() {
+    let mut config = config(2, 0);
+    config.authentication[1].secret = Secret::new("another");
+    config.authentication[1].address = config.authentication[0].address;
+    let mut client = client(config);
+    client.authenticate(ZERO, 1, access("alice"));
+    let first = one(&mut client);
+    assert!(verify_access_request(&first.bytes, SECRET).is_ok());
+    let second = loop {
+        client.on_timeout(client.poll_at().unwrap());
+        let sent = one(&mut client);
+        if sent.bytes != first.bytes {
+            break sent;
+        }
+    };
+    assert!(verify_access_request(&second.bytes, b"another").is_ok());
+    client.handle(
+        ZERO,
+        second.socket,
+        second.to,
+        &reply(&second, Code::ACCESS_ACCEPT, &[]),
+    );
+    assert_eq!(client.counters().unauthentic_replies, 1);
+}
+
+#[test]
+fn further_sockets_give_further_identifiers_and_the_rest_waits() {
+    let mut config = config(1, 0);
+    config.max_sockets = 2;
+    let mut client = client(config);
+    for token in 0..600 {
+        client.authenticate(ZERO, token, access("alice"));
+    }
+    let (sent, done) = drain(&mut client);
+    assert!(done.is_empty());
+    let identifiers: HashSet<(u16, u8)> = sent
+        .iter()
+        .map(|sent| (sent.socket, sent.bytes[1]))
+        .collect();
+    assert_eq!((sent.len(), identifiers.len()), (512, 512));
+    assert!(sent.iter().all(|sent| sent.socket < 2));
+    let mut answered = BTreeMap::new();
+    let mut open = sent;
+    while let Some(sent) = open.pop() {
+        client.handle(
+            ZERO,
+            sent.socket,
+            sent.to,
+            &reply(&sent, Code::ACCESS_ACCEPT, &[]),
+        );
+        let (more, done) = drain(&mut client);
+        open.extend(more);
+        answered.extend(done);
+    }
+    assert_eq!(answered.len(), 600);
+    assert!(
+        answered
+            .values()
+            .all(|outcome| matches!(outcome, Outcome::Accept(_)))
+    );
+    assert_eq!(client.open_requests(), 0);
+}
+
+#[test]
+fn those_who_wait_at_a_server_that_dies_go_to_the_next() {
+    let mut config = config(2, 0);
+    config.max_sockets = 1;
+    let mut client = client(config);
+    for token in 0..400 {
+        client.authenticate(ZERO, token, access("alice"));
+    }
+    let mut answered = 0;
+    let (_, _) = drain(&mut client);
+    while let Some(now) = client.poll_at() {
+        client.on_timeout(now);
+        let (mut sent, _) = drain(&mut client);
+        while let Some(next) = sent.pop() {
+            if next.to == address(2) {
+                client.handle(
+                    now,
+                    next.socket,
+                    next.to,
+                    &reply(&next, Code::ACCESS_ACCEPT, &[]),
+                );
+                let (more, done) = drain(&mut client);
+                answered += done.len();
+                sent.extend(more);
+            }
+        }
+        assert!(
+            now < Duration::from_secs(20),
+            "nobody waits for a dead server"
+        );
+    }
+    assert_eq!((answered, client.open_requests()), (400, 0));
+}
+
+#[test]
+fn a_full_table_a_missing_server_and_what_does_not_fit_are_told_at_once() {
+    let mut limited = config(1, 0);
+    limited.max_requests = 2;
+    let mut client = client(limited);
+    for token in 0..3 {
+        client.authenticate(ZERO, token, access("alice"));
+    }
+    let (sent, done) = drain(&mut client);
+    assert_eq!(sent.len(), 2);
+    assert_eq!(done, [(2, Outcome::Unavailable(Unavailable::QueueFull))]);
+    assert_eq!(client.counters().queue_full, 1);
+    client.account(ZERO, 4, record(AccountingKind::Start));
+    assert_eq!(
+        drain(&mut client).1,
+        [(4, Outcome::Unavailable(Unavailable::NoServer))]
+    );
+
+    let mut client = Client::new(config(1, 0), [7; 32]);
+    client.authenticate(ZERO, 5, access(&"a".repeat(254)));
+    let (sent, done) = drain(&mut client);
+    assert!(sent.is_empty());
+    assert!(matches!(
+        done[..],
+        [(5, Outcome::Unavailable(Unavailable::Unsendable(_)))]
+    ));
+    assert_eq!((client.open_requests(), client.poll_at()), (0, None));
+}
+
+#[test]
+fn another_seed_gives_other_authenticators() {
+    let authenticator = |seed| {
+        let mut client = Client::new(config(1, 0), seed);
+        client.authenticate(ZERO, 1, access("alice"));
+        one(&mut client).bytes[4..20].to_vec()
+    };
+    assert_ne!(authenticator([1; 32]), authenticator([2; 32]));
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let shown = format!("{:?} {:?}", access("alice"), config(1, 1));
+    assert!(shown.contains("PppoeOverQinq"));
+    assert!(!shown.contains("wonderland") && !shown.contains("testing123"));
+}
