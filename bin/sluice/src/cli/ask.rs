@@ -1,0 +1,145 @@
+//! Asking a daemon, and saying in plain words why it did not answer.
+
+use crate::lab::topology;
+use northbound::{CallError, Request, Response};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a daemon may take for each part of its answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the daemons listen.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Sockets {
+    /// The socket of sluice-cp [default: /run/sluice/cp.sock, or the running lab's]
+    #[arg(long, global = true, env = "SLUICE_CP_SOCKET", value_name = "PATH")]
+    pub cp_socket: Option<PathBuf>,
+    /// The socket of sluice-up [default: /run/sluice/up.sock, or the running lab's]
+    #[arg(long, global = true, env = "SLUICE_UP_SOCKET", value_name = "PATH")]
+    pub up_socket: Option<PathBuf>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nobody listens.
+    Unreachable {
+        /// `sluice-cp` or `sluice-up`.
+        daemon: &'static str,
+        /// Where it was expected.
+        path: PathBuf,
+        /// The operating system's reason.
+        reason: std::io::Error,
+    },
+    /// It answered that it cannot, or the answer could not be read or printed.
+    Other(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Unreachable {
+                daemon,
+                path,
+                reason,
+            } => {
+                writeln!(
+                    f,
+                    "{daemon} does not answer at {} ({reason}).",
+                    path.display()
+                )?;
+                match reason.kind() {
+                    std::io::ErrorKind::PermissionDenied => f.write_str("Try again as root (sudo)."),
+                    _ => f.write_str(
+                        "Is it running? `make run` starts a lab; --cp-socket and --up-socket name other sockets.",
+                    ),
+                }
+            }
+            Failure::Other(message) => f.write_str(message),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Other(format!("cannot print: {error}"))
+    }
+}
+
+impl Sockets {
+    /// Asks `sluice-cp`.
+    pub fn control_plane(&self, request: &Request) -> Result<Response, Failure> {
+        ask(
+            "sluice-cp",
+            path(&self.cp_socket, northbound::CP_SOCKET, "cp.sock"),
+            request,
+        )
+    }
+
+    /// Asks `sluice-up`.
+    pub fn user_plane(&self, request: &Request) -> Result<Response, Failure> {
+        ask(
+            "sluice-up",
+            path(&self.up_socket, northbound::UP_SOCKET, "up.sock"),
+            request,
+        )
+    }
+}
+
+/// The path that was given; else the daemon's default; else, where nothing is there, that of the running lab.
+fn path(given: &Option<PathBuf>, default: &str, in_lab: &str) -> PathBuf {
+    if let Some(path) = given {
+        return path.clone();
+    }
+    let (default, lab) = (PathBuf::from(default), topology::directory("").join(in_lab));
+    if !default.exists() && lab.exists() {
+        lab
+    } else {
+        default
+    }
+}
+
+fn ask(daemon: &'static str, path: PathBuf, request: &Request) -> Result<Response, Failure> {
+    match northbound::call(&path, request, PATIENCE) {
+        Ok(Response::Error { message }) => Err(Failure::Other(message)),
+        Ok(response) => Ok(response),
+        Err(CallError::Unreachable { path, source }) => Err(Failure::Unreachable {
+            daemon,
+            path,
+            reason: source,
+        }),
+        Err(other) => Err(Failure::Other(format!(
+            "{daemon} at {}: {other}",
+            path.display()
+        ))),
+    }
+}
+
+/// For an answer to another question than the one that was asked.
+pub(crate) fn unexpected(daemon: &str) -> Failure {
+    Failure::Other(format!(
+        "{daemon} answered another question: are its version and this command's the same?"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_is_not_there_is_named_with_its_socket_and_what_to_do() {
+        let sockets = Sockets {
+            cp_socket: Some("/nonexistent/cp.sock".into()),
+            up_socket: None,
+        };
+        let failure = sockets.control_plane(&Request::ShowSessions).unwrap_err();
+        assert!(matches!(failure, Failure::Unreachable { .. }));
+        let text = failure.to_string();
+        assert!(
+            text.contains("sluice-cp does not answer at /nonexistent/cp.sock"),
+            "{text}"
+        );
+        assert!(text.contains("make run"), "{text}");
+    }
+}

@@ -1,0 +1,310 @@
+//! The answers as tables and as JSON.
+
+use super::ask::{Failure, Sockets, unexpected};
+use super::table::{Column, Table};
+use super::units::{count, duration, octets};
+use northbound::{DropCounter, Port, Request, Response, Session, SessionState};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+
+/// `sluice show sessions`.
+pub fn sessions(sockets: &Sockets, json: bool) -> Result<(), Failure> {
+    let Response::Sessions { sessions } = sockets.control_plane(&Request::ShowSessions)? else {
+        return Err(unexpected("sluice-cp"));
+    };
+    if json {
+        return print_json(&sessions);
+    }
+    let mut lines = match sessions.is_empty() {
+        true => Vec::new(),
+        false => session_table(&sessions).render(terminal_width()),
+    };
+    let online = sessions
+        .iter()
+        .filter(|s| s.state == SessionState::Online)
+        .count();
+    lines.push(format!("{} sessions, {online} online", sessions.len()));
+    print_lines(&lines)
+}
+
+/// `sluice show session ID`.
+pub fn session(sockets: &Sockets, id: String, json: bool) -> Result<(), Failure> {
+    let Response::Session { session } = sockets.control_plane(&Request::ShowSession { id })? else {
+        return Err(unexpected("sluice-cp"));
+    };
+    match json {
+        true => print_json(&session),
+        false => print_lines(&session_page(&session)),
+    }
+}
+
+/// `sluice show ports`.
+pub fn ports(sockets: &Sockets, json: bool) -> Result<(), Failure> {
+    let Response::Ports { ports } = sockets.user_plane(&Request::ShowPorts)? else {
+        return Err(unexpected("sluice-up"));
+    };
+    match json {
+        true => print_json(&ports),
+        false => print_lines(&port_table(&ports).render(terminal_width())),
+    }
+}
+
+/// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
+pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<(), Failure> {
+    let (mut drops, mut failure) = (Vec::new(), None);
+    for answer in [
+        sockets.user_plane(&Request::ShowDrops),
+        sockets.control_plane(&Request::ShowDrops),
+    ] {
+        match answer {
+            Ok(Response::Drops { drops: more }) => drops.extend(more),
+            Ok(_) => return Err(unexpected("a daemon")),
+            Err(error) => failure = Some(error),
+        }
+    }
+    if json {
+        print_json(&drops)?;
+    } else if failure.is_none() || !drops.is_empty() {
+        let shown: Vec<&DropCounter> = drops.iter().filter(|d| all || d.count > 0).collect();
+        let mut lines = match shown.is_empty() {
+            true => Vec::new(),
+            false => drop_table(&shown).render(terminal_width()),
+        };
+        if !all {
+            lines.push(format!(
+                "{} of {} counters are not zero (--all shows every one)",
+                shown.len(),
+                drops.len()
+            ));
+        }
+        print_lines(&lines)?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// `sluice clear session ID`.
+pub fn clear_session(sockets: &Sockets, id: String) -> Result<(), Failure> {
+    match sockets.control_plane(&Request::ClearSession { id: id.clone() })? {
+        Response::Done => print_lines(&[format!("session {id} is being ended")]),
+        _ => Err(unexpected("sluice-cp")),
+    }
+}
+
+fn session_table(sessions: &[Session]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("ID", 0),
+        Column::words("STATE", 0),
+        Column::words("USER", 0),
+        Column::words("PORT", 7),
+        Column::words("VLAN", 2),
+        Column::words("MAC", 6),
+        Column::numbers("PPPOE", 8),
+        Column::words("IPV4", 0),
+        Column::words("IPV6", 1),
+        Column::numbers("ONLINE", 3),
+        Column::numbers("UP", 5),
+        Column::numbers("DOWN", 4),
+    ]);
+    for s in sessions {
+        table.push([
+            s.id.clone(),
+            state(s.state).into(),
+            s.user.clone(),
+            format!("{}/{}", s.user_plane, s.port),
+            vlan(s),
+            s.mac.clone(),
+            s.pppoe_session_id.to_string(),
+            s.ipv4.clone().unwrap_or_default(),
+            s.ipv6_prefix.clone().unwrap_or_default(),
+            duration(s.online_seconds),
+            octets(s.traffic.up_octets),
+            octets(s.traffic.down_octets),
+        ]);
+    }
+    table
+}
+
+fn session_page(s: &Session) -> Vec<String> {
+    let none = || "none".to_owned();
+    let t = &s.traffic;
+    let traffic = |packets, bytes| format!("{} packets, {}", count(packets), octets(bytes));
+    [
+        ("session", s.id.clone()),
+        ("state", state(s.state).to_owned()),
+        ("user", s.user.clone()),
+        (
+            "line",
+            format!(
+                "user plane {}, port {}, VLAN {}",
+                s.user_plane,
+                s.port,
+                vlan(s)
+            ),
+        ),
+        ("mac", s.mac.clone()),
+        ("pppoe session", s.pppoe_session_id.to_string()),
+        ("group", s.group.clone()),
+        ("network instance", s.network_instance.clone()),
+        ("ipv4", s.ipv4.clone().unwrap_or_else(none)),
+        ("ipv6", s.ipv6_prefix.clone().unwrap_or_else(none)),
+        ("online", duration(s.online_seconds)),
+        ("up", traffic(t.up_packets, t.up_octets)),
+        ("down", traffic(t.down_packets, t.down_octets)),
+    ]
+    .into_iter()
+    .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
+    .collect()
+}
+
+fn port_table(ports: &[Port]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("PORT", 0),
+        Column::words("ROLE", 0),
+        Column::words("DEVICE", 2),
+        Column::words("MAC", 1),
+        Column::numbers("RX PACKETS", 0),
+        Column::numbers("RX", 0),
+        Column::numbers("TX PACKETS", 0),
+        Column::numbers("TX", 0),
+        Column::numbers("TX DROPPED", 0),
+    ]);
+    for p in ports {
+        table.push([
+            p.name.clone(),
+            p.role.clone(),
+            p.device.clone(),
+            p.mac.clone(),
+            count(p.rx_packets),
+            octets(p.rx_octets),
+            count(p.tx_packets),
+            octets(p.tx_octets),
+            count(p.tx_dropped),
+        ]);
+    }
+    table
+}
+
+fn drop_table(drops: &[&DropCounter]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("PLANE", 1),
+        Column::words("NAME", 0),
+        Column::numbers("COUNT", 0),
+        Column::words("MEANING", 0),
+    ]);
+    for d in drops {
+        // Exact, because they are compared: a drop more or less matters.
+        table.push([
+            d.plane.clone(),
+            d.name.clone(),
+            d.count.to_string(),
+            d.meaning.clone(),
+        ]);
+    }
+    table
+}
+
+fn state(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Connecting => "connecting",
+        SessionState::Online => "online",
+        SessionState::Closing => "closing",
+    }
+}
+
+fn vlan(s: &Session) -> String {
+    match (s.s_tag, s.c_tag) {
+        (None, _) => "untagged".into(),
+        (Some(outer), None) => outer.to_string(),
+        (Some(outer), Some(inner)) => format!("{outer}.{inner}"),
+    }
+}
+
+/// The terminal's width; `None` where the output goes elsewhere.
+fn terminal_width() -> Option<usize> {
+    let (width, _) = io::stdout()
+        .is_terminal()
+        .then(|| crossterm::terminal::size().ok())??;
+    (width > 0).then_some(width as usize)
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
+    print_lines(&[text])
+}
+
+fn print_lines(lines: &[String]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match lines
+        .iter()
+        .try_for_each(|line| writeln!(out, "{line}"))
+        .and_then(|()| out.flush())
+    {
+        // `sluice show sessions | head` is no error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use northbound::Traffic;
+
+    fn example() -> Session {
+        Session {
+            id: "65f0a1-00000007".into(),
+            state: SessionState::Online,
+            user: "home7@sluice".into(),
+            user_plane: "up1".into(),
+            port: "access0".into(),
+            s_tag: Some(100),
+            c_tag: Some(7),
+            mac: "02:00:00:00:00:07".into(),
+            pppoe_session_id: 7,
+            group: "up1/access0".into(),
+            network_instance: "default".into(),
+            ipv4: Some("100.64.0.9".into()),
+            ipv6_prefix: Some("2001:db8:100:7::/64".into()),
+            online_seconds: 125,
+            traffic: Traffic {
+                up_packets: 1000,
+                up_octets: 64_000,
+                down_packets: 10,
+                down_octets: 640,
+            },
+        }
+    }
+
+    #[test]
+    fn the_session_table_fits_eighty_columns_and_keeps_who_and_where() {
+        let table = session_table(&[example()]);
+        let lines = table.render(Some(80));
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{lines:#?}"
+        );
+        assert!(
+            lines[1].contains("home7@sluice") && lines[1].contains("100.64.0.9"),
+            "{lines:#?}"
+        );
+        let full = table.render(None);
+        assert!(
+            full[1].contains("100.7") && full[1].contains("2m 05s") && full[1].contains("64.0 kB"),
+            "{full:#?}"
+        );
+    }
+
+    #[test]
+    fn a_session_page_names_what_is_missing() {
+        let page = session_page(&Session {
+            ipv6_prefix: None,
+            ..example()
+        })
+        .join("\n");
+        assert!(page.contains("ipv6              none"), "{page}");
+        assert!(
+            page.contains("up                1.0 k packets, 64.0 kB"),
+            "{page}"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! The internet's side of the lab: a host that sends to every home, and holds against the homes what comes from them.
+
+use super::netns::Netns;
+use super::street::{INTERVAL, PORT, family_of, overhead, size_of};
+use anyhow::{Context, Result};
+use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verifier};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{setsockopt, sockopt};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Room for what comes while the thread does not run.
+const BUFFER: usize = 16 << 20;
+/// Between two looks at the sockets: what comes meanwhile is taken in one go.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The longest time without a look at the orders.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+/// Datagrams taken from one socket at one go.
+const BURST: usize = 512;
+
+/// A home has an address in this family, or none any more.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Whose.
+    pub home: u32,
+    /// Which family.
+    pub family: Family,
+    /// The address.
+    pub address: Option<IpAddr>,
+}
+
+/// What the host has sent and received.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status {
+    /// Verified packets sent.
+    pub sent: u64,
+    /// Verified packets received.
+    pub counts: Counts,
+    /// Octets of the IP packets among them.
+    pub octets: u64,
+    /// Datagrams that could not be sent.
+    pub unsent: u64,
+}
+
+/// The thread of the internet host.
+pub struct Internet {
+    reach: Sender<Reach>,
+    status: Arc<Mutex<Status>>,
+    sending: Arc<AtomicBool>,
+    running: Arc<AtomicBool>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Internet {
+    /// A host with these addresses inside the namespace.
+    pub fn open(namespace: &Netns, addresses: [IpAddr; 2], homes: u32, run: u64) -> Result<Self> {
+        let sockets = namespace.within(|| -> Result<[UdpSocket; 2]> {
+            Ok([socket(addresses[0])?, socket(addresses[1])?])
+        })??;
+        let (reach, inbox) = channel();
+        let status = Arc::new(Mutex::new(Status::default()));
+        let (sending, running) = (
+            Arc::new(AtomicBool::new(true)),
+            Arc::new(AtomicBool::new(true)),
+        );
+        let mut host = Host {
+            sockets,
+            inbox,
+            shared: Arc::clone(&status),
+            sending: Arc::clone(&sending),
+            running: Arc::clone(&running),
+            status: Status::default(),
+            verifier: Verifier::new(run, homes),
+            pace: Pace::new(homes, INTERVAL, Duration::ZERO),
+            reached: vec![[None; 2]; homes as usize],
+            owners: HashMap::new(),
+            sequences: vec![[0; 2]; homes as usize],
+            run,
+        };
+        let thread = std::thread::Builder::new()
+            .name("internet".into())
+            .spawn(move || host.run())
+            .context("cannot start the internet's thread")?;
+        Ok(Internet {
+            reach,
+            status,
+            sending,
+            running,
+            thread,
+        })
+    }
+
+    /// Where homes are made known.
+    pub fn reach(&self) -> Sender<Reach> {
+        self.reach.clone()
+    }
+
+    /// What was sent and received so far.
+    pub fn status(&self) -> Status {
+        *locked(&self.status)
+    }
+
+    /// Sends no more.
+    pub fn quiet(&self) {
+        self.sending.store(false, Ordering::Relaxed);
+    }
+
+    /// Has the thread ended by itself?
+    pub fn failed(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the thread.
+    pub fn close(self) -> Result<Status> {
+        self.running.store(false, Ordering::Relaxed);
+        match self.thread.join() {
+            Ok(done) => done?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        Ok(*locked(&self.status))
+    }
+}
+
+/// A status is whole even if a thread died while it was held.
+fn locked(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
+    status
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn socket(address: IpAddr) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind((address, PORT))
+        .with_context(|| format!("cannot listen on {address} port {PORT}"))?;
+    socket.set_nonblocking(true)?;
+    setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
+    setsockopt(&socket, sockopt::SndBufForce, &BUFFER)?;
+    Ok(socket)
+}
+
+/// Everything that the thread owns.
+struct Host {
+    sockets: [UdpSocket; 2],
+    inbox: Receiver<Reach>,
+    shared: Arc<Mutex<Status>>,
+    sending: Arc<AtomicBool>,
+    running: Arc<AtomicBool>,
+    status: Status,
+    verifier: Verifier,
+    pace: Pace,
+    /// Where to send, by home and family.
+    reached: Vec<[Option<IpAddr>; 2]>,
+    /// Whose address it is, or was last: what a home sent before it left may still arrive.
+    owners: HashMap<IpAddr, u32>,
+    sequences: Vec<[u64; 2]>,
+    run: u64,
+}
+
+impl Host {
+    fn run(&mut self) -> Result<()> {
+        let start = Instant::now();
+        let mut buffer = [0; 2048];
+        while self.running.load(Ordering::Relaxed) {
+            let busy = self.receive(&mut buffer)?;
+            if self.sending.load(Ordering::Relaxed) {
+                self.learn();
+                self.send(start.elapsed());
+            }
+            self.status.counts = self.verifier.counts();
+            *locked(&self.shared) = self.status;
+            if !busy {
+                self.rest(start.elapsed())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&self, now: Duration) -> Result<()> {
+        std::thread::sleep(PAUSE);
+        let mut left = LONGEST_REST;
+        if self.sending.load(Ordering::Relaxed) && !self.owners.is_empty() {
+            left = left.min(self.pace.next_at().saturating_sub(now + PAUSE));
+        }
+        let [four, six] = self
+            .sockets
+            .each_ref()
+            .map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN));
+        match poll(&mut [four, six], PollTimeout::from(left.as_millis() as u8)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error).context("cannot wait for the internet's sockets"),
+        }
+    }
+
+    /// Takes what has come; true if there may be more.
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<bool> {
+        let mut busy = false;
+        for family in Family::ALL {
+            let mut count = 0;
+            while count < BURST {
+                match self.sockets[family as usize].recv_from(buffer) {
+                    Ok((length, from)) => {
+                        // A home makes its address known before it sends, so whoever sent this is known now.
+                        self.learn();
+                        self.received(family, from, &buffer[..length]);
+                    }
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error).context("cannot read the internet's sockets"),
+                }
+                count += 1;
+            }
+            busy |= count == BURST;
+        }
+        Ok(busy)
+    }
+
+    fn received(&mut self, family: Family, from: SocketAddr, payload: &[u8]) {
+        self.status.octets += (payload.len() + overhead(family)) as u64;
+        let owner = self.owners.get(&from.ip()).filter(|_| from.port() == PORT);
+        let from = owner.map(|&home| Party::Home(home));
+        self.verifier.check(
+            Arrival {
+                at: Party::Internet,
+                from,
+                family,
+            },
+            payload,
+        );
+    }
+
+    fn learn(&mut self) {
+        for Reach {
+            home,
+            family,
+            address,
+        } in self.inbox.try_iter()
+        {
+            self.reached[home as usize][family as usize] = address;
+            if let Some(address) = address {
+                debug_assert_eq!(family_of(address), family);
+                self.owners.insert(address, home);
+            }
+        }
+    }
+
+    fn send(&mut self, now: Duration) {
+        for home in self.pace.due(now) {
+            // Like the homes themselves, only where both families are there.
+            if let [Some(four), Some(six)] = self.reached[home as usize] {
+                self.send_one(home, Family::V4, four);
+                self.send_one(home, Family::V6, six);
+            }
+        }
+    }
+
+    fn send_one(&mut self, home: u32, family: Family, to: IpAddr) {
+        let sequence = &mut self.sequences[home as usize][family as usize];
+        let (from, to_home) = (Party::Internet, Party::Home(home));
+        let mut payload = Vec::with_capacity(1500);
+        let label = Label {
+            run: self.run,
+            from,
+            to: to_home,
+            family,
+            sequence: *sequence,
+        };
+        label.emit(size_of(*sequence) - overhead(family), &mut payload);
+        match self.sockets[family as usize].send_to(&payload, (to, PORT)) {
+            Ok(_) => {
+                *sequence += 1;
+                self.status.sent += 1;
+            }
+            Err(_) => self.status.unsent += 1,
+        }
+    }
+}

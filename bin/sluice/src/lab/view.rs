@@ -1,0 +1,378 @@
+//! What a person sees of the lab: a live screen on a terminal, plain lines elsewhere.
+
+use super::internet;
+use super::street::{self, Row};
+use crate::cli::table::{Column, Table};
+use crate::cli::units::octets;
+use cpe::State;
+use crossterm::{cursor, queue, terminal};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How often the screen is drawn.
+const REDRAW: Duration = Duration::from_millis(500);
+/// How often a plain line is printed while homes dial, and while the lab runs.
+const LINE_EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+
+/// What the lab is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The homes are coming online.
+    Dialling,
+    /// All homes that can are online.
+    Running,
+}
+
+/// Where progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Surface {
+    Screen,
+    StandardOutput,
+    StandardError,
+}
+
+/// Shows the lab.
+#[derive(Debug)]
+pub struct View {
+    surface: Surface,
+    homes: u32,
+    start: Instant,
+    shown: Option<Instant>,
+    before: Option<(Instant, [u64; 4])>,
+    on_screen: bool,
+}
+
+/// Per second, up and down.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rates {
+    packets: [f64; 2],
+    octets: [f64; 2],
+}
+
+impl View {
+    /// A view for `homes` homes; with `json`, the standard output is left alone.
+    pub fn new(json: bool, homes: u32) -> Self {
+        let surface = match (json, io::stdout().is_terminal()) {
+            (true, _) => Surface::StandardError,
+            (false, true) => Surface::Screen,
+            (false, false) => Surface::StandardOutput,
+        };
+        View {
+            surface,
+            homes,
+            start: Instant::now(),
+            shown: None,
+            before: None,
+            on_screen: false,
+        }
+    }
+
+    /// Says what happens now.
+    pub fn say(&mut self, text: &str) {
+        self.leave_screen();
+        let line = format!("[{:6.2} s] {text}", self.start.elapsed().as_secs_f64());
+        match self.surface {
+            Surface::StandardError => eprintln!("{line}"),
+            _ => println!("{line}"),
+        }
+    }
+
+    /// Shows how the lab is getting on; most calls come too early and do nothing.
+    pub fn show(&mut self, stage: Stage, street: &street::Status, internet: &internet::Status) {
+        let every = match self.surface {
+            Surface::Screen => REDRAW,
+            _ => LINE_EVERY[stage as usize],
+        };
+        if self.shown.is_some_and(|at| at.elapsed() < every) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let rates = self.rates(street, internet);
+        if self.surface == Surface::Screen {
+            // A terminal that has gone away is noticed by its hang-up signal.
+            let _ = self.draw(stage, street, internet, rates);
+        } else {
+            self.say(&summary(self.homes, street, internet, rates));
+        }
+    }
+
+    /// Rates since the last look.
+    fn rates(&mut self, street: &street::Status, internet: &internet::Status) -> Rates {
+        let now = (
+            Instant::now(),
+            [
+                internet.counts.received,
+                street.counts.received,
+                internet.octets,
+                street.octets,
+            ],
+        );
+        let Some((then, before)) = self.before.replace(now) else {
+            return Rates::default();
+        };
+        let seconds = now.0.duration_since(then).as_secs_f64().max(1e-3);
+        let rate = |i: usize| now.1[i].saturating_sub(before[i]) as f64 / seconds;
+        Rates {
+            packets: [rate(0), rate(1)],
+            octets: [rate(2), rate(3)],
+        }
+    }
+
+    fn draw(
+        &mut self,
+        stage: Stage,
+        street: &street::Status,
+        internet: &internet::Status,
+        rates: Rates,
+    ) -> io::Result<()> {
+        let (width, height) = terminal::size()?;
+        let lines = screen(
+            stage,
+            self.homes,
+            street,
+            internet,
+            rates,
+            width.into(),
+            height.into(),
+        );
+        let mut out = io::stdout().lock();
+        if !self.on_screen {
+            queue!(out, terminal::EnterAlternateScreen, cursor::Hide)?;
+            self.on_screen = true;
+        }
+        queue!(out, cursor::MoveTo(0, 0))?;
+        for (row, line) in lines.iter().enumerate() {
+            queue!(out, cursor::MoveTo(0, row as u16))?;
+            write!(out, "{line}")?;
+            queue!(out, terminal::Clear(terminal::ClearType::UntilNewLine))?;
+        }
+        queue!(out, terminal::Clear(terminal::ClearType::FromCursorDown))?;
+        out.flush()
+    }
+
+    fn leave_screen(&mut self) {
+        if std::mem::take(&mut self.on_screen) {
+            let mut out = io::stdout().lock();
+            let _ = queue!(out, terminal::LeaveAlternateScreen, cursor::Show);
+            let _ = out.flush();
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.leave_screen();
+    }
+}
+
+/// One line about everything.
+fn summary(
+    homes: u32,
+    street: &street::Status,
+    internet: &internet::Status,
+    rates: Rates,
+) -> String {
+    let wrong = street.counts.wrong() + internet.counts.wrong();
+    let mut text = format!("{} of {homes} homes online", street.at(State::Online));
+    let under_way: Vec<String> = street
+        .states
+        .iter()
+        .filter(|(state, _)| !matches!(state, State::Online | State::Offline))
+        .map(|(state, count)| format!("{count} {}", word(*state)))
+        .collect();
+    if !under_way.is_empty() {
+        text.push_str(&format!(" ({})", under_way.join(", ")));
+    }
+    let [up, down] = rates.packets;
+    text.push_str(&format!(
+        "; verified packets/s {up:.0} up, {down:.0} down; wrong {wrong}"
+    ));
+    text
+}
+
+/// The live screen.
+fn screen(
+    stage: Stage,
+    homes: u32,
+    street: &street::Status,
+    internet: &internet::Status,
+    rates: Rates,
+    width: usize,
+    height: usize,
+) -> Vec<String> {
+    let online = street.at(State::Online);
+    let [up, down] = [0, 1].map(|way| {
+        format!(
+            "{:.0} packets/s, {}/s",
+            rates.packets[way],
+            octets(rates.octets[way] as u64)
+        )
+    });
+    let mut lines = vec![
+        format!(
+            "sluice lab   {}",
+            bar(online, homes, width.saturating_sub(50).clamp(10, 40))
+        ),
+        summary(homes, street, internet, rates),
+        format!(
+            "up    {up}; sent {}, received {}",
+            street.sent, internet.counts.received
+        ),
+        format!(
+            "down  {down}; sent {}, received {}",
+            internet.sent, street.counts.received
+        ),
+    ];
+    lines.extend(
+        street
+            .ends
+            .iter()
+            .take(3)
+            .map(|(why, times)| format!("ended {times} times: {why}")),
+    );
+    lines.push(String::new());
+    let foot = [
+        String::new(),
+        "in another terminal:  sluice show sessions | show session ID | show ports | show drops"
+            .to_owned(),
+        match stage {
+            Stage::Dialling => "the homes are dialling in; Ctrl-C ends the lab".to_owned(),
+            Stage::Running => "Ctrl-C: the homes hang up, and everything is removed".to_owned(),
+        },
+    ];
+    let room = height.saturating_sub(lines.len() + foot.len() + 1);
+    lines.extend(table(&street.rows, room).render(Some(width)));
+    lines.extend(foot);
+    lines.truncate(height);
+    lines
+        .iter()
+        .map(|line| line.chars().take(width).collect())
+        .collect()
+}
+
+fn table(rows: &[Row], room: usize) -> Table {
+    let mut table = Table::new(&[
+        Column::words("USER", 0),
+        Column::words("LINE", 3),
+        Column::words("STATE", 0),
+        Column::numbers("PPPOE", 4),
+        Column::words("IPV4", 0),
+        Column::words("IPV6", 1),
+        Column::numbers("SENT", 2),
+        Column::numbers("RECEIVED", 2),
+    ]);
+    for row in rows.iter().take(room) {
+        let address = |family: usize| {
+            row.addresses[family]
+                .map(|a| a.to_string())
+                .unwrap_or_default()
+        };
+        table.push([
+            row.user.clone(),
+            row.line.clone(),
+            word(row.state).into(),
+            row.session_id.map(|id| id.to_string()).unwrap_or_default(),
+            address(0),
+            address(1),
+            row.packets[0].to_string(),
+            row.packets[1].to_string(),
+        ]);
+    }
+    table
+}
+
+fn bar(done: u32, all: u32, width: usize) -> String {
+    let filled = width * done as usize / all.max(1) as usize;
+    format!(
+        "[{}{}] {done}/{all} online",
+        "#".repeat(filled),
+        "-".repeat(width - filled.min(width))
+    )
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Offline => "offline",
+        State::Discovery => "discovery",
+        State::Link => "link",
+        State::Authentication => "authentication",
+        State::Network => "addresses",
+        State::Online => "online",
+        State::Closing => "closing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn street() -> street::Status {
+        let row = |n: u8| Row {
+            user: format!("home{n:04}"),
+            line: format!("100.{n}"),
+            state: State::Online,
+            session_id: Some(n.into()),
+            addresses: [
+                Some([100, 64, 0, n].into()),
+                Some("2001:db8:100:1:1234:5678:9abc:def0".parse().unwrap()),
+            ],
+            packets: [10, 20],
+        };
+        street::Status {
+            states: [(State::Online, 97), (State::Link, 3)].into(),
+            rows: (1..=100).map(row).collect(),
+            ..street::Status::default()
+        }
+    }
+
+    #[test]
+    fn the_screen_fits_every_terminal() {
+        let internet = internet::Status::default();
+        for (width, height) in [(80, 24), (200, 60), (30, 10), (10, 3)] {
+            let lines = screen(
+                Stage::Running,
+                100,
+                &street(),
+                &internet,
+                Rates::default(),
+                width,
+                height,
+            );
+            assert!(lines.len() <= height, "{width}x{height}");
+            assert!(
+                lines.iter().all(|line| line.chars().count() <= width),
+                "{width}x{height}: {lines:#?}"
+            );
+        }
+        let lines = screen(
+            Stage::Running,
+            100,
+            &street(),
+            &internet,
+            Rates::default(),
+            80,
+            24,
+        );
+        let text = lines.join("\n");
+        assert!(
+            text.contains("97/100 online")
+                && text.contains("100.64.0.1")
+                && text.contains("show sessions"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_line_says_how_many_are_where() {
+        let line = summary(
+            100,
+            &street(),
+            &internet::Status::default(),
+            Rates::default(),
+        );
+        assert!(
+            line.starts_with("97 of 100 homes online (3 link);"),
+            "{line}"
+        );
+    }
+}
