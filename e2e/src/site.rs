@@ -4,22 +4,19 @@ use crate::radius::{self, Forger, FreeRadius};
 use anyhow::{Context, Result, bail};
 use northbound::{DropCounter, Session};
 use serde::de::DeserializeOwned;
+use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::process::Process;
 use sluice::lab::topology::{
     ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, CP_MANAGEMENT, GATEWAY_V4, GATEWAY_V6, Lab,
     Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UP_MANAGEMENT,
 };
 use std::fs;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The gateway's own address towards subscribers.
-pub const SUBSCRIBER_GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
-/// The gateway's own address towards subscribers.
-pub const SUBSCRIBER_GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
 /// The name servers that subscribers are told.
 pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
 /// How long anything may take that needs no more than a few messages.
@@ -162,6 +159,15 @@ impl Site {
         };
         site.wait_ready()?;
         lab.default_routes()?;
+        // Both ways of the core link are known before the first packet needs them, as in a network that lives.
+        let up = lab.netns(Place::UserPlane);
+        for host in
+            [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)].map(|host| host.to_string())
+        {
+            site.up.wait_until("its core link", SOON, || {
+                up.run(&["ping", "-n", "-c", "1", "-W", "1", &host]).is_ok()
+            })?;
+        }
         Ok(site)
     }
 

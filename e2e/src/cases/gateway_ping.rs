@@ -1,7 +1,8 @@
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6, Setup};
+use crate::site::Setup;
 use anyhow::Result;
+use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::topology::{GATEWAY_V4, GATEWAY_V6};
 
 pub fn run(rig: &mut Rig) -> Result<()> {

@@ -1,8 +1,9 @@
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::{DNS, SUBSCRIBER_GATEWAY_V4, Setup};
+use crate::site::{DNS, Setup};
 use anyhow::{Result, ensure};
 use northbound::SessionState;
+use sluice::lab::gateway::SUBSCRIBER_GATEWAY_V4;
 use sluice::lab::topology::{INTERNET_V4, SUBSCRIBERS_V4};
 use std::time::Duration;
 
