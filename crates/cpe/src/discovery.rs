@@ -121,6 +121,10 @@ impl Home {
         match (refusal, packet.session_id) {
             (Some(text), _) => self.end(End::Refused(String::from_utf8_lossy(text).into_owned())),
             (None, 0) => self.end(End::Refused("a PADS without session".into())),
+            // Exactly one Service-Name, the one that was asked for (RFC 2516 §5.4).
+            _ if !packet.tags.contains(&Tag::ServiceName(b"")) => {
+                self.end(End::Refused("a PADS without the service".into()));
+            }
             (None, id) => {
                 self.session_id = id;
                 self.disarm(Timer::Answer);

@@ -86,6 +86,24 @@ fn a_refusal_in_pads_ends_the_attempt() {
 }
 
 #[test]
+fn a_confirmation_without_session_or_service_is_none() {
+    for (session, service) in [(0, true), (SESSION, false)] {
+        let mut line = Line::new(config());
+        line.dial();
+        let uniq = host_uniq(&line.one());
+        line.discovery(pppoe::PADO, 0, &offer(&uniq));
+        line.sent();
+        let tags = [Tag::HostUniq(&uniq), Tag::ServiceName(b"")];
+        line.discovery(pppoe::PADS, session, &tags[..1 + usize::from(service)]);
+        assert!(
+            matches!(line.events[..], [Output::Ended(End::Refused(_))]),
+            "{:?}",
+            line.events
+        );
+    }
+}
+
+#[test]
 fn chap_answers_with_the_hash_of_rfc_1994_and_every_challenge_again() {
     let mut line = Line::new(config());
     line.connect();
