@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::process::Process;
 use sluice::lab::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, CP_MANAGEMENT, GATEWAY_V4, GATEWAY_V6, Lab,
-    Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UP_MANAGEMENT,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, CP_MANAGEMENT, GATEWAY_V4, GATEWAY_V6,
+    INTERNET_V4, INTERNET_V6, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UP_MANAGEMENT,
 };
 use std::fs;
 use std::net::IpAddr;
