@@ -1,0 +1,661 @@
+//! Two entities with a network between them: associations, lost and doubled datagrams, restarts, refusals.
+mod common;
+
+use common::{CP, UP, Weather, World, control_config, user_config};
+use core::net::SocketAddr;
+use core::time::Duration;
+use pfcp::{Config, DownReason, Event, FailReason, Node, Output, RequestError};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use wire::pfcp::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn stranger() -> SocketAddr {
+    "203.0.113.9:8805".parse().unwrap()
+}
+
+/// Request number n asks to delete session n; its answer names n again, as the number of further reports.
+fn answer_requests(world: &mut World, seen: &mut BTreeMap<u64, u32>) {
+    for event in world.take_events(UP) {
+        if let Event::Request {
+            id,
+            seid,
+            message: Message::SessionDeletionRequest(_),
+        } = event
+        {
+            *seen.entry(seid).or_default() += 1;
+            let response = SessionDeletionResponse {
+                cause: Cause::REQUEST_ACCEPTED,
+                additional_reports: Some(seid as u16),
+                ..Default::default()
+            };
+            world.node(UP).respond(id, seid, response);
+        }
+    }
+}
+
+fn request(world: &mut World, n: u64) -> Result<(), RequestError> {
+    let now = world.now;
+    world
+        .node(CP)
+        .request(now, UP, n, SessionDeletionRequest {}, n)
+}
+
+fn run_answering(world: &mut World, time: Duration, seen: &mut BTreeMap<u64, u32>) {
+    let until = world.now + time;
+    while world.step(until) {
+        answer_requests(world, seen);
+    }
+    world.now = until;
+}
+
+#[test]
+fn an_association_comes_up_and_stays() {
+    let mut world = World::new(1);
+    world.node(CP).add_peer(Duration::ZERO, UP);
+    world.run(60 * SECOND);
+    let [Event::AssociationUp { peer: UP, info }] = &world.take_events(CP)[..] else {
+        panic!("not up, or not for long")
+    };
+    assert_eq!(info.node_id, NodeId::from(UP.ip()));
+    assert_eq!(info.recovery_time_stamp, 3_900_000_100);
+    assert!(info.features.default_cp_to_up_rule() && !info.restarted);
+    assert_eq!(info.features.bbf, Some(BbfUpFeatures::PPPOE));
+    let [Event::AssociationUp { peer: CP, info }] = &world.take_events(UP)[..] else {
+        panic!("not up, or not for long")
+    };
+    assert!(info.features.cp.is_some() && !info.retain_sessions);
+    let heartbeats = |from| {
+        world
+            .sent
+            .iter()
+            .filter(|(_, f, _, bytes)| *f == from && bytes[1] == 1)
+            .count()
+    };
+    assert_eq!((heartbeats(CP), heartbeats(UP)), (5, 5));
+    assert_eq!(world.nodes[&CP].counters().retransmitted, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the network does, a request is handled at most once, and ends in its own answer or in a failure.
+    #[test]
+    fn requests_are_handled_once_and_answered(seed in any::<u64>(), lost in 0u64..40, doubled in 0u64..40, delayed in 0u64..40) {
+        let mut world = World::associated(seed);
+        // The path is not given up in bad weather, as this is about requests.
+        world.weather = Weather { lost, doubled, delayed };
+        let mut seen = BTreeMap::new();
+        for n in 1..=60 {
+            prop_assert_eq!(request(&mut world, n), Ok(()));
+            run_answering(&mut world, Duration::from_millis(20), &mut seen);
+        }
+        run_answering(&mut world, 8 * SECOND, &mut seen);
+        prop_assert!(seen.values().all(|times| *times == 1), "handled twice: {:?}", seen);
+        let mut ended: Vec<u64> = Vec::new();
+        for event in world.take_events(CP) {
+            match event {
+                Event::Response { token, message: Message::SessionDeletionResponse(response), .. } => {
+                    prop_assert_eq!(response.additional_reports, Some(token as u16));
+                    ended.push(token);
+                }
+                Event::Failed { token, reason: FailReason::TimedOut, .. } => {
+                    prop_assert!(lost > 0 || delayed > 0);
+                    ended.push(token);
+                }
+                other => prop_assert!(false, "unexpected {:?}", other),
+            }
+        }
+        ended.sort();
+        prop_assert_eq!(ended, Vec::from_iter(1..=60));
+        prop_assert_eq!(world.node(CP).pending(UP), 0);
+    }
+
+    /// Nothing that comes over the network makes an entity panic, whether it is PFCP or not.
+    #[test]
+    fn any_datagram_is_survived(
+        datagrams in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), 0u8..60, any::<bool>()), 0..20),
+    ) {
+        let mut world = World::associated(1);
+        for (mut bytes, kind, from_stranger) in datagrams {
+            if bytes.len() >= 4 {
+                let length = (bytes.len() - 4) as u16;
+                bytes[0] = VERSION << 5 | u8::from(is_about_session(kind));
+                bytes[1] = kind;
+                bytes[2..4].copy_from_slice(&length.to_be_bytes());
+            }
+            let now = world.now;
+            let from = |peer| if from_stranger { stranger() } else { peer };
+            world.node(CP).handle_datagram(now, from(UP), &bytes);
+            world.node(UP).handle_datagram(now, from(CP), &bytes);
+        }
+        world.run(30 * SECOND);
+        prop_assert!(world.node(CP).is_associated(UP));
+    }
+}
+
+/// Losing nothing but what is lost, associations outlast bad weather: they come up, and come back.
+#[test]
+fn associations_come_up_in_bad_weather() {
+    for seed in 0..20 {
+        let mut world = World::new(seed);
+        world.weather = Weather {
+            lost: 30,
+            doubled: 20,
+            delayed: 20,
+        };
+        world.node(CP).add_peer(Duration::ZERO, UP);
+        world.run(60 * SECOND);
+        world.weather = Weather::default();
+        world.run(60 * SECOND);
+        assert!(
+            world.node(CP).is_associated(UP) && world.node(UP).is_associated(CP),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn a_request_is_sent_again_unchanged_until_it_is_given_up() {
+    let mut world = World::associated(1);
+    world.weather.lost = 100;
+    world.sent.clear();
+    request(&mut world, 7).unwrap();
+    let start = world.now;
+    world.run(6 * SECOND);
+    let tries: Vec<_> = world
+        .sent
+        .iter()
+        .filter(|(.., bytes)| bytes[1] == 54)
+        .collect();
+    assert_eq!(tries.len(), 5, "once, and N1 = 4 times again");
+    assert!(tries.iter().all(|(.., bytes)| *bytes == tries[0].3));
+    let times: Vec<_> = tries
+        .iter()
+        .map(|(at, ..)| (*at - start).as_secs())
+        .collect();
+    assert_eq!(times, [0, 1, 2, 3, 4]);
+    let failed = Event::Failed {
+        peer: UP,
+        token: 7,
+        reason: FailReason::TimedOut,
+    };
+    assert_eq!(world.take_events(CP), [failed]);
+    assert_eq!(world.node(CP).counters().timed_out, 1);
+}
+
+#[test]
+fn a_request_that_comes_again_gets_the_same_octets() {
+    let mut world = World::associated(1);
+    let mut bytes = Vec::new();
+    Packet::session(9, 500, SessionDeletionRequest {})
+        .emit(&mut bytes)
+        .unwrap();
+    let now = world.now;
+    let transmitted = |node: &mut Node| match node.poll_output() {
+        Some(Output::Transmit { bytes, .. }) => Some(bytes),
+        _ => None,
+    };
+    let up = world.node(UP);
+    up.handle_datagram(now, CP, &bytes);
+    let Some(Output::Event(Event::Request { id, .. })) = up.poll_output() else {
+        panic!("no request")
+    };
+    up.handle_datagram(now, CP, &bytes);
+    assert_eq!(up.poll_output(), None, "it is being handled");
+    up.respond(
+        id,
+        1,
+        SessionDeletionResponse {
+            cause: Cause::REQUEST_ACCEPTED,
+            ..Default::default()
+        },
+    );
+    let first = transmitted(up).unwrap();
+    up.handle_datagram(now + SECOND, CP, &bytes);
+    assert_eq!(transmitted(up), Some(first));
+    assert_eq!(up.counters().duplicates, 2);
+}
+
+#[test]
+fn a_lost_path_is_noticed_and_found_again() {
+    let mut world = World::associated(1);
+    world.weather.lost = 100;
+    request(&mut world, 1).unwrap();
+    world.run(300 * SECOND);
+    let down = Event::AssociationDown {
+        peer: UP,
+        reason: DownReason::PathLost,
+    };
+    let events = world.take_events(CP);
+    assert!(events.contains(&down), "{events:?}");
+    assert_eq!(
+        world.take_events(UP),
+        [Event::AssociationDown {
+            peer: CP,
+            reason: DownReason::PathLost
+        }]
+    );
+    assert_eq!(request(&mut world, 2), Err(RequestError::NoAssociation));
+    let last = world.sent.last().unwrap().0;
+    assert!(
+        last + 40 * SECOND > world.now,
+        "the control plane has given up"
+    );
+
+    world.weather.lost = 0;
+    world.run(40 * SECOND);
+    let [Event::AssociationUp { info, .. }] = &world.take_events(CP)[..] else {
+        panic!("not found again")
+    };
+    assert!(!info.restarted);
+    let [Event::AssociationUp { info, .. }] = &world.take_events(UP)[..] else {
+        panic!("not found again")
+    };
+    assert!(
+        !info.restarted,
+        "the control plane kept its time stamp: its sessions stay"
+    );
+}
+
+/// A user plane that takes its predecessor's place.
+fn replace(world: &mut World, at: SocketAddr, config: Config) {
+    world.drain();
+    world.nodes.insert(at, Node::new(config));
+}
+
+#[test]
+fn a_restarted_user_plane_is_noticed_by_its_time_stamp() {
+    let mut world = World::associated(1);
+    replace(
+        &mut world,
+        UP,
+        Config {
+            recovery_time_stamp: 3_900_000_999,
+            ..user_config()
+        },
+    );
+    world.run(12 * SECOND);
+    let events = world.take_events(CP);
+    let [
+        Event::AssociationDown {
+            reason: DownReason::Restarted,
+            ..
+        },
+        Event::AssociationUp { info, .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert!(info.restarted);
+    assert_eq!(info.recovery_time_stamp, 3_900_000_999);
+}
+
+#[test]
+fn a_restarted_control_plane_is_noticed_by_its_time_stamp() {
+    for (stamp, retain) in [(3_900_000_000, true), (3_900_000_500, false)] {
+        let mut world = World::associated(1);
+        let config = Config {
+            recovery_time_stamp: stamp,
+            retain_sessions: retain,
+            first_sequence: 77,
+            ..control_config()
+        };
+        replace(&mut world, CP, config);
+        let now = world.now;
+        world.node(CP).add_peer(now, UP);
+        world.run(SECOND);
+        let [Event::AssociationUp { info, .. }] = &world.take_events(UP)[..] else {
+            panic!("no new association")
+        };
+        assert_eq!((info.restarted, info.retain_sessions), (!retain, retain));
+    }
+}
+
+#[test]
+fn a_user_plane_that_forgot_is_associated_with_again() {
+    let mut world = World::associated(1);
+    replace(&mut world, UP, user_config());
+    request(&mut world, 5).unwrap();
+    world.run(SECOND);
+    let events = world.take_events(CP);
+    let [
+        Event::Response {
+            token: 5, message, ..
+        },
+        Event::AssociationDown { reason, .. },
+        Event::AssociationUp { .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!(message.cause(), Some(Cause::NO_ESTABLISHED_ASSOCIATION));
+    assert_eq!(*reason, DownReason::Forgotten);
+}
+
+/// What an entity answers to a datagram, which is not to lead to an event.
+fn reply_to(node: &mut Node, from: SocketAddr, packet: &Packet) -> Option<Message> {
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes).unwrap();
+    node.handle_datagram(Duration::ZERO, from, &bytes);
+    match node.poll_output()? {
+        Output::Transmit { to, bytes } => {
+            assert_eq!(to, from);
+            let reply = parse(&bytes).unwrap().packet;
+            assert_eq!(reply.sequence, packet.sequence);
+            Some(reply.message)
+        }
+        Output::Event(event) => panic!("{event:?}"),
+    }
+}
+
+#[test]
+fn strangers_are_refused() {
+    let mut world = World::associated(1);
+    let no_association = Some(Cause::NO_ESTABLISHED_ASSOCIATION);
+    let up = world.node(UP);
+    let requests: [Message; 2] = [
+        SessionDeletionRequest {}.into(),
+        SessionModificationRequest::default().into(),
+    ];
+    for request in requests {
+        let reply = reply_to(up, stranger(), &Packet::session(1, 3, request)).unwrap();
+        assert_eq!(reply.cause(), no_association);
+    }
+    let release = AssociationReleaseRequest {
+        node_id: NodeId::Fqdn("stranger".to_owned()),
+    };
+    assert_eq!(
+        reply_to(up, stranger(), &Packet::node(4, release))
+            .unwrap()
+            .cause(),
+        no_association
+    );
+    let heartbeat = Packet::node(
+        5,
+        HeartbeatRequest {
+            recovery_time_stamp: 1,
+        },
+    );
+    let alive = HeartbeatResponse {
+        recovery_time_stamp: 3_900_000_100,
+    };
+    assert_eq!(reply_to(up, stranger(), &heartbeat), Some(alive.into()));
+    assert_eq!(up.counters().unassociated, 3);
+
+    let setup = AssociationSetupRequest {
+        recovery_time_stamp: 1,
+        ..Default::default()
+    };
+    let reply = reply_to(world.node(CP), stranger(), &Packet::node(6, setup)).unwrap();
+    assert_eq!(reply.cause(), Some(Cause::REQUEST_REJECTED));
+    assert_eq!(world.node(CP).peers().count(), 1);
+}
+
+#[test]
+fn there_is_a_bound_to_peers_that_come_by_themselves() {
+    let mut node = Node::new(Config {
+        max_peers: 2,
+        ..user_config()
+    });
+    let setup = AssociationSetupRequest {
+        recovery_time_stamp: 1,
+        ..Default::default()
+    };
+    let mut accepted = 0;
+    for host in 1..=3 {
+        let from = SocketAddr::from(([203, 0, 113, host], 8805));
+        let reply = reply_to(&mut node, from, &Packet::node(1, setup.clone())).unwrap();
+        accepted += usize::from(reply.cause().unwrap().is_accepted());
+        while node.poll_output().is_some() {}
+    }
+    assert_eq!((accepted, node.peers().count()), (2, 2));
+}
+
+#[test]
+fn wrong_requests_get_their_cause() {
+    let mut world = World::associated(1);
+    // A Session Establishment Request without anything in it.
+    let bytes = [0x21, 50, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0];
+    let now = world.now;
+    let up = world.node(UP);
+    up.handle_datagram(now, CP, &bytes);
+    let Some(Output::Transmit { bytes, .. }) = up.poll_output() else {
+        panic!("no answer")
+    };
+    let Message::SessionEstablishmentResponse(response) = parse(&bytes).unwrap().packet.message
+    else {
+        panic!("another answer")
+    };
+    assert_eq!(
+        (response.cause, response.offending_ie),
+        (Cause::MANDATORY_IE_MISSING, Some(60))
+    );
+    assert_eq!(up.counters().refused, 1);
+}
+
+#[test]
+fn another_version_is_refused_and_reported() {
+    let mut world = World::associated(1);
+    let now = world.now;
+    let up = world.node(UP);
+    up.handle_datagram(now, stranger(), &[0x40, 1, 0, 4, 0, 0, 8, 0]);
+    let mismatch = Event::VersionMismatch {
+        peer: stranger(),
+        version: 2,
+    };
+    assert_eq!(up.poll_output(), Some(Output::Event(mismatch)));
+    let Some(Output::Transmit { to, bytes }) = up.poll_output() else {
+        panic!("no answer")
+    };
+    assert_eq!((to, bytes), (stranger(), vec![0x20, 11, 0, 4, 0, 0, 8, 0]));
+    assert_eq!(up.counters().other_version, 1);
+    // A response of another version is not answered, or two entities would talk for ever.
+    up.handle_datagram(now, stranger(), &[0x40, 2, 0, 4, 0, 0, 8, 0]);
+    assert!(matches!(up.poll_output(), Some(Output::Event(_))));
+    assert_eq!(up.poll_output(), None);
+}
+
+#[test]
+fn a_peer_that_does_not_take_our_version_is_asked_again_later() {
+    let mut cp = Node::new(control_config());
+    cp.add_peer(Duration::ZERO, UP);
+    cp.on_timeout(Duration::ZERO);
+    let Some(Output::Transmit { bytes, .. }) = cp.poll_output() else {
+        panic!("no setup")
+    };
+    // Version 2's way to say so.
+    cp.handle_datagram(
+        Duration::ZERO,
+        UP,
+        &[0x40, 11, 0, 4, bytes[4], bytes[5], bytes[6], 0],
+    );
+    let mismatch = Event::VersionMismatch {
+        peer: UP,
+        version: 2,
+    };
+    assert_eq!(cp.poll_output(), Some(Output::Event(mismatch)));
+    assert_eq!(cp.poll_at(), Some(SECOND));
+    cp.on_timeout(SECOND);
+    assert!(matches!(cp.poll_output(), Some(Output::Transmit { bytes, .. }) if bytes[1] == 5));
+}
+
+#[test]
+fn a_rejected_setup_is_tried_again_after_longer_and_longer() {
+    let mut world = World::new(1);
+    world.nodes.insert(
+        UP,
+        Node::new(Config {
+            accept: Some(Vec::new()),
+            ..user_config()
+        }),
+    );
+    world.node(CP).add_peer(Duration::ZERO, UP);
+    world.run(100 * SECOND);
+    let rejected = Event::AssociationRejected {
+        peer: UP,
+        cause: Cause::REQUEST_REJECTED,
+    };
+    let events = world.take_events(CP);
+    assert!(events.iter().all(|event| *event == rejected));
+    let at: Vec<_> = world
+        .sent
+        .iter()
+        .filter(|(_, from, ..)| *from == CP)
+        .map(|(at, ..)| at.as_secs())
+        .collect();
+    assert_eq!(at, [0, 1, 3, 7, 15, 31, 61, 91]);
+    // A configured peer is let in, wherever else is closed.
+    let now = world.now;
+    world.node(UP).add_peer(now, CP);
+    world.run(31 * SECOND);
+    assert!(world.node(CP).is_associated(UP));
+}
+
+#[test]
+fn the_window_and_the_queue_have_bounds() {
+    let mut world = World::new(1);
+    world.nodes.insert(
+        CP,
+        Node::new(Config {
+            window: 2,
+            queue: 3,
+            ..control_config()
+        }),
+    );
+    world.node(CP).add_peer(Duration::ZERO, UP);
+    world.run(SECOND);
+    world.events.clear();
+    world.sent.clear();
+    for n in 1..=5 {
+        request(&mut world, n).unwrap();
+    }
+    assert_eq!(request(&mut world, 6), Err(RequestError::QueueFull));
+    assert_eq!(world.node(CP).pending(UP), 5);
+    world.drain();
+    assert_eq!(world.sent.len(), 2, "the window is 2");
+    run_answering(&mut world, SECOND, &mut BTreeMap::new());
+    let tokens: Vec<u64> = world
+        .take_events(CP)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Response { token, .. } => Some(token),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tokens, [1, 2, 3, 4, 5]);
+    assert_eq!(world.node(CP).counters().queue_full, 1);
+}
+
+#[test]
+fn requests_that_wait_fail_with_the_association() {
+    let mut world = World::new(1);
+    world.nodes.insert(
+        CP,
+        Node::new(Config {
+            window: 1,
+            ..control_config()
+        }),
+    );
+    world.node(CP).add_peer(Duration::ZERO, UP);
+    world.run(SECOND);
+    world.events.clear();
+    request(&mut world, 1).unwrap();
+    request(&mut world, 2).unwrap();
+    let now = world.now;
+    world.node(CP).release(now, UP);
+    world.run(SECOND);
+    let failed = |token| Event::Failed {
+        peer: UP,
+        token,
+        reason: FailReason::AssociationDown,
+    };
+    let down = Event::AssociationDown {
+        peer: UP,
+        reason: DownReason::Released,
+    };
+    assert_eq!(world.take_events(CP), [down, failed(1), failed(2)]);
+    let others: Vec<_> = world
+        .take_events(UP)
+        .into_iter()
+        .filter(|event| !matches!(event, Event::Request { .. }))
+        .collect();
+    assert_eq!(
+        others,
+        [Event::AssociationDown {
+            peer: CP,
+            reason: DownReason::Released
+        }]
+    );
+    world.run(100 * SECOND);
+    assert!(
+        !world.node(CP).is_associated(UP),
+        "it was released for good"
+    );
+    assert_eq!(world.node(CP).poll_at(), None);
+}
+
+#[test]
+fn a_user_plane_can_ask_for_its_release() {
+    let mut world = World::associated(1);
+    let now = world.now;
+    world.node(UP).release(now, CP);
+    world.run(Duration::from_millis(500));
+    let released = |peer| Event::AssociationDown {
+        peer,
+        reason: DownReason::Released,
+    };
+    assert_eq!(world.take_events(UP), [released(CP)]);
+    assert_eq!(world.take_events(CP), [released(UP)]);
+    // The control plane never gives up a peer that it was told of.
+    world.run(2 * SECOND);
+    assert!(world.node(CP).is_associated(UP));
+}
+
+#[test]
+fn requests_from_another_port_are_the_peers_own() {
+    let mut world = World::associated(1);
+    let elsewhere = SocketAddr::new(CP.ip(), 40_000);
+    let mut bytes = Vec::new();
+    Packet::session(9, 500, SessionDeletionRequest {})
+        .emit(&mut bytes)
+        .unwrap();
+    let now = world.now;
+    let up = world.node(UP);
+    up.handle_datagram(now, elsewhere, &bytes);
+    let Some(Output::Event(Event::Request { id, .. })) = up.poll_output() else {
+        panic!("refused")
+    };
+    assert_eq!(id.peer, CP);
+    up.respond(id, 1, SessionDeletionResponse::default());
+    assert!(matches!(up.poll_output(), Some(Output::Transmit { to, .. }) if to == elsewhere));
+}
+
+#[test]
+fn only_requests_about_sessions_are_made_by_hand() {
+    let mut world = World::associated(1);
+    let now = world.now;
+    let heartbeat = HeartbeatRequest {
+        recovery_time_stamp: 1,
+    };
+    assert_eq!(
+        world.node(CP).request(now, UP, 0, heartbeat, 1),
+        Err(RequestError::NotASessionRequest)
+    );
+    let net = CreatePdr {
+        pdi: Pdi {
+            framed_routes: vec!["x".repeat(60_000); 2],
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let request = SessionModificationRequest {
+        create_pdrs: vec![net],
+        ..Default::default()
+    };
+    assert_eq!(
+        world.node(CP).request(now, UP, 1, request, 1),
+        Err(RequestError::TooLong)
+    );
+}
