@@ -41,8 +41,14 @@ impl Addresses {
         let pools = topology.instances().map(|(id, instance)| {
             let service = &instance.service;
             let gateway: Vec<Ipv4Addr> = service.gateway.into_iter().collect();
-            let ipv4 = service.ipv4_pool.as_ref().map(|p| Pool::new(p.value.prefix, p.value.net_length, &gateway));
-            let ipv6 = service.ipv6_pool.as_ref().map(|p| Pool::new(p.value.prefix, p.value.net_length, &[]));
+            let ipv4 = service
+                .ipv4_pool
+                .as_ref()
+                .map(|p| Pool::new(p.value.prefix, p.value.net_length, &gateway));
+            let ipv6 = service
+                .ipv6_pool
+                .as_ref()
+                .map(|p| Pool::new(p.value.prefix, p.value.net_length, &[]));
             let wrong = |error| format!("network instance `{}`: {error}", instance.name);
             Ok((
                 id,
@@ -80,10 +86,15 @@ impl Addresses {
             (None, _) => Err(PoolError::Foreign),
         };
         match (lease, fixed) {
-            (Err(PoolError::Foreign), Some(address)) => pools.give_fixed(instance, address, Ipv4Net::from(address)),
+            (Err(PoolError::Foreign), Some(address)) => {
+                pools.give_fixed(instance, address, Ipv4Net::from(address))
+            }
             (lease, _) => lease.map(|lease| Given {
                 address: lease.address,
-                new_net: lease.new_net.map(|net| Net { instance, net: net.into() }),
+                new_net: lease.new_net.map(|net| Net {
+                    instance,
+                    net: net.into(),
+                }),
             }),
         }
     }
@@ -96,6 +107,9 @@ impl Addresses {
         fixed: Option<Ipv6Net>,
     ) -> Result<Given<Ipv6Net>, PoolError> {
         let pools = self.0.get_mut(&instance).ok_or(PoolError::Foreign)?;
+        if fixed.is_some_and(|prefix| prefix.prefix_len() != 64) {
+            return Err(PoolError::Foreign); // a link's prefix has 64 bits (RFC 4862)
+        }
         let lease = match (&mut pools.ipv6, fixed) {
             (Some(pool), None) => pool.allocate(group),
             (Some(pool), Some(prefix)) => pool.reserve(group, prefix),
@@ -105,7 +119,10 @@ impl Addresses {
             (Err(PoolError::Foreign), Some(prefix)) => pools.give_fixed(instance, prefix, prefix),
             (lease, _) => lease.map(|lease| Given {
                 address: lease.address,
-                new_net: lease.new_net.map(|net| Net { instance, net: net.into() }),
+                new_net: lease.new_net.map(|net| Net {
+                    instance,
+                    net: net.into(),
+                }),
             }),
         }
     }
@@ -118,22 +135,36 @@ impl Addresses {
             return Some(Net { instance, net });
         }
         let freed = pools.ipv4.as_mut()?.release(address).ok()??;
-        Some(Net { instance, net: freed.into() })
+        Some(Net {
+            instance,
+            net: freed.into(),
+        })
     }
 
     /// Takes an IPv6 prefix back; the net that is no longer to be announced, if that was its last.
     pub fn take_ipv6(&mut self, instance: InstanceId, prefix: Ipv6Net) -> Option<Net> {
         let pools = self.0.get_mut(&instance)?;
         if pools.fixed.remove(&prefix.into()) {
-            return Some(Net { instance, net: prefix.into() });
+            return Some(Net {
+                instance,
+                net: prefix.into(),
+            });
         }
         let freed = pools.ipv6.as_mut()?.release(prefix).ok()??;
-        Some(Net { instance, net: freed.into() })
+        Some(Net {
+            instance,
+            net: freed.into(),
+        })
     }
 }
 
 impl InstancePools {
-    fn give_fixed<T>(&mut self, instance: InstanceId, address: T, net: impl Into<IpNet>) -> Result<Given<T>, PoolError> {
+    fn give_fixed<T>(
+        &mut self,
+        instance: InstanceId,
+        address: T,
+        net: impl Into<IpNet>,
+    ) -> Result<Given<T>, PoolError> {
         let net = net.into();
         if !self.fixed.insert(net) {
             return Err(PoolError::InUse);
@@ -169,13 +200,22 @@ aaa: {users-file: users.yaml}
     fn nets_are_announced_with_their_first_address_and_withdrawn_with_their_last() {
         let mut a = addresses();
         let one = a.give_ipv4(HERE, GROUP, None).unwrap();
-        let net = Net { instance: HERE, net: "100.64.0.0/24".parse().unwrap() };
-        assert_eq!((one.address, one.new_net), ("100.64.0.2".parse().unwrap(), Some(net)), "not the gateway's");
+        let net = Net {
+            instance: HERE,
+            net: "100.64.0.0/24".parse().unwrap(),
+        };
+        assert_eq!(
+            (one.address, one.new_net),
+            ("100.64.0.2".parse().unwrap(), Some(net)),
+            "not the gateway's"
+        );
         let two = a.give_ipv4(HERE, GROUP, None).unwrap();
         assert_eq!(two.new_net, None);
         assert_eq!(a.take_ipv4(HERE, one.address), None);
         assert_eq!(a.take_ipv4(HERE, two.address), Some(net));
         assert_eq!(a.take_ipv4(HERE, two.address), None, "already back");
+        let short = Some("2001:db8:1::/56".parse().unwrap());
+        assert_eq!(a.give_ipv6(HERE, GROUP, short), Err(PoolError::Foreign));
         let six = a.give_ipv6(HERE, GROUP, None).unwrap();
         assert_eq!(a.take_ipv6(HERE, six.address), six.new_net);
     }
@@ -188,10 +228,20 @@ aaa: {users-file: users.yaml}
         assert_eq!(a.give_ipv4(HERE, GROUP, inside), Err(PoolError::InUse));
         let outside: Ipv4Addr = "203.0.113.7".parse().unwrap();
         let given = a.give_ipv4(HERE, GROUP, Some(outside)).unwrap();
-        assert_eq!(given.new_net.unwrap().net, "203.0.113.7/32".parse().unwrap());
-        assert_eq!(a.give_ipv4(HERE, GROUP, Some(outside)), Err(PoolError::InUse));
+        assert_eq!(
+            given.new_net.unwrap().net,
+            "203.0.113.7/32".parse().unwrap()
+        );
+        assert_eq!(
+            a.give_ipv4(HERE, GROUP, Some(outside)),
+            Err(PoolError::InUse)
+        );
         assert_eq!(a.take_ipv4(HERE, outside), given.new_net);
         assert!(a.give_ipv4(HERE, GROUP, Some(outside)).is_ok());
-        assert!(a.give_ipv4(HERE, GROUP, Some("100.64.0.1".parse().unwrap())).is_err(), "the gateway's own");
+        assert!(
+            a.give_ipv4(HERE, GROUP, Some("100.64.0.1".parse().unwrap()))
+                .is_err(),
+            "the gateway's own"
+        );
     }
 }

@@ -65,7 +65,10 @@ mod tests {
         let mut bank = Bank::default();
         let t = Duration::from_secs(1000);
         let all: std::collections::BTreeSet<u16> = std::iter::from_fn(|| bank.take(t)).collect();
-        assert_eq!((all.len(), all.first(), all.last()), (65_534, Some(&1), Some(&0xfffe)));
+        assert_eq!(
+            (all.len(), all.first(), all.last()),
+            (65_534, Some(&1), Some(&0xfffe))
+        );
         assert_eq!(bank.in_use(), 65_534);
         bank.free(7, t);
         bank.free(9, t + REST / 2);

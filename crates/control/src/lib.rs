@@ -1,8 +1,41 @@
-//! Control plane.
+//! The control plane: sessions, addresses, user planes, AAA and the store.
+//!
+//! [`ControlPlane`] is the whole of it without I/O: datagrams, calls and a time go in, datagrams, records and answers come out.
+//! [`runtime`] is its edge to sockets, disk and clock, which `sluice-cp` runs; a test or a simulator takes its place.
+//!
+//! A session lives in one slab, has one timer in one wheel, and is found by what identifies it:
+//! its index is in its SEID and in its TEIDs (see [`topology`]).
+//!
+//! ```
+//! use control::topology::{GroupId, Seid, TunnelOwner};
+//!
+//! let seid = Seid::new(1_700_000_000_000, 5);
+//! let teid = TunnelOwner::Session(GroupId(0), seid.index()).teid();
+//! assert_eq!(TunnelOwner::of(teid), Some(TunnelOwner::Session(GroupId(0), 5)));
+//! ```
+#![forbid(unsafe_code)]
+
 pub mod addresses;
+mod authority;
 pub mod bank;
 pub mod counters;
+mod entry;
+pub mod plane;
 pub mod pool;
+pub mod runtime;
 pub mod store;
 pub mod topology;
+mod user_planes;
 pub mod wheel;
+
+pub use plane::{ControlPlane, Input, Now, Output, Restored};
+
+/// Finds what is wrong with a configuration beyond its own text: pools that cannot be cut, a users file that cannot be
+/// read. Nothing is started.
+///
+/// # Errors
+/// A text for the operator.
+pub fn check(config: &config::ControlPlane) -> Result<(), String> {
+    addresses::Addresses::new(&topology::Topology::new(config))?;
+    authority::Authority::new(config, [0; 32]).map(drop)
+}

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 mod thread;
 
-pub use thread::{Acknowledgement, StoreThread, SubmitError};
+pub use thread::{Acknowledgement, Failed, StoreThread};
 
 const MAGIC: &[u8; 10] = b"sluicelog\n";
 const VERSION: u16 = 1;

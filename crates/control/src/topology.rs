@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wire::eth::{MacAddr, Tags};
 
 macro_rules! ids {
-    X:ident: $of:ident;)*) => { $(
+    ($($(#[doc = $doc:literal])+ $id:ident => $items:ident, $one:ident: $of:ident;)*) => { $(
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $id(pub u16);

@@ -1,6 +1,6 @@
 //! The thread that writes the store, so that nobody who has something else to do waits for the disk.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use super::{Record, Store, StoreError};
@@ -11,16 +11,10 @@ const FULL_BATCH: usize = 1 << 20;
 /// What the thread says: every batch up to and including this number is on the disk, or nothing further will be.
 pub type Acknowledgement = Result<u64, StoreError>;
 
-/// Why a batch was not taken.
+/// A batch was not taken: the thread has ended, because a write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
-    /// The queue is full: the disk is slower than the sessions.
-    #[error("the store's queue is full")]
-    Full,
-    /// The thread has ended, because a write failed.
-    #[error("the store has failed")]
-    Failed,
-}
+#[error("the store has failed")]
+pub struct Failed;
 
 /// The store in a thread of its own, behind a bounded queue. What has queued up while the disk was busy is written as
 /// one batch and synced once.
@@ -50,13 +44,11 @@ impl StoreThread {
         })
     }
 
-    /// Queues records that belong together and gives their number: 1, 2, 3… Never waits.
-    pub fn submit(&mut self, records: Vec<Record>) -> Result<u64, SubmitError> {
-        let queue = self.queue.as_ref().ok_or(SubmitError::Failed)?;
-        queue.try_send(records).map_err(|error| match error {
-            TrySendError::Full(_) => SubmitError::Full,
-            TrySendError::Disconnected(_) => SubmitError::Failed,
-        })?;
+    /// Queues records that belong together and gives their number: 1, 2, 3… Waits while the queue is full: a control plane
+    /// must not run ahead of its disk without bound.
+    pub fn submit(&mut self, records: Vec<Record>) -> Result<u64, Failed> {
+        let queue = self.queue.as_ref().ok_or(Failed)?;
+        queue.send(records).map_err(|_| Failed)?;
         self.submitted += 1;
         Ok(self.submitted)
     }

@@ -1,0 +1,331 @@
+//! The control plane as one sans-IO value: inputs and a time go in, outputs come out.
+//!
+//! Each module below is a part of a session's way; all of them are methods of [`ControlPlane`].
+
+mod admit;
+mod call;
+mod link;
+mod release;
+mod restore;
+mod rules;
+mod tunnel;
+
+use crate::addresses::Addresses;
+use crate::authority::Authority;
+use crate::bank::Bank;
+use crate::counters::{Counter, Counters};
+use crate::entry::Entry;
+use crate::store::Record as StoreRecord;
+use crate::topology::{SegmentId, Seid, Topology};
+use crate::user_planes::{Happening, UserPlanes};
+use crate::wheel::TimerWheel;
+use core::net::SocketAddr;
+use core::time::Duration;
+use northbound::{Request as Call, Response};
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+use session::discovery::Discovery;
+use session::{Family, SessionConfig};
+use slab::Slab;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use wire::eth::MacAddr;
+
+pub use restore::{Restored, STORE_RECOVERY_KEY};
+
+/// A moment, on the clock that timers use and on the clock that records use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic time since an arbitrary origin.
+    pub at: Duration,
+    /// Wall time in seconds since 1970.
+    pub unix: u32,
+}
+
+/// What happens to the control plane.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A PFCP datagram.
+    Pfcp {
+        /// Where it came from.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: &'a [u8],
+    },
+    /// A GTP-U datagram.
+    Gtpu {
+        /// Where it came from.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: &'a [u8],
+    },
+    /// A RADIUS datagram.
+    Radius {
+        /// The number of the socket that received it.
+        socket: u16,
+        /// Where it came from.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: &'a [u8],
+    },
+    /// The store has every batch up to this number on disk; batches count from 1.
+    Durable(u64),
+    /// A call of the local API; answered under the same ticket.
+    Call {
+        /// Tells this call from others.
+        ticket: u64,
+        /// What is asked.
+        call: Call,
+    },
+}
+
+/// What the control plane wants done, in this order.
+#[derive(Debug)]
+pub enum Output {
+    /// Send a PFCP datagram.
+    Pfcp {
+        /// Where to.
+        to: SocketAddr,
+        /// The datagram.
+        bytes: Vec<u8>,
+    },
+    /// Send a GTP-U datagram.
+    Gtpu {
+        /// Where to.
+        to: SocketAddr,
+        /// The datagram.
+        bytes: Vec<u8>,
+    },
+    /// Send a RADIUS datagram from the socket of this number, opened when first named.
+    Radius {
+        /// The socket's number.
+        socket: u16,
+        /// Where to.
+        to: SocketAddr,
+        /// The datagram.
+        bytes: Vec<u8>,
+    },
+    /// Make these records durable as the next batch, then say so with [`Input::Durable`].
+    Store(Vec<StoreRecord>),
+    /// Answer a call of the local API.
+    Answer {
+        /// The call's ticket.
+        ticket: u64,
+        /// The answer.
+        response: Response,
+    },
+}
+
+/// Where a subscriber is, to find its session when it dials in anew.
+type Place = (SegmentId, Option<u16>, Option<u16>, MacAddr);
+
+/// Something in a session that waits until a batch of records is on disk.
+struct Waiting {
+    batch: u64,
+    seid: Seid,
+    family: Family,
+    /// [`crate::entry::Rules::asked`] of the family.
+    asked: u8,
+}
+
+/// The control plane.
+pub struct ControlPlane {
+    config: config::ControlPlane,
+    topology: Topology,
+    discovery: Discovery,
+    session_config: Arc<SessionConfig>,
+    sessions: Slab<Box<Entry>>,
+    by_place: HashMap<Place, Seid>,
+    /// Sessions in the order of their PADR, to shed the oldest one that is half open.
+    admitted: VecDeque<Seid>,
+    half_open: usize,
+    wheel: TimerWheel,
+    banks: Vec<Bank>,
+    addresses: Addresses,
+    user_planes: UserPlanes,
+    authority: Authority,
+    /// Records of the batch that is being put together.
+    records: Vec<StoreRecord>,
+    /// The number of the batch that is being put together.
+    batch: u64,
+    waiting: VecDeque<Waiting>,
+    generation: u64,
+    random: StdRng,
+    counters: Counters,
+    outputs: VecDeque<Output>,
+}
+
+impl ControlPlane {
+    /// A control plane with what the store held. `seed` comes from the system's generator.
+    ///
+    /// # Errors
+    /// A text for the operator, when the configuration cannot be served: a users file that cannot be read, pools that
+    /// cannot be cut.
+    pub fn new(
+        config: config::ControlPlane,
+        restored: Restored,
+        seed: [u8; 32],
+        now: Now,
+    ) -> Result<Self, String> {
+        let topology = Topology::new(&config);
+        let mut random = StdRng::from_seed(seed);
+        let mut keys = [[0u8; 32]; 2];
+        keys.iter_mut().for_each(|key| random.fill_bytes(key));
+        let discovery = Discovery::new(admit::discovery_config(&config, keys[0]));
+        let user_planes = UserPlanes::new(
+            &topology,
+            &config,
+            restored.recovery_time_stamp,
+            &restored.user_planes,
+            random.next_u32(),
+            now.at,
+        );
+        let mut plane = ControlPlane {
+            session_config: Arc::new(admit::session_config(&config)),
+            addresses: Addresses::new(&topology)?,
+            authority: Authority::new(&config, keys[1])?,
+            banks: topology.segments().map(|_| Bank::default()).collect(),
+            sessions: Slab::new(),
+            by_place: HashMap::new(),
+            admitted: VecDeque::new(),
+            half_open: 0,
+            wheel: TimerWheel::new(Duration::from_millis(10)),
+            user_planes,
+            records: restored.first_records(),
+            batch: 1,
+            waiting: VecDeque::new(),
+            generation: restored.first_generation(now),
+            random,
+            counters: Counters::default(),
+            outputs: VecDeque::new(),
+            discovery,
+            topology,
+            config,
+        };
+        plane.resume(restored, now);
+        Ok(plane)
+    }
+
+    /// Takes an input.
+    pub fn handle(&mut self, now: Now, input: Input<'_>) {
+        match input {
+            Input::Pfcp { from, bytes } => {
+                if self.user_planes.find(from.ip()).is_some() {
+                    self.user_planes.datagram(now.at, from, bytes, &self.topology);
+                } else {
+                    self.counters.count(Counter::UnknownUserPlane);
+                }
+            }
+            Input::Gtpu { from, bytes } => self.on_gtpu(now, from, bytes),
+            Input::Radius {
+                socket,
+                from,
+                bytes,
+            } => self.authority.handle(now.at, socket, from, bytes),
+            Input::Durable(batch) => self.on_durable(now, batch),
+            Input::Call { ticket, call } => self.on_call(now, ticket, call),
+        }
+        self.settle(now);
+    }
+
+    /// Lets time pass.
+    pub fn on_timeout(&mut self, now: Now) {
+        while let Some(index) = self.wheel.pop(now.at) {
+            self.on_session_timeout(now, index);
+        }
+        self.user_planes.on_timeout(now.at, &self.topology);
+        self.authority.on_timeout(now.at);
+        self.settle(now);
+    }
+
+    /// When [`ControlPlane::on_timeout`] wants to be called.
+    pub fn poll_at(&self) -> Option<Duration> {
+        let times = [self.wheel.next_at(), self.user_planes.poll_at(), self.authority.poll_at()];
+        times.into_iter().flatten().min()
+    }
+
+    /// What is to be done next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if self.records.is_empty() {
+            return None;
+        }
+        self.batch += 1;
+        Some(Output::Store(std::mem::take(&mut self.records)))
+    }
+
+    /// How many sessions there are, in any stage.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Takes care of whatever the parts have to say, until none has anything more.
+    fn settle(&mut self, now: Now) {
+        loop {
+            if let Some(happening) = self.user_planes.poll(now.at, &self.topology) {
+                self.on_happening(now, happening);
+            } else if let Some(output) = self.authority.poll_output() {
+                self.on_authority(now, output);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn on_happening(&mut self, now: Now, happening: Happening) {
+        match happening {
+            Happening::Transmit(to, bytes) => self.outputs.push_back(Output::Pfcp { to, bytes }),
+            Happening::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
+            Happening::Answer(request, message) => self.on_answer(now, request, message),
+            Happening::Report { id, seid, message } => self.on_report(id, seid, message),
+        }
+    }
+
+    fn on_authority(&mut self, now: Now, output: aaa::Output) {
+        match output {
+            aaa::Output::Transmit { socket, to, bytes } => {
+                self.outputs.push_back(Output::Radius { socket, to, bytes });
+            }
+            aaa::Output::Done { token, outcome } => self.on_outcome(now, Seid(token), outcome),
+        }
+    }
+
+    fn on_durable(&mut self, now: Now, batch: u64) {
+        while self.waiting.front().is_some_and(|w| w.batch <= batch) {
+            let Some(Waiting { seid, family, asked, .. }) = self.waiting.pop_front() else {
+                return;
+            };
+            if let Some(index) = self.find(seid) {
+                self.on_family_durable(now, index, family, asked);
+            }
+        }
+    }
+
+    /// The index of a session, if it still exists.
+    fn find(&self, seid: Seid) -> Option<u32> {
+        let entry = self.sessions.get(seid.index() as usize)?;
+        (entry.seid == seid).then_some(seid.index())
+    }
+
+    fn entry(&mut self, index: u32) -> &mut Entry {
+        &mut self.sessions[index as usize]
+    }
+
+    /// Arms the one timer of a session.
+    fn arm(&mut self, index: u32) {
+        match self.sessions.get(index as usize).and_then(|e| e.wake_at()) {
+            Some(at) => self.wheel.arm(index, at),
+            None => self.wheel.cancel(index),
+        }
+    }
+}
+
+/// Known user planes and their recovery time stamps, by node id.
+pub(crate) type KnownUserPlanes = BTreeMap<String, u32>;

@@ -1,0 +1,116 @@
+//! Calls of the local API.
+
+use super::{ControlPlane, Now, Output};
+use crate::counters::row;
+use crate::entry::{Entry, Stage};
+use crate::topology::Seid;
+use crate::user_planes::UsageFor;
+use northbound::{Request, Response, Session as SessionRow, SessionState, Traffic};
+use session::Cause;
+
+impl ControlPlane {
+    pub(super) fn on_call(&mut self, now: Now, ticket: u64, call: Request) {
+        match call {
+            Request::ShowSessions => {
+                let mut entries: Vec<&Entry> = self.sessions.iter().map(|(_, e)| &**e).collect();
+                entries.sort_by_key(|entry| entry.seid);
+                let sessions = entries.into_iter().map(|e| self.session_row(now, e)).collect();
+                self.answer(ticket, Response::Sessions { sessions });
+            }
+            Request::ShowSession { id } => match self.find_by_id(&id) {
+                Ok(seid) if self.ask_usage(now, seid.index(), UsageFor::Call(ticket)) => {}
+                Ok(seid) => self.answer_session(now, ticket, seid),
+                Err(message) => self.answer(ticket, Response::Error { message }),
+            },
+            Request::ClearSession { id } => match self.find_by_id(&id) {
+                Ok(seid) => {
+                    self.end(now, seid.index(), Cause::AdminReset);
+                    self.answer(ticket, Response::Done);
+                }
+                Err(message) => self.answer(ticket, Response::Error { message }),
+            },
+            Request::ShowDrops => {
+                let drops = self.drop_rows();
+                self.answer(ticket, Response::Drops { drops });
+            }
+            Request::ShowPorts => {
+                let message = "ports are the user plane's: ask its socket".into();
+                self.answer(ticket, Response::Error { message });
+            }
+        }
+    }
+
+    pub(super) fn answer_session(&mut self, now: Now, ticket: u64, seid: Seid) {
+        let response = match self.find(seid) {
+            Some(index) => {
+                let session = self.session_row(now, &self.sessions[index as usize]);
+                Response::Session {
+                    session: Box::new(session),
+                }
+            }
+            None => Response::Error {
+                message: format!("session {seid} has just ended"),
+            },
+        };
+        self.answer(ticket, response);
+    }
+
+    fn answer(&mut self, ticket: u64, response: Response) {
+        self.outputs.push_back(Output::Answer { ticket, response });
+    }
+
+    fn find_by_id(&self, id: &str) -> Result<Seid, String> {
+        let seid = u64::from_str_radix(id, 16).ok().map(Seid);
+        let found = seid.filter(|seid| self.find(*seid).is_some());
+        found.ok_or_else(|| format!("there is no session `{id}`: expected an id that `sluice show sessions` prints"))
+    }
+
+    fn drop_rows(&self) -> Vec<northbound::DropCounter> {
+        let pfcp = self.user_planes.counters();
+        let mut rows = self.counters.rows();
+        for (name, count, meaning) in [
+            ("pfcp-malformed", pfcp.malformed, "A PFCP datagram could not be read."),
+            ("pfcp-other-version", pfcp.other_version, "A PFCP message of another version was refused."),
+            ("pfcp-refused", pfcp.refused, "A PFCP message lacked an element or had a wrong one."),
+            ("pfcp-timed-out", pfcp.timed_out, "A PFCP request was given up without an answer."),
+            ("pfcp-queue-full", pfcp.queue_full, "A PFCP request was not made because too many waited."),
+        ] {
+            rows.push(row(name, count, meaning.into()));
+        }
+        rows.extend(self.authority.rows());
+        rows
+    }
+
+    fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {
+        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let (s_tag, c_tag) = entry.circuit.tags.vids();
+        let usage = entry.account.usage;
+        let online = entry.account.started.map(|started| now.at.saturating_sub(started.at));
+        SessionRow {
+            id: entry.seid.to_string(),
+            state: match entry.stage {
+                Stage::Admitted(_) | Stage::Connecting => SessionState::Connecting,
+                Stage::Online => SessionState::Online,
+                Stage::Closing(_) => SessionState::Closing,
+            },
+            user: entry.who.username.escape_ascii().to_string(),
+            user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
+            port: port.name.clone(),
+            s_tag,
+            c_tag,
+            mac: entry.circuit.mac.to_string(),
+            pppoe_session_id: entry.pppoe_id,
+            group: self.topology.group(port.group).name.clone(),
+            network_instance: self.topology.instance(entry.instance).name.clone(),
+            ipv4: entry.ipv4.map(|a| a.to_string()),
+            ipv6_prefix: entry.ipv6.map(|p| p.to_string()),
+            online_seconds: online.map_or(0, |d| d.as_secs()),
+            traffic: Traffic {
+                up_packets: usage.up_packets,
+                up_octets: usage.up_octets,
+                down_packets: usage.down_packets,
+                down_octets: usage.down_octets,
+            },
+        }
+    }
+}

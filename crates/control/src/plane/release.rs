@@ -1,0 +1,95 @@
+//! The one way out: everything that a session acquired is given back here, whatever ended it.
+
+use super::admit::place;
+use super::{ControlPlane, Now};
+use crate::addresses::Net;
+use crate::entry::Stage;
+use crate::store::Record as StoreRecord;
+use crate::topology::GroupId;
+use aaa::{AccountingKind, TerminateCause};
+use session::Cause;
+
+impl ControlPlane {
+    /// The session is over. The subscriber may dial in again at once; what the user plane has is taken down first, because
+    /// its last counters belong into the record.
+    pub(super) fn release(&mut self, now: Now, index: u32, cause: Cause) {
+        let entry = &mut self.sessions[index as usize];
+        if entry.is_closing() {
+            return;
+        }
+        if entry.is_half_open() {
+            self.half_open -= 1;
+        }
+        let user = entry.who.username.escape_ascii().to_string();
+        let mac = entry.circuit.mac;
+        tracing::info!(session = %entry.seid, user, %mac, %cause, "session ends");
+        entry.stage = Stage::Closing(cause);
+        entry.link = None;
+        entry.account.next_interim = None;
+        entry.account.ends_at = None;
+        let place = place(entry.segment, &entry.circuit);
+        if self.by_place.get(&place) == Some(&entry.seid) {
+            self.by_place.remove(&place);
+        }
+        self.wheel.cancel(index);
+        if !self.sessions[index as usize].rules.establishing {
+            self.delete(now, index);
+        }
+    }
+
+    /// Takes the session off the user plane. While the user plane is away it waits for it.
+    pub(super) fn delete(&mut self, now: Now, index: u32) {
+        if self.entry(index).rules.up_seid.is_none() {
+            self.finish(now, index);
+        } else if !self.ask_delete(now, index) {
+            let entry = self.entry(index);
+            tracing::debug!(session = %entry.seid, "user plane is away; the session is taken down when it is back");
+        }
+    }
+
+    /// Nothing is left on the user plane: the record goes out, and everything is given back.
+    pub(super) fn finish(&mut self, now: Now, index: u32) {
+        let Stage::Closing(cause) = self.entry(index).stage else {
+            return;
+        };
+        self.record(now, index, AccountingKind::Stop(terminate_cause(cause)));
+        self.take_back_addresses(now, index);
+        let entry = self.sessions.remove(index as usize);
+        self.banks[usize::from(entry.segment.0)].free(entry.pppoe_id, now.at);
+        if entry.stored {
+            self.records.push(StoreRecord::delete(super::restore::session_key(entry.seid)));
+        }
+    }
+
+    /// Gives the session's addresses back, and the nets of which they were the last.
+    pub(super) fn take_back_addresses(&mut self, now: Now, index: u32) {
+        let entry = &mut self.sessions[index as usize];
+        let (ipv4, ipv6, instance) = (entry.ipv4.take(), entry.ipv6.take(), entry.instance);
+        let group = self.topology.port(self.topology.segment(entry.segment).port).group;
+        let freed = [
+            ipv4.and_then(|address| self.addresses.take_ipv4(instance, address)),
+            ipv6.and_then(|prefix| self.addresses.take_ipv6(instance, prefix)),
+        ];
+        freed.into_iter().flatten().for_each(|net| self.withdraw(now, group, net));
+    }
+
+    fn withdraw(&mut self, now: Now, group: GroupId, net: Net) {
+        self.user_planes.withdraw(now.at, group, net, &self.topology);
+    }
+}
+
+/// Acct-Terminate-Cause (RFC 2866 §5.10).
+fn terminate_cause(cause: Cause) -> TerminateCause {
+    match cause {
+        Cause::UserRequest => TerminateCause::UserRequest,
+        Cause::LostCarrier => TerminateCause::LostCarrier,
+        Cause::IdleTimeout => TerminateCause::IdleTimeout,
+        Cause::SessionTimeout => TerminateCause::SessionTimeout,
+        Cause::AdminReset => TerminateCause::AdminReset,
+        Cause::AdminReboot => TerminateCause::AdminReboot,
+        Cause::PortError | Cause::Loopback => TerminateCause::PortError,
+        Cause::NasError => TerminateCause::NasError,
+        Cause::NasRequest => TerminateCause::NasRequest,
+        Cause::AuthFailed | Cause::NegotiationFailed => TerminateCause::UserError,
+    }
+}

@@ -1,0 +1,348 @@
+//! What the user plane has of sessions: asked for, answered, put back, counted.
+
+use super::{ControlPlane, Now, Waiting};
+use crate::counters::Counter;
+use crate::entry::Stage;
+use crate::topology::{Seid, TunnelOwner, UserPlaneId};
+use crate::user_planes::{Request, UsageFor};
+use aaa::AccountingKind;
+use pfcp::RequestId;
+use pfcp::bng::{self, SessionSpec, Usage};
+use session::{Cause, Family, Input};
+use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
+
+fn rules_of(family: Family) -> bng::Family {
+    match family {
+        Family::Ipv4 => bng::Family::Ipv4,
+        Family::Ipv6 => bng::Family::Ipv6,
+    }
+}
+
+impl ControlPlane {
+    /// Everything about a session that its user plane is to know.
+    fn spec(&self, index: u32) -> SessionSpec {
+        let entry = &self.sessions[index as usize];
+        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let owner = TunnelOwner::Session(port.group, index);
+        let [ipv4, ipv6] = entry.rules.families;
+        SessionSpec {
+            node_id: self.user_planes.node_id(),
+            cp_f_seid: self.user_planes.f_seid(entry.seid),
+            circuit: bng::Circuit {
+                logical_port: port.name.clone().into_bytes(),
+                tags: entry.circuit.tags,
+                mac: entry.circuit.mac,
+                gateway_mac: self.topology.group(port.group).virtual_mac,
+            },
+            pppoe_session_id: entry.pppoe_id,
+            // one session is one subscriber until policy knows of homes
+            subscriber: index,
+            uplink: self.user_planes.uplink(owner),
+            downlink: self.user_planes.downlink(port.user_plane, owner),
+            network_instance: self.topology.instance(entry.instance).name.clone(),
+            mtu: entry.link.as_ref().map_or(1492, |link| link.mtu()),
+            usage_period: None,
+            ipv4: entry.ipv4.filter(|_| ipv4),
+            ipv6: entry.ipv6.filter(|_| ipv6),
+        }
+    }
+
+    pub(super) fn plane_of(&self, index: u32) -> UserPlaneId {
+        let segment = self.sessions[index as usize].segment;
+        self.topology.port(self.topology.segment(segment).port).user_plane
+    }
+
+    /// Asks for the session's control tunnel, and for the rules of its families if it has any already.
+    pub(super) fn establish(&mut self, now: Now, index: u32) {
+        let (spec, plane) = (self.spec(index), self.plane_of(index));
+        let entry = self.entry(index);
+        entry.rules.up_seid = None;
+        entry.rules.establishing = true;
+        let seid = entry.seid;
+        let asked = self.user_planes.ask(now.at, plane, 0, Request::Establish(seid), spec.establish());
+        if let Err(error) = asked {
+            tracing::warn!(session = %seid, %error, "cannot ask the user plane for a session");
+            self.on_establish_failed(now, index, Counter::UserPlaneAbsent);
+        }
+    }
+
+    /// Asks for the rules of a family.
+    pub(super) fn install(&mut self, now: Now, index: u32, family: Family) {
+        self.entry(index).rules.families[family as usize] = true;
+        let (spec, plane) = (self.spec(index), self.plane_of(index));
+        let entry = self.entry(index);
+        let seid = entry.seid;
+        entry.rules.asked[family as usize] = entry.rules.asked[family as usize].wrapping_add(1);
+        let request = Request::Install(seid, family, entry.rules.asked[family as usize]);
+        let (Some(up_seid), Some(message)) = (entry.rules.up_seid, spec.add_family(rules_of(family))) else {
+            return; // the user plane is being told the whole session; this family with it
+        };
+        if let Err(error) = self.user_planes.ask(now.at, plane, up_seid, request, message) {
+            tracing::warn!(session = %seid, %family, %error, "cannot ask the user plane for rules");
+            self.counters.count(Counter::UserPlaneAbsent);
+            self.end(now, index, Cause::PortError);
+        }
+    }
+
+    /// Takes the rules of a family back.
+    pub(super) fn uninstall(&mut self, now: Now, index: u32, family: Family) {
+        let (spec, plane) = (self.spec(index), self.plane_of(index));
+        let entry = self.entry(index);
+        let rules = &mut entry.rules;
+        if !std::mem::take(&mut rules.families[family as usize]) {
+            return;
+        }
+        rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
+        let seid = entry.seid;
+        if let Some(up_seid) = rules.up_seid {
+            let message = spec.remove_family(rules_of(family));
+            // unanswered, it is repaired when the user plane is told the whole session again
+            let _ = self.user_planes.ask(now.at, plane, up_seid, Request::Remove(seid), message);
+        }
+        self.persist(index);
+    }
+
+    /// Reads the counters for an interim record, and arms the next.
+    pub(super) fn ask_interim(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        entry.account.next_interim = entry.account.interim.map(|interval| now.at + interval);
+        if !self.ask_usage(now, index, UsageFor::Interim) {
+            self.record(now, index, AccountingKind::Interim); // with what was known
+        }
+    }
+
+    /// Asks for a session's counters. False if they cannot be asked for now.
+    pub(super) fn ask_usage(&mut self, now: Now, index: u32, purpose: UsageFor) -> bool {
+        let plane = self.plane_of(index);
+        let entry = self.entry(index);
+        let request = Request::Usage(entry.seid, purpose);
+        let Some(up_seid) = entry.rules.up_seid else {
+            return false;
+        };
+        self.user_planes.ask(now.at, plane, up_seid, request, bng::query_usage()).is_ok()
+    }
+
+    /// Asks for the session's end on the user plane. False if it cannot be asked for now.
+    pub(super) fn ask_delete(&mut self, now: Now, index: u32) -> bool {
+        let plane = self.plane_of(index);
+        let entry = self.entry(index);
+        let request = Request::Delete(entry.seid);
+        let Some(up_seid) = entry.rules.up_seid else {
+            return false;
+        };
+        self.user_planes.ask(now.at, plane, up_seid, request, bng::delete()).is_ok()
+    }
+
+    pub(super) fn on_answer(&mut self, now: Now, request: Request, message: Option<Message>) {
+        match request {
+            Request::Establish(seid) => self.on_established(now, seid, message),
+            Request::Install(seid, family, asked) => self.on_installed(now, seid, family, asked, message),
+            Request::Remove(_) => {}
+            Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
+            Request::Delete(seid) => self.on_deleted(now, seid, message),
+            Request::DefaultSession(_) | Request::Nets(_) => unreachable!("taken care of by UserPlanes"),
+        }
+    }
+
+    fn on_established(&mut self, now: Now, seid: Seid, message: Option<Message>) {
+        let Some(index) = self.find(seid) else {
+            return;
+        };
+        let plane = self.plane_of(index);
+        self.entry(index).rules.establishing = false;
+        match message {
+            Some(Message::SessionEstablishmentResponse(m)) if m.cause == PfcpCause::REQUEST_ACCEPTED => {
+                self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
+                match self.entry(index).stage {
+                    Stage::Admitted(_) => self.confirm(now, index),
+                    Stage::Closing(_) => self.delete(now, index),
+                    _ => {
+                        self.user_planes.resync_done(plane);
+                        self.rules_are_back(index);
+                    }
+                }
+            }
+            Some(Message::SessionEstablishmentResponse(m)) => {
+                let offending = m.offending_ie;
+                tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the session");
+                self.on_establish_failed(now, index, Counter::UserPlaneRefused);
+            }
+            _ => self.on_establish_failed(now, index, Counter::UserPlaneSilent),
+        }
+        self.resync(now, plane);
+    }
+
+    fn on_establish_failed(&mut self, now: Now, index: u32, counter: Counter) {
+        self.entry(index).rules.establishing = false;
+        match self.entry(index).stage {
+            Stage::Admitted(_) => self.refuse(now, index, counter),
+            Stage::Closing(_) => self.finish(now, index),
+            _ => {
+                self.counters.count(counter);
+                let plane = self.plane_of(index);
+                self.user_planes.resync_done(plane);
+                // without an answer the association is about to be found dead; the next one puts the session back
+                if counter == Counter::UserPlaneRefused {
+                    self.end(now, index, Cause::PortError);
+                }
+            }
+        }
+    }
+
+    /// A session was put back: families that waited for their rules have them now.
+    fn rules_are_back(&mut self, index: u32) {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let entry = self.entry(index);
+            let up = entry.link.as_ref().is_some_and(|link| link.is_up(family));
+            if entry.rules.families[family as usize] && !up {
+                self.await_durable(index, family);
+            }
+        }
+        self.persist(index);
+    }
+
+    fn on_installed(&mut self, now: Now, seid: Seid, family: Family, asked: u8, message: Option<Message>) {
+        let Some(index) = self.find(seid) else {
+            return;
+        };
+        let entry = self.entry(index);
+        if entry.rules.asked[family as usize] != asked || entry.is_closing() {
+            return; // no longer wanted
+        }
+        match message {
+            Some(Message::SessionModificationResponse(m)) if m.cause == PfcpCause::REQUEST_ACCEPTED => {
+                self.await_durable(index, family);
+            }
+            Some(Message::SessionModificationResponse(m)) => {
+                self.counters.count(Counter::UserPlaneRefused);
+                let offending = m.offending_ie;
+                tracing::error!(session = %seid, %family, cause = %m.cause, ?offending, "user plane refuses the rules");
+                self.end(now, index, Cause::PortError);
+            }
+            _ => {
+                self.counters.count(Counter::UserPlaneSilent);
+                self.end(now, index, Cause::PortError);
+            }
+        }
+    }
+
+    /// The releasing packet waits until the session is on disk.
+    fn await_durable(&mut self, index: u32, family: Family) {
+        self.persist(index);
+        let entry = &self.sessions[index as usize];
+        self.waiting.push_back(Waiting {
+            batch: self.batch,
+            seid: entry.seid,
+            family,
+            asked: entry.rules.asked[family as usize],
+        });
+    }
+
+    pub(super) fn on_family_durable(&mut self, now: Now, index: u32, family: Family, asked: u8) {
+        if self.entry(index).rules.asked[family as usize] == asked {
+            self.drive(now, index, Input::Installed(family));
+        }
+    }
+
+    /// Adds what the user plane counted since its last report.
+    fn add_usage(&mut self, index: u32, reports: &[UsageReport]) {
+        let account = &mut self.entry(index).account;
+        for report in reports {
+            account.usage = account.usage.plus(Usage::of_report(report));
+        }
+    }
+
+    fn on_usage(&mut self, now: Now, seid: Seid, purpose: UsageFor, message: Option<Message>) {
+        let index = self.find(seid);
+        if let (Some(index), Some(Message::SessionModificationResponse(m))) = (index, &message) {
+            self.add_usage(index, &m.usage_reports);
+            self.persist(index);
+        }
+        match (purpose, index) {
+            (UsageFor::Interim, Some(index)) => self.record(now, index, AccountingKind::Interim),
+            (UsageFor::Interim, None) => {}
+            (UsageFor::Call(ticket), _) => self.answer_session(now, ticket, seid),
+        }
+    }
+
+    fn on_deleted(&mut self, now: Now, seid: Seid, message: Option<Message>) {
+        let Some(index) = self.find(seid) else {
+            return;
+        };
+        match message {
+            Some(Message::SessionDeletionResponse(m)) => {
+                self.add_usage(index, &m.usage_reports);
+                self.finish(now, index);
+            }
+            _ => {
+                self.counters.count(Counter::UserPlaneSilent);
+                tracing::warn!(session = %seid, "user plane did not answer about the session's end; asked again when it is back");
+            }
+        }
+        let plane = self.sessions.get(index as usize).map(|_| self.plane_of(index));
+        if let Some(plane) = plane {
+            self.resync(now, plane);
+        }
+    }
+
+    /// A usage report of the user plane's own accord.
+    pub(super) fn on_report(&mut self, id: RequestId, seid: Seid, message: Message) {
+        let Message::SessionReportRequest(report) = message else {
+            return; // a user plane asks nothing else of us
+        };
+        match self.find(seid) {
+            Some(index) => {
+                self.add_usage(index, &report.usage_reports);
+                self.persist(index);
+                let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
+                self.user_planes.acknowledge(id, up_seid, PfcpCause::REQUEST_ACCEPTED);
+            }
+            None => {
+                self.counters.count(Counter::UnknownReport);
+                self.user_planes.acknowledge(id, 0, PfcpCause::SESSION_CONTEXT_NOT_FOUND);
+            }
+        }
+    }
+
+    /// A user plane is back. If it lost our sessions they are put back; those that were ending end now.
+    pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
+        let of_plane = |entry: &crate::entry::Entry| {
+            self.topology.port(self.topology.segment(entry.segment).port).user_plane == plane
+        };
+        let again: Vec<Seid> = self
+            .sessions
+            .iter()
+            .map(|(_, entry)| entry)
+            .filter(|entry| of_plane(entry) && (lost || entry.is_closing() || entry.rules.up_seid.is_none()))
+            .map(|entry| entry.seid)
+            .collect();
+        if lost {
+            let indexes: Vec<u32> = again.iter().map(|seid| seid.index()).collect();
+            indexes.into_iter().for_each(|index| self.entry(index).rules.up_seid = None);
+            self.persist_user_plane(plane);
+        }
+        if !again.is_empty() {
+            tracing::info!(user_plane = %self.topology.user_plane(plane).node_id, sessions = again.len(), "putting sessions back");
+        }
+        self.user_planes.queue_resync(plane, again);
+        self.resync(now, plane);
+    }
+
+    /// Puts back as many sessions as may be under way at once.
+    fn resync(&mut self, now: Now, plane: UserPlaneId) {
+        while let Some(seid) = self.user_planes.next_resync(plane) {
+            let Some(index) = self.find(seid) else {
+                self.user_planes.resync_done(plane);
+                continue;
+            };
+            if self.entry(index).rules.establishing {
+                self.user_planes.resync_done(plane); // its answer is still to come
+            } else if self.entry(index).is_closing() {
+                self.user_planes.resync_done(plane);
+                self.delete(now, index);
+            } else {
+                self.establish(now, index);
+            }
+        }
+    }
+}

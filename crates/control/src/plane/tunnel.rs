@@ -1,0 +1,154 @@
+//! Control packets between subscribers and us: GTP-U tunnels, whole Ethernet frames in them.
+
+use super::{ControlPlane, Now, Output};
+use crate::counters::Counter;
+use crate::entry::Entry;
+use crate::topology::{PortId, TunnelOwner, UserPlaneId};
+use core::net::SocketAddr;
+use session::Circuit;
+use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
+use wire::{gtpu, nsh, pppoe};
+
+/// Why a redirected frame is not taken.
+pub(super) type Refused = Counter;
+
+impl ControlPlane {
+    pub(super) fn on_gtpu(&mut self, now: Now, from: SocketAddr, bytes: &[u8]) {
+        let Some(plane) = self.user_planes.find(from.ip()) else {
+            return self.counters.count(Counter::UnknownUserPlane);
+        };
+        let taken = match gtpu::Packet::parse(bytes) {
+            Ok(gtpu::Packet::Gpdu { teid, payload }) => self.on_tunnel(now, plane, teid, payload),
+            Ok(gtpu::Packet::EchoRequest { sequence }) => {
+                let mut bytes = Vec::new();
+                let answer = gtpu::Packet::EchoResponse { sequence };
+                if answer.emit(&mut bytes).is_ok() {
+                    self.outputs.push_back(Output::Gtpu { to: from, bytes });
+                }
+                Ok(())
+            }
+            // a tunnel whose session is being put back or taken down
+            Ok(gtpu::Packet::ErrorIndication { .. }) => Err(Counter::UnknownTunnel),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Counter::MalformedFrame),
+        };
+        if let Err(counter) = taken {
+            self.counters.count(counter);
+        }
+    }
+
+    fn on_tunnel(&mut self, now: Now, plane: UserPlaneId, teid: u32, payload: &[u8]) -> Result<(), Refused> {
+        match TunnelOwner::of(teid) {
+            Some(TunnelOwner::Default(_)) => self.on_default_tunnel(now, plane, payload),
+            Some(TunnelOwner::Session(group, index)) => {
+                let entry = self.sessions.get(index as usize);
+                let entry = entry.ok_or(Counter::UnknownTunnel)?;
+                let port = self.topology.port(self.topology.segment(entry.segment).port);
+                if port.group != group || port.user_plane != plane {
+                    return Err(Counter::UnknownTunnel);
+                }
+                self.on_session_frame(now, index, payload)
+            }
+            None => Err(Counter::UnknownTunnel),
+        }
+    }
+
+    /// The NSH names the port; the tunnel's own port is not needed.
+    fn on_default_tunnel(&mut self, now: Now, plane: UserPlaneId, payload: &[u8]) -> Result<(), Refused> {
+        let packet = nsh::Packet::parse(payload).map_err(|_| Counter::MalformedFrame)?;
+        let frame = Frame::parse(packet.frame).map_err(|_| Counter::MalformedFrame)?;
+        if frame.header.ethertype != PPPOE_DISCOVERY {
+            return Err(Counter::DiscoveryIgnored);
+        }
+        let port = self.topology.find_port(plane, packet.logical_port);
+        let port = port.ok_or(Counter::UnknownSegment)?;
+        let segment = self.topology.find_segment(port, &frame.header.tags);
+        let segment = segment.ok_or(Counter::UnknownSegment)?;
+        let circuit = Circuit {
+            logical_port: packet.logical_port.into(),
+            tags: frame.header.tags.without_priority(),
+            mac: frame.header.source,
+        };
+        self.on_discovery(now, segment, circuit, frame.payload)
+    }
+
+    fn on_session_frame(&mut self, now: Now, index: u32, bytes: &[u8]) -> Result<(), Refused> {
+        let frame = Frame::parse(bytes).map_err(|_| Counter::MalformedFrame)?;
+        let packet = pppoe::Packet::parse(frame.payload).map_err(|_| Counter::MalformedFrame)?;
+        let entry = self.entry(index);
+        let own = frame.header.source == entry.circuit.mac
+            && frame.header.tags.vids() == entry.circuit.tags.vids()
+            && packet.session_id == entry.pppoe_id;
+        if !own {
+            return Err(Counter::ForeignFrame);
+        }
+        let input = match (frame.header.ethertype, packet.code) {
+            (PPPOE_DISCOVERY, pppoe::PADT) => session::Input::Padt,
+            (PPPOE_SESSION, 0) => session::Input::Ppp(packet.payload),
+            _ => return Err(Counter::MalformedFrame),
+        };
+        self.drive(now, index, input);
+        Ok(())
+    }
+
+    /// Sends a PPPoE packet to a circuit through its port's default tunnel.
+    pub(super) fn send_by_default(&mut self, port: PortId, circuit: &Circuit, payload: &[u8]) {
+        let owner = &self.topology.port(port);
+        let (plane, group) = (owner.user_plane, owner.group);
+        let source = self.topology.group(group).virtual_mac;
+        let frame = frame(circuit, source, PPPOE_DISCOVERY, payload);
+        let packet = nsh::Packet {
+            logical_port: &circuit.logical_port,
+            frame: &frame,
+        };
+        let mut bytes = Vec::with_capacity(frame.len() + 32);
+        if packet.emit(&mut bytes).is_ok() {
+            self.send(plane, TunnelOwner::Default(port), &bytes);
+        }
+    }
+
+    /// Sends a PPP frame to a session.
+    pub(super) fn send_ppp(&mut self, index: u32, ppp: &[u8]) {
+        let mut payload = Vec::with_capacity(ppp.len() + 6);
+        let packet = pppoe::Packet {
+            code: 0,
+            session_id: self.entry(index).pppoe_id,
+            payload: ppp,
+        };
+        packet.emit(&mut payload);
+        self.send_to_session(index, PPPOE_SESSION, &payload);
+    }
+
+    /// Sends a PPPoE packet to a session through its own tunnel.
+    pub(super) fn send_to_session(&mut self, index: u32, ethertype: u16, payload: &[u8]) {
+        let entry: &Entry = &self.sessions[index as usize];
+        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let (plane, group) = (port.user_plane, port.group);
+        let source = self.topology.group(group).virtual_mac;
+        let frame = frame(&entry.circuit, source, ethertype, payload);
+        self.send(plane, TunnelOwner::Session(group, index), &frame);
+    }
+
+    fn send(&mut self, plane: UserPlaneId, owner: TunnelOwner, payload: &[u8]) {
+        let mut bytes = Vec::with_capacity(payload.len() + 8);
+        let far_end = self.user_planes.downlink(plane, owner);
+        if gtpu::emit_gpdu(far_end.teid, payload, &mut bytes).is_ok() {
+            let to = SocketAddr::new(far_end.address, gtpu::PORT);
+            self.outputs.push_back(Output::Gtpu { to, bytes });
+        }
+    }
+}
+
+/// A frame to a circuit.
+fn frame(circuit: &Circuit, source: MacAddr, ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        destination: circuit.mac,
+        source,
+        tags: circuit.tags,
+        ethertype,
+    };
+    let mut frame = Vec::with_capacity(header.len() + payload.len());
+    header.emit(&mut frame);
+    frame.extend_from_slice(payload);
+    frame
+}

@@ -1,0 +1,296 @@
+//! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
+
+use crate::plane::{ControlPlane, Input, Now, Output, Restored};
+use crate::store::{Store, StoreThread};
+use crate::user_planes::PFCP_PORT;
+use core::net::{IpAddr, SocketAddr};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::UdpSocket;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::gtpu;
+
+/// Room for what arrives while the loop is busy, in octets.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// Datagrams taken from one socket before the others are looked at.
+const BATCH: usize = 64;
+/// Batches that may wait for the disk.
+const STORE_QUEUE: usize = 256;
+/// RADIUS replies that may wait for the loop.
+const RADIUS_QUEUE: usize = 1024;
+/// Seconds between 1900 (NTP, PFCP) and 1970.
+const NTP_OFFSET: u32 = 2_208_988_800;
+
+/// Serves until the process is asked to end (SIGTERM, SIGINT).
+///
+/// # Errors
+/// A text for the operator: what could not be opened or read, and why. Nothing is half started then.
+pub fn run(config: config::ControlPlane) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start the event loop: {error}"))?;
+    runtime.block_on(async { Edge::open(config)?.serve().await })
+}
+
+struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    fn now(&self) -> Now {
+        Now {
+            at: self.start.elapsed(),
+            unix: unix_time(),
+        }
+    }
+}
+
+fn unix_time() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| d.as_secs() as u32)
+}
+
+struct Edge {
+    plane: ControlPlane,
+    clock: Clock,
+    pfcp: UdpSocket,
+    gtpu: UdpSocket,
+    radius: Radius,
+    store: StoreThread,
+    durable: watch::Receiver<Result<u64, String>>,
+    calls: mpsc::Receiver<northbound::Call>,
+    answers: HashMap<u64, oneshot::Sender<northbound::Response>>,
+    next_ticket: u64,
+}
+
+impl Edge {
+    fn open(config: config::ControlPlane) -> Result<Self, String> {
+        let pfcp = bind(config.address, PFCP_PORT)?;
+        let gtpu = bind(config.address, gtpu::PORT)?;
+        let (store, restored) = open_store(&config)?;
+        let mut seed = [0; 32];
+        OsRng.try_fill_bytes(&mut seed).map_err(|error| format!("no randomness from the system: {error}"))?;
+        let clock = Clock {
+            start: Instant::now(),
+        };
+        let (calls_in, calls) = mpsc::channel(64);
+        let api = config.api_socket.clone();
+        let count = restored.session_count();
+        let plane = ControlPlane::new(config, restored, seed, clock.now())?;
+        let (acknowledge, durable) = watch::channel(Ok(0));
+        let store = StoreThread::start(store, STORE_QUEUE, move |done| {
+            let _ = acknowledge.send(done.map_err(|error| error.to_string()));
+        });
+        let served = northbound::serve(&api, calls_in);
+        tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
+        tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
+        Ok(Edge {
+            plane,
+            clock,
+            pfcp,
+            gtpu,
+            radius: Radius::new(),
+            store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
+            durable,
+            calls,
+            answers: HashMap::new(),
+            next_ticket: 0,
+        })
+    }
+
+    async fn serve(mut self) -> Result<(), String> {
+        let ends = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+        let mut terminate = ends(SignalKind::terminate())?;
+        let mut interrupt = ends(SignalKind::interrupt())?;
+        let mut buffer = vec![0; 65_536];
+        loop {
+            self.carry_out().await?;
+            let wake = self.plane.poll_at().map(|at| self.clock.start + at);
+            tokio::select! {
+                ready = self.pfcp.readable() => {
+                    ready.map_err(|error| format!("PFCP socket: {error}"))?;
+                    self.receive(&mut buffer, Protocols::Pfcp);
+                }
+                ready = self.gtpu.readable() => {
+                    ready.map_err(|error| format!("GTP-U socket: {error}"))?;
+                    self.receive(&mut buffer, Protocols::Gtpu);
+                }
+                Some((socket, from, bytes)) = self.radius.replies.recv() => {
+                    let input = Input::Radius { socket, from, bytes: &bytes };
+                    self.plane.handle(self.clock.now(), input);
+                }
+                Ok(()) = self.durable.changed() => self.on_durable()?,
+                Some(call) = self.calls.recv() => self.on_call(call),
+                () = sleep_until(wake) => self.plane.on_timeout(self.clock.now()),
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+            }
+        }
+        tracing::info!("control plane ends; sessions stay on the user planes and in the store");
+        Ok(())
+    }
+
+    /// Takes what has arrived, up to a batch, so that no socket starves the others.
+    fn receive(&mut self, buffer: &mut [u8], protocol: Protocols) {
+        let now = self.clock.now();
+        for _ in 0..BATCH {
+            let socket = match protocol {
+                Protocols::Pfcp => &self.pfcp,
+                Protocols::Gtpu => &self.gtpu,
+            };
+            // an error is an ICMP message about an earlier datagram: its protocol notices by itself
+            let Ok((length, from)) = socket.try_recv_from(buffer) else {
+                return;
+            };
+            let bytes = &buffer[..length];
+            let input = match protocol {
+                Protocols::Pfcp => Input::Pfcp { from, bytes },
+                Protocols::Gtpu => Input::Gtpu { from, bytes },
+            };
+            self.plane.handle(now, input);
+        }
+    }
+
+    fn on_durable(&mut self) -> Result<(), String> {
+        let durable = self.durable.borrow_and_update().clone();
+        match durable {
+            Ok(batch) => {
+                self.plane.handle(self.clock.now(), Input::Durable(batch));
+                Ok(())
+            }
+            Err(error) => Err(format!(
+                "the store failed: {error}. Sessions go on forwarding; free or replace the disk and start again"
+            )),
+        }
+    }
+
+    fn on_call(&mut self, call: northbound::Call) {
+        self.next_ticket += 1;
+        let ticket = self.next_ticket;
+        self.answers.retain(|_, waiting| !waiting.is_closed());
+        self.answers.insert(ticket, call.reply);
+        let call = call.request;
+        self.plane.handle(self.clock.now(), Input::Call { ticket, call });
+    }
+
+    async fn carry_out(&mut self) -> Result<(), String> {
+        while let Some(output) = self.plane.poll_output() {
+            match output {
+                Output::Pfcp { to, bytes } => send(&self.pfcp, to, &bytes).await,
+                Output::Gtpu { to, bytes } => send(&self.gtpu, to, &bytes).await,
+                Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
+                Output::Store(records) => {
+                    // the reason of a failure comes by `durable`
+                    if self.store.submit(records).is_err() {
+                        self.on_durable()?;
+                    }
+                }
+                Output::Answer { ticket, response } => {
+                    if let Some(reply) = self.answers.remove(&ticket) {
+                        let _ = reply.send(response); // whoever asked may have gone
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Protocols {
+    Pfcp,
+    Gtpu,
+}
+
+/// The sockets of the RADIUS client: one for each of its numbers and address family, opened when first used.
+struct Radius {
+    sockets: HashMap<(u16, bool), Arc<UdpSocket>>,
+    sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
+    replies: mpsc::Receiver<(u16, SocketAddr, Vec<u8>)>,
+}
+
+impl Radius {
+    fn new() -> Self {
+        let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
+        Radius {
+            sockets: HashMap::new(),
+            sender,
+            replies,
+        }
+    }
+
+    async fn send(&mut self, number: u16, to: SocketAddr, bytes: &[u8]) {
+        let key = (number, to.is_ipv6());
+        if !self.sockets.contains_key(&key) {
+            match self.open(number, to.is_ipv6()) {
+                Ok(socket) => self.sockets.insert(key, socket),
+                Err(error) => {
+                    return tracing::error!(%error, "cannot open a socket for RADIUS; the request is sent again later");
+                }
+            };
+        }
+        send(&self.sockets[&key], to, bytes).await;
+    }
+
+    fn open(&self, number: u16, ipv6: bool) -> Result<Arc<UdpSocket>, String> {
+        let any: IpAddr = if ipv6 {
+            core::net::Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            core::net::Ipv4Addr::UNSPECIFIED.into()
+        };
+        let socket = Arc::new(bind(any, 0)?);
+        tokio::spawn(hear(socket.clone(), number, self.sender.clone()));
+        Ok(socket)
+    }
+}
+
+/// Passes replies on. When the loop does not keep up, they wait in the socket.
+async fn hear(socket: Arc<UdpSocket>, number: u16, replies: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>) {
+    let mut buffer = [0; 4096]; // the largest RADIUS packet (RFC 2865 §3)
+    loop {
+        if let Ok((length, from)) = socket.recv_from(&mut buffer).await
+            && replies.send((number, from, buffer[..length].to_vec())).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+async fn send(socket: &UdpSocket, to: SocketAddr, bytes: &[u8]) {
+    if let Err(error) = socket.send_to(bytes, to).await {
+        tracing::debug!(%to, %error, "datagram was not sent; its protocol repeats it");
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
+    let to = SocketAddr::new(address, port);
+    let open = || -> io::Result<UdpSocket> {
+        let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+        socket.bind(&to.into())?;
+        UdpSocket::from_std(socket.into())
+    };
+    open().map_err(|error| format!("cannot bind UDP {to}: {error}. Is the address this machine's, and free?"))
+}
+
+fn open_store(config: &config::ControlPlane) -> Result<(Store, Restored), String> {
+    let (store, opened) = Store::open(&config.store).map_err(|error| error.to_string())?;
+    if opened.cut > 0 {
+        tracing::warn!(octets = opened.cut, "cut a half-written batch off the store; nothing acknowledged was in it");
+    }
+    let restored = Restored::read(opened.live, unix_time().wrapping_add(NTP_OFFSET))?;
+    Ok((store, restored))
+}

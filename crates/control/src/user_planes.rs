@@ -1,0 +1,437 @@
+//! The user planes: associations, default sessions, and the nets that groups announce.
+
+use crate::addresses::Net;
+use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use pfcp::bng::{DefaultSpec, PoolNet, Tunnel};
+use session::Family;
+use pfcp::{Config, Event, Node, Output, RequestError, RequestId, Role};
+use slab::Slab;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wire::pfcp::{Cause, FSeid, Message, NodeId};
+
+/// UDP port of PFCP (TS 29.244 §6.8.2.1).
+pub const PFCP_PORT: u16 = 8805;
+
+/// What was asked of a user plane about a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Establish(Seid),
+    Install(Seid, Family, u8),
+    Remove(Seid),
+    Usage(Seid, UsageFor),
+    Delete(Seid),
+    DefaultSession(PortId),
+    Nets(GroupId),
+}
+
+/// Whom counters are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsageFor {
+    /// An interim record.
+    Interim,
+    /// The call of the local API with this ticket.
+    Call(u64),
+}
+
+/// What the owner has to take care of.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Transmit(SocketAddr, Vec<u8>),
+    /// An association is there. `lost`: the user plane has none of our sessions (any more).
+    Up { plane: UserPlaneId, lost: bool },
+    /// A request was answered; `None`: it never will be.
+    Answer(Request, Option<Message>),
+    /// A user plane reports of its own accord.
+    Report { id: RequestId, seid: Seid, message: Message },
+}
+
+/// The nets of a group: what it has, and what its user plane knows.
+#[derive(Default)]
+struct Nets {
+    wanted: BTreeSet<Net>,
+    told: BTreeMap<Net, u16>,
+    busy: bool,
+    /// Slots of the change under way.
+    adding: Vec<(Net, u16)>,
+    removing: Vec<Net>,
+}
+
+/// Sessions put back at once after a user plane lost them.
+const RESYNC_WINDOW: usize = 128;
+
+/// Everything about user planes.
+pub(crate) struct UserPlanes {
+    node: Node,
+    node_id: NodeId,
+    own: IpAddr,
+    peers: Vec<Peer>,
+    /// The user plane's SEIDs of default sessions, by port.
+    defaults: Vec<Option<u64>>,
+    nets: Vec<Nets>,
+    requests: Slab<Request>,
+    happenings: VecDeque<Happening>,
+}
+
+struct Peer {
+    address: SocketAddr,
+    /// The recovery time stamp of the run that has our sessions.
+    recovery: Option<u32>,
+    /// Sessions that wait to be put back or deleted, by index.
+    resync: VecDeque<Seid>,
+    resyncing: usize,
+}
+
+impl UserPlanes {
+    /// `recovery_time_stamp`: ours, kept as long as the store is. `known`: the recovery time stamps of user planes that
+    /// had our sessions, by node id.
+    pub fn new(
+        topology: &Topology,
+        config: &config::ControlPlane,
+        recovery_time_stamp: u32,
+        known: &BTreeMap<String, u32>,
+        first_sequence: u32,
+        now: Duration,
+    ) -> Self {
+        let node_id = NodeId::Fqdn(config.node_id.clone());
+        let mut node = Node::new(Config {
+            retain_sessions: true,
+            first_sequence,
+            ..Config::new(Role::Control, node_id.clone(), recovery_time_stamp)
+        });
+        let peers: Vec<Peer> = topology
+            .user_planes()
+            .map(|(_, plane)| Peer {
+                address: SocketAddr::new(plane.address, PFCP_PORT),
+                recovery: known.get(&plane.node_id).copied(),
+                resync: VecDeque::new(),
+                resyncing: 0,
+            })
+            .collect();
+        peers.iter().for_each(|peer| node.add_peer(now, peer.address));
+        UserPlanes {
+            node,
+            node_id,
+            own: config.address,
+            peers,
+            defaults: topology.ports().map(|_| None).collect(),
+            nets: topology.groups().map(|_| Nets::default()).collect(),
+            requests: Slab::new(),
+            happenings: VecDeque::new(),
+        }
+    }
+
+    pub fn node_id(&self) -> NodeId {
+        self.node_id.clone()
+    }
+
+    /// Our end of a session.
+    pub fn f_seid(&self, seid: Seid) -> FSeid {
+        FSeid::new(seid.0, self.own)
+    }
+
+    /// Our end of a tunnel.
+    pub fn uplink(&self, owner: TunnelOwner) -> Tunnel {
+        Tunnel {
+            teid: owner.teid(),
+            address: self.own,
+        }
+    }
+
+    /// A user plane's end of a tunnel.
+    pub fn downlink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
+        Tunnel {
+            teid: owner.teid(),
+            address: self.peer(plane).address.ip(),
+        }
+    }
+
+    /// The user plane that has this address.
+    pub fn find(&self, address: IpAddr) -> Option<UserPlaneId> {
+        let found = self.peers.iter().position(|p| p.address.ip() == address)?;
+        Some(UserPlaneId(found as u16))
+    }
+
+    pub fn is_up(&self, plane: UserPlaneId) -> bool {
+        self.node.is_associated(self.peer(plane).address)
+    }
+
+    pub fn counters(&self) -> pfcp::Counters {
+        self.node.counters()
+    }
+
+    /// The recovery time stamp of the run of a user plane that has our sessions.
+    pub fn recovery(&self, plane: UserPlaneId) -> Option<u32> {
+        self.peer(plane).recovery
+    }
+
+    pub fn datagram(&mut self, now: Duration, from: SocketAddr, bytes: &[u8], topology: &Topology) {
+        self.node.handle_datagram(now, from, bytes);
+        self.drain(now, topology);
+    }
+
+    pub fn on_timeout(&mut self, now: Duration, topology: &Topology) {
+        self.node.on_timeout(now);
+        self.drain(now, topology);
+    }
+
+    pub fn poll_at(&self) -> Option<Duration> {
+        self.node.poll_at()
+    }
+
+    pub fn poll(&mut self, now: Duration, topology: &Topology) -> Option<Happening> {
+        if self.happenings.is_empty() {
+            self.drain(now, topology);
+        }
+        self.happenings.pop_front()
+    }
+
+    /// Asks a user plane; the answer comes as [`Happening::Answer`].
+    pub fn ask(
+        &mut self,
+        now: Duration,
+        plane: UserPlaneId,
+        up_seid: u64,
+        request: Request,
+        message: impl Into<Message>,
+    ) -> Result<(), RequestError> {
+        let token = self.requests.insert(request);
+        let peer = self.peer(plane).address;
+        let asked = self.node.request(now, peer, up_seid, message, token as u64);
+        if asked.is_err() {
+            self.requests.remove(token);
+        }
+        asked
+    }
+
+    /// Answers a report.
+    pub fn acknowledge(&mut self, id: RequestId, up_seid: u64, cause: Cause) {
+        let response = wire::pfcp::SessionReportResponse {
+            cause,
+            ..Default::default()
+        };
+        self.node.respond(id, up_seid, response);
+    }
+
+    /// Gives a group a net to announce.
+    pub fn lend(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
+        self.nets[usize::from(group.0)].wanted.insert(net);
+        self.tell_nets(now, group, topology);
+    }
+
+    /// Takes a net from a group.
+    pub fn withdraw(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
+        self.nets[usize::from(group.0)].wanted.remove(&net);
+        self.tell_nets(now, group, topology);
+    }
+
+    /// Queues sessions of a user plane to be put back or deleted.
+    pub fn queue_resync(&mut self, plane: UserPlaneId, sessions: impl IntoIterator<Item = Seid>) {
+        let peer = &mut self.peers[usize::from(plane.0)];
+        peer.resync.clear();
+        peer.resyncing = 0;
+        peer.resync.extend(sessions);
+    }
+
+    /// The next session to put back, if the window allows; one more is under way then.
+    pub fn next_resync(&mut self, plane: UserPlaneId) -> Option<Seid> {
+        let peer = &mut self.peers[usize::from(plane.0)];
+        if peer.resyncing >= RESYNC_WINDOW {
+            return None;
+        }
+        let seid = peer.resync.pop_front()?;
+        peer.resyncing += 1;
+        Some(seid)
+    }
+
+    /// One session that was put back is done, one way or the other.
+    pub fn resync_done(&mut self, plane: UserPlaneId) {
+        let peer = &mut self.peers[usize::from(plane.0)];
+        peer.resyncing = peer.resyncing.saturating_sub(1);
+    }
+
+    fn peer(&self, plane: UserPlaneId) -> &Peer {
+        &self.peers[usize::from(plane.0)]
+    }
+
+    fn drain(&mut self, now: Duration, topology: &Topology) {
+        while let Some(output) = self.node.poll_output() {
+            match output {
+                Output::Transmit { to, bytes } => {
+                    self.happenings.push_back(Happening::Transmit(to, bytes));
+                }
+                Output::Event(event) => self.on_event(now, event, topology),
+            }
+        }
+    }
+
+    fn on_event(&mut self, now: Duration, event: Event, topology: &Topology) {
+        match event {
+            Event::AssociationUp { peer, info } => {
+                let Some(plane) = self.find(peer.ip()) else {
+                    return;
+                };
+                let entry = &mut self.peers[usize::from(plane.0)];
+                let lost = entry.recovery.replace(info.recovery_time_stamp) != Some(info.recovery_time_stamp);
+                let name = &topology.user_plane(plane).node_id;
+                tracing::info!(user_plane = %name, %peer, lost_sessions = lost, "user plane associated");
+                self.open_default_sessions(now, plane, topology);
+                self.happenings.push_back(Happening::Up { plane, lost });
+            }
+            Event::AssociationDown { peer, reason } => {
+                tracing::warn!(%peer, ?reason, "user plane is no longer associated; its sessions are kept");
+                self.forget_default_sessions(peer, topology);
+            }
+            Event::AssociationRejected { peer, cause } => {
+                tracing::warn!(%peer, %cause, "user plane refuses the association; trying again");
+            }
+            Event::VersionMismatch { peer, version } => {
+                tracing::warn!(%peer, version, "peer speaks another version of PFCP than 1; check what runs there");
+            }
+            Event::Request { id, seid, message } => {
+                let seid = Seid(seid);
+                self.happenings.push_back(Happening::Report { id, seid, message });
+            }
+            Event::Response { token, message, .. } => self.on_answer(now, token, Some(message), topology),
+            Event::Failed { token, reason, peer } => {
+                tracing::debug!(%peer, ?reason, "PFCP request failed");
+                self.on_answer(now, token, None, topology);
+            }
+        }
+    }
+
+    fn on_answer(&mut self, now: Duration, token: u64, message: Option<Message>, topology: &Topology) {
+        let Some(request) = self.requests.try_remove(token as usize) else {
+            return;
+        };
+        match request {
+            Request::DefaultSession(port) => self.on_default_session(now, port, message, topology),
+            Request::Nets(group) => self.on_nets(now, group, message, topology),
+            request => self.happenings.push_back(Happening::Answer(request, message)),
+        }
+    }
+
+    fn open_default_sessions(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
+        for (id, port) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
+            let owner = TunnelOwner::Default(id);
+            let spec = DefaultSpec {
+                node_id: self.node_id(),
+                cp_f_seid: self.f_seid(Seid::of_port(id)),
+                logical_port: Some(port.name.clone().into_bytes()),
+                uplink: self.uplink(owner),
+                downlink: Some(self.downlink(plane, owner)),
+                nets: Vec::new(),
+            };
+            let (establish, _) = spec.establish();
+            self.defaults[usize::from(id.0)] = None;
+            if let Err(error) = self.ask(now, plane, 0, Request::DefaultSession(id), establish) {
+                tracing::error!(port = %port.name, %error, "cannot open the default session");
+            }
+        }
+    }
+
+    fn forget_default_sessions(&mut self, peer: SocketAddr, topology: &Topology) {
+        let Some(plane) = self.find(peer.ip()) else {
+            return;
+        };
+        for (id, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
+            self.defaults[usize::from(id.0)] = None;
+        }
+        for (id, _) in topology.groups().filter(|(_, g)| g.user_plane == plane) {
+            let nets = &mut self.nets[usize::from(id.0)];
+            nets.told.clear();
+            nets.busy = false;
+        }
+    }
+
+    fn on_default_session(&mut self, now: Duration, port: PortId, message: Option<Message>, topology: &Topology) {
+        let name = &topology.port(port).name;
+        match message {
+            Some(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
+                self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
+                tracing::info!(port = %name, "access port is open for subscribers");
+                let group = topology.port(port).group;
+                let nets = &mut self.nets[usize::from(group.0)];
+                if topology.group(group).first_port == port {
+                    nets.told.clear();
+                    nets.busy = false;
+                    self.tell_nets(now, group, topology);
+                }
+            }
+            Some(Message::SessionEstablishmentResponse(m)) => {
+                let offending = m.offending_ie;
+                tracing::error!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
+                    no subscriber can dial in on this port; compare its name in both configurations");
+            }
+            _ => tracing::warn!(port = %name, "user plane did not answer about the default session"),
+        }
+    }
+
+    /// Brings what the user plane knows nearer to what the group has, one message at a time so that none overtakes another.
+    fn tell_nets(&mut self, now: Duration, group: GroupId, topology: &Topology) {
+        let port = topology.group(group).first_port;
+        let Some(up_seid) = self.defaults[usize::from(port.0)] else {
+            return;
+        };
+        let nets = &mut self.nets[usize::from(group.0)];
+        if nets.busy {
+            return;
+        }
+        let at_once = pfcp::bng::NETS_PER_MESSAGE;
+        let gone = nets.told.iter().filter(|(net, _)| !nets.wanted.contains(net));
+        let gone: Vec<(Net, u16)> = gone.take(at_once).map(|(net, slot)| (*net, *slot)).collect();
+        let message = if gone.is_empty() {
+            let used: BTreeSet<u16> = nets.told.values().copied().collect();
+            let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
+            let new = nets.wanted.iter().filter(|net| !nets.told.contains_key(net));
+            nets.adding = new.take(at_once).map_while(|net| Some((*net, slots.next()?))).collect();
+            let named: Vec<PoolNet> = nets
+                .adding
+                .iter()
+                .map(|(net, slot)| PoolNet {
+                    slot: *slot,
+                    network_instance: topology.instance(net.instance).name.clone(),
+                    net: net.net,
+                })
+                .collect();
+            DefaultSpec::add_nets(&named)
+        } else {
+            nets.removing = gone.iter().map(|(net, _)| *net).collect();
+            let slots: Vec<u16> = gone.iter().map(|(_, slot)| *slot).collect();
+            DefaultSpec::remove_nets(&slots)
+        };
+        let Some(message) = message.into_iter().next() else {
+            return;
+        };
+        nets.busy = true;
+        let plane = topology.group(group).user_plane;
+        if self.ask(now, plane, up_seid, Request::Nets(group), message).is_err() {
+            self.nets[usize::from(group.0)].busy = false;
+        }
+    }
+
+    fn on_nets(&mut self, now: Duration, group: GroupId, message: Option<Message>, topology: &Topology) {
+        let nets = &mut self.nets[usize::from(group.0)];
+        if !nets.busy {
+            return; // of an association that has ended
+        }
+        let (adding, removing) = (std::mem::take(&mut nets.adding), std::mem::take(&mut nets.removing));
+        match message {
+            Some(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
+                nets.told.extend(adding);
+                removing.iter().for_each(|net| {
+                    nets.told.remove(net);
+                });
+                nets.busy = false;
+                self.tell_nets(now, group, topology);
+            }
+            Some(Message::SessionModificationResponse(m)) => {
+                let name = &topology.group(group).name;
+                tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
+            }
+            // the association is gone, or will be found to be: the nets are told anew with the next one
+            _ => nets.busy = false,
+        }
+    }
+}
