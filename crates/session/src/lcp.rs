@@ -119,13 +119,13 @@ impl Protocol for Lcp {
         for raw in RawOption::iter(options) {
             let raw = raw?;
             match Opt::from(raw) {
+                Opt::Magic(magic) if magic != 0 && magic == self.magic => {
+                    return Ok(suspect_loop(may_nak, rng));
+                }
                 Opt::Mru(mru) if (MIN_MRU..=self.limit).contains(&mru) => peer_mru = mru,
                 Opt::Mru(_) if may_nak => Opt::Mru(self.limit).emit(&mut nak),
-                Opt::Magic(magic) if magic != 0 && magic != self.magic => peer_magic = magic,
-                Opt::Magic(magic) if magic != 0 && !may_nak => {
-                    return Ok(Verdict::GiveUp(Cause::Loopback));
-                }
-                // Zero is no magic number; our own one may be our own packet (RFC 1661 §6.4).
+                Opt::Magic(magic) if magic != 0 => peer_magic = magic,
+                // Zero is no magic number (RFC 1661 §6.4).
                 Opt::Magic(_) if may_nak => Opt::Magic(rng.nonzero_u32()).emit(&mut nak),
                 _ => raw.emit(&mut reject),
             }
@@ -166,6 +166,17 @@ impl Protocol for Lcp {
         }
         Ok(())
     }
+}
+
+/// A request with our own magic number is our own, or a rare coincidence: only a new number tells (RFC 1661 §6.4).
+/// Nothing else in it matters until then.
+fn suspect_loop(may_nak: bool, rng: &mut Rng) -> Verdict {
+    if !may_nak {
+        return Verdict::GiveUp(Cause::Loopback);
+    }
+    let mut nak = Vec::new();
+    Opt::Magic(rng.nonzero_u32()).emit(&mut nak);
+    Verdict::Nak(nak)
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ pub enum Output {
 }
 
 /// A peer that wants to be authenticated.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthRequest {
     /// Tells this request from earlier ones of the session: a peer may start PPP over.
     pub attempt: u8,
@@ -185,22 +185,6 @@ pub struct AuthRequest {
     pub username: Vec<u8>,
     /// The proof.
     pub method: AuthMethod,
-}
-
-/// Without the proof.
-impl fmt::Debug for AuthRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let method = match self.method {
-            AuthMethod::Pap { .. } => "PAP",
-            AuthMethod::Chap { .. } => "CHAP",
-        };
-        let name = self.username.escape_ascii();
-        write!(
-            f,
-            "AuthRequest {{ attempt: {}, username: \"{name}\", method: {method} }}",
-            self.attempt
-        )
-    }
 }
 
 /// How a peer proves who it is.
@@ -220,6 +204,16 @@ pub enum AuthMethod {
         /// The hash.
         response: [u8; 16],
     },
+}
+
+/// Without the proof.
+impl fmt::Debug for AuthMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AuthMethod::Pap { .. } => "Pap",
+            AuthMethod::Chap { .. } => "Chap",
+        })
+    }
 }
 
 /// The verdict on an [`AuthRequest`].

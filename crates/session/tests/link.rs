@@ -1,0 +1,544 @@
+//! LCP, authentication and the end of a session, by scripts.
+mod support;
+use session::*;
+use std::sync::Arc;
+use std::time::Duration;
+use support::*;
+
+#[test]
+fn a_silent_peer_is_asked_ten_times_in_thirty_seconds() {
+    let mut line = Line::new();
+    line.pass(Duration::from_millis(29_999));
+    let outputs = line.take_outputs();
+    assert_eq!(outputs.len(), 10);
+    assert!(
+        outputs.iter().all(|o| *o == outputs[0]),
+        "a retransmission is the same packet"
+    );
+    line.pass(Duration::from_millis(1));
+    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(Output::Closed(Cause::NegotiationFailed));
+    assert_eq!(line.session.poll_at(), None);
+    assert_eq!(
+        line.session.handle(line.now, Input::Padt),
+        Err(Discarded("session is over"))
+    );
+}
+
+#[test]
+fn an_ack_for_another_request_or_other_options_is_discarded() {
+    let mut line = Line::new();
+    let (id, options) = line.expect_kind(LCP, 1);
+    line.send_discarded(&packet(LCP, 2, id + 1, &options));
+    line.send_discarded(&packet(LCP, 2, id, &options[4..]));
+    line.send(LCP, 2, id, &options);
+    line.send_discarded(&packet(LCP, 2, id, &options));
+}
+
+#[test]
+fn the_mru_and_the_magic_number_are_negotiated() {
+    let mut line = Line::new();
+    let (id, _) = line.expect_kind(LCP, 1);
+    // MRU 1500 is more than PPPoE carries.
+    line.send(LCP, 1, 1, &[1, 4, 0x05, 0xdc]);
+    line.expect_packet(LCP, 3, 1, &[1, 4, 0x05, 0xd4]);
+    line.send(LCP, 1, 2, &[1, 4, 0x05, 0x78]);
+    line.expect_packet(LCP, 2, 2, &[1, 4, 0x05, 0x78]);
+    assert_eq!(line.session.mtu(), 1400);
+    // It rejects our magic number, and wants us to receive no more than 1480.
+    line.send(
+        LCP,
+        4,
+        id,
+        &[&[5, 6][..], &OUR_MAGIC.to_be_bytes()].concat(),
+    );
+    let (id, options) = line.expect_kind(LCP, 1);
+    assert_eq!(options, [1, 4, 0x05, 0xd4, 3, 5, 0xc2, 0x23, 5]);
+    line.send(LCP, 3, id, &[1, 4, 0x05, 0xc8]);
+    let (id, options) = line.expect_kind(LCP, 1);
+    assert_eq!(options, [1, 4, 0x05, 0xc8, 3, 5, 0xc2, 0x23, 5]);
+    line.send(LCP, 2, id, &options);
+    line.expect_kind(CHAP, 1);
+    // Without a magic number, echoes carry zero.
+    line.send(LCP, 9, 5, &[0, 0, 0, 0, 1, 2]);
+    line.expect_packet(LCP, 10, 5, &[0, 0, 0, 0, 1, 2]);
+}
+
+#[test]
+fn naks_turn_into_rejects_and_in_the_end_the_session_is_given_up() {
+    let mut line = Line::new();
+    line.expect_kind(LCP, 1);
+    let mru = [1, 4, 0x05, 0xdc];
+    for id in 0..20 {
+        line.send(LCP, 1, id, &mru);
+        line.expect_packet(
+            LCP,
+            if id < 5 { 3 } else { 4 },
+            id,
+            if id < 5 { &[1, 4, 0x05, 0xd4] } else { &mru },
+        );
+    }
+    line.send(LCP, 1, 20, &mru);
+    line.expect_kind(LCP, 5);
+    line.pass(Duration::from_secs(6));
+    line.expect_kind(LCP, 5);
+    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(Output::Closed(Cause::NegotiationFailed));
+}
+
+#[test]
+fn a_peer_that_naks_for_ever_is_given_up() {
+    let mut line = Line::new();
+    for _ in 0..20 {
+        let (id, _) = line.expect_kind(LCP, 1);
+        line.send(LCP, 3, id, &[5, 6, 1, 2, 3, 4]);
+    }
+    let (id, _) = line.expect_kind(LCP, 1);
+    line.send(LCP, 3, id, &[5, 6, 1, 2, 3, 4]);
+    let (id, _) = line.expect_kind(LCP, 5);
+    line.send(LCP, 6, id, &[]);
+    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(Output::Closed(Cause::NegotiationFailed));
+}
+
+#[test]
+fn a_looped_line_is_recognised() {
+    let mut line = Line::new();
+    let mut closed = None;
+    for _ in 0..200 {
+        match line.next() {
+            Output::Ppp(frame) => {
+                let _ = line.session.handle(line.now, Input::Ppp(&frame));
+                line.pass(Duration::ZERO);
+                let mut more = Vec::new();
+                while let Some(output) = line.session.poll_output() {
+                    more.push(output);
+                }
+                line.push(more);
+            }
+            Output::Closed(cause) => {
+                closed = Some(cause);
+                break;
+            }
+            Output::Padt(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(closed, Some(Cause::Loopback));
+}
+
+#[test]
+fn pap_is_used_when_the_peer_wants_it_and_the_policy_allows() {
+    let mut line = Line::new();
+    let (id, _) = line.expect_kind(LCP, 1);
+    line.send(LCP, 3, id, &[3, 4, 0xc0, 0x23]);
+    let (id, options) = line.expect_kind(LCP, 1);
+    assert_eq!(options[4..8], [3, 4, 0xc0, 0x23]);
+    line.send(LCP, 2, id, &options);
+    line.send(LCP, 1, 1, &home_lcp());
+    line.expect_kind(LCP, 2);
+    assert_eq!(line.session.auth_protocol(), AuthProtocol::Pap);
+    let request = packet(PAP, 1, 9, b"\x05alice\x06s3cret");
+    line.send_frame(&request);
+    let expected = AuthMethod::Pap {
+        password: b"s3cret".to_vec(),
+    };
+    let Output::Authenticate(asked) = line.next() else {
+        panic!()
+    };
+    assert_eq!(
+        (asked.username, asked.method),
+        (b"alice".to_vec(), expected)
+    );
+    // AAA takes its time; the peer repeats itself with a new identifier.
+    line.send_discarded(&packet(PAP, 1, 10, b"\x05alice\x06s3cret"));
+    line.input(Input::Auth {
+        attempt: asked.attempt,
+        reply: accept(grant()),
+    });
+    line.expect_packet(PAP, 2, 10, b"\x07welcome");
+    line.take_outputs();
+    line.send_frame(&packet(PAP, 1, 11, b"\x05alice\x06s3cret"));
+    line.expect_packet(PAP, 2, 11, b"\x00");
+}
+
+#[test]
+fn a_policy_without_pap_refuses_it() {
+    let mut line = Line::with(SessionConfig {
+        auth: AuthPolicy::Chap,
+        ..SessionConfig::default()
+    });
+    let (id, _) = line.expect_kind(LCP, 1);
+    line.send(LCP, 3, id, &[3, 4, 0xc0, 0x23]);
+    line.expect_kind(LCP, 5);
+    line.input(Input::Padt);
+    line.expect(Output::Closed(Cause::AuthFailed));
+}
+
+#[test]
+fn a_rejected_peer_is_told_and_hung_up_on() {
+    let mut line = Line::new();
+    line.open_lcp();
+    let attempt = line.answer_challenge();
+    line.input(Input::Auth {
+        attempt,
+        reply: AuthReply::Reject {
+            message: b"wrong password".to_vec(),
+        },
+    });
+    line.expect_packet(CHAP, 4, 1, b"wrong password");
+    let (id, _) = line.expect_kind(LCP, 5);
+    // The peer hangs up by itself, too, and repeats its response; neither disturbs the end.
+    line.send(LCP, 5, 3, b"Authentication failed");
+    line.expect_packet(LCP, 6, 3, &[]);
+    line.send_discarded(&packet(
+        CHAP,
+        2,
+        1,
+        &[&[16][..], &[0x22; 16], b"alice"].concat(),
+    ));
+    line.send(LCP, 6, id, &[]);
+    line.expect(Output::Padt("authentication failed"));
+    line.expect(Output::Closed(Cause::AuthFailed));
+}
+
+#[test]
+fn a_challenge_is_repeated_and_then_given_up() {
+    let mut line = Line::with(SessionConfig {
+        setup_timeout: Duration::from_secs(120),
+        echo_interval: Duration::ZERO,
+        ..SessionConfig::default()
+    });
+    line.open_lcp();
+    line.pass(Duration::from_millis(29_999));
+    let challenges = line.take_outputs();
+    assert_eq!(challenges.len(), 10);
+    assert!(challenges.iter().all(|c| *c == challenges[0]));
+    line.pass(Duration::from_millis(1));
+    line.expect_kind(LCP, 5);
+    line.pass(Duration::from_secs(6));
+    line.expect_kind(LCP, 5);
+    line.expect(Output::Padt("authentication failed"));
+    line.expect(Output::Closed(Cause::AuthFailed));
+}
+
+#[test]
+fn chap_responses_are_checked_and_repeated_verdicts_given() {
+    let mut line = Line::new();
+    line.open_lcp();
+    let (id, data) = line.expect_kind(CHAP, 1);
+    assert_eq!(data, [&[16][..], &[0x11; 16], b"sluice"].concat());
+    let response = |id, length: u8| {
+        packet(
+            CHAP,
+            2,
+            id,
+            &[&[length][..], &vec![3; length.into()], b"alice"].concat(),
+        )
+    };
+    line.send_discarded(&response(id + 1, 16));
+    line.send_discarded(&response(id, 15));
+    line.send_discarded(&packet(CHAP, 2, id, &[16, 1, 2]));
+    line.send_discarded(&packet(PAP, 1, 9, b"\x05alice\x06s3cret"));
+    line.send_frame(&response(id, 16));
+    let Output::Authenticate(request) = line.next() else {
+        panic!()
+    };
+    assert_eq!(
+        request.method,
+        AuthMethod::Chap {
+            id,
+            challenge: [0x11; 16],
+            response: [3; 16]
+        }
+    );
+    assert!(!format!("{request:?}").contains("3, 3"), "a proof in a log");
+    line.send_discarded(&response(id, 16));
+    line.input(Input::Auth {
+        attempt: request.attempt,
+        reply: accept(grant()),
+    });
+    line.expect_packet(CHAP, 3, id, b"welcome");
+    line.take_outputs();
+    line.send_frame(&response(id, 16));
+    line.expect_packet(CHAP, 3, id, b"");
+}
+
+#[test]
+fn nothing_but_the_proof_counts_before_authentication() {
+    let mut line = Line::new();
+    line.open_lcp();
+    line.take_outputs();
+    for frame in [
+        packet(IPCP, 1, 1, &home_ipcp()),
+        packet(0x80fd, 1, 1, &[]),
+        vec![0x00, 0x57, 0x60],
+        vec![0, 0x21, 0x45],
+    ] {
+        line.send_discarded(&frame);
+    }
+}
+
+#[test]
+fn a_session_that_never_gets_anywhere_is_ended() {
+    let mut line = Line::new();
+    line.authenticate(Grant::default());
+    line.pass(Duration::from_secs(59));
+    line.take_outputs();
+    line.pass(SECOND);
+    line.expect_kind(LCP, 5);
+    line.pass(Duration::from_secs(6));
+    line.expect_kind(LCP, 5);
+    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(Output::Closed(Cause::NegotiationFailed));
+}
+
+#[test]
+fn echoes_carry_our_own_magic_number() {
+    let mut line = Line::open();
+    line.send(LCP, 9, 77, &[&HOME_MAGIC[..], b"data"].concat());
+    line.expect_packet(
+        LCP,
+        10,
+        77,
+        &[&OUR_MAGIC.to_be_bytes()[..], b"data"].concat(),
+    );
+    line.send_discarded(&packet(LCP, 9, 78, &OUR_MAGIC.to_be_bytes()));
+    line.send_discarded(&packet(LCP, 9, 79, &[1, 2, 3]));
+}
+
+#[test]
+fn three_missed_echoes_end_the_session() {
+    let mut line = Line::new();
+    line.authenticate(Grant {
+        ipv6: None,
+        ..grant()
+    });
+    line.open_ipcp();
+    for _ in 0..5 {
+        let before = line.now;
+        line.pass_to_next();
+        let interval = line.now - before;
+        assert!(
+            (27.0..=33.0).contains(&interval.as_secs_f64()),
+            "{interval:?}"
+        );
+        let (id, data) = line.expect_kind(LCP, 9);
+        assert_eq!(data, OUR_MAGIC.to_be_bytes());
+        line.send(LCP, 10, id, &HOME_MAGIC);
+    }
+    for _ in 0..3 {
+        line.pass_to_next();
+        let (id, _) = line.expect_kind(LCP, 9);
+        // What a looped line gives back is no sign of life.
+        line.send_discarded(&packet(LCP, 10, id, &OUR_MAGIC.to_be_bytes()));
+    }
+    line.pass_to_next();
+    line.expect(Output::Down(Family::Ipv4));
+    line.expect(Output::Padt("no answer to LCP echoes"));
+    line.expect(Output::Closed(Cause::LostCarrier));
+}
+
+#[test]
+fn a_padt_ends_it_at_once_and_is_not_answered() {
+    let mut line = Line::open();
+    line.input(Input::Padt);
+    line.expect(Output::Down(Family::Ipv4));
+    line.expect(Output::Down(Family::Ipv6));
+    line.expect(Output::Closed(Cause::UserRequest));
+    line.expect_silence();
+}
+
+#[test]
+fn the_peer_hangs_up() {
+    let mut line = Line::open();
+    line.send(LCP, 5, 9, b"User request");
+    line.expect_packet(LCP, 6, 9, &[]);
+    line.expect(Output::Down(Family::Ipv4));
+    line.expect(Output::Down(Family::Ipv6));
+    assert_eq!(line.session.phase(), Phase::Terminate);
+    // Its Terminate-Request may be repeated for one restart interval.
+    line.send(LCP, 5, 9, b"User request");
+    line.expect_packet(LCP, 6, 9, &[]);
+    line.pass(3 * SECOND);
+    line.expect(Output::Padt("user request"));
+    line.expect(Output::Closed(Cause::UserRequest));
+}
+
+#[test]
+fn a_peer_that_hangs_up_while_negotiating_is_not_asked_any_more() {
+    let mut line = Line::new();
+    line.expect_kind(LCP, 1);
+    line.send(LCP, 5, 9, &[]);
+    line.expect_packet(LCP, 6, 9, &[]);
+    line.expect(Output::Padt("user request"));
+    line.expect(Output::Closed(Cause::UserRequest));
+}
+
+#[test]
+fn the_operator_hangs_up() {
+    let mut line = Line::open();
+    line.input(Input::Terminate(Cause::AdminReset));
+    let outputs = line.take_outputs();
+    let [
+        Output::Ppp(request),
+        Output::Down(Family::Ipv4),
+        Output::Down(Family::Ipv6),
+    ] = &outputs[..]
+    else {
+        panic!("{outputs:?}")
+    };
+    line.send(LCP, 6, request[3], &[]);
+    line.expect(Output::Padt("ended by the operator"));
+    line.expect(Output::Closed(Cause::AdminReset));
+}
+
+#[test]
+fn the_operator_hangs_up_on_a_dead_peer() {
+    let mut line = Line::open();
+    line.input(Input::Terminate(Cause::AdminReset));
+    line.pass(Duration::from_millis(5_999));
+    assert_eq!(
+        line.take_outputs()
+            .iter()
+            .filter(|o| matches!(o, Output::Ppp(_)))
+            .count(),
+        2
+    );
+    line.pass(Duration::from_millis(1));
+    line.expect(Output::Padt("ended by the operator"));
+    line.expect(Output::Closed(Cause::AdminReset));
+}
+
+#[test]
+fn a_new_configure_request_restarts_ppp() {
+    let mut line = Line::open();
+    line.send(LCP, 1, 50, &home_lcp());
+    let outputs = line.take_outputs();
+    let downs: Vec<_> = outputs
+        .iter()
+        .filter(|o| matches!(o, Output::Down(_)))
+        .collect();
+    assert_eq!(
+        downs,
+        [&Output::Down(Family::Ipv4), &Output::Down(Family::Ipv6)]
+    );
+    let Some(Output::Ppp(request)) = outputs
+        .iter()
+        .find(|o| matches!(o, Output::Ppp(f) if f[2] == 1))
+    else {
+        panic!("{outputs:?}")
+    };
+    assert!(outputs.contains(&Output::Ppp(packet(LCP, 2, 50, &home_lcp()))));
+    assert_eq!(line.session.phase(), Phase::Establish);
+    line.send(LCP, 2, request[3], &request[6..]);
+    // A fresh challenge under a fresh identifier, and all the rest once more.
+    let (id, data) = line.expect_kind(CHAP, 1);
+    assert_eq!(id, 2);
+    assert_ne!(data[1..17], [0x11; 16]);
+    line.send(CHAP, 2, id, &[&[16][..], &[0x22; 16], b"alice"].concat());
+    let Output::Authenticate(request) = line.next() else {
+        panic!()
+    };
+    assert_eq!(request.attempt, 2);
+    // The verdict on the first attempt is not the verdict on this one.
+    let late = Input::Auth {
+        attempt: 1,
+        reply: accept(grant()),
+    };
+    assert!(line.session.handle(line.now, late).is_err());
+    line.input(Input::Auth {
+        attempt: 2,
+        reply: accept(Grant {
+            ipv6: None,
+            ..grant()
+        }),
+    });
+    line.expect_kind(CHAP, 3);
+    line.open_ipcp();
+    assert!(line.session.is_up(Family::Ipv4) && !line.session.is_up(Family::Ipv6));
+}
+
+#[test]
+fn unknown_codes_and_protocols_are_rejected() {
+    let mut line = Line::open();
+    line.send(LCP, 99, 3, b"what");
+    line.expect_packet(LCP, 7, 3, &[&[99, 3, 0, 8][..], b"what"].concat());
+    line.send(0x80fd, 1, 1, &[0x12, 6, 0, 0, 0, 0]);
+    line.expect_packet(LCP, 8, 1, &[0x80, 0xfd, 1, 1, 0, 10, 0x12, 6, 0, 0, 0, 0]);
+    line.send(LCP, 11, 1, &HOME_MAGIC);
+    line.send(LCP, 12, 1, &HOME_MAGIC);
+    line.expect_silence();
+    // A long packet does not come back whole.
+    line.send_frame(&[&[0x80, 0x29][..], &[7; 1400]].concat());
+    let (_, data) = line.expect_kind(LCP, 8);
+    assert!(data.len() < 100);
+}
+
+#[test]
+fn a_code_reject_of_what_lcp_needs_is_fatal_and_of_echoes_is_not() {
+    let mut line = Line::open();
+    line.send(LCP, 7, 1, &[9, 1, 0, 8, 0, 0, 0, 0]);
+    line.expect_silence();
+    line.send(LCP, 7, 2, &[1, 1, 0, 4]);
+    assert!(line.take_outputs().contains(&Output::Down(Family::Ipv4)));
+    line.pass(6 * SECOND);
+    assert!(
+        line.take_outputs()
+            .contains(&Output::Closed(Cause::NegotiationFailed))
+    );
+}
+
+#[test]
+fn ppp_frames_of_length_0_to_3_and_their_like_change_nothing() {
+    let short: Vec<Vec<u8>> = vec![
+        vec![],
+        vec![0xc0],
+        vec![0xc0, 0x21],
+        vec![0xc0, 0x21, 1],
+        vec![0xc0, 0x21, 1, 1],
+        vec![0xc0, 0x21, 1, 1, 0, 3],
+        vec![0xc0, 0x21, 1, 1, 0, 9, 1, 4],
+        vec![0x80, 0x21, 1, 1, 0, 6, 3, 0],
+        vec![0x80, 0x21, 1, 1, 0, 6, 3, 1],
+        vec![0x80, 0x57, 1, 1, 0, 6, 1, 200],
+        vec![0xc2, 0x23],
+        vec![0xc2, 0x23, 2, 1, 0, 4],
+        vec![0xc0, 0x23, 1, 1, 0, 5, 9],
+        vec![0x00, 0x57],
+        vec![0x00, 0x57, 0x60],
+        vec![0x21],
+    ];
+    let mut lines = [Line::new(), Line::open()];
+    lines[0].expect_kind(LCP, 1);
+    for line in &mut lines {
+        for frame in &short {
+            line.send_discarded(frame);
+        }
+    }
+    lines[1].send(LCP, 9, 1, &HOME_MAGIC);
+    lines[1].expect_kind(LCP, 10);
+}
+
+#[test]
+fn mru_1500_after_ppp_max_payload() {
+    let now = Duration::from_secs(1000);
+    let session = Session::new(
+        Arc::new(SessionConfig::default()),
+        Some(1500),
+        random(),
+        now,
+    );
+    let mut line = Line::around(session, now);
+    let (_, options) = line.expect_kind(LCP, 1);
+    assert_eq!(options[..4], [1, 4, 0x05, 0xdc]);
+    line.send(LCP, 1, 1, &[1, 4, 0x05, 0xdc]);
+    line.expect_packet(LCP, 2, 1, &[1, 4, 0x05, 0xdc]);
+    assert_eq!(line.session.mtu(), 1500);
+}
+
+/// What 100,000 sessions cost is this times 100,000, beside what they negotiated.
+#[test]
+fn a_session_is_small() {
+    assert!(size_of::<Session>() < 400, "{}", size_of::<Session>());
+}

@@ -1,0 +1,298 @@
+//! The subscriber's side of a script. Its packets are put together octet by octet, not by the codecs that the server
+//! uses, so that the two cannot share a mistake.
+#![allow(dead_code)]
+use session::ladder::{Direction, Ladder, describe_ppp};
+use session::*;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const LCP: u16 = 0xc021;
+pub const PAP: u16 = 0xc023;
+pub const CHAP: u16 = 0xc223;
+pub const IPCP: u16 = 0x8021;
+pub const IPV6CP: u16 = 0x8057;
+
+pub const OUR_MAGIC: u32 = 0x5e55_1071;
+pub const HOME_MAGIC: [u8; 4] = [0xaa, 0xbb, 0xcc, 0xdd];
+pub const HOME_IID: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 9];
+pub const SECOND: Duration = Duration::from_secs(1);
+
+pub fn random() -> Random {
+    Random {
+        magic: OUR_MAGIC,
+        chap_challenge: [0x11; 16],
+        chap_id: 1,
+        interface_id: 0x1234,
+        seed: 99,
+    }
+}
+
+pub fn grant() -> Grant {
+    Grant {
+        ipv4: Some(Ipv4Grant {
+            address: [100, 64, 0, 7].into(),
+            gateway: [100, 64, 0, 1].into(),
+            dns: [Some([9, 9, 9, 9].into()), Some([1, 1, 1, 1].into())],
+        }),
+        ipv6: Some(Ipv6Grant {
+            prefix: "2001:db8:0:7::/64".parse().unwrap(),
+            dns: vec!["2620:fe::fe".parse().unwrap()],
+            interface_id: None,
+        }),
+    }
+}
+
+pub fn accept(grant: Grant) -> AuthReply {
+    AuthReply::Accept {
+        grant,
+        message: b"welcome".to_vec(),
+    }
+}
+
+/// A control packet as a PPP frame.
+pub fn packet(protocol: u16, code: u8, id: u8, data: &[u8]) -> Vec<u8> {
+    let mut bytes = protocol.to_be_bytes().to_vec();
+    bytes.extend([code, id]);
+    bytes.extend((data.len() as u16 + 4).to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// A subscriber's line to a session, with the ladder of what went over it.
+pub struct Line {
+    pub session: Session,
+    pub now: Duration,
+    pub ladder: Ladder,
+    outputs: VecDeque<Output>,
+}
+
+impl Line {
+    pub fn new() -> Self {
+        Self::with(SessionConfig::default())
+    }
+
+    pub fn with(config: SessionConfig) -> Self {
+        let now = Duration::from_secs(1000);
+        Self::around(Session::new(Arc::new(config), None, random(), now), now)
+    }
+
+    pub fn around(session: Session, now: Duration) -> Self {
+        let mut line = Line {
+            session,
+            now,
+            ladder: Ladder::new(),
+            outputs: VecDeque::new(),
+        };
+        line.drain();
+        line
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.session.poll_output() {
+            match &output {
+                Output::Ppp(frame) => self.ladder.ppp(self.now, Direction::ToHome, frame),
+                other => self.ladder.note(format_args!("{other:?}")),
+            }
+            self.outputs.push_back(output);
+        }
+    }
+
+    pub fn input(&mut self, input: Input<'_>) {
+        self.session.handle(self.now, input).unwrap();
+        self.drain();
+    }
+
+    pub fn send(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
+        self.send_frame(&packet(protocol, code, id, data));
+    }
+
+    pub fn send_frame(&mut self, frame: &[u8]) {
+        self.ladder.ppp(self.now, Direction::FromHome, frame);
+        self.input(Input::Ppp(frame));
+    }
+
+    /// Sends what must be discarded, and says why it was.
+    pub fn send_discarded(&mut self, frame: &[u8]) -> &'static str {
+        let Discarded(why) = self
+            .session
+            .handle(self.now, Input::Ppp(frame))
+            .unwrap_err();
+        self.drain();
+        assert!(
+            self.outputs.is_empty(),
+            "discarded, and yet: {:?}",
+            self.outputs
+        );
+        why
+    }
+
+    /// Lets time pass, doing what is due at its time.
+    pub fn pass(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        while let Some(at) = self.session.poll_at().filter(|at| *at <= end) {
+            assert!(at >= self.now, "a deadline in the past");
+            self.now = at;
+            self.session.on_timeout(at);
+            assert!(
+                self.session.poll_at().is_none_or(|next| next > at),
+                "a timer that does not advance"
+            );
+            self.drain();
+        }
+        self.now = end;
+    }
+
+    /// Lets time pass up to the next deadline.
+    pub fn pass_to_next(&mut self) {
+        let at = self.session.poll_at().expect("a deadline");
+        self.pass(at - self.now);
+    }
+
+    #[track_caller]
+    pub fn next(&mut self) -> Output {
+        self.outputs.pop_front().expect("an output")
+    }
+
+    #[track_caller]
+    pub fn expect(&mut self, output: Output) {
+        assert_eq!(self.next(), output);
+    }
+
+    /// The next output must be this frame.
+    #[track_caller]
+    pub fn expect_packet(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
+        let expected = packet(protocol, code, id, data);
+        match self.next() {
+            Output::Ppp(frame) => assert_eq!(frame, expected, "got {}", describe_ppp(&frame)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next output must be a frame of this protocol and code; gives its identifier and data.
+    #[track_caller]
+    pub fn expect_kind(&mut self, protocol: u16, code: u8) -> (u8, Vec<u8>) {
+        match self.next() {
+            Output::Ppp(frame) => {
+                let got = (u16::from_be_bytes([frame[0], frame[1]]), frame[2]);
+                assert_eq!(got, (protocol, code), "got {}", describe_ppp(&frame));
+                (frame[3], frame[6..].to_vec())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next output must be an IPv6 packet, whose octets it gives.
+    #[track_caller]
+    pub fn expect_ipv6(&mut self) -> Vec<u8> {
+        match self.next() {
+            Output::Ppp(frame) if frame[..2] == [0x00, 0x57] => frame[2..].to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn expect_silence(&mut self) {
+        assert!(self.outputs.is_empty(), "{:?}", self.outputs);
+    }
+
+    /// Puts outputs back that a test has taken by itself.
+    pub fn push(&mut self, outputs: Vec<Output>) {
+        self.outputs.extend(outputs);
+    }
+
+    pub fn take_outputs(&mut self) -> Vec<Output> {
+        self.outputs.drain(..).collect()
+    }
+
+    /// LCP until it is open, with the given authentication option expected.
+    #[track_caller]
+    pub fn open_lcp(&mut self) {
+        let (id, options) = self.expect_kind(LCP, 1);
+        self.send(LCP, 2, id, &options);
+        self.send(LCP, 1, 1, &home_lcp());
+        self.expect_packet(LCP, 2, 1, &home_lcp());
+    }
+
+    /// LCP and CHAP; gives the attempt's number.
+    #[track_caller]
+    pub fn answer_challenge(&mut self) -> u8 {
+        let (id, _) = self.expect_kind(CHAP, 1);
+        self.send(CHAP, 2, id, &[&[16][..], &[0x22; 16], b"alice"].concat());
+        match self.next() {
+            Output::Authenticate(request) => {
+                assert_eq!(request.username, b"alice");
+                request.attempt
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Everything up to the network phase.
+    #[track_caller]
+    pub fn authenticate(&mut self, grant: Grant) {
+        self.open_lcp();
+        let attempt = self.answer_challenge();
+        self.input(Input::Auth {
+            attempt,
+            reply: accept(grant),
+        });
+        self.expect_kind(CHAP, 3);
+    }
+
+    /// IPCP from the gateway's request to Up.
+    #[track_caller]
+    pub fn open_ipcp(&mut self) {
+        let (id, options) = self.expect_kind(IPCP, 1);
+        self.send(IPCP, 2, id, &options);
+        self.send(IPCP, 1, 7, &home_ipcp());
+        self.expect(Output::Install(Family::Ipv4));
+        self.input(Input::Installed(Family::Ipv4));
+        self.expect_packet(IPCP, 2, 7, &home_ipcp());
+        self.expect(Output::Up(Family::Ipv4));
+    }
+
+    /// IPV6CP from the gateway's request to Up.
+    #[track_caller]
+    pub fn open_ipv6cp(&mut self) {
+        let (id, options) = self.expect_kind(IPV6CP, 1);
+        self.send(IPV6CP, 2, id, &options);
+        self.send(IPV6CP, 1, 8, &home_ipv6cp());
+        self.expect_packet(IPV6CP, 2, 8, &home_ipv6cp());
+        self.expect(Output::Install(Family::Ipv6));
+        self.input(Input::Installed(Family::Ipv6));
+        self.expect_ipv6();
+        self.expect(Output::Up(Family::Ipv6));
+    }
+
+    /// A line with both families up.
+    #[track_caller]
+    pub fn open() -> Self {
+        Self::open_with(SessionConfig::default())
+    }
+
+    #[track_caller]
+    pub fn open_with(config: SessionConfig) -> Self {
+        let mut line = Self::with(config);
+        line.authenticate(grant());
+        // The requests of both NCPs are under way: bring them into the order of the helpers.
+        let second = line.outputs.pop_back().unwrap();
+        line.open_ipcp();
+        line.outputs.push_back(second);
+        line.open_ipv6cp();
+        line.expect_silence();
+        line
+    }
+}
+
+pub fn home_lcp() -> Vec<u8> {
+    [&[1, 4, 0x05, 0xd4, 5, 6][..], &HOME_MAGIC].concat()
+}
+
+pub fn home_ipcp() -> Vec<u8> {
+    vec![3, 6, 100, 64, 0, 7]
+}
+
+pub fn home_ipv6cp() -> Vec<u8> {
+    [&[1, 10][..], &HOME_IID].concat()
+}
