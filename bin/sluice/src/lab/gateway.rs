@@ -57,6 +57,10 @@ impl Gateway {
         cp.wait_until("it answers", START_LIMIT, || {
             answers(&cp_socket, &Request::ShowSessions)
         })?;
+        let log = cp.log().to_owned();
+        cp.wait_until("it is associated with sluice-up", MEETING_LIMIT, || {
+            fs::read_to_string(&log).is_ok_and(|text| text.contains("associated"))
+        })?;
         // Both directions of the core link are known before the first packet needs them, as in any network that lives.
         for host in [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)] {
             up.wait_until(
