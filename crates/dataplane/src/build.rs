@@ -9,6 +9,7 @@ use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Fib, Owner};
 use crate::tables::sessions::Sessions;
 use crate::worker::{Worker, WorkerPort};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use dpdk::{Burst, Eal, Outs, Pool, Rest, tsc_hz};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::Arc;
@@ -31,6 +32,9 @@ pub enum Error {
 /// Commands, events and packets that may wait between worker and control thread.
 const QUEUE: usize = 4096;
 const PACKETS: u32 = 2048;
+
+/// Data planes made so far.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a data plane: the control thread's end, and the worker's, which has to be [run](Worker::run) on a thread.
 /// `pool` is for the packets that the control thread injects.
@@ -57,8 +61,10 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
 
     let (command_tx, command_rx) = rtrb::RingBuffer::new(QUEUE);
     let (event_tx, event_rx) = rtrb::RingBuffer::new(QUEUE);
-    let (punt_tx, punt_rx) = eal.ring("punts", PACKETS)?;
-    let (inject_tx, inject_rx) = eal.ring("injects", PACKETS)?;
+    // DPDK's names are unique in a process.
+    let made = MADE.fetch_add(1, Relaxed);
+    let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), PACKETS)?;
+    let (inject_tx, inject_rx) = eal.ring(&format!("injects{made}"), PACKETS)?;
     let fibs: Vec<Fib> = (0..limits.instances).map(|_| fib()).collect();
     let second = tsc_hz(eal);
     let controller = Controller {

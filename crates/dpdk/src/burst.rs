@@ -226,10 +226,8 @@ impl Burst {
             // SAFETY: both were written for the first `n`.
             let (m, (key, w)) = unsafe { (m.assume_init(), key.assume_init()) };
             // SAFETY: the mbufs of a burst are distinct, `*w` lies in the buffer of `*m`, both borrows end with the call.
-            let mut packet = Packet {
-                m: unsafe { &mut *m },
-                w: unsafe { &mut *w },
-            };
+            let (m_ref, w_ref) = unsafe { (&mut *m, &mut *w) };
+            let mut packet = Packet { m: m_ref, w: w_ref };
             match act(t, key, &mut packet) {
                 Ok(out) => outs.0[out].push_raw(m),
                 Err(reason) => rest.push(m, reason),

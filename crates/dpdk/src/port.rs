@@ -3,7 +3,7 @@ use crate::ffi::{self, sl_rx, sl_tx};
 use crate::ring::{Consumer, Producer};
 use crate::{BURST, Burst, Eal, Error, Pool, log};
 use core::ffi::c_int;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// How a port is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,14 +65,14 @@ impl Eal {
                 format!("there is no network interface {interface:?}"),
             ));
         }
-        // SAFETY (here and below): EAL runs, and the names are C strings.
-        let mut id = unsafe { ffi::sl_find_port(c_name.as_ptr()) };
+        let mut id = find(&c_name);
         if id < 0 {
+            // SAFETY: EAL runs, and the devargs are a C string.
             let r = unsafe { ffi::sl_probe(c_devargs.as_ptr()) };
             if r < 0 && r != -libc::EEXIST {
                 return Err(Error::errno(what(), r));
             }
-            id = unsafe { ffi::sl_find_port(c_name.as_ptr()) };
+            id = find(&c_name);
         }
         let id = u16::try_from(id).map_err(|_| Error::errno(what(), -libc::ENODEV))?;
         start(id, name, what(), pool, options)
@@ -103,6 +103,12 @@ impl Eal {
         };
         Ok((port, peer))
     }
+}
+
+/// The number of a port that exists already, or a negative errno.
+fn find(name: &CStr) -> i32 {
+    // SAFETY: EAL runs, and the name is a C string.
+    unsafe { ffi::sl_find_port(name.as_ptr()) }
 }
 
 /// The Linux interface that the devargs name, if it does not exist: the drivers' own words for that are not clear.

@@ -52,9 +52,14 @@ impl Producer {
     pub fn send(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
         let mut m = mbuf.into_raw();
         // SAFETY: `m` is ours; the ring takes it, or (0) leaves it to us.
-        match unsafe { sl_enqueue(self.0, &mut m, 1) } {
-            0 => Err(unsafe { Mbuf::own(m) }.expect("not null")),
-            _ => Ok(()),
+        let taken = unsafe { sl_enqueue(self.0, &mut m, 1) };
+        if taken == 1 {
+            return Ok(());
+        }
+        // SAFETY: still ours.
+        match unsafe { Mbuf::own(m) } {
+            Some(mbuf) => Err(mbuf),
+            None => Ok(()), // never: it came from an `Mbuf`
         }
     }
 
@@ -80,10 +85,10 @@ impl Consumer {
     /// Receives a packet if there is one.
     pub fn recv(&mut self) -> Option<Mbuf> {
         let mut m: M = core::ptr::null_mut();
-        // SAFETY: what comes out of the ring is ours.
-        match unsafe { sl_dequeue(self.0, &mut m, 1) } {
-            0 => None,
-            _ => unsafe { Mbuf::own(m) },
+        // SAFETY: what comes out of the ring is ours; if nothing does, `m` stays null.
+        unsafe {
+            sl_dequeue(self.0, &mut m, 1);
+            Mbuf::own(m)
         }
     }
 

@@ -109,7 +109,7 @@ fn source_v4(up: &Up, w: &Window, ip: usize, fib: &Fib) -> Result<(), DropReason
 fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fib: &Fib) -> Result<(), Leave> {
     let source = w.u128(ip + 8);
     let high = (source >> 64) as u64;
-    let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length as u32 % 64) % 64 == 0;
+    let own = (up.v6_length != 0) && (high ^ up.v6) & (u64::MAX << (64 - up.v6_length)) == 0;
     let own = own || fib.lookup_v6(source).destination() == Some(Destination::Session(up.index));
     let link_local = high >> 54 == 0xfe80 >> 6;
     let control_packet = is_control(w, ip, total);

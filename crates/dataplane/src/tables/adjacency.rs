@@ -18,15 +18,13 @@ pub(crate) struct Neighbour {
 
 /// All adjacencies, by index.
 pub(crate) struct Adjacencies {
-    all: Vec<Neighbour>,
-    limit: usize,
+    all: Box<[Neighbour]>,
 }
 
 impl Adjacencies {
     pub fn new(limit: u32) -> Self {
         Adjacencies {
-            all: Vec::with_capacity(limit as usize),
-            limit: limit as usize,
+            all: vec![Neighbour::default(); limit as usize].into(),
         }
     }
 
@@ -36,14 +34,10 @@ impl Adjacencies {
         AdjacencyIndex(index): AdjacencyIndex,
         to: Option<(Adjacency, MacAddr, u16)>,
     ) -> bool {
-        let index = index as usize;
-        if index >= self.limit {
+        let Some(place) = self.all.get_mut(index as usize) else {
             return false;
-        }
-        if self.all.len() <= index {
-            self.all.resize(index + 1, Neighbour::default());
-        }
-        self.all[index] = to.map_or_else(Neighbour::default, |(adjacency, own, mtu)| {
+        };
+        *place = to.map_or_else(Neighbour::default, |(adjacency, own, mtu)| {
             let mut header = [0; 16];
             header[2..8].copy_from_slice(&adjacency.mac.0);
             header[8..14].copy_from_slice(&own.0);
@@ -109,11 +103,17 @@ impl Asked {
 
     /// Should the control thread be asked for this one now?
     pub fn ask(&mut self, port: PortIndex, address: IpAddr, now: u64, second: u64) -> bool {
-        let last = match address {
-            IpAddr::V4(a) => a.octets()[3],
-            IpAddr::V6(a) => a.octets()[15] ^ a.octets()[14] ^ a.octets()[13],
+        // FNV-1a, folded: two families of one host, or neighbours in a row, do not meet in one place.
+        let hash = |octets: &[u8]| {
+            octets.iter().fold(0x811c_9dc5_u32, |h, &o| {
+                (h ^ o as u32).wrapping_mul(0x0100_0193)
+            })
         };
-        let place = &mut self.lately[last as usize];
+        let hash = match address {
+            IpAddr::V4(a) => hash(&a.octets()),
+            IpAddr::V6(a) => hash(&a.octets()),
+        };
+        let place = &mut self.lately[(hash >> 16 ^ hash ^ port.0 as u32) as usize % 256];
         let recent =
             matches!(*place, Some((p, a, until)) if p == port && a == address && now < until);
         if !recent {
@@ -131,7 +131,7 @@ mod tests {
     fn a_neighbour_is_known_used_and_forgotten() {
         let (mut all, index) = (Adjacencies::new(8), AdjacencyIndex(3));
         let (mac, own) = (MacAddr([1; 6]), MacAddr([2; 6]));
-        assert!(all.take(index).is_none() && !all.ask(index, 0, 10));
+        assert!(all.take(index).is_none() && all.ask(index, 0, 10) && !all.ask(index, 9, 10));
         assert!(all.set(
             index,
             Some((

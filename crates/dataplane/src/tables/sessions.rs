@@ -497,7 +497,11 @@ mod tests {
 
     #[test]
     fn wrong_segments_are_refused() {
-        for bad in [vec![5..=4], vec![0..=4096], vec![1..=9, 9..=20]] {
+        for bad in [
+            vec![RangeInclusive::new(5, 4)],
+            vec![0..=4096],
+            vec![1..=9, 9..=20],
+        ] {
             assert!(Sessions::new(1, &[Some(bad)]).is_err());
         }
     }

@@ -1,0 +1,6 @@
+//! The real graph, with ports in memory, against a model that was written independently.
+mod cases;
+mod churn;
+mod frames;
+mod model;
+mod world;

@@ -1,0 +1,341 @@
+//! A data plane with ports in memory, and the balance that every test ends with: no packet is lost or made.
+use crate::frames::{GATEWAY, Home, Mac};
+use dataplane::*;
+use dpdk::{Eal, EalOptions, Mbuf, MemoryPeer, Pool};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use wire::eth::{MacAddr, Tag, Tags};
+
+/// The ports of every world.
+pub const ACCESS: u16 = 0;
+pub const CORE: u16 = 1;
+pub const ACCESS2: u16 = 2;
+pub const CORE2: u16 = 3;
+
+pub const ROUTER: Mac = [2, 0, 0, 0, 0, 0x77];
+pub const ROUTER2: Mac = [2, 0, 0, 0, 0, 0x78];
+/// The gateway's addresses in instance 0.
+pub const LOCAL_V4: [u8; 4] = [100, 64, 0, 254];
+pub const LOCAL_V6: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+struct Dpdk {
+    eal: Eal,
+    pool: Pool,
+    made: u32,
+}
+
+/// EAL starts once in a process, so the tests share it, one after the other.
+fn dpdk() -> MutexGuard<'static, Dpdk> {
+    static DPDK: OnceLock<Mutex<Dpdk>> = OnceLock::new();
+    let start = || {
+        let options = EalOptions {
+            memory_mib: 128,
+            huge_pages: false,
+            pci: vec![],
+        };
+        let eal = Eal::start(&options).expect("EAL");
+        let pool = eal.pool("packets", 8191).expect("a pool");
+        Mutex::new(Dpdk { eal, pool, made: 0 })
+    };
+    DPDK.get_or_init(start)
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+}
+
+pub struct World {
+    pub controller: Controller,
+    worker: Option<Worker>,
+    pub peers: Vec<MemoryPeer>,
+    pub pool: Pool,
+    sent: u64,
+    got: u64,
+    free: u32,
+    _turn: MutexGuard<'static, Dpdk>,
+}
+
+/// A packet that was punted.
+pub type Punted = (PuntKind, u16, Vec<u8>);
+
+/// Rates that no test reaches unless it wants to.
+pub const NO_POLICING: PuntLimits = {
+    let rate = PuntRate {
+        per_second: 1_000_000_000,
+        burst: 1_000_000,
+    };
+    PuntLimits {
+        discovery: rate,
+        per_session: rate,
+        sessions: rate,
+        core: rate,
+        local: rate,
+        ttl: rate,
+    }
+};
+
+impl World {
+    /// Two access ports, two core ports of instances 0 and 1, and the routes of [`World::routes`].
+    pub fn new() -> World {
+        Self::with(
+            NO_POLICING,
+            Limits {
+                instances: 2,
+                sessions: 64,
+                adjacencies: 8,
+                routes: 1000,
+            },
+        )
+    }
+
+    pub fn with(punts: PuntLimits, limits: Limits) -> World {
+        let mut turn = dpdk();
+        turn.made += 1;
+        let Dpdk { eal, pool, made } = &*turn;
+        let free = pool.available();
+        let access = Role::Access {
+            segments: vec![0..=0, 100..=199, 300..=300],
+        };
+        let roles = [
+            access.clone(),
+            Role::Core {
+                instance: InstanceIndex(0),
+            },
+            access,
+            Role::Core {
+                instance: InstanceIndex(1),
+            },
+        ];
+        let open = |(i, role)| {
+            let (port, peer) = eal
+                .memory_port(&format!("w{made}p{i}"), 256, *pool)
+                .expect("a port");
+            (
+                PortConfig {
+                    port,
+                    mac: Some(MacAddr(GATEWAY)),
+                    role,
+                },
+                peer,
+            )
+        };
+        let (ports, peers) = roles.into_iter().enumerate().map(open).unzip();
+        let (controller, worker) = channel(
+            eal,
+            *pool,
+            Config {
+                ports,
+                limits,
+                punts,
+            },
+        )
+        .expect("a data plane");
+        let pool = *pool;
+        let mut world = World {
+            controller,
+            worker: Some(worker),
+            peers,
+            pool,
+            sent: 0,
+            got: 0,
+            free,
+            _turn: turn,
+        };
+        world.routes();
+        world
+    }
+
+    /// Instance 0: a router and the internet behind it, a connected net, a discarded one, the gateway; instance 1: a
+    /// router of its own.
+    fn routes(&mut self) {
+        let c = &mut self.controller;
+        let adjacency = |port, mac| Adjacency {
+            port: PortIndex(port),
+            mac: MacAddr(mac),
+        };
+        c.set_adjacency(AdjacencyIndex(0), adjacency(CORE, ROUTER))
+            .unwrap();
+        c.set_adjacency(AdjacencyIndex(1), adjacency(CORE2, ROUTER2))
+            .unwrap();
+        for (instance, prefix, to) in Self::table() {
+            c.set_route(InstanceIndex(instance), prefix.parse().unwrap(), to)
+                .unwrap();
+        }
+        self.settle();
+    }
+
+    /// The routes that are set, for the model too.
+    pub fn table() -> Vec<(u16, &'static str, Destination)> {
+        let (router, router2) = (
+            Destination::Adjacency(AdjacencyIndex(0)),
+            Destination::Adjacency(AdjacencyIndex(1)),
+        );
+        vec![
+            (0, "0.0.0.0/0", router),
+            (0, "2000::/3", router),
+            (0, "100.64.0.0/24", Destination::Discard),
+            (0, "2001:db8::/56", Destination::Discard),
+            (0, "100.64.0.254/32", Destination::Local),
+            (0, "2001:db8:0:fe::1/128", Destination::Local),
+            (
+                0,
+                "198.51.100.0/24",
+                Destination::Connected(PortIndex(CORE)),
+            ),
+            (
+                0,
+                "2001:db8:c::/64",
+                Destination::Connected(PortIndex(CORE)),
+            ),
+            (
+                0,
+                "203.0.113.0/24",
+                Destination::Adjacency(AdjacencyIndex(2)),
+            ),
+            (1, "10.0.0.0/8", router2),
+        ]
+    }
+
+    pub fn entry(home: &Home) -> SessionEntry {
+        let tag = |(tpid, vid): &(u16, u16)| Tag {
+            tpid: *tpid,
+            ..Tag::new(*vid)
+        };
+        let mut v6 = [0; 16];
+        v6[..8].copy_from_slice(&home.v6);
+        SessionEntry {
+            index: SessionIndex(home.index),
+            port: PortIndex(home.port),
+            tags: Tags {
+                outer: home.tags.first().map(tag),
+                inner: home.tags.get(1).map(tag),
+            },
+            peer_mac: MacAddr(home.mac),
+            gateway_mac: MacAddr(GATEWAY),
+            pppoe_session_id: home.id,
+            instance: InstanceIndex(0),
+            mtu: home.mtu as u16,
+            subscriber: 7,
+            ipv4: Some(home.v4.into()),
+            ipv6: Some(ipnet::Ipv6Net::new(Ipv6Addr::from(v6), 64).unwrap()),
+        }
+    }
+
+    pub fn online(&mut self, homes: &[Home]) {
+        for home in homes {
+            self.controller.set_session(Self::entry(home)).unwrap();
+        }
+        self.settle();
+        assert_eq!(self.controller.poll_event(), None);
+    }
+
+    /// Lets the worker work until there is nothing left to do.
+    pub fn settle(&mut self) {
+        while self.step() > 0 {}
+    }
+
+    /// One round of the worker.
+    pub fn step(&mut self) -> usize {
+        self.worker.as_mut().expect("the worker").step()
+    }
+
+    /// The worker, for a thread of its own; there is no balance then.
+    pub fn take_worker(&mut self) -> Worker {
+        self.worker.take().expect("the worker")
+    }
+
+    pub fn send(&mut self, port: u16, frame: &[u8]) {
+        let mbuf = self.pool.packet(frame).expect("a buffer");
+        self.send_mbuf(port, mbuf);
+    }
+
+    pub fn send_mbuf(&mut self, port: u16, mbuf: Mbuf) {
+        self.peers[port as usize]
+            .to_port
+            .send(mbuf)
+            .expect("room in the ring");
+        self.sent += 1;
+    }
+
+    pub fn inject(&mut self, packet: Inject<'_>) {
+        self.controller.inject(packet).expect("room in the ring");
+        self.sent += 1;
+    }
+
+    /// All frames that came out of all ports.
+    pub fn receive(&mut self) -> Vec<(u16, Vec<u8>)> {
+        let mut all = vec![];
+        for (port, peer) in self.peers.iter_mut().enumerate() {
+            while let Some(mbuf) = peer.from_port.recv() {
+                all.push((port as u16, mbuf.data().to_vec()));
+            }
+        }
+        self.got += all.len() as u64;
+        all
+    }
+
+    pub fn punts(&mut self) -> Vec<Punted> {
+        let mut all = vec![];
+        self.controller.recv_punts(usize::MAX, |p| {
+            all.push((p.kind, p.port.0, p.frame.to_vec()))
+        });
+        all
+    }
+
+    pub fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.controller.poll_event()).collect()
+    }
+
+    /// Drops by name, those that happened.
+    pub fn drops(&self) -> BTreeMap<&'static str, u64> {
+        let drops = self
+            .controller
+            .drops()
+            .into_iter()
+            .filter(|d| d.packets > 0);
+        drops.map(|d| (d.reason.name(), d.packets)).collect()
+    }
+
+    pub fn usage(&mut self, index: u32) -> Usage {
+        self.controller.read_usage(SessionIndex(index)).unwrap();
+        self.settle();
+        match self.events()[..] {
+            [
+                Event::Usage {
+                    index: SessionIndex(i),
+                    usage,
+                    removed: false,
+                },
+            ] if i == index => usage,
+            ref other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Packets in = packets out + drops + punts, by what the tests sent and got and by the counters; no buffer is lost.
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() || self.worker.is_none() {
+            return;
+        }
+        self.settle();
+        self.receive();
+        self.punts();
+        let p = self.controller.punts();
+        let punts = p.discovery + p.session + p.core + p.local;
+        let drops: u64 = self.drops().values().sum();
+        let ports = self.controller.ports();
+        let (rx, tx) = (
+            ports.iter().map(|p| p.rx_packets).sum::<u64>(),
+            ports.iter().map(|p| p.tx_packets).sum::<u64>(),
+        );
+        assert_eq!(rx + self.controller.injected(), self.sent);
+        assert_eq!(tx, self.got);
+        assert_eq!(
+            self.sent,
+            self.got + punts + drops,
+            "drops {:?}, {p:?}",
+            self.drops()
+        );
+        assert_eq!(self.pool.available(), self.free, "a buffer was lost");
+    }
+}
