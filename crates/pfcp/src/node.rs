@@ -223,6 +223,10 @@ pub enum Event {
 }
 
 /// What the owner of a node has to do.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "outputs are short-lived and handled one at a time"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send a datagram.

@@ -19,6 +19,7 @@ mod codec;
 mod ethernet;
 mod features;
 pub mod ie;
+mod kinds;
 mod messages;
 pub mod own;
 mod rules;
@@ -35,13 +36,13 @@ pub use cause::Cause;
 pub use codec::{Change, IeId};
 pub use ethernet::{MacAddresses, SdfFilter, VlanTag};
 pub use features::*;
+pub use kinds::{FailedRule, Interface, OuterHeaderRemoval, PdnType};
 pub use messages::*;
 pub use own::SluiceFeatures;
 pub use rules::*;
 pub use usage::{BitRate, GateStatus, VolumeMeasurement};
 pub use values::{
-    EntityAddress, FSeid, FTeid, FailedRule, Interface, NodeId, OuterHeaderCreation,
-    OuterHeaderRemoval, PdnType, UeIpAddress, ntp_seconds,
+    EntityAddress, FSeid, FTeid, NodeId, OuterHeaderCreation, UeIpAddress, ntp_seconds,
 };
 
 /// The types of the BBF's elements.

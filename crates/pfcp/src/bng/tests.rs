@@ -9,14 +9,26 @@ fn spec() -> SessionSpec {
         cp_f_seid: FSeid::new(0x1122, [192, 0, 2, 1].into()),
         circuit: Circuit {
             logical_port: b"access0".to_vec(),
-            tags: Tags { outer: Some(Tag { tpid: TPID_8021AD, ..Tag::new(100) }), inner: Some(Tag::new(7)) },
+            tags: Tags {
+                outer: Some(Tag {
+                    tpid: TPID_8021AD,
+                    ..Tag::new(100)
+                }),
+                inner: Some(Tag::new(7)),
+            },
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
         pppoe_session_id: 0x1001,
         subscriber: 77,
-        uplink: Tunnel { teid: 0x10, address: [192, 0, 2, 1].into() },
-        downlink: Tunnel { teid: 0x20, address: [192, 0, 2, 2].into() },
+        uplink: Tunnel {
+            teid: 0x10,
+            address: [192, 0, 2, 1].into(),
+        },
+        downlink: Tunnel {
+            teid: 0x20,
+            address: [192, 0, 2, 2].into(),
+        },
         network_instance: "default".to_owned(),
         mtu: 1492,
         usage_period: Some(600),
@@ -30,8 +42,14 @@ fn default_spec(nets: Vec<PoolNet>) -> DefaultSpec {
         node_id: NodeId::Fqdn("cp.example".to_owned()),
         cp_f_seid: FSeid::new(1, [192, 0, 2, 1].into()),
         logical_port: Some(b"access0".to_vec()),
-        uplink: Tunnel { teid: 1, address: [192, 0, 2, 1].into() },
-        downlink: Some(Tunnel { teid: 2, address: [192, 0, 2, 2].into() }),
+        uplink: Tunnel {
+            teid: 1,
+            address: [192, 0, 2, 1].into(),
+        },
+        downlink: Some(Tunnel {
+            teid: 2,
+            address: [192, 0, 2, 2].into(),
+        }),
         nets,
     }
 }
@@ -46,12 +64,16 @@ fn carried<T: Into<Message>>(message: T) -> Message {
 }
 
 fn established(request: SessionEstablishmentRequest) -> RuleSet {
-    let Message::SessionEstablishmentRequest(request) = carried(request) else { panic!("another message") };
+    let Message::SessionEstablishmentRequest(request) = carried(request) else {
+        panic!("another message")
+    };
     RuleSet::establish(&request).unwrap()
 }
 
 fn modified(rules: &RuleSet, request: SessionModificationRequest) -> RuleSet {
-    let Message::SessionModificationRequest(request) = carried(request) else { panic!("another message") };
+    let Message::SessionModificationRequest(request) = carried(request) else {
+        panic!("another message")
+    };
     rules.modify(&request).unwrap()
 }
 
@@ -63,7 +85,9 @@ fn session_facts(rules: &RuleSet) -> SessionFacts {
 }
 
 fn refused(request: &SessionEstablishmentRequest) -> Rejection {
-    RuleSet::establish(request).and_then(|rules| rules.facts()).unwrap_err()
+    RuleSet::establish(request)
+        .and_then(|rules| rules.facts())
+        .unwrap_err()
 }
 
 #[test]
@@ -73,16 +97,34 @@ fn a_session_grows_by_families_and_shrinks_again() {
     let facts = session_facts(&control);
     assert_eq!(facts.circuit, spec.circuit);
     assert_eq!(facts.pppoe_session_id, 0x1001);
-    assert_eq!(facts.tunnel, ControlTunnel { uplink: spec.uplink, downlink: Some(spec.downlink) });
+    assert_eq!(
+        facts.tunnel,
+        ControlTunnel {
+            uplink: spec.uplink,
+            downlink: Some(spec.downlink)
+        }
+    );
     assert_eq!(facts.subscriber, Some(77));
-    let usage = UsageRule { urr_id: 1, volume: true, packets: true, duration: true, period: Some(600) };
+    let usage = UsageRule {
+        urr_id: 1,
+        volume: true,
+        packets: true,
+        duration: true,
+        period: Some(600),
+    };
     assert_eq!(facts.usage, Some(usage));
-    assert_eq!((facts.ipv4, facts.ipv6, facts.mtu, facts.network_instance), (None, None, None, None));
+    assert_eq!(
+        (facts.ipv4, facts.ipv6, facts.mtu, facts.network_instance),
+        (None, None, None, None)
+    );
 
     let with_ipv4 = modified(&control, spec.add_family(Family::Ipv4).unwrap());
     let facts = session_facts(&with_ipv4);
     assert_eq!((facts.ipv4, facts.ipv6), (spec.ipv4, None));
-    assert_eq!((facts.mtu, facts.network_instance.as_deref()), (Some(1492), Some("default")));
+    assert_eq!(
+        (facts.mtu, facts.network_instance.as_deref()),
+        (Some(1492), Some("default"))
+    );
     assert!(!facts.redirect_nd);
 
     let with_both = modified(&with_ipv4, spec.add_family(Family::Ipv6).unwrap());
@@ -101,11 +143,20 @@ fn a_session_grows_by_families_and_shrinks_again() {
 #[test]
 fn every_kind_of_tagging_comes_back() {
     let single = Tags::single(100);
-    let service = Tags { outer: Some(Tag { tpid: TPID_8021AD, ..Tag::new(100) }), inner: None };
+    let service = Tags {
+        outer: Some(Tag {
+            tpid: TPID_8021AD,
+            ..Tag::new(100)
+        }),
+        inner: None,
+    };
     for tags in [Tags::NONE, single, service, Tags::qinq(4095, 1)] {
         let mut spec = spec();
         spec.circuit.tags = tags;
-        assert_eq!(session_facts(&established(spec.establish())).circuit.tags, tags);
+        assert_eq!(
+            session_facts(&established(spec.establish())).circuit.tags,
+            tags
+        );
     }
 }
 
@@ -117,7 +168,13 @@ fn a_session_without_interim_reports_or_over_ipv6() {
     spec.downlink.address = "2001:db8::2".parse().unwrap();
     let facts = session_facts(&established(spec.establish()));
     assert_eq!(facts.usage.unwrap().period, None);
-    assert_eq!(facts.tunnel, ControlTunnel { uplink: spec.uplink, downlink: Some(spec.downlink) });
+    assert_eq!(
+        facts.tunnel,
+        ControlTunnel {
+            uplink: spec.uplink,
+            downlink: Some(spec.downlink)
+        }
+    );
 }
 
 /// The reader goes by what rules say: other ids and another order come to the same.
@@ -130,15 +187,25 @@ fn rule_ids_do_not_matter() {
     for pdr in &mut request.create_pdrs {
         pdr.pdr_id = other(pdr.pdr_id.into()) as u16;
         pdr.far_id = pdr.far_id.map(other);
-        pdr.pdi.traffic_endpoints.iter_mut().for_each(|id| *id = other_endpoint(*id));
+        pdr.pdi
+            .traffic_endpoints
+            .iter_mut()
+            .for_each(|id| *id = other_endpoint(*id));
     }
     for far in &mut request.create_fars {
         far.far_id = other(far.far_id);
-        if let Some(id) = far.forwarding_parameters.as_mut().and_then(|p| p.linked_traffic_endpoint.as_mut()) {
+        if let Some(id) = far
+            .forwarding_parameters
+            .as_mut()
+            .and_then(|p| p.linked_traffic_endpoint.as_mut())
+        {
             *id = other_endpoint(*id);
         }
     }
-    request.create_traffic_endpoints.iter_mut().for_each(|endpoint| endpoint.id = other_endpoint(endpoint.id));
+    request
+        .create_traffic_endpoints
+        .iter_mut()
+        .for_each(|endpoint| endpoint.id = other_endpoint(endpoint.id));
     request.create_pdrs.reverse();
     request.create_fars.reverse();
     request.create_traffic_endpoints.reverse();
@@ -146,7 +213,11 @@ fn rule_ids_do_not_matter() {
 }
 
 fn net(slot: u16, net: &str) -> PoolNet {
-    PoolNet { slot, network_instance: "default".to_owned(), net: net.parse().unwrap() }
+    PoolNet {
+        slot,
+        network_instance: "default".to_owned(),
+        net: net.parse().unwrap(),
+    }
 }
 
 fn default_facts(rules: &RuleSet) -> DefaultFacts {
@@ -158,7 +229,9 @@ fn default_facts(rules: &RuleSet) -> DefaultFacts {
 
 #[test]
 fn the_default_session_announces_nets() {
-    let nets: Vec<PoolNet> = (0..30).map(|i| net(i, &format!("100.64.{i}.0/24"))).collect();
+    let nets: Vec<PoolNet> = (0..30)
+        .map(|i| net(i, &format!("100.64.{i}.0/24")))
+        .collect();
     let spec = default_spec(nets.clone());
     let (establishment, more) = spec.establish();
     assert_eq!(more.len(), 2);
@@ -168,9 +241,18 @@ fn the_default_session_announces_nets() {
     }
     let facts = default_facts(&rules);
     assert_eq!(facts.logical_port.as_deref(), Some(&b"access0"[..]));
-    assert_eq!(facts.tunnel, ControlTunnel { uplink: spec.uplink, downlink: spec.downlink });
+    assert_eq!(
+        facts.tunnel,
+        ControlTunnel {
+            uplink: spec.uplink,
+            downlink: spec.downlink
+        }
+    );
     let announced: Vec<_> = facts.nets.iter().map(|net| net.net).collect();
-    assert_eq!(announced, nets.iter().map(|net| net.net).collect::<Vec<_>>());
+    assert_eq!(
+        announced,
+        nets.iter().map(|net| net.net).collect::<Vec<_>>()
+    );
 
     for request in DefaultSpec::add_nets(&[net(40, "2001:db8::/56")]) {
         rules = modified(&rules, request);
@@ -179,7 +261,11 @@ fn the_default_session_announces_nets() {
     for request in DefaultSpec::remove_nets(&slots) {
         rules = modified(&rules, request);
     }
-    let left: Vec<_> = default_facts(&rules).nets.into_iter().map(|net| net.net.to_string()).collect();
+    let left: Vec<_> = default_facts(&rules)
+        .nets
+        .into_iter()
+        .map(|net| net.net.to_string())
+        .collect();
     assert_eq!(left, ["2001:db8::/56"]);
 }
 
@@ -198,84 +284,156 @@ fn case(offending: IeId, cause: Cause, change: impl FnOnce(&mut SessionEstablish
     assert!(RuleSet::establish(&request).unwrap().facts().is_ok());
     change(&mut request);
     let rejection = refused(&request);
-    assert_eq!((rejection.cause, rejection.offending_ie), (cause, Some(offending)), "{rejection}");
+    assert_eq!(
+        (rejection.cause, rejection.offending_ie),
+        (cause, Some(offending)),
+        "{rejection}"
+    );
 }
 
 fn pdr(request: &mut SessionEstablishmentRequest, id: u16) -> &mut CreatePdr {
-    request.create_pdrs.iter_mut().find(|pdr| pdr.pdr_id == id).unwrap()
+    request
+        .create_pdrs
+        .iter_mut()
+        .find(|pdr| pdr.pdr_id == id)
+        .unwrap()
 }
 
 fn far(request: &mut SessionEstablishmentRequest, id: u32) -> &mut CreateFar {
-    request.create_fars.iter_mut().find(|far| far.far_id == id).unwrap()
+    request
+        .create_fars
+        .iter_mut()
+        .find(|far| far.far_id == id)
+        .unwrap()
 }
 
 fn endpoint(request: &mut SessionEstablishmentRequest, id: u8) -> &mut CreateTrafficEndpoint {
-    request.create_traffic_endpoints.iter_mut().find(|endpoint| endpoint.id == id).unwrap()
+    request
+        .create_traffic_endpoints
+        .iter_mut()
+        .find(|endpoint| endpoint.id == id)
+        .unwrap()
 }
 
 const FAILED: Cause = Cause::RULE_CREATION_FAILURE;
 
 #[test]
 fn references_to_nothing_are_refused() {
-    case(ie::FAR_ID, Cause::CONDITIONAL_IE_MISSING, |r| pdr(r, 3).far_id = None);
+    case(ie::FAR_ID, Cause::CONDITIONAL_IE_MISSING, |r| {
+        pdr(r, 3).far_id = None
+    });
     case(ie::FAR_ID, FAILED, |r| pdr(r, 3).far_id = Some(99));
-    case(ie::TRAFFIC_ENDPOINT_ID, FAILED, |r| pdr(r, 3).pdi.traffic_endpoints = vec![99]);
+    case(ie::TRAFFIC_ENDPOINT_ID, FAILED, |r| {
+        pdr(r, 3).pdi.traffic_endpoints = vec![99]
+    });
     case(ie::URR_ID, FAILED, |r| pdr(r, 3).urr_ids = vec![99]);
     case(ie::QER_ID, FAILED, |r| pdr(r, 3).qer_ids = vec![99]);
     case(ie::TRAFFIC_ENDPOINT_ID, FAILED, |r| {
-        far(r, 4).forwarding_parameters.as_mut().unwrap().linked_traffic_endpoint = Some(99);
+        far(r, 4)
+            .forwarding_parameters
+            .as_mut()
+            .unwrap()
+            .linked_traffic_endpoint = Some(99);
     });
     case(ie::PDR_ID, FAILED, |r| pdr(r, 4).pdr_id = 3);
 }
 
 #[test]
 fn contradictions_are_refused() {
-    case(ie::TRAFFIC_ENDPOINT_ID, FAILED, |r| endpoint(r, 2).c_tag = Some(VlanTag::vid(8)));
-    case(bbf_ie::PPPOE_SESSION_ID, FAILED, |r| endpoint(r, 5).pppoe_session_id = Some(9));
+    case(ie::TRAFFIC_ENDPOINT_ID, FAILED, |r| {
+        endpoint(r, 2).c_tag = Some(VlanTag::vid(8))
+    });
+    case(bbf_ie::PPPOE_SESSION_ID, FAILED, |r| {
+        endpoint(r, 5).pppoe_session_id = Some(9)
+    });
     case(ie::UE_IP_ADDRESS, FAILED, |r| {
         endpoint(r, 3).ue_ip_addresses = vec![UeIpAddress::v4([100, 64, 0, 3].into())];
     });
     // An address that may be sent from, but is not sent to.
-    case(ie::UE_IP_ADDRESS, FAILED, |r| r.create_pdrs.retain(|pdr| pdr.pdr_id != 4));
-    case(ie::UE_IP_ADDRESS, FAILED, |r| pdr(r, 3).pdi.ppp_protocols = vec![PppProtocol::Specific(0x0057)]);
+    case(ie::UE_IP_ADDRESS, FAILED, |r| {
+        r.create_pdrs.retain(|pdr| pdr.pdr_id != 4)
+    });
+    case(ie::UE_IP_ADDRESS, FAILED, |r| {
+        pdr(r, 3).pdi.ppp_protocols = vec![PppProtocol::Specific(0x0057)]
+    });
     case(ie::PRECEDENCE, FAILED, |r| pdr(r, 5).precedence = 200);
-    case(bbf_ie::MTU, FAILED, |r| far(r, 7).forwarding_parameters.as_mut().unwrap().mtu = Some(1480));
-    case(ie::NETWORK_INSTANCE, FAILED, |r| endpoint(r, 6).network_instance = Some("other".to_owned()));
+    case(bbf_ie::MTU, FAILED, |r| {
+        far(r, 7).forwarding_parameters.as_mut().unwrap().mtu = Some(1480)
+    });
+    case(ie::NETWORK_INSTANCE, FAILED, |r| {
+        endpoint(r, 6).network_instance = Some("other".to_owned())
+    });
 }
 
 #[test]
 fn what_is_missing_is_named() {
     let missing = Cause::CONDITIONAL_IE_MISSING;
-    case(bbf_ie::LOGICAL_PORT, missing, |r| endpoint(r, 1).logical_port = None);
-    case(ie::MAC_ADDRESS, missing, |r| endpoint(r, 1).mac_address = None);
-    case(bbf_ie::PPPOE_SESSION_ID, missing, |r| endpoint(r, 1).pppoe_session_id = None);
+    case(bbf_ie::LOGICAL_PORT, missing, |r| {
+        endpoint(r, 1).logical_port = None
+    });
+    case(ie::MAC_ADDRESS, missing, |r| {
+        endpoint(r, 1).mac_address = None
+    });
+    case(bbf_ie::PPPOE_SESSION_ID, missing, |r| {
+        endpoint(r, 1).pppoe_session_id = None
+    });
     case(ie::F_TEID, missing, |r| endpoint(r, 4).f_teid = None);
-    case(ie::MEASUREMENT_PERIOD, missing, |r| r.create_urrs[0].measurement_period = None);
-    case(ie::CREATE_PDR, missing, |r| r.create_pdrs.retain(|pdr| pdr.pdr_id != 1));
+    case(ie::MEASUREMENT_PERIOD, missing, |r| {
+        r.create_urrs[0].measurement_period = None
+    });
+    case(ie::CREATE_PDR, missing, |r| {
+        r.create_pdrs.retain(|pdr| pdr.pdr_id != 1)
+    });
 }
 
 #[test]
 fn what_nothing_enforces_is_refused() {
-    let rate = BitRate { uplink_kbps: 1, downlink_kbps: 1 };
-    case(ie::MBR, FAILED, |r| r.create_qers[0].maximum_bit_rate = Some(rate));
-    case(ie::GATE_STATUS, FAILED, |r| r.create_qers[0].gate_status.uplink_open = false);
+    let rate = BitRate {
+        uplink_kbps: 1,
+        downlink_kbps: 1,
+    };
+    case(ie::MBR, FAILED, |r| {
+        r.create_qers[0].maximum_bit_rate = Some(rate)
+    });
+    case(ie::GATE_STATUS, FAILED, |r| {
+        r.create_qers[0].gate_status.uplink_open = false
+    });
     case(ie::REPORTING_TRIGGERS, FAILED, |r| {
         r.create_urrs[0].reporting_triggers = ReportingTriggers::VOLUME_QUOTA;
     });
-    case(ie::APPLY_ACTION, FAILED, |r| far(r, 4).apply_action = ApplyAction::BUFF);
-    case(ie::ACTIVATE_PREDEFINED_RULES, FAILED, |r| pdr(r, 3).predefined_rules = vec!["gold".to_owned()]);
-    case(ie::F_TEID, Cause::INVALID_F_TEID_ALLOCATION_OPTION, |r| endpoint(r, 4).f_teid = Some(FTeid::default()));
-    case(ie::SDF_FILTER, FAILED, |r| {
-        pdr(r, 5).pdi.sdf_filters[0].flow_description = Some("permit out ip from any to any".to_owned());
+    case(ie::APPLY_ACTION, FAILED, |r| {
+        far(r, 4).apply_action = ApplyAction::BUFF
     });
-    case(ie::PDN_TYPE, Cause::SERVICE_NOT_SUPPORTED, |r| r.pdn_type = Some(PdnType::Ipv4v6));
-    case(ie::S_TAG, FAILED, |r| endpoint(r, 1).s_tag = Some(VlanTag { pcp: Some(3), ..VlanTag::vid(100) }));
-    case(ie::FRAMED_ROUTE, FAILED, |r| endpoint(r, 3).framed_routes = vec!["10.0.0.0/8".to_owned()]);
+    case(ie::ACTIVATE_PREDEFINED_RULES, FAILED, |r| {
+        pdr(r, 3).predefined_rules = vec!["gold".to_owned()]
+    });
+    case(ie::F_TEID, Cause::INVALID_F_TEID_ALLOCATION_OPTION, |r| {
+        endpoint(r, 4).f_teid = Some(FTeid::default())
+    });
+    case(ie::SDF_FILTER, FAILED, |r| {
+        pdr(r, 5).pdi.sdf_filters[0].flow_description =
+            Some("permit out ip from any to any".to_owned());
+    });
+    case(ie::PDN_TYPE, Cause::SERVICE_NOT_SUPPORTED, |r| {
+        r.pdn_type = Some(PdnType::Ipv4v6)
+    });
+    case(ie::S_TAG, FAILED, |r| {
+        endpoint(r, 1).s_tag = Some(VlanTag {
+            pcp: Some(3),
+            ..VlanTag::vid(100)
+        })
+    });
+    case(ie::FRAMED_ROUTE, FAILED, |r| {
+        endpoint(r, 3).framed_routes = vec!["10.0.0.0/8".to_owned()]
+    });
     case(ie::UE_IP_ADDRESS, FAILED, |r| {
         endpoint(r, 6).ue_ip_addresses = vec![UeIpAddress::v6("2001:db8::".parse().unwrap(), 56)];
     });
     case(ie::CREATE_URR, FAILED, |r| {
-        let second = CreateUrr { urr_id: 2, ..r.create_urrs[0].clone() };
+        let second = CreateUrr {
+            urr_id: 2,
+            ..r.create_urrs[0].clone()
+        };
         r.create_urrs.push(second);
     });
 }
@@ -295,32 +453,65 @@ fn a_refused_modification_changes_nothing() {
 #[test]
 fn updates_set_and_clear() {
     let rules = established(spec().establish());
-    let parameters = UpdateForwardingParameters { mtu: Some(Change::Set(1400)), ..Default::default() };
+    let parameters = UpdateForwardingParameters {
+        mtu: Some(Change::Set(1400)),
+        ..Default::default()
+    };
     let change = |far_id| UpdateFar {
         far_id,
         forwarding_parameters: Some(parameters.clone()),
         ..Default::default()
     };
-    let request = SessionModificationRequest { update_fars: vec![change(4), change(7)], ..Default::default() };
+    let request = SessionModificationRequest {
+        update_fars: vec![change(4), change(7)],
+        ..Default::default()
+    };
     assert_eq!(session_facts(&modified(&rules, request)).mtu, Some(1400));
 
-    let parameters = UpdateForwardingParameters { mtu: Some(Change::Clear), ..Default::default() };
-    let update = UpdateFar { far_id: 4, forwarding_parameters: Some(parameters), ..Default::default() };
-    let request = SessionModificationRequest { update_fars: vec![update], ..Default::default() };
+    let parameters = UpdateForwardingParameters {
+        mtu: Some(Change::Clear),
+        ..Default::default()
+    };
+    let update = UpdateFar {
+        far_id: 4,
+        forwarding_parameters: Some(parameters),
+        ..Default::default()
+    };
+    let request = SessionModificationRequest {
+        update_fars: vec![update],
+        ..Default::default()
+    };
     let rejection = modified(&rules, request).facts().unwrap_err();
-    assert_eq!((rejection.offending_ie, rejection.failed_rule), (Some(bbf_ie::MTU), Some(FailedRule::Far(4))));
+    assert_eq!(
+        (rejection.offending_ie, rejection.failed_rule),
+        (Some(bbf_ie::MTU), Some(FailedRule::Far(4)))
+    );
 }
 
 #[test]
 fn reports_say_what_was_added() {
-    let rule = UsageRule { urr_id: 1, volume: true, packets: true, duration: true, period: None };
-    let at = |up_octets, down_octets| Usage { up_packets: up_octets / 100, up_octets, down_packets: 0, down_octets };
+    let rule = UsageRule {
+        urr_id: 1,
+        volume: true,
+        packets: true,
+        duration: true,
+        period: None,
+    };
+    let at = |up_octets, down_octets| Usage {
+        up_packets: up_octets / 100,
+        up_octets,
+        down_packets: 0,
+        down_octets,
+    };
     let mut meter = UsageMeter::new(rule, at(0, 0), 1000);
     let first = meter.report(at(500, 70), 1060, UsageReportTrigger::PERIODIC);
     let last = meter.report(at(700, 71), 1100, UsageReportTrigger::TERMINATION);
     assert_eq!((first.sequence, last.sequence), (0, 1));
     assert_eq!((first.duration, last.duration), (Some(60), Some(40)));
     assert_eq!(last.start_time, first.end_time);
-    assert_eq!(Usage::of_report(&first).plus(Usage::of_report(&last)), at(700, 71));
+    assert_eq!(
+        Usage::of_report(&first).plus(Usage::of_report(&last)),
+        at(700, 71)
+    );
     assert_eq!(last.volume.unwrap().total_octets, Some(201));
 }

@@ -328,10 +328,10 @@ impl Node {
 
     fn on_request(&mut self, now: Duration, from: SocketAddr, packet: Packet, bytes: &[u8]) {
         let sequence = packet.sequence;
-        if let Message::AssociationSetupRequest(_) = packet.message {
-            if !self.admit(from) {
-                return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
-            }
+        if let Message::AssociationSetupRequest(_) = packet.message
+            && !self.admit(from)
+        {
+            return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
         }
         let peer = self.peer_at(from);
         let is_up = peer.is_some_and(|peer| self.is_associated(peer));

@@ -4,9 +4,10 @@ use super::cause::Cause;
 use super::codec::{Fault, Outcome, Value, group};
 use super::features::*;
 use super::ie;
+use super::kinds::{FailedRule, PdnType};
 use super::own::{self, SluiceFeatures};
 use super::rules::*;
-use super::values::{EntityAddress, FSeid, FailedRule, NodeId, PdnType};
+use super::values::{EntityAddress, FSeid, NodeId};
 
 group! {
     /// Heartbeat Request: are you there?
@@ -285,6 +286,7 @@ group! {
 macro_rules! messages {
     ($( $kind:literal $name:ident, )*) => {
         /// The body of a message.
+        #[allow(clippy::large_enum_variant, reason = "messages are short-lived and handled one at a time")]
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Message {
             $(

@@ -8,9 +8,10 @@ use super::features::{
     ApplyAction, MeasurementInformation, MeasurementMethod, ReportingTriggers, UsageReportTrigger,
 };
 use super::ie;
+use super::kinds::{Interface, OuterHeaderRemoval};
 use super::own;
 use super::usage::{BitRate, GateStatus, VolumeMeasurement};
-use super::values::{FTeid, Interface, OuterHeaderCreation, OuterHeaderRemoval, UeIpAddress};
+use super::values::{FTeid, OuterHeaderCreation, UeIpAddress};
 
 group! {
     /// Create PDR (table 7.5.2.2-1).

@@ -1,0 +1,266 @@
+//! The rules of a subscriber's session.
+use super::super::build::{DHCPV6_FLOW, ND_FLOW};
+use super::super::facts::SessionFacts;
+use super::super::rules::{Rejection, RuleSet};
+use super::super::{Circuit, Family, Tunnel};
+use super::view::{View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
+use super::{Outcome, control_tunnel, subscriber, usage_rule};
+use ipnet::Ipv6Net;
+use wire::pfcp::*;
+
+/// What the rules have said so far.
+#[derive(Default)]
+struct Gathered {
+    circuit: Option<Circuit>,
+    pppoe_session_id: Option<u16>,
+    uplink: Option<Tunnel>,
+    downlink: Option<Tunnel>,
+    network_instance: Option<String>,
+    mtu: Option<u16>,
+    up: Addresses,
+    down: Addresses,
+    control: bool,
+    nd: bool,
+    dhcpv6: bool,
+    /// Of the rule that redirects, and of the one that it must come before.
+    redirect_precedence: Option<u32>,
+    ipv6_precedence: Option<u32>,
+}
+
+#[derive(Default, PartialEq, Eq)]
+struct Addresses {
+    ipv4: Option<core::net::Ipv4Addr>,
+    ipv6: Option<Ipv6Net>,
+}
+
+pub fn session(rules: &RuleSet) -> Outcome<SessionFacts> {
+    let mut gathered = Gathered::default();
+    for pdr in &rules.pdrs {
+        let view = View::of(rules, pdr)?;
+        forbid(view.has_routes(), pdr, ie::FRAMED_ROUTE)?;
+        let Some(to) = view.destination()? else {
+            return Err(view.refuse(ie::APPLY_ACTION));
+        };
+        match (pdr.pdi.source_interface, to.destination_interface) {
+            (Interface::Access, Interface::CpFunction) => gathered.control_up(&view, to)?,
+            (Interface::CpFunction, Interface::Access) => {
+                let tunnel = downlink_of(&view, to)?;
+                agree(&mut gathered.downlink, tunnel, pdr, ie::F_TEID)?;
+            }
+            (Interface::Access, Interface::Core) => gathered.data_up(&view, to)?,
+            (Interface::Core, Interface::Access) => gathered.data_down(&view, to)?,
+            _ => return Err(view.refuse(ie::SOURCE_INTERFACE)),
+        }
+    }
+    gathered.finish(rules)
+}
+
+impl Gathered {
+    /// Every rule of the access side must be about the same line and PPPoE session.
+    fn access(&mut self, view: &View<'_>) -> Outcome<()> {
+        let circuit = view.circuit()?;
+        agree(
+            &mut self.circuit,
+            circuit,
+            view.pdr,
+            ie::TRAFFIC_ENDPOINT_ID,
+        )?;
+        let id = want(view.pppoe_session_id(), view.pdr, bbf_ie::PPPOE_SESSION_ID)?;
+        forbid(id == 0, view.pdr, bbf_ie::PPPOE_SESSION_ID)?;
+        agree(
+            &mut self.pppoe_session_id,
+            id,
+            view.pdr,
+            bbf_ie::PPPOE_SESSION_ID,
+        )
+    }
+
+    /// Control packets: either discovery and PPP control, or what IPv6 data holds for the control plane.
+    fn control_up(&mut self, view: &View<'_>, to: &ForwardingParameters) -> Outcome<()> {
+        let pdr = view.pdr;
+        self.access(view)?;
+        agree(
+            &mut self.uplink,
+            uplink_of(view, to, false)?,
+            pdr,
+            ie::OUTER_HEADER_CREATION,
+        )?;
+        match pdr.pdi.ppp_protocols[..] {
+            [PppProtocol::Control] => {
+                forbid(view.flows().next().is_some(), pdr, ie::SDF_FILTER)?;
+                forbid(!view.is_about_discovery(), pdr, ie::ETHERNET_PACKET_FILTER)?;
+                self.control = true;
+            }
+            [PppProtocol::Specific(0x0057)] => self.redirect(view)?,
+            _ => return Err(view.refuse(bbf_ie::PPP_PROTOCOL)),
+        }
+        Ok(())
+    }
+
+    fn redirect(&mut self, view: &View<'_>) -> Outcome<()> {
+        want(view.flows().next(), view.pdr, ie::SDF_FILTER)?;
+        for flow in view.flows() {
+            match flow.flow_description.as_deref().map(canonical).as_deref() {
+                Some(ND_FLOW) => self.nd = true,
+                Some(DHCPV6_FLOW) => self.dhcpv6 = true,
+                _ => return Err(view.refuse(ie::SDF_FILTER)),
+            }
+        }
+        let latest = self
+            .redirect_precedence
+            .unwrap_or(0)
+            .max(view.pdr.precedence);
+        self.redirect_precedence = Some(latest);
+        Ok(())
+    }
+
+    fn instance(&mut self, view: &View<'_>, said: Option<&str>) -> Outcome<()> {
+        let name = want(said, view.pdr, ie::NETWORK_INSTANCE)?.to_owned();
+        agree(
+            &mut self.network_instance,
+            name,
+            view.pdr,
+            ie::NETWORK_INSTANCE,
+        )
+    }
+
+    /// Packets from the subscriber. The endpoint's addresses are the only sources that pass.
+    fn data_up(&mut self, view: &View<'_>, to: &ForwardingParameters) -> Outcome<()> {
+        let pdr = view.pdr;
+        self.access(view)?;
+        view.check_session_rules()?;
+        let removal = pdr.bbf_outer_header_removal == Some(BbfOuterHeaderRemoval::PPP);
+        forbid(!removal, pdr, bbf_ie::OUTER_HEADER_REMOVAL)?;
+        forbid(view.flows().next().is_some(), pdr, ie::SDF_FILTER)?;
+        self.instance(
+            view,
+            to.network_instance.as_deref().or(view.network_instance()),
+        )?;
+        if let Some(name) = view.network_instance() {
+            self.instance(view, Some(name))?;
+        }
+        let families = families_of(view)?;
+        for address in view.ue_addresses() {
+            self.up.add(view, address, &families)?;
+        }
+        if families.contains(&Family::Ipv6) {
+            let first = self.ipv6_precedence.unwrap_or(u32::MAX).min(pdr.precedence);
+            self.ipv6_precedence = Some(first);
+        }
+        Ok(())
+    }
+
+    /// Packets to the subscriber, encapsulated as the linked endpoint says.
+    fn data_down(&mut self, view: &View<'_>, to: &ForwardingParameters) -> Outcome<()> {
+        let pdr = view.pdr;
+        view.check_session_rules()?;
+        self.instance(view, view.network_instance())?;
+        let refused = |offending| Rejection::rule(FailedRule::Far(view.far.far_id), offending);
+        if to.bbf_outer_header_creation != Some(BbfOuterHeaderCreation::TRAFFIC_ENDPOINT) {
+            return Err(refused(bbf_ie::OUTER_HEADER_CREATION));
+        }
+        let linked = to
+            .linked_traffic_endpoint
+            .and_then(|id| find_endpoint(view.rules, id));
+        let linked = linked.ok_or(refused(ie::TRAFFIC_ENDPOINT_ID))?;
+        self.access(&View {
+            rules: view.rules,
+            pdr,
+            endpoint: Some(linked),
+            far: view.far,
+        })?;
+        let mtu = to.mtu.ok_or(refused(bbf_ie::MTU))?;
+        agree(&mut self.mtu, mtu, pdr, bbf_ie::MTU)?;
+        for address in view.ue_addresses() {
+            self.down
+                .add(view, address, &[Family::Ipv4, Family::Ipv6])?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, rules: &RuleSet) -> Outcome<SessionFacts> {
+        let refused = |offending| Rejection::of(Cause::RULE_CREATION_FAILURE, offending);
+        let missing = |offending| Rejection::of(Cause::CONDITIONAL_IE_MISSING, offending);
+        if !self.control || self.downlink.is_none() {
+            return Err(missing(ie::CREATE_PDR));
+        }
+        // What may be sent from an address and what is sent to it must be the same, or spoofing passes.
+        if self.up != self.down {
+            return Err(refused(ie::UE_IP_ADDRESS));
+        }
+        if let (Some(redirect), Some(data)) = (self.redirect_precedence, self.ipv6_precedence)
+            && redirect >= data
+        {
+            return Err(refused(ie::PRECEDENCE));
+        }
+        Ok(SessionFacts {
+            circuit: self.circuit.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?,
+            pppoe_session_id: self
+                .pppoe_session_id
+                .ok_or(missing(bbf_ie::PPPOE_SESSION_ID))?,
+            tunnel: control_tunnel(self.uplink, self.downlink)?,
+            subscriber: subscriber(rules)?,
+            usage: usage_rule(rules)?,
+            network_instance: self.network_instance,
+            mtu: self.mtu,
+            ipv4: self.up.ipv4,
+            ipv6: self.up.ipv6,
+            redirect_nd: self.nd,
+            redirect_dhcpv6: self.dhcpv6,
+        })
+    }
+}
+
+/// Which families a rule about PPP data lets pass.
+fn families_of(view: &View<'_>) -> Outcome<Vec<Family>> {
+    let family = |protocol: &PppProtocol| match protocol {
+        PppProtocol::Specific(0x0021) => Ok(vec![Family::Ipv4]),
+        PppProtocol::Specific(0x0057) => Ok(vec![Family::Ipv6]),
+        PppProtocol::Data => Ok(vec![Family::Ipv4, Family::Ipv6]),
+        _ => Err(view.refuse(bbf_ie::PPP_PROTOCOL)),
+    };
+    let protocols = &view.pdr.pdi.ppp_protocols;
+    want(protocols.first(), view.pdr, bbf_ie::PPP_PROTOCOL)?;
+    protocols
+        .iter()
+        .map(family)
+        .collect::<Outcome<Vec<_>>>()
+        .map(|families| families.concat())
+}
+
+impl Addresses {
+    fn add(&mut self, view: &View<'_>, said: &UeIpAddress, families: &[Family]) -> Outcome<()> {
+        let refused = || view.refuse(ie::UE_IP_ADDRESS);
+        let chosen = said.choose_ipv4 || said.choose_ipv6;
+        let length = said.ipv6_length();
+        let ipv6 = said
+            .ipv6
+            .map(|prefix| Ipv6Net::new(prefix, length).map_err(|_| refused()))
+            .transpose()?;
+        let passes = (said.ipv4.is_none() || families.contains(&Family::Ipv4))
+            && (ipv6.is_none() || families.contains(&Family::Ipv6));
+        // One prefix of 64 bits per session: delegated ones come with their own rules.
+        let sound = ipv6.is_none_or(|net| net.prefix_len() == 64 && net.trunc() == net);
+        if chosen || !passes || !sound || (said.ipv4.is_none() && ipv6.is_none()) {
+            return Err(refused());
+        }
+        if let Some(address) = said.ipv4 {
+            agree(&mut self.ipv4, address, view.pdr, ie::UE_IP_ADDRESS)?;
+        }
+        if let Some(net) = ipv6 {
+            agree(&mut self.ipv6, net, view.pdr, ie::UE_IP_ADDRESS)?;
+        }
+        Ok(())
+    }
+}
+
+/// The same rule with single blanks; "any" and "assigned" mean the same on the subscriber's side.
+fn canonical(flow: &str) -> String {
+    let mut words: Vec<&str> = flow.split_whitespace().collect();
+    if let Some(to) = words.iter().position(|word| *word == "to")
+        && let Some(side) = words.get_mut(to + 1).filter(|side| **side == "any")
+    {
+        *side = "assigned";
+    }
+    words.join(" ")
+}
