@@ -81,21 +81,26 @@ impl Layout {
 
     fn default_session(&self, facts: &DefaultFacts) -> Result<Compiled, Rejection> {
         self.check_tunnel(&facts.tunnel)?;
-        let port = facts.logical_port.as_deref().map(|name| self.port(name)).transpose()?.map(|(port, _)| port);
+        let port = facts
+            .logical_port
+            .as_deref()
+            .map(|name| self.port(name))
+            .transpose()?
+            .map(|(port, _)| port);
         let mut nets = Vec::with_capacity(facts.nets.len());
         for net in &facts.nets {
             nets.push((self.instance(&net.network_instance)?, net.net.trunc()));
         }
         nets.sort();
         nets.dedup();
-        Ok(Compiled::Default { port, tunnel: facts.tunnel, nets })
+        Ok(Compiled::Default {
+            port,
+            tunnel: facts.tunnel,
+            nets,
+        })
     }
 
-    fn subscriber(
-        &self,
-        index: SessionIndex,
-        facts: &SessionFacts,
-    ) -> Result<Compiled, Rejection> {
+    fn subscriber(&self, index: SessionIndex, facts: &SessionFacts) -> Result<Compiled, Rejection> {
         self.check_tunnel(&facts.tunnel)?;
         if facts.pppoe_session_id == 0 {
             return Err(refused(bbf_ie::PPPOE_SESSION_ID));
@@ -133,20 +138,32 @@ impl Layout {
             ipv4: facts.ipv4,
             ipv6: facts.ipv6,
         };
-        Ok(Compiled::Subscriber { entry, tunnel: facts.tunnel, usage: facts.usage })
+        Ok(Compiled::Subscriber {
+            entry,
+            tunnel: facts.tunnel,
+            usage: facts.usage,
+        })
     }
 
     fn port(&self, name: &[u8]) -> Result<(PortIndex, MacAddr), Rejection> {
-        self.access_ports.get(name).copied().ok_or(refused(bbf_ie::LOGICAL_PORT))
+        self.access_ports
+            .get(name)
+            .copied()
+            .ok_or(refused(bbf_ie::LOGICAL_PORT))
     }
 
     fn instance(&self, name: &str) -> Result<InstanceIndex, Rejection> {
-        self.instances.get(name).copied().ok_or(refused(ie::NETWORK_INSTANCE))
+        self.instances
+            .get(name)
+            .copied()
+            .ok_or(refused(ie::NETWORK_INSTANCE))
     }
 
     /// The far end must be reachable from our socket, and our end must be ours.
     fn check_tunnel(&self, tunnel: &ControlTunnel) -> Result<(), Rejection> {
-        let Some(own) = self.address else { return Ok(()) };
+        let Some(own) = self.address else {
+            return Ok(());
+        };
         if tunnel.uplink.address.is_ipv4() != own.is_ipv4() {
             return Err(Rejection {
                 cause: Cause::INVALID_FORWARDING_POLICY,

@@ -7,6 +7,7 @@
 //! take the interface from under FRR's sessions.
 
 use std::io;
+use std::task::{Context, Poll};
 
 use tun_rs::{AsyncDevice, DeviceBuilder, Layer};
 
@@ -66,6 +67,11 @@ impl Device {
     /// Waits until a frame of the kernel can be read.
     pub async fn readable(&self) -> io::Result<()> {
         self.inner.readable().await
+    }
+
+    /// Whether a frame of the kernel can be read; if not, the task is woken when one can.
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner.poll_readable(context)
     }
 
     /// Reads a frame if there is one.

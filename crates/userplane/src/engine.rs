@@ -75,8 +75,17 @@ pub struct Config {
 impl Config {
     /// No ports, 131,072 sessions, and nothing random.
     pub fn new(node_id: NodeId, address: IpAddr) -> Self {
-        let layout = Layout { address: Some(address), ..Layout::default() };
-        Self { node_id, address, layout, max_sessions: 131_072, seed: 1 }
+        let layout = Layout {
+            address: Some(address),
+            ..Layout::default()
+        };
+        Self {
+            node_id,
+            address,
+            layout,
+            max_sessions: 131_072,
+            seed: 1,
+        }
     }
 
     /// Places in the table, which the worker's must not be fewer than.
@@ -150,10 +159,16 @@ pub struct Counters {
 #[derive(Debug)]
 enum Operation<T> {
     None,
-    Establish { to: T, refused: Option<Refusal> },
+    Establish {
+        to: T,
+        refused: Option<Refusal>,
+    },
     Modify(Box<Modification<T>>),
     /// Put back what a refused modification had changed.
-    Restore { to: T, rejection: Rejection },
+    Restore {
+        to: T,
+        rejection: Rejection,
+    },
     Report,
     Remove(After<T>),
 }
@@ -197,7 +212,10 @@ struct Session<T> {
     rules: RuleSet,
     compiled: Compiled,
     meter: Option<UsageMeter>,
+    /// As the worker last told.
     counters: Usage,
+    /// What was counted before the worker began anew.
+    carried_over: Usage,
     unacknowledged: Option<Unacknowledged>,
     report_at: Option<Duration>,
     operation: Operation<T>,
@@ -280,9 +298,8 @@ impl<T: Copy> Engine<T> {
     /// A control plane lost its sessions or released the association: they are deleted.
     /// Returns how many there were.
     pub fn forget_peer(&mut self, peer: SocketAddr) -> usize {
-        let of_peer = |(index, session): (SessionIndex, &Session<T>)| {
-            (session.peer == peer).then_some(index)
-        };
+        let of_peer =
+            |(index, session): (SessionIndex, &Session<T>)| (session.peer == peer).then_some(index);
         let indices: Vec<SessionIndex> = self.table.iter().filter_map(of_peer).collect();
         for &index in &indices {
             self.remove(index, After::Nothing);
@@ -301,11 +318,17 @@ impl<T: Copy> Engine<T> {
             _ => return,
         };
         let seid = Seid::from_u64(seid);
-        if self.table.resolve(seid).is_none_or(|session| session.peer != peer) {
+        if self
+            .table
+            .resolve(seid)
+            .is_none_or(|session| session.peer != peer)
+        {
             self.counters.unknown_session += 1;
             return self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
         }
-        let Some(session) = self.table.get_mut(seid.index) else { return };
+        let Some(session) = self.table.get_mut(seid.index) else {
+            return;
+        };
         match session.operation {
             Operation::None => self.run(now, seid.index, to, wanted),
             Operation::Remove(_) => {
@@ -339,14 +362,27 @@ impl<T: Copy> Engine<T> {
 
     /// The worker answered a question, or removed a session.
     pub fn worker_usage(&mut self, now: Now, index: SessionIndex, usage: Usage, removed: bool) {
-        let Some(session) = self.table.get_mut(index) else { return };
-        session.counters = usage;
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         let operation = std::mem::replace(&mut session.operation, Operation::None);
+        match removed && !matches!(operation, Operation::Remove(_)) {
+            // The worker drops a session that it refuses to change, and counts from 0
+            // when it is put back.
+            true => session.carried_over = session.counters,
+            false => session.counters = session.carried_over.plus(usage),
+        }
         match (operation, removed) {
             (Operation::Establish { to, refused: None }, false) => {
                 self.established(now, index, to);
             }
-            (Operation::Establish { to, refused: Some(refusal) }, _) => {
+            (
+                Operation::Establish {
+                    to,
+                    refused: Some(refusal),
+                },
+                _,
+            ) => {
                 self.remove(index, After::Refuse(to, rejection(refusal)));
             }
             (Operation::Modify(modification), _) if modification.refused.is_some() => {
@@ -367,7 +403,9 @@ impl<T: Copy> Engine<T> {
     /// The worker could not set a session. Its answer to the question that followed comes
     /// after this.
     pub fn worker_refused(&mut self, index: SessionIndex, reason: Refusal) {
-        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         self.counters.worker_refused += 1;
         match &mut session.operation {
             Operation::Establish { refused, .. } => *refused = Some(reason),
@@ -393,7 +431,9 @@ impl<T: Copy> Engine<T> {
 
     /// The tunnel for a session's control packets.
     pub fn control_tunnel(&self, index: SessionIndex) -> Option<Tunnel> {
-        self.table.get(index).map(|session| session.compiled.tunnel().uplink)
+        self.table
+            .get(index)
+            .map(|session| session.compiled.tunnel().uplink)
     }
 
     /// Where a packet from a tunnel goes.
@@ -424,11 +464,18 @@ fn session_seid<T>(table: &Table<Session<T>>, index: SessionIndex) -> u64 {
 }
 
 fn cause(cause: Cause) -> Rejection {
-    Rejection { cause, offending_ie: None, failed_rule: None }
+    Rejection {
+        cause,
+        offending_ie: None,
+        failed_rule: None,
+    }
 }
 
 fn offending(offending_ie: IeId) -> Rejection {
-    Rejection { offending_ie: Some(offending_ie), ..cause(Cause::RULE_CREATION_FAILURE) }
+    Rejection {
+        offending_ie: Some(offending_ie),
+        ..cause(Cause::RULE_CREATION_FAILURE)
+    }
 }
 
 /// What the worker's refusal is called in PFCP.

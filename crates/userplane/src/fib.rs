@@ -29,7 +29,7 @@ use crate::netlink::message::{Fact, Hop, Neighbour, Route, RouteKind};
 pub type AdjacencyId = u32;
 
 /// The most next hops and neighbours that are kept; more are left unresolved and counted.
-pub const MAX_ADJACENCIES: usize = 65_536;
+pub const MAX_ADJACENCIES: usize = 16_384;
 
 /// Where packets for a prefix go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,7 +40,13 @@ impl ErrorSource {
             IpAddr::V6(a) => Some(*a),
             IpAddr::V4(_) => None,
         });
-        Self { v4, v6, tokens: f64::from(BURST), filled: Duration::ZERO, suppressed: 0 }
+        Self {
+            v4,
+            v6,
+            tokens: f64::from(BURST),
+            filled: Duration::ZERO,
+            suppressed: 0,
+        }
     }
 
     /// The answer to a packet whose TTL or hop limit ran out: a whole IP packet.
@@ -88,8 +94,12 @@ fn v4_time_exceeded(source: Ipv4Addr, bytes: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let quote = &bytes[..bytes.len().min(V4_QUOTE)];
-    let message =
-        icmp::Message { kind: icmp::V4_TIME_EXCEEDED, code: 0, rest: [0; 4], payload: quote };
+    let message = icmp::Message {
+        kind: icmp::V4_TIME_EXCEEDED,
+        code: 0,
+        rest: [0; 4],
+        payload: quote,
+    };
     let mut payload = Vec::with_capacity(quote.len() + 8);
     message.emit_v4(&mut payload);
     let mut out = Vec::with_capacity(payload.len() + 20);
@@ -98,7 +108,12 @@ fn v4_time_exceeded(source: Ipv4Addr, bytes: &[u8]) -> Option<Vec<u8>> {
         traffic_class: 0xc0,
         ..ipv4::Header::new(ipv4::ICMP, source, from)
     };
-    ipv4::Packet { header, options: &[], payload: &payload }.emit(&mut out);
+    ipv4::Packet {
+        header,
+        options: &[],
+        payload: &payload,
+    }
+    .emit(&mut out);
     Some(out)
 }
 
@@ -107,7 +122,10 @@ fn v6_time_exceeded(source: Ipv6Addr, bytes: &[u8]) -> Option<Vec<u8>> {
     let header = packet.header;
     let from = header.source;
     let is_error = header.next_header == ipv6::ICMPV6
-        && packet.payload.first().is_none_or(|kind| *kind < 128 || *kind == 137);
+        && packet
+            .payload
+            .first()
+            .is_none_or(|kind| *kind < 128 || *kind == 137);
     let unanswerable = header.destination.is_multicast()
         || from.is_multicast()
         || from.is_unspecified()
@@ -118,13 +136,21 @@ fn v6_time_exceeded(source: Ipv6Addr, bytes: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let quote = &bytes[..bytes.len().min(V6_QUOTE)];
-    let message =
-        icmp::Message { kind: icmp::V6_TIME_EXCEEDED, code: 0, rest: [0; 4], payload: quote };
+    let message = icmp::Message {
+        kind: icmp::V6_TIME_EXCEEDED,
+        code: 0,
+        rest: [0; 4],
+        payload: quote,
+    };
     let mut payload = Vec::with_capacity(quote.len() + 8);
     message.emit_v6(source, from, &mut payload);
     let mut out = Vec::with_capacity(payload.len() + 40);
     let header = ipv6::Header::new(ipv6::ICMPV6, source, from);
-    ipv6::Packet { header, payload: &payload }.emit(&mut out);
+    ipv6::Packet {
+        header,
+        payload: &payload,
+    }
+    .emit(&mut out);
     Some(out)
 }
 
@@ -142,7 +168,12 @@ mod tests {
         let mut header = ipv4::Header::new(ipv4::UDP, home, [203, 0, 113, 1].into());
         change(&mut header);
         let mut out = Vec::new();
-        ipv4::Packet { header, options: &[], payload }.emit(&mut out);
+        ipv4::Packet {
+            header,
+            options: &[],
+            payload,
+        }
+        .emit(&mut out);
         out
     }
 
@@ -195,12 +226,19 @@ mod tests {
             vec![0x45, 0],
             vec![0x10; 40],
         ] {
-            assert_eq!(source.time_exceeded(Duration::ZERO, &packet), None, "{packet:?}");
+            assert_eq!(
+                source.time_exceeded(Duration::ZERO, &packet),
+                None,
+                "{packet:?}"
+            );
         }
         // A ping is answered: that is how traceroute -I works.
         let ping = v4(|h| h.protocol = ipv4::ICMP, &[icmp::V4_ECHO_REQUEST, 0]);
         assert!(source.time_exceeded(Duration::ZERO, &ping).is_some());
-        let ping = v6(|h| h.next_header = ipv6::ICMPV6, &[icmp::V6_ECHO_REQUEST, 0]);
+        let ping = v6(
+            |h| h.next_header = ipv6::ICMPV6,
+            &[icmp::V6_ECHO_REQUEST, 0],
+        );
         assert!(source.time_exceeded(Duration::ZERO, &ping).is_some());
     }
 
@@ -209,11 +247,16 @@ mod tests {
         let mut source = ErrorSource::new(&GATEWAY);
         let packet = v4(|_| {}, &[]);
         let sent = |source: &mut ErrorSource, now| {
-            (0..1000).filter(|_| source.time_exceeded(now, &packet).is_some()).count()
+            (0..1000)
+                .filter(|_| source.time_exceeded(now, &packet).is_some())
+                .count()
         };
         assert_eq!(sent(&mut source, Duration::from_secs(5)), BURST as usize);
         assert_eq!(sent(&mut source, Duration::from_millis(5100)), 20);
         assert_eq!(source.suppressed, 2000 - u64::from(BURST) - 20);
-        assert_eq!(ErrorSource::new(&[]).time_exceeded(Duration::ZERO, &packet), None);
+        assert_eq!(
+            ErrorSource::new(&[]).time_exceeded(Duration::ZERO, &packet),
+            None
+        );
     }
 }

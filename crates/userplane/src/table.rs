@@ -20,7 +20,10 @@ impl Seid {
 
     /// From what PFCP carried.
     pub fn from_u64(seid: u64) -> Self {
-        Self { index: SessionIndex(seid as u32), generation: (seid >> 32) as u32 }
+        Self {
+            index: SessionIndex(seid as u32),
+            generation: (seid >> 32) as u32,
+        }
     }
 }
 
@@ -63,7 +66,11 @@ impl<S> Table<S> {
     pub fn vacancy(&self) -> Option<SessionIndex> {
         let fresh = Some(self.slots.len() as u32).filter(|fresh| *fresh < self.capacity);
         let rested = self.free.front().copied();
-        let next = if self.free.len() > REST { rested } else { fresh.or(rested) };
+        let next = if self.free.len() > REST {
+            rested
+        } else {
+            fresh.or(rested)
+        };
         next.map(SessionIndex)
     }
 
@@ -71,13 +78,19 @@ impl<S> Table<S> {
     pub fn insert(&mut self, session: S) -> Option<Seid> {
         let index = self.vacancy()?;
         match index.0 as usize == self.slots.len() {
-            true => self.slots.push(Slot { generation: self.first_generation, session: None }),
+            true => self.slots.push(Slot {
+                generation: self.first_generation,
+                session: None,
+            }),
             false => drop(self.free.pop_front()),
         }
         let slot = &mut self.slots[index.0 as usize];
         slot.session = Some(session);
         self.used += 1;
-        Some(Seid { index, generation: slot.generation })
+        Some(Seid {
+            index,
+            generation: slot.generation,
+        })
     }
 
     /// Empties a place. Its tunnel must have been given back before.
@@ -93,7 +106,9 @@ impl<S> Table<S> {
     /// The session with this name.
     pub fn resolve(&self, seid: Seid) -> Option<&S> {
         let slot = self.slots.get(seid.index.0 as usize)?;
-        slot.session.as_ref().filter(|_| slot.generation == seid.generation)
+        slot.session
+            .as_ref()
+            .filter(|_| slot.generation == seid.generation)
     }
 
     /// The session in this place, whoever it is.
@@ -109,7 +124,10 @@ impl<S> Table<S> {
     /// The name of the session in this place.
     pub fn seid(&self, index: SessionIndex) -> Option<Seid> {
         let slot = self.slots.get(index.0 as usize)?;
-        slot.session.as_ref().map(|_| Seid { index, generation: slot.generation })
+        slot.session.as_ref().map(|_| Seid {
+            index,
+            generation: slot.generation,
+        })
     }
 
     /// All sessions.

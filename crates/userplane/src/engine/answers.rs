@@ -10,7 +10,11 @@ use super::{Engine, Output, Wanted, request_name};
 
 impl<T: Copy> Engine<T> {
     pub(super) fn respond(&mut self, to: T, seid: u64, message: impl Into<wire::pfcp::Message>) {
-        self.outputs.push_back(Output::Respond { to, seid, message: message.into() });
+        self.outputs.push_back(Output::Respond {
+            to,
+            seid,
+            message: message.into(),
+        });
     }
 
     pub(super) fn refuse(&mut self, to: T, seid: u64, wanted: &Wanted, rejection: &Rejection) {

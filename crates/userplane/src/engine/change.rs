@@ -51,6 +51,7 @@ impl<T: Copy> Engine<T> {
             compiled,
             meter: None,
             counters: Usage::default(),
+            carried_over: Usage::default(),
             unacknowledged: None,
             report_at: None,
             operation: Operation::None,
@@ -63,7 +64,10 @@ impl<T: Copy> Engine<T> {
             self.counters.teid_taken += 1;
             return Err(offending(ie::F_TEID));
         }
-        let seid = self.table.insert(session).ok_or(cause(Cause::NO_RESOURCES_AVAILABLE))?;
+        let seid = self
+            .table
+            .insert(session)
+            .ok_or(cause(Cause::NO_RESOURCES_AVAILABLE))?;
         if let Some(teid) = teid {
             self.table.claim_teid(teid, seid);
         }
@@ -73,7 +77,9 @@ impl<T: Copy> Engine<T> {
 
     /// Hands a session to the worker; a default session has nothing for it.
     fn start(&mut self, to: T, seid: Seid) {
-        let Some(session) = self.table.get_mut(seid.index) else { return };
+        let Some(session) = self.table.get_mut(seid.index) else {
+            return;
+        };
         match &session.compiled {
             Compiled::Default { port, nets, .. } => {
                 let (port, nets) = (*port, nets.clone());
@@ -93,11 +99,18 @@ impl<T: Copy> Engine<T> {
     /// A control plane that never got our answer has no name to delete its first attempt
     /// by. It shows by the same tunnel and the same name of its own.
     fn displace_orphan(&mut self, session: &Session<T>) {
-        let Some(downlink) = session.compiled.tunnel().downlink else { return };
-        let Some(owner) = self.table.by_teid(downlink.teid) else { return };
+        let Some(downlink) = session.compiled.tunnel().downlink else {
+            return;
+        };
+        let Some(owner) = self.table.by_teid(downlink.teid) else {
+            return;
+        };
         let same = |old: &Session<T>| old.peer == session.peer && old.cp_seid == session.cp_seid;
         if self.table.resolve(owner).is_some_and(same) {
-            warn!(cp_seid = format_args!("{:#x}", session.cp_seid), "session established anew");
+            warn!(
+                cp_seid = format_args!("{:#x}", session.cp_seid),
+                "session established anew"
+            );
             self.remove(owner.index, After::Nothing);
         }
     }
@@ -118,14 +131,20 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn established(&mut self, now: Now, index: SessionIndex, to: T) {
-        let Some(seid) = self.table.seid(index) else { return };
+        let Some(seid) = self.table.seid(index) else {
+            return;
+        };
         self.follow_usage_rule(now, index, false);
         self.accept(to, seid);
     }
 
     fn accept(&mut self, to: T, seid: Seid) {
         let cp_seid = session_seid(&self.table, seid.index);
-        debug!(cp_seid = format_args!("{cp_seid:#x}"), index = seid.index.0, "session established");
+        debug!(
+            cp_seid = format_args!("{cp_seid:#x}"),
+            index = seid.index.0,
+            "session established"
+        );
         let message = SessionEstablishmentResponse {
             node_id: self.config.node_id.clone(),
             cause: Cause::REQUEST_ACCEPTED,
@@ -142,7 +161,9 @@ impl<T: Copy> Engine<T> {
         to: T,
         request: &SessionModificationRequest,
     ) {
-        let Some(session) = self.table.get(index) else { return };
+        let Some(session) = self.table.get(index) else {
+            return;
+        };
         let cp_seid = session.cp_seid;
         match self.compile_modification(index, session, request) {
             Ok((rules, compiled)) => {
@@ -201,7 +222,9 @@ impl<T: Copy> Engine<T> {
         rules: RuleSet,
         compiled: Compiled,
     ) {
-        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         if let Some(cp_f_seid) = request.cp_f_seid {
             session.cp_seid = cp_f_seid.seid;
         }
@@ -210,7 +233,13 @@ impl<T: Copy> Engine<T> {
             !request.query_urrs.is_empty() || request.flags.is_some_and(|f| f.contains(all));
         let rules = std::mem::replace(&mut session.rules, rules);
         let previous = std::mem::replace(&mut session.compiled, compiled);
-        let modification = Modification { to, query, rules, compiled: previous, refused: None };
+        let modification = Modification {
+            to,
+            query,
+            rules,
+            compiled: previous,
+            refused: None,
+        };
         match (&modification.compiled, &session.compiled) {
             (Compiled::Default { nets: old, .. }, Compiled::Default { port, nets, .. }) => {
                 let (port, nets) = (*port, nets.clone());
@@ -219,7 +248,11 @@ impl<T: Copy> Engine<T> {
                 self.modified(now, index, modification);
             }
             (
-                Compiled::Subscriber { entry: old, usage: old_usage, .. },
+                Compiled::Subscriber {
+                    entry: old,
+                    usage: old_usage,
+                    ..
+                },
                 Compiled::Subscriber { entry, usage, .. },
             ) => {
                 let set = (old != entry).then(|| entry.clone());
@@ -248,14 +281,24 @@ impl<T: Copy> Engine<T> {
 
     /// The worker refused a modification: the session goes on as it was.
     pub(super) fn restore(&mut self, index: SessionIndex, failed: Modification<T>) {
-        let Some(refusal) = failed.refused else { return };
+        let Some(refusal) = failed.refused else {
+            return;
+        };
         if self.move_tunnel(index, &failed.compiled).is_err() {
-            warn!(index = index.0, "the tunnel of a session was taken meanwhile");
+            warn!(
+                index = index.0,
+                "the tunnel of a session was taken meanwhile"
+            );
         }
-        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         session.rules = failed.rules;
         session.compiled = failed.compiled;
-        session.operation = Operation::Restore { to: failed.to, rejection: rejection(refusal) };
+        session.operation = Operation::Restore {
+            to: failed.to,
+            rejection: rejection(refusal),
+        };
         if let Compiled::Subscriber { entry, .. } = &session.compiled {
             let entry = entry.clone();
             self.worker(WorkerCommand::Set(entry));
@@ -266,8 +309,12 @@ impl<T: Copy> Engine<T> {
     /// Begins to remove a session. Its tunnel is free at once; its place only when the
     /// worker has let go of it.
     pub(super) fn remove(&mut self, index: SessionIndex, after: After<T>) {
-        let Some(seid) = self.table.seid(index) else { return };
-        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(seid) = self.table.seid(index) else {
+            return;
+        };
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         if matches!(session.operation, Operation::Remove(_)) {
             return;
         }
@@ -312,8 +359,14 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn removed(&mut self, now: Now, index: SessionIndex, after: After<T>) {
-        let Some(mut session) = self.table.remove(index) else { return };
-        debug!(cp_seid = format_args!("{:#x}", session.cp_seid), index = index.0, "session gone");
+        let Some(mut session) = self.table.remove(index) else {
+            return;
+        };
+        debug!(
+            cp_seid = format_args!("{:#x}", session.cp_seid),
+            index = index.0,
+            "session gone"
+        );
         match after {
             After::Nothing => {}
             After::Refuse(to, rejection) => {
@@ -350,7 +403,9 @@ impl<T: Copy> Engine<T> {
             }
         }
         for net in old.iter().filter(|net| !new.contains(net)) {
-            let Some(users) = self.nets.get_mut(net) else { continue };
+            let Some(users) = self.nets.get_mut(net) else {
+                continue;
+            };
             *users -= 1;
             if *users == 0 {
                 self.nets.remove(net);

@@ -1,0 +1,735 @@
+//! The engine between a control plane that speaks through `pfcp::bng` and a worker that
+//! does what the real one promises.
+
+use std::collections::BTreeMap;
+
+use dataplane::{PortIndex, Refusal};
+use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, delete, query_usage};
+use wire::eth::{MacAddr, Tags};
+use wire::pfcp::*;
+
+use super::*;
+
+const CP: &str = "192.0.2.1:8805";
+const PORT: PortIndex = PortIndex(0);
+const PORT_MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xaa]);
+
+struct Bench {
+    engine: Engine<u32>,
+    now: Now,
+    requests: u32,
+    /// What the worker has.
+    entries: BTreeMap<SessionIndex, SessionEntry>,
+    /// What the worker counted.
+    usage: BTreeMap<SessionIndex, Usage>,
+    /// What the worker refuses the next entry with.
+    refuse: Option<Refusal>,
+    /// Commands that the worker has not come to.
+    pending: VecDeque<WorkerCommand>,
+    worker_runs: bool,
+    responses: Vec<(u32, u64, Message)>,
+    reports: Vec<(u64, SessionReportRequest)>,
+    nets: Vec<(bool, IpNet)>,
+}
+
+fn cp() -> SocketAddr {
+    CP.parse().unwrap()
+}
+
+fn net(text: &str) -> IpNet {
+    text.parse().unwrap()
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with_room_for(1000)
+    }
+
+    fn with_room_for(max_sessions: u32) -> Self {
+        let mut config = Config::new(NodeId::Fqdn("up1".into()), "192.0.2.2".parse().unwrap());
+        config.max_sessions = max_sessions;
+        config
+            .layout
+            .access_ports
+            .insert(b"access0".to_vec(), (PORT, PORT_MAC));
+        config
+            .layout
+            .instances
+            .insert("default".into(), InstanceIndex(0));
+        let mut engine = Engine::new(config);
+        engine.peer_up(cp());
+        Self {
+            engine,
+            now: Now {
+                monotonic: Duration::from_secs(1),
+                ntp: 1_000,
+            },
+            requests: 0,
+            entries: BTreeMap::new(),
+            usage: BTreeMap::new(),
+            refuse: None,
+            pending: VecDeque::new(),
+            worker_runs: true,
+            responses: Vec::new(),
+            reports: Vec::new(),
+            nets: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, seid: u64, message: impl Into<Message>) -> u32 {
+        self.requests += 1;
+        self.engine
+            .request(self.now, self.requests, cp(), seid, message.into());
+        self.run();
+        self.requests
+    }
+
+    fn run(&mut self) {
+        loop {
+            while let Some(output) = self.engine.poll_output() {
+                match output {
+                    Output::Worker(command) => self.pending.push_back(command),
+                    Output::Respond { to, seid, message } => {
+                        self.responses.push((to, seid, message));
+                    }
+                    Output::Report {
+                        token,
+                        message: Message::SessionReportRequest(m),
+                        ..
+                    } => {
+                        self.reports.push((token, m));
+                    }
+                    Output::Report { message, .. } => panic!("{message:?}"),
+                    Output::AddNet(_, net) => self.nets.push((true, net)),
+                    Output::RemoveNet(_, net) => self.nets.push((false, net)),
+                }
+            }
+            match self.pending.pop_front() {
+                Some(command) if self.worker_runs => self.work(command),
+                Some(command) => return self.pending.push_front(command),
+                None => return,
+            }
+        }
+    }
+
+    fn work(&mut self, command: WorkerCommand) {
+        match command {
+            WorkerCommand::Set(entry) => match self.refuse.take() {
+                Some(refusal) => {
+                    // As the worker does: what it refuses is not there afterwards.
+                    self.entries.remove(&entry.index);
+                    self.usage.remove(&entry.index);
+                    self.engine.worker_refused(entry.index, refusal);
+                }
+                None => drop(self.entries.insert(entry.index, entry)),
+            },
+            WorkerCommand::Read(index) => {
+                let usage = self.usage.get(&index).copied().unwrap_or_default();
+                let gone = !self.entries.contains_key(&index);
+                self.engine.worker_usage(self.now, index, usage, gone);
+            }
+            WorkerCommand::Remove(index) => {
+                self.entries.remove(&index);
+                let usage = self.usage.remove(&index).unwrap_or_default();
+                self.engine.worker_usage(self.now, index, usage, true);
+            }
+        }
+    }
+
+    fn answer(&mut self, to: u32) -> Message {
+        let at = self.responses.iter().position(|r| r.0 == to);
+        self.responses.remove(at.expect("an answer")).2
+    }
+
+    fn establish(&mut self, spec: &SessionSpec) -> SessionEstablishmentResponse {
+        let to = self.send(0, spec.establish_control());
+        match self.answer(to) {
+            Message::SessionEstablishmentResponse(response) => response,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn established(&mut self, spec: &SessionSpec) -> u64 {
+        let response = self.establish(spec);
+        assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+        response.up_f_seid.unwrap().seid
+    }
+
+    fn modify(
+        &mut self,
+        seid: u64,
+        request: SessionModificationRequest,
+    ) -> SessionModificationResponse {
+        let to = self.send(seid, request);
+        match self.answer(to) {
+            Message::SessionModificationResponse(response) => response,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn delete(&mut self, seid: u64) -> SessionDeletionResponse {
+        let to = self.send(seid, delete());
+        match self.answer(to) {
+            Message::SessionDeletionResponse(response) => response,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn pass(&mut self, seconds: u32) {
+        self.now.monotonic += Duration::from_secs(seconds.into());
+        self.now.ntp += seconds;
+        self.engine.on_timeout(self.now);
+        self.run();
+    }
+
+    fn count(&mut self, seid: u64, octets: u64) {
+        let usage = self.usage.entry(Seid::from_u64(seid).index).or_default();
+        usage.up_octets += octets;
+        usage.up_packets += 1;
+        usage.down_octets += 2 * octets;
+        usage.down_packets += 2;
+    }
+
+    fn entry(&self, seid: u64) -> &SessionEntry {
+        &self.entries[&Seid::from_u64(seid).index]
+    }
+}
+
+fn spec(n: u16) -> SessionSpec {
+    SessionSpec {
+        node_id: NodeId::Ipv4([192, 0, 2, 1].into()),
+        cp_f_seid: FSeid::new(0x1000 + u64::from(n), cp().ip()),
+        circuit: Circuit {
+            logical_port: b"access0".to_vec(),
+            tags: Tags::qinq(100, n),
+            mac: MacAddr([2, 0, 0, 0, 1, n as u8]),
+            gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
+        },
+        pppoe_session_id: n,
+        subscriber: 77,
+        uplink: Tunnel {
+            teid: 0x100 + u32::from(n),
+            address: cp().ip(),
+        },
+        downlink: Tunnel {
+            teid: 0x200 + u32::from(n),
+            address: [192, 0, 2, 2].into(),
+        },
+        network_instance: "default".into(),
+        mtu: 1480,
+        usage_period: None,
+        ipv4: Some([100, 64, 0, n as u8].into()),
+        ipv6: Some("2001:db8:64:1::/64".parse().unwrap()),
+    }
+}
+
+fn default_spec(nets: &[&str]) -> DefaultSpec {
+    let pool = |(slot, text): (usize, &&str)| PoolNet {
+        slot: slot as u16,
+        network_instance: "default".into(),
+        net: net(text),
+    };
+    DefaultSpec {
+        node_id: NodeId::Ipv4([192, 0, 2, 1].into()),
+        cp_f_seid: FSeid::new(1, cp().ip()),
+        logical_port: None,
+        uplink: Tunnel {
+            teid: 1,
+            address: cp().ip(),
+        },
+        downlink: Some(Tunnel {
+            teid: 2,
+            address: [192, 0, 2, 2].into(),
+        }),
+        nets: nets.iter().enumerate().map(pool).collect(),
+    }
+}
+
+fn octets(report: &UsageReport) -> (Option<u64>, Option<u64>) {
+    let volume = report.volume.unwrap();
+    (volume.uplink_octets, volume.downlink_octets)
+}
+
+#[test]
+fn a_session_grows_by_families_and_ends_with_its_usage() {
+    let mut bench = Bench::new();
+    let spec = spec(7);
+    let seid = bench.established(&spec);
+    let entry = bench.entry(seid);
+    assert_eq!(
+        (entry.port, entry.pppoe_session_id, entry.tags),
+        (PORT, 7, Tags::qinq(100, 7))
+    );
+    assert_eq!(
+        (entry.peer_mac, entry.gateway_mac),
+        (spec.circuit.mac, spec.circuit.gateway_mac)
+    );
+    assert_eq!((entry.ipv4, entry.ipv6, entry.subscriber), (None, None, 77));
+
+    let response = bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
+    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+    assert_eq!(
+        (bench.entry(seid).ipv4, bench.entry(seid).mtu),
+        (spec.ipv4, 1480)
+    );
+    bench.modify(seid, spec.add_family(Family::Ipv6).unwrap());
+    assert_eq!(bench.entry(seid).ipv6, spec.ipv6);
+    bench.modify(seid, spec.remove_family(Family::Ipv4));
+    assert_eq!(
+        (bench.entry(seid).ipv4, bench.entry(seid).ipv6),
+        (None, spec.ipv6)
+    );
+
+    bench.count(seid, 500);
+    bench.now.ntp += 60;
+    let response = bench.delete(seid);
+    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+    let [report] = &response.usage_reports[..] else {
+        panic!("{response:?}")
+    };
+    assert_eq!(octets(report), (Some(500), Some(1000)));
+    assert_eq!(report.duration, Some(60));
+    assert!(report.trigger.contains(UsageReportTrigger::TERMINATION));
+    assert!(bench.entries.is_empty());
+    assert_eq!(bench.engine.sessions(), 0);
+    assert_eq!(bench.delete(seid).cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+}
+
+#[test]
+fn the_control_plane_is_told_only_when_the_worker_is_done() {
+    let mut bench = Bench::new();
+    bench.worker_runs = false;
+    let spec = spec(7);
+    let to = bench.send(0, spec.establish_control());
+    assert!(bench.responses.is_empty());
+    bench.worker_runs = true;
+    bench.run();
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!()
+    };
+    let seid = response.up_f_seid.unwrap().seid;
+
+    // Both families and the end at once: each waits for the one before.
+    bench.worker_runs = false;
+    let v4 = bench.send(seid, spec.add_family(Family::Ipv4).unwrap());
+    let v6 = bench.send(seid, spec.add_family(Family::Ipv6).unwrap());
+    let end = bench.send(seid, delete());
+    assert!(bench.responses.is_empty());
+    bench.worker_runs = true;
+    bench.run();
+    let order: Vec<u32> = bench.responses.iter().map(|r| r.0).collect();
+    assert_eq!(order, [v4, v6, end]);
+    assert!(
+        bench
+            .responses
+            .iter()
+            .all(|r| r.2.cause() == Some(Cause::REQUEST_ACCEPTED))
+    );
+}
+
+#[test]
+fn requests_that_wait_are_bounded() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(7));
+    bench.worker_runs = false;
+    for _ in 0..MAX_WAITING + 2 {
+        bench.send(seid, query_usage());
+    }
+    let causes: Vec<_> = bench
+        .responses
+        .iter()
+        .map(|r| r.2.cause().unwrap())
+        .collect();
+    assert_eq!(causes, [Cause::ENTITY_IN_CONGESTION]);
+    assert_eq!(bench.engine.counters.congested, 1);
+}
+
+#[test]
+fn queries_report_what_was_added_since_the_report_before() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(7));
+    let mut last = None;
+    for expected in [100, 50, 0] {
+        if expected > 0 {
+            bench.count(seid, expected);
+        }
+        let response = bench.modify(seid, query_usage());
+        let [report] = &response.usage_reports[..] else {
+            panic!("{response:?}")
+        };
+        assert_eq!(octets(report), (Some(expected), Some(2 * expected)));
+        assert!(last.is_none_or(|last| report.sequence == last + 1));
+        last = Some(report.sequence);
+    }
+    // A change of rules in between reports nothing and loses nothing.
+    bench.count(seid, 11);
+    let response = bench.modify(seid, spec(7).add_family(Family::Ipv4).unwrap());
+    assert_eq!(response.usage_reports, []);
+    assert_eq!(
+        octets(&bench.delete(seid).usage_reports[0]),
+        (Some(11), Some(22))
+    );
+}
+
+fn with_period(n: u16, seconds: u32) -> SessionSpec {
+    SessionSpec {
+        usage_period: Some(seconds),
+        ..spec(n)
+    }
+}
+
+#[test]
+fn periodic_reports_come_by_the_measurement_period() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    assert_eq!(bench.engine.poll_at(), Some(Duration::from_secs(61)));
+    bench.pass(59);
+    assert!(bench.reports.is_empty());
+    bench.count(seid, 100);
+    bench.pass(1);
+    let (token, report) = bench.reports.remove(0);
+    assert!(report.report_type.contains(ReportType::USAGE));
+    assert_eq!(octets(&report.usage_reports[0]), (Some(100), Some(200)));
+    assert_eq!(report.usage_reports[0].duration, Some(60));
+    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    bench.count(seid, 1);
+    bench.pass(60);
+    assert_eq!(
+        octets(&bench.reports[0].1.usage_reports[0]),
+        (Some(1), Some(2))
+    );
+}
+
+#[test]
+fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    bench.pass(60);
+    let (token, first) = bench.reports.remove(0);
+    // Nothing new while the first is under way.
+    bench.count(seid, 5);
+    bench.pass(60);
+    assert!(bench.reports.is_empty());
+    bench.engine.reported(token, None);
+    assert_eq!(bench.engine.counters.reports_kept, 1);
+    // The path is lost: sessions are held, nothing is sent.
+    bench.engine.peer_lost(cp());
+    bench.pass(60);
+    assert!(bench.reports.is_empty());
+    assert_eq!(bench.engine.sessions(), 1);
+    bench.engine.peer_up(cp());
+    bench.pass(60);
+    let (token, again) = bench.reports.remove(0);
+    assert_eq!(again, first);
+    // What came meanwhile is in the report after it.
+    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    bench.pass(60);
+    let (token, report) = bench.reports.remove(0);
+    assert_eq!(octets(&report.usage_reports[0]), (Some(5), Some(10)));
+    assert_eq!(
+        report.usage_reports[0].sequence,
+        first.usage_reports[0].sequence + 1
+    );
+    // One that failed goes along with the last.
+    bench.engine.reported(token, None);
+    bench.count(seid, 3);
+    let last = bench.delete(seid).usage_reports;
+    assert_eq!(last[0], report.usage_reports[0]);
+    assert_eq!(octets(&last[1]), (Some(3), Some(6)));
+}
+
+#[test]
+fn a_session_that_the_control_plane_does_not_know_is_removed() {
+    let mut bench = Bench::new();
+    bench.established(&with_period(7, 60));
+    bench.pass(60);
+    let (token, _) = bench.reports.remove(0);
+    bench
+        .engine
+        .reported(token, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
+    bench.run();
+    assert!(bench.entries.is_empty());
+    assert_eq!(bench.engine.sessions(), 0);
+    bench.pass(600);
+    assert!(bench.reports.is_empty());
+}
+
+#[test]
+fn rules_that_cannot_be_done_are_refused_with_their_element() {
+    let mut bench = Bench::new();
+    type Change = fn(&mut SessionSpec);
+    let cases: [(Change, Cause, IeId); 5] = [
+        (
+            |s| s.circuit.logical_port = b"nowhere".to_vec(),
+            Cause::RULE_CREATION_FAILURE,
+            bbf_ie::LOGICAL_PORT,
+        ),
+        (
+            |s| s.pppoe_session_id = 0,
+            Cause::RULE_CREATION_FAILURE,
+            bbf_ie::PPPOE_SESSION_ID,
+        ),
+        (
+            |s| s.circuit.mac = MacAddr::BROADCAST,
+            Cause::CONDITIONAL_IE_MISSING,
+            ie::MAC_ADDRESS,
+        ),
+        (
+            |s| s.downlink.address = [192, 0, 2, 99].into(),
+            Cause::RULE_CREATION_FAILURE,
+            ie::F_TEID,
+        ),
+        (
+            |s| s.uplink.address = "2001:db8::1".parse().unwrap(),
+            Cause::INVALID_FORWARDING_POLICY,
+            ie::OUTER_HEADER_CREATION,
+        ),
+    ];
+    for (change, cause, offending) in cases {
+        let mut spec = spec(7);
+        change(&mut spec);
+        let response = bench.establish(&spec);
+        assert_eq!(response.cause, cause, "{response:?}");
+        assert_eq!(response.offending_ie, Some(offending.kind), "{response:?}");
+        assert_eq!(response.up_f_seid, None);
+    }
+    assert_eq!(bench.engine.sessions(), 0);
+    assert_eq!(bench.engine.counters.rules_refused, 5);
+
+    let seid = bench.established(&spec(7));
+    let elsewhere = SessionSpec {
+        network_instance: "red".into(),
+        ..spec(7)
+    };
+    let response = bench.modify(seid, elsewhere.add_family(Family::Ipv4).unwrap());
+    assert_eq!(response.cause, Cause::RULE_CREATION_FAILURE);
+    assert_eq!(response.offending_ie, Some(ie::NETWORK_INSTANCE.kind));
+    assert_eq!(bench.entry(seid).ipv4, None);
+}
+
+#[test]
+fn a_full_table_says_so_and_others_are_untouched() {
+    let mut bench = Bench::with_room_for(2);
+    let to = bench.send(0, default_spec(&[]).establish().0);
+    assert_eq!(bench.answer(to).cause(), Some(Cause::REQUEST_ACCEPTED));
+    let a = bench.established(&spec(1));
+    bench.established(&spec(2));
+    assert_eq!(
+        bench.establish(&spec(3)).cause,
+        Cause::NO_RESOURCES_AVAILABLE
+    );
+    assert_eq!(bench.engine.counters.table_full, 1);
+    bench.delete(a);
+    bench.established(&spec(3));
+    assert_eq!(bench.entries.len(), 2);
+}
+
+#[test]
+fn a_worker_that_does_not_keep_up_is_spared() {
+    let mut bench = Bench::new();
+    bench.engine.worker_behind = true;
+    assert_eq!(bench.establish(&spec(1)).cause, Cause::ENTITY_IN_CONGESTION);
+}
+
+#[test]
+fn a_tunnel_has_one_session() {
+    let mut bench = Bench::new();
+    bench.established(&spec(1));
+    let clash = SessionSpec {
+        downlink: spec(1).downlink,
+        ..spec(2)
+    };
+    let response = bench.establish(&clash);
+    assert_eq!(response.cause, Cause::RULE_CREATION_FAILURE);
+    assert_eq!(response.offending_ie, Some(ie::F_TEID.kind));
+    assert_eq!(bench.engine.counters.teid_taken, 1);
+    assert_eq!(bench.entries.len(), 1);
+}
+
+#[test]
+fn a_session_established_anew_takes_the_place_of_its_orphan() {
+    let mut bench = Bench::new();
+    let orphan = bench.established(&spec(1));
+    let seid = bench.established(&spec(1));
+    assert_ne!(orphan, seid);
+    assert_eq!(bench.entries.len(), 1);
+    assert_eq!(bench.delete(orphan).cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+    assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
+}
+
+#[test]
+fn what_the_worker_refuses_leaves_nothing_behind() {
+    let mut bench = Bench::new();
+    for (refusal, cause, offending) in [
+        (
+            Refusal::IdTaken,
+            Cause::RULE_CREATION_FAILURE,
+            Some(bbf_ie::PPPOE_SESSION_ID.kind),
+        ),
+        (
+            Refusal::NoSegment,
+            Cause::RULE_CREATION_FAILURE,
+            Some(bbf_ie::LOGICAL_PORT.kind),
+        ),
+        (
+            Refusal::AddressTaken,
+            Cause::RULE_CREATION_FAILURE,
+            Some(ie::UE_IP_ADDRESS.kind),
+        ),
+        (Refusal::TableFull, Cause::NO_RESOURCES_AVAILABLE, None),
+    ] {
+        bench.refuse = Some(refusal);
+        let response = bench.establish(&spec(1));
+        assert_eq!((response.cause, response.offending_ie), (cause, offending));
+        assert_eq!(bench.engine.sessions(), 0);
+    }
+    // A refused modification leaves the session as it was.
+    let seid = bench.established(&spec(1));
+    bench.count(seid, 9);
+    bench.modify(seid, query_usage());
+    bench.refuse = Some(Refusal::AddressTaken);
+    let response = bench.modify(seid, spec(1).add_family(Family::Ipv4).unwrap());
+    assert_eq!(response.offending_ie, Some(ie::UE_IP_ADDRESS.kind));
+    assert_eq!(bench.entry(seid).ipv4, None);
+    let response = bench.modify(seid, spec(1).add_family(Family::Ipv4).unwrap());
+    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+    bench.count(seid, 4);
+    assert_eq!(
+        octets(&bench.delete(seid).usage_reports[0]),
+        (Some(4), Some(8))
+    );
+}
+
+#[test]
+fn nets_come_and_go_with_the_default_session() {
+    let mut bench = Bench::new();
+    let spec = default_spec(&["100.64.0.0/24", "2001:db8:64::/56"]);
+    let to = bench.send(0, spec.establish().0);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!()
+    };
+    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+    let seid = response.up_f_seid.unwrap().seid;
+    assert_eq!(
+        bench.nets,
+        [
+            (true, net("100.64.0.0/24")),
+            (true, net("2001:db8:64::/56"))
+        ]
+    );
+    assert!(bench.entries.is_empty());
+    bench.nets.clear();
+    let more = PoolNet {
+        slot: 9,
+        network_instance: "default".into(),
+        net: net("100.64.1.0/24"),
+    };
+    for request in DefaultSpec::add_nets(&[more]) {
+        assert_eq!(bench.modify(seid, request).cause, Cause::REQUEST_ACCEPTED);
+    }
+    for request in DefaultSpec::remove_nets(&[0]) {
+        assert_eq!(bench.modify(seid, request).cause, Cause::REQUEST_ACCEPTED);
+    }
+    assert_eq!(
+        bench.nets,
+        [(true, net("100.64.1.0/24")), (false, net("100.64.0.0/24"))]
+    );
+    bench.nets.clear();
+    assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
+    assert_eq!(
+        bench.nets,
+        [
+            (false, net("100.64.1.0/24")),
+            (false, net("2001:db8:64::/56"))
+        ]
+    );
+    assert_eq!(bench.engine.discovery_tunnel(PORT), None);
+}
+
+#[test]
+fn tunnels_lead_to_their_sessions_from_their_control_plane_only() {
+    let mut bench = Bench::new();
+    bench.send(0, default_spec(&[]).establish().0);
+    let seid = bench.established(&spec(7));
+    let index = Seid::from_u64(seid).index;
+    let engine = &bench.engine;
+    assert_eq!(engine.downlink(2, cp().ip()), Ok(Downlink::Default));
+    assert_eq!(
+        engine.downlink(0x207, cp().ip()),
+        Ok(Downlink::Session(index, PORT))
+    );
+    assert_eq!(engine.downlink(0x208, cp().ip()), Err(NoDownlink::Unknown));
+    let stranger = "192.0.2.66".parse().unwrap();
+    assert_eq!(engine.downlink(0x207, stranger), Err(NoDownlink::WrongPeer));
+    assert_eq!(engine.control_tunnel(index), Some(spec(7).uplink));
+    assert_eq!(
+        engine.discovery_tunnel(PORT),
+        Some(default_spec(&[]).uplink)
+    );
+    bench.delete(seid);
+    assert_eq!(
+        bench.engine.downlink(0x207, cp().ip()),
+        Err(NoDownlink::Unknown)
+    );
+}
+
+#[test]
+fn a_ports_own_default_session_comes_before_that_of_all_ports() {
+    let mut bench = Bench::new();
+    bench.send(0, default_spec(&[]).establish().0);
+    let own = DefaultSpec {
+        cp_f_seid: FSeid::new(2, cp().ip()),
+        logical_port: Some(b"access0".to_vec()),
+        uplink: Tunnel {
+            teid: 0x51,
+            address: cp().ip(),
+        },
+        downlink: Some(Tunnel {
+            teid: 0x52,
+            address: [192, 0, 2, 2].into(),
+        }),
+        ..default_spec(&[])
+    };
+    bench.send(0, own.establish().0);
+    assert_eq!(bench.engine.discovery_tunnel(PORT), Some(own.uplink));
+    assert_eq!(bench.engine.discovery_tunnel(PortIndex(1)).unwrap().teid, 1);
+}
+
+#[test]
+fn a_control_plane_that_lost_its_sessions_takes_them_along() {
+    let mut bench = Bench::new();
+    bench.send(0, default_spec(&["100.64.0.0/24"]).establish().0);
+    bench.established(&spec(1));
+    bench.established(&spec(2));
+    bench.worker_runs = false;
+    let under_way = bench.send(0, spec(3).establish_control());
+    bench.engine.forget_peer(cp());
+    bench.worker_runs = true;
+    bench.run();
+    assert!(bench.entries.is_empty());
+    assert_eq!(bench.engine.sessions(), 0);
+    assert_eq!(bench.nets.last(), Some(&(false, net("100.64.0.0/24"))));
+    assert_eq!(
+        bench.answer(under_way).cause(),
+        Some(Cause::SESSION_CONTEXT_NOT_FOUND)
+    );
+    // The same sessions at once again.
+    bench.established(&spec(1));
+}
+
+#[test]
+fn a_session_belongs_to_its_control_plane() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(1));
+    let stranger: SocketAddr = "192.0.2.66:8805".parse().unwrap();
+    bench
+        .engine
+        .request(bench.now, 99, stranger, seid, delete().into());
+    bench.run();
+    assert_eq!(
+        bench.answer(99).cause(),
+        Some(Cause::SESSION_CONTEXT_NOT_FOUND)
+    );
+    assert_eq!(bench.entries.len(), 1);
+}

@@ -6,9 +6,7 @@ use std::time::Duration;
 use dataplane::SessionIndex;
 use pfcp::bng::UsageMeter;
 use tracing::warn;
-use wire::pfcp::{
-    Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger,
-};
+use wire::pfcp::{Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger};
 
 use super::{After, Engine, Now, Operation, Output, Unacknowledged, WorkerCommand};
 use crate::compile::Compiled;
@@ -23,8 +21,12 @@ impl<T: Copy> Engine<T> {
         index: SessionIndex,
         query: bool,
     ) -> Vec<UsageReport> {
-        let Some(session) = self.table.get_mut(index) else { return Vec::new() };
-        let Compiled::Subscriber { usage, .. } = &session.compiled else { return Vec::new() };
+        let Some(session) = self.table.get_mut(index) else {
+            return Vec::new();
+        };
+        let Compiled::Subscriber { usage, .. } = &session.compiled else {
+            return Vec::new();
+        };
         let (usage, counters) = (*usage, session.counters);
         let old_period = session.meter.and_then(|meter| meter.rule().period);
         let mut reports = Vec::new();
@@ -51,14 +53,21 @@ impl<T: Copy> Engine<T> {
         }
         let period = usage.and_then(|rule| rule.period);
         if period != old_period {
-            self.arm(index, period.map(|seconds| now.monotonic + period_of(seconds)));
+            self.arm(
+                index,
+                period.map(|seconds| now.monotonic + period_of(seconds)),
+            );
         }
         reports
     }
 
     fn arm(&mut self, index: SessionIndex, at: Option<Duration>) {
-        let Some(seid) = self.table.seid(index) else { return };
-        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(seid) = self.table.seid(index) else {
+            return;
+        };
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         session.report_at = at;
         if let Some(at) = at {
             self.timers.push(Reverse((at, seid)));
@@ -72,7 +81,10 @@ impl<T: Copy> Engine<T> {
         {
             self.timers.pop();
             // Timers are not looked for when they become void; they are found void here.
-            let due = self.table.resolve(seid).is_some_and(|s| s.report_at == Some(at));
+            let due = self
+                .table
+                .resolve(seid)
+                .is_some_and(|s| s.report_at == Some(at));
             if due {
                 self.report_due(now, seid, at);
             }
@@ -80,8 +92,13 @@ impl<T: Copy> Engine<T> {
     }
 
     fn report_due(&mut self, now: Now, seid: Seid, at: Duration) {
-        let Some(session) = self.table.get_mut(seid.index) else { return };
-        let period = session.meter.and_then(|meter| meter.rule().period).map(period_of);
+        let Some(session) = self.table.get_mut(seid.index) else {
+            return;
+        };
+        let period = session
+            .meter
+            .and_then(|meter| meter.rule().period)
+            .map(period_of);
         // What was missed while the process slept is not made up for.
         let next = period.map(|period| (at + period).max(now.monotonic));
         let reachable = self.peers.get(&session.peer).copied().unwrap_or(false);
@@ -105,18 +122,28 @@ impl<T: Copy> Engine<T> {
 
     /// The counters for a periodic report are there.
     pub(super) fn report(&mut self, now: Now, index: SessionIndex) {
-        let Some(seid) = self.table.seid(index) else { return };
-        let Some(session) = self.table.get_mut(index) else { return };
+        let Some(seid) = self.table.seid(index) else {
+            return;
+        };
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         let counters = session.counters;
-        let Some(meter) = &mut session.meter else { return };
+        let Some(meter) = &mut session.meter else {
+            return;
+        };
         let report = meter.report(counters, now.ntp, UsageReportTrigger::PERIODIC);
-        session.unacknowledged =
-            Some(Unacknowledged { report: report.clone(), in_flight: true });
+        session.unacknowledged = Some(Unacknowledged {
+            report: report.clone(),
+            in_flight: true,
+        });
         self.send_report(seid, report);
     }
 
     fn send_report(&mut self, seid: Seid, report: UsageReport) {
-        let Some(session) = self.table.resolve(seid) else { return };
+        let Some(session) = self.table.resolve(seid) else {
+            return;
+        };
         let message = SessionReportRequest {
             report_type: ReportType::USAGE,
             usage_reports: vec![report],
@@ -136,7 +163,9 @@ impl<T: Copy> Engine<T> {
         if self.table.resolve(seid).is_none() {
             return;
         }
-        let Some(session) = self.table.get_mut(seid.index) else { return };
+        let Some(session) = self.table.get_mut(seid.index) else {
+            return;
+        };
         match answer {
             Some(Cause::SESSION_CONTEXT_NOT_FOUND) => {
                 let cp_seid = session.cp_seid;

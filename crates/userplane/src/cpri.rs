@@ -1,0 +1,181 @@
+//! Control packet redirection: what is punted goes to the control plane in GTP-U, what
+//! the control plane sends leaves at an access port (TR-459 CPRi).
+
+use std::net::IpAddr;
+
+use dataplane::PortIndex;
+use pfcp::bng::Tunnel;
+use wire::gtpu;
+use wire::nsh;
+
+use crate::engine::{Downlink, Engine, NoDownlink};
+
+/// What was counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that are not what GTP-U or CPR-NSH prescribe.
+    pub malformed: u64,
+    /// Packets for tunnels that no session has.
+    pub unknown_teid: u64,
+    /// Packets from elsewhere than the session's control plane.
+    pub wrong_peer: u64,
+    /// Packets for access ports that are not there.
+    pub unknown_port: u64,
+    /// Punted packets without a tunnel to carry them.
+    pub no_tunnel: u64,
+    /// Error Indications received: the control plane does not know a tunnel.
+    pub error_indications: u64,
+}
+
+/// What is to be done with a datagram that came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// Send this frame at this access port.
+    Send(PortIndex, &'a [u8]),
+    /// Answer the sender.
+    Reply(Vec<u8>),
+    /// Nothing; it was counted if it was wrong.
+    Done,
+}
+
+/// Our end of the tunnels.
+#[derive(Clone, Debug)]
+pub struct Redirection {
+    address: IpAddr,
+    /// Access ports with their logical names.
+    ports: Vec<(PortIndex, Vec<u8>)>,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+impl Redirection {
+    /// Tunnels end at `address`; `ports` are the access ports with their logical names.
+    pub fn new(address: IpAddr, ports: Vec<(PortIndex, Vec<u8>)>) -> Self {
+        Self {
+            address,
+            ports,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Wraps a discovery packet: CPR-NSH names the port, as no session does.
+    pub fn wrap_discovery(
+        &mut self,
+        tunnel: Option<Tunnel>,
+        port: PortIndex,
+        frame: &[u8],
+    ) -> Option<(IpAddr, Vec<u8>)> {
+        let name = self
+            .ports
+            .iter()
+            .find(|(index, _)| *index == port)
+            .map(|(_, name)| name);
+        let (Some(tunnel), Some(logical_port)) = (tunnel, name) else {
+            self.counters.no_tunnel += 1;
+            return None;
+        };
+        let mut inner = Vec::with_capacity(frame.len() + logical_port.len() + 16);
+        nsh::Packet {
+            logical_port,
+            frame,
+        }
+        .emit(&mut inner)
+        .ok()?;
+        wrap(tunnel, &inner)
+    }
+
+    /// Wraps a control packet of a session.
+    pub fn wrap_control(
+        &mut self,
+        tunnel: Option<Tunnel>,
+        frame: &[u8],
+    ) -> Option<(IpAddr, Vec<u8>)> {
+        if tunnel.is_none() {
+            self.counters.no_tunnel += 1;
+        }
+        wrap(tunnel?, frame)
+    }
+
+    /// Decides about a datagram.
+    pub fn receive<'a, T: Copy>(
+        &mut self,
+        engine: &Engine<T>,
+        from: IpAddr,
+        bytes: &'a [u8],
+    ) -> Verdict<'a> {
+        match gtpu::Packet::parse(bytes) {
+            Ok(gtpu::Packet::Gpdu { teid, payload }) => self.downlink(engine, from, teid, payload),
+            Ok(gtpu::Packet::EchoRequest { sequence }) => {
+                reply(gtpu::Packet::EchoResponse { sequence })
+            }
+            Ok(gtpu::Packet::ErrorIndication { .. }) => {
+                self.counters.error_indications += 1;
+                Verdict::Done
+            }
+            Ok(_) => Verdict::Done,
+            Err(_) => {
+                self.counters.malformed += 1;
+                Verdict::Done
+            }
+        }
+    }
+
+    fn downlink<'a, T: Copy>(
+        &mut self,
+        engine: &Engine<T>,
+        from: IpAddr,
+        teid: u32,
+        payload: &'a [u8],
+    ) -> Verdict<'a> {
+        match engine.downlink(teid, from) {
+            Ok(Downlink::Session(_, port)) => Verdict::Send(port, payload),
+            Ok(Downlink::Default) => {
+                let Ok(packet) = nsh::Packet::parse(payload) else {
+                    self.counters.malformed += 1;
+                    return Verdict::Done;
+                };
+                let port = self
+                    .ports
+                    .iter()
+                    .find(|(_, name)| name == packet.logical_port);
+                match port {
+                    Some((port, _)) => Verdict::Send(*port, packet.frame),
+                    None => {
+                        self.counters.unknown_port += 1;
+                        Verdict::Done
+                    }
+                }
+            }
+            // TS 29.281 §7.3.1; to nobody but a control plane of ours, so that a forged
+            // source address makes us answer nobody.
+            Err(NoDownlink::Unknown) => {
+                self.counters.unknown_teid += 1;
+                match engine.is_peer(from) {
+                    true => reply(gtpu::Packet::ErrorIndication {
+                        teid,
+                        peer: self.address,
+                    }),
+                    false => Verdict::Done,
+                }
+            }
+            Err(NoDownlink::WrongPeer) => {
+                self.counters.wrong_peer += 1;
+                Verdict::Done
+            }
+        }
+    }
+}
+
+fn wrap(tunnel: Tunnel, payload: &[u8]) -> Option<(IpAddr, Vec<u8>)> {
+    let mut out = Vec::with_capacity(payload.len() + 8);
+    gtpu::emit_gpdu(tunnel.teid, payload, &mut out).ok()?;
+    Some((tunnel.address, out))
+}
+
+fn reply<'a>(packet: gtpu::Packet<'_>) -> Verdict<'a> {
+    let mut out = Vec::new();
+    match packet.emit(&mut out) {
+        Ok(()) => Verdict::Reply(out),
+        Err(_) => Verdict::Done,
+    }
+}

@@ -1,0 +1,497 @@
+//! The control thread: one loop over sockets, devices, the kernel and the worker.
+//!
+//! Everything that decides is elsewhere ([`crate::engine`], [`crate::fib`],
+//! [`crate::cpri`], `pfcp::Node`) and knows no sockets; this carries inputs to them and
+//! their outputs away. Each source is read in portions, so that none starves the others.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use dataplane::{
+    Adjacency, AdjacencyIndex, Busy, Controller, Destination, Inject, InstanceIndex, PortIndex,
+    PuntKind,
+};
+use ipnet::IpNet;
+use northbound::Call;
+use pfcp::{Node, RequestId};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tracing::{error, info, warn};
+use wire::eth::MacAddr;
+
+use crate::cpri::{Redirection, Verdict};
+use crate::device::Device;
+use crate::engine::{Engine, Now, WorkerCommand};
+use crate::fib::{Command, Fib, Snapshot, Target};
+use crate::icmp::ErrorSource;
+use crate::netlink::socket::{Change, Dump, Monitor, Requester};
+use crate::start::{Parts, WorkerThread};
+
+mod api;
+mod apply;
+mod sessions;
+
+/// Frames, datagrams and punts that are handled before other sources get their turn.
+const PORTION: usize = 64;
+/// Commands that wait for the worker before new sessions are refused.
+const BACKLOG: usize = 16_384;
+/// How long to wait for a worker whose queue is full, or for a reading that failed.
+const RETRY: Duration = Duration::from_millis(1);
+const READ_AGAIN: Duration = Duration::from_secs(1);
+/// The largest datagram or frame.
+const LARGEST: usize = 65_536;
+
+/// Time for the parts that do no I/O.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// Begins now.
+    pub fn new() -> Self {
+        Self {
+            origin: Instant::now(),
+        }
+    }
+
+    /// The time now.
+    pub fn now(self) -> Now {
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Now {
+            monotonic: self.origin.elapsed(),
+            ntp: wire::pfcp::ntp_seconds(unix.as_secs()),
+        }
+    }
+
+    fn instant(self, at: Duration) -> tokio::time::Instant {
+        tokio::time::Instant::from_std(self.origin + at)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A port as the control thread knows it.
+pub struct Port {
+    /// Its logical name.
+    pub name: String,
+    /// Its devargs.
+    pub device: String,
+    /// Whether subscribers are behind it.
+    pub access: bool,
+    /// Its own MAC address.
+    pub mac: MacAddr,
+    /// Where the kernel owns its addresses, on a core port.
+    pub tap: Option<Device>,
+}
+
+/// A network instance.
+pub struct Instance {
+    /// Its name.
+    pub name: String,
+    /// Its routes and next hops.
+    pub fib: Fib,
+    /// Its ICMP errors.
+    pub errors: ErrorSource,
+    /// Where the kernel has the gateway's addresses.
+    pub tun: Device,
+}
+
+/// Something for the worker that its queue had no room for yet.
+enum ForWorker {
+    Session(WorkerCommand),
+    SetRoute(InstanceIndex, IpNet, Destination),
+    RemoveRoute(InstanceIndex, IpNet),
+    SetAdjacency(AdjacencyIndex, Option<Adjacency>),
+}
+
+/// What was counted beside the parts' own counters.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    inject_busy: u64,
+    device_full: u64,
+    send_failed: u64,
+    routes_refused: u64,
+    adjacencies_refused: u64,
+    neighbour_requests_failed: u64,
+    overruns: u64,
+}
+
+/// A user plane that runs.
+pub struct UserPlane {
+    clock: Clock,
+    node: Node,
+    engine: Engine<RequestId>,
+    redirection: Redirection,
+    controller: Controller,
+    ports: Vec<Port>,
+    instances: Vec<Instance>,
+    requester: Requester,
+    monitor: Monitor,
+    pfcp: UdpSocket,
+    gtpu: UdpSocket,
+    calls: mpsc::Receiver<Call>,
+    worker: WorkerThread,
+    wakeup: AsyncFd<OwnedFd>,
+    backlog: VecDeque<ForWorker>,
+    reading: Option<(Dump, Snapshot)>,
+    /// When the kernel's tables are to be read.
+    read_at: Option<Duration>,
+    counters: Counters,
+    buffer: Vec<u8>,
+}
+
+/// Which source has something.
+enum Ready {
+    Shutdown,
+    Pfcp,
+    Gtpu,
+    Device(usize),
+    Worker,
+    Kernel(io::Result<Change>),
+    Call(Call),
+    Other,
+}
+
+impl UserPlane {
+    /// Puts the parts together.
+    pub fn new(parts: Parts, clock: Clock) -> io::Result<Self> {
+        let wakeup = parts.controller.wakeup().try_clone_to_owned()?;
+        // The descriptor stays open for as long as the AsyncFd owns it, which is what its
+        // successor `register` (unsafe) asks for.
+        #[expect(deprecated)]
+        let wakeup = AsyncFd::with_interest(wakeup, Interest::READABLE)?;
+        Ok(Self {
+            clock,
+            node: parts.node,
+            engine: parts.engine,
+            redirection: parts.redirection,
+            controller: parts.controller,
+            ports: parts.ports,
+            instances: parts.instances,
+            requester: parts.requester,
+            monitor: parts.monitor,
+            pfcp: parts.pfcp,
+            gtpu: parts.gtpu,
+            calls: parts.calls,
+            worker: parts.worker,
+            wakeup,
+            backlog: VecDeque::new(),
+            reading: None,
+            read_at: Some(Duration::ZERO),
+            counters: Counters::default(),
+            buffer: vec![0; LARGEST],
+        })
+    }
+
+    /// Makes TAPs and TUNs outlive the process.
+    pub fn keep_devices(&self) -> io::Result<()> {
+        self.devices().try_for_each(|device| device.keep())
+    }
+
+    fn devices(&self) -> impl Iterator<Item = &Device> {
+        let taps = self.ports.iter().filter_map(|port| port.tap.as_ref());
+        taps.chain(self.instances.iter().map(|instance| &instance.tun))
+    }
+
+    /// Works until `shutdown` is over, then withdraws what was announced.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut drained = true;
+        loop {
+            self.settle();
+            // What the worker has for us is counted as asleep only if nothing waits.
+            let busy = !drained || !self.controller.arm() || self.reading.is_some();
+            match self.wait(shutdown.as_mut(), busy).await {
+                Ready::Shutdown => break,
+                Ready::Pfcp => self.receive_pfcp(),
+                Ready::Gtpu => self.receive_gtpu(),
+                Ready::Device(index) => self.read_device(index),
+                Ready::Worker | Ready::Other => {}
+                Ready::Kernel(change) => self.kernel_changed(change?),
+                Ready::Call(call) => self.answer(call),
+            }
+            drained = self.drain_worker();
+            self.read_tables();
+            self.on_timeout();
+            if self.worker.is_finished() {
+                return Err(io::Error::other("the worker's thread ended by itself"));
+            }
+        }
+        self.shut_down();
+        Ok(())
+    }
+
+    async fn wait(
+        &mut self,
+        shutdown: std::pin::Pin<&mut impl Future<Output = ()>>,
+        busy: bool,
+    ) -> Ready {
+        let times = [self.node.poll_at(), self.engine.poll_at(), self.read_at];
+        let mut at = times.into_iter().flatten().min();
+        if !self.backlog.is_empty() {
+            let retry = self.clock.now().monotonic + RETRY;
+            at = Some(at.map_or(retry, |at| at.min(retry)));
+        }
+        let never = Duration::from_secs(3600);
+        let sleep = tokio::time::sleep_until(
+            self.clock
+                .instant(at.unwrap_or(self.clock.now().monotonic + never)),
+        );
+        let taps = self.ports.iter().filter_map(|port| port.tap.as_ref());
+        let devices: Vec<&Device> = taps
+            .chain(self.instances.iter().map(|instance| &instance.tun))
+            .collect();
+        tokio::select! {
+            () = shutdown => Ready::Shutdown,
+            _ = self.pfcp.readable() => Ready::Pfcp,
+            _ = self.gtpu.readable() => Ready::Gtpu,
+            index = any_readable(&devices) => Ready::Device(index),
+            guard = self.wakeup.readable() => {
+                if let Ok(mut guard) = guard {
+                    guard.clear_ready();
+                }
+                Ready::Worker
+            }
+            // Changes wait in the socket while the tables are read: they are newer.
+            change = self.monitor.next(), if self.reading.is_none() => Ready::Kernel(change),
+            Some(call) = self.calls.recv() => Ready::Call(call),
+            () = sleep => Ready::Other,
+            () = tokio::task::yield_now(), if busy => Ready::Other,
+        }
+    }
+
+    fn receive_pfcp(&mut self) {
+        for _ in 0..PORTION {
+            let Ok((length, from)) = self.pfcp.try_recv_from(&mut self.buffer) else {
+                return;
+            };
+            let now = self.clock.now().monotonic;
+            self.node.handle_datagram(now, from, &self.buffer[..length]);
+        }
+    }
+
+    fn receive_gtpu(&mut self) {
+        for _ in 0..PORTION {
+            let Ok((length, from)) = self.gtpu.try_recv_from(&mut self.buffer) else {
+                return;
+            };
+            let bytes = &self.buffer[..length];
+            match self.redirection.receive(&self.engine, from.ip(), bytes) {
+                Verdict::Send(port, frame) => {
+                    let sent = self.controller.inject(Inject::Port(port, frame));
+                    self.counters.inject_busy += u64::from(sent.is_err());
+                }
+                Verdict::Reply(reply) => {
+                    let sent = self.gtpu.try_send_to(&reply, from);
+                    self.counters.send_failed += u64::from(sent.is_err());
+                }
+                Verdict::Done => {}
+            }
+        }
+    }
+
+    /// Frames that the kernel sends: at a core port's TAP as they are, at a TUN to be routed.
+    fn read_device(&mut self, index: usize) {
+        let taps = self
+            .ports
+            .iter()
+            .zip(0..)
+            .filter_map(|(port, index)| Some((port.tap.as_ref()?, Ok(PortIndex(index)))));
+        let tuns = self.instances.iter().zip(0..);
+        let tuns = tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index))));
+        let Some((device, to)) = taps.chain(tuns).nth(index) else {
+            return;
+        };
+        for _ in 0..PORTION {
+            let Ok(length) = device.try_read(&mut self.buffer) else {
+                return;
+            };
+            let frame = &self.buffer[..length];
+            let packet = match to {
+                Ok(port) => Inject::Port(port, frame),
+                Err(_) if is_multicast(frame) => continue,
+                Err(instance) => Inject::Route(instance, frame),
+            };
+            let sent = self.controller.inject(packet);
+            self.counters.inject_busy += u64::from(sent.is_err());
+        }
+    }
+
+    /// Takes a portion of what the worker has. Whether that was all.
+    fn drain_worker(&mut self) -> bool {
+        let now = self.clock.now();
+        for _ in 0..PORTION {
+            match self.controller.poll_event() {
+                Some(event) => self.worker_event(now, event),
+                None => break,
+            }
+        }
+        let Self {
+            controller,
+            engine,
+            redirection,
+            gtpu,
+            ports,
+            instances,
+            counters,
+            ..
+        } = self;
+        let mut errors = Vec::new();
+        let taken = controller.recv_punts(PORTION, |punt| match punt.kind {
+            PuntKind::Discovery => {
+                let tunnel = engine.discovery_tunnel(punt.port);
+                let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
+                send_gtpu(gtpu, wrapped, counters);
+            }
+            PuntKind::Session(index) => {
+                let wrapped = redirection.wrap_control(engine.control_tunnel(index), punt.frame);
+                send_gtpu(gtpu, wrapped, counters);
+            }
+            PuntKind::Core => {
+                let tap = ports
+                    .get(usize::from(punt.port.0))
+                    .and_then(|port| port.tap.as_ref());
+                write_device(tap, punt.frame, counters);
+            }
+            PuntKind::Local(instance) => {
+                let instance = instances.get(usize::from(instance.0));
+                write_device(instance.map(|i| &i.tun), punt.frame, counters);
+            }
+            PuntKind::TtlExpired(index) => {
+                let instance = instances.get_mut(usize::from(index.0));
+                let error =
+                    instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
+                errors.extend(error.map(|packet| (index, packet)));
+            }
+        });
+        for (instance, packet) in errors {
+            let sent = self.controller.inject(Inject::Route(instance, &packet));
+            self.counters.inject_busy += u64::from(sent.is_err());
+        }
+        taken < PORTION
+    }
+
+    fn kernel_changed(&mut self, change: Change) {
+        match change {
+            Change::Facts(facts) => {
+                // One network namespace, one instance.
+                let Some(instance) = self.instances.first_mut() else {
+                    return;
+                };
+                facts.into_iter().for_each(|fact| instance.fib.apply(fact));
+            }
+            Change::Overrun => {
+                self.counters.overruns += 1;
+                warn!("the kernel dropped netlink messages: reading its tables again");
+                self.read_at = Some(self.clock.now().monotonic);
+            }
+        }
+    }
+
+    /// Reads one portion of the kernel's tables, if they are being read.
+    fn read_tables(&mut self) {
+        let now = self.clock.now().monotonic;
+        if self.reading.is_none() && self.read_at.is_some_and(|at| at <= now) {
+            self.read_at = None;
+            match Dump::start() {
+                Ok(dump) => self.reading = Some((dump, Snapshot::default())),
+                Err(error) => self.reading_failed(&error),
+            }
+        }
+        let Some((dump, snapshot)) = &mut self.reading else {
+            return;
+        };
+        match dump.next() {
+            Ok(Some(facts)) => facts.into_iter().for_each(|fact| snapshot.add(fact)),
+            Ok(None) => self.tables_read(),
+            Err(error) => {
+                self.reading = None;
+                self.reading_failed(&error);
+            }
+        }
+    }
+
+    fn tables_read(&mut self) {
+        let Some((dump, snapshot)) = self.reading.take() else {
+            return;
+        };
+        if dump.interrupted() {
+            self.read_at = Some(self.clock.now().monotonic);
+            return;
+        }
+        let Some(instance) = self.instances.first_mut() else {
+            return;
+        };
+        instance.fib.replace(snapshot);
+        info!(
+            instance = instance.name,
+            routes = instance.fib.routes(),
+            "kernel tables read"
+        );
+    }
+
+    fn reading_failed(&mut self, error: &io::Error) {
+        error!(%error, "cannot read the kernel's tables; trying again in a second");
+        self.read_at = Some(self.clock.now().monotonic + READ_AGAIN);
+    }
+
+    fn on_timeout(&mut self) {
+        let now = self.clock.now();
+        if self.node.poll_at().is_some_and(|at| at <= now.monotonic) {
+            self.node.on_timeout(now.monotonic);
+        }
+        if self.engine.poll_at().is_some_and(|at| at <= now.monotonic) {
+            self.engine.on_timeout(now);
+        }
+    }
+}
+
+/// The first device that has a frame, each time from another one on would be fairer; each
+/// is read in portions, and select! is fair among the rest.
+async fn any_readable(devices: &[&Device]) -> usize {
+    std::future::poll_fn(|context| {
+        for (index, device) in devices.iter().enumerate() {
+            if device.poll_readable(context).is_ready() {
+                return std::task::Poll::Ready(index);
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}
+
+/// What the kernel tells groups through a TUN (RS, MLD, IGMP) is for no subscriber.
+fn is_multicast(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(16).is_some_and(|first| *first >= 224),
+        Some(6) => packet.get(24).is_some_and(|first| *first == 0xff),
+        _ => true,
+    }
+}
+
+fn send_gtpu(
+    socket: &UdpSocket,
+    wrapped: Option<(std::net::IpAddr, Vec<u8>)>,
+    counters: &mut Counters,
+) {
+    let Some((to, bytes)) = wrapped else { return };
+    let sent = socket.try_send_to(&bytes, SocketAddr::new(to, wire::gtpu::PORT));
+    counters.send_failed += u64::from(sent.is_err());
+}
+
+fn write_device(device: Option<&Device>, frame: &[u8], counters: &mut Counters) {
+    let written = device.is_some_and(|device| device.try_write(frame).is_ok());
+    counters.device_full += u64::from(!written);
+}

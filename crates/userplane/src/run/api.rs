@@ -1,0 +1,198 @@
+//! What the local API answers: ports and counters.
+
+use northbound::{Call, DropCounter, Port as ShownPort, Request, Response};
+
+use super::UserPlane;
+
+impl UserPlane {
+    pub(super) fn answer(&self, call: Call) {
+        let response = match call.request {
+            Request::ShowPorts => Response::Ports {
+                ports: self.show_ports(),
+            },
+            Request::ShowDrops => Response::Drops {
+                drops: self.show_drops(),
+            },
+            _ => Response::Error {
+                message: "this is the user plane: ask the control plane about sessions".into(),
+            },
+        };
+        // Whoever asked may have gone away.
+        let _ = call.reply.send(response);
+    }
+
+    fn show_ports(&self) -> Vec<ShownPort> {
+        let shown = self.ports.iter().zip(self.controller.ports());
+        shown
+            .map(|(port, counted)| ShownPort {
+                name: port.name.clone(),
+                role: if port.access { "access" } else { "core" }.into(),
+                device: port.device.clone(),
+                mac: counted.mac.to_string(),
+                rx_packets: counted.rx_packets,
+                rx_octets: counted.rx_octets,
+                tx_packets: counted.tx_packets,
+                tx_octets: counted.tx_octets,
+                tx_dropped: counted.tx_dropped,
+            })
+            .collect()
+    }
+
+    fn show_drops(&self) -> Vec<DropCounter> {
+        let counter = |name: &str, count, meaning: &str| DropCounter {
+            plane: "user-plane".into(),
+            name: name.into(),
+            count,
+            meaning: meaning.into(),
+        };
+        let lost = self
+            .controller
+            .ports()
+            .iter()
+            .map(|port| port.rx_lost)
+            .sum();
+        let mut drops: Vec<DropCounter> = self
+            .controller
+            .drops()
+            .into_iter()
+            .map(|d| counter(d.reason.name(), d.packets, d.reason.description()))
+            .collect();
+        drops.push(counter(
+            "rx-lost",
+            lost,
+            "The ports' drivers lost a packet: queue full, damaged, or no buffer.",
+        ));
+        let own = self.control_counters();
+        drops.extend(
+            own.into_iter()
+                .map(|(name, count, meaning)| counter(name, count, meaning)),
+        );
+        drops
+    }
+
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 23] {
+        let (io, cpri) = (self.counters, self.redirection.counters);
+        let (sessions, node) = (self.engine.counters, self.node.counters());
+        let fibs = || self.instances.iter().map(|instance| &instance.fib);
+        let suppressed = self.instances.iter().map(|i| i.errors.suppressed).sum();
+        let full: u64 = fibs().map(|fib| fib.adjacencies_refused).sum();
+        let adjacencies = full + io.adjacencies_refused;
+        [
+            (
+                "inject-busy",
+                io.inject_busy,
+                "A packet of kernel or control plane found the worker's queue full.",
+            ),
+            (
+                "device-full",
+                io.device_full,
+                "A packet for the kernel found its TAP or TUN full or down.",
+            ),
+            (
+                "send-failed",
+                io.send_failed,
+                "A PFCP or GTP-U datagram could not be sent.",
+            ),
+            (
+                "route-table-full",
+                io.routes_refused,
+                "A route of the kernel found no room in the worker's table.",
+            ),
+            (
+                "adjacency-table-full",
+                adjacencies,
+                "A next hop found no room.",
+            ),
+            (
+                "neighbour-request-failed",
+                io.neighbour_requests_failed,
+                "The kernel refused to resolve a neighbour.",
+            ),
+            (
+                "netlink-overrun",
+                io.overruns,
+                "The kernel dropped netlink messages; its tables were read again.",
+            ),
+            (
+                "icmp-limited",
+                suppressed,
+                "An ICMP error was due but exceeded the limit.",
+            ),
+            (
+                "gtpu-malformed",
+                cpri.malformed,
+                "A packet is not what GTP-U or CPR-NSH prescribe.",
+            ),
+            (
+                "gtpu-unknown-teid",
+                cpri.unknown_teid,
+                "A packet came for a tunnel that no session has.",
+            ),
+            (
+                "gtpu-wrong-peer",
+                cpri.wrong_peer,
+                "A packet came for a session of another control plane.",
+            ),
+            (
+                "gtpu-unknown-port",
+                cpri.unknown_port,
+                "A packet of the control plane names an access port that is not there.",
+            ),
+            (
+                "gtpu-error-indication",
+                cpri.error_indications,
+                "The control plane does not know a tunnel that was sent to.",
+            ),
+            (
+                "punt-no-tunnel",
+                cpri.no_tunnel,
+                "A control packet found no session of a control plane to carry it.",
+            ),
+            (
+                "session-table-full",
+                sessions.table_full,
+                "A session was refused because the table is full.",
+            ),
+            (
+                "session-rules-refused",
+                sessions.rules_refused,
+                "Rules were refused because they cannot be done.",
+            ),
+            (
+                "session-teid-taken",
+                sessions.teid_taken,
+                "A session was refused because another one has its tunnel.",
+            ),
+            (
+                "session-refused",
+                sessions.worker_refused,
+                "The worker refused a session: id or address taken, or no segment.",
+            ),
+            (
+                "session-unknown",
+                sessions.unknown_session,
+                "A PFCP request was for a session that is not there.",
+            ),
+            (
+                "pfcp-congested",
+                sessions.congested,
+                "A PFCP request was refused because too many wait.",
+            ),
+            (
+                "pfcp-malformed",
+                node.malformed,
+                "A datagram is no PFCP message.",
+            ),
+            (
+                "pfcp-other-version",
+                node.other_version,
+                "A PFCP message is of another version.",
+            ),
+            (
+                "usage-report-kept",
+                sessions.reports_kept,
+                "A usage report was not acknowledged and will be sent again.",
+            ),
+        ]
+    }
+}

@@ -1,0 +1,128 @@
+//! Commands on their way to the worker and to the kernel.
+
+use dataplane::{Adjacency, AdjacencyIndex, Destination, InstanceIndex, PortIndex};
+use tracing::{info, warn};
+use wire::eth::MacAddr;
+
+use super::{BACKLOG, Busy, Command, ForWorker, Target, UserPlane, WorkerCommand};
+use crate::netlink::request;
+
+impl UserPlane {
+    /// Carries away what the parts want done, until they want no more.
+    pub(super) fn settle(&mut self) {
+        while self.settle_node() | self.settle_engine() {}
+        for index in 0..self.instances.len() {
+            self.settle_fib(index);
+        }
+        self.flush();
+        self.engine.worker_behind = self.backlog.len() > BACKLOG;
+    }
+
+    fn settle_fib(&mut self, index: usize) {
+        let instance = InstanceIndex(index as u16);
+        for command in self.instances[index].fib.take_commands() {
+            match command {
+                Command::SetRoute(prefix, target) => {
+                    let to = destination(target);
+                    self.backlog
+                        .push_back(ForWorker::SetRoute(instance, prefix, to));
+                }
+                Command::RemoveRoute(prefix) => {
+                    self.backlog
+                        .push_back(ForWorker::RemoveRoute(instance, prefix));
+                }
+                Command::SetAdjacency { id, port, mac } => {
+                    let to = mac.map(|mac| Adjacency {
+                        port: PortIndex(port),
+                        mac: MacAddr(mac),
+                    });
+                    self.backlog
+                        .push_back(ForWorker::SetAdjacency(AdjacencyIndex(id), to));
+                }
+                Command::RemoveAdjacency(id) => {
+                    self.backlog
+                        .push_back(ForWorker::SetAdjacency(AdjacencyIndex(id), None));
+                }
+                Command::UseNeighbour(link, address) => {
+                    let asked = self
+                        .requester
+                        .request(request::use_neighbour(link, address));
+                    self.counters.neighbour_requests_failed += u64::from(asked.is_err());
+                }
+                Command::Export(net) => self.export(index, net),
+                Command::Withdraw(net, link) => self.withdraw(net, link),
+                Command::Resync => {
+                    self.read_at = self.read_at.or(Some(self.clock.now().monotonic));
+                }
+            }
+        }
+    }
+
+    fn export(&mut self, index: usize, net: ipnet::IpNet) {
+        let tun = &self.instances[index].tun;
+        match self.requester.request(request::export(net, tun.index())) {
+            Ok(()) => info!(%net, device = tun.name(), "subscriber net announced"),
+            Err(error) => warn!(
+                %net, device = tun.name(), %error,
+                "cannot announce a subscriber net; it is tried again when the device changes"
+            ),
+        }
+    }
+
+    fn withdraw(&mut self, net: ipnet::IpNet, link: u32) {
+        match self.requester.request(request::withdraw(net, link)) {
+            Ok(()) => info!(%net, "subscriber net withdrawn"),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => warn!(%net, %error, "cannot withdraw a subscriber net"),
+        }
+    }
+
+    /// Hands the worker what its queue takes, in order.
+    pub(super) fn flush(&mut self) {
+        while let Some(command) = self.backlog.pop_front() {
+            if let Err(Busy) = self.tell_worker(&command) {
+                self.backlog.push_front(command);
+                return;
+            }
+        }
+    }
+
+    fn tell_worker(&mut self, command: &ForWorker) -> Result<(), Busy> {
+        let controller = &mut self.controller;
+        match command {
+            ForWorker::Session(WorkerCommand::Set(entry)) => controller.set_session(entry.clone()),
+            ForWorker::Session(WorkerCommand::Remove(index)) => controller.remove_session(*index),
+            ForWorker::Session(WorkerCommand::Read(index)) => controller.read_usage(*index),
+            ForWorker::SetRoute(instance, prefix, to) => {
+                controller.set_route(*instance, *prefix, *to)
+            }
+            ForWorker::RemoveRoute(instance, prefix) => controller.remove_route(*instance, *prefix),
+            ForWorker::SetAdjacency(index, Some(to)) => controller.set_adjacency(*index, *to),
+            ForWorker::SetAdjacency(index, None) => controller.remove_adjacency(*index),
+        }
+    }
+
+    /// A clean exit takes the announcements back, since nobody forwards any more; after a
+    /// crash they stay for the successor. TAPs and TUNs stay in either case.
+    pub(super) fn shut_down(&mut self) {
+        for index in 0..self.instances.len() {
+            let link = self.instances[index].tun.index();
+            let nets: Vec<_> = self.instances[index].fib.nets().collect();
+            nets.into_iter().for_each(|net| self.withdraw(net, link));
+        }
+        let sessions = self.engine.sessions();
+        info!(
+            sessions,
+            "user plane ends; TAPs and TUNs stay, subscriber nets are withdrawn"
+        );
+    }
+}
+
+fn destination(target: Target) -> Destination {
+    match target {
+        Target::Adjacency(id) => Destination::Adjacency(AdjacencyIndex(id)),
+        Target::OnLink(port) => Destination::Connected(PortIndex(port)),
+        Target::Local => Destination::Local,
+        Target::Discard => Destination::Discard,
+    }
+}
