@@ -515,3 +515,27 @@ fn reports_say_what_was_added() {
     );
     assert_eq!(last.volume.unwrap().total_octets, Some(201));
 }
+
+proptest::proptest! {
+    /// Whatever rules come over the wire, they are read or refused.
+    #[test]
+    fn damaged_rules_are_read_or_refused(
+        changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), 0u8..), 1..6),
+        default in proptest::prelude::any::<bool>(),
+    ) {
+        let request = if default {
+            default_spec(vec![net(0, "100.64.0.0/24"), net(1, "2001:db8::/56")]).establish().0
+        } else {
+            spec().establish()
+        };
+        let mut bytes = Vec::new();
+        Packet::session(0, 1, request).emit(&mut bytes).unwrap();
+        for (at, octet) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = octet;
+        }
+        if let Ok(Received { packet: Packet { message: Message::SessionEstablishmentRequest(request), .. }, .. }) = parse(&bytes) {
+            let _ = RuleSet::establish(&request).and_then(|rules| rules.facts());
+        }
+    }
+}
