@@ -177,7 +177,7 @@ pub enum Output {
 }
 
 /// A peer that wants to be authenticated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AuthRequest {
     /// Tells this request from earlier ones of the session: a peer may start PPP over.
     pub attempt: u8,
@@ -185,6 +185,17 @@ pub struct AuthRequest {
     pub username: Vec<u8>,
     /// The proof.
     pub method: AuthMethod,
+}
+
+/// With the name as text.
+impl fmt::Debug for AuthRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (attempt, name, method) = (self.attempt, self.username.escape_ascii(), &self.method);
+        write!(
+            f,
+            "AuthRequest {{ attempt: {attempt}, username: \"{name}\", method: {method:?} }}"
+        )
+    }
 }
 
 /// How a peer proves who it is.
