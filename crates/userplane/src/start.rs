@@ -37,7 +37,7 @@ const DEFAULT_INSTANCE: &str = "default";
 /// A buffer of 2 KiB with its headers and the pool's share.
 const BUFFER: u32 = 2432;
 /// Packets that the control thread has under way.
-const INJECT_BUFFERS: u32 = 4096;
+const INJECT_BUFFERS: u32 = 2048;
 
 /// Why a user plane did not start.
 #[derive(Debug, thiserror::Error)]
@@ -288,7 +288,8 @@ fn open_ports(document: &Document) -> Result<(Eal, Vec<PortConfig>), StartError>
     };
     let eal = Eal::start(&options)?;
     // Half of the memory for packets, the rest for the drivers' rings.
-    let buffers = (document.memory * (1 << 20) / 2 / BUFFER).max(INJECT_BUFFERS);
+    let buffers = document.memory * (1 << 20) / 2 / BUFFER;
+    let buffers = buffers.saturating_sub(INJECT_BUFFERS).max(INJECT_BUFFERS);
     let pool = eal.pool("packets", buffers)?;
     let opened = ports.iter().map(|port| open_port(&eal, pool, port));
     Ok((eal, opened.collect::<Result<_, StartError>>()?))

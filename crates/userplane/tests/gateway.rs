@@ -1,0 +1,504 @@
+//! A whole user plane against a control plane made of `pfcp::Node`, in a network namespace
+//! of the test's own. The ports are DPDK's net_af_packet on TAPs whose other ends the test
+//! holds, so it sees every frame. Needs root; says so and passes without.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::Command as Process;
+use std::time::{Duration, Instant};
+
+use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
+use pfcp::{Event, Node, Output, Role};
+use tokio::net::UdpSocket;
+use userplane::device::{Device, Kind};
+use wire::eth::{self, MacAddr, Tags};
+use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionDeletionResponse, UsageReport};
+use wire::{gtpu, icmp, ipv4, nsh};
+
+const UP: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+const CP: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const HOME: MacAddr = MacAddr([2, 0, 0, 0, 1, 1]);
+const GATEWAY: MacAddr = MacAddr([2, 0x53, 0, 0, 0, 1]);
+const ROUTER: MacAddr = MacAddr([2, 0, 0, 0, 2, 9]);
+const HOME_ADDRESS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 7);
+const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 5);
+const SESSION: u16 = 0x1234;
+
+fn ip(arguments: &str) -> String {
+    let output = Process::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "ip {arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn document(directory: &std::path::Path) -> config::UserPlane {
+    let text = format!(
+        "node-id: up1
+address: {UP}
+api-socket: {}/up.sock
+memory: 64
+max-sessions: 1000
+ports:
+  - {{name: access0, role: access, device: 'net_af_packet0,iface=acc0'}}
+  - name: core0
+    role: core
+    device: net_af_packet1,iface=core0
+    tap: sl-core0
+    addresses: [198.51.100.1/24, '2001:db8:1::1/64']
+network-instances:
+  default: {{device: sl-default, gateway: [100.64.0.1, '2001:db8:64::1']}}
+",
+        directory.display()
+    );
+    config::parse(&text, "up.yaml").unwrap()
+}
+
+/// A control plane without a mind of its own.
+struct ControlPlane {
+    node: Node,
+    pfcp: UdpSocket,
+    gtpu: UdpSocket,
+    origin: Instant,
+    events: Vec<Event>,
+}
+
+impl ControlPlane {
+    async fn new() -> Self {
+        let config = pfcp::Config::new(Role::Control, NodeId::Fqdn("cp1".into()), 3_900_000_000);
+        let mut node = Node::new(config);
+        node.add_peer(Duration::ZERO, up());
+        Self {
+            node,
+            pfcp: UdpSocket::bind((CP, wire::pfcp::PORT)).await.unwrap(),
+            gtpu: UdpSocket::bind((CP, gtpu::PORT)).await.unwrap(),
+            origin: Instant::now(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Runs PFCP until an event comes that is wanted.
+    async fn until<T>(&mut self, wanted: impl Fn(&Event) -> Option<T>) -> T {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let now = self.origin.elapsed();
+            self.node.on_timeout(now);
+            while let Some(output) = self.node.poll_output() {
+                match output {
+                    Output::Transmit { to, bytes } => {
+                        self.pfcp.send_to(&bytes, to).await.unwrap();
+                    }
+                    Output::Event(event) => self.events.push(event),
+                }
+            }
+            for event in std::mem::take(&mut self.events) {
+                if let Some(found) = wanted(&event) {
+                    return found;
+                }
+            }
+            assert!(
+                Instant::now() < deadline,
+                "nothing came from the user plane"
+            );
+            let mut buffer = [0; 4096];
+            let received = self.pfcp.recv_from(&mut buffer);
+            let received = tokio::time::timeout(Duration::from_millis(100), received).await;
+            if let Ok(Ok((length, from))) = received {
+                let now = self.origin.elapsed();
+                self.node.handle_datagram(now, from, &buffer[..length]);
+            }
+        }
+    }
+
+    async fn ask(&mut self, seid: u64, message: impl Into<Message>) -> Message {
+        let now = self.origin.elapsed();
+        self.node.request(now, up(), seid, message, 1).unwrap();
+        self.until(|event| match event {
+            Event::Response { message, .. } => Some(message.clone()),
+            Event::Failed { reason, .. } => panic!("{reason:?}"),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn establish(&mut self, message: impl Into<Message>) -> u64 {
+        match self.ask(0, message).await {
+            Message::SessionEstablishmentResponse(response) => {
+                assert_eq!(response.cause, Cause::REQUEST_ACCEPTED, "{response:?}");
+                response.up_f_seid.unwrap().seid
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn receive_gtpu(&self) -> (u32, Vec<u8>) {
+        let mut buffer = [0; 4096];
+        let received =
+            tokio::time::timeout(Duration::from_secs(5), self.gtpu.recv_from(&mut buffer));
+        let (length, from) = received.await.expect("a packet in a tunnel").unwrap();
+        assert_eq!(from, SocketAddr::new(UP, gtpu::PORT));
+        match gtpu::Packet::parse(&buffer[..length]).unwrap() {
+            gtpu::Packet::Gpdu { teid, payload } => (teid, payload.to_vec()),
+            gtpu::Packet::ErrorIndication { teid, .. } => (teid, b"error indication".to_vec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn send_gtpu(&self, teid: u32, payload: &[u8]) {
+        let mut bytes = Vec::new();
+        gtpu::emit_gpdu(teid, payload, &mut bytes).unwrap();
+        self.gtpu.send_to(&bytes, (UP, gtpu::PORT)).await.unwrap();
+    }
+}
+
+fn up() -> SocketAddr {
+    SocketAddr::new(UP, wire::pfcp::PORT)
+}
+
+fn default_spec() -> DefaultSpec {
+    let net = |slot, text: &str| PoolNet {
+        slot,
+        network_instance: "default".into(),
+        net: text.parse().unwrap(),
+    };
+    DefaultSpec {
+        node_id: NodeId::Fqdn("cp1".into()),
+        cp_f_seid: FSeid::new(1, CP),
+        logical_port: Some(b"access0".to_vec()),
+        uplink: Tunnel {
+            teid: 0x11,
+            address: CP,
+        },
+        downlink: Some(Tunnel {
+            teid: 0x12,
+            address: UP,
+        }),
+        nets: vec![net(0, "100.64.0.0/24"), net(1, "2001:db8:64::/56")],
+    }
+}
+
+fn session_spec() -> SessionSpec {
+    SessionSpec {
+        node_id: NodeId::Fqdn("cp1".into()),
+        cp_f_seid: FSeid::new(2, CP),
+        circuit: Circuit {
+            logical_port: b"access0".to_vec(),
+            tags: Tags::NONE,
+            mac: HOME,
+            gateway_mac: GATEWAY,
+        },
+        pppoe_session_id: SESSION,
+        subscriber: 1,
+        uplink: Tunnel {
+            teid: 0x21,
+            address: CP,
+        },
+        downlink: Tunnel {
+            teid: 0x22,
+            address: UP,
+        },
+        network_instance: "default".into(),
+        mtu: 1492,
+        usage_period: None,
+        ipv4: Some(HOME_ADDRESS),
+        ipv6: None,
+    }
+}
+
+fn frame(destination: MacAddr, source: MacAddr, ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    eth::Header {
+        destination,
+        source,
+        tags: Tags::NONE,
+        ethertype,
+    }
+    .emit(&mut out);
+    out.extend_from_slice(payload);
+    out.resize(out.len().max(60), 0);
+    out
+}
+
+/// A PPPoE data frame of the home with an IPv4 packet.
+fn from_home(packet: &[u8]) -> Vec<u8> {
+    let mut payload = vec![0x11, 0x00];
+    payload.extend_from_slice(&SESSION.to_be_bytes());
+    payload.extend_from_slice(&(packet.len() as u16 + 2).to_be_bytes());
+    payload.extend_from_slice(&[0x00, 0x21]);
+    payload.extend_from_slice(packet);
+    frame(GATEWAY, HOME, eth::PPPOE_SESSION, &payload)
+}
+
+fn packet(
+    ttl: u8,
+    protocol: u8,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    payload: &[u8],
+) -> Vec<u8> {
+    let header = ipv4::Header {
+        ttl,
+        ..ipv4::Header::new(protocol, source, destination)
+    };
+    let mut out = Vec::new();
+    ipv4::Packet {
+        header,
+        options: &[],
+        payload,
+    }
+    .emit(&mut out);
+    out
+}
+
+/// Reads frames at the test's end of a port until one is wanted.
+async fn expect<T>(port: &Device, what: &str, wanted: impl Fn(&eth::Frame<'_>) -> Option<T>) -> T {
+    let mut buffer = [0; 4096];
+    let search = async {
+        loop {
+            port.readable().await.unwrap();
+            if let Ok(length) = port.try_read(&mut buffer)
+                && let Ok(frame) = eth::Frame::parse(&buffer[..length])
+                && let Some(found) = wanted(&frame)
+            {
+                return found;
+            }
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(5), search).await;
+    found.unwrap_or_else(|_| panic!("{what} did not come"))
+}
+
+/// An IPv4 packet in PPPoE for the home.
+fn to_home(frame: &eth::Frame<'_>) -> Option<Vec<u8>> {
+    let ours = frame.header.ethertype == eth::PPPOE_SESSION && frame.header.destination == HOME;
+    let data = ours && frame.payload.get(6..8) == Some(&[0x00, 0x21]);
+    data.then(|| frame.payload[8..].to_vec())
+}
+
+async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..100 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("not so: {what}");
+}
+
+fn announced() -> String {
+    ip("route show proto 96") + &ip("-6 route show proto 96")
+}
+
+#[test]
+fn a_subscriber_is_carried_from_discovery_to_deletion() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: this test needs root");
+        return;
+    }
+    let thread = std::thread::spawn(|| {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        ip("link set lo up");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(scenario());
+    });
+    thread.join().unwrap();
+}
+
+async fn scenario() {
+    let directory = tempfile::tempdir().unwrap();
+    let document = document(directory.path());
+    let access = Device::open("acc0", Kind::Tap).unwrap();
+    let core = Device::open("core0", Kind::Tap).unwrap();
+    ip("link set acc0 up");
+    ip("link set core0 up");
+    let user_plane = userplane::start(&document).await.unwrap();
+    ip("neigh replace 198.51.100.9 lladdr 02:00:00:00:02:09 dev sl-core0");
+    ip("route add default via 198.51.100.9");
+
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = user_plane.run(async { drop(stopped.await) });
+    let story = async {
+        story(&access, &core).await;
+        stop.send(()).unwrap();
+    };
+    let (ended, ()) = tokio::join!(running, story);
+    ended.unwrap();
+    assert_eq!(announced(), "");
+    let links = ip("link show");
+    assert!(
+        links.contains("sl-core0") && links.contains("sl-default"),
+        "{links}"
+    );
+}
+
+async fn story(access: &Device, core: &Device) {
+    let mut cp = ControlPlane::new().await;
+    cp.until(|event| matches!(event, Event::AssociationUp { .. }).then_some(()))
+        .await;
+    let default = cp.establish(default_spec().establish().0).await;
+    eventually("nets are announced", || {
+        let shown = announced();
+        shown.contains("100.64.0.0/24") && shown.contains("2001:db8:64::/56")
+    })
+    .await;
+    discovery(&cp, access).await;
+
+    let spec = session_spec();
+    let seid = cp.establish(spec.establish_control()).await;
+    control(&cp, access).await;
+    let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
+    assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
+    let (up, down) = data(access, core).await;
+    let reported = match cp.ask(seid, query_usage()).await {
+        Message::SessionModificationResponse(response) => response.usage_reports,
+        other => panic!("{other:?}"),
+    };
+    check_usage(&reported, up, down);
+    gateway_itself(access).await;
+
+    let Message::SessionDeletionResponse(SessionDeletionResponse { cause, .. }) =
+        cp.ask(seid, delete()).await
+    else {
+        panic!("another answer")
+    };
+    assert_eq!(cause, Cause::REQUEST_ACCEPTED);
+    cp.send_gtpu(0x22, b"to nobody").await;
+    assert_eq!(
+        cp.receive_gtpu().await,
+        (0x22, b"error indication".to_vec())
+    );
+    assert_eq!(
+        cp.ask(default, delete()).await.cause(),
+        Some(Cause::REQUEST_ACCEPTED)
+    );
+    eventually("nets are withdrawn", || announced().is_empty()).await;
+    // Left for the clean exit.
+    cp.establish(default_spec().establish().0).await;
+    eventually("nets are announced again", || {
+        announced().contains("100.64.0.0/24")
+    })
+    .await;
+}
+
+/// Discovery up with the port's name, its answer down without any session.
+async fn discovery(cp: &ControlPlane, access: &Device) {
+    let padi = frame(
+        MacAddr::BROADCAST,
+        HOME,
+        eth::PPPOE_DISCOVERY,
+        &[0x11, 9, 0, 0, 0, 0],
+    );
+    access.try_write(&padi).unwrap();
+    let (teid, payload) = cp.receive_gtpu().await;
+    assert_eq!(teid, 0x11);
+    let received = nsh::Packet::parse(&payload).unwrap();
+    assert_eq!(
+        (received.logical_port, received.frame),
+        (&b"access0"[..], &padi[..])
+    );
+
+    let pado = frame(HOME, GATEWAY, eth::PPPOE_DISCOVERY, &[0x11, 7, 0, 0, 0, 0]);
+    let mut wrapped = Vec::new();
+    nsh::Packet {
+        logical_port: b"access0",
+        frame: &pado,
+    }
+    .emit(&mut wrapped)
+    .unwrap();
+    cp.send_gtpu(0x12, &wrapped).await;
+    expect(access, "the PADO", |frame| {
+        (frame.payload.get(1) == Some(&7)).then_some(())
+    })
+    .await;
+}
+
+/// Control packets of the session through its own tunnel.
+async fn control(cp: &ControlPlane, access: &Device) {
+    let mut lcp = vec![0x11, 0];
+    lcp.extend_from_slice(&SESSION.to_be_bytes());
+    lcp.extend_from_slice(&[0, 6, 0xc0, 0x21, 1, 1, 0, 4]);
+    let request = frame(GATEWAY, HOME, eth::PPPOE_SESSION, &lcp);
+    access.try_write(&request).unwrap();
+    let (teid, payload) = cp.receive_gtpu().await;
+    assert_eq!((teid, &payload), (0x21, &request));
+    let answer = frame(HOME, GATEWAY, eth::PPPOE_SESSION, &lcp);
+    cp.send_gtpu(0x22, &answer).await;
+    expect(access, "the LCP packet", |frame| {
+        (frame.header.source == GATEWAY && frame.payload.starts_with(&lcp)).then_some(())
+    })
+    .await;
+}
+
+/// Data up and down; returns the octets of each.
+async fn data(access: &Device, core: &Device) -> (u64, u64) {
+    let up = packet(64, ipv4::UDP, HOME_ADDRESS, SERVER, &[7; 100]);
+    access.try_write(&from_home(&up)).unwrap();
+    let routed = expect(core, "the packet of the home", |frame| {
+        let ours = frame.header.ethertype == eth::IPV4;
+        let packet = ipv4::Packet::parse(frame.payload).ok().filter(|_| ours)?;
+        (packet.header.source == HOME_ADDRESS).then_some((frame.header, packet.header.ttl))
+    })
+    .await;
+    assert_eq!((routed.0.destination, routed.1), (ROUTER, 63));
+
+    let down = packet(64, ipv4::UDP, SERVER, HOME_ADDRESS, &[8; 200]);
+    core.try_write(&frame(routed.0.source, ROUTER, eth::IPV4, &down))
+        .unwrap();
+    let delivered = expect(access, "the packet for the home", to_home).await;
+    let delivered = ipv4::Packet::parse(&delivered).unwrap();
+    assert_eq!(
+        (delivered.header.source, delivered.payload),
+        (SERVER, &[8; 200][..])
+    );
+    (up.len() as u64, down.len() as u64)
+}
+
+fn check_usage(reports: &[UsageReport], up: u64, down: u64) {
+    let [report] = reports else {
+        panic!("{reports:?}")
+    };
+    let volume = report.volume.unwrap();
+    assert_eq!(
+        (volume.uplink_octets, volume.downlink_octets),
+        (Some(up), Some(down))
+    );
+    assert_eq!(
+        (volume.uplink_packets, volume.downlink_packets),
+        (Some(1), Some(1))
+    );
+}
+
+/// The gateway's own address answers, and so does a hop limit that ends here.
+async fn gateway_itself(access: &Device) {
+    let gateway = Ipv4Addr::new(100, 64, 0, 1);
+    let mut ping = Vec::new();
+    icmp::Message::echo(icmp::V4_ECHO_REQUEST, 1, 2, b"ping").emit_v4(&mut ping);
+    let request = packet(64, ipv4::ICMP, HOME_ADDRESS, gateway, &ping);
+    access.try_write(&from_home(&request)).unwrap();
+    let icmp_from_gateway = |kind: u8| {
+        move |frame: &eth::Frame<'_>| {
+            let packet = to_home(frame)?;
+            let packet = ipv4::Packet::parse(&packet).ok()?;
+            let message = icmp::Message::parse_v4(packet.payload).ok()?;
+            (packet.header.source == gateway && message.kind == kind).then_some(())
+        }
+    };
+    expect(
+        access,
+        "the echo reply",
+        icmp_from_gateway(icmp::V4_ECHO_REPLY),
+    )
+    .await;
+
+    let last_hop = packet(1, ipv4::UDP, HOME_ADDRESS, SERVER, &[0; 20]);
+    access.try_write(&from_home(&last_hop)).unwrap();
+    expect(
+        access,
+        "time exceeded",
+        icmp_from_gateway(icmp::V4_TIME_EXCEEDED),
+    )
+    .await;
+}
