@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -36,9 +38,22 @@ unsigned sl_ring_count(const struct rte_ring *r) { return rte_ring_count(r); }
 unsigned sl_pool_free(const struct rte_mempool *p) { return rte_mempool_avail_count(p); }
 
 /* --- set-up --- */
-static ssize_t log_sink(void *cookie, const char *text, size_t n);
 extern void sl_log(const char *text, size_t n); /* in Rust */
 static ssize_t log_sink(void *cookie, const char *text, size_t n) { (void)cookie; sl_log(text, n); return n; }
+
+/* net_af_xdp's libraries print to stderr unless told otherwise; what they call debugging is left out. */
+static int print_log(const char *format, va_list args) {
+  char text[512];
+  int n = vsnprintf(text, sizeof text, format, args);
+  if (n > 0) sl_log(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+  return n;
+}
+static int bpf_log(enum libbpf_print_level level, const char *format, va_list args) {
+  return level == LIBBPF_DEBUG ? 0 : print_log(format, args);
+}
+static int xdp_log(enum libxdp_print_level level, const char *format, va_list args) {
+  return level == LIBXDP_DEBUG ? 0 : print_log(format, args);
+}
 
 /* EAL binds the calling thread to its main lcore's CPU; the caller's other work must not be bound, so that is undone. */
 int sl_eal(int argc, char **argv) {
@@ -47,6 +62,8 @@ int sl_eal(int argc, char **argv) {
   if (log == NULL) return -ENOMEM;
   setvbuf(log, NULL, _IOLBF, 1024);
   rte_openlog_stream(log);
+  libbpf_set_print(bpf_log);
+  libxdp_set_print(xdp_log);
   cpu_set_t set;
   int bound = sched_getaffinity(0, sizeof set, &set);
   int r = rte_eal_init(argc, argv);

@@ -3,4 +3,5 @@ mod cases;
 mod churn;
 mod frames;
 mod model;
+mod pcap;
 mod world;
