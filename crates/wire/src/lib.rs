@@ -2,6 +2,28 @@
 //!
 //! A codec is a total function: any bytes either parse or are refused with [`Malformed`]; nothing panics and nothing
 //! reads past the end. Owned values (`Repr`-like structs) serve the control plane, borrowed views the user plane.
+//!
+//! Every crate may call it; it calls none. One module is one protocol, and layers are put together by hand:
+//!
+//! ```
+//! use wire::{eth, pppoe};
+//!
+//! let mut frame = Vec::new();
+//! eth::Header {
+//!     destination: eth::MacAddr::BROADCAST,
+//!     source: "02:00:00:00:00:01".parse()?,
+//!     tags: eth::Tags::qinq(100, 7),
+//!     ethertype: eth::PPPOE_DISCOVERY,
+//! }
+//! .emit(&mut frame);
+//! let tags = vec![pppoe::Tag::ServiceName(b"")];
+//! pppoe::Discovery { code: pppoe::PADI, session_id: 0, tags }.emit(&mut frame);
+//!
+//! let outer = eth::Frame::parse(&frame)?;
+//! let padi = pppoe::Discovery::parse(outer.payload)?;
+//! assert_eq!((outer.header.tags.to_string().as_str(), padi.code), ("100.7", pppoe::PADI));
+//! # Ok::<(), wire::Malformed>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod arp;
