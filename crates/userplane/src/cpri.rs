@@ -179,3 +179,128 @@ fn reply<'a>(packet: gtpu::Packet<'_>) -> Verdict<'a> {
         Err(_) => Verdict::Done,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Config;
+    use pfcp::bng::DefaultSpec;
+    use wire::pfcp::{FSeid, NodeId};
+
+    const ACCESS: PortIndex = PortIndex(4);
+    const TEID: u32 = 7;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    /// A user plane with one port and a default session of the control plane 192.0.2.1.
+    fn bench() -> (Redirection, Engine<u32>) {
+        let (own, peer) = (address("192.0.2.2"), address("192.0.2.1"));
+        let node_id = NodeId::Fqdn("cp1".into());
+        let mut engine = Engine::new(Config::new(node_id.clone(), own));
+        let cp = (peer, wire::pfcp::PORT).into();
+        engine.peer_up(cp);
+        let spec = DefaultSpec {
+            node_id,
+            cp_f_seid: FSeid::new(1, peer),
+            logical_port: None,
+            uplink: Tunnel {
+                teid: 9,
+                address: peer,
+            },
+            downlink: Some(Tunnel {
+                teid: TEID,
+                address: own,
+            }),
+            nets: vec![],
+        };
+        engine.request(Default::default(), 1, cp, 0, spec.establish().0.into());
+        (
+            Redirection::new(own, vec![(ACCESS, b"access0".to_vec())]),
+            engine,
+        )
+    }
+
+    fn gpdu(teid: u32, logical_port: &[u8], frame: &[u8]) -> Vec<u8> {
+        let (mut inner, mut out) = (Vec::new(), Vec::new());
+        nsh::Packet {
+            logical_port,
+            frame,
+        }
+        .emit(&mut inner)
+        .unwrap();
+        gtpu::emit_gpdu(teid, &inner, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn discovery_names_its_port_and_the_answer_finds_it() {
+        let (mut redirection, engine) = bench();
+        let tunnel = engine.discovery_tunnel(ACCESS);
+        let (to, bytes) = redirection
+            .wrap_discovery(tunnel, ACCESS, b"frame")
+            .unwrap();
+        assert_eq!(
+            (to, bytes),
+            (address("192.0.2.1"), gpdu(9, b"access0", b"frame"))
+        );
+        let answer = gpdu(TEID, b"access0", b"answer");
+        let verdict = redirection.receive(&engine, to, &answer);
+        assert_eq!(verdict, Verdict::Send(ACCESS, b"answer"));
+        assert_eq!(redirection.counters, Counters::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_counted_and_dropped() {
+        let (mut redirection, engine) = bench();
+        let (cp, stranger) = (address("192.0.2.1"), address("192.0.2.66"));
+        let mut done = |from, bytes: &[u8]| {
+            assert_eq!(redirection.receive(&engine, from, bytes), Verdict::Done);
+            redirection.counters
+        };
+        assert_eq!(done(cp, b"?").malformed, 1);
+        let mut plain = Vec::new();
+        gtpu::emit_gpdu(TEID, b"no NSH", &mut plain).unwrap();
+        assert_eq!(done(cp, &plain).malformed, 2);
+        assert_eq!(done(cp, &gpdu(TEID, b"access9", b"frame")).unknown_port, 1);
+        assert_eq!(
+            done(stranger, &gpdu(TEID, b"access0", b"frame")).wrong_peer,
+            1
+        );
+        // Strangers learn nothing about tunnels.
+        assert_eq!(
+            done(stranger, &gpdu(99, b"access0", b"frame")).unknown_teid,
+            1
+        );
+        assert_eq!(redirection.wrap_discovery(None, ACCESS, b"frame"), None);
+        assert_eq!(redirection.wrap_control(None, b"frame"), None);
+        assert_eq!(redirection.counters.no_tunnel, 2);
+    }
+
+    #[test]
+    fn echoes_are_answered_and_unknown_tunnels_indicated() {
+        let (mut redirection, engine) = bench();
+        let cp = address("192.0.2.1");
+        let mut echo = Vec::new();
+        gtpu::Packet::EchoRequest { sequence: 5 }
+            .emit(&mut echo)
+            .unwrap();
+        let Verdict::Reply(reply) = redirection.receive(&engine, cp, &echo) else {
+            panic!()
+        };
+        assert_eq!(
+            gtpu::Packet::parse(&reply),
+            Ok(gtpu::Packet::EchoResponse { sequence: 5 })
+        );
+        let stray = gpdu(99, b"access0", b"frame");
+        let Verdict::Reply(reply) = redirection.receive(&engine, cp, &stray) else {
+            panic!()
+        };
+        let peer = address("192.0.2.2");
+        assert_eq!(
+            gtpu::Packet::parse(&reply),
+            Ok(gtpu::Packet::ErrorIndication { teid: 99, peer })
+        );
+    }
+}

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dataplane::{
@@ -150,6 +151,8 @@ pub struct UserPlane {
     read_at: Option<Duration>,
     counters: Counters,
     buffer: Vec<u8>,
+    /// Whose turn it is among TAPs and TUNs.
+    next_device: usize,
 }
 
 /// Which source has something.
@@ -192,6 +195,7 @@ impl UserPlane {
             read_at: Some(Duration::ZERO),
             counters: Counters::default(),
             buffer: vec![0; LARGEST],
+            next_device: 0,
         })
     }
 
@@ -217,7 +221,10 @@ impl UserPlane {
                 Ready::Shutdown => break,
                 Ready::Pfcp => self.receive_pfcp(),
                 Ready::Gtpu => self.receive_gtpu(),
-                Ready::Device(index) => self.read_device(index),
+                Ready::Device(index) => {
+                    self.next_device = index + 1;
+                    self.read_device(index);
+                }
                 Ready::Worker | Ready::Other => {}
                 Ready::Kernel(change) => self.kernel_changed(change?),
                 Ready::Call(call) => self.answer(call),
@@ -257,7 +264,7 @@ impl UserPlane {
             () = shutdown => Ready::Shutdown,
             _ = self.pfcp.readable() => Ready::Pfcp,
             _ = self.gtpu.readable() => Ready::Gtpu,
-            index = any_readable(&devices) => Ready::Device(index),
+            index = any_readable(&devices, self.next_device) => Ready::Device(index),
             guard = self.wakeup.readable() => {
                 if let Ok(mut guard) = guard {
                     guard.clear_ready();
@@ -413,7 +420,7 @@ impl UserPlane {
         let Some((dump, snapshot)) = &mut self.reading else {
             return;
         };
-        match dump.next() {
+        match dump.read() {
             Ok(Some(facts)) => facts.into_iter().for_each(|fact| snapshot.add(fact)),
             Ok(None) => self.tables_read(),
             Err(error) => {
@@ -458,16 +465,16 @@ impl UserPlane {
     }
 }
 
-/// The first device that has a frame, each time from another one on would be fairer; each
-/// is read in portions, and select! is fair among the rest.
-async fn any_readable(devices: &[&Device]) -> usize {
+/// A device that has a frame, looked for from `first` on, so that each gets its turn.
+async fn any_readable(devices: &[&Device], first: usize) -> usize {
     std::future::poll_fn(|context| {
-        for (index, device) in devices.iter().enumerate() {
-            if device.poll_readable(context).is_ready() {
-                return std::task::Poll::Ready(index);
-            }
+        let turns = (0..devices.len()).map(|turn| (first + turn) % devices.len());
+        let ready = |&index: &usize| devices[index].poll_readable(context).is_ready();
+        // All of them are asked, so that any of them wakes the task.
+        match turns.filter(ready).collect::<Vec<_>>().first() {
+            Some(&index) => Poll::Ready(index),
+            None => Poll::Pending,
         }
-        std::task::Poll::Pending
     })
     .await
 }

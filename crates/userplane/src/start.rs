@@ -14,6 +14,7 @@ use dataplane::{
 };
 use dpdk::{Eal, EalOptions, Pool, PortOptions};
 use ipnet::IpNet;
+use nix::sys::socket::{setsockopt, sockopt};
 use northbound::Call;
 use rand::Rng;
 use tokio::net::UdpSocket;
@@ -38,6 +39,11 @@ const DEFAULT_INSTANCE: &str = "default";
 const BUFFER: u32 = 2432;
 /// Packets that the control thread has under way.
 const INJECT_BUFFERS: u32 = 2048;
+
+/// What may wait in a socket, in octets.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// What the kernel may send through a TUN: what a PPPoE session usually takes (RFC 2516 §7).
+const TUN_MTU: u32 = 1492;
 
 /// Why a user plane did not start.
 #[derive(Debug, thiserror::Error)]
@@ -228,10 +234,15 @@ pub struct Parts {
 }
 
 async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, StartError> {
-    let socket = UdpSocket::bind(SocketAddr::new(address, port)).await;
-    socket.context(|| {
+    let socket = UdpSocket::bind(SocketAddr::new(address, port)).await.context(|| {
         format!("cannot serve {protocol} at {address} port {port}; `address` must be one of this machine, and free")
-    })
+    })?;
+    // Discovery of a whole access network comes at once after an outage. Without the
+    // privilege to exceed the system's limit, as much as it allows.
+    if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
+        let _ = setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER);
+    }
+    Ok(socket)
 }
 
 fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
@@ -399,7 +410,7 @@ fn make_instances(
         let addresses: Vec<IpNet> = instance.gateway.iter().map(|a| IpNet::from(*a)).collect();
         let settings = LinkSettings {
             mac: None,
-            mtu: None,
+            mtu: Some(TUN_MTU),
             link_local: false,
         };
         let tun = make_device(requester, &instance.device, Kind::Tun, settings, &addresses)?;

@@ -105,7 +105,7 @@ impl Bench {
     fn read_all(&mut self) -> Vec<Command> {
         let mut snapshot = Snapshot::default();
         let mut dump = Dump::start().unwrap();
-        while let Some(facts) = dump.next().unwrap() {
+        while let Some(facts) = dump.read().unwrap() {
             facts.into_iter().for_each(|fact| snapshot.add(fact));
         }
         self.fib.replace(snapshot);

@@ -3,7 +3,7 @@
 use pfcp::bng::Rejection;
 use tracing::info;
 use wire::pfcp::{
-    SessionDeletionResponse, SessionEstablishmentResponse, SessionModificationResponse,
+    Cause, SessionDeletionResponse, SessionEstablishmentResponse, SessionModificationResponse,
 };
 
 use super::{Engine, Output, Wanted, request_name};
@@ -44,7 +44,11 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn refuse_establishment(&mut self, to: T, seid: u64, rejection: &Rejection) {
-        info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP establishment refused");
+        // Those come in numbers, and are counted and reported where they arise.
+        let no_room = [Cause::NO_RESOURCES_AVAILABLE, Cause::ENTITY_IN_CONGESTION];
+        if !no_room.contains(&rejection.cause) {
+            info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP establishment refused");
+        }
         let message = SessionEstablishmentResponse {
             node_id: self.config.node_id.clone(),
             cause: rejection.cause,

@@ -97,7 +97,8 @@ impl<T: Copy> Engine<T> {
     }
 
     /// A control plane that never got our answer has no name to delete its first attempt
-    /// by. It shows by the same tunnel and the same name of its own.
+    /// by. It shows by the same tunnel and the same name of its own. One that restarted
+    /// and kept its sessions sets up its default session anew, in the same tunnel.
     fn displace_orphan(&mut self, session: &Session<T>) {
         let Some(downlink) = session.compiled.tunnel().downlink else {
             return;
@@ -105,7 +106,10 @@ impl<T: Copy> Engine<T> {
         let Some(owner) = self.table.by_teid(downlink.teid) else {
             return;
         };
-        let same = |old: &Session<T>| old.peer == session.peer && old.cp_seid == session.cp_seid;
+        let same = |old: &Session<T>| {
+            let both_default = old.compiled.is_default() && session.compiled.is_default();
+            old.peer == session.peer && (both_default || old.cp_seid == session.cp_seid)
+        };
         if self.table.resolve(owner).is_some_and(same) {
             warn!(
                 cp_seid = format_args!("{:#x}", session.cp_seid),
@@ -125,6 +129,14 @@ impl<T: Copy> Engine<T> {
         };
         if full {
             self.counters.table_full += 1;
+            // The first, the second, the fourth …: a full table must not fill the log.
+            if self.counters.table_full.is_power_of_two() {
+                warn!(
+                    refused = self.counters.table_full,
+                    most = self.config.max_sessions,
+                    "the session table is full: new subscribers are refused; raise `max-sessions`"
+                );
+            }
             return Err(cause(Cause::NO_RESOURCES_AVAILABLE));
         }
         Ok(())

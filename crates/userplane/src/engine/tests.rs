@@ -556,6 +556,21 @@ fn a_session_established_anew_takes_the_place_of_its_orphan() {
     assert_eq!(bench.entries.len(), 1);
     assert_eq!(bench.delete(orphan).cause, Cause::SESSION_CONTEXT_NOT_FOUND);
     assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
+
+    // A control plane that restarted and kept its sessions: the default one is new.
+    bench.send(0, default_spec(&["100.64.0.0/24"]).establish().0);
+    let anew = DefaultSpec {
+        cp_f_seid: FSeid::new(0x99, cp().ip()),
+        ..default_spec(&["100.64.0.0/24", "100.64.1.0/24"])
+    };
+    let to = bench.send(0, anew.establish().0);
+    assert_eq!(bench.answer(to).cause(), Some(Cause::REQUEST_ACCEPTED));
+    assert_eq!(bench.engine.sessions(), 1);
+    let last: Vec<_> = bench.nets.iter().rev().take(2).collect();
+    assert_eq!(
+        last,
+        [&(true, net("100.64.1.0/24")), &(true, net("100.64.0.0/24"))]
+    );
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl Dump {
     }
 
     /// The next portion; `None` when everything has been read.
-    pub fn next(&mut self) -> io::Result<Option<Vec<Fact>>> {
+    pub fn read(&mut self) -> io::Result<Option<Vec<Fact>>> {
         if self.stage > dumps().len() {
             return Ok(None);
         }
