@@ -174,9 +174,10 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
     let (controller, worker) = dataplane::channel(&eal, injects, config)?;
 
     let mut requester = Requester::open().context(|| "netlink".into())?;
-    let monitor = Monitor::open().context(|| "netlink".into())?;
     let ports = describe_ports(document, &described, &mut requester)?;
     let instances = make_instances(document, &ports, &mut requester)?;
+    // After the devices are as they shall be: the first reading shows them all.
+    let monitor = Monitor::open().context(|| "netlink".into())?;
     let worker = WorkerThread::start(worker).context(|| "the worker's thread".into())?;
 
     let layout = layout(document, &ports);
