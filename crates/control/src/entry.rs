@@ -1,6 +1,6 @@
 //! A session as the control plane keeps it, and as it is stored.
 
-use crate::topology::{InstanceId, Seid, SegmentId};
+use crate::topology::{InstanceId, SegmentId, Seid};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
@@ -151,7 +151,9 @@ impl Record {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         match bytes.split_first() {
             Some((&RECORD_VERSION, rest)) => postcard::from_bytes(rest).map_err(|e| e.to_string()),
-            Some((version, _)) => Err(format!("record of version {version}, expected {RECORD_VERSION}")),
+            Some((version, _)) => Err(format!(
+                "record of version {version}, expected {RECORD_VERSION}"
+            )),
             None => Err("empty record".into()),
         }
     }
@@ -161,7 +163,9 @@ pub(crate) fn usage_to_array(u: Usage) -> [u64; 4] {
     [u.up_packets, u.up_octets, u.down_packets, u.down_octets]
 }
 
-pub(crate) fn usage_from_array([up_packets, up_octets, down_packets, down_octets]: [u64; 4]) -> Usage {
+pub(crate) fn usage_from_array(
+    [up_packets, up_octets, down_packets, down_octets]: [u64; 4],
+) -> Usage {
     Usage {
         up_packets,
         up_octets,

@@ -211,7 +211,8 @@ impl ControlPlane {
         match input {
             Input::Pfcp { from, bytes } => {
                 if self.user_planes.find(from.ip()).is_some() {
-                    self.user_planes.datagram(now.at, from, bytes, &self.topology);
+                    self.user_planes
+                        .datagram(now.at, from, bytes, &self.topology);
                 } else {
                     self.counters.count(Counter::UnknownUserPlane);
                 }
@@ -240,7 +241,11 @@ impl ControlPlane {
 
     /// When [`ControlPlane::on_timeout`] wants to be called.
     pub fn poll_at(&self) -> Option<Duration> {
-        let times = [self.wheel.next_at(), self.user_planes.poll_at(), self.authority.poll_at()];
+        let times = [
+            self.wheel.next_at(),
+            self.user_planes.poll_at(),
+            self.authority.poll_at(),
+        ];
         times.into_iter().flatten().min()
     }
 
@@ -299,7 +304,13 @@ impl ControlPlane {
 
     fn on_durable(&mut self, now: Now, batch: u64) {
         while self.waiting.front().is_some_and(|w| w.batch <= batch) {
-            let Some(Waiting { seid, family, asked, .. }) = self.waiting.pop_front() else {
+            let Some(Waiting {
+                seid,
+                family,
+                asked,
+                ..
+            }) = self.waiting.pop_front()
+            else {
                 return;
             };
             if let Some(index) = self.find(seid) {

@@ -32,7 +32,9 @@ const NTP_OFFSET: u32 = 2_208_988_800;
 /// # Errors
 /// A text for the operator: what could not be opened or read, and why. Nothing is half started then.
 pub fn run(config: config::ControlPlane) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| format!("cannot start the event loop: {error}"))?;
     runtime.block_on(async { Edge::open(config)?.serve().await })
 }
@@ -74,7 +76,9 @@ impl Edge {
         let gtpu = bind(config.address, gtpu::PORT)?;
         let (store, restored) = open_store(&config)?;
         let mut seed = [0; 32];
-        OsRng.try_fill_bytes(&mut seed).map_err(|error| format!("no randomness from the system: {error}"))?;
+        OsRng
+            .try_fill_bytes(&mut seed)
+            .map_err(|error| format!("no randomness from the system: {error}"))?;
         let clock = Clock {
             start: Instant::now(),
         };
@@ -104,7 +108,8 @@ impl Edge {
     }
 
     async fn serve(mut self) -> Result<(), String> {
-        let ends = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+        let ends =
+            |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
         let mut terminate = ends(SignalKind::terminate())?;
         let mut interrupt = ends(SignalKind::interrupt())?;
         let mut buffer = vec![0; 65_536];
@@ -175,7 +180,8 @@ impl Edge {
         self.answers.retain(|_, waiting| !waiting.is_closed());
         self.answers.insert(ticket, call.reply);
         let call = call.request;
-        self.plane.handle(self.clock.now(), Input::Call { ticket, call });
+        self.plane
+            .handle(self.clock.now(), Input::Call { ticket, call });
     }
 
     async fn carry_out(&mut self) -> Result<(), String> {
@@ -250,11 +256,18 @@ impl Radius {
 }
 
 /// Passes replies on. When the loop does not keep up, they wait in the socket.
-async fn hear(socket: Arc<UdpSocket>, number: u16, replies: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>) {
+async fn hear(
+    socket: Arc<UdpSocket>,
+    number: u16,
+    replies: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
+) {
     let mut buffer = [0; 4096]; // the largest RADIUS packet (RFC 2865 §3)
     loop {
         if let Ok((length, from)) = socket.recv_from(&mut buffer).await
-            && replies.send((number, from, buffer[..length].to_vec())).await.is_err()
+            && replies
+                .send((number, from, buffer[..length].to_vec()))
+                .await
+                .is_err()
         {
             return;
         }
@@ -283,13 +296,18 @@ fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
         socket.bind(&to.into())?;
         UdpSocket::from_std(socket.into())
     };
-    open().map_err(|error| format!("cannot bind UDP {to}: {error}. Is the address this machine's, and free?"))
+    open().map_err(|error| {
+        format!("cannot bind UDP {to}: {error}. Is the address this machine's, and free?")
+    })
 }
 
 fn open_store(config: &config::ControlPlane) -> Result<(Store, Restored), String> {
     let (store, opened) = Store::open(&config.store).map_err(|error| error.to_string())?;
     if opened.cut > 0 {
-        tracing::warn!(octets = opened.cut, "cut a half-written batch off the store; nothing acknowledged was in it");
+        tracing::warn!(
+            octets = opened.cut,
+            "cut a half-written batch off the store; nothing acknowledged was in it"
+        );
     }
     let restored = Restored::read(opened.live, unix_time().wrapping_add(NTP_OFFSET))?;
     Ok((store, restored))

@@ -5,8 +5,8 @@ use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId}
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::{DefaultSpec, PoolNet, Tunnel};
-use session::Family;
 use pfcp::{Config, Event, Node, Output, RequestError, RequestId, Role};
+use session::Family;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::pfcp::{Cause, FSeid, Message, NodeId};
@@ -40,11 +40,18 @@ pub(crate) enum UsageFor {
 pub(crate) enum Happening {
     Transmit(SocketAddr, Vec<u8>),
     /// An association is there. `lost`: the user plane has none of our sessions (any more).
-    Up { plane: UserPlaneId, lost: bool },
+    Up {
+        plane: UserPlaneId,
+        lost: bool,
+    },
     /// A request was answered; `None`: it never will be.
     Answer(Request, Option<Message>),
     /// A user plane reports of its own accord.
-    Report { id: RequestId, seid: Seid, message: Message },
+    Report {
+        id: RequestId,
+        seid: Seid,
+        message: Message,
+    },
 }
 
 /// The nets of a group: what it has, and what its user plane knows.
@@ -109,7 +116,9 @@ impl UserPlanes {
                 resyncing: 0,
             })
             .collect();
-        peers.iter().for_each(|peer| node.add_peer(now, peer.address));
+        peers
+            .iter()
+            .for_each(|peer| node.add_peer(now, peer.address));
         UserPlanes {
             node,
             node_id,
@@ -273,7 +282,8 @@ impl UserPlanes {
                     return;
                 };
                 let entry = &mut self.peers[usize::from(plane.0)];
-                let lost = entry.recovery.replace(info.recovery_time_stamp) != Some(info.recovery_time_stamp);
+                let lost = entry.recovery.replace(info.recovery_time_stamp)
+                    != Some(info.recovery_time_stamp);
                 let name = &topology.user_plane(plane).node_id;
                 tracing::info!(user_plane = %name, %peer, lost_sessions = lost, "user plane associated");
                 self.open_default_sessions(now, plane, topology);
@@ -291,24 +301,39 @@ impl UserPlanes {
             }
             Event::Request { id, seid, message } => {
                 let seid = Seid(seid);
-                self.happenings.push_back(Happening::Report { id, seid, message });
+                self.happenings
+                    .push_back(Happening::Report { id, seid, message });
             }
-            Event::Response { token, message, .. } => self.on_answer(now, token, Some(message), topology),
-            Event::Failed { token, reason, peer } => {
+            Event::Response { token, message, .. } => {
+                self.on_answer(now, token, Some(message), topology)
+            }
+            Event::Failed {
+                token,
+                reason,
+                peer,
+            } => {
                 tracing::debug!(%peer, ?reason, "PFCP request failed");
                 self.on_answer(now, token, None, topology);
             }
         }
     }
 
-    fn on_answer(&mut self, now: Duration, token: u64, message: Option<Message>, topology: &Topology) {
+    fn on_answer(
+        &mut self,
+        now: Duration,
+        token: u64,
+        message: Option<Message>,
+        topology: &Topology,
+    ) {
         let Some(request) = self.requests.try_remove(token as usize) else {
             return;
         };
         match request {
             Request::DefaultSession(port) => self.on_default_session(now, port, message, topology),
             Request::Nets(group) => self.on_nets(now, group, message, topology),
-            request => self.happenings.push_back(Happening::Answer(request, message)),
+            request => self
+                .happenings
+                .push_back(Happening::Answer(request, message)),
         }
     }
 
@@ -345,10 +370,18 @@ impl UserPlanes {
         }
     }
 
-    fn on_default_session(&mut self, now: Duration, port: PortId, message: Option<Message>, topology: &Topology) {
+    fn on_default_session(
+        &mut self,
+        now: Duration,
+        port: PortId,
+        message: Option<Message>,
+        topology: &Topology,
+    ) {
         let name = &topology.port(port).name;
         match message {
-            Some(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
+            Some(Message::SessionEstablishmentResponse(m))
+                if m.cause == Cause::REQUEST_ACCEPTED =>
+            {
                 self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
                 tracing::info!(port = %name, "access port is open for subscribers");
                 let group = topology.port(port).group;
@@ -364,7 +397,9 @@ impl UserPlanes {
                 tracing::error!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
                     no subscriber can dial in on this port; compare its name in both configurations");
             }
-            _ => tracing::warn!(port = %name, "user plane did not answer about the default session"),
+            _ => {
+                tracing::warn!(port = %name, "user plane did not answer about the default session")
+            }
         }
     }
 
@@ -379,13 +414,25 @@ impl UserPlanes {
             return;
         }
         let at_once = pfcp::bng::NETS_PER_MESSAGE;
-        let gone = nets.told.iter().filter(|(net, _)| !nets.wanted.contains(net));
-        let gone: Vec<(Net, u16)> = gone.take(at_once).map(|(net, slot)| (*net, *slot)).collect();
+        let gone = nets
+            .told
+            .iter()
+            .filter(|(net, _)| !nets.wanted.contains(net));
+        let gone: Vec<(Net, u16)> = gone
+            .take(at_once)
+            .map(|(net, slot)| (*net, *slot))
+            .collect();
         let message = if gone.is_empty() {
             let used: BTreeSet<u16> = nets.told.values().copied().collect();
             let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
-            let new = nets.wanted.iter().filter(|net| !nets.told.contains_key(net));
-            nets.adding = new.take(at_once).map_while(|net| Some((*net, slots.next()?))).collect();
+            let new = nets
+                .wanted
+                .iter()
+                .filter(|net| !nets.told.contains_key(net));
+            nets.adding = new
+                .take(at_once)
+                .map_while(|net| Some((*net, slots.next()?)))
+                .collect();
             let named: Vec<PoolNet> = nets
                 .adding
                 .iter()
@@ -406,17 +453,29 @@ impl UserPlanes {
         };
         nets.busy = true;
         let plane = topology.group(group).user_plane;
-        if self.ask(now, plane, up_seid, Request::Nets(group), message).is_err() {
+        if self
+            .ask(now, plane, up_seid, Request::Nets(group), message)
+            .is_err()
+        {
             self.nets[usize::from(group.0)].busy = false;
         }
     }
 
-    fn on_nets(&mut self, now: Duration, group: GroupId, message: Option<Message>, topology: &Topology) {
+    fn on_nets(
+        &mut self,
+        now: Duration,
+        group: GroupId,
+        message: Option<Message>,
+        topology: &Topology,
+    ) {
         let nets = &mut self.nets[usize::from(group.0)];
         if !nets.busy {
             return; // of an association that has ended
         }
-        let (adding, removing) = (std::mem::take(&mut nets.adding), std::mem::take(&mut nets.removing));
+        let (adding, removing) = (
+            std::mem::take(&mut nets.adding),
+            std::mem::take(&mut nets.removing),
+        );
         match message {
             Some(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
                 nets.told.extend(adding);

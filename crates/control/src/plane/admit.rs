@@ -14,7 +14,10 @@ use wire::eth::PPPOE_DISCOVERY;
 /// What a cookie is good for: a home that takes longer between PADO and PADR asks again.
 const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
 
-pub(super) fn discovery_config(config: &config::ControlPlane, cookie_key: [u8; 32]) -> DiscoveryConfig {
+pub(super) fn discovery_config(
+    config: &config::ControlPlane,
+    cookie_key: [u8; 32],
+) -> DiscoveryConfig {
     DiscoveryConfig {
         ac_name: config.pppoe.ac_name.clone(),
         service_names: config.pppoe.service_names.clone(),
@@ -146,7 +149,12 @@ impl ControlPlane {
         let entry = &self.sessions[index as usize];
         match &entry.stage {
             Stage::Admitted(first) => **first == *padr,
-            Stage::Connecting if entry.link.as_ref().is_some_and(|l| l.phase() == session::Phase::Establish) => {
+            Stage::Connecting
+                if entry
+                    .link
+                    .as_ref()
+                    .is_some_and(|l| l.phase() == session::Phase::Establish) =>
+            {
                 let pads = self.discovery.pads(padr, entry.pppoe_id);
                 self.send_to_session(index, PPPOE_DISCOVERY, &pads);
                 true
@@ -183,7 +191,12 @@ impl ControlPlane {
             seed: self.random.random(),
         };
         let config = self.session_config.clone();
-        entry.link = Some(Box::new(Session::new(config, padr.max_payload, random, now.at)));
+        entry.link = Some(Box::new(Session::new(
+            config,
+            padr.max_payload,
+            random,
+            now.at,
+        )));
         entry.stage = Stage::Connecting;
         self.send_to_session(index, PPPOE_DISCOVERY, &pads);
         self.carry_out(now, index);
@@ -194,8 +207,13 @@ impl ControlPlane {
         self.counters.count(counter);
         let entry = &self.sessions[index as usize];
         if let Stage::Admitted(padr) = &entry.stage {
-            let refusal = self.discovery.refuse(padr, Refusal::System("gateway cannot take the session"));
-            let (port, circuit) = (self.topology.segment(entry.segment).port, entry.circuit.clone());
+            let refusal = self
+                .discovery
+                .refuse(padr, Refusal::System("gateway cannot take the session"));
+            let (port, circuit) = (
+                self.topology.segment(entry.segment).port,
+                entry.circuit.clone(),
+            );
             self.send_by_default(port, &circuit, &refusal);
         }
         self.release(now, index, Cause::NasError);

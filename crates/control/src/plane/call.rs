@@ -14,7 +14,10 @@ impl ControlPlane {
             Request::ShowSessions => {
                 let mut entries: Vec<&Entry> = self.sessions.iter().map(|(_, e)| &**e).collect();
                 entries.sort_by_key(|entry| entry.seid);
-                let sessions = entries.into_iter().map(|e| self.session_row(now, e)).collect();
+                let sessions = entries
+                    .into_iter()
+                    .map(|e| self.session_row(now, e))
+                    .collect();
                 self.answer(ticket, Response::Sessions { sessions });
             }
             Request::ShowSession { id } => match self.find_by_id(&id) {
@@ -62,18 +65,40 @@ impl ControlPlane {
     fn find_by_id(&self, id: &str) -> Result<Seid, String> {
         let seid = u64::from_str_radix(id, 16).ok().map(Seid);
         let found = seid.filter(|seid| self.find(*seid).is_some());
-        found.ok_or_else(|| format!("there is no session `{id}`: expected an id that `sluice show sessions` prints"))
+        found.ok_or_else(|| {
+            format!("there is no session `{id}`: expected an id that `sluice show sessions` prints")
+        })
     }
 
     fn drop_rows(&self) -> Vec<northbound::DropCounter> {
         let pfcp = self.user_planes.counters();
         let mut rows = self.counters.rows();
         for (name, count, meaning) in [
-            ("pfcp-malformed", pfcp.malformed, "A PFCP datagram could not be read."),
-            ("pfcp-other-version", pfcp.other_version, "A PFCP message of another version was refused."),
-            ("pfcp-refused", pfcp.refused, "A PFCP message lacked an element or had a wrong one."),
-            ("pfcp-timed-out", pfcp.timed_out, "A PFCP request was given up without an answer."),
-            ("pfcp-queue-full", pfcp.queue_full, "A PFCP request was not made because too many waited."),
+            (
+                "pfcp-malformed",
+                pfcp.malformed,
+                "A PFCP datagram could not be read.",
+            ),
+            (
+                "pfcp-other-version",
+                pfcp.other_version,
+                "A PFCP message of another version was refused.",
+            ),
+            (
+                "pfcp-refused",
+                pfcp.refused,
+                "A PFCP message lacked an element or had a wrong one.",
+            ),
+            (
+                "pfcp-timed-out",
+                pfcp.timed_out,
+                "A PFCP request was given up without an answer.",
+            ),
+            (
+                "pfcp-queue-full",
+                pfcp.queue_full,
+                "A PFCP request was not made because too many waited.",
+            ),
         ] {
             rows.push(row(name, count, meaning.into()));
         }
@@ -82,10 +107,15 @@ impl ControlPlane {
     }
 
     fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {
-        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
-        let online = entry.account.started.map(|started| now.at.saturating_sub(started.at));
+        let online = entry
+            .account
+            .started
+            .map(|started| now.at.saturating_sub(started.at));
         SessionRow {
             id: entry.seid.to_string(),
             state: match entry.stage {

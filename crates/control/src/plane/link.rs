@@ -5,9 +5,14 @@ use crate::counters::Counter;
 use crate::entry::{Entry, Stage, Started};
 use crate::pool::PoolError;
 use crate::topology::Seid;
-use aaa::{AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Credentials, Line, Outcome, PortType, Secret, Traffic};
+use aaa::{
+    AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Credentials, Line, Outcome,
+    PortType, Secret, Traffic,
+};
 use core::net::Ipv4Addr;
-use session::{AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output};
+use session::{
+    AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output,
+};
 use wire::eth::PPPOE_DISCOVERY;
 
 /// Framed-IP-Address values that leave the choice to us or to the user (RFC 2865 §5.8).
@@ -47,7 +52,11 @@ impl ControlPlane {
         if entry.account.next_interim.is_some_and(|at| at <= now.at) {
             self.ask_interim(now, index);
         }
-        let over = self.entry(index).account.ends_at.is_some_and(|at| at <= now.at);
+        let over = self
+            .entry(index)
+            .account
+            .ends_at
+            .is_some_and(|at| at <= now.at);
         if over {
             self.entry(index).account.ends_at = None;
             self.end(now, index, Cause::SessionTimeout);
@@ -59,7 +68,10 @@ impl ControlPlane {
     /// Does what a session wants, in its order.
     pub(super) fn carry_out(&mut self, now: Now, index: u32) {
         loop {
-            let link = self.sessions.get_mut(index as usize).and_then(|e| e.link.as_mut());
+            let link = self
+                .sessions
+                .get_mut(index as usize)
+                .and_then(|e| e.link.as_mut());
             let Some(output) = link.and_then(|link| link.poll_output()) else {
                 return self.arm(index);
             };
@@ -88,7 +100,11 @@ impl ControlPlane {
             AuthMethod::Pap { password } => Credentials::Pap {
                 password: Secret::new(password),
             },
-            AuthMethod::Chap { id, challenge, response } => Credentials::Chap {
+            AuthMethod::Chap {
+                id,
+                challenge,
+                response,
+            } => Credentials::Chap {
                 id,
                 challenge: challenge.to_vec(),
                 response,
@@ -116,7 +132,12 @@ impl ControlPlane {
                 let waits = self.find(seid).is_some_and(|i| self.is_authenticating(i));
                 if waits {
                     self.counters.count(Counter::AuthenticationUnavailable);
-                    self.turn_away(now, seid, &why.to_string(), b"authentication is not available".to_vec());
+                    self.turn_away(
+                        now,
+                        seid,
+                        &why.to_string(),
+                        b"authentication is not available".to_vec(),
+                    );
                 } else {
                     self.counters.count(Counter::AccountingLost);
                     tracing::error!(session = %seid, reason = %why, "an accounting record reached no server");
@@ -135,7 +156,11 @@ impl ControlPlane {
             return;
         };
         let entry = self.entry(index);
-        let (user, mac, attempt) = (entry.who.username.escape_ascii().to_string(), entry.circuit.mac, entry.who.attempt);
+        let (user, mac, attempt) = (
+            entry.who.username.escape_ascii().to_string(),
+            entry.circuit.mac,
+            entry.who.attempt,
+        );
         tracing::info!(session = %seid, user, %mac, why, "subscriber is refused");
         let reply = AuthReply::Reject { message };
         self.drive(now, index, Input::Auth { attempt, reply });
@@ -170,7 +195,10 @@ impl ControlPlane {
     fn grant(&mut self, now: Now, index: u32, accept: &AccessAccept) -> Grant {
         let entry = &self.sessions[index as usize];
         let (instance, segment) = (entry.instance, entry.segment);
-        let group = self.topology.port(self.topology.segment(segment).port).group;
+        let group = self
+            .topology
+            .port(self.topology.segment(segment).port)
+            .group;
         let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
         let mut grant = Grant::default();
         let service = &self.topology.instance(instance).service;
@@ -190,7 +218,12 @@ impl ControlPlane {
                         self.user_planes.lend(now.at, group, net, &self.topology);
                     }
                 }
-                Err(error) => self.no_address(index, Counter::Ipv4PoolExhausted, fixed.map(|f| f.to_string()), error),
+                Err(error) => self.no_address(
+                    index,
+                    Counter::Ipv4PoolExhausted,
+                    fixed.map(|f| f.to_string()),
+                    error,
+                ),
             }
         }
         let fixed = accept.framed_ipv6_prefix;
@@ -207,13 +240,24 @@ impl ControlPlane {
                         self.user_planes.lend(now.at, group, net, &self.topology);
                     }
                 }
-                Err(error) => self.no_address(index, Counter::Ipv6PoolExhausted, fixed.map(|f| f.to_string()), error),
+                Err(error) => self.no_address(
+                    index,
+                    Counter::Ipv6PoolExhausted,
+                    fixed.map(|f| f.to_string()),
+                    error,
+                ),
             }
         }
         grant
     }
 
-    fn no_address(&mut self, index: u32, exhausted: Counter, fixed: Option<String>, error: PoolError) {
+    fn no_address(
+        &mut self,
+        index: u32,
+        exhausted: Counter,
+        fixed: Option<String>,
+        error: PoolError,
+    ) {
         self.counters.count(match fixed {
             Some(_) => Counter::FixedAddressUnusable,
             None => exhausted,
@@ -288,7 +332,9 @@ impl ControlPlane {
     /// What AAA is told of the subscriber's line.
     fn line(&self, index: u32) -> Line {
         let entry = &self.sessions[index as usize];
-        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
         let (outer, inner) = entry.circuit.tags.vids();
         let plane = &self.topology.user_plane(port.user_plane).node_id;
         let vlan = |id: Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
@@ -300,7 +346,12 @@ impl ControlPlane {
                 (Some(_), Some(_)) => PortType::PppoeOverQinq,
             },
             port: None,
-            port_id: Some(format!("{plane}/{}{}{}", port.name, vlan(outer), vlan(inner))),
+            port_id: Some(format!(
+                "{plane}/{}{}{}",
+                port.name,
+                vlan(outer),
+                vlan(inner)
+            )),
             calling_station: Some(entry.circuit.mac.to_string()),
             called_station: None,
             circuit_id: octets(&entry.line.circuit_id),

@@ -57,7 +57,8 @@ impl ControlPlane {
         let entry = self.sessions.remove(index as usize);
         self.banks[usize::from(entry.segment.0)].free(entry.pppoe_id, now.at);
         if entry.stored {
-            self.records.push(StoreRecord::delete(super::restore::session_key(entry.seid)));
+            self.records
+                .push(StoreRecord::delete(super::restore::session_key(entry.seid)));
         }
     }
 
@@ -65,16 +66,23 @@ impl ControlPlane {
     pub(super) fn take_back_addresses(&mut self, now: Now, index: u32) {
         let entry = &mut self.sessions[index as usize];
         let (ipv4, ipv6, instance) = (entry.ipv4.take(), entry.ipv6.take(), entry.instance);
-        let group = self.topology.port(self.topology.segment(entry.segment).port).group;
+        let group = self
+            .topology
+            .port(self.topology.segment(entry.segment).port)
+            .group;
         let freed = [
             ipv4.and_then(|address| self.addresses.take_ipv4(instance, address)),
             ipv6.and_then(|prefix| self.addresses.take_ipv6(instance, prefix)),
         ];
-        freed.into_iter().flatten().for_each(|net| self.withdraw(now, group, net));
+        freed
+            .into_iter()
+            .flatten()
+            .for_each(|net| self.withdraw(now, group, net));
     }
 
     fn withdraw(&mut self, now: Now, group: GroupId, net: Net) {
-        self.user_planes.withdraw(now.at, group, net, &self.topology);
+        self.user_planes
+            .withdraw(now.at, group, net, &self.topology);
     }
 }
 

@@ -49,7 +49,9 @@ impl Restored {
 
     fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
         let number = || {
-            let octets = value.try_into().map_err(|_| "not a number of 4 octets".to_owned());
+            let octets = value
+                .try_into()
+                .map_err(|_| "not a number of 4 octets".to_owned());
             octets.map(u32::from_be_bytes)
         };
         if key == STORE_RECOVERY_KEY {
@@ -59,7 +61,9 @@ impl Restored {
             let name = String::from_utf8_lossy(name).into_owned();
             self.user_planes.insert(name, number()?);
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
-            let seid = seid.try_into().map_err(|_| "not the key of a session".to_owned())?;
+            let seid = seid
+                .try_into()
+                .map_err(|_| "not the key of a session".to_owned())?;
             let seid = Seid(u64::from_be_bytes(seid));
             self.sessions.push((seid, Record::from_bytes(value)?));
         } else {
@@ -101,7 +105,9 @@ impl ControlPlane {
         let Some(snapshot) = link.snapshot() else {
             return;
         };
-        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
         let seconds = |d: Option<Duration>| d.map(|d| d.as_secs() as u32);
         let record = Record {
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
@@ -133,7 +139,8 @@ impl ControlPlane {
         if let Some(recovery) = self.user_planes.recovery(plane) {
             let name = self.topology.user_plane(plane).node_id.as_bytes();
             let key = [USER_PLANE_PREFIX, name].concat();
-            self.records.push(StoreRecord::put(key, recovery.to_be_bytes()));
+            self.records
+                .push(StoreRecord::put(key, recovery.to_be_bytes()));
         }
     }
 
@@ -145,7 +152,8 @@ impl ControlPlane {
             match self.resume_one(now, seid, record) {
                 Ok(entry) => {
                     ids.entry(entry.segment).or_default().push(entry.pppoe_id);
-                    self.by_place.insert(super::admit::place(entry.segment, &entry.circuit), seid);
+                    self.by_place
+                        .insert(super::admit::place(entry.segment, &entry.circuit), seid);
                     if entry.is_half_open() {
                         self.half_open += 1;
                         self.admitted.push_back(seid);
@@ -175,7 +183,9 @@ impl ControlPlane {
         self.reserve_addresses(now, group, instance, &record)?;
         let seconds = |s: u32| Duration::from_secs(s.into());
         let started = record.started_unix.map(|unix| Started {
-            at: now.at.saturating_sub(seconds(now.unix.saturating_sub(unix))),
+            at: now
+                .at
+                .saturating_sub(seconds(now.unix.saturating_sub(unix))),
             unix,
         });
         let interim = record.interim_seconds.map(seconds);
@@ -224,8 +234,14 @@ impl ControlPlane {
 
     /// Where the configuration of today has what the record names.
     fn find_home(&self, record: &Record) -> Result<(SegmentId, GroupId, InstanceId), String> {
-        let plane = self.topology.user_planes().find(|(_, u)| u.node_id == record.user_plane);
-        let (plane, _) = plane.ok_or(format!("user plane `{}` is not configured", record.user_plane))?;
+        let plane = self
+            .topology
+            .user_planes()
+            .find(|(_, u)| u.node_id == record.user_plane);
+        let (plane, _) = plane.ok_or(format!(
+            "user plane `{}` is not configured",
+            record.user_plane
+        ))?;
         let name = &record.circuit.logical_port;
         let port = self.topology.find_port(plane, name);
         let port = port.ok_or(format!("port `{}` is not configured", name.escape_ascii()))?;
@@ -233,18 +249,37 @@ impl ControlPlane {
         let segment = segment.ok_or("its S-VLAN is in no access segment")?;
         let group = self.topology.port(port).group;
         if group.0 != record.group_number || self.topology.group(group).name != record.group {
-            return Err(format!("its subscriber group `{}` was moved or renamed", record.group));
+            return Err(format!(
+                "its subscriber group `{}` was moved or renamed",
+                record.group
+            ));
         }
-        let instance = self.topology.instances().find(|(_, i)| i.name == record.instance);
-        let (instance, _) = instance.ok_or(format!("network instance `{}` is not configured", record.instance))?;
+        let instance = self
+            .topology
+            .instances()
+            .find(|(_, i)| i.name == record.instance);
+        let (instance, _) = instance.ok_or(format!(
+            "network instance `{}` is not configured",
+            record.instance
+        ))?;
         Ok((segment, group, instance))
     }
 
-    fn reserve_addresses(&mut self, now: Now, group: GroupId, instance: InstanceId, record: &Record) -> Result<(), String> {
+    fn reserve_addresses(
+        &mut self,
+        now: Now,
+        group: GroupId,
+        instance: InstanceId,
+        record: &Record,
+    ) -> Result<(), String> {
         let mut nets = Vec::new();
         if let Some(address) = record.ipv4 {
             let given = self.addresses.give_ipv4(instance, group, Some(address));
-            nets.extend(given.map_err(|error| format!("{address}: {error}"))?.new_net);
+            nets.extend(
+                given
+                    .map_err(|error| format!("{address}: {error}"))?
+                    .new_net,
+            );
         }
         if let Some(prefix) = record.ipv6 {
             match self.addresses.give_ipv6(instance, group, Some(prefix)) {
@@ -257,7 +292,8 @@ impl ControlPlane {
                 }
             }
         }
-        nets.into_iter().for_each(|net| self.user_planes.lend(now.at, group, net, &self.topology));
+        nets.into_iter()
+            .for_each(|net| self.user_planes.lend(now.at, group, net, &self.topology));
         Ok(())
     }
 }

@@ -22,7 +22,9 @@ impl ControlPlane {
     /// Everything about a session that its user plane is to know.
     fn spec(&self, index: u32) -> SessionSpec {
         let entry = &self.sessions[index as usize];
-        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
         let owner = TunnelOwner::Session(port.group, index);
         let [ipv4, ipv6] = entry.rules.families;
         SessionSpec {
@@ -49,7 +51,9 @@ impl ControlPlane {
 
     pub(super) fn plane_of(&self, index: u32) -> UserPlaneId {
         let segment = self.sessions[index as usize].segment;
-        self.topology.port(self.topology.segment(segment).port).user_plane
+        self.topology
+            .port(self.topology.segment(segment).port)
+            .user_plane
     }
 
     /// Asks for the session's control tunnel, and for the rules of its families if it has any already.
@@ -59,7 +63,9 @@ impl ControlPlane {
         entry.rules.up_seid = None;
         entry.rules.establishing = true;
         let seid = entry.seid;
-        let asked = self.user_planes.ask(now.at, plane, 0, Request::Establish(seid), spec.establish());
+        let asked =
+            self.user_planes
+                .ask(now.at, plane, 0, Request::Establish(seid), spec.establish());
         if let Err(error) = asked {
             tracing::warn!(session = %seid, %error, "cannot ask the user plane for a session");
             self.on_establish_failed(now, index, Counter::UserPlaneAbsent);
@@ -74,10 +80,15 @@ impl ControlPlane {
         let seid = entry.seid;
         entry.rules.asked[family as usize] = entry.rules.asked[family as usize].wrapping_add(1);
         let request = Request::Install(seid, family, entry.rules.asked[family as usize]);
-        let (Some(up_seid), Some(message)) = (entry.rules.up_seid, spec.add_family(rules_of(family))) else {
+        let (Some(up_seid), Some(message)) =
+            (entry.rules.up_seid, spec.add_family(rules_of(family)))
+        else {
             return; // the user plane is being told the whole session; this family with it
         };
-        if let Err(error) = self.user_planes.ask(now.at, plane, up_seid, request, message) {
+        if let Err(error) = self
+            .user_planes
+            .ask(now.at, plane, up_seid, request, message)
+        {
             tracing::warn!(session = %seid, %family, %error, "cannot ask the user plane for rules");
             self.counters.count(Counter::UserPlaneAbsent);
             self.end(now, index, Cause::PortError);
@@ -97,7 +108,9 @@ impl ControlPlane {
         if let Some(up_seid) = rules.up_seid {
             let message = spec.remove_family(rules_of(family));
             // unanswered, it is repaired when the user plane is told the whole session again
-            let _ = self.user_planes.ask(now.at, plane, up_seid, Request::Remove(seid), message);
+            let _ = self
+                .user_planes
+                .ask(now.at, plane, up_seid, Request::Remove(seid), message);
         }
         self.persist(index);
     }
@@ -119,7 +132,9 @@ impl ControlPlane {
         let Some(up_seid) = entry.rules.up_seid else {
             return false;
         };
-        self.user_planes.ask(now.at, plane, up_seid, request, bng::query_usage()).is_ok()
+        self.user_planes
+            .ask(now.at, plane, up_seid, request, bng::query_usage())
+            .is_ok()
     }
 
     /// Asks for the session's end on the user plane. False if it cannot be asked for now.
@@ -130,17 +145,23 @@ impl ControlPlane {
         let Some(up_seid) = entry.rules.up_seid else {
             return false;
         };
-        self.user_planes.ask(now.at, plane, up_seid, request, bng::delete()).is_ok()
+        self.user_planes
+            .ask(now.at, plane, up_seid, request, bng::delete())
+            .is_ok()
     }
 
     pub(super) fn on_answer(&mut self, now: Now, request: Request, message: Option<Message>) {
         match request {
             Request::Establish(seid) => self.on_established(now, seid, message),
-            Request::Install(seid, family, asked) => self.on_installed(now, seid, family, asked, message),
+            Request::Install(seid, family, asked) => {
+                self.on_installed(now, seid, family, asked, message)
+            }
             Request::Remove(_) => {}
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
-            Request::DefaultSession(_) | Request::Nets(_) => unreachable!("taken care of by UserPlanes"),
+            Request::DefaultSession(_) | Request::Nets(_) => {
+                unreachable!("taken care of by UserPlanes")
+            }
         }
     }
 
@@ -151,7 +172,9 @@ impl ControlPlane {
         let plane = self.plane_of(index);
         self.entry(index).rules.establishing = false;
         match message {
-            Some(Message::SessionEstablishmentResponse(m)) if m.cause == PfcpCause::REQUEST_ACCEPTED => {
+            Some(Message::SessionEstablishmentResponse(m))
+                if m.cause == PfcpCause::REQUEST_ACCEPTED =>
+            {
                 self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
@@ -201,7 +224,14 @@ impl ControlPlane {
         self.persist(index);
     }
 
-    fn on_installed(&mut self, now: Now, seid: Seid, family: Family, asked: u8, message: Option<Message>) {
+    fn on_installed(
+        &mut self,
+        now: Now,
+        seid: Seid,
+        family: Family,
+        asked: u8,
+        message: Option<Message>,
+    ) {
         let Some(index) = self.find(seid) else {
             return;
         };
@@ -210,7 +240,9 @@ impl ControlPlane {
             return; // no longer wanted
         }
         match message {
-            Some(Message::SessionModificationResponse(m)) if m.cause == PfcpCause::REQUEST_ACCEPTED => {
+            Some(Message::SessionModificationResponse(m))
+                if m.cause == PfcpCause::REQUEST_ACCEPTED =>
+            {
                 self.await_durable(index, family);
             }
             Some(Message::SessionModificationResponse(m)) => {
@@ -279,7 +311,10 @@ impl ControlPlane {
                 tracing::warn!(session = %seid, "user plane did not answer about the session's end; asked again when it is back");
             }
         }
-        let plane = self.sessions.get(index as usize).map(|_| self.plane_of(index));
+        let plane = self
+            .sessions
+            .get(index as usize)
+            .map(|_| self.plane_of(index));
         if let Some(plane) = plane {
             self.resync(now, plane);
         }
@@ -295,11 +330,13 @@ impl ControlPlane {
                 self.add_usage(index, &report.usage_reports);
                 self.persist(index);
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
-                self.user_planes.acknowledge(id, up_seid, PfcpCause::REQUEST_ACCEPTED);
+                self.user_planes
+                    .acknowledge(id, up_seid, PfcpCause::REQUEST_ACCEPTED);
             }
             None => {
                 self.counters.count(Counter::UnknownReport);
-                self.user_planes.acknowledge(id, 0, PfcpCause::SESSION_CONTEXT_NOT_FOUND);
+                self.user_planes
+                    .acknowledge(id, 0, PfcpCause::SESSION_CONTEXT_NOT_FOUND);
             }
         }
     }
@@ -307,18 +344,25 @@ impl ControlPlane {
     /// A user plane is back. If it lost our sessions they are put back; those that were ending end now.
     pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
         let of_plane = |entry: &crate::entry::Entry| {
-            self.topology.port(self.topology.segment(entry.segment).port).user_plane == plane
+            self.topology
+                .port(self.topology.segment(entry.segment).port)
+                .user_plane
+                == plane
         };
         let again: Vec<Seid> = self
             .sessions
             .iter()
             .map(|(_, entry)| entry)
-            .filter(|entry| of_plane(entry) && (lost || entry.is_closing() || entry.rules.up_seid.is_none()))
+            .filter(|entry| {
+                of_plane(entry) && (lost || entry.is_closing() || entry.rules.up_seid.is_none())
+            })
             .map(|entry| entry.seid)
             .collect();
         if lost {
             let indexes: Vec<u32> = again.iter().map(|seid| seid.index()).collect();
-            indexes.into_iter().for_each(|index| self.entry(index).rules.up_seid = None);
+            indexes
+                .into_iter()
+                .for_each(|index| self.entry(index).rules.up_seid = None);
             self.persist_user_plane(plane);
         }
         if !again.is_empty() {

@@ -37,13 +37,21 @@ impl ControlPlane {
         }
     }
 
-    fn on_tunnel(&mut self, now: Now, plane: UserPlaneId, teid: u32, payload: &[u8]) -> Result<(), Refused> {
+    fn on_tunnel(
+        &mut self,
+        now: Now,
+        plane: UserPlaneId,
+        teid: u32,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
         match TunnelOwner::of(teid) {
             Some(TunnelOwner::Default(_)) => self.on_default_tunnel(now, plane, payload),
             Some(TunnelOwner::Session(group, index)) => {
                 let entry = self.sessions.get(index as usize);
                 let entry = entry.ok_or(Counter::UnknownTunnel)?;
-                let port = self.topology.port(self.topology.segment(entry.segment).port);
+                let port = self
+                    .topology
+                    .port(self.topology.segment(entry.segment).port);
                 if port.group != group || port.user_plane != plane {
                     return Err(Counter::UnknownTunnel);
                 }
@@ -54,7 +62,12 @@ impl ControlPlane {
     }
 
     /// The NSH names the port; the tunnel's own port is not needed.
-    fn on_default_tunnel(&mut self, now: Now, plane: UserPlaneId, payload: &[u8]) -> Result<(), Refused> {
+    fn on_default_tunnel(
+        &mut self,
+        now: Now,
+        plane: UserPlaneId,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
         let packet = nsh::Packet::parse(payload).map_err(|_| Counter::MalformedFrame)?;
         let frame = Frame::parse(packet.frame).map_err(|_| Counter::MalformedFrame)?;
         if frame.header.ethertype != PPPOE_DISCOVERY {
@@ -122,7 +135,9 @@ impl ControlPlane {
     /// Sends a PPPoE packet to a session through its own tunnel.
     pub(super) fn send_to_session(&mut self, index: u32, ethertype: u16, payload: &[u8]) {
         let entry: &Entry = &self.sessions[index as usize];
-        let port = self.topology.port(self.topology.segment(entry.segment).port);
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
         let (plane, group) = (port.user_plane, port.group);
         let source = self.topology.group(group).virtual_mac;
         let frame = frame(&entry.circuit, source, ethertype, payload);

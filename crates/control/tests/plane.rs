@@ -1,0 +1,326 @@
+//! The control plane against emulated homes and a user plane that keeps rules: what sessions acquire, what they give
+//! back, and what happens when something dies or runs out.
+
+mod world;
+
+use control::counters::Counter;
+use core::time::Duration;
+use cpe::State;
+use northbound::{Request, Response, SessionState};
+use wire::pfcp::Cause;
+use world::{Choice, World};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Two addresses, one of them the gateway's.
+const TINY: &str = "{prefix: 100.64.0.0/30, net-length: 30}";
+
+fn assert_nothing_left(w: &mut World) {
+    assert_eq!(w.sessions(), [], "sessions");
+    assert_eq!(w.up.subscribers(), [], "rules");
+    assert_eq!(w.up.nets(), [] as [String; 0], "nets");
+    assert_eq!(w.stored_sessions(), 0, "records");
+}
+
+#[test]
+fn homes_come_and_go_and_leave_nothing() {
+    let mut w = World::new(50, Choice::default());
+    for _ in 0..3 {
+        w.dial_all();
+        assert_eq!(w.online(), 50);
+        let sessions = w.sessions();
+        assert!(sessions.iter().all(|s| s.state == SessionState::Online));
+        let addresses: std::collections::BTreeSet<_> = sessions
+            .iter()
+            .flat_map(|s| [&s.ipv4, &s.ipv6_prefix])
+            .collect();
+        assert_eq!(addresses.len(), 100, "every address once");
+        assert_eq!(w.up.nets().len(), 2, "a net of each family");
+        assert_eq!(w.stored_sessions(), 50);
+        let rules = w.up.subscribers();
+        assert!(
+            rules
+                .iter()
+                .all(|s| s.ipv4.is_some() && s.ipv6.is_some() && s.redirect_nd)
+        );
+        (0..50).for_each(|n| w.hang_up(n));
+        w.run(MINUTE);
+        assert_nothing_left(&mut w);
+    }
+}
+
+#[test]
+fn a_wrong_password_is_told_and_leaves_nothing() {
+    let mut w = World::new(1, Choice::default());
+    let right = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(
+        cpe::HomeConfig {
+            password: "wrong".into(),
+            ..right
+        },
+        1,
+    );
+    w.homes[0].dial(w.now);
+    w.settle();
+    w.run(MINUTE);
+    assert_ne!(w.homes[0].state(), State::Online);
+    assert!(w.count(Counter::AuthenticationRejected) >= 1);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn the_address_is_released_only_when_the_session_is_on_disk() {
+    let mut w = World::new(1, Choice::default());
+    w.disk_stalls = true;
+    w.dial(0);
+    w.run(Duration::from_secs(2));
+    assert_eq!((w.homes[0].ipv4(), w.homes[0].ipv6()), (None, None));
+    assert_eq!(w.stored_sessions(), 1, "handed to the disk");
+    w.disk_recovers();
+    assert!(w.homes[0].ipv4().is_some());
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.homes[0].state(), State::Online);
+}
+
+#[test]
+fn a_full_table_refuses_the_newcomer_alone() {
+    let mut w = World::new(
+        4,
+        Choice {
+            sessions: 3,
+            ..Choice::default()
+        },
+    );
+    w.dial_all();
+    assert_eq!(w.online(), 3);
+    assert!(w.count(Counter::SessionTableFull) >= 1);
+    w.hang_up(0);
+    w.dial(3);
+    w.run(MINUTE);
+    assert_eq!(w.homes[3].state(), State::Online, "there is room again");
+}
+
+#[test]
+fn an_empty_pool_refuses_its_family_alone() {
+    let mut w = World::new(
+        2,
+        Choice {
+            ipv4_pool: Some(TINY),
+            ..Choice::default()
+        },
+    );
+    w.dial_all();
+    assert_eq!(w.count(Counter::Ipv4PoolExhausted), 1);
+    let with_ipv4 = w.homes.iter().filter(|h| h.ipv4().is_some()).count();
+    let with_ipv6 = w.homes.iter().filter(|h| h.ipv6().is_some()).count();
+    assert_eq!((with_ipv4, with_ipv6), (1, 2));
+}
+
+#[test]
+fn a_subscriber_for_whom_nothing_is_left_is_sent_away() {
+    let mut w = World::new(
+        2,
+        Choice {
+            ipv4_pool: Some(TINY),
+            ipv6_pool: None,
+            ..Choice::default()
+        },
+    );
+    w.dial(0);
+    w.dial(1);
+    w.run(Duration::from_secs(3));
+    assert_eq!(w.online(), 1);
+    assert!(w.count(Counter::Ipv4PoolExhausted) >= 1);
+    assert_eq!(w.sessions().len(), 1);
+}
+
+#[test]
+fn half_open_sessions_give_way_to_new_ones() {
+    let mut w = World::new(
+        20,
+        Choice {
+            half_open: 5,
+            ..Choice::default()
+        },
+    );
+    w.disk_stalls = true; // nobody gets online
+    (0..20).for_each(|n| w.dial(n));
+    assert_eq!(w.count(Counter::HalfOpenShed), 15);
+    assert_eq!(w.plane.session_count(), 5);
+    let young: Vec<String> = w.sessions().into_iter().map(|s| s.user).collect();
+    assert_eq!(
+        young,
+        ["home15", "home16", "home17", "home18", "home19"],
+        "the oldest gave way"
+    );
+}
+
+#[test]
+fn a_home_that_dials_anew_replaces_its_session() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(config, 99); // it was switched off and on
+    w.dial_all();
+    assert_eq!(w.homes[0].state(), State::Online);
+    assert_eq!(w.sessions().len(), 1);
+    assert_eq!(w.count(Counter::Redialled), 1);
+    assert_eq!(w.up.subscribers().len(), 1);
+}
+
+#[test]
+fn a_silent_home_is_given_up() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    w.homes.remove(1);
+    w.run(Duration::from_secs(200));
+    assert_eq!(w.sessions().len(), 1);
+    assert_eq!(w.homes[0].state(), State::Online);
+}
+
+#[test]
+fn a_refusal_of_the_user_plane_reaches_the_home() {
+    let mut w = World::new(1, Choice::default());
+    w.up.refuse = Some(Cause::NO_RESOURCES_AVAILABLE);
+    w.dial(0);
+    w.run(MINUTE);
+    assert_ne!(w.homes[0].state(), State::Online);
+    assert!(w.count(Counter::UserPlaneRefused) >= 1);
+    assert_nothing_left(&mut w);
+    w.up.refuse = None;
+    w.dial_all();
+    assert_eq!(w.online(), 1);
+}
+
+#[test]
+fn a_restarted_control_plane_goes_on() {
+    let mut w = World::new(10, Choice::default());
+    w.dial_all();
+    let before = w.sessions();
+    w.restart_control_plane();
+    w.run(5 * MINUTE); // echoes of both sides
+    assert_eq!(w.online(), 10);
+    let after = w.sessions();
+    let what = |s: &northbound::Session| {
+        (
+            s.id.clone(),
+            s.ipv4.clone(),
+            s.ipv6_prefix.clone(),
+            s.user.clone(),
+        )
+    };
+    assert_eq!(
+        before.iter().map(what).collect::<Vec<_>>(),
+        after.iter().map(what).collect::<Vec<_>>()
+    );
+    assert!(
+        after.iter().all(|s| s.online_seconds >= 300),
+        "time goes on"
+    );
+    assert_eq!(
+        w.up.subscribers().len(),
+        10,
+        "the user plane kept its rules"
+    );
+    (0..10).for_each(|n| w.hang_up(n));
+    w.run(MINUTE);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn a_restarted_user_plane_is_told_its_sessions_again() {
+    let mut w = World::new(200, Choice::default());
+    w.dial_all();
+    let before = w.up.subscribers();
+    w.restart_user_plane();
+    assert_eq!(w.up.subscribers(), []);
+    w.run(5 * MINUTE);
+    assert_eq!(before, w.up.subscribers());
+    assert_eq!(w.up.nets(), ["100.64.0.0/24", "2001:db8:100::/56"]);
+    assert_eq!(w.online(), 200);
+}
+
+#[test]
+fn whoever_hangs_up_while_the_user_plane_is_away_is_cleaned_up_later() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    let id = w.sessions()[0].id.clone();
+    w.cut = true;
+    w.run(2 * MINUTE); // long enough for the path to be found dead; silent homes are given up
+    assert_eq!(
+        w.up.subscribers().len(),
+        2,
+        "the user plane holds what it has"
+    );
+    assert_eq!(
+        w.sessions()
+            .iter()
+            .filter(|s| s.state == SessionState::Closing)
+            .count(),
+        2
+    );
+    w.cut = false;
+    w.run(2 * MINUTE);
+    assert!(w.sessions().iter().all(|s| s.id != id));
+    (0..2).for_each(|n| w.hang_up(n));
+    w.run(2 * MINUTE);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn a_frame_of_another_home_in_a_session_s_tunnel_is_refused() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    let rules = w.up.subscribers();
+    let [a, b] = [&rules[0], &rules[1]];
+    let mut frame = Vec::new();
+    let header = wire::eth::Header {
+        destination: b.circuit.gateway_mac,
+        source: b.circuit.mac,
+        tags: b.circuit.tags,
+        ethertype: wire::eth::PPPOE_DISCOVERY,
+    };
+    header.emit(&mut frame);
+    frame.extend_from_slice(&session::discovery::padt(b.pppoe_session_id, "forged"));
+    w.tunnel(a.tunnel.uplink.teid, &frame);
+    w.settle();
+    assert_eq!(w.count(Counter::ForeignFrame), 1);
+    assert_eq!(w.sessions().len(), 2);
+    w.tunnel(0xdead_beef, &frame);
+    assert_eq!(w.count(Counter::UnknownTunnel), 1);
+}
+
+#[test]
+fn an_operator_looks_and_ends() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    let id = w.sessions()[0].id.clone();
+    let Response::Session { session } = w.call(Request::ShowSession { id: id.clone() }) else {
+        panic!()
+    };
+    assert_eq!(
+        (session.traffic.up_octets, session.traffic.down_octets),
+        (1000, 2000),
+        "read now"
+    );
+    let Response::Session { session } = w.call(Request::ShowSession { id: id.clone() }) else {
+        panic!()
+    };
+    assert_eq!(session.traffic.up_octets, 2000, "what is reported adds up");
+    assert_eq!(
+        w.call(Request::ClearSession { id: id.clone() }),
+        Response::Done
+    );
+    w.run(Duration::from_secs(1));
+    assert!(w.sessions().iter().all(|s| s.id != id));
+    assert!(matches!(
+        w.call(Request::ClearSession { id }),
+        Response::Error { .. }
+    ));
+    assert!(matches!(
+        w.call(Request::ShowSession {
+            id: "nonsense".into()
+        }),
+        Response::Error { .. }
+    ));
+}

@@ -1,0 +1,527 @@
+//! A control plane, a user plane that only keeps rules, homes and a store, in one thread on a clock of its own.
+
+use control::store::Record;
+use control::{ControlPlane, Input, Now, Output, Restored};
+use core::net::SocketAddr;
+use core::time::Duration;
+use cpe::{Home, HomeConfig, State};
+use northbound::{Request, Response, Session};
+use pfcp::bng::{Facts, RuleSet, SessionFacts};
+use pfcp::{Config, Event, Node, Role};
+use std::collections::{BTreeMap, VecDeque};
+use wire::eth::Frame;
+use wire::pfcp::{Cause, FSeid, Message, NodeId, ntp_seconds};
+use wire::{gtpu, nsh};
+
+const CP: &str = "192.0.2.1";
+const UP: &str = "192.0.2.2";
+const EPOCH: u32 = 1_700_000_000;
+
+fn at(host: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(host.parse().unwrap(), port)
+}
+
+/// What a user plane knows: rules by its own SEID.
+pub struct UserPlane {
+    node: Node,
+    sessions: BTreeMap<u64, Held>,
+    next_seid: u64,
+    /// The cause that establishments of subscribers' sessions are refused with.
+    pub refuse: Option<Cause>,
+}
+
+/// A session: its rules, what they come to, and the control plane's SEID.
+struct Held {
+    rules: RuleSet,
+    facts: Facts,
+    cp_seid: u64,
+}
+
+impl Held {
+    fn new(rules: RuleSet, cp_seid: u64) -> Self {
+        let facts = rules.facts().expect("rules that can be served");
+        Held {
+            rules,
+            facts,
+            cp_seid,
+        }
+    }
+}
+
+impl UserPlane {
+    fn new(recovery: u32) -> Self {
+        let config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
+        UserPlane {
+            node: Node::new(config),
+            sessions: BTreeMap::new(),
+            next_seid: 100,
+            refuse: None,
+        }
+    }
+
+    fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.sessions.values().map(|held| &held.facts)
+    }
+
+    /// What there is of subscribers, in order of the PPPoE session id.
+    pub fn subscribers(&self) -> Vec<SessionFacts> {
+        let session = |f: &Facts| match f {
+            Facts::Session(s) => Some((**s).clone()),
+            Facts::Default(_) => None,
+        };
+        let mut sessions: Vec<SessionFacts> = self.facts().filter_map(session).collect();
+        sessions.sort_by_key(|s| s.pppoe_session_id);
+        sessions
+    }
+
+    pub fn nets(&self) -> Vec<String> {
+        let default = |f| match f {
+            &Facts::Default(ref d) => Some(d),
+            Facts::Session(_) => None,
+        };
+        let nets = self.facts().filter_map(default).flat_map(|d| &d.nets);
+        nets.map(|n| n.net.to_string()).collect()
+    }
+
+    fn serve(&mut self, seid: u64, message: Message) -> (u64, Message) {
+        match message {
+            Message::SessionEstablishmentRequest(m) => {
+                let cp = m.cp_f_seid.seid;
+                let subscriber = !m.create_urrs.is_empty();
+                if let Some(cause) = self.refuse.filter(|_| subscriber) {
+                    let refusal = wire::pfcp::SessionEstablishmentResponse {
+                        node_id: NodeId::Fqdn("up1".into()),
+                        cause,
+                        ..Default::default()
+                    };
+                    return (cp, refusal.into());
+                }
+                self.sessions.retain(|_, held| held.cp_seid != cp);
+                self.next_seid += 1;
+                let rules = RuleSet::establish(&m).expect("an establishment that can be served");
+                self.sessions.insert(self.next_seid, Held::new(rules, cp));
+                let response = wire::pfcp::SessionEstablishmentResponse {
+                    node_id: NodeId::Fqdn("up1".into()),
+                    cause: Cause::REQUEST_ACCEPTED,
+                    up_f_seid: Some(FSeid::new(self.next_seid, UP.parse().unwrap())),
+                    ..Default::default()
+                };
+                (cp, response.into())
+            }
+            Message::SessionModificationRequest(m) => {
+                let Some(held) = self.sessions.get_mut(&seid) else {
+                    let cause = Cause::SESSION_CONTEXT_NOT_FOUND;
+                    return (
+                        0,
+                        wire::pfcp::SessionModificationResponse {
+                            cause,
+                            ..Default::default()
+                        }
+                        .into(),
+                    );
+                };
+                let rules = held
+                    .rules
+                    .modify(&m)
+                    .expect("a modification that can be served");
+                *held = Held::new(rules, held.cp_seid);
+                let response = wire::pfcp::SessionModificationResponse {
+                    cause: Cause::REQUEST_ACCEPTED,
+                    usage_reports: m
+                        .query_urrs
+                        .iter()
+                        .map(|q| report(q.urr_id, 1000))
+                        .collect(),
+                    ..Default::default()
+                };
+                (held.cp_seid, response.into())
+            }
+            Message::SessionDeletionRequest(_) => {
+                let gone = self.sessions.remove(&seid);
+                let response = wire::pfcp::SessionDeletionResponse {
+                    cause: match gone {
+                        Some(_) => Cause::REQUEST_ACCEPTED,
+                        None => Cause::SESSION_CONTEXT_NOT_FOUND,
+                    },
+                    usage_reports: gone.iter().map(|_| report(1, 70)).collect(),
+                    ..Default::default()
+                };
+                (gone.map_or(0, |held| held.cp_seid), response.into())
+            }
+            other => panic!("the control plane asks {}", other.name()),
+        }
+    }
+}
+
+fn report(urr_id: u32, octets: u64) -> wire::pfcp::UsageReport {
+    wire::pfcp::UsageReport {
+        urr_id,
+        volume: Some(wire::pfcp::VolumeMeasurement {
+            uplink_octets: Some(octets),
+            downlink_octets: Some(2 * octets),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+pub struct World {
+    pub now: Duration,
+    pub plane: ControlPlane,
+    pub up: UserPlane,
+    /// No datagram passes between the planes.
+    pub cut: bool,
+    /// The disk does not answer.
+    pub disk_stalls: bool,
+    pub store: BTreeMap<Vec<u8>, Vec<u8>>,
+    batches: u64,
+    pub homes: Vec<Home>,
+    config: String,
+    answers: VecDeque<Response>,
+    /// Frames of homes on their way to the user plane.
+    frames: VecDeque<Vec<u8>>,
+    _users: tempfile::NamedTempFile,
+}
+
+/// A configuration whose pools and limits a test may choose.
+pub struct Choice {
+    pub ipv4_pool: Option<&'static str>,
+    pub ipv6_pool: Option<&'static str>,
+    pub sessions: u32,
+    pub half_open: u32,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Choice {
+            ipv4_pool: Some("{prefix: 100.64.0.0/16}"),
+            ipv6_pool: Some("{prefix: '2001:db8:100::/48'}"),
+            sessions: 1000,
+            half_open: 1000,
+        }
+    }
+}
+
+impl World {
+    pub fn new(homes: usize, choice: Choice) -> Self {
+        use std::io::Write;
+        let mut users = tempfile::NamedTempFile::new().unwrap();
+        writeln!(users, "users:").unwrap();
+        for n in 0..homes {
+            writeln!(users, "  - {{name: home{n}, password: secret{n}}}").unwrap();
+        }
+        let pool = |key: &str, prefix: Option<&str>| {
+            prefix.map_or(String::new(), |p| format!("    {key}: {p}\n"))
+        };
+        let config = format!(
+            "node-id: cp1
+address: {CP}
+limits: {{sessions: {}, half-open: {}}}
+user-planes: [{{node-id: up1, address: {UP}, access-ports: [{{port: access0}}]}}]
+network-instances:
+  default:
+    gateway: 100.64.0.1
+{}{}    dns: [192.0.2.53, '2001:db8::53']
+aaa: {{users-file: {}}}
+",
+            choice.sessions,
+            choice.half_open,
+            pool("ipv4-pool", choice.ipv4_pool),
+            pool("ipv6-pool", choice.ipv6_pool),
+            users.path().display()
+        );
+        let now = Duration::from_secs(1000);
+        let mut world = World {
+            now,
+            plane: start(&config, &BTreeMap::new(), now),
+            up: UserPlane::new(7),
+            cut: false,
+            disk_stalls: false,
+            store: BTreeMap::new(),
+            batches: 0,
+            homes: (0..homes).map(home).collect(),
+            config,
+            answers: VecDeque::new(),
+            frames: VecDeque::new(),
+            _users: users,
+        };
+        world.run(Duration::from_secs(2));
+        world
+    }
+
+    fn moment(&self) -> Now {
+        moment(self.now)
+    }
+
+    pub fn dial(&mut self, n: usize) {
+        self.homes[n].dial(self.now);
+        self.settle();
+    }
+
+    pub fn hang_up(&mut self, n: usize) {
+        self.homes[n].hang_up(self.now);
+        self.settle();
+    }
+
+    pub fn dial_all(&mut self) {
+        (0..self.homes.len()).for_each(|n| self.dial(n));
+        self.run(Duration::from_secs(10));
+    }
+
+    pub fn online(&self) -> usize {
+        self.homes
+            .iter()
+            .filter(|h| h.state() == State::Online)
+            .count()
+    }
+
+    pub fn stored_sessions(&self) -> usize {
+        self.store
+            .keys()
+            .filter(|key| key.starts_with(b"session/"))
+            .count()
+    }
+
+    pub fn count(&self, counter: control::counters::Counter) -> u64 {
+        self.plane.counters().get(counter)
+    }
+
+    pub fn call(&mut self, call: Request) -> Response {
+        let now = self.moment();
+        self.plane.handle(now, Input::Call { ticket: 1, call });
+        self.settle();
+        self.answers.pop_front().expect("an answer")
+    }
+
+    pub fn sessions(&mut self) -> Vec<Session> {
+        match self.call(Request::ShowSessions) {
+            Response::Sessions { sessions } => sessions,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The control plane dies and comes back with what its store holds.
+    pub fn restart_control_plane(&mut self) {
+        self.batches = 0;
+        self.plane = start(&self.config, &self.store, self.now);
+        self.settle();
+    }
+
+    /// The user plane dies and comes back knowing nothing.
+    pub fn restart_user_plane(&mut self) {
+        self.up = UserPlane::new(8);
+        self.settle();
+    }
+
+    /// Lets time pass, in order of what is due.
+    pub fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        loop {
+            self.settle();
+            let homes = self.homes.iter().filter_map(Home::poll_at);
+            let due = homes
+                .chain(self.plane.poll_at())
+                .chain(self.up.node.poll_at())
+                .min();
+            let Some(due) = due.filter(|due| *due <= end) else {
+                break;
+            };
+            self.now = self.now.max(due);
+            let now = self.moment();
+            self.plane.on_timeout(now);
+            self.up.node.on_timeout(self.now);
+            self.homes
+                .iter_mut()
+                .for_each(|home| home.on_timeout(self.now));
+        }
+        self.now = end;
+    }
+
+    /// The disk answers again.
+    pub fn disk_recovers(&mut self) {
+        self.disk_stalls = false;
+        let now = self.moment();
+        self.plane.handle(now, Input::Durable(self.batches));
+        self.settle();
+    }
+
+    /// Carries everything to where it goes until nobody has anything to say.
+    pub fn settle(&mut self) {
+        while self.settle_homes() | self.settle_control() | self.settle_user() {}
+    }
+
+    fn settle_homes(&mut self) -> bool {
+        for home in &mut self.homes {
+            while let Some(output) = home.poll_output() {
+                if let cpe::Output::Frame(frame) = output {
+                    self.frames.push_back(frame);
+                }
+            }
+        }
+        let any = !self.frames.is_empty();
+        while let Some(frame) = self.frames.pop_front() {
+            self.redirect(&frame);
+        }
+        any
+    }
+
+    /// What the packet path does with a control packet: the session's tunnel if it belongs to one, else the default.
+    pub fn redirect(&mut self, bytes: &[u8]) {
+        let frame = Frame::parse(bytes).unwrap();
+        let packet = wire::pppoe::Packet::parse(frame.payload).unwrap();
+        let own = self.up.facts().find_map(|facts| match facts {
+            Facts::Session(s)
+                if packet.session_id != 0 && s.pppoe_session_id == packet.session_id =>
+            {
+                Some(s.tunnel.uplink)
+            }
+            Facts::Default(d) if packet.session_id == 0 => Some(d.tunnel.uplink),
+            _ => None,
+        });
+        let Some(tunnel) = own else {
+            return;
+        };
+        let mut inner = bytes.to_vec();
+        if packet.session_id == 0 {
+            inner.clear();
+            let logical_port = b"access0";
+            nsh::Packet {
+                logical_port,
+                frame: bytes,
+            }
+            .emit(&mut inner)
+            .unwrap();
+        }
+        self.tunnel(tunnel.teid, &inner);
+    }
+
+    /// A packet of a tunnel to the control plane.
+    pub fn tunnel(&mut self, teid: u32, payload: &[u8]) {
+        if self.cut {
+            return;
+        }
+        let mut bytes = Vec::new();
+        gtpu::emit_gpdu(teid, payload, &mut bytes).unwrap();
+        let (now, from) = (self.moment(), at(UP, gtpu::PORT));
+        self.plane.handle(
+            now,
+            Input::Gtpu {
+                from,
+                bytes: &bytes,
+            },
+        );
+    }
+
+    fn settle_control(&mut self) -> bool {
+        let mut any = false;
+        while let Some(output) = self.plane.poll_output() {
+            any = true;
+            match output {
+                Output::Pfcp { bytes, .. } if !self.cut => {
+                    self.up.node.handle_datagram(self.now, at(CP, 8805), &bytes)
+                }
+                Output::Gtpu { bytes, .. } if !self.cut => self.deliver(&bytes),
+                Output::Store(records) => self.write(records),
+                Output::Answer { response, .. } => self.answers.push_back(response),
+                _ => {}
+            }
+        }
+        any
+    }
+
+    fn write(&mut self, records: Vec<Record>) {
+        for record in records {
+            match record.value {
+                Some(value) => self.store.insert(record.key, value),
+                None => self.store.remove(&record.key),
+            };
+        }
+        self.batches += 1;
+        if !self.disk_stalls {
+            let now = self.moment();
+            self.plane.handle(now, Input::Durable(self.batches));
+        }
+    }
+
+    /// A packet of a tunnel to the user plane, which puts the frame on the access network.
+    fn deliver(&mut self, bytes: &[u8]) {
+        let gtpu::Packet::Gpdu { teid, payload } = gtpu::Packet::parse(bytes).unwrap() else {
+            return;
+        };
+        let is_default = self.up.facts().any(
+            |f| matches!(f, Facts::Default(d) if d.tunnel.downlink.is_some_and(|t| t.teid == teid)),
+        );
+        let frame = if is_default {
+            nsh::Packet::parse(payload).unwrap().frame
+        } else {
+            payload
+        };
+        let destination = Frame::parse(frame).unwrap().header.destination;
+        for home in self
+            .homes
+            .iter_mut()
+            .filter(|h| h.config().mac == destination)
+        {
+            home.handle_frame(self.now, frame);
+        }
+    }
+
+    fn settle_user(&mut self) -> bool {
+        let mut any = false;
+        while let Some(output) = self.up.node.poll_output() {
+            any = true;
+            match output {
+                pfcp::Output::Transmit { bytes, .. } if !self.cut => {
+                    let (now, from) = (self.moment(), at(UP, 8805));
+                    self.plane.handle(
+                        now,
+                        Input::Pfcp {
+                            from,
+                            bytes: &bytes,
+                        },
+                    );
+                }
+                pfcp::Output::Event(Event::Request { id, seid, message }) => {
+                    let (cp_seid, response) = self.up.serve(seid, message);
+                    self.up.node.respond(id, cp_seid, response);
+                }
+                _ => {}
+            }
+        }
+        any
+    }
+}
+
+fn moment(now: Duration) -> Now {
+    Now {
+        at: now,
+        unix: EPOCH + now.as_secs() as u32,
+    }
+}
+
+fn start(config: &str, store: &BTreeMap<Vec<u8>, Vec<u8>>, now: Duration) -> ControlPlane {
+    let live = store.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let moment = moment(now);
+    let restored = Restored::read(live, ntp_seconds(moment.unix.into())).unwrap();
+    let seed = [now.as_secs() as u8; 32];
+    ControlPlane::new(
+        config::parse(config, "cp.yaml").unwrap(),
+        restored,
+        seed,
+        moment,
+    )
+    .unwrap()
+}
+
+fn home(n: usize) -> Home {
+    let mac = [2, 0, 0, 0, (n >> 8) as u8, n as u8].into();
+    let mut config = HomeConfig::new(
+        mac,
+        100,
+        1 + n as u16,
+        format!("home{n}"),
+        format!("secret{n}"),
+    );
+    config.echo_interval = Some(Duration::from_secs(10));
+    Home::new(config, n as u64)
+}
