@@ -55,8 +55,8 @@ impl Eal {
     ) -> Result<Port, Error> {
         let name = devargs.split(',').next().unwrap_or_default();
         let what = || format!("port {devargs:?}");
-        let c_devargs =
-            CString::new(devargs).map_err(|_| Error::new(what(), "a NUL in the devargs"))?;
+        let c_devargs = CString::new(with_defaults(devargs))
+            .map_err(|_| Error::new(what(), "a NUL in the devargs"))?;
         let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
         log::clear();
         if let Some(interface) = missing_interface(devargs) {

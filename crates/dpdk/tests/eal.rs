@@ -1,22 +1,53 @@
-//! EAL starts once in a process, so this is one test that goes through all of it.
+//! EAL starts once in a process, so one test goes through all of it.
 use dpdk::*;
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+/// EAL's own way to measure the TSC sleeps for 100 ms; ours takes its place. A busy machine may be late by as much, but
+/// not each time.
+#[test]
+fn eal_does_not_sleep_at_its_start() {
+    let start = || {
+        let this = std::env::current_exe().unwrap();
+        let out = Command::new(this)
+            .args([
+                "--exact",
+                "start_and_say_how_long",
+                "--ignored",
+                "--nocapture",
+            ])
+            .output();
+        let text = String::from_utf8(out.unwrap().stdout).unwrap();
+        let took = text
+            .lines()
+            .find_map(|l| l.strip_prefix("micros "))
+            .expect("a figure");
+        Duration::from_micros(took.parse().unwrap())
+    };
+    let took: Vec<_> = (0..20)
+        .map(|_| start())
+        .take_while(|t| *t > Duration::from_millis(90))
+        .collect();
+    assert!(took.len() < 20, "{took:?}");
+}
+
+#[test]
+#[ignore = "a part of eal_does_not_sleep_at_its_start, in a process of its own"]
+fn start_and_say_how_long() {
+    let before = Instant::now();
+    Eal::start(&EalOptions::for_ports([])).unwrap();
+    println!("\nmicros {}", before.elapsed().as_micros());
+}
 
 #[test]
 fn eal_pools_rings_and_ports() {
-    let before = Instant::now();
-    let eal = Eal::start(&EalOptions {
+    let options = EalOptions {
         memory_mib: 64,
         huge_pages: false,
         pci: vec![],
-    })
-    .unwrap();
-    let took = before.elapsed();
-    assert!(
-        took < Duration::from_millis(90),
-        "EAL slept while measuring the TSC: {took:?}"
-    );
-    println!("EAL start {took:?}, {} Hz", tsc_hz(&eal));
+    };
+    let eal = Eal::start(&options).unwrap();
+    assert!((100_000_000..10_000_000_000).contains(&tsc_hz(&eal)));
     let again = Eal::start(&EalOptions::for_ports([])).unwrap_err();
     assert_eq!(again.to_string(), "EAL: it runs already");
     let _registered = eal.register_thread().unwrap();
