@@ -149,6 +149,8 @@ pub struct ControlPlane {
     /// The number of the batch that is being put together.
     batch: u64,
     waiting: VecDeque<Waiting>,
+    /// Calls that list sessions, and how many sessions' counters each still waits for.
+    listings: HashMap<u64, usize>,
     generation: u64,
     random: StdRng,
     counters: Counters,
@@ -194,6 +196,7 @@ impl ControlPlane {
             records: restored.first_records(),
             batch: 1,
             waiting: VecDeque::new(),
+            listings: HashMap::new(),
             generation: restored.first_generation(now),
             random,
             counters: Counters::default(),

@@ -31,8 +31,10 @@ pub(crate) enum Request {
 pub(crate) enum UsageFor {
     /// An interim record.
     Interim,
-    /// The call of the local API with this ticket.
+    /// The call of the local API with this ticket: about this session alone.
     Call(u64),
+    /// The call with this ticket: one of all sessions.
+    List(u64),
 }
 
 /// What the owner has to take care of.

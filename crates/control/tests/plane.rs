@@ -300,13 +300,13 @@ fn an_operator_looks_and_ends() {
     };
     assert_eq!(
         (session.traffic.up_octets, session.traffic.down_octets),
-        (1000, 2000),
-        "read now"
+        (2000, 4000),
+        "read now, and once for the list"
     );
     let Response::Session { session } = w.call(Request::ShowSession { id: id.clone() }) else {
         panic!()
     };
-    assert_eq!(session.traffic.up_octets, 2000, "what is reported adds up");
+    assert_eq!(session.traffic.up_octets, 3000, "what is reported adds up");
     assert_eq!(
         w.call(Request::ClearSession { id: id.clone() }),
         Response::Done

@@ -8,18 +8,13 @@ use crate::user_planes::UsageFor;
 use northbound::{Request, Response, Session as SessionRow, SessionState, Traffic};
 use session::Cause;
 
+/// Up to so many sessions have their counters read from the user plane when they are listed.
+const READ_FOR_LISTING: usize = 1024;
+
 impl ControlPlane {
     pub(super) fn on_call(&mut self, now: Now, ticket: u64, call: Request) {
         match call {
-            Request::ShowSessions => {
-                let mut entries: Vec<&Entry> = self.sessions.iter().map(|(_, e)| &**e).collect();
-                entries.sort_by_key(|entry| entry.seid);
-                let sessions = entries
-                    .into_iter()
-                    .map(|e| self.session_row(now, e))
-                    .collect();
-                self.answer(ticket, Response::Sessions { sessions });
-            }
+            Request::ShowSessions => self.list_sessions(now, ticket),
             Request::ShowSession { id } => match self.find_by_id(&id) {
                 Ok(seid) if self.ask_usage(now, seid.index(), UsageFor::Call(ticket)) => {}
                 Ok(seid) => self.answer_session(now, ticket, seid),
@@ -41,6 +36,46 @@ impl ControlPlane {
                 self.answer(ticket, Response::Error { message });
             }
         }
+    }
+
+    /// Answers with every session. Of few sessions the counters are read first; of many they are as last reported.
+    fn list_sessions(&mut self, now: Now, ticket: u64) {
+        let mut asked = 0;
+        if self.sessions.len() <= READ_FOR_LISTING {
+            let online = self
+                .sessions
+                .iter()
+                .filter(|(_, entry)| !entry.is_half_open());
+            let online: Vec<u32> = online.map(|(index, _)| index as u32).collect();
+            let ask = |index: &u32| self.ask_usage(now, *index, UsageFor::List(ticket));
+            asked = online.iter().map(ask).filter(|asked| *asked).count();
+        }
+        match asked {
+            0 => self.answer_sessions(now, ticket),
+            asked => drop(self.listings.insert(ticket, asked)),
+        }
+    }
+
+    /// One of the sessions that a listing waits for has been read, or could not be.
+    pub(super) fn on_listed(&mut self, now: Now, ticket: u64) {
+        let Some(left) = self.listings.get_mut(&ticket) else {
+            return;
+        };
+        *left -= 1;
+        if *left == 0 {
+            self.listings.remove(&ticket);
+            self.answer_sessions(now, ticket);
+        }
+    }
+
+    fn answer_sessions(&mut self, now: Now, ticket: u64) {
+        let mut entries: Vec<&Entry> = self.sessions.iter().map(|(_, e)| &**e).collect();
+        entries.sort_by_key(|entry| entry.seid);
+        let sessions = entries
+            .into_iter()
+            .map(|e| self.session_row(now, e))
+            .collect();
+        self.answer(ticket, Response::Sessions { sessions });
     }
 
     pub(super) fn answer_session(&mut self, now: Now, ticket: u64, seid: Seid) {

@@ -11,6 +11,9 @@ use pfcp::bng::{self, SessionSpec, Usage};
 use session::{Cause, Family, Input};
 use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
+/// Seconds between the user plane's own reports: what it counted since is lost with it.
+const USAGE_PERIOD: u32 = 300;
+
 fn rules_of(family: Family) -> bng::Family {
     match family {
         Family::Ipv4 => bng::Family::Ipv4,
@@ -43,7 +46,7 @@ impl ControlPlane {
             downlink: self.user_planes.downlink(port.user_plane, owner),
             network_instance: self.topology.instance(entry.instance).name.clone(),
             mtu: entry.link.as_ref().map_or(1492, |link| link.mtu()),
-            usage_period: None,
+            usage_period: Some(USAGE_PERIOD),
             ipv4: entry.ipv4.filter(|_| ipv4),
             ipv6: entry.ipv6.filter(|_| ipv6),
         }
@@ -294,6 +297,7 @@ impl ControlPlane {
             (UsageFor::Interim, Some(index)) => self.record(now, index, AccountingKind::Interim),
             (UsageFor::Interim, None) => {}
             (UsageFor::Call(ticket), _) => self.answer_session(now, ticket, seid),
+            (UsageFor::List(ticket), _) => self.on_listed(now, ticket),
         }
     }
 
