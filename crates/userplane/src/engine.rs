@@ -23,6 +23,7 @@
 //! assert_eq!(answer.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
 //! ```
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -178,7 +179,7 @@ struct Modification<T> {
     to: T,
     query: bool,
     /// What to go back to.
-    rules: RuleSet,
+    rules: Rules,
     compiled: Compiled,
     refused: Option<Refusal>,
 }
@@ -205,11 +206,37 @@ struct Unacknowledged {
     in_flight: bool,
 }
 
+/// The rules of a session, kept for the next modification.
+#[derive(Debug)]
+enum Rules {
+    /// As they were sent, which takes a tenth of the room.
+    Packed(Box<[u8]>),
+    /// Those of a default session with very many nets.
+    Whole(Box<RuleSet>),
+}
+
+impl Rules {
+    fn keep(rules: RuleSet) -> Self {
+        match rules.pack() {
+            Some(bytes) => Rules::Packed(bytes),
+            None => Rules::Whole(Box::new(rules)),
+        }
+    }
+
+    fn get(&self) -> Cow<'_, RuleSet> {
+        match self {
+            // What was packed is unpacked; were it not, an empty set refuses every change.
+            Rules::Packed(bytes) => Cow::Owned(RuleSet::unpack(bytes).unwrap_or_default()),
+            Rules::Whole(rules) => Cow::Borrowed(rules),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Session<T> {
     peer: SocketAddr,
     cp_seid: u64,
-    rules: RuleSet,
+    rules: Rules,
     compiled: Compiled,
     meter: Option<UsageMeter>,
     /// As the worker last told.

@@ -215,6 +215,34 @@ impl RuleSet {
         Ok(rules)
     }
 
+    /// The rules in the few hundred octets that they take in a message, for keeping them by the hundred thousand;
+    /// `None` if they do not fit into one.
+    pub fn pack(&self) -> Option<Box<[u8]>> {
+        let nobody = core::net::Ipv4Addr::UNSPECIFIED;
+        let request = SessionEstablishmentRequest {
+            node_id: NodeId::Ipv4(nobody),
+            cp_f_seid: FSeid::new(0, nobody.into()),
+            create_pdrs: self.pdrs.clone(),
+            create_fars: self.fars.clone(),
+            create_urrs: self.urrs.clone(),
+            create_qers: self.qers.clone(),
+            create_traffic_endpoints: self.endpoints.clone(),
+            pdn_type: self.pdn_type,
+            ..Default::default()
+        };
+        let mut bytes = Vec::new();
+        Packet::session(0, 0, request).emit(&mut bytes).ok()?;
+        Some(bytes.into_boxed_slice())
+    }
+
+    /// The rules that [`RuleSet::pack`] packed.
+    pub fn unpack(bytes: &[u8]) -> Option<RuleSet> {
+        match parse(bytes).ok()?.packet.message {
+            Message::SessionEstablishmentRequest(request) => RuleSet::establish(&request).ok(),
+            _ => None,
+        }
+    }
+
     /// Is there a URR with this id?
     pub fn has_urr(&self, urr_id: u32) -> bool {
         self.urrs.iter().any(|urr| urr.urr_id == urr_id)

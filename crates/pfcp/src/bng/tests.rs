@@ -91,6 +91,18 @@ fn refused(request: &SessionEstablishmentRequest) -> Rejection {
 }
 
 #[test]
+fn packed_rules_are_the_same_rules() {
+    let spec = spec();
+    for request in [spec.establish_control(), spec.establish()] {
+        let rules = established(request);
+        let packed = rules.pack().unwrap();
+        assert!(packed.len() < 1500, "{} octets", packed.len());
+        assert_eq!(RuleSet::unpack(&packed), Some(rules));
+    }
+    assert_eq!(RuleSet::unpack(b"anything else"), None);
+}
+
+#[test]
 fn a_session_grows_by_families_and_shrinks_again() {
     let spec = spec();
     let control = established(spec.establish_control());

@@ -13,7 +13,7 @@ use wire::pfcp::{
 
 use super::{
     After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Output,
-    Session, Wanted, WorkerCommand, cause, offending, own_seid, rejection, session_seid,
+    Rules, Session, Wanted, WorkerCommand, cause, offending, own_seid, rejection, session_seid,
 };
 use crate::compile::Compiled;
 use crate::table::Seid;
@@ -47,7 +47,7 @@ impl<T: Copy> Engine<T> {
         let session = Session {
             peer,
             cp_seid: request.cp_f_seid.seid,
-            rules,
+            rules: Rules::keep(rules),
             compiled,
             meter: None,
             counters: Usage::default(),
@@ -197,7 +197,7 @@ impl<T: Copy> Engine<T> {
         session: &Session<T>,
         request: &SessionModificationRequest,
     ) -> Result<(RuleSet, Compiled), Rejection> {
-        let rules = session.rules.modify(request)?;
+        let rules = session.rules.get().modify(request)?;
         let compiled = self.config.layout.compile(index, &rules.facts()?)?;
         // A session does not change what it is.
         if compiled.is_default() != session.compiled.is_default() {
@@ -243,7 +243,7 @@ impl<T: Copy> Engine<T> {
         let all = ModificationFlags::QUERY_ALL_URRS;
         let query =
             !request.query_urrs.is_empty() || request.flags.is_some_and(|f| f.contains(all));
-        let rules = std::mem::replace(&mut session.rules, rules);
+        let rules = std::mem::replace(&mut session.rules, Rules::keep(rules));
         let previous = std::mem::replace(&mut session.compiled, compiled);
         let modification = Modification {
             to,
