@@ -484,5 +484,6 @@ fn an_idle_worker_leaves_the_machine_idle() {
     let used = Duration::from(thread.join().unwrap());
     let share = used.as_secs_f64() / before.elapsed().as_secs_f64();
     println!("idle worker: {:.2} % of a core", share * 100.0);
-    assert!(share < 0.03, "{share}");
+    // One that spins has 100; the debug build is the slow one.
+    assert!(share < 0.05, "{share}");
 }
