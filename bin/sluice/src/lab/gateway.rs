@@ -48,23 +48,23 @@ impl Gateway {
         write_secret(&users_file, &users_yaml(users))?;
         let mut up = daemon(lab, Place::UserPlane, "sluice-up", &up_file)?;
         let up_socket = dir.join("up.sock");
-        up.wait_until("it answers", START_LIMIT, || {
+        up.wait_until("an answer from its API", START_LIMIT, || {
             answers(&up_socket, &Request::ShowPorts)
         })?;
         lab.default_routes()?;
         let mut cp = daemon(lab, Place::ControlPlane, "sluice-cp", &cp_file)?;
         let cp_socket = dir.join("cp.sock");
-        cp.wait_until("it answers", START_LIMIT, || {
+        cp.wait_until("an answer from its API", START_LIMIT, || {
             answers(&cp_socket, &Request::ShowSessions)
         })?;
         let log = cp.log().to_owned();
-        cp.wait_until("it is associated with sluice-up", MEETING_LIMIT, || {
+        cp.wait_until("an association with sluice-up", MEETING_LIMIT, || {
             fs::read_to_string(&log).is_ok_and(|text| text.contains("associated"))
         })?;
         // Both directions of the core link are known before the first packet needs them, as in any network that lives.
         for host in [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)] {
             up.wait_until(
-                &format!("its core port reaches {host}"),
+                &format!("an answer from {host} through its core port"),
                 MEETING_LIMIT,
                 || {
                     let host = host.to_string();

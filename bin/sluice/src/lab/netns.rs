@@ -105,6 +105,15 @@ impl Netns {
         })?
     }
 
+    /// Addresses of interfaces to come are usable at once: on links where both ends are ours nobody else has them, and
+    /// detection takes up to two seconds (RFC 4862 §5.4).
+    pub fn without_duplicate_detection(&self) -> Result<()> {
+        self.within(|| {
+            let switch = "/proc/sys/net/ipv6/conf/default/accept_dad";
+            fs::write(switch, "0").with_context(|| format!("cannot write {switch}"))
+        })?
+    }
+
     /// Switches off every offload that would keep tags or checksums out of the frames that AF_XDP and TAPs see.
     pub fn offloads_off(&self, interface: &str) -> Result<()> {
         const FEATURES: [&str; 9] = [

@@ -219,6 +219,7 @@ impl Lab {
         for place in &self.places {
             place.create()?;
         }
+        self.netns(Place::UserPlane).without_duplicate_detection()?;
         self.access_link()?;
         self.core_link()?;
         self.management_link()
