@@ -75,11 +75,10 @@ impl UserPlane {
     }
 
     pub fn nets(&self) -> Vec<String> {
-        let default = |f| match f {
-            &Facts::Default(ref d) => Some(d),
-            Facts::Session(_) => None,
-        };
-        let nets = self.facts().filter_map(default).flat_map(|d| &d.nets);
+        let nets = self.facts().flat_map(|facts| match facts {
+            Facts::Default(d) => d.nets.as_slice(),
+            Facts::Session(_) => &[],
+        });
         nets.map(|n| n.net.to_string()).collect()
     }
 
