@@ -324,3 +324,19 @@ fn an_operator_looks_and_ends() {
         Response::Error { .. }
     ));
 }
+
+#[test]
+fn discovery_for_another_concentrator_is_left_alone() {
+    let mut w = World::new(1, Choice::default());
+    w.homes[0].dial(w.now);
+    let Some(cpe::Output::Frame(mut padi)) = w.homes[0].poll_output() else {
+        panic!("a PADI");
+    };
+    padi[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0x77]);
+    w.redirect(&padi);
+    assert_eq!(w.count(Counter::DiscoveryIgnored), 1);
+    padi[..6].copy_from_slice(&[0xff; 6]);
+    w.redirect(&padi);
+    w.run(Duration::from_secs(10));
+    assert_eq!(w.homes[0].state(), State::Online);
+}

@@ -77,6 +77,14 @@ impl ControlPlane {
         let port = port.ok_or(Counter::UnknownSegment)?;
         let segment = self.topology.find_segment(port, &frame.header.tags);
         let segment = segment.ok_or(Counter::UnknownSegment)?;
+        let own = self
+            .topology
+            .group(self.topology.port(port).group)
+            .virtual_mac;
+        let destination = frame.header.destination;
+        if destination != own && destination != MacAddr::BROADCAST {
+            return Err(Counter::DiscoveryIgnored); // for another access concentrator
+        }
         let circuit = Circuit {
             logical_port: packet.logical_port.into(),
             tags: frame.header.tags.without_priority(),
