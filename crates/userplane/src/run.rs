@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -142,6 +142,8 @@ pub struct UserPlane {
     monitor: Monitor,
     pfcp: UdpSocket,
     gtpu: UdpSocket,
+    /// The socket of `gtpu`, to be read before tokio has heard that something came.
+    gtpu_now: std::net::UdpSocket,
     calls: mpsc::Receiver<Call>,
     worker: WorkerThread,
     wakeup: AsyncFd<OwnedFd>,
@@ -175,6 +177,7 @@ impl UserPlane {
         // successor `register` (unsafe) asks for.
         #[expect(deprecated)]
         let wakeup = AsyncFd::with_interest(wakeup, Interest::READABLE)?;
+        let gtpu_now = parts.gtpu.as_fd().try_clone_to_owned()?.into();
         Ok(Self {
             clock,
             node: parts.node,
@@ -187,6 +190,7 @@ impl UserPlane {
             monitor: parts.monitor,
             pfcp: parts.pfcp,
             gtpu: parts.gtpu,
+            gtpu_now,
             calls: parts.calls,
             worker: parts.worker,
             wakeup,
@@ -284,8 +288,17 @@ impl UserPlane {
             let Ok((length, from)) = self.pfcp.try_recv_from(&mut self.buffer) else {
                 return;
             };
+            let message = self.buffer[..length].to_vec();
+            // A session's last words (Terminate-Ack, PADT) were sent before the request that deletes it: they go
+            // out before it is obeyed.
+            for _ in 0..PORTION {
+                let Ok((length, from)) = self.gtpu_now.recv_from(&mut self.buffer) else {
+                    break;
+                };
+                self.redirect(length, from);
+            }
             let now = self.clock.now().monotonic;
-            self.node.handle_datagram(now, from, &self.buffer[..length]);
+            self.node.handle_datagram(now, from, &message);
         }
     }
 
@@ -294,18 +307,23 @@ impl UserPlane {
             let Ok((length, from)) = self.gtpu.try_recv_from(&mut self.buffer) else {
                 return;
             };
-            let bytes = &self.buffer[..length];
-            match self.redirection.receive(&self.engine, from.ip(), bytes) {
-                Verdict::Send(port, frame) => {
-                    let sent = self.controller.inject(Inject::Port(port, frame));
-                    self.counters.inject_busy += u64::from(sent.is_err());
-                }
-                Verdict::Reply(reply) => {
-                    let sent = self.gtpu.try_send_to(&reply, from);
-                    self.counters.send_failed += u64::from(sent.is_err());
-                }
-                Verdict::Done => {}
+            self.redirect(length, from);
+        }
+    }
+
+    /// Carries out what a GTP-U datagram in the buffer says.
+    fn redirect(&mut self, length: usize, from: SocketAddr) {
+        let bytes = &self.buffer[..length];
+        match self.redirection.receive(&self.engine, from.ip(), bytes) {
+            Verdict::Send(port, frame) => {
+                let sent = self.controller.inject(Inject::Port(port, frame));
+                self.counters.inject_busy += u64::from(sent.is_err());
             }
+            Verdict::Reply(reply) => {
+                let sent = self.gtpu.try_send_to(&reply, from);
+                self.counters.send_failed += u64::from(sent.is_err());
+            }
+            Verdict::Done => {}
         }
     }
 
