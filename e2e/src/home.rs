@@ -54,6 +54,11 @@ pub fn evict(vm: &Vm) -> Result<()> {
     Ok(())
 }
 
+/// What pppd said in every home.
+pub fn logs(vm: &Vm) -> Result<String> {
+    vm.must("for log in /run/h*.log; do echo \"$log:\"; cat $log; done")
+}
+
 impl<'v> Home<'v> {
     /// Lays a line with tags [`S_TAG`] and `c_tag` to a new home.
     pub fn build(vm: &'v Vm, c_tag: u16) -> Result<Self> {
@@ -97,7 +102,10 @@ impl<'v> Home<'v> {
     pub fn run(&self, command: &str, limit: Duration) -> Result<Done> {
         let quoted = command.replace('\'', r"'\''");
         self.vm.run(
-            &format!("ip netns exec {} sh -c '{quoted}'", self.name()),
+            &format!(
+                "ip netns exec {} sh -c '. /prologue; {quoted}'",
+                self.name()
+            ),
             limit,
         )
     }
@@ -121,7 +129,7 @@ impl<'v> Home<'v> {
         let (name, c_tag) = (self.name(), self.c_tag);
         self.vm.must(&format!(
             "rm -f /run/{name}.*
-             ( ip netns exec {name} pppd plugin rp-pppoe.so nic-line{c_tag} user '{user}' password '{password}' \
+             ( /usr/sbin/ip netns exec {name} pppd plugin rp-pppoe.so nic-line{c_tag} user '{user}' password '{password}' \
                  noauth nodetach debug usepeerdns defaultroute +ipv6 lcp-echo-interval 5 lcp-echo-failure 8 \
                  ipparam {name} > /run/{name}.log 2>&1 &
                echo $! > /run/{name}.pid; wait $!; echo $? > /run/{name}.exit ) &"

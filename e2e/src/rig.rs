@@ -93,7 +93,12 @@ impl Rig {
                 said.push_str(&format!("        {error:#}\n"));
             }
         }
-        self.vm = None;
+        if let Some(vm) = self.vm.take() {
+            let logs = home::logs(&vm).unwrap_or_else(|error| format!("{error:#}"));
+            if let Err(error) = std::fs::write(self.lab.dir().join("pppd.log"), logs) {
+                said.push_str(&format!("        {error}\n"));
+            }
+        }
         let kept = failures().join(case);
         match keep(self.lab.dir(), &kept) {
             Ok(()) => said.push_str(&format!("        logs and captures: {}", kept.display())),

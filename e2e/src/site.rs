@@ -181,10 +181,10 @@ impl Site {
         self.up.wait_until("its API", SOON, || up.exists())?;
         self.cp.wait_until("its API", SOON, || cp.exists())?;
         let log = self.cp.log().to_owned();
-        self.cp
-            .wait_until("an association with the user plane", SOON, || {
-                fs::read_to_string(&log).is_ok_and(|text| text.contains("associated"))
-            })
+        self.cp.wait_until("its access port to be open", SOON, || {
+            fs::read_to_string(&log)
+                .is_ok_and(|text| text.contains("access port is open for subscribers"))
+        })
     }
 
     /// Asks the command line: `sluice show WORDS --json`.

@@ -21,7 +21,17 @@ impl Capture {
         let file = lab.dir().join(format!("{name}.pcap"));
         let mut command = lab.netns(place).command("tcpdump");
         command
-            .args(["-i", interface, "-s", "0", "-U", "-Z", "root", "-w"])
+            .args([
+                "--immediate-mode",
+                "-i",
+                interface,
+                "-s",
+                "0",
+                "-U",
+                "-Z",
+                "root",
+                "-w",
+            ])
             .arg(&file);
         let mut process = Process::spawn(lab.dir(), name, command)?;
         let log = process.log().to_owned();

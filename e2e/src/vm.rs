@@ -44,9 +44,13 @@ impl Vm {
     /// Boots it with its network card on the lab's access bridge.
     pub fn boot(lab: &Lab) -> Result<Self> {
         let image = image()?;
+        let access = lab.netns(Place::Access);
+        if access.run(&["ip", "link", "show", TAP]).is_ok() {
+            access.ip(&format!("link del {TAP}"))?; // of a machine that has ended
+        }
         lab.persistent_tap(TAP)?;
         let socket = lab.dir().join("vm.sock");
-        let mut qemu = lab.netns(Place::Access).command("qemu-system-x86_64");
+        let mut qemu = access.command("qemu-system-x86_64");
         qemu.args([
             "-accel",
             "tcg",

@@ -22,12 +22,12 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let grown = after.since(&before);
     let counted: u64 = grown
         .iter()
-        .filter(|(name, _)| *name == "pfcp-version")
+        .filter(|(name, _)| *name == "pfcp-other-version")
         .map(|(_, count)| count)
         .sum();
     ensure!(
         counted == 2,
-        "expected pfcp-version to grow by one in each daemon: {grown:?}"
+        "expected pfcp-other-version to grow by one in each daemon: {grown:?}"
     );
     home.ping(&INTERNET_V4.to_string(), 3)?;
     home.hang_up()

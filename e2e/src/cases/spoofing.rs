@@ -74,8 +74,14 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         ),
         (
             "another subscriber's session id",
-            "wrong-tag",
+            "wrong-mac",
             with(|line, other| line.session = other.session).udp4(other.ipv4, "forged"),
+        ),
+        (
+            "another subscriber's session id and MAC address",
+            "wrong-tag",
+            with(|line, other| (line.session, line.mac) = (other.session, other.mac))
+                .udp4(other.ipv4, "forged"),
         ),
         (
             "inner tag",
