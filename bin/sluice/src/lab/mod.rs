@@ -176,6 +176,7 @@ fn conduct(
         &street,
         &internet,
         &left,
+        options.seconds.is_some(),
     ))
 }
 

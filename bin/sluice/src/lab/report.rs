@@ -24,6 +24,9 @@ pub struct Report {
     /// What makes this run a failure, in words.
     #[serde(skip)]
     problems: Vec<String>,
+    /// What happened besides: where a person has a hand in the lab, sessions may end and packets with them.
+    #[serde(skip)]
+    notes: Vec<String>,
 }
 
 impl Report {
@@ -34,6 +37,7 @@ impl Report {
         street: &street::Status,
         internet: &internet::Status,
         left: &[String],
+        unattended: bool,
     ) -> Self {
         let wrong = street.counts.wrong() + internet.counts.wrong();
         let rate = street.last_online.map_or(0.0, |last| {
@@ -50,9 +54,54 @@ impl Report {
             packets_received: street.counts.received + internet.counts.received,
             packets_wrong: wrong,
             problems: Vec::new(),
+            notes: Vec::new(),
         };
         report.find_problems(street, internet, left);
+        let ends = report.endings_and_losses(street, internet);
+        if unattended {
+            report.problems.extend(ends);
+        } else {
+            report.notes.extend(ends);
+        }
         report
+    }
+
+    fn endings_and_losses(
+        &self,
+        street: &street::Status,
+        internet: &internet::Status,
+    ) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.online < self.homes {
+            found.push(format!(
+                "{} of {} homes were not online",
+                self.homes - self.online,
+                self.homes
+            ));
+        }
+        for (why, times) in &street.ends {
+            found.push(format!(
+                "sessions or attempts that ended by themselves: {times} ({why})"
+            ));
+        }
+        for (way, sent, received) in [
+            ("up", street.sent, internet.counts.received),
+            ("down", internet.sent, street.counts.received),
+        ] {
+            if received < sent {
+                found.push(format!(
+                    "{} of {sent} packets were lost on their way {way}",
+                    sent - received
+                ));
+            }
+        }
+        if street.unsent + internet.unsent > 0 {
+            found.push(format!(
+                "{} packets could not even be sent",
+                street.unsent + internet.unsent
+            ));
+        }
+        found
     }
 
     fn find_problems(
@@ -62,18 +111,6 @@ impl Report {
         left: &[String],
     ) {
         let problems = &mut self.problems;
-        if self.online < self.homes {
-            problems.push(format!(
-                "{} of {} homes were not online",
-                self.homes - self.online,
-                self.homes
-            ));
-        }
-        for (why, times) in &street.ends {
-            problems.push(format!(
-                "{times} times a session or an attempt ended: {why}"
-            ));
-        }
         if self.packets_wrong > 0 {
             problems.push(format!(
                 "packets were wrong: at the homes {}; at the internet {}",
@@ -82,23 +119,6 @@ impl Report {
         }
         for (what, times) in &street.strays {
             problems.push(format!("{times} times a home received {what}"));
-        }
-        for (way, sent, received) in [
-            ("up", street.sent, internet.counts.received),
-            ("down", internet.sent, street.counts.received),
-        ] {
-            if received < sent {
-                problems.push(format!(
-                    "{} of {sent} packets were lost on their way {way}",
-                    sent - received
-                ));
-            }
-        }
-        if street.unsent + internet.unsent > 0 {
-            problems.push(format!(
-                "{} packets could not even be sent",
-                street.unsent + internet.unsent
-            ));
         }
         if self.online > 0 && self.packets_received == 0 {
             problems.push("no packet arrived at all".into());
@@ -149,6 +169,9 @@ impl Report {
                 "after the homes left, sessions, pools and kernel routes were empty; everything is cleaned up"
             );
         }
+        for note in &self.notes {
+            eprintln!("{note}");
+        }
         for problem in &self.problems {
             eprintln!("sluice lab: {problem}");
         }
@@ -193,7 +216,15 @@ mod tests {
         online: u32,
         left: &[String],
     ) -> Report {
-        Report::new(10, online, Duration::from_secs(1), street, internet, left)
+        Report::new(
+            10,
+            online,
+            Duration::from_secs(1),
+            street,
+            internet,
+            left,
+            true,
+        )
     }
 
     #[test]
@@ -249,5 +280,8 @@ mod tests {
             !report(&ended, &internet, 10, &[]).is_good(),
             "a session ended by itself"
         );
+        // A person may have ended it.
+        let attended = Report::new(10, 10, Duration::ZERO, &ended, &internet, &[], false);
+        assert!(attended.is_good() && attended.notes.len() == 1);
     }
 }
