@@ -94,6 +94,9 @@ impl Home {
     }
 
     pub(crate) fn handle_ipv4<'f>(&mut self, bytes: &'f [u8]) -> Received<'f> {
+        if !self.ipv4.is_open() {
+            return Received::Quiet;
+        }
         let Ok(packet) = ipv4::Packet::parse(bytes) else {
             return Received::Stray("not an IPv4 packet");
         };
@@ -146,7 +149,8 @@ impl Home {
 
     pub(crate) fn handle_ipv6<'f>(&mut self, now: Duration, bytes: &'f [u8]) -> Received<'f> {
         if !self.ipv6.is_open() {
-            return Received::Stray("an IPv6 packet before IPV6CP has opened");
+            // Our peer may be a lost Ack ahead of us; what is too early is discarded in silence (RFC 5072 §2).
+            return Received::Quiet;
         }
         let Ok(packet) = ipv6::Packet::parse(bytes) else {
             return Received::Stray("not an IPv6 packet");

@@ -327,6 +327,19 @@ fn datagram_to(to: [u8; 4]) -> Vec<u8> {
 }
 
 #[test]
+fn packets_of_a_family_that_is_not_open_are_discarded_in_silence() {
+    let mut line = Line::new(config());
+    line.connect();
+    line.open_link(None);
+    line.sent();
+    let now = line.now;
+    let early = datagram_to([100, 64, 0, 9]);
+    assert_eq!(line.home.handle_frame(now, &early), Received::Quiet);
+    line.advertise(3600);
+    assert_eq!((line.home.ipv6(), line.sent().len()), (None, 0));
+}
+
+#[test]
 fn what_is_for_another_is_a_stray() {
     let mut line = Line::online();
     let good = datagram_to([100, 64, 0, 9]);
