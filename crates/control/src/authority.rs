@@ -1,17 +1,43 @@
 //! Who knows the subscribers: RADIUS servers or the users file.
 
+use crate::topology::Seid;
 use aaa::{
-    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Output, Secret,
+    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
     ServerConfig, Users,
 };
 use config::{Aaa, ControlPlane};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use northbound::DropCounter;
+use slab::Slab;
 use std::collections::VecDeque;
 
+/// What was asked, to know what an outcome is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Whether a subscriber may come in; the attempt tells this question from earlier ones of its session.
+    Access { seid: Seid, attempt: u8 },
+    /// To keep a record of a session.
+    Record { seid: Seid },
+}
+
+/// What the owner has to take care of.
+pub(crate) enum Heard {
+    Transmit {
+        socket: u16,
+        to: SocketAddr,
+        bytes: Vec<u8>,
+    },
+    Answer(Asked, Outcome),
+}
+
 /// AAA, behind one face.
-pub(crate) enum Authority {
+pub(crate) struct Authority {
+    source: Source,
+    asked: Slab<Asked>,
+}
+
+enum Source {
     Radius {
         client: Box<Client>,
         /// Interim interval where the server sends none.
@@ -27,86 +53,98 @@ pub(crate) enum Authority {
 impl Authority {
     /// Reads the users file if there is one.
     pub fn new(config: &ControlPlane, seed: [u8; 32]) -> Result<Self, String> {
-        Ok(match &config.aaa {
-            Aaa::UsersFile(path) => Authority::File {
+        let source = match &config.aaa {
+            Aaa::UsersFile(path) => Source::File {
                 users: Users::load(path).map_err(|error| error.to_string())?,
                 outputs: VecDeque::new(),
             },
-            Aaa::Radius(radius) => Authority::Radius {
+            Aaa::Radius(radius) => Source::Radius {
                 client: Box::new(Client::new(client_config(config, radius), seed)),
                 interim: (radius.interim_interval > 0)
                     .then(|| Duration::from_secs(radius.interim_interval.into())),
             },
+        };
+        Ok(Authority {
+            source,
+            asked: Slab::new(),
         })
     }
 
-    pub fn authenticate(&mut self, now: Duration, token: u64, request: AccessRequest) {
-        match self {
-            Authority::Radius { client, .. } => client.authenticate(now, token, request),
-            Authority::File { users, outputs } => {
+    pub fn authenticate(&mut self, now: Duration, seid: Seid, attempt: u8, request: AccessRequest) {
+        let token = self.asked.insert(Asked::Access { seid, attempt }) as u64;
+        match &mut self.source {
+            Source::Radius { client, .. } => client.authenticate(now, token, request),
+            Source::File { users, outputs } => {
                 let outcome = users.authenticate(&request);
                 outputs.push_back(Output::Done { token, outcome });
             }
         }
     }
 
-    pub fn account(&mut self, now: Duration, token: u64, record: AccountingRecord) {
-        if let Authority::Radius { client, .. } = self {
+    pub fn account(&mut self, now: Duration, seid: Seid, record: AccountingRecord) {
+        if let Source::Radius { client, .. } = &mut self.source {
+            let token = self.asked.insert(Asked::Record { seid }) as u64;
             client.account(now, token, record);
         }
     }
 
     /// The interim interval of sessions whose server names none; `None`: no interim records.
     pub fn default_interim(&self) -> Option<Duration> {
-        match self {
-            Authority::Radius { interim, .. } => *interim,
-            Authority::File { .. } => None,
+        match &self.source {
+            Source::Radius { interim, .. } => *interim,
+            Source::File { .. } => None,
         }
     }
 
     /// Whether accounting records reach anybody.
     pub fn accounts(&self) -> bool {
-        matches!(self, Authority::Radius { .. })
+        matches!(self.source, Source::Radius { .. })
     }
 
     pub fn authentic(&self) -> Authentic {
-        match self {
-            Authority::Radius { .. } => Authentic::Radius,
-            Authority::File { .. } => Authentic::Local,
+        match &self.source {
+            Source::Radius { .. } => Authentic::Radius,
+            Source::File { .. } => Authentic::Local,
         }
     }
 
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
-        if let Authority::Radius { client, .. } = self {
+        if let Source::Radius { client, .. } = &mut self.source {
             client.handle(now, socket, from, bytes);
         }
     }
 
-    pub fn poll_output(&mut self) -> Option<Output> {
-        match self {
-            Authority::Radius { client, .. } => client.poll_output(),
-            Authority::File { outputs, .. } => outputs.pop_front(),
-        }
+    pub fn poll(&mut self) -> Option<Heard> {
+        let output = match &mut self.source {
+            Source::Radius { client, .. } => client.poll_output(),
+            Source::File { outputs, .. } => outputs.pop_front(),
+        };
+        Some(match output? {
+            Output::Transmit { socket, to, bytes } => Heard::Transmit { socket, to, bytes },
+            Output::Done { token, outcome } => {
+                Heard::Answer(self.asked.remove(token as usize), outcome)
+            }
+        })
     }
 
     pub fn poll_at(&self) -> Option<Duration> {
-        match self {
-            Authority::Radius { client, .. } => client.poll_at(),
-            Authority::File { .. } => None,
+        match &self.source {
+            Source::Radius { client, .. } => client.poll_at(),
+            Source::File { .. } => None,
         }
     }
 
     pub fn on_timeout(&mut self, now: Duration) {
-        if let Authority::Radius { client, .. } = self {
+        if let Source::Radius { client, .. } = &mut self.source {
             client.on_timeout(now);
         }
     }
 
     /// The client's counters for `show drops`.
     pub fn rows(&self) -> Vec<DropCounter> {
-        match self {
-            Authority::Radius { client, .. } => crate::counters::radius_rows(&client.counters()),
-            Authority::File { .. } => Vec::new(),
+        match &self.source {
+            Source::Radius { client, .. } => crate::counters::radius_rows(&client.counters()),
+            Source::File { .. } => Vec::new(),
         }
     }
 }

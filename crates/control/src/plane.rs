@@ -11,7 +11,7 @@ mod rules;
 mod tunnel;
 
 use crate::addresses::Addresses;
-use crate::authority::Authority;
+use crate::authority::{Authority, Heard};
 use crate::bank::Bank;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
@@ -279,8 +279,8 @@ impl ControlPlane {
         loop {
             if let Some(happening) = self.user_planes.poll(now.at, &self.topology) {
                 self.on_happening(now, happening);
-            } else if let Some(output) = self.authority.poll_output() {
-                self.on_authority(now, output);
+            } else if let Some(heard) = self.authority.poll() {
+                self.on_authority(now, heard);
             } else {
                 return;
             }
@@ -296,12 +296,12 @@ impl ControlPlane {
         }
     }
 
-    fn on_authority(&mut self, now: Now, output: aaa::Output) {
-        match output {
-            aaa::Output::Transmit { socket, to, bytes } => {
+    fn on_authority(&mut self, now: Now, heard: Heard) {
+        match heard {
+            Heard::Transmit { socket, to, bytes } => {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
-            aaa::Output::Done { token, outcome } => self.on_outcome(now, Seid(token), outcome),
+            Heard::Answer(asked, outcome) => self.on_outcome(now, asked, outcome),
         }
     }
 

@@ -1,15 +1,18 @@
 //! PPP goes on: what a session wants done, what AAA says of its subscriber, and the passing of its time.
 
 use super::{ControlPlane, Now};
+use crate::addresses::Net;
+use crate::authority::Asked;
 use crate::counters::Counter;
 use crate::entry::{Entry, Stage, Started};
 use crate::pool::PoolError;
-use crate::topology::Seid;
+use crate::topology::GroupId;
 use aaa::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Credentials, Line, Outcome,
     PortType, Secret, Traffic,
 };
 use core::net::Ipv4Addr;
+use ipnet::Ipv6Net;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output,
 };
@@ -93,9 +96,13 @@ impl ControlPlane {
     fn authenticate(&mut self, now: Now, index: u32, request: AuthRequest) {
         let line = self.line(index);
         let entry = self.entry(index);
+        if entry.account.started.is_some() && *entry.who.username != *request.username {
+            // somebody else on a link that is open: a session of its own, with its own record
+            return self.end(now, index, Cause::NasRequest);
+        }
         entry.who.username = request.username.clone().into_boxed_slice();
         entry.who.attempt = request.attempt;
-        let seid = entry.seid;
+        let (seid, attempt) = (entry.seid, request.attempt);
         let credentials = match request.method {
             AuthMethod::Pap { password } => Credentials::Pap {
                 password: Secret::new(password),
@@ -116,29 +123,26 @@ impl ControlPlane {
             acct_session_id: seid.to_string(),
             line,
         };
-        self.authority.authenticate(now.at, seid.0, request);
+        self.authority.authenticate(now.at, seid, attempt, request);
     }
 
     /// AAA answered: about a subscriber that waits to be let in, or about a record.
-    pub(super) fn on_outcome(&mut self, now: Now, seid: Seid, outcome: Outcome) {
-        match outcome {
-            Outcome::Recorded => {}
-            Outcome::Accept(accept) => self.on_accept(now, seid, *accept),
-            Outcome::Reject(reject) => {
-                self.counters.count(Counter::AuthenticationRejected);
-                self.turn_away(now, seid, &reject.reason.to_string(), reject.reply_message);
+    pub(super) fn on_outcome(&mut self, now: Now, asked: Asked, outcome: Outcome) {
+        match asked {
+            Asked::Access { seid, attempt } => {
+                let waits = |index: &u32| {
+                    let entry = &self.sessions[*index as usize];
+                    let link = entry.link.as_ref();
+                    entry.who.attempt == attempt
+                        && link.is_some_and(|link| link.phase() == session::Phase::Authenticate)
+                };
+                // otherwise the session ended meanwhile, or its subscriber began anew
+                if let Some(index) = self.find(seid).filter(waits) {
+                    self.on_verdict(now, index, outcome);
+                }
             }
-            Outcome::Unavailable(why) => {
-                let waits = self.find(seid).is_some_and(|i| self.is_authenticating(i));
-                if waits {
-                    self.counters.count(Counter::AuthenticationUnavailable);
-                    self.turn_away(
-                        now,
-                        seid,
-                        &why.to_string(),
-                        b"authentication is not available".to_vec(),
-                    );
-                } else {
+            Asked::Record { seid } => {
+                if let Outcome::Unavailable(why) = outcome {
                     self.counters.count(Counter::AccountingLost);
                     tracing::error!(session = %seid, reason = %why, "an accounting record reached no server");
                 }
@@ -146,31 +150,32 @@ impl ControlPlane {
         }
     }
 
-    fn is_authenticating(&self, index: u32) -> bool {
-        let link = self.sessions[index as usize].link.as_ref();
-        link.is_some_and(|link| link.phase() == session::Phase::Authenticate)
+    fn on_verdict(&mut self, now: Now, index: u32, outcome: Outcome) {
+        match outcome {
+            Outcome::Accept(accept) => self.on_accept(now, index, *accept),
+            Outcome::Reject(reject) => {
+                self.counters.count(Counter::AuthenticationRejected);
+                self.turn_away(now, index, &reject.reason.to_string(), reject.reply_message);
+            }
+            Outcome::Unavailable(why) => {
+                self.counters.count(Counter::AuthenticationUnavailable);
+                let message = b"authentication is not available".to_vec();
+                self.turn_away(now, index, &why.to_string(), message);
+            }
+            Outcome::Recorded => {}
+        }
     }
 
-    fn turn_away(&mut self, now: Now, seid: Seid, why: &str, message: Vec<u8>) {
-        let Some(index) = self.find(seid) else {
-            return;
-        };
+    fn turn_away(&mut self, now: Now, index: u32, why: &str, message: Vec<u8>) {
         let entry = self.entry(index);
-        let (user, mac, attempt) = (
-            entry.who.username.escape_ascii().to_string(),
-            entry.circuit.mac,
-            entry.who.attempt,
-        );
+        let user = entry.who.username.escape_ascii().to_string();
+        let (seid, mac, attempt) = (entry.seid, entry.circuit.mac, entry.who.attempt);
         tracing::info!(session = %seid, user, %mac, why, "subscriber is refused");
         let reply = AuthReply::Reject { message };
         self.drive(now, index, Input::Auth { attempt, reply });
     }
 
-    fn on_accept(&mut self, now: Now, seid: Seid, accept: AccessAccept) {
-        let Some(index) = self.find(seid).filter(|i| self.is_authenticating(*i)) else {
-            return;
-        };
-        self.take_back_addresses(now, index); // of an earlier authentication of the same session
+    fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
         let grant = self.grant(now, index, &accept);
         let default_interim = self.authority.default_interim();
         let entry = self.entry(index);
@@ -179,7 +184,7 @@ impl ControlPlane {
         entry.account.session_timeout = accept.session_timeout;
         let attempt = entry.who.attempt;
         if grant.ipv4.is_none() && grant.ipv6.is_none() {
-            let user = entry.who.username.escape_ascii().to_string();
+            let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());
             tracing::warn!(session = %seid, user, "no address is left for the subscriber: the session ends. \
                 Enlarge the pools of its network instance");
             return self.end(now, index, Cause::NasError);
@@ -191,64 +196,84 @@ impl ControlPlane {
         self.drive(now, index, Input::Auth { attempt, reply });
     }
 
-    /// Takes the addresses that the subscriber gets: AAA's choice, or from the group's part of the pools.
+    /// Takes the addresses that the subscriber gets: AAA's choice, or from the group's part of the pools. One that began PPP
+    /// anew keeps those that it has.
     fn grant(&mut self, now: Now, index: u32, accept: &AccessAccept) -> Grant {
-        let entry = &self.sessions[index as usize];
-        let (instance, segment) = (entry.instance, entry.segment);
-        let group = self
-            .topology
-            .port(self.topology.segment(segment).port)
-            .group;
-        let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
-        let mut grant = Grant::default();
+        let instance = self.sessions[index as usize].instance;
         let service = &self.topology.instance(instance).service;
         let (gateway, dns, dns_ipv6) = (service.gateway, service.dns_ipv4(), service.dns_ipv6());
-        if let Some(gateway) = gateway
-            && (fixed.is_some() || self.addresses.has_ipv4(instance))
-        {
-            match self.addresses.give_ipv4(instance, group, fixed) {
-                Ok(given) => {
-                    grant.ipv4 = Some(Ipv4Grant {
-                        address: given.address,
-                        gateway,
-                        dns,
-                    });
-                    self.entry(index).ipv4 = Some(given.address);
-                    if let Some(net) = given.new_net {
-                        self.user_planes.lend(now.at, group, net, &self.topology);
-                    }
-                }
-                Err(error) => self.no_address(
-                    index,
-                    Counter::Ipv4PoolExhausted,
-                    fixed.map(|f| f.to_string()),
-                    error,
-                ),
+        let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
+        let ipv4 = gateway.and_then(|gateway| {
+            let address = self.give_ipv4(now, index, fixed)?;
+            Some(Ipv4Grant {
+                address,
+                gateway,
+                dns,
+            })
+        });
+        let ipv6 = self.give_ipv6(now, index, accept.framed_ipv6_prefix);
+        Grant {
+            ipv4,
+            ipv6: ipv6.map(|prefix| Ipv6Grant {
+                prefix,
+                dns: dns_ipv6,
+                interface_id: accept.framed_interface_id,
+            }),
+        }
+    }
+
+    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
+        let (instance, group) = self.home_of(index);
+        let has = self.entry(index).ipv4;
+        if has.is_some() && (fixed.is_none() || fixed == has) {
+            return has;
+        }
+        if fixed.is_none() && !self.addresses.has_ipv4(instance) {
+            return None;
+        }
+        match self.addresses.give_ipv4(instance, group, fixed) {
+            Ok(given) => {
+                self.take_back_ipv4(now, index);
+                self.entry(index).ipv4 = Some(given.address);
+                self.lend(now, group, given.new_net);
+                Some(given.address)
+            }
+            Err(error) => {
+                let fixed = fixed.map(|address| address.to_string());
+                self.no_address(index, Counter::Ipv4PoolExhausted, fixed, error);
+                None
             }
         }
-        let fixed = accept.framed_ipv6_prefix;
-        if fixed.is_some() || self.addresses.has_ipv6(instance) {
-            match self.addresses.give_ipv6(instance, group, fixed) {
-                Ok(given) => {
-                    grant.ipv6 = Some(Ipv6Grant {
-                        prefix: given.address,
-                        dns: dns_ipv6,
-                        interface_id: accept.framed_interface_id,
-                    });
-                    self.entry(index).ipv6 = Some(given.address);
-                    if let Some(net) = given.new_net {
-                        self.user_planes.lend(now.at, group, net, &self.topology);
-                    }
-                }
-                Err(error) => self.no_address(
-                    index,
-                    Counter::Ipv6PoolExhausted,
-                    fixed.map(|f| f.to_string()),
-                    error,
-                ),
+    }
+
+    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) -> Option<Ipv6Net> {
+        let (instance, group) = self.home_of(index);
+        let has = self.entry(index).ipv6;
+        if has.is_some() && (fixed.is_none() || fixed == has) {
+            return has;
+        }
+        if fixed.is_none() && !self.addresses.has_ipv6(instance) {
+            return None;
+        }
+        match self.addresses.give_ipv6(instance, group, fixed) {
+            Ok(given) => {
+                self.take_back_ipv6(now, index);
+                self.entry(index).ipv6 = Some(given.address);
+                self.lend(now, group, given.new_net);
+                Some(given.address)
+            }
+            Err(error) => {
+                let fixed = fixed.map(|prefix| prefix.to_string());
+                self.no_address(index, Counter::Ipv6PoolExhausted, fixed, error);
+                None
             }
         }
-        grant
+    }
+
+    fn lend(&mut self, now: Now, group: GroupId, net: Option<Net>) {
+        if let Some(net) = net {
+            self.user_planes.lend(now.at, group, net, &self.topology);
+        }
     }
 
     fn no_address(
@@ -326,7 +351,7 @@ impl ControlPlane {
                 packets: usage.down_packets,
             },
         };
-        self.authority.account(now.at, entry.seid.0, record);
+        self.authority.account(now.at, entry.seid, record);
     }
 
     /// What AAA is told of the subscriber's line.

@@ -5,7 +5,7 @@ use super::{ControlPlane, Now};
 use crate::addresses::Net;
 use crate::entry::Stage;
 use crate::store::Record as StoreRecord;
-use crate::topology::GroupId;
+use crate::topology::{GroupId, InstanceId};
 use aaa::{AccountingKind, TerminateCause};
 use session::Cause;
 
@@ -53,7 +53,8 @@ impl ControlPlane {
             return;
         };
         self.record(now, index, AccountingKind::Stop(terminate_cause(cause)));
-        self.take_back_addresses(now, index);
+        self.take_back_ipv4(now, index);
+        self.take_back_ipv6(now, index);
         let entry = self.sessions.remove(index as usize);
         self.banks[usize::from(entry.segment.0)].free(entry.pppoe_id, now.at);
         if entry.stored {
@@ -62,27 +63,36 @@ impl ControlPlane {
         }
     }
 
-    /// Gives the session's addresses back, and the nets of which they were the last.
-    pub(super) fn take_back_addresses(&mut self, now: Now, index: u32) {
-        let entry = &mut self.sessions[index as usize];
-        let (ipv4, ipv6, instance) = (entry.ipv4.take(), entry.ipv6.take(), entry.instance);
-        let group = self
+    /// Where a session's addresses are, and who lends them.
+    pub(super) fn home_of(&self, index: u32) -> (InstanceId, GroupId) {
+        let entry = &self.sessions[index as usize];
+        let port = self
             .topology
-            .port(self.topology.segment(entry.segment).port)
-            .group;
-        let freed = [
-            ipv4.and_then(|address| self.addresses.take_ipv4(instance, address)),
-            ipv6.and_then(|prefix| self.addresses.take_ipv6(instance, prefix)),
-        ];
-        freed
-            .into_iter()
-            .flatten()
-            .for_each(|net| self.withdraw(now, group, net));
+            .port(self.topology.segment(entry.segment).port);
+        (entry.instance, port.group)
     }
 
-    fn withdraw(&mut self, now: Now, group: GroupId, net: Net) {
-        self.user_planes
-            .withdraw(now.at, group, net, &self.topology);
+    /// Gives the session's IPv4 address back, and the net of which it was the last.
+    pub(super) fn take_back_ipv4(&mut self, now: Now, index: u32) {
+        let (instance, group) = self.home_of(index);
+        let address = self.entry(index).ipv4.take();
+        let freed = address.and_then(|address| self.addresses.take_ipv4(instance, address));
+        self.withdraw(now, group, freed);
+    }
+
+    /// Gives the session's IPv6 prefix back, and the net of which it was the last.
+    pub(super) fn take_back_ipv6(&mut self, now: Now, index: u32) {
+        let (instance, group) = self.home_of(index);
+        let prefix = self.entry(index).ipv6.take();
+        let freed = prefix.and_then(|prefix| self.addresses.take_ipv6(instance, prefix));
+        self.withdraw(now, group, freed);
+    }
+
+    fn withdraw(&mut self, now: Now, group: GroupId, net: Option<Net>) {
+        if let Some(net) = net {
+            self.user_planes
+                .withdraw(now.at, group, net, &self.topology);
+        }
     }
 }
 
