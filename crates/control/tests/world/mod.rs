@@ -11,6 +11,7 @@ use pfcp::{Config, Event, Node, Role};
 use std::collections::{BTreeMap, VecDeque};
 use wire::eth::Frame;
 use wire::pfcp::{Cause, FSeid, Message, NodeId, ntp_seconds};
+use wire::radius::{Code, Kind, Packet, Value, verify_access_request, verify_accounting_request};
 use wire::{gtpu, nsh};
 
 const CP: &str = "192.0.2.1";
@@ -164,6 +165,58 @@ fn report(urr_id: u32, octets: u64) -> wire::pfcp::UsageReport {
     }
 }
 
+/// The RADIUS server: lets everybody in, and keeps the records.
+#[derive(Default)]
+pub struct Radius {
+    /// Attributes of Access-Accept.
+    pub accept: Vec<(Kind, Value)>,
+    pub records: Vec<Packet>,
+    /// Does not answer.
+    pub dead: bool,
+}
+
+const SECRET: &[u8] = b"testing123";
+
+impl Radius {
+    fn serve(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.dead {
+            return None;
+        }
+        let request = Packet::parse(bytes).unwrap();
+        let mut reply = match request.code {
+            Code::ACCOUNTING_REQUEST => {
+                self.records
+                    .push(verify_accounting_request(bytes, SECRET).unwrap());
+                Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
+            }
+            _ => {
+                verify_access_request(bytes, SECRET).unwrap();
+                let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
+                let attributes = self.accept.iter().cloned();
+                attributes.for_each(|(kind, value)| accept.push(kind, value));
+                accept
+            }
+        };
+        reply.push(Kind::MESSAGE_AUTHENTICATOR, vec![0; 16]);
+        Some(reply.emit_response(&request.authenticator, SECRET).unwrap())
+    }
+
+    /// Acct-Status-Type of the records, in their order.
+    pub fn kinds(&self) -> Vec<u32> {
+        self.records
+            .iter()
+            .map(|r| number(r, Kind::ACCT_STATUS_TYPE))
+            .collect()
+    }
+}
+
+pub fn number(packet: &Packet, kind: Kind) -> u32 {
+    match packet.get(kind) {
+        Some(Value::Integer(n)) => *n,
+        other => panic!("{other:?}"),
+    }
+}
+
 pub struct World {
     pub now: Duration,
     pub plane: ControlPlane,
@@ -175,6 +228,7 @@ pub struct World {
     pub store: BTreeMap<Vec<u8>, Vec<u8>>,
     batches: u64,
     pub homes: Vec<Home>,
+    pub radius: Radius,
     config: String,
     answers: VecDeque<Response>,
     /// Frames of homes on their way to the user plane.
@@ -188,6 +242,8 @@ pub struct Choice {
     pub ipv6_pool: Option<&'static str>,
     pub sessions: u32,
     pub half_open: u32,
+    /// AAA by RADIUS instead of the users file.
+    pub radius: bool,
 }
 
 impl Default for Choice {
@@ -197,6 +253,7 @@ impl Default for Choice {
             ipv6_pool: Some("{prefix: '2001:db8:100::/48'}"),
             sessions: 1000,
             half_open: 1000,
+            radius: false,
         }
     }
 }
@@ -212,6 +269,10 @@ impl World {
         let pool = |key: &str, prefix: Option<&str>| {
             prefix.map_or(String::new(), |p| format!("    {key}: {p}\n"))
         };
+        let aaa = match choice.radius {
+            true => "{radius: {servers: [{address: 192.0.2.9, secret: testing123}], interim-interval: 0}}".into(),
+            false => format!("{{users-file: {}}}", users.path().display()),
+        };
         let config = format!(
             "node-id: cp1
 address: {CP}
@@ -221,13 +282,12 @@ network-instances:
   default:
     gateway: 100.64.0.1
 {}{}    dns: [192.0.2.53, '2001:db8::53']
-aaa: {{users-file: {}}}
+aaa: {aaa}
 ",
             choice.sessions,
             choice.half_open,
             pool("ipv4-pool", choice.ipv4_pool),
             pool("ipv6-pool", choice.ipv6_pool),
-            users.path().display()
         );
         let now = Duration::from_secs(1000);
         let mut world = World {
@@ -239,6 +299,7 @@ aaa: {{users-file: {}}}
             store: BTreeMap::new(),
             batches: 0,
             homes: (0..homes).map(home).collect(),
+            radius: Radius::default(),
             config,
             answers: VecDeque::new(),
             frames: VecDeque::new(),
@@ -421,6 +482,17 @@ aaa: {{users-file: {}}}
                 }
                 Output::Gtpu { bytes, .. } if !self.cut => self.deliver(&bytes),
                 Output::Store(records) => self.write(records),
+                Output::Radius { socket, to, bytes } => {
+                    if let Some(bytes) = self.radius.serve(&bytes) {
+                        let now = self.moment();
+                        let input = Input::Radius {
+                            socket,
+                            from: to,
+                            bytes: &bytes,
+                        };
+                        self.plane.handle(now, input);
+                    }
+                }
                 Output::Answer { response, .. } => self.answers.push_back(response),
                 _ => {}
             }
