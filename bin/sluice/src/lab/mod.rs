@@ -68,14 +68,10 @@ pub struct LabOptions {
 /// `sluice lab`.
 pub fn run(options: &LabOptions) -> ExitCode {
     match try_run(options) {
-        Ok(report) => {
-            report.print(options.json);
-            if report.is_good() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
+        Ok(report) => match report.print(options.json) {
+            Ok(()) if report.is_good() => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        },
         Err(error) => {
             eprintln!("sluice lab: {error:#}");
             ExitCode::FAILURE
@@ -97,7 +93,7 @@ fn try_run(options: &LabOptions) -> Result<Report> {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .context("cannot listen for signals")?;
     }
-    let mut view = View::new(options.json, options.homes);
+    let mut view = View::new(options.json, options.homes, how_to_look(&options.name));
     view.say("building the network");
     let lab = Lab::new(&options.name)?;
     if !lab.leftovers().is_empty() {
@@ -124,6 +120,23 @@ fn try_run(options: &LabOptions) -> Result<Report> {
     }
 }
 
+/// The commands that show this lab, as they can be typed where it was started.
+fn how_to_look(name: &str) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "sluice".into());
+    let sockets = match name {
+        // Found without being named.
+        "" => String::new(),
+        name => {
+            let dir = topology::directory(name);
+            format!(
+                " --cp-socket {0}/cp.sock --up-socket {0}/up.sock",
+                dir.display()
+            )
+        }
+    };
+    format!("{program}{sockets} show sessions | session ID | ports | drops")
+}
+
 /// Runs a lab from its daemons' start to their end.
 fn conduct(
     lab: &Lab,
@@ -141,6 +154,8 @@ fn conduct(
     view.say("starting sluice-up and sluice-cp");
     let mut gateway = Gateway::start(lab, &users)?;
     view.say(&format!("logs and sockets: {}", lab.dir().display()));
+
+    view.say_look();
 
     let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
     let internet = Internet::open(lab.netns(Place::Internet), host, options.homes, secret)?;

@@ -2,6 +2,7 @@
 
 use super::{internet, street};
 use serde::Serialize;
+use std::io::{self, Write};
 use std::time::Duration;
 
 /// The result of a lab; its JSON is what `sluice lab --json` prints.
@@ -148,33 +149,48 @@ impl Report {
     }
 
     /// Prints it: one line of JSON, or sentences; problems always go to the standard error.
-    pub(super) fn print(&self, json: bool) {
+    pub(super) fn print(&self, json: bool) -> io::Result<()> {
+        let mut out = io::stdout();
         if json {
-            println!("{}", serde_json::to_string(self).unwrap_or_default());
+            writeln!(out, "{}", serde_json::to_string(self)?)?;
         } else {
             let first = self
                 .seconds_to_first
                 .map_or("never".into(), |s| format!("after {s:.2} s"));
-            println!(
-                "{} of {} homes online, the first {first}, {} a second",
-                self.online, self.homes, self.sessions_per_second
-            );
-            println!(
-                "{} verified packets sent, {} received, {} wrong",
-                self.packets_sent, self.packets_received, self.packets_wrong
-            );
-        }
-        if self.is_good() && !json {
-            println!(
-                "after the homes left, sessions, pools and kernel routes were empty; everything is cleaned up"
-            );
+            let Report {
+                homes,
+                online,
+                sessions_per_second: rate,
+                ..
+            } = self;
+            writeln!(
+                out,
+                "{online} of {homes} homes online, the first {first}, {rate} a second"
+            )?;
+            let Report {
+                packets_sent: sent,
+                packets_received: received,
+                packets_wrong: wrong,
+                ..
+            } = self;
+            writeln!(
+                out,
+                "{sent} verified packets sent, {received} received, {wrong} wrong"
+            )?;
+            if self.is_good() {
+                writeln!(
+                    out,
+                    "after the homes left, sessions, pools and kernel routes were empty; all is cleaned up"
+                )?;
+            }
         }
         for note in &self.notes {
-            eprintln!("{note}");
+            writeln!(io::stderr(), "{note}")?;
         }
         for problem in &self.problems {
-            eprintln!("sluice lab: {problem}");
+            writeln!(io::stderr(), "sluice lab: {problem}")?;
         }
+        Ok(())
     }
 }
 

@@ -40,6 +40,8 @@ pub struct View {
     shown: Option<Instant>,
     before: Option<(Instant, [u64; 4])>,
     on_screen: bool,
+    /// How to look around from another terminal.
+    look: String,
 }
 
 /// Per second, up and down.
@@ -51,7 +53,7 @@ struct Rates {
 
 impl View {
     /// A view for `homes` homes; with `json`, the standard output is left alone.
-    pub fn new(json: bool, homes: u32) -> Self {
+    pub fn new(json: bool, homes: u32, look: String) -> Self {
         let surface = match (json, io::stdout().is_terminal()) {
             (true, _) => Surface::StandardError,
             (false, true) => Surface::Screen,
@@ -64,17 +66,25 @@ impl View {
             shown: None,
             before: None,
             on_screen: false,
+            look,
         }
+    }
+
+    /// Says how to look around from another terminal.
+    pub fn say_look(&mut self) {
+        let text = format!("look around from another terminal: {}", self.look);
+        self.say(&text);
     }
 
     /// Says what happens now.
     pub fn say(&mut self, text: &str) {
         self.leave_screen();
         let line = format!("[{:6.2} s] {text}", self.start.elapsed().as_secs_f64());
-        match self.surface {
-            Surface::StandardError => eprintln!("{line}"),
-            _ => println!("{line}"),
-        }
+        // A terminal that has gone away must not keep the lab from cleaning up.
+        let _ = match self.surface {
+            Surface::StandardError => writeln!(io::stderr(), "{line}"),
+            _ => writeln!(io::stdout(), "{line}"),
+        };
     }
 
     /// Shows how the lab is getting on; most calls come too early and do nothing.
@@ -88,11 +98,20 @@ impl View {
         }
         self.shown = Some(Instant::now());
         let rates = self.rates(street, internet);
+        let look = self.look.clone();
+        let picture = Picture {
+            stage,
+            homes: self.homes,
+            street,
+            internet,
+            rates,
+            look: &look,
+        };
         if self.surface == Surface::Screen {
             // A terminal that has gone away is noticed by its hang-up signal.
-            let _ = self.draw(stage, street, internet, rates);
+            let _ = self.draw(&picture);
         } else {
-            self.say(&summary(self.homes, street, internet, rates));
+            self.say(&picture.summary());
         }
     }
 
@@ -118,23 +137,9 @@ impl View {
         }
     }
 
-    fn draw(
-        &mut self,
-        stage: Stage,
-        street: &street::Status,
-        internet: &internet::Status,
-        rates: Rates,
-    ) -> io::Result<()> {
+    fn draw(&mut self, picture: &Picture) -> io::Result<()> {
         let (width, height) = terminal::size()?;
-        let lines = screen(
-            stage,
-            self.homes,
-            street,
-            internet,
-            rates,
-            width.into(),
-            height.into(),
-        );
+        let lines = picture.screen(width.into(), height.into());
         let mut out = io::stdout().lock();
         if !self.on_screen {
             queue!(out, terminal::EnterAlternateScreen, cursor::Hide)?;
@@ -165,89 +170,75 @@ impl Drop for View {
     }
 }
 
-/// One line about everything.
-fn summary(
-    homes: u32,
-    street: &street::Status,
-    internet: &internet::Status,
-    rates: Rates,
-) -> String {
-    let wrong = street.counts.wrong() + internet.counts.wrong();
-    let mut text = format!("{} of {homes} homes online", street.at(State::Online));
-    let under_way: Vec<String> = street
-        .states
-        .iter()
-        .filter(|(state, _)| !matches!(state, State::Online | State::Offline))
-        .map(|(state, count)| format!("{count} {}", word(*state)))
-        .collect();
-    if !under_way.is_empty() {
-        text.push_str(&format!(" ({})", under_way.join(", ")));
-    }
-    let [up, down] = rates.packets;
-    text.push_str(&format!(
-        "; verified packets/s {up:.0} up, {down:.0} down; wrong {wrong}"
-    ));
-    text
-}
-
-/// The live screen.
-fn screen(
+/// The lab at one moment.
+struct Picture<'p> {
     stage: Stage,
     homes: u32,
-    street: &street::Status,
-    internet: &internet::Status,
+    street: &'p street::Status,
+    internet: &'p internet::Status,
     rates: Rates,
-    width: usize,
-    height: usize,
-) -> Vec<String> {
-    let online = street.at(State::Online);
-    let [up, down] = [0, 1].map(|way| {
-        format!(
-            "{:.0} packets/s, {}/s",
-            rates.packets[way],
-            octets(rates.octets[way] as u64)
-        )
-    });
-    let mut lines = vec![
-        format!(
-            "sluice lab   {}",
-            bar(online, homes, width.saturating_sub(50).clamp(10, 40))
-        ),
-        summary(homes, street, internet, rates),
-        format!(
-            "up    {up}; sent {}, received {}",
-            street.sent, internet.counts.received
-        ),
-        format!(
-            "down  {down}; sent {}, received {}",
-            internet.sent, street.counts.received
-        ),
-    ];
-    lines.extend(
-        street
-            .ends
+    look: &'p str,
+}
+
+impl Picture<'_> {
+    /// One line about everything.
+    fn summary(&self) -> String {
+        let (street, homes) = (self.street, self.homes);
+        let wrong = street.counts.wrong() + self.internet.counts.wrong();
+        let mut text = format!("{} of {homes} homes online", street.at(State::Online));
+        let under_way: Vec<String> = street
+            .states
             .iter()
-            .take(3)
-            .map(|(why, times)| format!("ended {times} times: {why}")),
-    );
-    lines.push(String::new());
-    let foot = [
-        String::new(),
-        "in another terminal:  sluice show sessions | show session ID | show ports | show drops"
-            .to_owned(),
-        match stage {
-            Stage::Dialling => "the homes are dialling in; Ctrl-C ends the lab".to_owned(),
-            Stage::Running => "Ctrl-C: the homes hang up, and everything is removed".to_owned(),
-        },
-    ];
-    let room = height.saturating_sub(lines.len() + foot.len() + 1);
-    lines.extend(table(&street.rows, room).render(Some(width)));
-    lines.extend(foot);
-    lines.truncate(height);
-    lines
-        .iter()
-        .map(|line| line.chars().take(width).collect())
-        .collect()
+            .filter(|(state, _)| !matches!(state, State::Online | State::Offline))
+            .map(|(state, count)| format!("{count} {}", word(*state)))
+            .collect();
+        if !under_way.is_empty() {
+            text.push_str(&format!(" ({})", under_way.join(", ")));
+        }
+        let [up, down] = self.rates.packets;
+        text.push_str(&format!(
+            "; verified packets/s {up:.0} up, {down:.0} down; wrong {wrong}"
+        ));
+        text
+    }
+
+    /// The live screen.
+    fn screen(&self, width: usize, height: usize) -> Vec<String> {
+        let way = |name: &str, way: usize, all: u64| {
+            let (packets, bytes) = (
+                self.rates.packets[way],
+                octets(self.rates.octets[way] as u64),
+            );
+            format!("{name:<6}{packets:.0} packets/s, {bytes}/s, {all} in all")
+        };
+        let online = self.street.at(State::Online);
+        let bar = bar(online, self.homes, width.saturating_sub(50).clamp(10, 40));
+        let mut lines = vec![
+            format!("sluice lab   {bar}"),
+            self.summary(),
+            way("up", 0, self.internet.counts.received),
+            way("down", 1, self.street.counts.received),
+        ];
+        let ends = self.street.ends.iter().take(3);
+        lines.extend(ends.map(|(why, times)| format!("ended {times} times: {why}")));
+        lines.push(String::new());
+        let foot = [
+            String::new(),
+            format!("in another terminal:  {}", self.look),
+            match self.stage {
+                Stage::Dialling => "the homes are dialling in; Ctrl-C ends the lab".to_owned(),
+                Stage::Running => "Ctrl-C: the homes hang up, and everything is removed".to_owned(),
+            },
+        ];
+        let room = height.saturating_sub(lines.len() + foot.len() + 1);
+        lines.extend(table(&self.street.rows, room).render(Some(width)));
+        lines.extend(foot);
+        lines.truncate(height);
+        lines
+            .iter()
+            .map(|line| line.chars().take(width).collect())
+            .collect()
+    }
 }
 
 fn table(rows: &[Row], room: usize) -> Table {
@@ -325,51 +316,39 @@ mod tests {
         }
     }
 
+    fn picture<'p>(street: &'p street::Status, internet: &'p internet::Status) -> Picture<'p> {
+        let look = "sluice show sessions";
+        Picture {
+            stage: Stage::Running,
+            homes: 100,
+            street,
+            internet,
+            rates: Rates::default(),
+            look,
+        }
+    }
+
     #[test]
     fn the_screen_fits_every_terminal() {
-        let internet = internet::Status::default();
+        let (street, internet) = (street(), internet::Status::default());
+        let picture = picture(&street, &internet);
         for (width, height) in [(80, 24), (200, 60), (30, 10), (10, 3)] {
-            let lines = screen(
-                Stage::Running,
-                100,
-                &street(),
-                &internet,
-                Rates::default(),
-                width,
-                height,
-            );
+            let lines = picture.screen(width, height);
             assert!(lines.len() <= height, "{width}x{height}");
             assert!(
                 lines.iter().all(|line| line.chars().count() <= width),
                 "{width}x{height}: {lines:#?}"
             );
         }
-        let lines = screen(
-            Stage::Running,
-            100,
-            &street(),
-            &internet,
-            Rates::default(),
-            80,
-            24,
-        );
-        let text = lines.join("\n");
-        assert!(
-            text.contains("97/100 online")
-                && text.contains("100.64.0.1")
-                && text.contains("show sessions"),
-            "{text}"
-        );
+        let text = picture.screen(80, 24).join("\n");
+        for shown in ["97/100 online", "100.64.0.1", "show sessions"] {
+            assert!(text.contains(shown), "{text}");
+        }
     }
 
     #[test]
     fn a_line_says_how_many_are_where() {
-        let line = summary(
-            100,
-            &street(),
-            &internet::Status::default(),
-            Rates::default(),
-        );
+        let line = picture(&street(), &internet::Status::default()).summary();
         assert!(
             line.starts_with("97 of 100 homes online (3 link);"),
             "{line}"
