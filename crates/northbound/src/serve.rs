@@ -2,7 +2,7 @@
 
 use crate::{MAX_REQUEST, Request, Response};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -42,7 +42,22 @@ pub fn serve(
         std::fs::create_dir_all(dir)?;
     }
     let listener = UnixListener::bind(path)?;
-    Ok(accept(listener, calls))
+    let name = Name(path.to_owned());
+    Ok(async move {
+        accept(listener, calls).await;
+        drop(name);
+    })
+}
+
+/// The socket's name, which goes with the daemon: also when its start fails later.
+struct Name(PathBuf);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            tracing::debug!(%error, "cannot remove the local API socket");
+        }
+    }
 }
 
 async fn accept(listener: UnixListener, calls: mpsc::Sender<Call>) {
@@ -193,6 +208,17 @@ mod tests {
         let (tx, _rx) = mpsc::channel(1);
         let error = serve(&path, tx).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[tokio::test]
+    async fn the_socket_goes_with_the_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("test.sock");
+        let (tx, _rx) = mpsc::channel(1);
+        let served = serve(&path, tx).unwrap();
+        assert!(path.exists());
+        drop(served);
+        assert!(!path.exists());
     }
 
     #[test]
