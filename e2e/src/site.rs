@@ -12,6 +12,7 @@ use sluice::lab::topology::{
 };
 use std::fs;
 use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
@@ -178,8 +179,10 @@ impl Site {
 
     fn wait_ready(&mut self) -> Result<()> {
         let (up, cp) = (self.dir.join("up.sock"), self.dir.join("cp.sock"));
-        self.up.wait_until("its API", SOON, || up.exists())?;
-        self.cp.wait_until("its API", SOON, || cp.exists())?;
+        self.up
+            .wait_until("its API", SOON, || UnixStream::connect(&up).is_ok())?;
+        self.cp
+            .wait_until("its API", SOON, || UnixStream::connect(&cp).is_ok())?;
         let log = self.cp.log().to_owned();
         self.cp.wait_until("its access port to be open", SOON, || {
             fs::read_to_string(&log)
@@ -315,31 +318,25 @@ pub fn program(name: &str) -> Result<PathBuf> {
 pub struct Drops(Vec<DropCounter>);
 
 impl Drops {
-    /// The counter of this name; an error if there is none.
+    /// The counter of this name, of both planes together; an error if neither has one.
     pub fn count(&self, name: &str) -> Result<u64> {
-        let found = self.0.iter().find(|drop| drop.name == name);
-        found
-            .map(|drop| drop.count)
-            .with_context(|| format!("no counter {name} among {:?}", self.names()))
+        let mut found = self.0.iter().filter(|drop| drop.name == name).peekable();
+        if found.peek().is_none() {
+            let names: Vec<&str> = self.0.iter().map(|drop| drop.name.as_str()).collect();
+            bail!("no counter {name} among {names:?}");
+        }
+        Ok(found.map(|drop| drop.count).sum())
     }
 
-    fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|drop| drop.name.as_str()).collect()
-    }
-
-    /// What has grown since `before`, by name.
-    pub fn since(&self, before: &Drops) -> Vec<(&str, u64)> {
-        let then = |name: &str| {
-            before
-                .0
-                .iter()
-                .find(|drop| drop.name == name)
-                .map_or(0, |drop| drop.count)
-        };
-        let grown = self
+    /// What has grown since `before`: plane, name and by how much.
+    pub fn since(&self, before: &Drops) -> Vec<(&str, &str, u64)> {
+        let same = |a: &DropCounter, b: &DropCounter| (&a.plane, &a.name) == (&b.plane, &b.name);
+        let then = |now: &DropCounter| before.0.iter().find(|old| same(old, now));
+        let grown = |now: &DropCounter| now.count - then(now).map_or(0, |old| old.count);
+        let rows = self
             .0
             .iter()
-            .map(|drop| (drop.name.as_str(), drop.count - then(&drop.name)));
-        grown.filter(|(_, count)| *count > 0).collect()
+            .map(|now| (now.plane.as_str(), now.name.as_str(), grown(now)));
+        rows.filter(|(_, _, count)| *count > 0).collect()
     }
 }

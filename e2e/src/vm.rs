@@ -1,6 +1,6 @@
 //! A virtual machine with Debian's kernel: the one place where Linux's own PPPoE client can run beside us.
 //!
-//! The image is made by `vm/build`; its init takes commands on the second serial port (see `vm/init`).
+//! The image is made by `vm/build`; its init takes commands on a virtio port (see `vm/init`).
 
 use anyhow::{Context, Result, bail};
 use sluice::lab::process::Process;
@@ -17,6 +17,13 @@ pub const TAP: &str = "vm0";
 /// Software emulation boots in about 4 s; a busy machine may take much longer.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
 
+/// Software emulation, a network card whose TAP has no vnet header (so that the guest computes every checksum itself,
+/// as a home router would), and the port that commands come on.
+const MACHINE: &str =
+    "-accel tcg -cpu max -m 256 -nodefaults -no-user-config -display none -no-reboot
+    -device virtio-net-pci,netdev=net,romfile=
+    -device virtio-serial-pci -device virtserialport,chardev=line,name=commands";
+
 /// A running virtual machine; ended when dropped.
 pub struct Vm {
     // Held so that the machine ends with this value.
@@ -24,7 +31,7 @@ pub struct Vm {
     line: RefCell<Line>,
 }
 
-/// The serial port that carries commands and answers.
+/// The port that carries commands and answers.
 struct Line {
     writer: UnixStream,
     reader: BufReader<UnixStream>,
@@ -51,38 +58,24 @@ impl Vm {
         lab.persistent_tap(TAP)?;
         let socket = lab.dir().join("vm.sock");
         let mut qemu = access.command("qemu-system-x86_64");
-        qemu.args([
-            "-accel",
-            "tcg",
-            "-cpu",
-            "max",
-            "-m",
-            "256",
-            "-nodefaults",
-            "-no-user-config",
-            "-display",
-            "none",
-        ])
-        .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1"])
-        .arg("-kernel")
-        .arg(image.join("vmlinuz"))
-        .arg("-initrd")
-        .arg(image.join("initramfs"))
-        .arg("-serial")
-        .arg(format!(
-            "file:{}",
-            lab.dir().join("vm-console.log").display()
-        ))
-        .arg("-serial")
-        .arg(format!("unix:{},server=on,wait=off", socket.display()))
-        // Without the vnet header the guest computes every checksum itself, as a home router would.
-        .args([
-            "-netdev",
-            &format!("tap,id=net0,ifname={TAP},script=no,downscript=no,vnet_hdr=off"),
-        ])
-        .args(["-device", "virtio-net-pci,netdev=net0,romfile="]);
+        let console = lab.dir().join("vm-console.log");
+        qemu.args(MACHINE.split_whitespace())
+            .args(["-append", "console=ttyS0 quiet panic=-1"])
+            .args([Path::new("-kernel"), &image.join("vmlinuz")])
+            .args([Path::new("-initrd"), &image.join("initramfs")])
+            .arg("-serial")
+            .arg(format!("file:{}", console.display()))
+            .arg("-chardev")
+            .arg(format!(
+                "socket,id=line,path={},server=on,wait=off",
+                socket.display()
+            ))
+            .arg("-netdev")
+            .arg(format!(
+                "tap,id=net,ifname={TAP},script=no,downscript=no,vnet_hdr=off"
+            ));
         let mut process = Process::spawn(lab.dir(), "vm", qemu)?;
-        process.wait_until("its serial port", Duration::from_secs(10), || {
+        process.wait_until("its command port", Duration::from_secs(10), || {
             UnixStream::connect(&socket).is_ok()
         })?;
         let writer = UnixStream::connect(&socket)?;

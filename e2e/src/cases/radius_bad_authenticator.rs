@@ -19,7 +19,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(answered > 0, "the forger was not asked");
     let after = stage.site.drops()?;
     let counted =
-        after.count("radius-bad-authenticator")? - before.count("radius-bad-authenticator")?;
+        after.count("radius-unauthentic-reply")? - before.count("radius-unauthentic-reply")?;
     ensure!(
         counted == answered,
         "{answered} forged replies, {counted} counted: {:?}",
