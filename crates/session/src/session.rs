@@ -46,6 +46,8 @@ pub struct Session {
     held: Option<(u8, Box<[u8]>)>,
     pub(crate) keepalive: Keepalive,
     pub(crate) router: Router,
+    /// When LCP starts of its own accord.
+    start: Deadline,
     /// When a session that has nothing up yet is given up.
     setup: Deadline,
     /// Why it is ending.
@@ -87,6 +89,7 @@ impl Session {
             held: None,
             keepalive: Keepalive::off(),
             router: Router::silent(),
+            start: Deadline::after(now, config.start_delay),
             setup: Deadline::after(now, config.setup_timeout),
             cause: None,
             reject_id: 0,
@@ -97,9 +100,19 @@ impl Session {
                 now,
             },
         };
-        session.lcp.on_event(&mut session.core, Event::Open);
-        session.lcp.on_event(&mut session.core, Event::Up);
+        if session.start.is_due(now) {
+            session.start();
+        }
         session
+    }
+
+    /// Starts LCP, unless that is done.
+    fn start(&mut self) {
+        if self.start != Deadline::NEVER {
+            self.start = Deadline::NEVER;
+            self.lcp.on_event(&mut self.core, Event::Open);
+            self.lcp.on_event(&mut self.core, Event::Up);
+        }
     }
 
     /// A session out of its parts, in the network phase.
@@ -123,6 +136,7 @@ impl Session {
             held: None,
             keepalive: Keepalive::off(),
             router: Router::silent(),
+            start: Deadline::NEVER,
             setup: Deadline::NEVER,
             cause: None,
             reject_id: 0,
@@ -135,6 +149,10 @@ impl Session {
         self.core.now = now;
         if self.phase == Phase::Closed {
             return Err(Discarded("session is over"));
+        }
+        // The peer speaks, so it listens; and whatever we want of it goes over a link that was started.
+        if !matches!(input, Input::Padt) {
+            self.start();
         }
         match input {
             Input::Ppp(bytes) => self.on_frame(bytes),
@@ -173,6 +191,7 @@ impl Session {
             .min(self.ipv6cp.deadline())
             .min(self.keepalive.at)
             .min(self.router.at)
+            .min(self.start)
             .min(self.setup)
             .get()
     }
@@ -182,6 +201,9 @@ impl Session {
         self.core.now = now;
         if self.phase == Phase::Closed {
             return;
+        }
+        if self.start.is_due(now) {
+            self.start();
         }
         let notes = self.lcp.on_timeout(&mut self.core);
         self.after_lcp(notes);

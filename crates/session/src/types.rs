@@ -53,7 +53,10 @@ pub struct SessionConfig {
     pub echo_interval: Duration,
     /// Unanswered echoes that end the session.
     pub echo_failures: u8,
-    /// Time from the start of LCP to the first family that is up.
+    /// How long the peer is left to speak first. A host that has just got its PADS needs some milliseconds to put PPP
+    /// on the session, and what comes earlier is lost until the restart timer sends it again.
+    pub start_delay: Duration,
+    /// Time from the PADS to the first family that is up.
     pub setup_timeout: Duration,
     /// Router advertisements.
     pub ra: RaConfig,
@@ -71,6 +74,7 @@ impl Default for SessionConfig {
             max_failure: 5,
             echo_interval: Duration::from_secs(30),
             echo_failures: 3,
+            start_delay: Duration::ZERO,
             setup_timeout: Duration::from_secs(60),
             ra: RaConfig::default(),
         }

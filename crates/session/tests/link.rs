@@ -26,6 +26,34 @@ fn a_silent_peer_is_asked_ten_times_in_thirty_seconds() {
 }
 
 #[test]
+fn the_peer_is_left_to_speak_first_but_not_for_long() {
+    let delay = Duration::from_millis(200);
+    let patient = || {
+        Line::with(SessionConfig {
+            start_delay: delay,
+            ..SessionConfig::default()
+        })
+    };
+    let mut silent = patient();
+    assert_eq!(silent.take_outputs(), []);
+    silent.pass(delay);
+    silent.expect_kind(LCP, 1);
+
+    let mut speaking = patient();
+    speaking.pass(Duration::from_millis(20));
+    speaking.send(LCP, 1, 1, &[1, 4, 0x05, 0xd4]);
+    speaking.expect_kind(LCP, 1);
+    speaking.expect_packet(LCP, 2, 1, &[1, 4, 0x05, 0xd4]);
+    speaking.pass(delay);
+    assert_eq!(speaking.take_outputs(), [], "it was started once");
+
+    let mut leaving = patient();
+    leaving.input(Input::Padt);
+    leaving.expect(Output::Closed(Cause::UserRequest));
+    assert_eq!(leaving.session.poll_at(), None);
+}
+
+#[test]
 fn an_ack_for_another_request_or_other_options_is_discarded() {
     let mut line = Line::new();
     let (id, options) = line.expect_kind(LCP, 1);

@@ -113,6 +113,8 @@ fn facts(rungs: &[Rung], session_id: u16) -> Facts {
         .collect();
     let mut config = SessionConfig {
         echo_interval: Duration::ZERO,
+        // As the control plane has it.
+        start_delay: Duration::from_millis(200),
         ..SessionConfig::default()
     };
     let mut random = Random {

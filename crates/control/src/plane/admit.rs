@@ -30,6 +30,9 @@ pub(super) fn discovery_config(
 /// The largest MRU over PPPoE without PPP-Max-Payload (RFC 2516 §7).
 const PPPOE_MRU: u16 = 1492;
 
+/// How long a subscriber is left to speak first: Linux's pppd takes some 20 ms from its PADS to its first request.
+const START_DELAY: Duration = Duration::from_millis(200);
+
 pub(super) fn session_config(config: &config::ControlPlane) -> SessionConfig {
     use config::Auth::{Chap, Pap};
     let pppoe = &config.pppoe;
@@ -44,6 +47,7 @@ pub(super) fn session_config(config: &config::ControlPlane) -> SessionConfig {
         mru: pppoe.mru.min(PPPOE_MRU),
         echo_interval: Duration::from_secs(pppoe.echo.interval.into()),
         echo_failures: pppoe.echo.failures,
+        start_delay: START_DELAY,
         ..SessionConfig::default()
     }
 }
