@@ -51,11 +51,11 @@ impl Capture {
     }
 }
 
-/// Decodes a capture with Debian's tshark; one line a packet, fields separated by tabs.
+/// Decodes a capture with Debian's tshark, what GTP-U carries as Ethernet; one line a packet, fields separated by tabs.
 pub fn tshark(file: &Path, filter: &str, fields: &[&str]) -> Result<Vec<String>> {
     let mut command = Command::new("tshark");
     command
-        .arg("-r")
+        .args(["-o", "gtp.dissect_tpdu_as:eth", "-r"])
         .arg(file)
         .args(["-Y", filter, "-T", "fields"]);
     fields.iter().for_each(|field| {

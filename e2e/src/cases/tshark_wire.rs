@@ -5,8 +5,11 @@ use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Place};
 
-/// What tshark says of a message that it cannot make sense of.
-const COMPLAINTS: &str = "_ws.malformed || _ws.unreassembled || _ws.expert.severity >= 0x600000 || frame contains \"Unknown\"";
+/// What tshark says of a message that it cannot make sense of. An element of an enterprise that it does not know, as
+/// our own are, is none of it.
+const COMPLAINTS: &str = "_ws.malformed || _ws.unreassembled || _ws.expert.severity >= 0x600000 \
+    || pfcp.ie_data_not_decoded || pfcp.ie_not_decoded_null || pfcp.ie_not_decoded || pfcp.ie_encoding_error \
+    || pfcp.ie_id_reserved";
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     // A fresh pair of daemons, so that the association and the default session are seen too.
@@ -23,31 +26,28 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let file = capture.finish()?;
 
     // Association, establishment, modification and deletion, each with its answer; control packets both ways.
+    let kinds = tshark(&file, "pfcp", &["pfcp.msg_type"])?;
     for (kind, what) in [
-        (5, "Association Setup Request"),
-        (6, "Association Setup Response"),
-        (50, "Session Establishment Request"),
-        (51, "Session Establishment Response"),
-        (52, "Session Modification Request"),
-        (53, "Session Modification Response"),
-        (54, "Session Deletion Request"),
-        (55, "Session Deletion Response"),
+        ("5", "Association Setup Request"),
+        ("6", "Association Setup Response"),
+        ("50", "Session Establishment Request"),
+        ("51", "Session Establishment Response"),
+        ("52", "Session Modification Request"),
+        ("53", "Session Modification Response"),
+        ("54", "Session Deletion Request"),
+        ("55", "Session Deletion Response"),
     ] {
-        let seen = tshark(
-            &file,
-            &format!("pfcp.msg_type == {kind}"),
-            &["frame.number"],
-        )?;
-        ensure!(!seen.is_empty(), "no {what} on the management link");
+        let seen = kinds.iter().any(|seen| seen == kind);
+        ensure!(seen, "no {what} on the management link");
     }
     for (from, what) in [("192.0.2.1", "down"), ("192.0.2.2", "up")] {
         let seen = tshark(
             &file,
-            &format!("gtp.message == 0xff && ip.src == {from}"),
+            &format!("gtp.message == 0xff && ip.src == {from} && pppoes && (chap || ipcp || lcp)"),
             &["frame.number"],
         )?;
         ensure!(
-            seen.len() >= 5,
+            seen.len() >= 4,
             "only {} control packets {what} by GTP-U",
             seen.len()
         );
