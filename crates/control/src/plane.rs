@@ -3,6 +3,7 @@
 //! Each module below is a part of a session's way; all of them are methods of [`ControlPlane`].
 
 mod admit;
+mod audit;
 mod call;
 mod link;
 mod release;
@@ -16,7 +17,7 @@ use crate::bank::Bank;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::store::Record as StoreRecord;
-use crate::topology::{SegmentId, Seid, Topology};
+use crate::topology::{SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{Happening, UserPlanes};
 use crate::wheel::TimerWheel;
 use core::net::SocketAddr;
@@ -149,6 +150,8 @@ pub struct ControlPlane {
     /// The number of the batch that is being put together.
     batch: u64,
     waiting: VecDeque<Waiting>,
+    /// Audits under way, by user plane.
+    audits: BTreeMap<UserPlaneId, audit::Audit>,
     /// Calls that list sessions, and how many sessions' counters each still waits for.
     listings: HashMap<u64, usize>,
     generation: u64,
@@ -196,6 +199,7 @@ impl ControlPlane {
             records: restored.first_records(),
             batch: 1,
             waiting: VecDeque::new(),
+            audits: BTreeMap::new(),
             listings: HashMap::new(),
             generation: restored.first_generation(now),
             random,
@@ -290,6 +294,7 @@ impl ControlPlane {
     fn on_happening(&mut self, now: Now, happening: Happening) {
         match happening {
             Happening::Transmit(to, bytes) => self.outputs.push_back(Output::Pfcp { to, bytes }),
+            Happening::Open(port) => self.on_port_open(now, port),
             Happening::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
             Happening::Answer(request, message) => self.on_answer(now, request, message),
             Happening::Report { id, seid, message } => self.on_report(id, seid, message),

@@ -22,6 +22,9 @@ pub(crate) enum Request {
     Remove(Seid),
     Usage(Seid, UsageFor),
     Delete(Seid),
+    /// To end what the user plane has and we do not.
+    Stranger(UserPlaneId),
+    Audit(UserPlaneId),
     DefaultSession(PortId),
     Nets(GroupId),
 }
@@ -46,6 +49,8 @@ pub(crate) enum Happening {
         plane: UserPlaneId,
         lost: bool,
     },
+    /// The default session of an access port is open.
+    Open(PortId),
     /// A request was answered; `None`: it never will be.
     Answer(Request, Option<Message>),
     /// A user plane reports of its own accord.
@@ -237,12 +242,21 @@ impl UserPlanes {
         self.tell_nets(now, group, topology);
     }
 
-    /// Queues sessions of a user plane to be put back or deleted.
-    pub fn queue_resync(&mut self, plane: UserPlaneId, sessions: impl IntoIterator<Item = Seid>) {
+    /// The user plane's SEID of a port's default session, while that is open.
+    pub fn default_session(&self, port: PortId) -> Option<u64> {
+        self.defaults[usize::from(port.0)]
+    }
+
+    /// A new association: what was under way with the one before is void.
+    pub fn begin_resync(&mut self, plane: UserPlaneId) {
         let peer = &mut self.peers[usize::from(plane.0)];
         peer.resync.clear();
         peer.resyncing = 0;
-        peer.resync.extend(sessions);
+    }
+
+    /// Queues sessions of a user plane to be put back or deleted.
+    pub fn queue_resync(&mut self, plane: UserPlaneId, sessions: impl IntoIterator<Item = Seid>) {
+        self.peers[usize::from(plane.0)].resync.extend(sessions);
     }
 
     /// The next session to put back, if the window allows; one more is under way then.
@@ -386,6 +400,7 @@ impl UserPlanes {
             {
                 self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
                 tracing::info!(port = %name, "access port is open for subscribers");
+                self.happenings.push_back(Happening::Open(port));
                 let group = topology.port(port).group;
                 let nets = &mut self.nets[usize::from(group.0)];
                 if topology.group(group).first_port == port {

@@ -461,3 +461,61 @@ fn without_any_server_a_subscriber_is_refused_and_others_stay() {
     w.dial_all();
     assert_eq!(w.online(), 2);
 }
+
+#[test]
+fn a_session_that_only_the_user_plane_has_is_deleted_there() {
+    let mut w = World::new(200, Choice::default());
+    w.dial_all();
+    let lost: Vec<Vec<u8>> = w
+        .store
+        .keys()
+        .filter(|k| k.starts_with(b"session/"))
+        .take(150)
+        .cloned()
+        .collect();
+    lost.iter().for_each(|key| drop(w.store.remove(key)));
+    w.homes.clear(); // nobody dials again, nobody answers
+    w.restart_control_plane();
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.plane.session_count(), 50);
+    assert_eq!(
+        w.up.subscribers().len(),
+        50,
+        "the other 150 are strangers, of more than one block"
+    );
+}
+
+#[test]
+fn an_audit_puts_back_what_the_user_plane_lost_or_changed() {
+    let mut w = World::new(100, Choice::default());
+    w.dial_all();
+    let before = w.up.subscribers();
+    w.up.forget_one();
+    w.up.damage_one();
+    assert_ne!(w.up.subscribers(), before);
+    w.restart_control_plane();
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.up.subscribers(), before);
+    assert_eq!(w.online(), 100);
+}
+
+#[test]
+fn an_audit_finds_what_changed_while_the_path_was_cut() {
+    let mut w = World::new(3, Choice::default());
+    for home in &mut w.homes {
+        let patient = cpe::HomeConfig {
+            echo_interval: None,
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(patient, 1);
+    }
+    w.dial_all();
+    let before = w.up.subscribers();
+    w.cut = true;
+    w.run(Duration::from_secs(45)); // the path is found dead, the sessions live
+    w.up.forget_one();
+    w.cut = false;
+    w.run(MINUTE);
+    assert_eq!(w.up.subscribers(), before);
+    assert_eq!(w.sessions().len(), 3);
+}

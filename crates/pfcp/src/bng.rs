@@ -9,7 +9,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use build::{NETS_PER_MESSAGE, delete, query_usage};
+pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
 pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
 pub use rules::{Rejection, RuleSet};
 

@@ -45,6 +45,8 @@ pub enum Compiled {
         tunnel: ControlTunnel,
         /// How it is measured.
         usage: Option<UsageRule>,
+        /// The hash of its rules, for audits.
+        digest: u64,
     },
 }
 
@@ -142,6 +144,7 @@ impl Layout {
             entry,
             tunnel: facts.tunnel,
             usage: facts.usage,
+            digest: facts.digest(),
         })
     }
 

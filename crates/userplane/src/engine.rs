@@ -41,6 +41,7 @@ use crate::compile::{Compiled, Layout};
 use crate::table::{Seid, Table};
 
 mod answers;
+mod audit;
 mod change;
 mod usage;
 
@@ -247,6 +248,8 @@ struct Session<T> {
     report_at: Option<Duration>,
     operation: Operation<T>,
     waiting: VecDeque<(T, Wanted)>,
+    /// The last audit that named it.
+    audited: u32,
 }
 
 /// Whose tunnel a packet came through.
@@ -372,7 +375,10 @@ impl<T: Copy> Engine<T> {
 
     fn run(&mut self, now: Now, index: SessionIndex, to: T, wanted: Wanted) {
         match wanted {
-            Wanted::Modify(request) => self.modify(now, index, to, &request),
+            Wanted::Modify(request) => match &request.audit {
+                Some(audit) => self.audit(index, to, audit),
+                None => self.modify(now, index, to, &request),
+            },
             Wanted::Delete => self.remove(index, After::Answer(to)),
         }
     }

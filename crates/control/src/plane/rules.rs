@@ -23,7 +23,7 @@ fn rules_of(family: Family) -> bng::Family {
 
 impl ControlPlane {
     /// Everything about a session that its user plane is to know.
-    fn spec(&self, index: u32) -> SessionSpec {
+    pub(super) fn spec(&self, index: u32) -> SessionSpec {
         let entry = &self.sessions[index as usize];
         let port = self
             .topology
@@ -162,6 +162,8 @@ impl ControlPlane {
             Request::Remove(_) => {}
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
+            Request::Audit(plane) => self.on_audited(now, plane, message),
+            Request::Stranger(_) => {} // were it not deleted, the next audit would find it again
             Request::DefaultSession(_) | Request::Nets(_) => {
                 unreachable!("taken care of by UserPlanes")
             }
@@ -345,39 +347,45 @@ impl ControlPlane {
         }
     }
 
-    /// A user plane is back. If it lost our sessions they are put back; those that were ending end now.
+    /// A user plane is back. If it lost our sessions they are put back; otherwise an audit finds what differs. Those that
+    /// were ending end now.
     pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
-        let of_plane = |entry: &crate::entry::Entry| {
-            self.topology
-                .port(self.topology.segment(entry.segment).port)
-                .user_plane
-                == plane
+        let of_plane = self.sessions_of(plane);
+        let again = |index: &u32| {
+            let entry = &self.sessions[*index as usize];
+            lost || entry.is_closing() || entry.rules.up_seid.is_none()
         };
-        let again: Vec<Seid> = self
-            .sessions
-            .iter()
-            .map(|(_, entry)| entry)
-            .filter(|entry| {
-                of_plane(entry) && (lost || entry.is_closing() || entry.rules.up_seid.is_none())
-            })
-            .map(|entry| entry.seid)
-            .collect();
+        let (again, kept): (Vec<u32>, Vec<u32>) = of_plane.into_iter().partition(again);
         if lost {
-            let indexes: Vec<u32> = again.iter().map(|seid| seid.index()).collect();
-            indexes
-                .into_iter()
-                .for_each(|index| self.entry(index).rules.up_seid = None);
+            for &index in &again {
+                self.entry(index).rules.up_seid = None;
+            }
             self.persist_user_plane(plane);
         }
         if !again.is_empty() {
-            tracing::info!(user_plane = %self.topology.user_plane(plane).node_id, sessions = again.len(), "putting sessions back");
+            let user_plane = &self.topology.user_plane(plane).node_id;
+            tracing::info!(%user_plane, sessions = again.len(), "putting sessions back");
         }
+        let again: Vec<Seid> = again
+            .into_iter()
+            .map(|index| self.entry(index).seid)
+            .collect();
+        self.user_planes.begin_resync(plane);
         self.user_planes.queue_resync(plane, again);
+        self.begin_audit(plane, kept);
         self.resync(now, plane);
     }
 
+    /// The indexes of a user plane's sessions.
+    fn sessions_of(&self, plane: UserPlaneId) -> Vec<u32> {
+        let indexes = self.sessions.iter().map(|(index, _)| index as u32);
+        indexes
+            .filter(|&index| self.plane_of(index) == plane)
+            .collect()
+    }
+
     /// Puts back as many sessions as may be under way at once.
-    fn resync(&mut self, now: Now, plane: UserPlaneId) {
+    pub(super) fn resync(&mut self, now: Now, plane: UserPlaneId) {
         while let Some(seid) = self.user_planes.next_resync(plane) {
             let Some(index) = self.find(seid) else {
                 self.user_planes.resync_done(plane);

@@ -10,6 +10,7 @@ use pfcp::bng::{Facts, RuleSet, SessionFacts};
 use pfcp::{Config, Event, Node, Role};
 use std::collections::{BTreeMap, VecDeque};
 use wire::eth::Frame;
+use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Cause, FSeid, Message, NodeId, ntp_seconds};
 use wire::radius::{Code, Kind, Packet, Value, verify_access_request, verify_accounting_request};
 use wire::{gtpu, nsh};
@@ -27,6 +28,9 @@ pub struct UserPlane {
     node: Node,
     sessions: BTreeMap<u64, Held>,
     next_seid: u64,
+    /// Sessions that the audit under way has named.
+    named: std::collections::BTreeSet<u64>,
+    epoch: u32,
     /// The cause that establishments of subscribers' sessions are refused with.
     pub refuse: Option<Cause>,
 }
@@ -56,6 +60,8 @@ impl UserPlane {
             node: Node::new(config),
             sessions: BTreeMap::new(),
             next_seid: 100,
+            named: Default::default(),
+            epoch: 0,
             refuse: None,
         }
     }
@@ -83,6 +89,49 @@ impl UserPlane {
         nets.map(|n| n.net.to_string()).collect()
     }
 
+    fn audit(&mut self, audit: &wire::pfcp::Audit) -> wire::pfcp::AuditResult {
+        if self.epoch != audit.epoch {
+            self.epoch = audit.epoch;
+            self.named.clear();
+        }
+        let mut result = wire::pfcp::AuditResult::default();
+        for (place, (seid, digest)) in audit.sessions.iter().enumerate() {
+            self.named.insert(*seid);
+            let held = self.sessions.get(seid).map(|held| &held.facts);
+            if !matches!(held, Some(Facts::Session(s)) if s.digest() == *digest) {
+                result.wrong.push(place as u16);
+            }
+        }
+        if audit.last {
+            let unnamed = self.sessions.iter().filter(|(seid, held)| {
+                matches!(held.facts, Facts::Session(_)) && !self.named.contains(seid)
+            });
+            let strangers = unnamed.take(AUDIT_BLOCK);
+            result.strangers = strangers
+                .map(|(seid, held)| (held.cp_seid, *seid))
+                .collect();
+            self.named
+                .extend(result.strangers.iter().map(|(_, seid)| seid)); // each is told once
+        }
+        result
+    }
+
+    /// One session is gone, or its rules are damaged; nobody is told.
+    pub fn forget_one(&mut self) {
+        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let seid = *self.sessions.iter().find(subscriber).expect("a session").0;
+        self.sessions.remove(&seid);
+    }
+
+    pub fn damage_one(&mut self) {
+        let sessions = self.sessions.values_mut();
+        let mut subscribers = sessions.filter_map(|held| match &mut held.facts {
+            Facts::Session(facts) => Some(facts),
+            Facts::Default(_) => None,
+        });
+        subscribers.next().expect("a session").ipv4 = None;
+    }
+
     fn serve(&mut self, seid: u64, message: Message) -> (u64, Message) {
         match message {
             Message::SessionEstablishmentRequest(m) => {
@@ -107,6 +156,15 @@ impl UserPlane {
                     ..Default::default()
                 };
                 (cp, response.into())
+            }
+            Message::SessionModificationRequest(m) if m.audit.is_some() => {
+                let audit = m.audit.unwrap_or_default();
+                let response = wire::pfcp::SessionModificationResponse {
+                    cause: Cause::REQUEST_ACCEPTED,
+                    audit_result: Some(self.audit(&audit)),
+                    ..Default::default()
+                };
+                (0, response.into())
             }
             Message::SessionModificationRequest(m) => {
                 let Some(held) = self.sessions.get_mut(&seid) else {

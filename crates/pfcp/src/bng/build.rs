@@ -132,6 +132,18 @@ impl SessionSpec {
         self.establishment(rules)
     }
 
+    /// The hash of what the user plane does for the session, as its own rules come to.
+    pub fn digest(&self) -> Option<u64> {
+        match super::RuleSet::establish(&self.establish())
+            .ok()?
+            .facts()
+            .ok()?
+        {
+            super::Facts::Session(facts) => Some(facts.digest()),
+            super::Facts::Default(_) => None,
+        }
+    }
+
     /// Lets a family pass. `None` while it has no address.
     pub fn add_family(&self, family: Family) -> Option<SessionModificationRequest> {
         let rules = self.family_rules(family)?;
@@ -351,6 +363,14 @@ fn redirect() -> CreatePdr {
             ..Default::default()
         },
         far_id: Some(1),
+        ..Default::default()
+    }
+}
+
+/// Asks whether the user plane has what the control plane believes; sent about a default session.
+pub fn audit(audit: Audit) -> SessionModificationRequest {
+    SessionModificationRequest {
+        audit: Some(audit),
         ..Default::default()
     }
 }

@@ -73,3 +73,69 @@ pub struct SessionFacts {
     /// DHCPv6 (UDP to port 547) inside PPP data goes to the control plane.
     pub redirect_dhcpv6: bool,
 }
+
+impl SessionFacts {
+    /// A hash of everything that the user plane does for the session, the same on both planes: an audit compares it.
+    pub fn digest(&self) -> u64 {
+        let mut hash = Fnv::default();
+        let Circuit {
+            logical_port,
+            tags,
+            mac,
+            gateway_mac,
+        } = &self.circuit;
+        hash.bytes(logical_port);
+        for tag in [tags.outer, tags.inner] {
+            hash.bytes(&tag.map_or([0; 4], |t| {
+                (u32::from(t.tpid) << 16 | u32::from(t.vid)).to_be_bytes()
+            }));
+        }
+        hash.bytes(&mac.0);
+        hash.bytes(&gateway_mac.0);
+        hash.bytes(&self.pppoe_session_id.to_be_bytes());
+        for tunnel in [Some(self.tunnel.uplink), self.tunnel.downlink] {
+            hash.text(tunnel.map(|t| format!("{:x}@{}", t.teid, t.address)));
+        }
+        hash.text(self.subscriber);
+        let usage = self.usage.map(|u| {
+            [
+                u.volume.into(),
+                u.packets.into(),
+                u.duration.into(),
+                u.period.unwrap_or(0),
+            ]
+        });
+        hash.text(usage.map(|numbers: [u32; 4]| format!("{numbers:?}")));
+        hash.text(self.network_instance.as_ref());
+        hash.text(self.mtu);
+        hash.text(self.ipv4);
+        hash.text(self.ipv6);
+        hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
+        hash.0
+    }
+}
+
+/// FNV-1a: the same in every build, which the standard library's hashes do not promise.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&[0xff]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// What is absent differs from what is empty.
+    fn text(&mut self, value: Option<impl ToString>) {
+        match value {
+            Some(value) => self.bytes(value.to_string().as_bytes()),
+            None => self.bytes(&[0]),
+        }
+    }
+}

@@ -56,6 +56,7 @@ impl<T: Copy> Engine<T> {
             report_at: None,
             operation: Operation::None,
             waiting: VecDeque::new(),
+            audited: 0,
         };
         self.displace_orphan(&session);
         self.check_room(&session)?;

@@ -748,3 +748,77 @@ fn a_session_belongs_to_its_control_plane() {
     );
     assert_eq!(bench.entries.len(), 1);
 }
+
+impl Bench {
+    /// One block of an audit, about the default session.
+    fn audit(&mut self, default: u64, last: bool, sessions: &[(u64, u64)]) -> AuditResult {
+        let block = Audit {
+            epoch: 5,
+            last,
+            sessions: sessions.to_vec(),
+        };
+        let response = self.modify(default, pfcp::bng::audit(block));
+        assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+        response.audit_result.expect("what the audit found")
+    }
+}
+
+#[test]
+fn an_audit_tells_what_is_missing_what_differs_and_what_is_strange() {
+    let mut bench = Bench::new();
+    let to = bench.send(0, default_spec(&[]).establish().0);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!("another answer")
+    };
+    let default = response.up_f_seid.unwrap().seid;
+    let seids: Vec<u64> = (1..=3).map(|n| bench.established(&spec(n))).collect();
+    for (n, family) in [(1, Family::Ipv4), (1, Family::Ipv6), (2, Family::Ipv4)] {
+        let message = spec(n).add_family(family).unwrap();
+        bench.modify(seids[usize::from(n) - 1], message);
+    }
+    let digest = |n| spec(n).digest().unwrap();
+
+    let first = bench.audit(
+        default,
+        false,
+        &[(seids[0], digest(1)), (seids[1], digest(2))],
+    );
+    assert_eq!(first.wrong, [1], "the second one lacks IPv6");
+    assert_eq!(first.strangers, []);
+    let last = bench.audit(default, true, &[(0xdead, digest(9))]);
+    assert_eq!(last.wrong, [0], "there is no such session");
+    assert_eq!(
+        last.strangers,
+        [(0x1003, seids[2])],
+        "nobody named the third one"
+    );
+    assert_eq!(
+        bench.audit(default, true, &[]).strangers,
+        [],
+        "each is told once"
+    );
+}
+
+#[test]
+fn digests_of_both_planes_agree_whatever_the_way_to_the_rules() {
+    let mut bench = Bench::new();
+    let at_once = spec(1);
+    let to = bench.send(0, at_once.establish());
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!("another answer")
+    };
+    let step_by_step = spec(2);
+    let seid = bench.established(&step_by_step);
+    bench.modify(seid, step_by_step.add_family(Family::Ipv6).unwrap());
+    bench.modify(seid, step_by_step.add_family(Family::Ipv4).unwrap());
+    let to = bench.send(0, default_spec(&[]).establish().0);
+    let Message::SessionEstablishmentResponse(default) = bench.answer(to) else {
+        panic!("another answer")
+    };
+    let named = [
+        (response.up_f_seid.unwrap().seid, at_once.digest().unwrap()),
+        (seid, step_by_step.digest().unwrap()),
+    ];
+    let result = bench.audit(default.up_f_seid.unwrap().seid, true, &named);
+    assert_eq!(result, AuditResult::default());
+}

@@ -5,7 +5,7 @@ use super::codec::{Fault, Outcome, Value, group};
 use super::features::*;
 use super::ie;
 use super::kinds::{FailedRule, PdnType};
-use super::own::{self, SluiceFeatures};
+use super::own::{self, Audit, AuditResult, SluiceFeatures};
 use super::rules::*;
 use super::values::{EntityAddress, FSeid, NodeId};
 
@@ -216,6 +216,8 @@ group! {
         repeated query_urrs: QueryUrr = ie::QUERY_URR,
         /// The user plane shall keep the PPP link alive.
         optional lcp_connectivity: PppLcpConnectivity = bbf::PPP_LCP_CONNECTIVITY,
+        /// What the user plane should have (Sluice's own element).
+        optional audit: Audit = own::AUDIT,
     }
 }
 
@@ -236,6 +238,8 @@ group! {
         optional additional_reports: u16 = ie::ADDITIONAL_USAGE_REPORTS_INFORMATION,
         /// What the user plane chose.
         repeated created_traffic_endpoints: CreatedTrafficEndpoint = ie::CREATED_TRAFFIC_ENDPOINT,
+        /// What it has otherwise (Sluice's own element).
+        optional audit_result: AuditResult = own::AUDIT_RESULT,
     }
 }
 

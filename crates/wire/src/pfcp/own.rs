@@ -3,7 +3,7 @@
 //! No private enterprise number has been assigned to the project yet. Until one is, [`ENTERPRISE`] is 32473, the number
 //! that RFC 5612 reserves for documentation: no vendor can ever hold it, so it cannot collide with a real one, and a
 //! foreign peer skips the elements as those of an unknown enterprise. It is written here and nowhere else.
-use super::codec::{IeId, flags};
+use super::codec::{Cursor, IeId, Outcome, Value, flags};
 
 /// The enterprise of our own elements: a placeholder, see above.
 pub const ENTERPRISE: u16 = 32473;
@@ -20,5 +20,90 @@ flags! {
         /// The default session may have a rule from the control plane to the access side, whose packets carry CPR-NSH
         /// with the logical port and whole frames: answers to discovery without per-subscriber state.
         DEFAULT_CP_TO_UP_RULE = 0x01,
+    }
+}
+
+/// Type of [`Audit`], in a Session Modification Request about a default session.
+pub const AUDIT: IeId = IeId::vendor(0x8003, ENTERPRISE);
+/// Type of [`AuditResult`], in the response.
+pub const AUDIT_RESULT: IeId = IeId::vendor(0x8004, ENTERPRISE);
+
+/// The most sessions of one [`Audit`] or [`AuditResult`], so that a message stays well within 1,500 octets.
+pub const AUDIT_BLOCK: usize = 80;
+
+/// What the control plane believes that the user plane has: a block of sessions, of one audit.
+///
+/// Payload: epoch (4 octets), flags (1 octet; bit 0: the last block), then 16 octets for each session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Tells this audit from others.
+    pub epoch: u32,
+    /// What was not named in this audit up to here is unknown to the control plane.
+    pub last: bool,
+    /// The user plane's SEID of each session, and the digest of its rules.
+    pub sessions: Vec<(u64, u64)>,
+}
+
+/// What is otherwise than the control plane believes.
+///
+/// Payload: number of wrong sessions (2 octets), 2 octets for each; then 16 octets for each stranger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditResult {
+    /// Sessions of the block, by their place in it, that are not there or have other rules.
+    pub wrong: Vec<u16>,
+    /// After the last block: sessions that were not named, by the control plane's and the user plane's SEID. When there
+    /// are [`AUDIT_BLOCK`] of them there may be more: another last block asks for them.
+    pub strangers: Vec<(u64, u64)>,
+}
+
+fn pairs(cursor: &mut Cursor<'_>) -> Outcome<Vec<(u64, u64)>> {
+    let mut pairs = Vec::with_capacity(cursor.0.len() / 16);
+    while !cursor.0.is_empty() {
+        pairs.push((cursor.u64()?, cursor.u64()?));
+    }
+    Ok(pairs)
+}
+
+fn emit_pairs(pairs: &[(u64, u64)], out: &mut Vec<u8>) {
+    for (a, b) in pairs {
+        out.extend_from_slice(&a.to_be_bytes());
+        out.extend_from_slice(&b.to_be_bytes());
+    }
+}
+
+impl Value for Audit {
+    fn read(payload: &[u8], _ignored: &mut u32) -> Outcome<Self> {
+        let mut cursor = Cursor(payload);
+        Ok(Audit {
+            epoch: cursor.u32()?,
+            last: cursor.u8()? & 1 != 0,
+            sessions: pairs(&mut cursor)?,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.epoch.to_be_bytes());
+        out.push(self.last.into());
+        emit_pairs(&self.sessions, out);
+    }
+}
+
+impl Value for AuditResult {
+    fn read(payload: &[u8], _ignored: &mut u32) -> Outcome<Self> {
+        let mut cursor = Cursor(payload);
+        let count = cursor.u16()?;
+        let wrong = (0..count).map(|_| cursor.u16());
+        Ok(AuditResult {
+            wrong: wrong.collect::<Outcome<_>>()?,
+            strangers: pairs(&mut cursor)?,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.wrong.len() as u16).to_be_bytes());
+        self.wrong
+            .iter()
+            .for_each(|place| out.extend_from_slice(&place.to_be_bytes()));
+        emit_pairs(&self.strangers, out);
     }
 }

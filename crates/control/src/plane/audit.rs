@@ -1,0 +1,160 @@
+//! After a restart of ours, or when the path to a user plane was cut: does it have what we believe that it has?
+//!
+//! Blocks of (session, hash of its rules) are sent one after the other about the first default session of the user plane
+//! (see [`wire::pfcp::own`]). Sessions that are not there or have other rules are put back; what was not named by the
+//! end is a stranger, and is deleted.
+
+use super::{ControlPlane, Now};
+use crate::topology::{MAX_SESSIONS, PortId, Seid, UserPlaneId};
+use crate::user_planes::Request;
+use pfcp::bng;
+use rand::Rng;
+use std::collections::VecDeque;
+use wire::pfcp::own::AUDIT_BLOCK;
+use wire::pfcp::{Audit as Block, Message};
+
+/// An audit of one user plane.
+pub(super) struct Audit {
+    epoch: u32,
+    /// Sessions that are still to be named.
+    left: VecDeque<Seid>,
+    /// Sessions of the block that is under way.
+    asked: Vec<Seid>,
+    put_back: usize,
+    strangers: usize,
+}
+
+impl ControlPlane {
+    /// Prepares the audit of a user plane that kept these sessions; it begins with the default session.
+    pub(super) fn begin_audit(&mut self, plane: UserPlaneId, kept: Vec<u32>) {
+        let left = kept
+            .into_iter()
+            .map(|index| self.entry(index).seid)
+            .collect();
+        let audit = Audit {
+            epoch: self.random.random_range(1..=u32::MAX),
+            left,
+            asked: Vec::new(),
+            put_back: 0,
+            strangers: 0,
+        };
+        self.audits.insert(plane, audit);
+    }
+
+    pub(super) fn on_port_open(&mut self, now: Now, port: PortId) {
+        let plane = self.topology.port(port).user_plane;
+        if self.first_port(plane) == Some(port) {
+            self.audit_next(now, plane);
+        }
+    }
+
+    /// The port whose default session carries the audits of its user plane.
+    fn first_port(&self, plane: UserPlaneId) -> Option<PortId> {
+        let mut ports = self.topology.ports();
+        ports.find(|(_, p)| p.user_plane == plane).map(|(id, _)| id)
+    }
+
+    fn audit_next(&mut self, now: Now, plane: UserPlaneId) {
+        let port = self.first_port(plane);
+        let Some(up_seid) = port.and_then(|port| self.user_planes.default_session(port)) else {
+            return;
+        };
+        let Some(mut audit) = self.audits.remove(&plane) else {
+            return;
+        };
+        let mut sessions = Vec::new();
+        audit.asked.clear();
+        while sessions.len() < AUDIT_BLOCK
+            && let Some(seid) = audit.left.pop_front()
+        {
+            if let Some(named) = self.name_in_audit(seid) {
+                sessions.push(named);
+                audit.asked.push(seid);
+            }
+        }
+        let block = Block {
+            epoch: audit.epoch,
+            last: audit.left.is_empty(),
+            sessions,
+        };
+        let asked = self.user_planes.ask(
+            now.at,
+            plane,
+            up_seid,
+            Request::Audit(plane),
+            bng::audit(block),
+        );
+        if asked.is_ok() {
+            self.audits.insert(plane, audit); // otherwise the next association audits anew
+        }
+    }
+
+    /// What the user plane is expected to have of a session; `None` if that is not settled now.
+    fn name_in_audit(&self, seid: Seid) -> Option<(u64, u64)> {
+        let index = self.find(seid)?;
+        let up_seid = self.sessions[index as usize].rules.up_seid?;
+        Some((up_seid, self.spec(index).digest()?))
+    }
+
+    pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, message: Option<Message>) {
+        let result = match message {
+            Some(Message::SessionModificationResponse(m)) => m.audit_result,
+            _ => None,
+        };
+        // a user plane of another make knows no audits
+        let (Some(result), Some(audit)) = (result, self.audits.get_mut(&plane)) else {
+            self.audits.remove(&plane);
+            return;
+        };
+        let asked = &audit.asked;
+        let wrong: Vec<Seid> = result
+            .wrong
+            .iter()
+            .filter_map(|place| asked.get(usize::from(*place)).copied())
+            .collect();
+        audit.put_back += wrong.len();
+        audit.strangers += result.strangers.len();
+        // a user plane cannot have more of them than it has sessions; one that says so is not believed for ever
+        let plausible = audit.strangers <= MAX_SESSIONS as usize;
+        let more = !audit.left.is_empty() || result.strangers.len() >= AUDIT_BLOCK && plausible;
+        self.user_planes.queue_resync(plane, wrong);
+        for (seid, up_seid) in result.strangers {
+            self.end_stranger(now, plane, Seid(seid), up_seid);
+        }
+        self.resync(now, plane);
+        match more {
+            true => self.audit_next(now, plane),
+            false => self.conclude_audit(plane),
+        }
+    }
+
+    /// The user plane has a session that was not named: it goes, unless it came while the audit ran.
+    fn end_stranger(&mut self, now: Now, plane: UserPlaneId, seid: Seid, up_seid: u64) {
+        let own = self
+            .find(seid)
+            .map(|index| self.sessions[index as usize].rules);
+        if own.is_some_and(|rules| rules.establishing || rules.up_seid == Some(up_seid)) {
+            return;
+        }
+        tracing::warn!(session = %seid, "the user plane has a session that we do not: it is deleted there");
+        let asked = self.user_planes.ask(
+            now.at,
+            plane,
+            up_seid,
+            Request::Stranger(plane),
+            bng::delete(),
+        );
+        if let Err(error) = asked {
+            tracing::debug!(%error, "the next audit finds it again");
+        }
+    }
+
+    fn conclude_audit(&mut self, plane: UserPlaneId) {
+        if let Some(audit) = self.audits.remove(&plane)
+            && audit.put_back + audit.strangers > 0
+        {
+            let user_plane = &self.topology.user_plane(plane).node_id;
+            tracing::warn!(%user_plane, put_back = audit.put_back, deleted = audit.strangers, "audit found differences");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A control plane that was away compares what it believes with what is here.
+
+use dataplane::SessionIndex;
+use wire::pfcp::own::AUDIT_BLOCK;
+use wire::pfcp::{Audit, AuditResult, Cause, SessionModificationResponse};
+
+use super::{Engine, Operation, session_seid};
+use crate::compile::Compiled;
+use crate::table::Seid;
+
+impl<T: Copy> Engine<T> {
+    /// Answers a block of an audit, which came about the default session at `index`.
+    pub(super) fn audit(&mut self, index: SessionIndex, to: T, audit: &Audit) {
+        let Some(peer) = self.table.get(index).map(|session| session.peer) else {
+            return;
+        };
+        let mut result = AuditResult::default();
+        for (place, &(seid, digest)) in audit.sessions.iter().enumerate() {
+            let seid = Seid::from_u64(seid);
+            let named = self
+                .table
+                .resolve(seid)
+                .is_some_and(|session| session.peer == peer);
+            match self.table.get_mut(seid.index).filter(|_| named) {
+                Some(session) if session.compiled.digest() == Some(digest) => {
+                    session.audited = audit.epoch
+                }
+                other => {
+                    // it is named, if with other rules: the control plane puts it right, and it is no stranger
+                    if let Some(session) = other {
+                        session.audited = audit.epoch;
+                    }
+                    result.wrong.push(place as u16);
+                }
+            }
+        }
+        if audit.last {
+            result.strangers = self.strangers(peer, audit.epoch);
+        }
+        let response = SessionModificationResponse {
+            cause: Cause::REQUEST_ACCEPTED,
+            audit_result: Some(result),
+            ..Default::default()
+        };
+        self.respond(to, session_seid(&self.table, index), response);
+    }
+
+    /// Sessions of a control plane that the audit did not name, each told once.
+    fn strangers(&mut self, peer: std::net::SocketAddr, epoch: u32) -> Vec<(u64, u64)> {
+        let stranger = |(index, session): (SessionIndex, &super::Session<T>)| {
+            let leaving = matches!(session.operation, Operation::Remove(_));
+            let forgotten = session.peer == peer && session.audited != epoch;
+            (forgotten && !leaving && !session.compiled.is_default()).then_some(index)
+        };
+        let found: Vec<SessionIndex> = self
+            .table
+            .iter()
+            .filter_map(stranger)
+            .take(AUDIT_BLOCK)
+            .collect();
+        let mut strangers = Vec::with_capacity(found.len());
+        for index in found {
+            let seid = self.table.seid(index);
+            if let (Some(seid), Some(session)) = (seid, self.table.get_mut(index)) {
+                session.audited = epoch;
+                strangers.push((session.cp_seid, seid.to_u64()));
+            }
+        }
+        strangers
+    }
+}
+
+impl Compiled {
+    /// The hash of a subscriber's rules.
+    fn digest(&self) -> Option<u64> {
+        match self {
+            Compiled::Subscriber { digest, .. } => Some(*digest),
+            Compiled::Default { .. } => None,
+        }
+    }
+}
