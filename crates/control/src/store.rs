@@ -1,18 +1,28 @@
 //! The store: what must survive the control plane, as an append-only log of keys and values.
 //!
 //! A batch of records is one frame of the file with its own checksum, written with one call and synced once; a batch is
-//! in the store as a whole or not at all. On opening, the log is read into what is alive, and rewritten if something
-//! in it is not. The next frame is written only when the one before is on the disk, so a crash can damage the last frame
-//! and nothing else: a damaged frame with no whole one behind it is cut off, any other damage is refused, because
-//! it means that the disk or somebody has changed what we had promised to keep.
+//! in the store as a whole or not at all. The next frame is written only when the one before is on the disk, so a crash
+//! can damage the last frame and nothing else: what is left of it is cut off on opening. Any other damage is refused,
+//! with its place, because it means that the disk or somebody has changed what we had promised to keep.
 //!
-//! File `sessions.log`, numbers in little endian:
+//! The log stays in proportion to what is alive. When it has outgrown that ([`Limits`]), a snapshot is written beside it,
+//! a slice after each batch: first what was alive, in order of the keys, and behind it every batch that comes meanwhile.
+//! When the snapshot is complete and synced it takes the log's place by one rename. No acknowledgement waits for more
+//! than a slice. For this the store keeps what is alive in memory too: what a record holds and about 100 octets.
+//!
+//! File `sessions.log` (`sessions.new` is a snapshot in the making), numbers in little endian:
 //!
 //! ```text
-//! header   "sluicelog\n" · version (u16) · CRC32C of both (u32)
+//! header   "sluicelog\n" · version (u16) · salt (u64) · CRC32C of all that (u32)
 //! frame    sequence number (u64) · payload length (u32) · CRC32C of these two (u32) · CRC32C of the payload (u32) · payload
 //! payload  records: kind (u8: 1 put, 2 delete) · key length (u32) · value length (u32) · key · value
+//! seal     a frame without payload
 //! ```
+//!
+//! Frames count from 1. Their checksums begin with the salt, which is drawn anew for each file: neither an old file's frame
+//! in a recycled block nor one that a subscriber put into a user name can pass for a frame. A seal proves that
+//! everything before it was on the disk. It ends every snapshot and backup, and a log that has been left alone for a
+//! second, so that damage to the last batch is then told from a write cut short.
 //!
 //! ```
 //! use control::store::{Record, Store};
@@ -20,10 +30,11 @@
 //! let directory = tempfile::tempdir().unwrap();
 //! let (mut store, opened) = Store::open(directory.path()).unwrap();
 //! assert!(opened.live.is_empty());
-//! store.append(&Record::put("session/1", "alice"));
-//! store.append(&Record::put("session/2", "bob"));
-//! store.append(&Record::delete("session/1"));
+//! store.append(Record::put("session/1", "alice"));
+//! store.append(Record::put("session/2", "bob"));
+//! store.append(Record::delete("session/1"));
 //! store.sync().unwrap(); // now, and not before, it may be relied on
+//! store.tend().unwrap(); // a slice of whatever the store has to do besides
 //! drop(store);
 //!
 //! let (_, opened) = Store::open(directory.path()).unwrap();
@@ -31,25 +42,32 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
+mod backup;
+mod disk;
+mod log;
+mod rotation;
 mod thread;
 
+pub use backup::{Backup, Checked, check, export, import};
+pub use disk::{Directory, Disk, DiskFile};
 pub use thread::{Acknowledgement, Failed, StoreThread};
 
-const MAGIC: &[u8; 10] = b"sluicelog\n";
-const VERSION: u16 = 1;
-const HEADER: usize = 16;
-const FRAME_HEADER: usize = 20;
-const RECORD_HEADER: usize = 9;
-/// A rewritten log is cut into frames of about this size.
-const FULL_FRAME: usize = 1 << 20;
+use log::{Contents, LogFile};
+use rotation::Rotation;
+
+/// The log's name in its directory.
+const LOG: &str = "sessions.log";
+/// The name of a snapshot until it is complete.
+const NEW: &str = "sessions.new";
 const MAX_BATCH: usize = 1 << 30;
 
 /// What is alive in the log: keys and values in order of the keys.
 pub type Live = Vec<(Vec<u8>, Vec<u8>)>;
+
+type LiveMap = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// One change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,33 +94,26 @@ impl Record {
             value: None,
         }
     }
+}
 
-    fn emit(&self, out: &mut Vec<u8>) {
-        let value = self.value.as_deref().unwrap_or_default();
-        out.push(if self.value.is_some() { 1 } else { 2 });
-        out.extend((self.key.len() as u32).to_le_bytes());
-        out.extend((value.len() as u32).to_le_bytes());
-        out.extend(&self.key);
-        out.extend(value);
-    }
+/// When the log is rewritten, and in which steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A log of up to this size is left alone, in octets.
+    pub least: u64,
+    /// A larger one may hold this many times the octets that are alive.
+    pub factor: u64,
+    /// A snapshot is written in slices of this size, and at least twice what came since the last one, so that it catches up.
+    pub slice: usize,
+}
 
-    /// The first record of a payload and the rest; `None` if it cannot be one.
-    fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
-        let (key, rest) = rest.split_at_checked(u32_at(header, 1) as usize)?;
-        let (value, rest) = rest.split_at_checked(u32_at(header, 5) as usize)?;
-        let value = match header[0] {
-            1 => Some(value.to_vec()),
-            2 if value.is_empty() => None,
-            _ => return None,
-        };
-        Some((
-            Self {
-                key: key.to_vec(),
-                value,
-            },
-            rest,
-        ))
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            least: 8 << 20,
+            factor: 2,
+            slice: 1 << 20,
+        }
     }
 }
 
@@ -125,8 +136,17 @@ pub enum StoreError {
     /// Not a log of ours.
     #[error("{0} is not a store of sluice")]
     NotAStore(PathBuf),
-    /// A log of a later release.
-    #[error("{path} has format version {found}, this release knows {VERSION}")]
+    /// There is no log.
+    #[error("there is no store in {0}")]
+    Missing(PathBuf),
+    /// Something is where a backup was to go.
+    #[error("{0} exists already; it is not overwritten")]
+    Exists(PathBuf),
+    /// A log of another release.
+    #[error(
+        "{path} has format version {found}, this release knows {}",
+        log::VERSION
+    )]
     Version {
         /// The file.
         path: PathBuf,
@@ -146,6 +166,9 @@ pub enum StoreError {
         /// What is wrong there.
         what: &'static str,
     },
+    /// A backup that is not whole.
+    #[error("{0} is not a whole backup: its end is missing")]
+    Incomplete(PathBuf),
 }
 
 /// What was found on opening.
@@ -159,68 +182,78 @@ pub struct Opened {
 
 /// The log, open for appending.
 #[derive(Debug)]
-pub struct Store {
-    path: PathBuf,
-    file: File,
-    sequence: u64,
-    length: u64,
+pub struct Store<D: Disk = Directory> {
+    disk: D,
+    limits: Limits,
+    log: LogFile<D::File>,
+    live: LiveMap,
+    /// What the records of `live` take in a log.
+    live_octets: u64,
     pending: Vec<u8>,
+    rotation: Option<Rotation<D::File>>,
+    /// After a snapshot that failed, no other is tried before the log has this size.
+    rotate_again_at: u64,
     /// After a failed write nobody knows what is on the disk, so no further one is tried.
     failed: bool,
-    _lock: File,
 }
 
 impl Store {
     /// Opens the store in a directory, which is made if it does not exist, and reads what is alive.
     pub fn open(directory: &Path) -> Result<(Self, Opened), StoreError> {
-        fs::create_dir_all(directory).map_err(io_error("create", directory))?;
-        let lock = lock(directory)?;
-        let path = directory.join("sessions.log");
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(io_error("read", &path)(error)),
+        Self::open_on(Directory::lock(directory)?, Limits::default())
+    }
+}
+
+impl<D: Disk> Store<D> {
+    /// Opens the store on a disk.
+    pub fn open_on(mut disk: D, limits: Limits) -> Result<(Self, Opened), StoreError> {
+        let path = disk.path(LOG);
+        let found = disk.read(LOG).map_err(io_error("read", &path))?;
+        let (contents, log) = match found {
+            Some(bytes) => {
+                let contents = Contents::read(&path, &bytes)?;
+                let log = reopen(&mut disk, &contents)?;
+                (contents, log)
+            }
+            None => (
+                Contents::default(),
+                rotation::install(&mut disk, &LiveMap::new())?,
+            ),
         };
-        let log = Log::read(&path, &bytes)?;
-        let sequence = if log.is_clean() {
-            log.sequence
-        } else {
-            rewrite(&path, &log.live)?
+        let live = contents.live.iter();
+        let opened = Opened {
+            live: live
+                .map(|(key, value)| (key.to_vec(), value.to_vec()))
+                .collect(),
+            cut: contents.cut,
         };
-        let file = OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .map_err(io_error("open", &path))?;
-        let length = file.metadata().map_err(io_error("read", &path))?.len();
         let store = Self {
-            path,
-            file,
-            sequence,
-            length,
+            disk,
+            limits,
+            log,
+            live: contents.live,
+            live_octets: contents.live_octets,
             pending: Vec::new(),
+            rotation: None,
+            rotate_again_at: 0,
             failed: false,
-            _lock: lock,
         };
-        Ok((
-            store,
-            Opened {
-                live: log.live.into_iter().collect(),
-                cut: log.cut,
-            },
-        ))
+        Ok((store, opened))
     }
 
     /// Adds a record to the batch that the next [`sync`](Self::sync) makes durable.
     ///
     /// # Panics
     /// If the batch grows beyond 1 GiB.
-    pub fn append(&mut self, record: &Record) {
+    pub fn append(&mut self, record: Record) {
         let size = record.key.len() + record.value.as_ref().map_or(0, Vec::len);
         assert!(
             self.pending.len() + size <= MAX_BATCH,
             "a batch of more than {MAX_BATCH} octets"
         );
-        record.emit(&mut self.pending);
+        log::emit(&record.key, record.value.as_deref(), &mut self.pending);
+        let (key, value) = (record.key.into(), record.value.map(Vec::into_boxed_slice));
+        log::apply(&mut self.live, &mut self.live_octets, key, value);
     }
 
     /// How large the batch is that waits for [`sync`](Self::sync).
@@ -230,226 +263,139 @@ impl Store {
 
     /// How large the file is.
     pub fn len_on_disk(&self) -> u64 {
-        self.length
+        self.log.length
     }
 
     /// Writes the batch and waits until it is on the disk. After an error the store stays closed to writes: what is on the
     /// disk is known again only when it is opened anew.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        if self.failed {
-            return Err(io_error("write", &self.path)(io::Error::other(
-                "an earlier write failed",
-            )));
-        }
+        self.refuse_if_failed()?;
         if self.pending.is_empty() {
             return Ok(());
         }
-        let frame = frame(self.sequence, &self.pending);
-        let written = self
-            .file
-            .write_all(&frame)
-            .and_then(|()| self.file.sync_data());
-        self.failed = written.is_err();
-        written.map_err(io_error("write", &self.path))?;
-        self.sequence += 1;
-        self.length += frame.len() as u64;
+        let batch = std::mem::take(&mut self.pending);
+        self.write(&batch)?;
+        if let Some(rotation) = &mut self.rotation
+            && let Err(error) = rotation.follow(&batch)
+        {
+            self.give_up_rotation(&error);
+        }
+        self.pending = batch;
         self.pending.clear();
+        Ok(())
+    }
+
+    /// Whether [`tend`](Self::tend) has something to do now.
+    pub fn wants_tending(&self) -> bool {
+        self.rotation.is_some() || self.has_outgrown()
+    }
+
+    /// Writes a slice of a snapshot, if one is due, and puts it in the log's place when it is complete.
+    ///
+    /// An error is as final as one of [`sync`](Self::sync). A snapshot that cannot be written is none: it is given up
+    /// and tried again later, because the log as it is can be relied on.
+    pub fn tend(&mut self) -> Result<(), StoreError> {
+        self.refuse_if_failed()?;
+        // A batch that is not on the disk yet must not get there by way of a snapshot.
+        if !self.pending.is_empty() || !self.wants_tending() {
+            return Ok(());
+        }
+        let copied = match &mut self.rotation {
+            Some(rotation) => rotation.copy(&self.live),
+            None => Rotation::begin(&mut self.disk, self.limits.slice).map(|rotation| {
+                self.rotation = Some(rotation);
+                false
+            }),
+        };
+        match copied {
+            Ok(false) => Ok(()),
+            Ok(true) => self.replace_log(),
+            Err(error) => {
+                self.give_up_rotation(&error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a [`seal`](Self::seal) would say more than the log does.
+    pub fn wants_seal(&self) -> bool {
+        !self.failed && !self.log.sealed
+    }
+
+    /// Proves to a later reader that every batch until now was on the disk.
+    pub fn seal(&mut self) -> Result<(), StoreError> {
+        self.refuse_if_failed()?;
+        if self.log.sealed {
+            return Ok(());
+        }
+        self.write(&[])
+    }
+
+    fn write(&mut self, payload: &[u8]) -> Result<(), StoreError> {
+        let written = self.log.write(payload);
+        self.failed = written.is_err();
+        written.map_err(io_error("write", &self.disk.path(LOG)))
+    }
+
+    fn has_outgrown(&self) -> bool {
+        let most = self.limits.least.max(self.limits.factor * self.live_octets);
+        self.log.length > most && self.log.length >= self.rotate_again_at
+    }
+
+    fn replace_log(&mut self) -> Result<(), StoreError> {
+        let Some(rotation) = self.rotation.take() else {
+            return Ok(());
+        };
+        // Where the rename stopped is not known if it fails: the log that is open may not be the one that a restart finds.
+        let replaced = rotation.finish(&mut self.disk);
+        self.failed = replaced.is_err();
+        let before = self.log.length;
+        self.log = replaced?;
+        self.rotate_again_at = 0;
+        tracing::debug!(
+            before,
+            after = self.log.length,
+            "the store's log was rewritten"
+        );
+        Ok(())
+    }
+
+    fn give_up_rotation(&mut self, error: &io::Error) {
+        self.rotation = None;
+        self.rotate_again_at = self.log.length + self.log.length / 2;
+        // What is left of it is overwritten by the next one.
+        let _ = self.disk.remove(NEW);
+        tracing::warn!(
+            path = %self.disk.path(NEW).display(), %error, log_octets = self.log.length,
+            "cannot write a snapshot of the store; the log grows until the next attempt"
+        );
+    }
+
+    fn refuse_if_failed(&self) -> Result<(), StoreError> {
+        if self.failed {
+            let error = io::Error::other("an earlier write failed");
+            return Err(io_error("write", &self.disk.path(LOG))(error));
+        }
         Ok(())
     }
 }
 
-/// A log as it was read.
-struct Log {
-    live: BTreeMap<Vec<u8>, Vec<u8>>,
-    records: usize,
-    /// Of the next frame.
-    sequence: u64,
-    has_header: bool,
-    cut: u64,
-}
-
-impl Log {
-    /// Whether everything in the file is alive.
-    fn is_clean(&self) -> bool {
-        self.has_header && self.cut == 0 && self.records == self.live.len()
-    }
-
-    fn read(path: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
-        let mut log = Self {
-            live: BTreeMap::new(),
-            records: 0,
-            sequence: 1,
-            has_header: false,
-            cut: 0,
-        };
-        if !check_header(path, bytes)? {
-            log.cut = bytes.len() as u64;
-            return Ok(log);
+/// Goes on with a log that was read: cuts off what is half-written, and waits until the disk has what was read. A process
+/// that was killed may have left it, or the log's name, in the system's memory alone.
+fn reopen<D: Disk>(disk: &mut D, contents: &Contents) -> Result<LogFile<D::File>, StoreError> {
+    // A snapshot that was not finished is not part of the store.
+    let _ = disk.remove(NEW);
+    let mut open = || {
+        let mut file = disk.open(LOG)?;
+        if contents.cut > 0 {
+            file.truncate(contents.length)?;
         }
-        log.has_header = true;
-        let mut at = HEADER;
-        while at < bytes.len() {
-            match whole_frame(&bytes[at..], log.sequence) {
-                Ok(payload) => {
-                    log.apply(payload)
-                        .ok_or_else(|| damaged(path, at, "a record that cannot be one"))?;
-                    at += FRAME_HEADER + payload.len();
-                    log.sequence += 1;
-                }
-                Err(what) if is_followed_by_a_frame(&bytes[at..], log.sequence) => {
-                    return Err(damaged(path, at, what));
-                }
-                Err(_) => {
-                    log.cut = (bytes.len() - at) as u64;
-                    break;
-                }
-            }
-        }
-        Ok(log)
-    }
-
-    fn apply(&mut self, mut payload: &[u8]) -> Option<()> {
-        while !payload.is_empty() {
-            let (record, rest) = Record::parse(payload)?;
-            match record.value {
-                Some(value) => self.live.insert(record.key, value),
-                None => self.live.remove(&record.key),
-            };
-            self.records += 1;
-            payload = rest;
-        }
-        Some(())
-    }
-}
-
-/// Whether there is a header; a file that ends within it was never acknowledged to anyone.
-fn check_header(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    let Some(header) = bytes.get(..HEADER) else {
-        return if header().starts_with(bytes) {
-            Ok(false)
-        } else {
-            Err(StoreError::NotAStore(path.into()))
-        };
+        file.sync()?;
+        disk.sync_names()?;
+        Ok(file)
     };
-    if !header.starts_with(MAGIC) {
-        return Err(StoreError::NotAStore(path.into()));
-    }
-    if crc32c::crc32c(&header[..12]) != u32_at(header, 12) {
-        return Err(damaged(path, 0, "the header's checksum is wrong"));
-    }
-    match u16::from_le_bytes([header[10], header[11]]) {
-        VERSION => Ok(true),
-        found => Err(StoreError::Version {
-            path: path.into(),
-            found,
-        }),
-    }
-}
-
-/// The payload of the frame at the beginning of `bytes`, or what is wrong with it.
-fn whole_frame(bytes: &[u8], sequence: u64) -> Result<&[u8], &'static str> {
-    let length = frame_length(bytes, sequence)?;
-    let payload = bytes
-        .get(FRAME_HEADER..FRAME_HEADER + length)
-        .ok_or("the file ends within a batch")?;
-    if crc32c::crc32c(payload) != u32_at(bytes, 16) {
-        return Err("the checksum of a batch is wrong");
-    }
-    Ok(payload)
-}
-
-/// The length of the frame's payload, if this is a frame's header.
-fn frame_length(bytes: &[u8], sequence: u64) -> Result<usize, &'static str> {
-    let header = bytes
-        .get(..FRAME_HEADER)
-        .ok_or("the file ends within a batch")?;
-    if crc32c::crc32c(&header[..12]) != u32_at(header, 12) {
-        return Err("the checksum of a batch's length is wrong");
-    }
-    if u64::from_le_bytes(header[..8].try_into().expect("eight octets")) != sequence {
-        return Err("a batch is out of order");
-    }
-    Ok(u32_at(header, 8) as usize)
-}
-
-/// Whether a later frame begins somewhere behind the start of `bytes`: then what is there was once on the disk as a
-/// whole, because a frame is only written after the sync of the one before.
-fn is_followed_by_a_frame(bytes: &[u8], sequence: u64) -> bool {
-    let next = (sequence + 1).to_le_bytes();
-    let mut starts = bytes
-        .windows(next.len())
-        .enumerate()
-        .skip(1)
-        .filter(|(_, window)| *window == next);
-    starts.any(|(at, _)| frame_length(&bytes[at..], sequence + 1).is_ok())
-}
-
-fn header() -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[..10].copy_from_slice(MAGIC);
-    header[10..12].copy_from_slice(&VERSION.to_le_bytes());
-    let checksum = crc32c::crc32c(&header[..12]);
-    header[12..].copy_from_slice(&checksum.to_le_bytes());
-    header
-}
-
-fn frame(sequence: u64, payload: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(FRAME_HEADER + payload.len());
-    frame.extend(sequence.to_le_bytes());
-    frame.extend((payload.len() as u32).to_le_bytes());
-    frame.extend(crc32c::crc32c(&frame).to_le_bytes());
-    frame.extend(crc32c::crc32c(payload).to_le_bytes());
-    frame.extend(payload);
-    frame
-}
-
-/// Writes a new log of what is alive beside the old one, puts it in its place in one step, and says which frame is next.
-fn rewrite(path: &Path, live: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<u64, StoreError> {
-    let new = path.with_extension("new");
-    let sequence = write_live(&new, live).map_err(io_error("write", &new))?;
-    fs::rename(&new, path).map_err(io_error("replace", path))?;
-    let directory = path.parent().unwrap_or(Path::new("."));
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(io_error("sync", directory))?;
-    Ok(sequence)
-}
-
-fn write_live(new: &Path, live: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Result<u64> {
-    let mut file = io::BufWriter::new(File::create(new)?);
-    file.write_all(&header())?;
-    let (mut payload, mut sequence) = (Vec::new(), 1);
-    for (key, value) in live {
-        Record::put(&key[..], &value[..]).emit(&mut payload);
-        if payload.len() >= FULL_FRAME {
-            file.write_all(&frame(sequence, &payload))?;
-            sequence += 1;
-            payload.clear();
-        }
-    }
-    if !payload.is_empty() {
-        file.write_all(&frame(sequence, &payload))?;
-        sequence += 1;
-    }
-    // An empty frame behind it all: it proves that what comes before was complete, so that damage there is refused.
-    file.write_all(&frame(sequence, &[]))?;
-    file.into_inner()?.sync_all()?;
-    Ok(sequence + 1)
-}
-
-fn lock(directory: &Path) -> Result<File, StoreError> {
-    let path = directory.join("lock");
-    let options = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
-    let file = options.map_err(io_error("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked(directory.into())),
-        Err(TryLockError::Error(error)) => Err(io_error("lock", &path)(error)),
-    }
+    let file = open().map_err(io_error("open", &disk.path(LOG)))?;
+    Ok(LogFile::resume(file, contents))
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -459,18 +405,6 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stor
         path,
         source,
     }
-}
-
-fn damaged(path: &Path, offset: usize, what: &'static str) -> StoreError {
-    StoreError::Damaged {
-        path: path.into(),
-        offset: offset as u64,
-        what,
-    }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 #[cfg(test)]

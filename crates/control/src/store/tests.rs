@@ -1,5 +1,8 @@
+use std::fs;
 use std::sync::mpsc;
+use std::time::Duration;
 
+use super::log::HEADER;
 use super::*;
 
 fn key(number: u32) -> Vec<u8> {
@@ -19,8 +22,8 @@ fn five_batches(directory: &Path) -> Vec<u64> {
     let (mut store, _) = open(directory);
     let mut lengths = vec![store.len_on_disk()];
     for number in 0..5 {
-        store.append(&Record::put(key(number), vec![number as u8; 20]));
-        store.append(&Record::put("latest", number.to_le_bytes()));
+        store.append(Record::put(key(number), vec![number as u8; 20]));
+        store.append(Record::put("latest", number.to_le_bytes()));
         store.sync().unwrap();
         lengths.push(store.len_on_disk());
     }
@@ -53,7 +56,7 @@ fn keeps_what_was_synced_and_forgets_what_was_not() {
             cut: 0
         }
     );
-    store.append(&Record::put("never", "synced"));
+    store.append(Record::put("never", "synced"));
     drop(store);
     assert_eq!(open(directory.path()).1.live, expected(5));
 }
@@ -63,7 +66,7 @@ fn a_crash_at_any_byte_leaves_whole_batches() {
     let directory = tempfile::tempdir().unwrap();
     let lengths = five_batches(directory.path());
     let whole = fs::read(file(directory.path())).unwrap();
-    for end in 0..=whole.len() {
+    for end in HEADER..=whole.len() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(file(directory.path()), &whole[..end]).unwrap();
         let batches = lengths
@@ -73,7 +76,7 @@ fn a_crash_at_any_byte_leaves_whole_batches() {
             .saturating_sub(1);
         let (mut store, opened) = open(directory.path());
         assert_eq!(opened.live, expected(batches), "cut at {end}");
-        store.append(&Record::put("after", "the crash"));
+        store.append(Record::put("after", "the crash"));
         store.sync().unwrap();
         drop(store);
         let (_, opened) = open(directory.path());
@@ -129,17 +132,57 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn damage_in_a_rewritten_log_is_refused() {
+fn damage_to_several_batches_in_a_row_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    five_batches(directory.path());
-    drop(open(directory.path()));
+    let lengths = five_batches(directory.path());
     let mut bytes = fs::read(file(directory.path())).unwrap();
-    bytes[HEADER + FRAME_HEADER + 3] ^= 1;
+    bytes[lengths[1] as usize..lengths[4] as usize].fill(0);
     fs::write(file(directory.path()), &bytes).unwrap();
-    assert!(matches!(
-        Store::open(directory.path()),
-        Err(StoreError::Damaged { offset: 16, .. })
-    ));
+    let error = Store::open(directory.path()).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Damaged { offset, .. } if offset == lengths[1]),
+        "{error}"
+    );
+}
+
+#[test]
+fn damage_to_the_last_batch_of_a_sealed_log_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let lengths = five_batches(directory.path());
+    let (mut store, _) = open(directory.path());
+    store.seal().unwrap();
+    let sealed = store.len_on_disk();
+    store.seal().unwrap();
+    assert_eq!(store.len_on_disk(), sealed, "one seal is enough");
+    drop(store);
+    let whole = fs::read(file(directory.path())).unwrap();
+    for at in lengths[4] as usize..lengths[5] as usize {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(file(directory.path()), &bytes).unwrap();
+        assert!(matches!(
+            Store::open(directory.path()),
+            Err(StoreError::Damaged { offset, .. }) if offset == lengths[4]
+        ));
+    }
+}
+
+#[test]
+fn a_frame_of_another_log_is_none() {
+    let place = tempfile::tempdir().unwrap();
+    let (one, other) = (place.path().join("one"), place.path().join("other"));
+    let lengths = five_batches(&one);
+    five_batches(&other);
+    // As in a recycled block: the frame that would be next, at the place where it would be.
+    let mut bytes = fs::read(file(&one)).unwrap();
+    bytes.truncate(lengths[3] as usize);
+    bytes.extend(&fs::read(file(&other)).unwrap()[lengths[3] as usize..]);
+    fs::write(file(&one), &bytes).unwrap();
+    let opened = open(&one).1;
+    assert_eq!(
+        (opened.live, opened.cut),
+        (expected(3), lengths[5] - lengths[3])
+    );
 }
 
 #[test]
@@ -152,77 +195,100 @@ fn a_foreign_or_later_file_is_refused() {
             Err(StoreError::NotAStore(_))
         ));
     }
-    let mut later = header();
-    later[10] = 2;
-    let checksum = crc32c::crc32c(&later[..12]);
-    later[12..].copy_from_slice(&checksum.to_le_bytes());
+    let whole = log::header(7);
+    let mut later = whole;
+    later[10] += 1;
     fs::write(file(directory.path()), later).unwrap();
     assert!(matches!(
         Store::open(directory.path()),
-        Err(StoreError::Version { found: 2, .. })
+        Err(StoreError::Version { found, .. }) if found == log::VERSION + 1
     ));
-    later[10] = 3;
-    fs::write(file(directory.path()), later).unwrap();
+    let mut changed = whole;
+    changed[12] ^= 1;
+    fs::write(file(directory.path()), changed).unwrap();
     assert!(matches!(
         Store::open(directory.path()),
         Err(StoreError::Damaged { offset: 0, .. })
     ));
 }
 
-#[test]
-fn opening_rewrites_a_log_that_holds_dead_records() {
-    let directory = tempfile::tempdir().unwrap();
-    let (mut store, _) = open(directory.path());
-    for number in 0..1000 {
-        store.append(&Record::put(key(number), [0; 100]));
+/// A store whose log is rewritten beyond 2,000 octets.
+fn short(directory: &Path) -> Store {
+    let limits = Limits {
+        least: 2000,
+        factor: 2,
+        slice: 300,
+    };
+    let disk = Directory::lock(directory).unwrap();
+    Store::open_on(disk, limits).unwrap().0
+}
+
+/// Writes 400 batches, of whose records the last two are alive.
+fn write_and_delete(store: &mut Store) {
+    for number in 0..400 {
+        store.append(Record::put(key(number), [0; 100]));
         if number >= 2 {
-            store.append(&Record::delete(key(number - 2)));
+            store.append(Record::delete(key(number - 2)));
         }
         store.sync().unwrap();
+        store.tend().unwrap();
     }
-    let before = store.len_on_disk();
-    drop(store);
-    let (store, opened) = open(directory.path());
+}
+
+#[test]
+fn the_log_is_rewritten_while_it_is_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = short(directory.path());
+    write_and_delete(&mut store);
+    assert!(store.len_on_disk() < 3000, "{} octets", store.len_on_disk());
     assert_eq!(
-        opened.live,
-        [(key(998), vec![0; 100]), (key(999), vec![0; 100])]
+        store.len_on_disk(),
+        fs::metadata(file(directory.path())).unwrap().len()
     );
-    assert!(
-        store.len_on_disk() < 400,
-        "{} octets, {before} before",
-        store.len_on_disk()
-    );
-    let clean = fs::metadata(file(directory.path()))
-        .unwrap()
-        .modified()
-        .unwrap();
     drop(store);
-    drop(open(directory.path()));
     assert_eq!(
-        fs::metadata(file(directory.path()))
-            .unwrap()
-            .modified()
-            .unwrap(),
-        clean
+        open(directory.path()).1.live,
+        [(key(398), vec![0; 100]), (key(399), vec![0; 100])]
     );
 }
 
 #[test]
-fn a_rewritten_log_of_many_frames_goes_on() {
+fn a_snapshot_that_cannot_be_written_is_tried_again_later() {
     let directory = tempfile::tempdir().unwrap();
-    let (mut store, _) = open(directory.path());
-    for number in 0..300 {
-        store.append(&Record::put(key(number), vec![1; 10_000]));
+    let mut store = short(directory.path());
+    let in_the_way = directory.path().join(NEW);
+    fs::create_dir(&in_the_way).unwrap();
+    write_and_delete(&mut store);
+    assert!(store.len_on_disk() > 50_000, "nothing was rewritten");
+    fs::remove_dir(&in_the_way).unwrap();
+    for number in 0..500 {
+        store.append(Record::put("latest", vec![number as u8; 100]));
+        store.sync().unwrap();
+        store.tend().unwrap();
     }
-    store.append(&Record::delete(key(0)));
-    store.sync().unwrap();
+    assert!(store.len_on_disk() < 3000);
     drop(store);
-    for round in 0..3 {
-        let (mut store, opened) = open(directory.path());
-        assert_eq!(opened.live.len(), 299 + round);
-        store.append(&Record::put(format!("round/{round}"), ""));
+    assert_eq!(open(directory.path()).1.live.len(), 3);
+}
+
+#[test]
+fn a_batch_that_is_not_synced_does_not_get_into_a_snapshot() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = short(directory.path());
+    while !store.wants_tending() {
+        store.append(Record::put("latest", [1; 100]));
         store.sync().unwrap();
     }
+    store.append(Record::put("never", "synced"));
+    (0..100).for_each(|_| store.tend().unwrap());
+    drop(store);
+    assert!(
+        open(directory.path())
+            .1
+            .live
+            .iter()
+            .all(|(key, _)| key != b"never")
+    );
 }
 
 #[test]
@@ -245,7 +311,7 @@ fn the_thread_acknowledges_in_order_what_is_on_the_disk() {
     let path = file(directory.path());
     let acknowledge = move |done: Acknowledgement| {
         let bytes = fs::read(&path).unwrap();
-        let live = Log::read(&path, &bytes).unwrap().live.len() as u64;
+        let live = Contents::read(&path, &bytes).unwrap().live.len() as u64;
         sender.send((done.unwrap(), live)).unwrap();
     };
     let mut thread = StoreThread::start(store, 1000, acknowledge).unwrap();
@@ -264,11 +330,81 @@ fn the_thread_acknowledges_in_order_what_is_on_the_disk() {
 }
 
 #[test]
-fn a_failed_disk_is_told() {
+fn the_thread_rewrites_and_seals_when_nothing_else_is_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let (mut store, _) = open(directory.path());
-    // A descriptor that cannot be written to stands for a failing disk.
-    store.file = File::open(file(directory.path())).unwrap();
+    let limits = Limits {
+        least: 1000,
+        factor: 2,
+        slice: 100,
+    };
+    let disk = Directory::lock(directory.path()).unwrap();
+    let (store, _) = Store::open_on(disk, limits).unwrap();
+    let mut thread = StoreThread::start(store, 10, |done| assert!(done.is_ok())).unwrap();
+    for number in 0..20 {
+        thread
+            .submit(vec![Record::put("same", vec![number; 500])])
+            .unwrap();
+    }
+    let sealed_and_short = || {
+        let checked = check(directory.path()).unwrap();
+        checked.sealed && checked.octets < 1100
+    };
+    while !sealed_and_short() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(thread);
+    assert_eq!(
+        open(directory.path()).1.live,
+        [(b"same".to_vec(), vec![19; 500])]
+    );
+}
+
+/// A disk whose files cannot be written.
+struct Full;
+
+impl Disk for Full {
+    type File = Full;
+    fn read(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
+        Ok(Some(log::header(7).to_vec()))
+    }
+    fn create(&mut self, _: &str) -> io::Result<Full> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn open(&mut self, _: &str) -> io::Result<Full> {
+        Ok(Full)
+    }
+    fn rename(&mut self, _: &str, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+    fn remove(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+    fn sync_names(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn salt(&mut self) -> io::Result<u64> {
+        Ok(7)
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        name.into()
+    }
+}
+
+impl DiskFile for Full {
+    fn append(&mut self, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn truncate(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failed_disk_is_told() {
+    let (store, _) = Store::open_on(Full, Limits::default()).unwrap();
     let (sender, receiver) = mpsc::channel();
     let (gate, wait) = mpsc::channel::<()>();
     let acknowledge = move |done: Acknowledgement| {

@@ -1,12 +1,15 @@
 //! The thread that writes the store, so that nobody who has something else to do waits for the disk.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use super::{Record, Store, StoreError};
+use super::{Disk, Record, Store, StoreError};
 
 /// A batch grows to about this size before it is synced, if more waits.
 const FULL_BATCH: usize = 1 << 20;
+/// A log that is left alone for so long gets a seal.
+const SEAL_AFTER: Duration = Duration::from_secs(1);
 
 /// What the thread says: every batch up to and including this number is on the disk, or nothing further will be.
 pub type Acknowledgement = Result<u64, StoreError>;
@@ -28,8 +31,8 @@ pub struct StoreThread {
 impl StoreThread {
     /// Starts the thread with a queue of so many batches. It calls `acknowledge` after every sync, and for the last
     /// time with the error after which it ends.
-    pub fn start(
-        store: Store,
+    pub fn start<D: Disk<File: Send> + Send + 'static>(
+        store: Store<D>,
         queue: usize,
         acknowledge: impl FnMut(Acknowledgement) + Send + 'static,
     ) -> std::io::Result<Self> {
@@ -66,28 +69,57 @@ impl Drop for StoreThread {
 }
 
 fn write(
-    mut store: Store,
+    mut store: Store<impl Disk>,
     queue: &Receiver<Vec<Record>>,
     mut acknowledge: impl FnMut(Acknowledgement),
 ) {
     let mut number = 0;
-    while let Ok(mut records) = queue.recv() {
-        loop {
-            records.iter().for_each(|record| store.append(record));
-            number += 1;
-            if store.pending() >= FULL_BATCH {
-                break;
+    loop {
+        let done = match next(&store, queue) {
+            Ok(records) => {
+                number += fill(&mut store, records, queue);
+                let synced = store.sync();
+                synced.map(|()| acknowledge(Ok(number)))
             }
-            match queue.try_recv() {
-                Ok(more) => records = more,
-                Err(_) => break,
+            Err(RecvTimeoutError::Timeout) if store.wants_tending() => Ok(()),
+            Err(RecvTimeoutError::Timeout) => store.seal(),
+            Err(RecvTimeoutError::Disconnected) => {
+                // Not needed by anyone who waits; a failure is told by the next opening.
+                let _ = store.seal();
+                return;
             }
-        }
-        let result = store.sync();
-        let failed = result.is_err();
-        acknowledge(result.map(|()| number));
-        if failed {
+        };
+        // A slice of a snapshot comes after the acknowledgement, so that only the next batch waits for it.
+        if let Err(error) = done.and_then(|()| store.tend()) {
+            acknowledge(Err(error));
             return;
         }
     }
+}
+
+/// Waits for records, but not when the store has something else to do.
+fn next(
+    store: &Store<impl Disk>,
+    queue: &Receiver<Vec<Record>>,
+) -> Result<Vec<Record>, RecvTimeoutError> {
+    if store.wants_tending() {
+        queue.recv_timeout(Duration::ZERO)
+    } else if store.wants_seal() {
+        queue.recv_timeout(SEAL_AFTER)
+    } else {
+        queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+    }
+}
+
+/// Puts what has queued up into one batch, and says how many submissions that were.
+fn fill(store: &mut Store<impl Disk>, first: Vec<Record>, queue: &Receiver<Vec<Record>>) -> u64 {
+    let mut taken = 1;
+    first.into_iter().for_each(|record| store.append(record));
+    while store.pending() < FULL_BATCH
+        && let Ok(more) = queue.try_recv()
+    {
+        more.into_iter().for_each(|record| store.append(record));
+        taken += 1;
+    }
+    taken
 }

@@ -1,0 +1,289 @@
+//! The format of the log: see the store's page.
+
+use std::io;
+use std::path::Path;
+
+use super::{DiskFile, LiveMap, StoreError};
+
+pub(super) const VERSION: u16 = 2;
+const MAGIC: &[u8; 10] = b"sluicelog\n";
+pub(super) const HEADER: usize = 24;
+pub(super) const FRAME_HEADER: usize = 20;
+const RECORD_HEADER: usize = 9;
+
+/// A log that is written.
+#[derive(Debug)]
+pub(super) struct LogFile<F> {
+    file: F,
+    salt: u64,
+    /// Of the next frame.
+    sequence: u64,
+    /// Of the whole frames.
+    pub length: u64,
+    /// The last frame is a seal.
+    pub sealed: bool,
+    frame: Vec<u8>,
+}
+
+impl<F: DiskFile> LogFile<F> {
+    /// Begins a log in an empty file.
+    pub fn begin(mut file: F, salt: u64) -> io::Result<Self> {
+        file.append(&header(salt))?;
+        Ok(Self {
+            file,
+            salt,
+            sequence: 1,
+            length: HEADER as u64,
+            sealed: false,
+            frame: Vec::new(),
+        })
+    }
+
+    /// Goes on with a log that was read.
+    pub fn resume(file: F, contents: &Contents) -> Self {
+        Self {
+            file,
+            salt: contents.salt,
+            sequence: contents.batches + 1,
+            length: contents.length,
+            sealed: contents.sealed,
+            frame: Vec::new(),
+        }
+    }
+
+    /// Writes a frame; it can be relied on after [`sync`](Self::sync).
+    pub fn append(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.frame.clear();
+        emit_frame(self.salt, self.sequence, payload, &mut self.frame);
+        self.file.append(&self.frame)?;
+        self.sequence += 1;
+        self.length += self.frame.len() as u64;
+        self.sealed = payload.is_empty();
+        Ok(())
+    }
+
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    /// Writes a frame and waits until it is on the disk. If that fails it is taken back, if the disk still obeys: it may
+    /// be in the operating system's memory, where the next opening would find it, and never reach the disk.
+    pub fn write(&mut self, payload: &[u8]) -> io::Result<()> {
+        let before = self.length;
+        let written = self.append(payload).and_then(|()| self.sync());
+        if written.is_err() {
+            let _ = self.file.truncate(before);
+        }
+        written
+    }
+}
+
+/// A log as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub live: LiveMap,
+    /// What the records of `live` take in a log.
+    pub live_octets: u64,
+    pub salt: u64,
+    /// Frames, seals among them.
+    pub batches: u64,
+    pub records: u64,
+    /// Of header and whole frames.
+    pub length: u64,
+    /// What comes behind them: the beginning of a frame that was never acknowledged.
+    pub cut: u64,
+    /// The last frame is a seal.
+    pub sealed: bool,
+}
+
+impl Contents {
+    pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
+        let mut contents = Self {
+            salt: read_header(path, bytes)?,
+            length: HEADER as u64,
+            ..Self::default()
+        };
+        let mut rest = &bytes[HEADER..];
+        while !rest.is_empty() {
+            let offset = contents.length;
+            let damaged = |what| StoreError::Damaged {
+                path: path.into(),
+                offset,
+                what,
+            };
+            let (salt, sequence) = (contents.salt, contents.batches + 1);
+            match whole_frame(salt, sequence, rest) {
+                Ok(payload) => {
+                    rest = &rest[FRAME_HEADER + payload.len()..];
+                    let fits = contents.apply(payload);
+                    fits.ok_or_else(|| damaged("a record that cannot be one"))?;
+                }
+                Err(what) if was_on_the_disk(salt, sequence, rest) => return Err(damaged(what)),
+                Err(_) => {
+                    contents.cut = rest.len() as u64;
+                    break;
+                }
+            }
+        }
+        Ok(contents)
+    }
+
+    /// Takes the records of a frame; `None` if they are none, of which nothing is used then.
+    fn apply(&mut self, payload: &[u8]) -> Option<()> {
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let (key, value, behind) = parse(rest)?;
+            let (key, value) = (key.into(), value.map(Box::from));
+            apply(&mut self.live, &mut self.live_octets, key, value);
+            self.records += 1;
+            rest = behind;
+        }
+        self.batches += 1;
+        self.length += (FRAME_HEADER + payload.len()) as u64;
+        self.sealed = payload.is_empty();
+        Some(())
+    }
+}
+
+/// Changes a key, and the sum of what the records that are alive take in a log.
+pub(super) fn apply(
+    live: &mut LiveMap,
+    octets: &mut u64,
+    key: Box<[u8]>,
+    value: Option<Box<[u8]>>,
+) {
+    let size = |value: &[u8]| (RECORD_HEADER + value.len()) as u64;
+    let length = key.len() as u64;
+    let old = match value {
+        Some(value) => {
+            *octets += length + size(&value);
+            live.insert(key, value)
+        }
+        None => live.remove(&key),
+    };
+    if let Some(old) = old {
+        *octets -= length + size(&old);
+    }
+}
+
+pub(super) fn emit(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.push(if value.is_some() { 1 } else { 2 });
+    let value = value.unwrap_or_default();
+    out.extend((key.len() as u32).to_le_bytes());
+    out.extend((value.len() as u32).to_le_bytes());
+    out.extend(key);
+    out.extend(value);
+}
+
+/// Key and value of a record, and what comes behind it.
+type Parsed<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
+
+/// The first record of a payload; `None` if it cannot be one.
+fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
+    let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
+    let (key, rest) = rest.split_at_checked(u32_at(header, 1) as usize)?;
+    let (value, rest) = rest.split_at_checked(u32_at(header, 5) as usize)?;
+    match header[0] {
+        1 => Some((key, Some(value), rest)),
+        2 if value.is_empty() => Some((key, None, rest)),
+        _ => None,
+    }
+}
+
+/// The salt of a log. A log gets its name when its header is on the disk, so nothing here is excused by a crash.
+fn read_header(path: &Path, bytes: &[u8]) -> Result<u64, StoreError> {
+    let Some(header) = bytes
+        .get(..HEADER)
+        .filter(|header| header.starts_with(MAGIC))
+    else {
+        return Err(StoreError::NotAStore(path.into()));
+    };
+    match u16::from_le_bytes([header[10], header[11]]) {
+        VERSION => {}
+        found => {
+            return Err(StoreError::Version {
+                path: path.into(),
+                found,
+            });
+        }
+    }
+    if crc32c::crc32c(&header[..20]) != u32_at(header, 20) {
+        return Err(StoreError::Damaged {
+            path: path.into(),
+            offset: 0,
+            what: "the checksum of the header is wrong",
+        });
+    }
+    Ok(u64_at(header, 12))
+}
+
+/// The payload of the frame at the beginning of `bytes`, or what is wrong with it.
+fn whole_frame(salt: u64, sequence: u64, bytes: &[u8]) -> Result<&[u8], &'static str> {
+    let (found, length) = frame_header(salt, bytes)?;
+    if found != sequence {
+        return Err("a batch is out of order");
+    }
+    let payload = bytes
+        .get(FRAME_HEADER..FRAME_HEADER + length)
+        .ok_or("the file ends within a batch")?;
+    if checksum(salt, payload) != u32_at(bytes, 16) {
+        return Err("the checksum of a batch is wrong");
+    }
+    Ok(payload)
+}
+
+/// Sequence number and payload length, if this is a frame's header.
+fn frame_header(salt: u64, bytes: &[u8]) -> Result<(u64, usize), &'static str> {
+    let header = bytes
+        .get(..FRAME_HEADER)
+        .ok_or("the file ends within a batch")?;
+    if checksum(salt, &header[..12]) != u32_at(header, 12) {
+        return Err("the checksum of a batch's length is wrong");
+    }
+    Ok((u64_at(header, 0), u32_at(header, 8) as usize))
+}
+
+/// Whether the damaged frame at the beginning of `bytes` was once there as a whole: then something was written behind
+/// it, which happens only after its sync.
+fn was_on_the_disk(salt: u64, sequence: u64, bytes: &[u8]) -> bool {
+    if let Ok((found, length)) = frame_header(salt, bytes) {
+        return found != sequence || bytes.len() > FRAME_HEADER + length;
+    }
+    // No more frames than this fit in, which spares most checksums.
+    let last = sequence + (bytes.len() / FRAME_HEADER) as u64;
+    (1..bytes.len().saturating_sub(FRAME_HEADER - 1)).any(|at| {
+        let found = u64_at(bytes, at);
+        found > sequence && found <= last && frame_header(salt, &bytes[at..]).is_ok()
+    })
+}
+
+pub(super) fn header(salt: u64) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..10].copy_from_slice(MAGIC);
+    header[10..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[12..20].copy_from_slice(&salt.to_le_bytes());
+    let checksum = crc32c::crc32c(&header[..20]);
+    header[20..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+fn emit_frame(salt: u64, sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
+    let begins = out.len();
+    out.extend(sequence.to_le_bytes());
+    out.extend((payload.len() as u32).to_le_bytes());
+    out.extend(checksum(salt, &out[begins..]).to_le_bytes());
+    out.extend(checksum(salt, payload).to_le_bytes());
+    out.extend(payload);
+}
+
+fn checksum(salt: u64, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four octets"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight octets"))
+}
