@@ -30,9 +30,9 @@
 //! let directory = tempfile::tempdir().unwrap();
 //! let (mut store, opened) = Store::open(directory.path()).unwrap();
 //! assert!(opened.live.is_empty());
-//! store.append(Record::put("session/1", "alice"));
-//! store.append(Record::put("session/2", "bob"));
-//! store.append(Record::delete("session/1"));
+//! store.append(&Record::put("session/1", "alice"));
+//! store.append(&Record::put("session/2", "bob"));
+//! store.append(&Record::delete("session/1"));
 //! store.sync().unwrap(); // now, and not before, it may be relied on
 //! store.tend().unwrap(); // a slice of whatever the store has to do besides
 //! drop(store);
@@ -245,14 +245,14 @@ impl<D: Disk> Store<D> {
     ///
     /// # Panics
     /// If the batch grows beyond 1 GiB.
-    pub fn append(&mut self, record: Record) {
+    pub fn append(&mut self, record: &Record) {
         let size = record.key.len() + record.value.as_ref().map_or(0, Vec::len);
         assert!(
             self.pending.len() + size <= MAX_BATCH,
             "a batch of more than {MAX_BATCH} octets"
         );
-        log::emit(&record.key, record.value.as_deref(), &mut self.pending);
-        let (key, value) = (record.key.into(), record.value.map(Vec::into_boxed_slice));
+        let (key, value) = (&record.key[..], record.value.as_deref());
+        log::emit(key, value, &mut self.pending);
         log::apply(&mut self.live, &mut self.live_octets, key, value);
     }
 

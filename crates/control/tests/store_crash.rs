@@ -84,7 +84,7 @@ impl Promise {
 fn work(store: &mut Store<Machine>, promise: &mut Promise, random: &mut StdRng, batches: u32) {
     for _ in 0..batches {
         for record in promise.next_batch(random) {
-            store.append(record);
+            store.append(&record);
         }
         if store.sync().is_err() {
             return;
@@ -241,7 +241,7 @@ fn the_log_stays_in_proportion_while_it_is_written() {
     for _ in 0..3000 {
         let mut batch = 0;
         for record in promise.next_batch(&mut random) {
-            store.append(record);
+            store.append(&record);
             batch = store.pending() as u64;
         }
         store.sync().unwrap();

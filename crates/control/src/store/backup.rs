@@ -8,7 +8,7 @@
 //! let place = tempfile::tempdir().unwrap();
 //! let (directory, backup) = (place.path().join("cp"), place.path().join("monday"));
 //! let (mut store, _) = Store::open(&directory).unwrap();
-//! store.append(Record::put("session/1", "alice"));
+//! store.append(&Record::put("session/1", "alice"));
 //! store.sync().unwrap();
 //! export(&directory, &backup).unwrap(); // the store is in use meanwhile
 //!

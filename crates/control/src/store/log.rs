@@ -133,7 +133,6 @@ impl Contents {
         let mut rest = payload;
         while !rest.is_empty() {
             let (key, value, behind) = parse(rest)?;
-            let (key, value) = (key.into(), value.map(Box::from));
             apply(&mut self.live, &mut self.live_octets, key, value);
             self.records += 1;
             rest = behind;
@@ -146,23 +145,17 @@ impl Contents {
 }
 
 /// Changes a key, and the sum of what the records that are alive take in a log.
-pub(super) fn apply(
-    live: &mut LiveMap,
-    octets: &mut u64,
-    key: Box<[u8]>,
-    value: Option<Box<[u8]>>,
-) {
-    let size = |value: &[u8]| (RECORD_HEADER + value.len()) as u64;
-    let length = key.len() as u64;
+pub(super) fn apply(live: &mut LiveMap, octets: &mut u64, key: &[u8], value: Option<&[u8]>) {
+    let size = |value: &[u8]| (RECORD_HEADER + key.len() + value.len()) as u64;
     let old = match value {
         Some(value) => {
-            *octets += length + size(&value);
-            live.insert(key, value)
+            *octets += size(value);
+            live.insert(key.into(), value.into())
         }
-        None => live.remove(&key),
+        None => live.remove(key),
     };
     if let Some(old) = old {
-        *octets -= length + size(&old);
+        *octets -= size(&old);
     }
 }
 

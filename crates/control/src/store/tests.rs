@@ -22,8 +22,8 @@ fn five_batches(directory: &Path) -> Vec<u64> {
     let (mut store, _) = open(directory);
     let mut lengths = vec![store.len_on_disk()];
     for number in 0..5 {
-        store.append(Record::put(key(number), vec![number as u8; 20]));
-        store.append(Record::put("latest", number.to_le_bytes()));
+        store.append(&Record::put(key(number), vec![number as u8; 20]));
+        store.append(&Record::put("latest", number.to_le_bytes()));
         store.sync().unwrap();
         lengths.push(store.len_on_disk());
     }
@@ -56,7 +56,7 @@ fn keeps_what_was_synced_and_forgets_what_was_not() {
             cut: 0
         }
     );
-    store.append(Record::put("never", "synced"));
+    store.append(&Record::put("never", "synced"));
     drop(store);
     assert_eq!(open(directory.path()).1.live, expected(5));
 }
@@ -76,7 +76,7 @@ fn a_crash_at_any_byte_leaves_whole_batches() {
             .saturating_sub(1);
         let (mut store, opened) = open(directory.path());
         assert_eq!(opened.live, expected(batches), "cut at {end}");
-        store.append(Record::put("after", "the crash"));
+        store.append(&Record::put("after", "the crash"));
         store.sync().unwrap();
         drop(store);
         let (_, opened) = open(directory.path());
@@ -226,9 +226,9 @@ fn short(directory: &Path) -> Store {
 /// Writes 400 batches, of whose records the last two are alive.
 fn write_and_delete(store: &mut Store) {
     for number in 0..400 {
-        store.append(Record::put(key(number), [0; 100]));
+        store.append(&Record::put(key(number), [0; 100]));
         if number >= 2 {
-            store.append(Record::delete(key(number - 2)));
+            store.append(&Record::delete(key(number - 2)));
         }
         store.sync().unwrap();
         store.tend().unwrap();
@@ -262,7 +262,7 @@ fn a_snapshot_that_cannot_be_written_is_tried_again_later() {
     assert!(store.len_on_disk() > 50_000, "nothing was rewritten");
     fs::remove_dir(&in_the_way).unwrap();
     for number in 0..500 {
-        store.append(Record::put("latest", vec![number as u8; 100]));
+        store.append(&Record::put("latest", vec![number as u8; 100]));
         store.sync().unwrap();
         store.tend().unwrap();
     }
@@ -276,10 +276,10 @@ fn a_batch_that_is_not_synced_does_not_get_into_a_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = short(directory.path());
     while !store.wants_tending() {
-        store.append(Record::put("latest", [1; 100]));
+        store.append(&Record::put("latest", [1; 100]));
         store.sync().unwrap();
     }
-    store.append(Record::put("never", "synced"));
+    store.append(&Record::put("never", "synced"));
     (0..100).for_each(|_| store.tend().unwrap());
     drop(store);
     assert!(

@@ -114,11 +114,11 @@ fn next(
 /// Puts what has queued up into one batch, and says how many submissions that were.
 fn fill(store: &mut Store<impl Disk>, first: Vec<Record>, queue: &Receiver<Vec<Record>>) -> u64 {
     let mut taken = 1;
-    first.into_iter().for_each(|record| store.append(record));
+    first.iter().for_each(|record| store.append(record));
     while store.pending() < FULL_BATCH
         && let Ok(more) = queue.try_recv()
     {
-        more.into_iter().for_each(|record| store.append(record));
+        more.iter().for_each(|record| store.append(record));
         taken += 1;
     }
     taken
