@@ -137,7 +137,7 @@ pub enum StoreError {
     #[error("{0} is not a store of sluice")]
     NotAStore(PathBuf),
     /// There is no log.
-    #[error("there is no store in {0}")]
+    #[error("there is no store: {0} does not exist")]
     Missing(PathBuf),
     /// Something is where a backup was to go.
     #[error("{0} exists already; it is not overwritten")]

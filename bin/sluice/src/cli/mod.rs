@@ -5,6 +5,7 @@ pub mod units;
 
 mod ask;
 mod show;
+mod store;
 
 pub use ask::{Failure, Sockets};
 
@@ -37,6 +38,9 @@ enum Command {
     /// End something
     #[command(subcommand)]
     Clear(Clear),
+    /// Check, back up or bring back the session store, on the machine where it is
+    #[command(subcommand)]
+    Store(store::Store),
     /// Run homes, access network, gateway and internet in namespaces of this machine (needs root)
     Lab(LabOptions),
 }
@@ -90,6 +94,7 @@ impl Cli {
             Command::Show(Show::Ports(format)) => show::ports(&sockets, format.json),
             Command::Show(Show::Drops { all, format }) => show::drops(&sockets, all, format.json),
             Command::Clear(Clear::Session { id }) => show::clear_session(&sockets, id),
+            Command::Store(store) => store.run(),
             Command::Lab(options) => return crate::lab::run(&options),
         };
         match done {

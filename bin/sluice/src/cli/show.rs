@@ -227,12 +227,12 @@ fn terminal_width() -> Option<usize> {
     (width > 0).then_some(width as usize)
 }
 
-fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
     print_lines(&[text])
 }
 
-fn print_lines(lines: &[String]) -> Result<(), Failure> {
+pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match lines
         .iter()
