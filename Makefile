@@ -25,7 +25,7 @@ unit: packages-test
 
 e2e: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
-	@e2e/vm/build > /dev/null
+	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) $(BIN)/e2e $(CASE)
 
 e2e-list: packages

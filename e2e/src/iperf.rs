@@ -24,11 +24,10 @@ impl Server {
     }
 }
 
-/// Sends TCP for some seconds, with `-R` towards the home; the bits per second that arrived.
-pub fn run(home: &Home, server: &str, seconds: u32, reverse: bool) -> Result<f64> {
-    let direction = if reverse { "-R" } else { "" };
-    let command = format!("iperf3 -c {server} -t {seconds} -J {direction}");
-    let done = home.run(&command, Duration::from_secs(u64::from(seconds) + 15))?;
+/// Sends TCP with these options, `-R` towards the home; the bits per second that arrived.
+pub fn run(home: &Home, server: &str, options: &str) -> Result<f64> {
+    let command = format!("iperf3 -c {server} -J {options}");
+    let done = home.run(&command, Duration::from_secs(30))?;
     if done.status != 0 {
         bail!("`{command}` ended with {}: {}", done.status, done.output);
     }

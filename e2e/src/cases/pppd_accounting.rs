@@ -29,8 +29,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let already = stage.site.session_of(7)?.traffic;
     let server = Server::start(stage.lab)?;
     home.ping(&INTERNET_V4.to_string(), 3)?;
-    iperf::run(&home, &INTERNET_V4.to_string(), 1, false)?;
-    iperf::run(&home, &INTERNET_V6.to_string(), 1, true)?;
+    // A small window: what overflows a queue between the interface and the gateway only one of them has counted.
+    iperf::run(&home, &INTERNET_V4.to_string(), "-t 1 -w 128K")?;
+    iperf::run(&home, &INTERNET_V6.to_string(), "-t 1 -w 128K -R")?;
     drop(server);
     std::thread::sleep(Duration::from_millis(500));
     let after = home.counted()?;

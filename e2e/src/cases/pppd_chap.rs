@@ -26,6 +26,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         granted.remote == SUBSCRIBER_GATEWAY_V4 && granted.dns == DNS,
         "{granted:?}"
     );
+    let [first, second, third, _] = granted.local.octets();
     let resolv = home.must("cat /etc/ppp/resolv.conf")?;
     ensure!(
         DNS.iter().all(|server| resolv.contains(server)),
@@ -54,8 +55,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(granted.local.to_string() == "100.64.7.77", "{granted:?}");
     other.ping(&INTERNET_V4.to_string(), 2)?;
     let routes = stage.site.exported_routes(stage.lab)?;
+    let net = format!("{first}.{second}.{third}.0/24");
     ensure!(
-        routes.contains("100.64.0.0/24") && routes.contains("100.64.7.0/24"),
+        routes.contains(&net) && routes.contains("100.64.7.0/24"),
         "not announced: {routes}"
     );
     other.hang_up()?;
