@@ -22,6 +22,7 @@ mod vm;
 use anyhow::{Result, bail};
 use cases::{CASES, Case};
 use rig::Rig;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -35,9 +36,10 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["--list"] => {
-            CASES
-                .iter()
-                .for_each(|case| println!("{:24} {}", case.name, case.about));
+            let line = |case: &Case| format!("{:24} {}\n", case.name, case.about);
+            let lines: String = CASES.iter().map(line).collect();
+            // Whoever closed the pipe has seen enough.
+            let _ = std::io::stdout().write_all(lines.as_bytes());
             Ok(true)
         }
         ["--record", dir] => record::run(Path::new(dir)).map(|()| true),
