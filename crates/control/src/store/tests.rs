@@ -359,6 +359,41 @@ fn the_thread_rewrites_and_seals_when_nothing_else_is_to_do() {
     );
 }
 
+#[test]
+fn a_backup_of_a_store_in_use_is_a_state_that_was_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let (directory, backup) = (place.path().join("cp"), place.path().join("backup"));
+    let mut store = short(&directory);
+    let (sender, acknowledged) = mpsc::channel();
+    // Two keys of one batch, so that half a batch shows; enough of them that the log is rewritten several times.
+    let mut thread = {
+        store.append(&Record::put("one", 0u32.to_le_bytes()));
+        store.append(&Record::put("two", 0u32.to_le_bytes()));
+        store.sync().unwrap();
+        StoreThread::start(store, 4, move |done| sender.send(done.unwrap()).unwrap()).unwrap()
+    };
+    let writer = std::thread::spawn(move || {
+        for number in 1..=1000u32 {
+            let pair = ["one", "two"].map(|key| Record::put(key, number.to_le_bytes()));
+            thread.submit(pair.into()).unwrap();
+        }
+    });
+    let mut least = 0;
+    while least < 1000 {
+        least = acknowledged.try_iter().last().unwrap_or(least);
+        export(&directory, &backup).unwrap();
+        let live = check(&backup).unwrap().live;
+        let [one, two] = [0, 1].map(|at: usize| u32_of(&live[at].1));
+        assert!(one == two && u64::from(one) >= least, "{one} {two} {least}");
+        fs::remove_file(&backup).unwrap();
+    }
+    writer.join().unwrap();
+}
+
+fn u32_of(value: &[u8]) -> u32 {
+    u32::from_le_bytes(value.try_into().unwrap())
+}
+
 /// A disk whose files cannot be written.
 struct Full;
 

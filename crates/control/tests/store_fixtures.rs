@@ -1,0 +1,162 @@
+//! Stores that releases have written are read by every later one: see `fixtures/README.md`.
+
+// The world is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod world;
+
+use control::store::{Live, Record, Store, check, export, import};
+use control::{ControlPlane, Input, Now, Output, Restored};
+use core::time::Duration;
+use northbound::{Request, Response, Session};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use world::{Choice, World};
+
+/// The folder of what this release writes.
+const PRESENT: &str = "store-2-1";
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+fn kept() -> Vec<PathBuf> {
+    let entries = fs::read_dir(fixtures()).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.is_dir()).collect()
+}
+
+#[test]
+fn stores_of_every_release_are_read() {
+    if std::env::var_os("SLUICE_WRITE_FIXTURES").is_some() {
+        write(&fixtures().join(PRESENT));
+    }
+    let kept = kept();
+    assert!(kept.contains(&fixtures().join(PRESENT)), "{kept:?}");
+    for folder in kept {
+        let directory = tempfile::tempdir().unwrap();
+        fs::copy(folder.join("log"), directory.path().join("sessions.log")).unwrap();
+        let (_, opened) = Store::open(directory.path()).unwrap();
+        assert!(
+            opened.cut > 0,
+            "{}: it ends in half a batch",
+            folder.display()
+        );
+        assert_same(&folder, "records", &records(&opened.live));
+        assert_same(&folder, "sessions", &sessions(opened.live));
+    }
+}
+
+#[test]
+fn backups_of_every_release_are_read() {
+    for folder in kept() {
+        let directory = tempfile::tempdir().unwrap();
+        import(&folder.join("backup"), directory.path()).unwrap();
+        let (_, opened) = Store::open(directory.path()).unwrap();
+        assert_same(&folder, "records", &records(&opened.live));
+    }
+}
+
+fn assert_same(folder: &Path, name: &str, found: &str) {
+    let path = folder.join(name);
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        found,
+        "{}",
+        path.display()
+    );
+}
+
+fn records(live: &Live) -> String {
+    live.iter().fold(String::new(), |mut text, (key, value)| {
+        for octets in [key, value] {
+            octets
+                .iter()
+                .for_each(|octet| write!(text, "{octet:02x}").unwrap());
+            text.push(if octets == value { '\n' } else { ' ' });
+        }
+        text
+    })
+}
+
+/// What a control plane makes of it.
+fn sessions(live: Live) -> String {
+    let config = "node-id: cp1
+address: 2001:db8::1
+user-planes: [{node-id: up1, address: 2001:db8::2, access-ports: [{port: access0}]}]
+network-instances:
+  default: {gateway: 100.64.0.1, ipv4-pool: {prefix: 100.64.0.0/16}, ipv6-pool: {prefix: '2001:db8:100::/48'}}
+aaa: {radius: {servers: [{address: 192.0.2.9, secret: testing123}]}}
+";
+    let now = Now {
+        at: Duration::from_secs(1),
+        unix: 2_000_000_000,
+    };
+    let config = config::parse(config, "cp.yaml").unwrap();
+    let restored = Restored::read(live, 1).unwrap();
+    let mut plane = ControlPlane::new(config, restored, [1; 32], now).unwrap();
+    let call = Request::ShowSessions;
+    plane.handle(now, Input::Call { ticket: 1, call });
+    let sessions = std::iter::from_fn(|| plane.poll_output()).find_map(|output| match output {
+        Output::Answer {
+            response: Response::Sessions { sessions },
+            ..
+        } => Some(sessions),
+        _ => None,
+    });
+    sessions.unwrap().iter().map(line).collect()
+}
+
+fn line(s: &Session) -> String {
+    let traffic = &s.traffic;
+    format!(
+        "{} {:?} {} {}/{} {:?}.{:?} {} pppoe {} {} {:?} {:?} up {} {} down {} {}\n",
+        s.id,
+        s.state,
+        s.user,
+        s.user_plane,
+        s.port,
+        s.s_tag,
+        s.c_tag,
+        s.mac,
+        s.pppoe_session_id,
+        s.network_instance,
+        s.ipv4,
+        s.ipv6_prefix,
+        traffic.up_packets,
+        traffic.up_octets,
+        traffic.down_packets,
+        traffic.down_octets
+    )
+}
+
+/// Writes the files of this release, unless they are there.
+fn write(folder: &Path) {
+    if folder.exists() {
+        return;
+    }
+    let mut world = World::new(4, Choice::default());
+    world.dial_all();
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::open(directory.path()).unwrap();
+    let mut batch = |records: &[Record]| {
+        records.iter().for_each(|record| store.append(record));
+        store.sync().unwrap();
+    };
+    for (key, value) in &world.store {
+        batch(&[Record::put(&key[..], &b"an earlier value"[..])]);
+        batch(&[Record::put(&key[..], &value[..])]);
+    }
+    let mut keys = world.store.keys().rev();
+    let gone = keys.find(|key| key.starts_with(b"session/")).unwrap();
+    batch(&[Record::delete(&gone[..])]);
+    batch(&[Record::put("never", "acknowledged")]);
+    fs::create_dir_all(folder).unwrap();
+    let whole = fs::read(directory.path().join("sessions.log")).unwrap();
+    fs::write(folder.join("log"), &whole[..whole.len() - 7]).unwrap();
+    fs::copy(folder.join("log"), directory.path().join("sessions.log")).unwrap();
+    export(directory.path(), &folder.join("backup")).unwrap();
+    let live = check(&folder.join("backup")).unwrap().live;
+    fs::write(folder.join("records"), records(&live)).unwrap();
+    fs::write(folder.join("sessions"), sessions(live)).unwrap();
+}
