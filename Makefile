@@ -7,6 +7,7 @@
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
+GO ?= go
 CARGO_DENY_VERSION := 0.20.2
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
 PROGRAMS := -p sluice -p sluice-up -p sluice-cp
@@ -25,6 +26,7 @@ unit: packages-test
 
 e2e: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
+	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) $(BIN)/e2e $(CASE)
 

@@ -5,6 +5,7 @@ mod gateway_ping;
 mod idle_cpu;
 mod lab;
 mod missing_port;
+mod pfcp_peer;
 mod pfcp_version;
 mod pool_full;
 mod pppd_accounting;
@@ -48,6 +49,11 @@ pub const CASES: &[Case] = &[
         "missing-port",
         "a port that does not exist is named, and nothing is half started",
         missing_port::run,
+    ),
+    case(
+        "pfcp-peer",
+        "an independent PFCP peer in Go works with either plane",
+        pfcp_peer::run,
     ),
     case(
         "lab-100",
