@@ -87,19 +87,22 @@ fn work(store: &mut Store<Machine>, promise: &mut Promise, random: &mut StdRng, 
             store.append(&record);
         }
         if store.sync().is_err() {
-            return;
+            return assert_is_closed(store);
         }
         promise.acknowledged();
         let idle = random.random_range(0..3);
-        for _ in 0..idle {
-            if store.tend().is_err() {
-                return;
-            }
-        }
-        if idle == 2 && store.seal().is_err() {
-            return;
+        let tended = (0..idle).try_for_each(|_| store.tend());
+        if tended.is_err() || (idle == 2 && store.seal().is_err()) {
+            return assert_is_closed(store);
         }
     }
+}
+
+/// After an error nothing may be acknowledged any more, also when the disk obeys again.
+fn assert_is_closed(store: &mut Store<Machine>) {
+    assert!(store.tend().is_err() && store.seal().is_err());
+    store.append(&Record::put("after", "an error"));
+    assert!(store.sync().is_err());
 }
 
 /// A store from its first opening through several snapshots.
@@ -236,7 +239,12 @@ fn ten_thousand_crashes_at_random() {
 fn the_log_stays_in_proportion_while_it_is_written() {
     let (machine, mut promise) = (Machine::new(3), Promise::default());
     let mut random = StdRng::seed_from_u64(3);
-    let (mut store, _) = Store::open_on(machine.clone(), LIMITS).unwrap();
+    // Smaller than a batch: it is what came that has to be caught up with.
+    let limits = Limits {
+        slice: 10,
+        ..LIMITS
+    };
+    let (mut store, _) = Store::open_on(machine.clone(), limits).unwrap();
     let mut most_alive = 0;
     for _ in 0..3000 {
         let mut batch = 0;

@@ -345,17 +345,19 @@ fn the_thread_rewrites_and_seals_when_nothing_else_is_to_do() {
             .submit(vec![Record::put("same", vec![number; 500])])
             .unwrap();
     }
-    let sealed_and_short = || {
-        let checked = check(directory.path()).unwrap();
-        checked.sealed && checked.octets < 1100
+    let becomes = |state: &dyn Fn(&Checked) -> bool| {
+        (0..6000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            state(&check(directory.path()).unwrap())
+        })
     };
-    while !sealed_and_short() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert!(becomes(&|now| now.sealed && now.octets < 1100));
+    thread.submit(vec![Record::put("same", [20; 50])]).unwrap();
+    assert!(becomes(&|now| now.sealed && now.live[0].1[0] == 20));
     drop(thread);
     assert_eq!(
         open(directory.path()).1.live,
-        [(b"same".to_vec(), vec![19; 500])]
+        [(b"same".to_vec(), vec![20; 50])]
     );
 }
 
