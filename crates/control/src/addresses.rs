@@ -62,6 +62,16 @@ impl Addresses {
         Ok(Addresses(pools.collect::<Result<_, String>>()?))
     }
 
+    /// How many addresses and prefixes subscribers have.
+    pub fn in_use(&self) -> usize {
+        let of = |p: &InstancePools| {
+            let ipv4 = p.ipv4.as_ref().map_or(0, Pool::used);
+            let ipv6 = p.ipv6.as_ref().map_or(0, Pool::used);
+            (ipv4 + ipv6) as usize + p.fixed.len()
+        };
+        self.0.values().map(of).sum()
+    }
+
     /// Whether subscribers of the instance get IPv4 addresses from a pool.
     pub fn has_ipv4(&self, instance: InstanceId) -> bool {
         self.0.get(&instance).is_some_and(|p| p.ipv4.is_some())

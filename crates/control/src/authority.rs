@@ -96,6 +96,11 @@ impl Authority {
         }
     }
 
+    /// How many questions wait for an answer.
+    pub fn open_questions(&self) -> usize {
+        self.asked.len()
+    }
+
     /// Whether accounting records reach anybody.
     pub fn accounts(&self) -> bool {
         matches!(self.source, Source::Radius { .. })

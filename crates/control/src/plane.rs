@@ -5,6 +5,7 @@
 mod admit;
 mod audit;
 mod call;
+mod holdings;
 mod link;
 mod release;
 mod restore;
@@ -32,6 +33,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::eth::MacAddr;
 
+pub use holdings::{Held, HeldStage, Holdings, StoredSession};
 pub use restore::{Restored, STORE_RECOVERY_KEY};
 
 /// A moment, on the clock that timers use and on the clock that records use.

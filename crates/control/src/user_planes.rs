@@ -230,6 +230,17 @@ impl UserPlanes {
         self.node.respond(id, up_seid, response);
     }
 
+    /// How many requests wait for an answer.
+    pub fn open_requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// How many nets groups hold, or user planes have not let go of.
+    pub fn nets_held(&self) -> usize {
+        let held = |nets: &Nets| nets.wanted.len().max(nets.told.len());
+        self.nets.iter().map(held).sum()
+    }
+
     /// Gives a group a net to announce.
     pub fn lend(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
         self.nets[usize::from(group.0)].wanted.insert(net);

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// The store's key of our PFCP Recovery Time Stamp (u32, big endian): kept as long as the store is.
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
 const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
-const SESSION_PREFIX: &[u8] = b"session/";
+pub(super) const SESSION_PREFIX: &[u8] = b"session/";
 
 /// What the store held.
 #[derive(Default)]

@@ -1,0 +1,140 @@
+//! What the control plane holds, for those who check that nothing is held twice, or for nobody.
+
+use super::ControlPlane;
+use super::restore::SESSION_PREFIX;
+use crate::entry::{Entry, Record, Stage};
+use crate::topology::{Seid, TunnelOwner, UserPlaneId};
+use core::net::Ipv4Addr;
+use ipnet::Ipv6Net;
+use session::Circuit;
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldStage {
+    /// No address family has been open yet.
+    HalfOpen,
+    /// At least one was.
+    Online,
+    /// It ended; its user plane has not let go of it yet.
+    Closing,
+}
+
+/// A session and what it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// Its name; printed, it is the Acct-Session-Id.
+    pub seid: Seid,
+    /// The user plane that it is on.
+    pub user_plane: UserPlaneId,
+    /// Our end of its tunnel.
+    pub teid: u32,
+    /// Where the subscriber is.
+    pub circuit: &'a Circuit,
+    /// Its PPPoE session id.
+    pub pppoe_id: u16,
+    /// The address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// The prefix.
+    pub ipv6: Option<Ipv6Net>,
+    /// How far it has come.
+    pub stage: HeldStage,
+    /// The store has a record of it, or will with the next batch.
+    pub stored: bool,
+}
+
+/// How much is held of everything that is lent, taken or waited for. Without sessions all of it is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Sessions, in any stage.
+    pub sessions: usize,
+    /// Those that count as half-open.
+    pub half_open: usize,
+    /// Places of subscribers that lead to a session.
+    pub places: usize,
+    /// PPPoE session ids.
+    pub session_ids: usize,
+    /// Addresses and prefixes.
+    pub addresses: usize,
+    /// Nets that groups hold, or that a user plane has not let go of.
+    pub nets: usize,
+    /// Releasing packets that wait for the store.
+    pub waiting: usize,
+    /// Requests to user planes without an answer.
+    pub requests: usize,
+    /// Questions to AAA without an answer.
+    pub questions: usize,
+}
+
+/// A session in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSession {
+    /// Its name.
+    pub seid: Seid,
+    /// Where the subscriber is.
+    pub circuit: Circuit,
+    /// Its PPPoE session id.
+    pub pppoe_id: u16,
+    /// The address, if its rules were wanted.
+    pub ipv4: Option<Ipv4Addr>,
+    /// The prefix, if its rules were wanted.
+    pub ipv6: Option<Ipv6Net>,
+}
+
+impl StoredSession {
+    /// Reads an entry of the store; `None` if it is no session's.
+    pub fn read(key: &[u8], value: &[u8]) -> Option<Self> {
+        let seid = key.strip_prefix(SESSION_PREFIX)?.try_into().ok()?;
+        let record = Record::from_bytes(value).ok()?;
+        let [ipv4, ipv6] = record.families;
+        Some(StoredSession {
+            seid: Seid(u64::from_be_bytes(seid)),
+            circuit: record.circuit,
+            pppoe_id: record.pppoe_id,
+            ipv4: record.ipv4.filter(|_| ipv4),
+            ipv6: record.ipv6.filter(|_| ipv6),
+        })
+    }
+}
+
+impl ControlPlane {
+    /// Every session with what it holds.
+    pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
+        self.sessions.iter().map(|(_, entry)| self.held_by(entry))
+    }
+
+    fn held_by<'a>(&self, entry: &'a Entry) -> Held<'a> {
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
+        Held {
+            seid: entry.seid,
+            user_plane: port.user_plane,
+            teid: TunnelOwner::Session(port.group, entry.seid.index()).teid(),
+            circuit: &entry.circuit,
+            pppoe_id: entry.pppoe_id,
+            ipv4: entry.ipv4,
+            ipv6: entry.ipv6,
+            stage: match entry.stage {
+                Stage::Admitted(_) | Stage::Connecting => HeldStage::HalfOpen,
+                Stage::Online => HeldStage::Online,
+                Stage::Closing(_) => HeldStage::Closing,
+            },
+            stored: entry.stored,
+        }
+    }
+
+    /// How much is held.
+    pub fn holdings(&self) -> Holdings {
+        Holdings {
+            sessions: self.sessions.len(),
+            half_open: self.half_open,
+            places: self.by_place.len(),
+            session_ids: self.banks.iter().map(|bank| bank.in_use()).sum(),
+            addresses: self.addresses.in_use(),
+            nets: self.user_planes.nets_held(),
+            waiting: self.waiting.len(),
+            requests: self.user_planes.open_requests(),
+            questions: self.authority.open_questions(),
+        }
+    }
+}
