@@ -1,11 +1,11 @@
 //! The user planes: associations, default sessions, and the nets that groups announce.
 
 use crate::addresses::Net;
-use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use crate::topology::{GroupId, Port, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::{DefaultSpec, PoolNet, Tunnel};
-use pfcp::{Config, Event, Node, Output, RequestError, RequestId, Role};
+use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Role};
 use session::Family;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,7 +23,7 @@ pub(crate) enum Request {
     Usage(Seid, UsageFor),
     Delete(Seid),
     /// To end what the user plane has and we do not.
-    Stranger(UserPlaneId),
+    Stranger(UserPlaneId, u64),
     Audit(UserPlaneId),
     DefaultSession(PortId),
     Nets(GroupId),
@@ -40,6 +40,9 @@ pub(crate) enum UsageFor {
     List(u64),
 }
 
+/// How a request ended: its answer, or why there is none.
+pub(crate) type Answer = Result<Message, FailReason>;
+
 /// What the owner has to take care of.
 #[derive(Debug)]
 pub(crate) enum Happening {
@@ -51,8 +54,8 @@ pub(crate) enum Happening {
     },
     /// The default session of an access port is open.
     Open(PortId),
-    /// A request was answered; `None`: it never will be.
-    Answer(Request, Option<Message>),
+    /// A request was answered, or never will be.
+    Answer(Request, Answer),
     /// A user plane reports of its own accord.
     Report {
         id: RequestId,
@@ -332,7 +335,7 @@ impl UserPlanes {
                     .push_back(Happening::Report { id, seid, message });
             }
             Event::Response { token, message, .. } => {
-                self.on_answer(now, token, Some(message), topology)
+                self.on_answer(now, token, Ok(message), topology)
             }
             Event::Failed {
                 token,
@@ -340,18 +343,12 @@ impl UserPlanes {
                 peer,
             } => {
                 tracing::debug!(%peer, ?reason, "PFCP request failed");
-                self.on_answer(now, token, None, topology);
+                self.on_answer(now, token, Err(reason), topology);
             }
         }
     }
 
-    fn on_answer(
-        &mut self,
-        now: Duration,
-        token: u64,
-        message: Option<Message>,
-        topology: &Topology,
-    ) {
+    fn on_answer(&mut self, now: Duration, token: u64, message: Answer, topology: &Topology) {
         let Some(request) = self.requests.try_remove(token as usize) else {
             return;
         };
@@ -366,20 +363,26 @@ impl UserPlanes {
 
     fn open_default_sessions(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
         for (id, port) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
-            let owner = TunnelOwner::Default(id);
-            let spec = DefaultSpec {
-                node_id: self.node_id(),
-                cp_f_seid: self.f_seid(Seid::of_port(id)),
-                logical_port: Some(port.name.clone().into_bytes()),
-                uplink: self.uplink(owner),
-                downlink: Some(self.downlink(plane, owner)),
-                nets: Vec::new(),
-            };
-            let (establish, _) = spec.establish();
-            self.defaults[usize::from(id.0)] = None;
-            if let Err(error) = self.ask(now, plane, 0, Request::DefaultSession(id), establish) {
-                tracing::error!(port = %port.name, %error, "cannot open the default session");
-            }
+            self.open_default_session(now, id, port);
+        }
+    }
+
+    /// Opens the default session of a port, or opens it anew: the user plane replaces what it has, nets included.
+    fn open_default_session(&mut self, now: Duration, id: PortId, port: &Port) {
+        let owner = TunnelOwner::Default(id);
+        let spec = DefaultSpec {
+            node_id: self.node_id(),
+            cp_f_seid: self.f_seid(Seid::of_port(id)),
+            logical_port: Some(port.name.clone().into_bytes()),
+            uplink: self.uplink(owner),
+            downlink: Some(self.downlink(port.user_plane, owner)),
+            nets: Vec::new(),
+        };
+        let (establish, _) = spec.establish();
+        self.defaults[usize::from(id.0)] = None;
+        let request = Request::DefaultSession(id);
+        if let Err(error) = self.ask(now, port.user_plane, 0, request, establish) {
+            tracing::warn!(port = %port.name, %error, "cannot open the default session");
         }
     }
 
@@ -401,14 +404,12 @@ impl UserPlanes {
         &mut self,
         now: Duration,
         port: PortId,
-        message: Option<Message>,
+        message: Answer,
         topology: &Topology,
     ) {
         let name = &topology.port(port).name;
         match message {
-            Some(Message::SessionEstablishmentResponse(m))
-                if m.cause == Cause::REQUEST_ACCEPTED =>
-            {
+            Ok(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
                 self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
                 tracing::info!(port = %name, "access port is open for subscribers");
                 self.happenings.push_back(Happening::Open(port));
@@ -420,14 +421,16 @@ impl UserPlanes {
                     self.tell_nets(now, group, topology);
                 }
             }
-            Some(Message::SessionEstablishmentResponse(m)) => {
+            Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
                 tracing::error!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
                     no subscriber can dial in on this port; compare its name in both configurations");
             }
-            _ => {
-                tracing::warn!(port = %name, "user plane did not answer about the default session")
+            Err(FailReason::TimedOut) => {
+                tracing::warn!(port = %name, "user plane did not answer about the default session: asking again");
+                self.open_default_session(now, port, topology.port(port));
             }
+            _ => {} // the next association opens it
         }
     }
 
@@ -489,13 +492,7 @@ impl UserPlanes {
         }
     }
 
-    fn on_nets(
-        &mut self,
-        now: Duration,
-        group: GroupId,
-        message: Option<Message>,
-        topology: &Topology,
-    ) {
+    fn on_nets(&mut self, now: Duration, group: GroupId, message: Answer, topology: &Topology) {
         let nets = &mut self.nets[usize::from(group.0)];
         if !nets.busy {
             return; // of an association that has ended
@@ -505,7 +502,7 @@ impl UserPlanes {
             std::mem::take(&mut nets.removing),
         );
         match message {
-            Some(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
+            Ok(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
                 nets.told.extend(adding);
                 removing.iter().for_each(|net| {
                     nets.told.remove(net);
@@ -513,12 +510,16 @@ impl UserPlanes {
                 nets.busy = false;
                 self.tell_nets(now, group, topology);
             }
-            Some(Message::SessionModificationResponse(m)) => {
+            Ok(Message::SessionModificationResponse(m)) => {
                 let name = &topology.group(group).name;
                 tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
             }
-            // the association is gone, or will be found to be: the nets are told anew with the next one
-            _ => nets.busy = false,
+            // Nobody knows what the user plane has now: it is told everything anew.
+            Err(FailReason::TimedOut) => {
+                let port = topology.group(group).first_port;
+                self.open_default_session(now, port, topology.port(port));
+            }
+            _ => nets.busy = false, // the next association tells them
         }
     }
 }

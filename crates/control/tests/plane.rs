@@ -84,6 +84,21 @@ fn the_address_is_released_only_when_the_session_is_on_disk() {
 }
 
 #[test]
+fn an_end_that_the_user_plane_did_not_hear_of_is_told_again() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let id = w.sessions()[0].id.clone();
+    // Longer than a request is repeated, and shorter than it takes to give the path up.
+    w.cut = true;
+    w.call(Request::ClearSession { id });
+    w.run(Duration::from_millis(11_500));
+    assert!(w.count(Counter::UserPlaneSilent) >= 1);
+    w.cut = false;
+    w.run(MINUTE);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
 fn a_full_table_refuses_the_newcomer_alone() {
     let mut w = World::new(
         4,

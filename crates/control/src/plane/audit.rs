@@ -6,8 +6,8 @@
 
 use super::{ControlPlane, Now};
 use crate::topology::{MAX_SESSIONS, PortId, Seid, UserPlaneId};
-use crate::user_planes::Request;
-use pfcp::bng;
+use crate::user_planes::{Answer, Request};
+use pfcp::{FailReason, bng};
 use rand::Rng;
 use std::collections::VecDeque;
 use wire::pfcp::own::AUDIT_BLOCK;
@@ -96,9 +96,15 @@ impl ControlPlane {
         Some((up_seid, self.spec(index).digest()?))
     }
 
-    pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, message: Option<Message>) {
+    pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, message: Answer) {
         let result = match message {
-            Some(Message::SessionModificationResponse(m)) => m.audit_result,
+            Err(FailReason::TimedOut) => {
+                // strangers are told once: from the beginning
+                let all = self.sessions_of(plane);
+                self.begin_audit(plane, all);
+                return self.audit_next(now, plane);
+            }
+            Ok(Message::SessionModificationResponse(m)) => m.audit_result,
             _ => None,
         };
         // a user plane of another make knows no audits
@@ -137,15 +143,28 @@ impl ControlPlane {
             return;
         }
         tracing::warn!(session = %seid, "the user plane has a session that we do not: it is deleted there");
-        let asked = self.user_planes.ask(
-            now.at,
-            plane,
-            up_seid,
-            Request::Stranger(plane),
-            bng::delete(),
-        );
+        self.delete_stranger(now, plane, up_seid);
+    }
+
+    fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
+        let request = Request::Stranger(plane, up_seid);
+        let asked = self
+            .user_planes
+            .ask(now.at, plane, up_seid, request, bng::delete());
         if let Err(error) = asked {
             tracing::debug!(%error, "the next audit finds it again");
+        }
+    }
+
+    pub(super) fn on_stranger_deleted(
+        &mut self,
+        now: Now,
+        plane: UserPlaneId,
+        up_seid: u64,
+        message: Answer,
+    ) {
+        if let Err(FailReason::TimedOut) = message {
+            self.delete_stranger(now, plane, up_seid); // the path lives: asked again
         }
     }
 

@@ -4,10 +4,10 @@ use super::{ControlPlane, Now, Waiting};
 use crate::counters::Counter;
 use crate::entry::Stage;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
-use crate::user_planes::{Request, UsageFor};
+use crate::user_planes::{Answer, Request, UsageFor};
 use aaa::AccountingKind;
-use pfcp::RequestId;
 use pfcp::bng::{self, SessionSpec, Usage};
+use pfcp::{FailReason, RequestId};
 use session::{Cause, Family, Input};
 use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
@@ -153,7 +153,7 @@ impl ControlPlane {
             .is_ok()
     }
 
-    pub(super) fn on_answer(&mut self, now: Now, request: Request, message: Option<Message>) {
+    pub(super) fn on_answer(&mut self, now: Now, request: Request, message: Answer) {
         match request {
             Request::Establish(seid) => self.on_established(now, seid, message),
             Request::Install(seid, family, asked) => {
@@ -163,21 +163,23 @@ impl ControlPlane {
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
             Request::Audit(plane) => self.on_audited(now, plane, message),
-            Request::Stranger(_) => {} // were it not deleted, the next audit would find it again
+            Request::Stranger(plane, up_seid) => {
+                self.on_stranger_deleted(now, plane, up_seid, message)
+            }
             Request::DefaultSession(_) | Request::Nets(_) => {
                 unreachable!("taken care of by UserPlanes")
             }
         }
     }
 
-    fn on_established(&mut self, now: Now, seid: Seid, message: Option<Message>) {
+    fn on_established(&mut self, now: Now, seid: Seid, message: Answer) {
         let Some(index) = self.find(seid) else {
             return;
         };
         let plane = self.plane_of(index);
         self.entry(index).rules.establishing = false;
         match message {
-            Some(Message::SessionEstablishmentResponse(m))
+            Ok(Message::SessionEstablishmentResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
                 self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
@@ -190,11 +192,12 @@ impl ControlPlane {
                     }
                 }
             }
-            Some(Message::SessionEstablishmentResponse(m)) => {
+            Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
                 tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the session");
                 self.on_establish_failed(now, index, Counter::UserPlaneRefused);
             }
+            Err(FailReason::TimedOut) => self.on_establish_silent(now, index),
             _ => self.on_establish_failed(now, index, Counter::UserPlaneSilent),
         }
         self.resync(now, plane);
@@ -205,16 +208,29 @@ impl ControlPlane {
         match self.entry(index).stage {
             Stage::Admitted(_) => self.refuse(now, index, counter),
             Stage::Closing(_) => self.finish(now, index),
-            _ => {
+            Stage::Connecting | Stage::Online => {
                 self.counters.count(counter);
                 let plane = self.plane_of(index);
                 self.user_planes.resync_done(plane);
-                // without an answer the association is about to be found dead; the next one puts the session back
+                // without an answer the association is gone; the next one puts the session back
                 if counter == Counter::UserPlaneRefused {
                     self.end(now, index, Cause::PortError);
                 }
             }
         }
+    }
+
+    /// No answer although the association lives. The user plane may have the session or not: it is asked until it says
+    /// so, since what it has must not keep the identifiers of a later session.
+    fn on_establish_silent(&mut self, now: Now, index: u32) {
+        match self.entry(index).stage {
+            Stage::Admitted(_) => {
+                self.entry(index).rules.establishing = true;
+                self.refuse(now, index, Counter::UserPlaneSilent);
+            }
+            _ => self.counters.count(Counter::UserPlaneSilent),
+        }
+        self.establish(now, index);
     }
 
     /// A session was put back: families that waited for their rules have them now.
@@ -229,14 +245,7 @@ impl ControlPlane {
         self.persist(index);
     }
 
-    fn on_installed(
-        &mut self,
-        now: Now,
-        seid: Seid,
-        family: Family,
-        asked: u8,
-        message: Option<Message>,
-    ) {
+    fn on_installed(&mut self, now: Now, seid: Seid, family: Family, asked: u8, message: Answer) {
         let Some(index) = self.find(seid) else {
             return;
         };
@@ -245,12 +254,12 @@ impl ControlPlane {
             return; // no longer wanted
         }
         match message {
-            Some(Message::SessionModificationResponse(m))
+            Ok(Message::SessionModificationResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
                 self.await_durable(index, family);
             }
-            Some(Message::SessionModificationResponse(m)) => {
+            Ok(Message::SessionModificationResponse(m)) => {
                 self.counters.count(Counter::UserPlaneRefused);
                 let offending = m.offending_ie;
                 tracing::error!(session = %seid, %family, cause = %m.cause, ?offending, "user plane refuses the rules");
@@ -289,9 +298,9 @@ impl ControlPlane {
         }
     }
 
-    fn on_usage(&mut self, now: Now, seid: Seid, purpose: UsageFor, message: Option<Message>) {
+    fn on_usage(&mut self, now: Now, seid: Seid, purpose: UsageFor, message: Answer) {
         let index = self.find(seid);
-        if let (Some(index), Some(Message::SessionModificationResponse(m))) = (index, &message) {
+        if let (Some(index), Ok(Message::SessionModificationResponse(m))) = (index, &message) {
             self.add_usage(index, &m.usage_reports);
             self.persist(index);
         }
@@ -303,14 +312,18 @@ impl ControlPlane {
         }
     }
 
-    fn on_deleted(&mut self, now: Now, seid: Seid, message: Option<Message>) {
+    fn on_deleted(&mut self, now: Now, seid: Seid, message: Answer) {
         let Some(index) = self.find(seid) else {
             return;
         };
         match message {
-            Some(Message::SessionDeletionResponse(m)) => {
+            Ok(Message::SessionDeletionResponse(m)) => {
                 self.add_usage(index, &m.usage_reports);
                 self.finish(now, index);
+            }
+            Err(FailReason::TimedOut) => {
+                self.counters.count(Counter::UserPlaneSilent);
+                self.delete(now, index); // the path lives: asked again
             }
             _ => {
                 self.counters.count(Counter::UserPlaneSilent);
@@ -377,7 +390,7 @@ impl ControlPlane {
     }
 
     /// The indexes of a user plane's sessions.
-    fn sessions_of(&self, plane: UserPlaneId) -> Vec<u32> {
+    pub(super) fn sessions_of(&self, plane: UserPlaneId) -> Vec<u32> {
         let indexes = self.sessions.iter().map(|(index, _)| index as u32);
         indexes
             .filter(|&index| self.plane_of(index) == plane)
