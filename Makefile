@@ -1,6 +1,7 @@
 # make run    builds everything and starts the lab         make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
 # make e2e    the end-to-end cases alone                   make e2e CASE=pppd-chap; make e2e-list
+# make sim    1,000 seeds of the simulation               make sim SEEDS=0-9999
 # make check  format, lints, licences                      make clean
 #
 # As root or as a user who may use sudo.
@@ -12,17 +13,20 @@ CARGO_DENY_VERSION := 0.20.2
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
 PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 
-.PHONY: run test unit e2e e2e-list check clean packages packages-test cargo-deny
+.PHONY: run test unit sim e2e e2e-list check clean packages packages-test cargo-deny
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
 	$(SUDO) $(BIN)/sluice lab $(if $(HOMES),--homes $(HOMES)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
-test: unit
+test: unit sim
 	@$(MAKE) --no-print-directory e2e
 
 unit: packages-test
 	$(CARGO) test --workspace
+
+sim: packages
+	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999)
 
 e2e: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e

@@ -1,0 +1,303 @@
+//! What must be true after every step, when everything is calm, and when everybody has left.
+
+use crate::plan::HOMES;
+use crate::street::{Line, RESTLESS};
+use crate::user_plane::PORTS;
+use crate::world::World;
+use control::ControlPlane;
+use control::counters::Counter;
+use control::plane::{Held, HeldStage, Holdings, StoredSession};
+use control::topology::TunnelOwner;
+use core::time::Duration;
+use cpe::{Family, Party};
+use ipnet::IpNet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use wire::eth::{Frame, PPPOE_SESSION};
+use wire::ppp::{self, Control};
+use wire::{gtpu, ipcp, nd, pppoe};
+
+/// What the gateway is known not to do yet. Each goes when the gateway does it.
+mod known {
+    /// Accounting records that no server took are given up; those under way when the control plane dies are forgotten,
+    /// or sent a second time with other contents.
+    pub const ACCOUNTING_IS_NOT_KEPT: bool = true;
+}
+
+/// What the checks remember.
+#[derive(Default)]
+pub(crate) struct Checks {
+    pub control_changed: bool,
+    pub planes_changed: bool,
+    /// The control plane died at least once.
+    pub control_died: bool,
+    /// Records that the lives of the control plane that are over gave up.
+    records_lost: u64,
+}
+
+impl Checks {
+    /// The control plane dies.
+    pub fn count_life(&mut self, control: Option<&ControlPlane>) {
+        self.control_died = true;
+        self.records_lost += control.map_or(0, lost);
+    }
+}
+
+fn lost(control: &ControlPlane) -> u64 {
+    control.counters().get(Counter::AccountingLost)
+}
+
+fn line_of(held: &Held<'_>) -> Option<Line> {
+    Line::of_circuit(held.user_plane.0.into(), held.circuit)
+}
+
+fn addresses(
+    ipv4: Option<std::net::Ipv4Addr>,
+    ipv6: Option<ipnet::Ipv6Net>,
+) -> impl Iterator<Item = IpNet> {
+    let ipv4 = ipv4.map(|a| IpNet::from(IpAddr::from(a)));
+    ipv4.into_iter().chain(ipv6.map(IpNet::from))
+}
+
+impl World<'_> {
+    pub(crate) fn check_step(&mut self) {
+        if std::mem::take(&mut self.checks.control_changed) {
+            let found = self
+                .control
+                .as_ref()
+                .and_then(|control| control_is_sound(control).err());
+            found.into_iter().for_each(|what| self.wrong(what));
+        }
+        if std::mem::take(&mut self.checks.planes_changed) {
+            let found = self.addresses_are_one_sessions().err();
+            found.into_iter().for_each(|what| self.wrong(what));
+        }
+    }
+
+    /// No two sessions of user planes have the same address.
+    fn addresses_are_one_sessions(&self) -> Result<(), String> {
+        let mut owners: BTreeMap<IpNet, String> = BTreeMap::new();
+        for (plane, up) in self.planes.iter().enumerate() {
+            for entry in up.iter().flat_map(|up| up.worker.entries()) {
+                let name = format!(
+                    "up{}/{} id {}",
+                    plane + 1,
+                    PORTS[usize::from(entry.port.0)],
+                    entry.pppoe_session_id
+                );
+                for address in addresses(entry.ipv4, entry.ipv6) {
+                    if let Some(other) = owners.insert(address, name.clone()) {
+                        return Err(format!("{address} is at {other} and at {name}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose address the control plane says this is; nobody says, it is taken to be whose it claims to be.
+    pub(crate) fn owner(&self, address: IpAddr, claimed: Party) -> Option<Party> {
+        let mut held = self.control.iter().flat_map(ControlPlane::held);
+        let owner =
+            held.find(|held| addresses(held.ipv4, held.ipv6).any(|net| net.contains(&address)));
+        match owner {
+            Some(held) => Some(Party::Home(line_of(&held)?.home()? as u32)),
+            None => Some(claimed),
+        }
+    }
+
+    /// A packet that lets a subscriber send leaves the control plane: the store must have the session, with the address.
+    pub(crate) fn check_release(&mut self, plane: usize, bytes: &[u8]) {
+        if let Some((teid, released)) = released(bytes)
+            && !self.is_stored(plane, teid, released)
+        {
+            self.wrong(format!("{released} is let go of before the store has it"));
+        }
+    }
+
+    fn is_stored(&self, _plane: usize, teid: u32, released: IpNet) -> bool {
+        let Some(TunnelOwner::Session(_, index)) = TunnelOwner::of(teid) else {
+            return false;
+        };
+        let stored = self
+            .disk
+            .live
+            .iter()
+            .filter_map(|(key, value)| StoredSession::read(key, value));
+        stored
+            .filter(|stored| stored.seid.index() == index)
+            .any(|stored| addresses(stored.ipv4, stored.ipv6).any(|address| address == released))
+    }
+
+    /// Nothing has broken for a while: everybody for whom there is room is online, and hears the internet.
+    pub(crate) fn check_calm(&mut self) {
+        let mut nets = BTreeMap::new();
+        for (net, plane) in self.announced() {
+            if let Some(other) = nets.insert(net, plane) {
+                self.wrong(format!(
+                    "{net} is announced by up{} and up{}",
+                    other + 1,
+                    plane + 1
+                ));
+            }
+        }
+        let mut offline = self.offline();
+        offline.retain(|home| *home != RESTLESS);
+        // Where there is less room than homes, they keep pushing one another out.
+        if !self.plan.has_room() {
+            return;
+        }
+        if !offline.is_empty() {
+            let states: Vec<_> = offline
+                .iter()
+                .map(|n| (n, self.houses[*n].home.state()))
+                .collect();
+            self.wrong(format!("homes are not online: {states:?}"));
+        }
+        for home in (0..HOMES).filter(|home| !offline.contains(home) && *home != RESTLESS) {
+            for family in Family::ALL {
+                let house = &self.houses[home];
+                let has = match family {
+                    Family::V4 => house.home.ipv4().is_some(),
+                    Family::V6 => house.home.ipv6().is_some(),
+                };
+                if has && house.heard[family as usize] == 0 {
+                    self.wrong(format!(
+                        "home{home} is online and hears nothing in {family:?}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Everybody has left: nothing may be left of them.
+    pub(crate) fn check_end(&mut self) {
+        let mut found = Vec::new();
+        if let Some(control) = &self.control {
+            let holdings = control.holdings();
+            if holdings != Holdings::default() {
+                let sessions: Vec<_> = control
+                    .held()
+                    .map(|h| (h.seid.to_string(), h.stage))
+                    .collect();
+                found.push(format!(
+                    "the control plane still has {holdings:?}: {sessions:?}"
+                ));
+            }
+        }
+        let stored = self
+            .disk
+            .live
+            .iter()
+            .filter_map(|(key, value)| StoredSession::read(key, value));
+        found.extend(stored.map(|session| format!("the store still has {session:?}")));
+        for (n, up) in self.planes.iter().enumerate() {
+            let Some(up) = up else { continue };
+            let (entries, sessions) = (
+                up.worker.entries().count(),
+                up.sessions() - PORTS.len().min(up.sessions()),
+            );
+            if (entries, sessions) != (0, 0) {
+                found.push(format!(
+                    "up{} still has {sessions} sessions, its worker {entries}",
+                    n + 1
+                ));
+            }
+        }
+        if !self.announced().is_empty() {
+            found.push(format!("nets are still announced: {:?}", self.announced()));
+        }
+        found.extend(self.unbalanced_books());
+        found.into_iter().for_each(|what| self.wrong(what));
+    }
+
+    /// A record contradicts the books.
+    pub(crate) fn wrong_in_books(&mut self, what: String) {
+        if !(known::ACCOUNTING_IS_NOT_KEPT && self.checks.control_died) {
+            self.wrong(what);
+        }
+    }
+
+    fn unbalanced_books(&self) -> Option<String> {
+        let lost = self.checks.records_lost + self.control.as_ref().map_or(0, lost);
+        if known::ACCOUNTING_IS_NOT_KEPT && (lost > 0 || self.checks.control_died) {
+            return None;
+        }
+        let accounts = self.books.accounts.iter();
+        let open: Vec<_> = accounts
+            .filter(|(_, a)| !(a.started && a.stopped))
+            .map(|(id, _)| id)
+            .collect();
+        (!open.is_empty()).then(|| format!("sessions without Start or Stop: {open:?}"))
+    }
+}
+
+/// The control plane's parts agree with one another.
+fn control_is_sound(control: &ControlPlane) -> Result<(), String> {
+    let holdings = control.holdings();
+    let mut seen = BTreeSet::new();
+    let mut expected = Holdings::default();
+    for held in control.held() {
+        expected.sessions += 1;
+        expected.session_ids += 1;
+        expected.half_open += usize::from(held.stage == HeldStage::HalfOpen);
+        expected.places += usize::from(held.stage != HeldStage::Closing);
+        for address in addresses(held.ipv4, held.ipv6) {
+            expected.addresses += 1;
+            if !seen.insert(address) {
+                return Err(format!(
+                    "{address} was given to two sessions, {} is one",
+                    held.seid
+                ));
+            }
+        }
+    }
+    let counted = |h: &Holdings| [h.sessions, h.half_open, h.session_ids, h.addresses];
+    // The session that a redialled one replaces is no longer found by its place while it says good-bye.
+    if counted(&holdings) != counted(&expected) || holdings.places > expected.places {
+        return Err(format!(
+            "the control plane counts {holdings:?}, its sessions make {expected:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// The tunnel, and the address that a packet lets its subscriber use.
+fn released(bytes: &[u8]) -> Option<(u32, IpNet)> {
+    let Ok(gtpu::Packet::Gpdu { teid, payload }) = gtpu::Packet::parse(bytes) else {
+        return None;
+    };
+    let frame = Frame::parse(payload)
+        .ok()
+        .filter(|frame| frame.header.ethertype == PPPOE_SESSION)?;
+    let frame = ppp::Frame::parse(pppoe::Packet::parse(frame.payload).ok()?.payload).ok()?;
+    match frame.protocol {
+        ppp::IPCP => {
+            let control = Control::parse(frame.payload)
+                .ok()
+                .filter(|c| c.code == ppp::CONFIGURE_ACK)?;
+            let options = ipcp::Opt::parse_all(control.data).ok()?;
+            options.into_iter().find_map(|option| match option {
+                ipcp::Opt::Address(address) => Some((teid, IpAddr::from(address).into())),
+                _ => None,
+            })
+        }
+        ppp::IPV6 => {
+            let nd::Message::RouterAdvertisement(ra) =
+                nd::Packet::parse(frame.payload).ok()?.message
+            else {
+                return None;
+            };
+            ra.options.into_iter().find_map(|option| match option {
+                nd::Opt::Prefix(p) if p.valid_lifetime > 0 => {
+                    Some((teid, IpNet::new(p.prefix.into(), p.length).ok()?))
+                }
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Time for which homes are listened to before the calm is judged.
+pub(crate) const LISTEN: Duration = Duration::from_secs(30);

@@ -1,0 +1,44 @@
+//! The whole gateway in one process, on a clock of its own, driven by one random number generator.
+//!
+//! **What lives here.** [`run`] puts together the control plane, two user planes around a model of their workers, RADIUS
+//! servers, a disk and fifty emulated homes, lets homes come and go for five minutes while datagrams are lost and parts
+//! die, and checks after every step what must always be true. Then faults stop, everybody has to get online, and leave; and
+//! nothing may be left. Hours of this take minutes. The same seed does exactly the same again, with a log of what happened.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `world` | the parts, the ways between them, the clock |
+//! | `plan` | what a seed stands for: sizes, faults |
+//! | `check` | what must be true |
+//! | `street` | the homes and their whims |
+//! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
+//! | `server` | RADIUS, and its books |
+//! | `disk` | the store's disk |
+//!
+//! **Who may call it.** Tests, and a person with a seed: `cargo run --release -p sim -- --seed 7 --trace`.
+//!
+//! ```
+//! let summary = sim::run(1, None).unwrap();
+//! assert!(summary.online > 0 && summary.replies > 0);
+//! ```
+#![forbid(unsafe_code)]
+
+mod check;
+mod describe;
+mod disk;
+mod plan;
+mod server;
+mod street;
+mod user_plane;
+mod worker;
+mod world;
+
+pub use world::{Log, Summary};
+
+/// Runs a seed from its beginning to its end.
+///
+/// # Errors
+/// What was found wrong, and when.
+pub fn run(seed: u64, log: Option<Log<'_>>) -> Result<Summary, String> {
+    world::World::new(seed, log).run()
+}

@@ -1,0 +1,156 @@
+//! What a seed stands for: how large everything is, how bad the network, and which misfortunes come when.
+
+use core::time::Duration;
+use rand::Rng;
+use rand::rngs::StdRng;
+
+/// How long homes come and go while things break.
+pub const STORM: Duration = Duration::from_secs(300);
+/// How long everything then has to come to rest, with everybody online.
+pub const CALM: Duration = Duration::from_secs(240);
+/// How long everything has to end, once everybody has hung up.
+pub const END: Duration = Duration::from_secs(300);
+
+/// Emulated homes.
+pub const HOMES: usize = 50;
+/// User planes.
+pub const USER_PLANES: usize = 2;
+/// RADIUS servers, in the order in which they are asked.
+pub const SERVERS: usize = 2;
+
+/// A way between two of the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From the control plane to a user plane.
+    ToUserPlane(usize),
+    /// And back.
+    FromUserPlane(usize),
+    /// From the control plane to a RADIUS server.
+    ToServer(usize),
+    /// And back.
+    FromServer(usize),
+}
+
+/// Something that breaks, and is mended later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The control plane dies at once, and starts again from its store.
+    ControlPlane,
+    /// A user plane dies at once, and starts again knowing nothing.
+    UserPlane(usize),
+    /// A RADIUS server does not answer.
+    Server(usize),
+    /// A RADIUS server answers with another secret.
+    WrongSecret(usize),
+    /// Nothing passes on these ways.
+    Cut(Vec<Way>),
+    /// The disk does not answer.
+    Disk,
+}
+
+/// What a seed stands for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many datagrams of a thousand are lost.
+    pub loss: u32,
+    /// How many come twice.
+    pub twice: u32,
+    /// How many come much later than those sent after them.
+    pub late: u32,
+    /// The usual delay on a way, in microseconds.
+    pub delay: u64,
+    /// Prefix lengths of the pool of addresses and of the nets cut from it.
+    pub ipv4_pool: (u8, u8),
+    /// Prefix lengths of the pool of prefixes and of the nets cut from it.
+    pub ipv6_pool: (u8, u8),
+    /// The most sessions.
+    pub sessions: u32,
+    /// The most that are half-open.
+    pub half_open: u32,
+    /// Seconds between interim records.
+    pub interim: u32,
+    /// Seconds between keepalives.
+    pub echo: u16,
+    /// When what breaks, and for how long.
+    pub faults: Vec<(Duration, Fault, Duration)>,
+}
+
+impl Plan {
+    /// Draws a plan.
+    pub fn draw(random: &mut StdRng) -> Self {
+        let one_of =
+            |random: &mut StdRng, choices: &[u32]| choices[random.random_range(0..choices.len())];
+        // Often there is room for all, sometimes for fewer than there are homes.
+        let roomy = random.random_bool(0.7);
+        let (ipv4_pool, ipv6_pool) = match random.random_range(0..4) {
+            _ if roomy => ((16, 24), (48, 56)),
+            0 => ((26, 28), (48, 56)),
+            1 => ((24, 29), (58, 61)),
+            _ => ((26, 30), (56, 62)),
+        };
+        let faults = one_of(random, &[0, 1, 2, 4, 8, 16]);
+        Plan {
+            loss: one_of(random, &[0, 0, 5, 20, 100, 250]),
+            twice: one_of(random, &[0, 0, 5, 50, 200]),
+            late: one_of(random, &[0, 0, 5, 50, 200]),
+            delay: one_of(random, &[50, 500, 5_000, 50_000]).into(),
+            ipv4_pool,
+            ipv6_pool,
+            sessions: if roomy {
+                1000
+            } else {
+                one_of(random, &[30, 48, 1000])
+            },
+            half_open: one_of(random, &[3, 10, 1000]),
+            interim: one_of(random, &[0, 15, 60]),
+            echo: one_of(random, &[10, 30]) as u16,
+            faults: (0..faults).map(|_| Fault::draw(random)).collect(),
+        }
+    }
+
+    /// Whether everybody can be online at once.
+    pub fn has_room(&self) -> bool {
+        self.ipv4_pool.0 < 24 && self.sessions.min(self.half_open) as usize >= 2 * HOMES
+    }
+}
+
+impl Fault {
+    fn draw(random: &mut StdRng) -> (Duration, Fault, Duration) {
+        let at = random.random_range(Duration::ZERO..STORM);
+        let short = Duration::from_millis(random.random_range(10..3_000));
+        let long = Duration::from_millis(random.random_range(3_000..90_000));
+        let some = if random.random_bool(0.5) { short } else { long };
+        let plane = random.random_range(0..USER_PLANES);
+        let server = random.random_range(0..SERVERS);
+        let (fault, span) = match random.random_range(0..10) {
+            0..2 => (
+                Fault::ControlPlane,
+                if random.random_bool(0.8) { short } else { long },
+            ),
+            2..4 => (
+                Fault::UserPlane(plane),
+                if random.random_bool(0.8) { short } else { long },
+            ),
+            4 => (Fault::Server(server), some),
+            5 => (Fault::WrongSecret(server), some),
+            6 => (Fault::Disk, short * 2),
+            _ => (Fault::Cut(draw_cut(random, plane, server)), some),
+        };
+        (at, fault, span)
+    }
+}
+
+fn draw_cut(random: &mut StdRng, plane: usize, server: usize) -> Vec<Way> {
+    match random.random_range(0..7) {
+        0..2 => vec![Way::ToUserPlane(plane), Way::FromUserPlane(plane)],
+        2 => vec![Way::ToUserPlane(plane)],
+        3 => vec![Way::FromUserPlane(plane)],
+        4 => vec![Way::ToServer(server)],
+        5 => vec![Way::FromServer(server)],
+        _ => {
+            let planes =
+                (0..USER_PLANES).flat_map(|n| [Way::ToUserPlane(n), Way::FromUserPlane(n)]);
+            planes.chain((0..SERVERS).map(Way::ToServer)).collect()
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The homes: where each is attached, and what it does with its line.
+
+use crate::plan::HOMES;
+use core::time::Duration;
+use cpe::{Auth, Home, HomeConfig};
+use dataplane::PortIndex;
+use rand::Rng;
+use rand::rngs::StdRng;
+use session::Circuit;
+use wire::eth::Frame;
+
+/// Where a home is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    /// The user plane.
+    pub plane: usize,
+    /// Its port.
+    pub port: u16,
+    /// The home's number there: its C-VLAN, and the end of its MAC address. The same on every port.
+    pub place: u8,
+}
+
+/// The home that is granted 40 seconds at a time, and is never online for long.
+pub const RESTLESS: usize = 4;
+
+/// How many homes are on each port of each user plane.
+const CROWDS: [(usize, u16, usize); 4] = [(0, 0, 20), (0, 1, 10), (1, 0, 15), (1, 1, 5)];
+const S_VLAN: u16 = 100;
+
+impl Line {
+    /// Every home's, by number.
+    pub fn all() -> impl Iterator<Item = Line> {
+        CROWDS.into_iter().flat_map(|(plane, port, homes)| {
+            (1..=homes as u8).map(move |place| Line { plane, port, place })
+        })
+    }
+
+    /// The home's number.
+    pub fn home(self) -> Option<usize> {
+        Line::all().position(|line| line == self)
+    }
+
+    /// The line that a frame to a home is for.
+    pub fn of_frame(plane: usize, port: PortIndex, bytes: &[u8]) -> Option<Line> {
+        let header = Frame::parse(bytes).ok()?.header;
+        let place = header.destination.0[5];
+        let line = Line {
+            plane,
+            port: port.0,
+            place,
+        };
+        (header.tags.vids() == (Some(S_VLAN), Some(place.into()))).then_some(line)
+    }
+
+    /// The line that a session's circuit is.
+    pub fn of_circuit(plane: usize, circuit: &Circuit) -> Option<Line> {
+        let port = crate::user_plane::PORTS
+            .iter()
+            .position(|p| p.as_bytes() == &*circuit.logical_port)?;
+        Some(Line {
+            plane,
+            port: port as u16,
+            place: circuit.mac.0[5],
+        })
+    }
+}
+
+/// What a home wants to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whim {
+    /// Be online.
+    Dial,
+    /// Dial with a password that is not its own.
+    Guess,
+    /// End the session in good order.
+    HangUp,
+    /// Lose power: whatever it knew is gone, and nobody is told.
+    Vanish,
+    /// Stay as it is.
+    Stay,
+}
+
+/// A home and its line.
+pub struct House {
+    /// Its router.
+    pub home: Home,
+    /// Where it is.
+    pub line: Line,
+    config: HomeConfig,
+    /// Packets sent, by family.
+    pub sent: [u64; 2],
+    /// Replies received since everything is calm, by family.
+    pub heard: [u64; 2],
+}
+
+impl House {
+    /// House `number`, whose habits are drawn.
+    pub fn draw(number: usize, random: &mut StdRng) -> Self {
+        let line = Line::all().nth(number).unwrap_or(Line {
+            plane: 0,
+            port: 0,
+            place: 0,
+        });
+        let mac = [2, 0, 0, 0, 0, line.place].into();
+        let (user, password) = (format!("home{number}"), format!("secret{number}"));
+        let mut config = HomeConfig::new(mac, S_VLAN, line.place.into(), user, password);
+        config.auth = [Auth::Any, Auth::Pap, Auth::Chap][random.random_range(0..3)];
+        match random.random_range(0..8) {
+            0 => config.ipv4 = false,
+            1 => config.ipv6 = false,
+            _ => {}
+        }
+        config.echo_interval =
+            [None, Some(10), Some(30)][random.random_range(0..3)].map(Duration::from_secs);
+        House {
+            home: Home::new(config.clone(), random.random()),
+            line,
+            config,
+            sent: [0; 2],
+            heard: [0; 2],
+        }
+    }
+
+    /// All of them.
+    pub fn draw_all(random: &mut StdRng) -> Vec<House> {
+        (0..HOMES)
+            .map(|number| House::draw(number, random))
+            .collect()
+    }
+
+    /// Forgets everything, as a router that lost its power.
+    pub fn reset(&mut self, random: &mut StdRng, right_password: bool) {
+        let mut config = self.config.clone();
+        if !right_password {
+            config.password.push('?');
+        }
+        self.home = Home::new(config, random.random());
+    }
+
+    /// Whether it is set up with its own password.
+    pub fn is_honest(&self) -> bool {
+        self.home.config().password == self.config.password
+    }
+
+    /// What it does when it gets bored in a storm.
+    pub fn whim(&self, random: &mut StdRng) -> Whim {
+        if self.home.state() == cpe::State::Offline {
+            return match random.random_range(0..8) {
+                0 => Whim::Guess,
+                _ => Whim::Dial,
+            };
+        }
+        match random.random_range(0..10) {
+            0..4 => Whim::HangUp,
+            4..7 => Whim::Vanish,
+            _ => Whim::Stay,
+        }
+    }
+}
