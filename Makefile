@@ -3,6 +3,7 @@
 # make e2e    the end-to-end cases alone                   make e2e CASE=pppd-chap; make e2e-list
 # make sim    1,000 seeds of the simulation               make sim SEEDS=0-9999
 # make check  format, lints, licences                      make clean
+# make fuzz   each fuzz target for five minutes            make fuzz TARGET=ppp TIME=60
 #
 # As root or as a user who may use sudo.
 
@@ -10,9 +11,13 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 CARGO ?= cargo
 GO ?= go
 CARGO_DENY_VERSION := 0.20.2
+CARGO_FUZZ_VERSION := 0.13.2
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
 PROGRAMS := -p sluice -p sluice-up -p sluice-cp
+# The fuzz targets are a workspace of their own; without libFuzzer they are tests that replay their corpora.
+FUZZ := --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(or $(CARGO_TARGET_DIR),target)
 
+.PHONY: run test unit e2e e2e-list check fuzz clean packages packages-test cargo-deny cargo-fuzz
 .PHONY: run test unit sim e2e e2e-list check clean packages packages-test cargo-deny
 
 run: packages
@@ -24,6 +29,7 @@ test: unit sim
 
 unit: packages-test
 	$(CARGO) test --workspace
+	$(CARGO) test --lib $(FUZZ)
 
 sim: packages
 	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999)
@@ -40,8 +46,13 @@ e2e-list: packages
 
 check: packages cargo-deny
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(FUZZ) -- -D warnings
 	$(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources
+
+fuzz: packages cargo-fuzz
+	fuzz/run $(or $(TIME),300) $(TARGET)
 
 clean:
 	$(SUDO) rm -rf target/vm target/e2e
@@ -57,3 +68,6 @@ packages-test:
 # An unoptimized build: it takes half the time and checks as well.
 cargo-deny:
 	@$(CARGO) deny --version > /dev/null 2>&1 || $(CARGO) install --locked --debug cargo-deny --version $(CARGO_DENY_VERSION)
+
+cargo-fuzz:
+	@$(CARGO) fuzz --version > /dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz --version $(CARGO_FUZZ_VERSION)
