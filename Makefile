@@ -17,8 +17,7 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 # The fuzz targets are a workspace of their own; without libFuzzer they are tests that replay their corpora.
 FUZZ := --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test unit e2e e2e-list check fuzz clean packages packages-test cargo-deny cargo-fuzz
-.PHONY: run test unit sim e2e e2e-list check clean packages packages-test cargo-deny
+.PHONY: run test unit sim e2e e2e-list check fuzz clean packages packages-test cargo-deny cargo-fuzz
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
