@@ -1,6 +1,7 @@
 //! The cases, each in a file of its own, in the order in which they run.
 
 mod bad_config;
+mod clear_session;
 mod gateway_ping;
 mod idle_cpu;
 mod lab;
@@ -94,6 +95,11 @@ pub const CASES: &[Case] = &[
         "pppd-wrong-password",
         "a reject reaches pppd as an authentication failure and leaves nothing",
         pppd_wrong_password::run,
+    ),
+    case(
+        "clear-session",
+        "an operator ends a session: pppd hears it, nothing is left, the record says who",
+        clear_session::run,
     ),
     case(
         "gateway-ping",

@@ -1,0 +1,31 @@
+use crate::home::Home;
+use crate::rig::Rig;
+use crate::site::Setup;
+use anyhow::{Context, Result, ensure};
+use sluice::lab::topology::INTERNET_V4;
+use std::time::Duration;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let stage = rig.stage(&Setup::default())?;
+    let home = Home::build(stage.vm, 7)?;
+    home.dial("alice", "wonderland")?;
+    home.ping(&INTERNET_V4.to_string(), 3)?;
+    let id = stage.site.session_of(7)?.id;
+
+    let shown = stage.site.sluice(&["show", "session", &id])?;
+    ensure!(shown.contains("alice"), "not the session:\n{shown}");
+    let unknown = stage.site.sluice(&["clear", "session", "1"]);
+    ensure!(unknown.is_err(), "there is no session 1: {unknown:?}");
+    stage.site.sluice(&["clear", "session", &id])?;
+    home.wait_exit(Duration::from_secs(15))?;
+    stage.site.wait_empty(Duration::from_secs(10))?;
+
+    let radius = stage.site.radius.as_ref().context("no FreeRADIUS")?;
+    let records = radius.accounting("alice")?;
+    let stop = records.last().context("no record")?;
+    ensure!(
+        format!("{stop:?}").contains("Admin-Reset"),
+        "the record does not say who ended it: {stop:#?}"
+    );
+    Ok(())
+}
