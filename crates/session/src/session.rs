@@ -384,6 +384,16 @@ impl Session {
         }
     }
 
+    /// Begins the negotiation of families that wait for nothing but that.
+    pub(crate) fn begin_waiting_families(&mut self) {
+        if self.ipcp.state() == State::Starting {
+            self.ipcp.on_event(&mut self.core, Event::Up);
+        }
+        if self.ipv6cp.state() == State::Starting {
+            self.ipv6cp.on_event(&mut self.core, Event::Up);
+        }
+    }
+
     fn on_ipcp(&mut self, packet: Control<'_>) -> Result<(), Discarded> {
         if packet.code == ppp::CONFIGURE_REQUEST {
             // Whatever is said about this one, the one before is answered by it.

@@ -75,10 +75,11 @@ impl Session {
         })
     }
 
-    /// The session of a snapshot goes on: no packet goes out for that, the next echo comes at a random time within its
-    /// interval. A family whose rules were wanted counts as up, because the packet that lets the subscriber send may
-    /// have gone out: if it had not, the subscriber repeats its request and NCP starts over by itself. `seed` must be
-    /// fresh.
+    /// The session of a snapshot goes on; the next echo comes at a random time within its interval. A family whose rules
+    /// were wanted counts as up, and no packet goes out for it, because the packet that lets the subscriber send may
+    /// have gone out: if it had not, the subscriber repeats its request and NCP starts over by itself. A family that the
+    /// subscriber is granted and that was not that far is negotiated anew, from our side: the subscriber may have our
+    /// Configure-Ack, and then has no reason to speak. `seed` must be fresh.
     pub fn restore(
         config: Arc<SessionConfig>,
         snapshot: Snapshot,
@@ -90,7 +91,11 @@ impl Session {
             request_ids: [lcp_id, ipcp_id, ipv6cp_id],
             ..
         } = snapshot;
-        let state = |up| if up { State::Opened } else { State::Stopped };
+        let state = |up, granted| match (up, granted) {
+            (true, _) => State::Opened,
+            (false, true) => State::Starting,
+            (false, false) => State::Stopped,
+        };
         let rules = |up| if up { Rules::Up } else { Rules::Off };
         let mut lcp = Lcp::new(&config, Some(snapshot.mru_limit), snapshot.magic);
         (lcp.mru, lcp.peer_mru) = (snapshot.mru, snapshot.peer_mru);
@@ -113,8 +118,12 @@ impl Session {
             core,
             Layer::in_state(lcp, State::Opened, lcp_id),
             Authenticator::passed(snapshot.auth, snapshot.auth_attempt, snapshot.auth_id),
-            Layer::in_state(ipcp, state(snapshot.ipv4), ipcp_id),
-            Layer::in_state(ipv6cp, state(snapshot.ipv6), ipv6cp_id),
+            Layer::in_state(ipcp, state(snapshot.ipv4, grant.ipv4.is_some()), ipcp_id),
+            Layer::in_state(
+                ipv6cp,
+                state(snapshot.ipv6, grant.ipv6.is_some()),
+                ipv6cp_id,
+            ),
         );
         session.has_ipv4 = grant.ipv4.is_some();
         session.ipv6 = grant.ipv6;
@@ -122,6 +131,7 @@ impl Session {
         session.ipv6_rules = rules(snapshot.ipv6);
         session.router = router;
         session.keepalive.resume(&mut session.core);
+        session.begin_waiting_families();
         session
     }
 }

@@ -364,7 +364,7 @@ fn an_open_session_goes_on_after_a_restart() {
 }
 
 #[test]
-fn a_family_that_was_not_up_is_negotiated_after_a_restart() {
+fn a_family_that_was_not_up_is_negotiated_from_our_side_after_a_restart() {
     let mut line = Line::new();
     line.authenticate(grant());
     let ipv6cp = line.take_outputs();
@@ -373,8 +373,9 @@ fn a_family_that_was_not_up_is_negotiated_after_a_restart() {
     let session = Session::restore(Arc::new(SessionConfig::default()), snapshot, 1234, line.now);
     let mut line = Line::around(session, line.now);
     assert!(!line.session.is_up(Family::Ipv4));
-    line.send(IPCP, 1, 30, &home_ipcp());
     let (id, options) = line.expect_kind(IPCP, 1);
+    line.expect_kind(IPV6CP, 1);
+    line.send(IPCP, 1, 30, &home_ipcp());
     line.expect(Output::Install(Family::Ipv4));
     line.send(IPCP, 2, id, &options);
     line.input(Input::Installed(Family::Ipv4));

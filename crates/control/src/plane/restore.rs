@@ -172,7 +172,9 @@ impl ControlPlane {
         }
         let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
         self.sessions = entries.into_iter().collect();
-        indexes.into_iter().for_each(|index| self.arm(index));
+        for index in indexes {
+            self.carry_out(now, index);
+        }
     }
 
     fn resume_one(&mut self, now: Now, seid: Seid, record: Record) -> Result<Entry, String> {
