@@ -121,17 +121,18 @@ pub(crate) struct Layer<P> {
 
 impl<P: Protocol> Layer<P> {
     pub(crate) fn new(options: P) -> Self {
-        Self::in_state(options, State::Initial, 0)
+        Self::in_state(options, State::Initial, 0, 0)
     }
 
-    /// A layer of a session that goes on after a restart.
-    pub(crate) fn in_state(options: P, state: State, id: u8) -> Self {
+    /// A layer of a session that goes on after a restart. An open one has all of its `tries` left: the peer's Ack
+    /// gave them back (RFC 1661 §4.4), and the peer may begin anew without our initializing the count.
+    pub(crate) fn in_state(options: P, state: State, id: u8, tries: u8) -> Self {
         Layer {
             options,
             state,
             id,
             answered: true,
-            tries: 0,
+            tries,
             refused: 0,
             refusals: 0,
             deadline: Deadline::NEVER,

@@ -103,6 +103,7 @@ impl Session {
         let required = grant.ipv6.as_ref().and_then(|g| g.interface_id);
         let ipv6cp = Ipv6cp::restored(snapshot.interface_id, snapshot.peer_interface_id, required);
         let ipcp = Ipcp::new(grant.ipv4.unwrap_or(ipcp::NO_GRANT));
+        let tries = config.max_configure;
         let mut core = Core {
             config,
             outputs: VecDeque::new(),
@@ -116,13 +117,19 @@ impl Session {
         };
         let mut session = Session::resume(
             core,
-            Layer::in_state(lcp, State::Opened, lcp_id),
+            Layer::in_state(lcp, State::Opened, lcp_id, tries),
             Authenticator::passed(snapshot.auth, snapshot.auth_attempt, snapshot.auth_id),
-            Layer::in_state(ipcp, state(snapshot.ipv4, grant.ipv4.is_some()), ipcp_id),
+            Layer::in_state(
+                ipcp,
+                state(snapshot.ipv4, grant.ipv4.is_some()),
+                ipcp_id,
+                tries,
+            ),
             Layer::in_state(
                 ipv6cp,
                 state(snapshot.ipv6, grant.ipv6.is_some()),
                 ipv6cp_id,
+                tries,
             ),
         );
         session.has_ipv4 = grant.ipv4.is_some();

@@ -364,6 +364,22 @@ fn an_open_session_goes_on_after_a_restart() {
 }
 
 #[test]
+fn a_peer_that_begins_anew_after_a_restart_is_asked_as_often_as_ever() {
+    let line = Line::open();
+    let snapshot = line.session.snapshot().unwrap();
+    let session = Session::restore(Arc::new(SessionConfig::default()), snapshot, 1234, line.now);
+    let mut line = Line::around(session, line.now);
+    line.send(IPCP, 1, 30, &home_ipcp());
+    let (id, _) = line.expect_kind(IPCP, 1);
+    line.expect_packet(IPCP, 2, 30, &home_ipcp());
+    // Its Ack is lost: we ask again, and nothing has ended.
+    line.pass(3 * SECOND);
+    assert_eq!(line.expect_kind(IPCP, 1).0, id);
+    line.expect_silence();
+    assert!(line.session.is_up(Family::Ipv4));
+}
+
+#[test]
 fn a_family_that_was_not_up_is_negotiated_from_our_side_after_a_restart() {
     let mut line = Line::new();
     line.authenticate(grant());
