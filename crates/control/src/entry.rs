@@ -57,6 +57,8 @@ pub(crate) struct Rules {
     pub establishing: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
     pub families: [bool; 2],
+    /// Families that the last establishment named.
+    pub named: [bool; 2],
     /// Counts what was asked about each family, so that an answer to what is no longer wanted is known as such.
     pub asked: [u8; 2],
 }

@@ -65,6 +65,7 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.rules.up_seid = None;
         entry.rules.establishing = true;
+        entry.rules.named = entry.rules.families;
         let seid = entry.seid;
         let asked =
             self.user_planes
@@ -86,7 +87,7 @@ impl ControlPlane {
         let (Some(up_seid), Some(message)) =
             (entry.rules.up_seid, spec.add_family(rules_of(family)))
         else {
-            return; // the user plane is being told the whole session; this family with it
+            return; // the user plane is being told the whole session, and then this family
         };
         if let Err(error) = self
             .user_planes
@@ -100,22 +101,27 @@ impl ControlPlane {
 
     /// Takes the rules of a family back.
     pub(super) fn uninstall(&mut self, now: Now, index: u32, family: Family) {
-        let (spec, plane) = (self.spec(index), self.plane_of(index));
-        let entry = self.entry(index);
-        let rules = &mut entry.rules;
+        let rules = &mut self.entry(index).rules;
         if !std::mem::take(&mut rules.families[family as usize]) {
             return;
         }
         rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
+        self.remove_rules(now, index, family);
+        self.persist(index);
+    }
+
+    fn remove_rules(&mut self, now: Now, index: u32, family: Family) {
+        let (spec, plane) = (self.spec(index), self.plane_of(index));
+        let entry = self.entry(index);
         let seid = entry.seid;
-        if let Some(up_seid) = rules.up_seid {
+        // without a name of the user plane's it is being told the whole session, and then what changed since
+        if let Some(up_seid) = entry.rules.up_seid {
             let message = spec.remove_family(rules_of(family));
             // unanswered, it is repaired when the user plane is told the whole session again
             let _ = self
                 .user_planes
                 .ask(now.at, plane, up_seid, Request::Remove(seid), message);
         }
-        self.persist(index);
     }
 
     /// Reads the counters for an interim record, and arms the next.
@@ -188,7 +194,7 @@ impl ControlPlane {
                     Stage::Closing(_) => self.delete(now, index),
                     _ => {
                         self.user_planes.resync_done(plane);
-                        self.rules_are_back(index);
+                        self.rules_are_back(now, index);
                     }
                 }
             }
@@ -233,13 +239,21 @@ impl ControlPlane {
         self.establish(now, index);
     }
 
-    /// A session was put back: families that waited for their rules have them now.
-    fn rules_are_back(&mut self, index: u32) {
+    /// A session was put back. Families that waited for their rules have them now, and what was wanted otherwise since
+    /// the session was named is asked for.
+    fn rules_are_back(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
-            let entry = self.entry(index);
+            let entry = &self.sessions[index as usize];
             let up = entry.link.as_ref().is_some_and(|link| link.is_up(family));
-            if entry.rules.families[family as usize] && !up {
-                self.await_durable(index, family);
+            let rules = &entry.rules;
+            match (
+                rules.families[family as usize],
+                rules.named[family as usize],
+            ) {
+                (true, true) if !up => self.await_durable(index, family),
+                (true, false) => self.install(now, index, family),
+                (false, true) => self.remove_rules(now, index, family),
+                _ => {}
             }
         }
         self.persist(index);
