@@ -23,7 +23,7 @@ run: packages
 	$(CARGO) build --release $(PROGRAMS)
 	$(SUDO) $(BIN)/sluice lab $(if $(HOMES),--homes $(HOMES)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
-test: unit sim
+test: unit
 	@$(MAKE) --no-print-directory e2e
 
 unit: packages-test
