@@ -11,7 +11,7 @@ use control::topology::TunnelOwner;
 use core::time::Duration;
 use cpe::{Family, Party};
 use ipnet::IpNet;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::eth::{Frame, PPPOE_SESSION};
 use wire::ppp::{self, Control};
@@ -76,23 +76,21 @@ impl World<'_> {
 
     /// No two sessions of user planes have the same address.
     fn addresses_are_one_sessions(&self) -> Result<(), String> {
-        let mut owners: BTreeMap<IpNet, String> = BTreeMap::new();
-        for (plane, up) in self.planes.iter().enumerate() {
-            for entry in up.iter().flat_map(|up| up.worker.entries()) {
-                let name = format!(
-                    "up{}/{} id {}",
-                    plane + 1,
-                    PORTS[usize::from(entry.port.0)],
-                    entry.pppoe_session_id
-                );
-                for address in addresses(entry.ipv4, entry.ipv6) {
-                    if let Some(other) = owners.insert(address, name.clone()) {
-                        return Err(format!("{address} is at {other} and at {name}"));
-                    }
-                }
-            }
+        let planes = self.planes.iter().enumerate();
+        let entries = planes.flat_map(|(n, up)| {
+            up.iter()
+                .flat_map(move |up| up.worker.entries().map(move |e| (n, e)))
+        });
+        let mut owners: Vec<_> = entries
+            .flat_map(|(n, e)| {
+                addresses(e.ipv4, e.ipv6).map(move |a| (a, n, e.port, e.pppoe_session_id))
+            })
+            .collect();
+        owners.sort_unstable();
+        match owners.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            None => Ok(()),
+            Some(pair) => Err(format!("an address is at two sessions: {pair:?}")),
         }
-        Ok(())
     }
 
     /// Whose address the control plane says this is; nobody says, it is taken to be whose it claims to be.
@@ -235,7 +233,7 @@ impl World<'_> {
 /// The control plane's parts agree with one another.
 fn control_is_sound(control: &ControlPlane) -> Result<(), String> {
     let holdings = control.holdings();
-    let mut seen = BTreeSet::new();
+    let mut given = Vec::with_capacity(2 * holdings.sessions);
     let mut expected = Holdings::default();
     for held in control.held() {
         expected.sessions += 1;
@@ -244,13 +242,12 @@ fn control_is_sound(control: &ControlPlane) -> Result<(), String> {
         expected.places += usize::from(held.stage != HeldStage::Closing);
         for address in addresses(held.ipv4, held.ipv6) {
             expected.addresses += 1;
-            if !seen.insert(address) {
-                return Err(format!(
-                    "{address} was given to two sessions, {} is one",
-                    held.seid
-                ));
-            }
+            given.push((address, held.seid));
         }
+    }
+    given.sort_unstable();
+    if let Some(pair) = given.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(format!("an address was given twice: {pair:?}"));
     }
     let counted = |h: &Holdings| [h.sessions, h.half_open, h.session_ids, h.addresses];
     // The session that a redialled one replaces is no longer found by its place while it says good-bye.

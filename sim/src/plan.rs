@@ -57,6 +57,8 @@ pub struct Plan {
     pub twice: u32,
     /// How many come much later than those sent after them.
     pub late: u32,
+    /// The planes speak over IPv6.
+    pub over_ipv6: bool,
     /// The usual delay on a way, in microseconds.
     pub delay: u64,
     /// Prefix lengths of the pool of addresses and of the nets cut from it.
@@ -94,6 +96,7 @@ impl Plan {
             twice: one_of(random, &[0, 0, 5, 50, 200]),
             late: one_of(random, &[0, 0, 5, 50, 200]),
             delay: one_of(random, &[50, 500, 5_000, 50_000]).into(),
+            over_ipv6: random.random_bool(0.5),
             ipv4_pool,
             ipv6_pool,
             sessions: if roomy {

@@ -1,20 +1,11 @@
-//! A few seeds, and what every seed promises. `make test` runs a thousand more, optimised.
+//! A few seeds, and what every seed promises. `make test` runs a thousand, optimised.
+//!
+//! What a seed once found has a test of its own in the room where it was mended: a seed stands for the same story only
+//! until the simulation draws one random number more.
 
 use std::cell::RefCell;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-
-/// Seeds that once found something, by what it was.
-const PAST: [(u64, &str); 2] = [
-    (
-        0,
-        "a deletion that nobody answered was never asked for again",
-    ),
-    (
-        12,
-        "a user plane that missed an establishment kept its subscriber without rules",
-    ),
-];
 
 /// Everything that happens with a seed, as one number, and how it ends.
 fn history(seed: u64) -> (u64, Result<sim::Summary, String>) {
@@ -32,10 +23,10 @@ fn a_seed_does_the_same_again_and_another_does_not() {
 }
 
 #[test]
-fn what_was_found_once_stays_mended() {
-    for (seed, what) in PAST {
+fn the_first_seeds_find_nothing() {
+    for seed in 0..6 {
         if let Err(error) = sim::run(seed, None) {
-            panic!("seed {seed}, which once found that {what}: {error}");
+            panic!("seed {seed}: {error}");
         }
     }
 }

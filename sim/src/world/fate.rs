@@ -1,0 +1,140 @@
+//! What homes and misfortunes do.
+
+use super::{Event, Phase, Who, World};
+use crate::plan::{Fault, HOMES};
+use crate::server::Health;
+use crate::street::Whim;
+use core::time::Duration;
+use cpe::State;
+use rand::Rng;
+use std::collections::BTreeSet;
+
+impl World<'_> {
+    pub(super) fn whim(&mut self, home: usize) {
+        if self.phase != Phase::Storm {
+            return;
+        }
+        let whim = self.houses[home].whim(&mut self.random);
+        self.say(|| format!("home{home} wants to {whim:?}"));
+        let mut after = Duration::from_millis(self.random.random_range(200..60_000));
+        let now = self.now;
+        match whim {
+            Whim::Dial | Whim::Guess => {
+                let honest = whim == Whim::Dial;
+                if self.houses[home].is_honest() != honest {
+                    self.houses[home].reset(&mut self.random, honest);
+                }
+                self.houses[home].home.dial(now);
+            }
+            Whim::HangUp => self.houses[home].home.hang_up(now),
+            Whim::Vanish => {
+                self.houses[home].reset(&mut self.random, true);
+                after = Duration::from_millis(self.random.random_range(0..20_000));
+            }
+            Whim::Stay => {}
+        }
+        self.drain_home(home);
+        self.later(after, Event::Whim(home));
+    }
+
+    pub(super) fn change(&mut self, number: usize, breaks: bool) {
+        let fault = self.plan.faults[number].1.clone();
+        self.say(|| format!("{fault:?} {}", if breaks { "BREAKS" } else { "is mended" }));
+        self.summary.faults += u64::from(breaks);
+        match fault {
+            Fault::ControlPlane => match self.count_down((0, 0), breaks) {
+                (0, 1) => self.kill_control_plane(),
+                (1, 0) => self.start_control_plane(),
+                _ => {}
+            },
+            Fault::UserPlane(n) => match self.count_down((1, n), breaks) {
+                (0, 1) => self.planes[n] = None,
+                (1, 0) => self.start_user_plane(n),
+                _ => {}
+            },
+            Fault::Server(n) => self.servers[n] = if breaks { Health::Dead } else { Health::Well },
+            Fault::WrongSecret(n) => {
+                self.servers[n] = if breaks { Health::Wrong } else { Health::Well }
+            }
+            Fault::Cut(ways) => {
+                for way in ways {
+                    let cuts = self.cuts.entry(way).or_default();
+                    *cuts = if breaks {
+                        *cuts + 1
+                    } else {
+                        cuts.saturating_sub(1)
+                    };
+                }
+            }
+            Fault::Disk => {
+                self.disk.stalled = matches!(self.count_down((2, 0), breaks), (_, 1..));
+                self.sync();
+            }
+        }
+    }
+
+    /// How many faults kept a part down before, and do now.
+    pub(super) fn count_down(&mut self, part: (u8, usize), breaks: bool) -> (u32, u32) {
+        let count = self.down.entry(part).or_default();
+        let before = *count;
+        *count = if breaks { before + 1 } else { before - 1 };
+        (before, *count)
+    }
+
+    pub(super) fn kill_control_plane(&mut self) {
+        self.checks.count_life(self.control.as_ref());
+        self.control = None;
+        self.armed.remove(&Who::Control);
+        self.disk.crash(&mut self.random);
+    }
+
+    /// The storm is over: everybody wants to be online, and stay.
+    pub(super) fn calm_down(&mut self) {
+        self.say(|| "--- calm".into());
+        self.phase = Phase::Calm;
+        for home in 0..HOMES {
+            // One that never asks whether its session still lives cannot know that it ended when nobody could tell it so.
+            let house = &mut self.houses[home];
+            if !house.is_honest() || house.home.config().echo_interval.is_none() {
+                house.reset(&mut self.random, true);
+            }
+        }
+        self.keep_online();
+    }
+
+    /// Everybody who is offline dials again.
+    pub(super) fn keep_online(&mut self) {
+        for home in 0..HOMES {
+            self.houses[home].home.dial(self.now);
+            self.drain_home(home);
+        }
+        self.settle_instants();
+    }
+
+    pub(super) fn hang_up_all(&mut self) {
+        self.say(|| "--- everybody hangs up".into());
+        self.phase = Phase::End;
+        for home in 0..HOMES {
+            self.houses[home].home.hang_up(self.now);
+            self.drain_home(home);
+        }
+        self.settle_instants();
+    }
+
+    /// Homes that are not online.
+    pub(crate) fn offline(&self) -> Vec<usize> {
+        let homes = self.houses.iter().enumerate();
+        homes
+            .filter(|(_, h)| h.home.state() != State::Online)
+            .map(|(n, _)| n)
+            .collect()
+    }
+
+    /// Every live net, and who announces it.
+    pub(crate) fn announced(&self) -> BTreeSet<(ipnet::IpNet, usize)> {
+        let planes = self.planes.iter().enumerate();
+        planes
+            .flat_map(|(n, up)| up.iter().flat_map(|up| &up.nets).map(move |net| (*net, n)))
+            .collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! The parts that run: started, given their inputs, and rid of what they have to say.
+
+use super::scene::{plane_address, plane_at, plane_name, server_address};
+use super::{Datagram, Event, Instant, Who, World};
+use crate::plan::{SERVERS, Way};
+use crate::street::Line;
+use crate::user_plane::{Sent, UserPlane};
+use control::{ControlPlane, Input, Output, Restored};
+use core::time::Duration;
+use dataplane::PortIndex;
+use rand::Rng;
+use wire::pfcp::ntp_seconds;
+
+impl World<'_> {
+    pub(super) fn control_input(&mut self, input: Input<'_>) {
+        let moment = self.moment();
+        if let Some(control) = &mut self.control {
+            control.handle(moment, input);
+            self.drain_control();
+        }
+    }
+
+    pub(super) fn drain_control(&mut self) {
+        while let Some(output) = self.control.as_mut().and_then(ControlPlane::poll_output) {
+            match output {
+                Output::Pfcp { to, bytes } => {
+                    if let Some(plane) = plane_at(to.ip()) {
+                        self.send(Way::ToUserPlane(plane), Datagram::Pfcp(bytes));
+                    }
+                }
+                Output::Gtpu { to, bytes } => {
+                    if let Some(plane) = plane_at(to.ip()) {
+                        self.check_release(plane, &bytes);
+                        self.send(Way::ToUserPlane(plane), Datagram::Gtpu(bytes));
+                    }
+                }
+                Output::Radius { socket, to, bytes } => {
+                    if let Some(server) = (0..SERVERS).find(|n| server_address(*n) == to.ip()) {
+                        let datagram = Datagram::Radius(self.control_life, socket, to, bytes);
+                        self.send(Way::ToServer(server), datagram);
+                    }
+                }
+                Output::Store(records) => {
+                    self.disk.write(records);
+                    self.sync();
+                }
+                Output::Answer { .. } => {}
+            }
+        }
+        self.checks.control_changed = true;
+        self.arm(Who::Control);
+    }
+
+    pub(super) fn sync(&mut self) {
+        if let Some(span) = self.disk.sync(&mut self.random) {
+            self.later(span, Event::Synced(self.control_life));
+        }
+    }
+
+    pub(super) fn start_control_plane(&mut self) {
+        let live = self
+            .disk
+            .live
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        let moment = self.moment();
+        let restored = Restored::read(live, ntp_seconds(moment.unix.into()));
+        let seed = self.random.random();
+        let started = restored
+            .and_then(|restored| ControlPlane::new(self.config.clone(), restored, seed, moment));
+        match started {
+            Ok(control) => {
+                let sessions = control.session_count();
+                self.say(|| format!("control plane starts with {sessions} sessions"));
+                self.control = Some(control);
+                self.control_life += 1;
+                self.drain_control();
+            }
+            Err(error) => self.wrong(format!("the control plane does not start: {error}")),
+        }
+    }
+
+    // ---- the user planes
+
+    pub(super) fn start_user_plane(&mut self, plane: usize) {
+        let random = self.random.random();
+        let moment = self.moment();
+        let name = plane_name(plane);
+        self.say(|| format!("{name} starts"));
+        self.planes[plane] = Some(UserPlane::start(
+            &name,
+            plane_address(plane, self.plan.over_ipv6),
+            random,
+            moment,
+        ));
+        self.plane_lives[plane] += 1;
+        self.arm(Who::UserPlane(plane));
+    }
+
+    pub(super) fn drain_user_plane(&mut self, plane: usize) {
+        let Some(up) = &mut self.planes[plane] else {
+            return;
+        };
+        let mut sent = Vec::new();
+        while let Some(one) = up.poll_sent() {
+            sent.push(one);
+        }
+        let has_work = up.has_work();
+        for one in sent {
+            match one {
+                Sent::Pfcp(bytes) => self.send(Way::FromUserPlane(plane), Datagram::Pfcp(bytes)),
+                Sent::Gtpu(bytes) => self.send(Way::FromUserPlane(plane), Datagram::Gtpu(bytes)),
+                Sent::Frame(PortIndex(port), frame) => {
+                    if let Some(line) = Line::of_frame(plane, PortIndex(port), &frame) {
+                        self.instants.push_back(Instant::ToHome(line, frame));
+                    }
+                }
+                Sent::Internet(packet) => self.instants.push_back(Instant::Internet(packet)),
+            }
+        }
+        if has_work {
+            let after = Duration::from_micros(self.random.random_range(1..300));
+            self.later(after, Event::Work(plane, self.plane_lives[plane]));
+        }
+        self.arm(Who::UserPlane(plane));
+    }
+}

@@ -1,0 +1,230 @@
+//! What passes without delay: frames on subscribers' lines, and packets through the core to the internet and back.
+
+use super::{Event, Instant, Phase, RUN, Who, World};
+use crate::describe;
+use crate::street::Line;
+use core::time::Duration;
+use cpe::{Arrival, Family, Label, Party, Received, Verdict};
+use dataplane::PortIndex;
+use rand::Rng;
+use std::net::IpAddr;
+use wire::{ipv4, ipv6, udp};
+
+/// The internet's own addresses.
+const INTERNET: [IpAddr; 2] = [
+    IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)),
+    IpAddr::V6(std::net::Ipv6Addr::new(
+        0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1,
+    )),
+];
+const TRAFFIC_PORT: u16 = 7777;
+
+impl World<'_> {
+    pub(super) fn settle_instants(&mut self) {
+        while let Some(instant) = self.instants.pop_front() {
+            match instant {
+                Instant::FromHome(home, frame) => self.leave_home(home, &frame),
+                Instant::ToHome(line, frame) => self.reach_home(line, &frame),
+                Instant::Internet(packet) => self.at_internet(&packet),
+            }
+        }
+    }
+
+    pub(super) fn leave_home(&mut self, home: usize, frame: &[u8]) {
+        let Line { plane, port, .. } = self.houses[home].line;
+        let Some(up) = &mut self.planes[plane] else {
+            return;
+        };
+        let dropped = up.on_frame(PortIndex(port), frame);
+        if let Some(why) = dropped {
+            self.say(|| format!("home{home} {} (dropped: {why})", describe::frame(frame)));
+        }
+        self.drain_user_plane(plane);
+    }
+
+    pub(super) fn reach_home(&mut self, line: Line, frame: &[u8]) {
+        let Some(home) = line.home() else { return };
+        self.say(|| format!("home{home} gets {}", describe::frame(frame)));
+        let house = &mut self.houses[home];
+        match house.home.handle_frame(self.now, frame) {
+            Received::Quiet => {}
+            Received::Datagram(datagram) => {
+                let family = if datagram.source.is_ipv4() {
+                    Family::V4
+                } else {
+                    Family::V6
+                };
+                let at = Party::Home(home as u32);
+                let from = INTERNET
+                    .contains(&datagram.source)
+                    .then_some(Party::Internet);
+                let payload = datagram.payload.to_vec();
+                house.heard[family as usize] += 1;
+                self.summary.replies += 1;
+                let verdict = self.at_homes.check(Arrival { at, from, family }, &payload);
+                if verdict != Verdict::InOrder {
+                    self.wrong(format!(
+                        "{verdict:?} at home{home}: {:?}",
+                        Label::parse(&payload)
+                    ));
+                }
+            }
+            // A control packet that was under way while the session was replaced by another one.
+            Received::Stray("another session's packet" | "not a PPPoE session packet") => {}
+            Received::Stray(why) => {
+                let frame = describe::frame(frame);
+                self.wrong(format!("home{home} got {frame}: {why}"));
+            }
+        }
+        self.drain_home(home);
+    }
+
+    pub(super) fn drain_home(&mut self, home: usize) {
+        while let Some(output) = self.houses[home].home.poll_output() {
+            match output {
+                cpe::Output::Frame(frame) => {
+                    self.say(|| format!("home{home} {}", describe::frame(&frame)));
+                    self.instants.push_back(Instant::FromHome(home, frame));
+                }
+                cpe::Output::Up(address) => {
+                    self.summary.online += 1;
+                    self.say(|| format!("home{home} has {address}"));
+                }
+                cpe::Output::Down(family) => self.say(|| format!("home{home} lost {family:?}")),
+                cpe::Output::Ended(end) => {
+                    self.say(|| format!("home{home} ended: {end}"));
+                    if self.phase == Phase::Calm {
+                        let after = Duration::from_millis(self.random.random_range(500..3_000));
+                        self.later(after, Event::Redial(home));
+                    }
+                }
+            }
+        }
+        self.arm(Who::Home(home));
+    }
+
+    /// A packet of a home comes to the internet, which answers.
+    pub(super) fn at_internet(&mut self, packet: &[u8]) {
+        let Some((source, payload)) = datagram_of(packet) else {
+            return;
+        };
+        let Some(label) = Label::parse(&payload) else {
+            return self.wrong("a damaged packet at the internet".into());
+        };
+        let family = if source.is_ipv4() {
+            Family::V4
+        } else {
+            Family::V6
+        };
+        let from = self.owner(source, label.from);
+        let arrival = Arrival {
+            at: Party::Internet,
+            from,
+            family,
+        };
+        let verdict = self.at_internet.check(arrival, &payload);
+        if verdict != Verdict::InOrder {
+            return self.wrong(format!(
+                "{verdict:?} at the internet from {source} of {from:?}: {label:?}"
+            ));
+        }
+        let reply = Label {
+            from: Party::Internet,
+            to: label.from,
+            ..label
+        };
+        let reply = reply_to(source, &reply);
+        let Some(plane) = self.route(source) else {
+            return;
+        };
+        if let Some(up) = &mut self.planes[plane] {
+            up.on_packet(&reply);
+            self.drain_user_plane(plane);
+        }
+    }
+
+    /// The user plane that announces an address, in the longest net.
+    pub(super) fn route(&self, address: IpAddr) -> Option<usize> {
+        let announced = self.planes.iter().enumerate().flat_map(|(n, up)| {
+            let nets = up.iter().flat_map(|up| &up.nets);
+            nets.filter(|net| net.contains(&address))
+                .map(move |net| (net.prefix_len(), n))
+        });
+        announced.max().map(|(_, n)| n)
+    }
+
+    pub(super) fn talk(&mut self, home: usize) {
+        for family in Family::ALL {
+            let house = &mut self.houses[home];
+            let label = Label {
+                run: RUN,
+                from: Party::Home(home as u32),
+                to: Party::Internet,
+                family,
+                sequence: house.sent[family as usize],
+            };
+            let mut payload = Vec::new();
+            label.emit(self.random.random_range(40..200), &mut payload);
+            let to = INTERNET[family as usize];
+            if let Some(frame) = house
+                .home
+                .datagram(to, TRAFFIC_PORT, TRAFFIC_PORT, &payload)
+            {
+                house.sent[family as usize] += 1;
+                self.instants.push_back(Instant::FromHome(home, frame));
+            }
+        }
+        let after = Duration::from_millis(self.random.random_range(1_000..10_000));
+        self.later(after, Event::Talk(home));
+    }
+}
+
+/// Source and payload of a UDP packet.
+fn datagram_of(packet: &[u8]) -> Option<(IpAddr, Vec<u8>)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let packet = ipv4::Packet::parse(packet).ok()?;
+            let datagram = udp::Datagram::parse(packet.payload).ok()?;
+            Some((packet.header.source.into(), datagram.payload.to_vec()))
+        }
+        _ => {
+            let packet = ipv6::Packet::parse(packet).ok()?;
+            let datagram = udp::Datagram::parse(packet.payload).ok()?;
+            Some((packet.header.source.into(), datagram.payload.to_vec()))
+        }
+    }
+}
+
+/// The internet's answer to a home's address.
+fn reply_to(address: IpAddr, label: &Label) -> Vec<u8> {
+    let (mut payload, mut segment, mut packet) = (Vec::new(), Vec::new(), Vec::new());
+    label.emit(Label::MIN_SIZE, &mut payload);
+    let datagram = udp::Datagram {
+        source_port: TRAFFIC_PORT,
+        destination_port: TRAFFIC_PORT,
+        payload: &payload,
+    };
+    match (INTERNET, address) {
+        ([IpAddr::V4(from), _], IpAddr::V4(to)) => {
+            datagram.emit_v4(from, to, &mut segment);
+            let header = ipv4::Header::new(ipv4::UDP, from, to);
+            ipv4::Packet {
+                header,
+                options: &[],
+                payload: &segment,
+            }
+            .emit(&mut packet);
+        }
+        ([_, IpAddr::V6(from)], IpAddr::V6(to)) => {
+            datagram.emit_v6(from, to, &mut segment);
+            let header = ipv6::Header::new(ipv6::UDP, from, to);
+            ipv6::Packet {
+                header,
+                payload: &segment,
+            }
+            .emit(&mut packet);
+        }
+        _ => {}
+    }
+    packet
+}

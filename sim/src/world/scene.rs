@@ -1,0 +1,111 @@
+//! Who is where, and what the control plane is configured with.
+
+use crate::plan::{Plan, SERVERS, USER_PLANES};
+use crate::server::{Gift, SECRET};
+use crate::street::RESTLESS;
+use std::net::IpAddr;
+use wire::radius::{Kind, Value};
+
+/// The control plane's address towards user planes.
+pub(super) fn control_address(over_ipv6: bool) -> IpAddr {
+    host(1, over_ipv6)
+}
+
+pub(super) fn plane_address(plane: usize, over_ipv6: bool) -> IpAddr {
+    host(2 + plane as u8, over_ipv6)
+}
+
+fn host(number: u8, over_ipv6: bool) -> IpAddr {
+    match over_ipv6 {
+        true => [0x2001, 0xdb8, 0xcafe, 0, 0, 0, 0, number.into()].into(),
+        false => [192, 0, 2, number].into(),
+    }
+}
+
+pub(super) fn server_address(server: usize) -> IpAddr {
+    [192, 0, 2, 8 + server as u8].into()
+}
+
+pub(super) fn plane_at(address: IpAddr) -> Option<usize> {
+    let is_it = |plane: &usize| {
+        [false, true]
+            .iter()
+            .any(|v6| plane_address(*plane, *v6) == address)
+    };
+    (0..USER_PLANES).find(is_it)
+}
+
+pub(super) fn plane_name(plane: usize) -> String {
+    format!("up{}", plane + 1)
+}
+
+pub(super) fn document(plan: &Plan) -> config::ControlPlane {
+    let port = |name: &&str| format!("{{port: {name}}}");
+    let ports = crate::user_plane::PORTS
+        .iter()
+        .map(port)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let planes: Vec<String> = (0..USER_PLANES)
+        .map(|n| {
+            format!(
+                "{{node-id: {}, address: '{}', access-ports: [{ports}]}}",
+                plane_name(n),
+                plane_address(n, plan.over_ipv6)
+            )
+        })
+        .collect();
+    let servers: Vec<String> = (0..SERVERS)
+        .map(|n| format!("{{address: {}, secret: {SECRET}}}", server_address(n)))
+        .collect();
+    let Plan {
+        sessions,
+        half_open,
+        echo,
+        interim,
+        ipv4_pool,
+        ipv6_pool,
+        ..
+    } = plan;
+    let text = format!(
+        "node-id: cp1
+address: '{}'
+limits: {{sessions: {sessions}, half-open: {half_open}}}
+user-planes: [{}]
+network-instances:
+  default:
+    gateway: 100.64.0.1
+    ipv4-pool: {{prefix: 100.64.0.0/{}, net-length: {}}}
+    ipv6-pool: {{prefix: '2001:db8:100::/{}', net-length: {}}}
+    dns: [192.0.2.53, '2001:db8::53']
+pppoe: {{echo: {{interval: {echo}, failures: 3}}}}
+aaa: {{radius: {{servers: [{}], interim-interval: {interim}}}}}
+",
+        control_address(plan.over_ipv6),
+        planes.join(", "),
+        ipv4_pool.0,
+        ipv4_pool.1,
+        ipv6_pool.0,
+        ipv6_pool.1,
+        servers.join(", "),
+    );
+    config::parse(&text, "cp.yaml").unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Some homes are given something special.
+pub(super) fn gifts(user: &str) -> Gift {
+    let number: usize = user.trim_start_matches("home").parse().unwrap_or(0);
+    match number {
+        3 => vec![(
+            Kind::FRAMED_IP_ADDRESS,
+            Value::Ipv4([203, 0, 113, 3].into()),
+        )],
+        RESTLESS => vec![(Kind::SESSION_TIMEOUT, Value::Integer(40))],
+        25 => vec![(
+            Kind::FRAMED_IP_ADDRESS,
+            Value::Ipv4([203, 0, 113, 25].into()),
+        )],
+        33 => vec![(Kind::ACCT_INTERIM_INTERVAL, Value::Integer(20))],
+        _ => Vec::new(),
+    }
+}
