@@ -288,6 +288,9 @@ impl ControlPlane {
 
     /// The releasing packet waits until the session is on disk.
     fn await_durable(&mut self, index: u32, family: Family) {
+        if self.sessions[index as usize].rules.up_seid.is_none() {
+            return; // it is being put back, and waits for that: before, there is nothing that can be stored
+        }
         self.persist(index);
         let entry = &self.sessions[index as usize];
         self.waiting.push_back(Waiting {
