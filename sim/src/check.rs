@@ -10,6 +10,7 @@ use control::plane::{Held, HeldStage, Holdings, StoredSession};
 use control::topology::TunnelOwner;
 use core::time::Duration;
 use cpe::{Family, Party};
+use dataplane::SessionEntry;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -74,7 +75,9 @@ impl World<'_> {
         }
     }
 
-    /// No two sessions of user planes have the same address.
+    /// No two sessions of user planes have the same address. What only a user plane knows does not count: it was never let
+    /// go of, its subscriber does not have the address, and the audit removes it, or the answer to its first report
+    /// if the request that made it was on its way for so long that it came after the audit.
     fn addresses_are_one_sessions(&self) -> Result<(), String> {
         let planes = self.planes.iter().enumerate();
         let entries = planes.flat_map(|(n, up)| {
@@ -82,6 +85,7 @@ impl World<'_> {
                 .flat_map(move |up| up.worker.entries().map(move |e| (n, e)))
         });
         let mut owners: Vec<_> = entries
+            .filter(|(n, e)| self.is_held(*n, e))
             .flat_map(|(n, e)| {
                 addresses(e.ipv4, e.ipv6).map(move |a| (a, n, e.port, e.pppoe_session_id))
             })
@@ -91,6 +95,17 @@ impl World<'_> {
             None => Ok(()),
             Some(pair) => Err(format!("an address is at two sessions: {pair:?}")),
         }
+    }
+
+    /// Whether the control plane knows a session of a user plane.
+    fn is_held(&self, plane: usize, entry: &SessionEntry) -> bool {
+        let line = Line {
+            plane,
+            port: entry.port.0,
+            place: entry.peer_mac.0[5],
+        };
+        let mut held = self.control.iter().flat_map(ControlPlane::held);
+        held.any(|held| held.pppoe_id == entry.pppoe_session_id && line_of(&held) == Some(line))
     }
 
     /// Whose address the control plane says this is; nobody says, it is taken to be whose it claims to be.
