@@ -1,13 +1,13 @@
 //! What must be true after every step, when everything is calm, and when everybody has left.
 
 use crate::plan::HOMES;
+use crate::roll::{Roll, addresses};
 use crate::street::{Line, RESTLESS};
 use crate::user_plane::PORTS;
 use crate::world::World;
 use control::ControlPlane;
 use control::counters::Counter;
-use control::plane::{Held, HeldStage, Holdings, StoredSession};
-use control::topology::TunnelOwner;
+use control::plane::{Holdings, StoredSession};
 use core::time::Duration;
 use cpe::{Family, Party};
 use dataplane::SessionEntry;
@@ -30,6 +30,7 @@ mod known {
 pub(crate) struct Checks {
     pub control_changed: bool,
     pub planes_changed: bool,
+    roll: Roll,
     /// The control plane died at least once.
     pub control_died: bool,
     /// Records that the lives of the control plane that are over gave up.
@@ -48,25 +49,14 @@ fn lost(control: &ControlPlane) -> u64 {
     control.counters().get(Counter::AccountingLost)
 }
 
-fn line_of(held: &Held<'_>) -> Option<Line> {
-    Line::of_circuit(held.user_plane.0.into(), held.circuit)
-}
-
-fn addresses(
-    ipv4: Option<std::net::Ipv4Addr>,
-    ipv6: Option<ipnet::Ipv6Net>,
-) -> impl Iterator<Item = IpNet> {
-    let ipv4 = ipv4.map(|a| IpNet::from(IpAddr::from(a)));
-    ipv4.into_iter().chain(ipv6.map(IpNet::from))
-}
-
 impl World<'_> {
     pub(crate) fn check_step(&mut self) {
         if std::mem::take(&mut self.checks.control_changed) {
+            let roll = &mut self.checks.roll;
             let found = self
                 .control
                 .as_ref()
-                .and_then(|control| control_is_sound(control).err());
+                .and_then(|control| roll.look(control).err());
             found.into_iter().for_each(|what| self.wrong(what));
         }
         if std::mem::take(&mut self.checks.planes_changed) {
@@ -78,23 +68,20 @@ impl World<'_> {
     /// No two sessions of user planes have the same address. What only a user plane knows does not count: it was never let
     /// go of, its subscriber does not have the address, and the audit removes it, or the answer to its first report
     /// if the request that made it was on its way for so long that it came after the audit.
-    fn addresses_are_one_sessions(&self) -> Result<(), String> {
-        let planes = self.planes.iter().enumerate();
-        let entries = planes.flat_map(|(n, up)| {
-            up.iter()
-                .flat_map(move |up| up.worker.entries().map(move |e| (n, e)))
-        });
-        let mut owners: Vec<_> = entries
-            .filter(|(n, e)| self.is_held(*n, e))
-            .flat_map(|(n, e)| {
-                addresses(e.ipv4, e.ipv6).map(move |a| (a, n, e.port, e.pppoe_session_id))
-            })
-            .collect();
-        owners.sort_unstable();
-        match owners.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            None => Ok(()),
-            Some(pair) => Err(format!("an address is at two sessions: {pair:?}")),
+    fn addresses_are_one_sessions(&mut self) -> Result<(), String> {
+        let planes = self.planes.iter_mut().flatten();
+        let taken: Vec<IpNet> = planes.flat_map(|up| up.worker.taken.drain(..)).collect();
+        for address in taken {
+            let planes = self.planes.iter().enumerate();
+            let owners: Vec<_> = planes
+                .filter_map(|(n, up)| Some((n, up.as_ref()?.worker.owner(&address)?)))
+                .filter(|(n, entry)| self.is_held(*n, entry))
+                .collect();
+            if owners.len() > 1 {
+                return Err(format!("{address} is at two sessions: {owners:?}"));
+            }
         }
+        Ok(())
     }
 
     /// Whether the control plane knows a session of a user plane.
@@ -104,42 +91,36 @@ impl World<'_> {
             port: entry.port.0,
             place: entry.peer_mac.0[5],
         };
-        let mut held = self.control.iter().flat_map(ControlPlane::held);
-        held.any(|held| held.pppoe_id == entry.pppoe_session_id && line_of(&held) == Some(line))
+        self.control.is_some() && self.checks.roll.knows(line, entry.pppoe_session_id)
     }
 
     /// Whose address the control plane says this is; nobody says, it is taken to be whose it claims to be.
     pub(crate) fn owner(&self, address: IpAddr, claimed: Party) -> Option<Party> {
-        let mut held = self.control.iter().flat_map(ControlPlane::held);
-        let owner =
-            held.find(|held| addresses(held.ipv4, held.ipv6).any(|net| net.contains(&address)));
-        match owner {
-            Some(held) => Some(Party::Home(line_of(&held)?.home()? as u32)),
+        let known = self.control.as_ref();
+        match known.and_then(|_| self.checks.roll.owner(address)) {
+            Some(line) => Some(Party::Home(line?.home()? as u32)),
             None => Some(claimed),
         }
     }
 
     /// A packet that lets a subscriber send leaves the control plane: the store must have the session, with the address.
-    pub(crate) fn check_release(&mut self, plane: usize, bytes: &[u8]) {
+    pub(crate) fn check_release(&mut self, bytes: &[u8]) {
         if let Some((teid, released)) = released(bytes)
-            && !self.is_stored(plane, teid, released)
+            && !self.is_stored(teid, released)
         {
             self.wrong(format!("{released} is let go of before the store has it"));
         }
     }
 
-    fn is_stored(&self, _plane: usize, teid: u32, released: IpNet) -> bool {
-        let Some(TunnelOwner::Session(_, index)) = TunnelOwner::of(teid) else {
-            return false;
-        };
-        let stored = self
-            .disk
-            .live
-            .iter()
-            .filter_map(|(key, value)| StoredSession::read(key, value));
-        stored
-            .filter(|stored| stored.seid.index() == index)
-            .any(|stored| addresses(stored.ipv4, stored.ipv6).any(|address| address == released))
+    fn is_stored(&self, teid: u32, released: IpNet) -> bool {
+        let mut held = self.control.iter().flat_map(ControlPlane::held);
+        let stored = held.find(|held| held.teid == teid).and_then(|held| {
+            let key = StoredSession::key(held.seid);
+            StoredSession::read(&key, self.disk.live.get(&key)?)
+        });
+        stored.is_some_and(|stored| {
+            addresses(stored.ipv4, stored.ipv6).any(|address| address == released)
+        })
     }
 
     /// Nothing has broken for a while: everybody for whom there is room is online, and hears the internet.
@@ -243,35 +224,6 @@ impl World<'_> {
             .collect();
         (!open.is_empty()).then(|| format!("sessions without Start or Stop: {open:?}"))
     }
-}
-
-/// The control plane's parts agree with one another.
-fn control_is_sound(control: &ControlPlane) -> Result<(), String> {
-    let holdings = control.holdings();
-    let mut given = Vec::with_capacity(2 * holdings.sessions);
-    let mut expected = Holdings::default();
-    for held in control.held() {
-        expected.sessions += 1;
-        expected.session_ids += 1;
-        expected.half_open += usize::from(held.stage == HeldStage::HalfOpen);
-        expected.places += usize::from(held.stage != HeldStage::Closing);
-        for address in addresses(held.ipv4, held.ipv6) {
-            expected.addresses += 1;
-            given.push((address, held.seid));
-        }
-    }
-    given.sort_unstable();
-    if let Some(pair) = given.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(format!("an address was given twice: {pair:?}"));
-    }
-    let counted = |h: &Holdings| [h.sessions, h.half_open, h.session_ids, h.addresses];
-    // The session that a redialled one replaces is no longer found by its place while it says good-bye.
-    if counted(&holdings) != counted(&expected) || holdings.places > expected.places {
-        return Err(format!(
-            "the control plane counts {holdings:?}, its sessions make {expected:?}"
-        ));
-    }
-    Ok(())
 }
 
 /// The tunnel, and the address that a packet lets its subscriber use.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `world` | the parts, the ways between them, the clock |
 //! | `plan` | what a seed stands for: sizes, faults |
-//! | `check` | what must be true |
+//! | `check`, `roll` | what must be true; who holds what |
 //! | `street` | the homes and their whims |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server` | RADIUS, and its books |
@@ -27,6 +27,7 @@ mod check;
 mod describe;
 mod disk;
 mod plan;
+mod roll;
 mod server;
 mod street;
 mod user_plane;

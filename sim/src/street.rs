@@ -10,7 +10,7 @@ use session::Circuit;
 use wire::eth::Frame;
 
 /// Where a home is attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line {
     /// The user plane.
     pub plane: usize,

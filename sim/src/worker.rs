@@ -43,6 +43,8 @@ pub struct Worker {
     usage: BTreeMap<SessionIndex, Usage>,
     by_id: BTreeMap<(PortIndex, u16), SessionIndex>,
     by_address: BTreeMap<IpNet, SessionIndex>,
+    /// Addresses that sessions got since somebody looked.
+    pub taken: Vec<IpNet>,
 }
 
 fn addresses(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
@@ -54,6 +56,11 @@ impl Worker {
     /// Every session.
     pub fn entries(&self) -> impl Iterator<Item = &SessionEntry> {
         self.entries.values()
+    }
+
+    /// The session that has an address.
+    pub fn owner(&self, address: &IpNet) -> Option<&SessionEntry> {
+        self.entries.get(self.by_address.get(address)?)
     }
 
     /// What a session used so far.
@@ -94,6 +101,7 @@ impl Worker {
         }
         self.remove(entry.index);
         self.by_id.insert(id, entry.index);
+        self.taken.extend(addresses(&entry));
         self.by_address
             .extend(addresses(&entry).map(|a| (a, entry.index)));
         self.usage.entry(entry.index).or_default();

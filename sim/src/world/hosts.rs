@@ -30,7 +30,7 @@ impl World<'_> {
                 }
                 Output::Gtpu { to, bytes } => {
                     if let Some(plane) = plane_at(to.ip()) {
-                        self.check_release(plane, &bytes);
+                        self.check_release(&bytes);
                         self.send(Way::ToUserPlane(plane), Datagram::Gtpu(bytes));
                     }
                 }

@@ -1,7 +1,7 @@
 //! What the control plane holds, for those who check that nothing is held twice, or for nobody.
 
 use super::ControlPlane;
-use super::restore::SESSION_PREFIX;
+use super::restore::{SESSION_PREFIX, session_key};
 use crate::entry::{Entry, Record, Stage};
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use core::net::Ipv4Addr;
@@ -81,6 +81,11 @@ pub struct StoredSession {
 }
 
 impl StoredSession {
+    /// The store's key of a session.
+    pub fn key(seid: Seid) -> Vec<u8> {
+        session_key(seid)
+    }
+
     /// Reads an entry of the store; `None` if it is no session's.
     pub fn read(key: &[u8], value: &[u8]) -> Option<Self> {
         let seid = key.strip_prefix(SESSION_PREFIX)?.try_into().ok()?;

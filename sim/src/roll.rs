@@ -1,0 +1,145 @@
+//! Who holds what at the control plane. Kept from step to step: only what changed since the last look is looked at.
+
+use crate::street::Line;
+use control::ControlPlane;
+use control::plane::{Held, HeldStage, Holdings};
+use control::topology::Seid;
+use ipnet::{IpNet, Ipv6Net};
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// The bits of a prefix that a subscriber gets.
+const PREFIX: u8 = 64;
+
+/// A session as it was at the last look.
+#[derive(Clone, Copy)]
+struct Seen {
+    seid: Seid,
+    line: Option<Line>,
+    pppoe_id: u16,
+    ipv4: Option<Ipv4Addr>,
+    ipv6: Option<Ipv6Net>,
+    stage: HeldStage,
+}
+
+impl Seen {
+    fn of(held: &Held<'_>) -> Self {
+        Seen {
+            seid: held.seid,
+            line: Line::of_circuit(held.user_plane.0.into(), held.circuit),
+            pppoe_id: held.pppoe_id,
+            ipv4: held.ipv4,
+            ipv6: held.ipv6,
+            stage: held.stage,
+        }
+    }
+
+    /// Line and PPPoE session id stay the same as long as the name does.
+    fn is(&self, held: &Held<'_>) -> bool {
+        (self.seid, self.ipv4, self.ipv6, self.stage)
+            == (held.seid, held.ipv4, held.ipv6, held.stage)
+    }
+
+    /// What it adds to what the control plane counts.
+    fn counts(&self) -> [usize; 5] {
+        [
+            1,
+            usize::from(self.stage == HeldStage::HalfOpen),
+            1,
+            addresses(self.ipv4, self.ipv6).count(),
+            usize::from(self.stage != HeldStage::Closing),
+        ]
+    }
+}
+
+/// Everybody's holdings.
+#[derive(Default)]
+pub struct Roll {
+    /// By the session's index.
+    seen: Vec<Option<Seen>>,
+    owners: HashMap<IpNet, Seen>,
+    links: HashSet<(Line, u16)>,
+    counts: [usize; 5],
+}
+
+/// An address and a prefix, as nets.
+pub fn addresses(ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) -> impl Iterator<Item = IpNet> {
+    let ipv4 = ipv4.map(|a| IpNet::from(IpAddr::from(a)));
+    ipv4.into_iter().chain(ipv6.map(IpNet::from))
+}
+
+impl Roll {
+    /// Whether the control plane knows a session of this line with this PPPoE session id.
+    pub fn knows(&self, line: Line, pppoe_id: u16) -> bool {
+        self.links.contains(&(line, pppoe_id))
+    }
+
+    /// The line of the session that has an address: `None` if no session has it.
+    pub fn owner(&self, address: IpAddr) -> Option<Option<Line>> {
+        let length = if address.is_ipv4() { 32 } else { PREFIX };
+        let net = IpNet::new(address, length).ok()?.trunc();
+        self.owners.get(&net).map(|seen| seen.line)
+    }
+
+    /// Looks at what changed.
+    ///
+    /// # Errors
+    /// An address was given to a second session, or the control plane's own sums are wrong.
+    pub fn look(&mut self, control: &ControlPlane) -> Result<(), String> {
+        let (mut gone, mut came) = (Vec::new(), Vec::new());
+        let mut next = 0;
+        for held in control.held() {
+            let index = held.seid.index() as usize;
+            if self.seen.len() <= index {
+                self.seen.resize(index + 1, None);
+            }
+            gone.extend(self.seen[next..index].iter_mut().filter_map(Option::take));
+            next = index + 1;
+            if !self.seen[index].is_some_and(|seen| seen.is(&held)) {
+                let seen = Seen::of(&held);
+                gone.extend(self.seen[index].replace(seen));
+                came.push(seen);
+            }
+        }
+        gone.extend(self.seen[next..].iter_mut().filter_map(Option::take));
+        gone.iter().for_each(|seen| self.strike(seen));
+        came.iter().try_for_each(|seen| self.enter(seen))?;
+        self.agree(&control.holdings())
+    }
+
+    fn strike(&mut self, seen: &Seen) {
+        for address in addresses(seen.ipv4, seen.ipv6) {
+            self.owners.remove(&address);
+        }
+        if let Some(line) = seen.line {
+            self.links.remove(&(line, seen.pppoe_id));
+        }
+        (self.counts.iter_mut().zip(seen.counts())).for_each(|(sum, one)| *sum -= one);
+    }
+
+    fn enter(&mut self, seen: &Seen) -> Result<(), String> {
+        for address in addresses(seen.ipv4, seen.ipv6) {
+            if let Some(other) = self.owners.insert(address, *seen) {
+                let (one, other) = (seen.seid, other.seid);
+                return Err(format!("{address} was given twice: to {other} and {one}"));
+            }
+        }
+        if let Some(line) = seen.line {
+            self.links.insert((line, seen.pppoe_id));
+        }
+        (self.counts.iter_mut().zip(seen.counts())).for_each(|(sum, one)| *sum += one);
+        Ok(())
+    }
+
+    /// The session that a redialled one replaces is no longer found by its place while it says good-bye.
+    fn agree(&self, h: &Holdings) -> Result<(), String> {
+        let [counts @ .., places] = &self.counts;
+        if *counts == [h.sessions, h.half_open, h.session_ids, h.addresses] && h.places <= *places {
+            return Ok(());
+        }
+        Err(format!(
+            "the control plane counts {h:?}, its sessions make {:?} sessions, half-open, session ids, addresses, places",
+            self.counts
+        ))
+    }
+}
