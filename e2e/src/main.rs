@@ -5,7 +5,9 @@
 //! share (network, virtual subscriber, daemons) is a [`rig::Rig`].
 #![forbid(unsafe_code)]
 
+mod books;
 mod cases;
+mod cut;
 mod frames;
 mod guard;
 mod home;
@@ -17,6 +19,7 @@ mod record;
 mod rig;
 mod site;
 mod sniff;
+mod street;
 mod vm;
 
 use anyhow::{Result, bail};

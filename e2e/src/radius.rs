@@ -2,65 +2,144 @@
 
 use anyhow::{Context, Result};
 use sluice::lab::process::Process;
-use sluice::lab::topology::{Lab, Place};
+use sluice::lab::topology::{CP_MANAGEMENT, Lab, Place};
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The secret that `raddb` and the control plane share; it exists in these tests only.
+/// The secret that the servers and the control plane share. It protects nothing: it exists in these tests only.
 pub const SECRET: &str = "sluice-e2e";
 
-/// FreeRADIUS with the configuration in `raddb`.
-pub struct FreeRadius {
-    process: Process,
-    detail: PathBuf,
+/// Where a server is and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// Its log is `NAME.log`, its accounting records are in `NAME.detail`.
+    pub name: &'static str,
+    /// An address of the control plane's namespace.
+    pub address: Ipv4Addr,
+    /// UDP port for authentication.
+    pub authentication: u16,
+    /// UDP port for accounting.
+    pub accounting: u16,
 }
+
+/// The one server of most cases.
+pub const ALONE: Server = Server {
+    name: "freeradius",
+    address: CP_MANAGEMENT,
+    authentication: 1812,
+    accounting: 1813,
+};
+
+/// Two servers in the order in which the control plane asks them; RADIUS' first port numbers are registered still.
+pub const PAIR: [Server; 2] = [
+    Server {
+        name: "freeradius-1",
+        address: Ipv4Addr::new(192, 0, 2, 11),
+        authentication: 1812,
+        accounting: 1813,
+    },
+    Server {
+        name: "freeradius-2",
+        address: Ipv4Addr::new(192, 0, 2, 12),
+        authentication: 1645,
+        accounting: 1646,
+    },
+];
+
+/// For how long the control plane passes over a server that did not answer.
+pub const DEAD_TIME: Duration = Duration::from_secs(5);
+
+impl Server {
+    /// The accounting records that it has received so far, in order.
+    pub fn records(&self, lab: &Lab) -> Result<Vec<Entry>> {
+        match std::fs::read_to_string(self.detail(lab)) {
+            Ok(text) => Ok(entries(&text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error).context("cannot read FreeRADIUS' detail file"),
+        }
+    }
+
+    /// Those about a user.
+    pub fn accounting(&self, lab: &Lab, user: &str) -> Result<Vec<Entry>> {
+        let about = |entry: &Entry| entry.get("User-Name").is_some_and(|name| name == user);
+        Ok(self.records(lab)?.into_iter().filter(about).collect())
+    }
+
+    /// How many subscribers it has accepted since it was started last.
+    pub fn accepted(&self, lab: &Lab) -> Result<usize> {
+        let log = lab.dir().join(format!("{}.log", self.name));
+        let text = match std::fs::read_to_string(log) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text?,
+        };
+        Ok(text.matches("Login OK").count())
+    }
+
+    fn detail(&self, lab: &Lab) -> PathBuf {
+        lab.dir().join(format!("{}.detail", self.name))
+    }
+
+    /// The server in the control plane's document.
+    pub fn yaml(&self) -> String {
+        let Server {
+            address,
+            authentication,
+            accounting,
+            ..
+        } = self;
+        format!(
+            "{{address: {address}, authentication-port: {authentication}, accounting-port: {accounting}, secret: {SECRET}}}"
+        )
+    }
+}
+
+/// FreeRADIUS with the configuration in `raddb`.
+pub struct FreeRadius(Process);
 
 /// An entry of the detail file: attributes by name.
 pub type Entry = BTreeMap<String, String>;
 
 impl FreeRadius {
-    /// Starts it beside the control plane.
-    pub fn start(lab: &Lab) -> Result<Self> {
+    /// Starts it beside the control plane. What it has recorded before stays.
+    pub fn start(lab: &Lab, server: &Server, secret: &str) -> Result<Self> {
         let raddb = Path::new(env!("CARGO_MANIFEST_DIR")).join("raddb");
-        let detail = lab.dir().join("detail");
-        if detail.exists() {
-            std::fs::remove_file(&detail)?;
-        }
         let mut command = lab
             .netns(Place::ControlPlane)
             .command("/usr/sbin/freeradius");
         command
             .args(["-f", "-l", "stdout", "-d"])
             .arg(raddb)
-            .env("SLUICE_E2E_RUN", lab.dir());
-        let mut process = Process::spawn(lab.dir(), "freeradius", command)?;
+            .env("SLUICE_E2E_RUN", lab.dir())
+            .env("SLUICE_E2E_DETAIL", server.detail(lab))
+            .env("SLUICE_E2E_SECRET", secret)
+            .env("SLUICE_E2E_ADDRESS", server.address.to_string())
+            .env(
+                "SLUICE_E2E_AUTHENTICATION",
+                server.authentication.to_string(),
+            )
+            .env("SLUICE_E2E_ACCOUNTING", server.accounting.to_string());
+        let mut process = Process::spawn(lab.dir(), server.name, command)?;
         let log = process.log().to_owned();
         process.wait_until("Ready to process requests", Duration::from_secs(20), || {
             std::fs::read_to_string(&log)
                 .is_ok_and(|text| text.contains("Ready to process requests"))
         })?;
-        Ok(FreeRadius { process, detail })
+        Ok(FreeRadius(process))
     }
 
     /// The process, for its log.
     pub fn process(&self) -> &Process {
-        &self.process
+        &self.0
     }
 
-    /// The accounting records that arrived about a user, in order.
-    pub fn accounting(&self, user: &str) -> Result<Vec<Entry>> {
-        let text = match std::fs::read_to_string(&self.detail) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error).context("cannot read FreeRADIUS' detail file"),
-        };
-        let about = |entry: &Entry| entry.get("User-Name").is_some_and(|name| name == user);
-        Ok(entries(&text).into_iter().filter(about).collect())
+    /// Ends it.
+    pub fn stop(mut self) -> Result<()> {
+        self.0.stop()
     }
 }
 
@@ -90,10 +169,11 @@ pub struct Forger {
 
 impl Forger {
     /// Starts it beside the control plane.
-    pub fn start(lab: &Lab) -> Result<Self> {
+    pub fn start(lab: &Lab, server: &Server) -> Result<Self> {
+        let at = (server.address, server.authentication);
         let socket = lab
             .netns(Place::ControlPlane)
-            .within(|| UdpSocket::bind("0.0.0.0:1812"))??;
+            .within(|| UdpSocket::bind(at))??;
         socket.set_read_timeout(Some(Duration::from_millis(100)))?;
         let (stop, answered) = (
             Arc::new(AtomicBool::new(false)),

@@ -64,7 +64,26 @@ impl Rig {
             None => Vm::boot(&self.lab)?,
         };
         home::evict(&vm)?;
-        let vm = self.vm.insert(vm);
+        self.vm = Some(vm);
+        self.settle(setup)?;
+        Ok(Stage {
+            lab: &self.lab,
+            vm: self.vm.as_ref().context("no virtual machine")?,
+            site: self.site.as_mut().context("no site")?,
+        })
+    }
+
+    /// The daemons, set up like this and without a session: for cases whose homes are emulated.
+    pub fn site(&mut self, setup: &Setup) -> Result<(&Lab, &mut Site)> {
+        if let Some(vm) = &self.vm {
+            home::evict(vm)?;
+        }
+        self.settle(setup)?;
+        Ok((&self.lab, self.site.as_mut().context("no site")?))
+    }
+
+    /// Keeps the daemons if they are set up like this and every session goes, or starts them.
+    fn settle(&mut self, setup: &Setup) -> Result<()> {
         let reusable = match &mut self.site {
             Some(site) => site.setup() == setup && site.wait_empty(SETTLE).is_ok(),
             None => false,
@@ -75,12 +94,7 @@ impl Rig {
             }
             self.site = Some(Site::start(&self.lab, setup)?);
         }
-        let site = self.site.as_mut().context("no site")?;
-        Ok(Stage {
-            lab: &self.lab,
-            vm,
-            site,
-        })
+        Ok(())
     }
 
     /// After a failed case: keeps its logs, says where they are and what they end with, and gives the next case a

@@ -30,6 +30,8 @@ pub enum Aaa {
     FreeRadius,
     /// A server that signs its replies wrongly.
     Forger,
+    /// Two servers in order, [`radius::PAIR`], which the case starts and ends itself.
+    Two,
 }
 
 /// How the daemons are set up.
@@ -62,7 +64,11 @@ impl Default for Setup {
 impl Setup {
     /// `sluice-cp`'s document.
     pub fn control_plane(&self, dir: &Path) -> String {
-        let (dir, secret) = (dir.display(), radius::SECRET);
+        let dir = dir.display();
+        let servers = match self.aaa {
+            Aaa::FreeRadius | Aaa::Forger => radius::ALONE.yaml(),
+            Aaa::Two => radius::PAIR.map(|server| server.yaml()).join(", "),
+        };
         let Setup {
             authentication,
             sessions,
@@ -91,10 +97,12 @@ pppoe:
   echo: {{interval: 10, failures: 3}}
 aaa:
   radius:
-    servers: [{{address: {CP_MANAGEMENT}, secret: {secret}}}]
+    servers: [{servers}]
     timeout: 1
     tries: 2
-"
+    dead-time: {}
+",
+            radius::DEAD_TIME.as_secs()
         )
     }
 
@@ -143,8 +151,12 @@ impl Site {
             fs::remove_dir_all(dir.join("store"))?;
         }
         let (radius, forger) = match setup.aaa {
-            Aaa::FreeRadius => (Some(FreeRadius::start(lab)?), None),
-            Aaa::Forger => (None, Some(Forger::start(lab)?)),
+            Aaa::FreeRadius => {
+                let server = FreeRadius::start(lab, &radius::ALONE, radius::SECRET)?;
+                (Some(server), None)
+            }
+            Aaa::Forger => (None, Some(Forger::start(lab, &radius::ALONE)?)),
+            Aaa::Two => (None, None),
         };
         fs::write(dir.join("up.yaml"), Setup::user_plane(&dir))?;
         fs::write(dir.join("cp.yaml"), setup.control_plane(&dir))?;

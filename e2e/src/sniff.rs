@@ -25,8 +25,11 @@ impl Capture {
                 "--immediate-mode",
                 "-i",
                 interface,
+                // A slot of the buffer is as large as the longest frame: for a burst there must be many.
                 "-s",
-                "0",
+                "4096",
+                "-B",
+                "65536",
                 "-U",
                 "-Z",
                 "root",
@@ -47,6 +50,10 @@ impl Capture {
         std::thread::sleep(Duration::from_millis(300));
         kill(Pid::from_raw(self.process.id()), Signal::SIGINT)?;
         self.process.stop()?;
+        let said = std::fs::read_to_string(self.process.log())?;
+        if !said.contains("\n0 packets dropped by kernel") {
+            bail!("the capture is not whole: {}", said.trim());
+        }
         Ok(self.file.clone())
     }
 }

@@ -239,6 +239,9 @@ pub struct RadiusServers {
     /// Transmissions to one server before the next is asked.
     #[serde(default = "three")]
     pub tries: u8,
+    /// Seconds for which a server that answered nothing is passed over, as long as another one is left to ask.
+    #[serde(default = "dead_time")]
+    pub dead_time: u16,
     /// Seconds between interim accounting records where the server sends no Acct-Interim-Interval; 0: none.
     #[serde(default = "interim_interval")]
     pub interim_interval: u32,
@@ -249,6 +252,9 @@ fn two() -> u16 {
 }
 fn three() -> u8 {
     3
+}
+fn dead_time() -> u16 {
+    60
 }
 fn interim_interval() -> u32 {
     300

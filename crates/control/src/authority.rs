@@ -171,6 +171,7 @@ fn client_config(config: &ControlPlane, radius: &config::RadiusServers) -> Clien
         let at = |port| ServerConfig {
             timeout: Duration::from_secs(radius.timeout.into()),
             retries: u32::from(radius.tries).saturating_sub(1),
+            dead_time: Duration::from_secs(radius.dead_time.into()),
             require_message_authenticator: server.require_message_authenticator,
             ..ServerConfig::new(
                 SocketAddr::new(server.address, port),

@@ -1,4 +1,5 @@
 use crate::home::Home;
+use crate::radius::ALONE;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
@@ -20,8 +21,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     home.wait_exit(Duration::from_secs(15))?;
     stage.site.wait_empty(Duration::from_secs(10))?;
 
-    let radius = stage.site.radius.as_ref().context("no FreeRADIUS")?;
-    let records = radius.accounting("alice")?;
+    let records = ALONE.accounting(stage.lab, "alice")?;
     let stop = records.last().context("no record")?;
     ensure!(
         format!("{stop:?}").contains("Admin-Reset"),

@@ -17,6 +17,7 @@ mod pppd_ipv6;
 mod pppd_pap;
 mod pppd_wrong_password;
 mod radius_bad_authenticator;
+mod radius_servers;
 mod session_table_full;
 mod spoofing;
 mod subscriber_to_subscriber;
@@ -55,6 +56,11 @@ pub const CASES: &[Case] = &[
         "pfcp-peer",
         "an independent PFCP peer in Go works with either plane",
         pfcp_peer::run,
+    ),
+    case(
+        "radius-servers",
+        "the second server answers while the first is dead, lossy or wrong, and the books are whole",
+        radius_servers::run,
     ),
     case(
         "lab-100",

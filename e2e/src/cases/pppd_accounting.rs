@@ -1,9 +1,10 @@
+use crate::books::{is, octets, text};
 use crate::home::Home;
 use crate::iperf::{self, Server};
-use crate::radius::Entry;
+use crate::radius::ALONE;
 use crate::rig::Rig;
 use crate::site::Setup;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
 use std::time::Duration;
 
@@ -14,13 +15,8 @@ use std::time::Duration;
 /// online, so the interface is read then and again before it hangs up.
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
-    let known = stage
-        .site
-        .radius
-        .as_ref()
-        .context("no FreeRADIUS")?
-        .accounting("alice")?
-        .len();
+    let lab = stage.lab;
+    let known = ALONE.accounting(lab, "alice")?.len();
     let home = Home::build(stage.vm, 7)?;
     let granted = home.dial("alice", "wonderland")?;
     home.wait_ipv6()?;
@@ -40,23 +36,13 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
     stage
         .site
-        .wait_for("Accounting-Stop", Duration::from_secs(10), |site| {
-            let radius = site.radius.as_ref().context("no FreeRADIUS")?;
-            Ok(radius
-                .accounting("alice")?
-                .iter()
-                .skip(known)
-                .any(|entry| is(entry, "Stop")))
+        .wait_for("Accounting-Stop", Duration::from_secs(10), |_| {
+            let entries = ALONE.accounting(lab, "alice")?;
+            Ok(entries.iter().skip(known).any(|entry| is(entry, "Stop")))
         })?;
     // A record that was sent twice would follow within the retransmission time.
     std::thread::sleep(Duration::from_millis(1500));
-    let entries = stage
-        .site
-        .radius
-        .as_ref()
-        .context("no FreeRADIUS")?
-        .accounting("alice")?
-        .split_off(known);
+    let entries = ALONE.accounting(lab, "alice")?.split_off(known);
     let [start, stop] = &entries[..] else {
         anyhow::bail!("expected one Start and one Stop: {entries:#?}");
     };
@@ -99,26 +85,4 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         after.received - before.received
     );
     Ok(())
-}
-
-fn is(entry: &Entry, kind: &str) -> bool {
-    entry
-        .get("Acct-Status-Type")
-        .is_some_and(|status| status == kind)
-}
-
-fn text<'a>(entry: &'a Entry, name: &str) -> Result<&'a str> {
-    entry
-        .get(name)
-        .map(String::as_str)
-        .with_context(|| format!("no {name} in {entry:#?}"))
-}
-
-/// Acct-Input-Octets or Acct-Output-Octets with their Gigawords (RFC 2869 section 5.1).
-fn octets(entry: &Entry, way: &str) -> Result<u64> {
-    let low: u64 = text(entry, &format!("Acct-{way}-Octets"))?.parse()?;
-    let high: u64 = text(entry, &format!("Acct-{way}-Gigawords"))
-        .unwrap_or("0")
-        .parse()?;
-    Ok(high << 32 | low)
 }

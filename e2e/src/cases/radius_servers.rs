@@ -1,0 +1,284 @@
+use crate::books::Books;
+use crate::cut::Cut;
+use crate::radius::{DEAD_TIME, Forger, FreeRadius, PAIR, SECRET};
+use crate::rig::Rig;
+use crate::site::{Aaa, Setup, Site};
+use crate::sniff::{Capture, tshark};
+use crate::street::Street;
+use anyhow::{Context, Result, ensure};
+use sluice::lab::topology::{Lab, Place};
+use std::collections::HashMap;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// From the first PADI to the last home online while the first server answers nothing: it is asked twice, for 1 s and
+/// for 2 s, a tenth more or less each, then the second one is asked.
+const FAILED_OVER: Duration = Duration::from_secs(6);
+/// The same when the server that is asked first answers.
+const AT_ONCE: Duration = Duration::from_secs(5);
+/// How long accounting records of sessions that have ended may take, both servers' tries included.
+const BOOKED: Duration = Duration::from_secs(15);
+/// A request that has not been answered this long after it was last sent has been given up: 2 s, a tenth less.
+const GIVEN_UP: f64 = 1.8;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let (lab, site) = rig.site(&Setup {
+        aaa: Aaa::Two,
+        ..Setup::default()
+    })?;
+    let netns = lab.netns(Place::ControlPlane);
+    for server in PAIR {
+        netns.ip(&format!("addr replace {}/32 dev lo", server.address))?;
+    }
+    let capture = Capture::start(lab, Place::ControlPlane, "lo", "radius")?;
+    let [first, second] = PAIR;
+    let mut one = FreeRadius::start(lab, &first, SECRET)?;
+    let _two = FreeRadius::start(lab, &second, SECRET)?;
+    let mut round = Round { lab, sessions: 0 };
+
+    // More requests than a server has identifiers on one socket.
+    let took = round.dial(site, 300, [300, 0], 4 * AT_ONCE)?;
+    println!("        both well: 300 homes online after {took:.2?}");
+    one.stop()?;
+    let took = round.dial(site, 40, [0, 40], FAILED_OVER)?;
+    let next = round.dial(site, 40, [0, 40], AT_ONCE)?;
+    println!(
+        "        the first dead: 40 homes online after {took:.2?}, the next 40 after {next:.2?}"
+    );
+    one = FreeRadius::start(lab, &first, SECRET)?;
+    round.well_again(site)?;
+    books(lab)?.check()?;
+    lossy(&mut round, site)?;
+    // A server whose answer is lost has the record all the same, and gets it again, or the other one does.
+    let with_repeated = books(lab)?;
+    round.well_again(site)?;
+
+    one.stop()?;
+    one = FreeRadius::start(lab, &first, "another-secret")?;
+    let took = round.dial(site, 40, [0, 40], FAILED_OVER)?;
+    println!("        the first has another secret: 40 homes online after {took:.2?}");
+    let log = std::fs::read_to_string(one.process().log())?;
+    ensure!(
+        log.contains("Shared secret is incorrect"),
+        "the first server does not complain: {log}"
+    );
+    one.stop()?;
+    sleep(DEAD_TIME);
+    forged(&mut round, site)?;
+    let _one = FreeRadius::start(lab, &first, SECRET)?;
+    round.well_again(site)?;
+    books(lab)?.without(&with_repeated).check()?;
+    judge_wire(&capture.finish()?)
+}
+
+/// The first server, which is well, hears and is heard less than half the time.
+fn lossy(round: &mut Round, site: &mut Site) -> Result<()> {
+    let address = PAIR[0].address;
+    let lost = ["saddr", "daddr"]
+        .map(|end| format!("ip {end} {address} meta l4proto udp numgen random mod 100 < 60"));
+    let netns = round.lab.netns(Place::ControlPlane);
+    let cut = Cut::arriving(netns, &lost.each_ref().map(String::as_str))?;
+    let before = round.accepted()?;
+    let took = round.come_and_go(site, 40, FAILED_OVER)?;
+    let after = round.accepted()?;
+    println!(
+        "        the first loses 60 % each way: 40 homes online after {took:.2?}, {} datagrams lost, accepted {} and {}",
+        cut.dropped()?,
+        after[0] - before[0],
+        after[1] - before[1]
+    );
+    Ok(())
+}
+
+/// In the first server's place somebody answers who does not know the secret.
+fn forged(round: &mut Round, site: &mut Site) -> Result<()> {
+    let unauthentic = |site: &Site| site.drops()?.count("radius-unauthentic-reply");
+    let forger = Forger::start(round.lab, &PAIR[0])?;
+    let before = unauthentic(site)?;
+    let took = round.dial(site, 40, [0, 40], FAILED_OVER)?;
+    let (answered, counted) = (forger.answered(), unauthentic(site)? - before);
+    println!(
+        "        the first signs wrongly: 40 homes online after {took:.2?}, {answered} forged replies, {counted} ignored"
+    );
+    ensure!(
+        answered >= 40 && counted == answered,
+        "{answered} forged replies, {counted} counted"
+    );
+    Ok(())
+}
+
+/// Homes that dial in and leave again, and what the servers have of them.
+struct Round<'l> {
+    lab: &'l Lab,
+    /// Sessions so far.
+    sessions: usize,
+}
+
+impl Round<'_> {
+    /// `homes` dial in and leave; what the servers, the first one first, must have accepted of them. How long the last
+    /// home took.
+    fn dial(
+        &mut self,
+        site: &mut Site,
+        homes: u16,
+        expected: [usize; 2],
+        limit: Duration,
+    ) -> Result<Duration> {
+        let before = self.accepted()?;
+        let took = self.come_and_go(site, homes, limit)?;
+        let after = self.accepted()?;
+        let accepted = [after[0] - before[0], after[1] - before[1]];
+        ensure!(
+            accepted == expected,
+            "the servers accepted {accepted:?}, not {expected:?}"
+        );
+        Ok(took)
+    }
+
+    /// The first server has been well for as long as it is passed over: it is asked again.
+    fn well_again(&mut self, site: &mut Site) -> Result<()> {
+        sleep(DEAD_TIME);
+        let took = self.dial(site, 20, [20, 0], AT_ONCE)?;
+        println!("        the first well again: 20 homes online after {took:.2?}");
+        Ok(())
+    }
+
+    fn come_and_go(&mut self, site: &mut Site, homes: u16, limit: Duration) -> Result<Duration> {
+        let street = Street::dial(self.lab, homes)?;
+        let took = street.wait_online(limit)?;
+        street.hang_up(Duration::from_secs(15))?;
+        site.wait_empty(Duration::from_secs(10))?;
+        self.sessions += usize::from(homes);
+        let (lab, sessions) = (self.lab, self.sessions);
+        site.wait_for("accounting", BOOKED, |_| {
+            let books = books(lab)?;
+            Ok(books.with("Start") == sessions && books.with("Stop") == sessions)
+        })?;
+        Ok(took)
+    }
+
+    fn accepted(&self) -> Result<[usize; 2]> {
+        let [first, second] = PAIR;
+        Ok([first.accepted(self.lab)?, second.accepted(self.lab)?])
+    }
+}
+
+/// What both servers have on record.
+fn books(lab: &Lab) -> Result<Books> {
+    let [first, second] = PAIR;
+    Books::of(first.records(lab)?.into_iter().chain(second.records(lab)?))
+}
+
+/// A datagram to or from a server.
+struct Seen {
+    at: f64,
+    /// The client's port, the server's address and port, and the identifier.
+    exchange: (String, String, String, String),
+    code: u8,
+    authenticator: String,
+    octets: String,
+}
+
+/// Holds what passed between control plane and servers against RFC 2865 section 2.5 and RFC 5080 section 2.2.
+fn judge_wire(capture: &Path) -> Result<()> {
+    let unsigned = tshark(
+        capture,
+        "radius.code == 1 && !radius.Message_Authenticator",
+        &["frame.number"],
+    )?;
+    ensure!(
+        unsigned.is_empty(),
+        "Access-Requests without Message-Authenticator: {unsigned:?}"
+    );
+    let mut open: HashMap<_, (Seen, bool)> = HashMap::new();
+    let (mut requests, mut repeated, mut reused) = (0, 0, 0);
+    for seen in read(capture)? {
+        let known = open.get_mut(&seen.exchange);
+        if !matches!(seen.code, 1 | 4) {
+            if let Some((_, answered)) = known {
+                *answered = true;
+            }
+            continue;
+        }
+        match known {
+            Some((last, _)) if last.authenticator == seen.authenticator => {
+                ensure!(
+                    last.octets == seen.octets,
+                    "sent again, but not the same: {:?}",
+                    seen.exchange
+                );
+                last.at = seen.at;
+                repeated += 1;
+                continue;
+            }
+            Some((last, answered)) => {
+                ensure!(
+                    *answered || seen.at - last.at > GIVEN_UP,
+                    "an identifier is used again {:.3} s after an open request had it: {:?}",
+                    seen.at - last.at,
+                    seen.exchange
+                );
+                reused += 1;
+            }
+            None => {}
+        }
+        requests += 1;
+        open.insert(seen.exchange.clone(), (seen, false));
+    }
+    println!(
+        "        {requests} requests, {repeated} sent again as they were, {reused} identifiers used again once free"
+    );
+    ensure!(
+        repeated > 0 && reused > 0,
+        "nothing was sent again, or no identifier was used twice: the capture shows nothing"
+    );
+    Ok(())
+}
+
+fn read(capture: &Path) -> Result<Vec<Seen>> {
+    let fields = [
+        "frame.time_relative",
+        "ip.src",
+        "udp.srcport",
+        "ip.dst",
+        "udp.dstport",
+        "radius.code",
+        "radius.id",
+        "radius.authenticator",
+        "udp.payload",
+    ];
+    let parse = |line: &String| -> Option<Seen> {
+        let words: Vec<&str> = line.split('\t').collect();
+        let &[
+            at,
+            from,
+            from_port,
+            to,
+            to_port,
+            code,
+            id,
+            authenticator,
+            octets,
+        ] = &words[..]
+        else {
+            return None;
+        };
+        let code = code.parse().ok()?;
+        let own = |text: &str| text.to_owned();
+        let exchange = match code {
+            1 | 4 => (own(from_port), own(to), own(to_port), own(id)),
+            _ => (own(to_port), own(from), own(from_port), own(id)),
+        };
+        Some(Seen {
+            at: at.parse().ok()?,
+            exchange,
+            code,
+            authenticator: own(authenticator),
+            octets: own(octets),
+        })
+    };
+    let lines = tshark(capture, "radius", &fields)?;
+    let seen: Option<Vec<Seen>> = lines.iter().map(parse).collect();
+    seen.context("tshark prints RADIUS in another way than expected")
+}

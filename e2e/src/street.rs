@@ -1,0 +1,100 @@
+//! Emulated homes with verified traffic in both families, as the lab has them.
+
+use anyhow::{Result, ensure};
+use cpe::{HomeConfig, State};
+use sluice::lab::internet::{self, Internet};
+use sluice::lab::street::{self, Order};
+use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The password of every emulated home in `raddb/users`.
+const PASSWORD: &str = "street";
+/// The S-tag of their lines; the virtual machine's homes have another.
+const S_TAG: u16 = 200;
+/// How often a street is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A street of homes and the host that they talk to.
+pub struct Street {
+    homes: street::Street,
+    internet: Internet,
+    count: u32,
+}
+
+impl Street {
+    /// `count` homes begin to dial at once, as `home1` and so on.
+    pub fn dial(lab: &Lab, count: u16) -> Result<Self> {
+        let run = u64::from(std::process::id()) << 32 | u64::from(count);
+        let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
+        let internet = Internet::open(lab.netns(Place::Internet), host, count.into(), run)?;
+        let homes = (1..=count).map(home).collect();
+        let tap = lab.tap("street")?;
+        Ok(Street {
+            homes: street::Street::open(homes, run, tap, internet.reach(), host)?,
+            internet,
+            count: count.into(),
+        })
+    }
+
+    /// Waits until every home is online; how long the last one took.
+    pub fn wait_online(&self, limit: Duration) -> Result<Duration> {
+        self.wait("every home to be online", limit, |status| {
+            status.ever_online == self.count && status.at(State::Online) == self.count
+        })?;
+        let last = self.homes.status().last_online;
+        Ok(last.unwrap_or_default())
+    }
+
+    /// Waits until the homes' status is as wanted.
+    pub fn wait(
+        &self,
+        what: &str,
+        limit: Duration,
+        done: impl Fn(&street::Status) -> bool,
+    ) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let status = self.homes.status();
+            if done(&status) {
+                return Ok(());
+            }
+            ensure!(
+                !self.homes.failed() && !self.internet.failed(),
+                "a thread of the street has ended by mistake"
+            );
+            ensure!(
+                start.elapsed() < limit,
+                "waited {limit:?} for {what}: {:?}, ends {:?}",
+                status.states,
+                status.ends
+            );
+            sleep(TICK);
+        }
+    }
+
+    /// Every home hangs up; what the homes and the internet host have seen.
+    pub fn hang_up(self, limit: Duration) -> Result<(street::Status, internet::Status)> {
+        self.homes.order(Order::HangUp);
+        self.internet.quiet();
+        self.wait("every home to hang up", limit, |status| {
+            status.leaving && status.states.keys().all(|state| *state == State::Offline)
+        })?;
+        Ok((self.homes.close()?, self.internet.close()?))
+    }
+}
+
+fn home(number: u16) -> HomeConfig {
+    let [high, low] = number.to_be_bytes();
+    HomeConfig {
+        restart: Duration::from_secs(1),
+        ..HomeConfig::new(
+            [2, 0, 0x5e, 0, high, low].into(),
+            S_TAG,
+            number,
+            format!("home{number}"),
+            PASSWORD,
+        )
+    }
+}
