@@ -1,5 +1,6 @@
 //! A TAP on the access bridge through which the harness sends frames as they are.
 
+use crate::site::UP;
 use anyhow::{Context, Result};
 use sluice::lab::topology::{Lab, Place};
 use tun_rs::SyncDevice;
@@ -13,9 +14,9 @@ pub struct Probe(SyncDevice);
 impl Probe {
     /// Joins the access network.
     pub fn join(lab: &Lab) -> Result<Self> {
-        let tap = lab.tap(NAME)?;
+        let tap = lab.tap(UP, NAME)?;
         // The bridge must not learn from forged senders, or answers to the real home would come here.
-        lab.netns(Place::Access)
+        lab.netns(Place::Access(UP))
             .run(&["bridge", "link", "set", "dev", NAME, "learning", "off"])?;
         Ok(Probe(tap))
     }

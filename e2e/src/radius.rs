@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use sluice::lab::process::Process;
-use sluice::lab::topology::{CP_MANAGEMENT, Lab, Place};
+use sluice::lab::topology::{CP_MANAGEMENT_V4, Lab, Place};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct Server {
 /// The one server of most cases.
 pub const ALONE: Server = Server {
     name: "freeradius",
-    address: CP_MANAGEMENT,
+    address: CP_MANAGEMENT_V4,
     authentication: 1812,
     accounting: 1813,
 };

@@ -3,7 +3,7 @@
 use crate::guard;
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::Setup;
+use crate::site::{Setup, UP};
 use crate::sniff::Capture;
 use crate::vm;
 use anyhow::{Context, Result, ensure};
@@ -48,7 +48,7 @@ fn record(
     act: impl Fn(&Home) -> Result<()>,
 ) -> Result<()> {
     let stage = rig.stage(setup)?;
-    let capture = Capture::start(stage.lab, Place::Access, vm::TAP, "exchange")?;
+    let capture = Capture::start(stage.lab, Place::Access(UP), vm::TAP, "exchange")?;
     let home = Home::build(stage.vm, 7)?;
     act(&home)?;
     stage.site.wait_empty(Duration::from_secs(5))?;

@@ -6,9 +6,10 @@ use northbound::{DropCounter, Session};
 use serde::de::DeserializeOwned;
 use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::process::Process;
+use sluice::lab::routes::Routes;
 use sluice::lab::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, CP_MANAGEMENT, GATEWAY_V4, GATEWAY_V6,
-    INTERNET_V4, INTERNET_V6, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UP_MANAGEMENT,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
+    SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
 };
 use std::fs;
 use std::net::IpAddr;
@@ -18,6 +19,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// The user plane that most cases work with, alone.
+pub const UP: UserPlane = UserPlane::One;
 /// The name servers that subscribers are told.
 pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
 /// How long anything may take that needs no more than a few messages.
@@ -76,15 +79,16 @@ impl Setup {
         } = self;
         let ((pool4, net4), (pool6, net6)) = (&self.ipv4_pool, &self.ipv6_pool);
         let [dns1, dns2] = DNS;
+        let (own, up) = (UP.control_plane(), UP.management());
         format!(
             "node-id: cp-e2e
-address: {CP_MANAGEMENT}
+address: {own}
 api-socket: {dir}/cp.sock
 store: {dir}/store
 limits: {{sessions: {sessions}}}
 user-planes:
   - node-id: up-e2e
-    address: {UP_MANAGEMENT}
+    address: {up}
     access-ports: [{{port: {ACCESS_PORT}}}]
 network-instances:
   default:
@@ -108,10 +112,11 @@ aaa:
 
     /// `sluice-up`'s document.
     pub fn user_plane(dir: &Path) -> String {
-        let dir = dir.display();
+        let (dir, own) = (dir.display(), UP.management());
+        let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
         format!(
             "node-id: up-e2e
-address: {UP_MANAGEMENT}
+address: {own}
 api-socket: {dir}/up.sock
 memory: 128
 max-sessions: 1024
@@ -121,7 +126,7 @@ ports:
     role: core
     device: net_af_xdp1,iface={CORE_PORT}
     tap: sl-core0
-    addresses: [{GATEWAY_V4}/{CORE_V4_LEN}, '{GATEWAY_V6}/{CORE_V6_LEN}']
+    addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
 network-instances:
   default: {{device: sl-default, gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
 "
@@ -141,6 +146,8 @@ pub struct Site {
     pub radius: Option<FreeRadius>,
     /// The forger, where it was asked for.
     pub forger: Option<Forger>,
+    /// The internet host's routes to the subscribers.
+    _routes: Routes,
 }
 
 impl Site {
@@ -160,7 +167,8 @@ impl Site {
         };
         fs::write(dir.join("up.yaml"), Setup::user_plane(&dir))?;
         fs::write(dir.join("cp.yaml"), setup.control_plane(&dir))?;
-        let up = daemon(lab, Place::UserPlane, "sluice-up", &dir.join("up.yaml"))?;
+        let routes = Routes::follow(lab, &[UP])?;
+        let up = daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?;
         let cp = daemon(lab, Place::ControlPlane, "sluice-cp", &dir.join("cp.yaml"))?;
         let mut site = Site {
             setup: setup.clone(),
@@ -169,11 +177,12 @@ impl Site {
             up,
             radius,
             forger,
+            _routes: routes,
         };
         site.wait_ready()?;
-        lab.default_routes()?;
+        lab.default_routes(UP)?;
         // Both ways of the core link are known before the first packet needs them, as in a network that lives.
-        let up = lab.netns(Place::UserPlane);
+        let up = lab.netns(Place::UserPlane(UP));
         for host in
             [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)].map(|host| host.to_string())
         {
@@ -249,7 +258,7 @@ impl Site {
 
     /// The kernel routes that the user plane exported.
     pub fn exported_routes(&self, lab: &Lab) -> Result<String> {
-        let up = lab.netns(Place::UserPlane);
+        let up = lab.netns(Place::UserPlane(UP));
         let of = |family| up.run(&["ip", family, "route", "show", "proto", "96"]);
         Ok(of("-4")? + &of("-6")?)
     }

@@ -1,9 +1,10 @@
 //! Emulated homes with verified traffic in both families, as the lab has them.
 
+use crate::site::UP;
 use anyhow::{Result, ensure};
 use cpe::{HomeConfig, State};
 use sluice::lab::internet::{self, Internet};
-use sluice::lab::street::{self, Order};
+use sluice::lab::street::{self, Order, Residents};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::thread::sleep;
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 const PASSWORD: &str = "street";
 /// The S-tag of their lines; the virtual machine's homes have another.
 const S_TAG: u16 = 200;
+/// Each home sends, and is sent, one packet in each family this often.
+const INTERVAL: Duration = Duration::from_millis(95);
 /// How often a street is looked at.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -28,11 +31,17 @@ impl Street {
     pub fn dial(lab: &Lab, count: u16) -> Result<Self> {
         let run = u64::from(std::process::id()) << 32 | u64::from(count);
         let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
-        let internet = Internet::open(lab.netns(Place::Internet), host, count.into(), run)?;
-        let homes = (1..=count).map(home).collect();
-        let tap = lab.tap("street")?;
+        let all = u32::from(count);
+        let internet = lab.netns(Place::Internet);
+        let internet = Internet::open(internet, host, all, all, INTERVAL, run)?;
+        let homes = Residents {
+            first: 0,
+            configs: (1..=count).map(home).collect(),
+            all,
+        };
+        let tap = lab.tap(UP, "street")?;
         Ok(Street {
-            homes: street::Street::open(homes, run, tap, internet.reach(), host)?,
+            homes: street::Street::open(homes, INTERVAL, run, tap, internet.reach(), host)?,
             internet,
             count: count.into(),
         })

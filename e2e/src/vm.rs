@@ -2,6 +2,7 @@
 //!
 //! The image is made by `vm/build`; its init takes commands on a virtio port (see `vm/init`).
 
+use crate::site::UP;
 use anyhow::{Context, Result, bail};
 use sluice::lab::process::Process;
 use sluice::lab::topology::{Lab, Place};
@@ -51,11 +52,11 @@ impl Vm {
     /// Boots it with its network card on the lab's access bridge.
     pub fn boot(lab: &Lab) -> Result<Self> {
         let image = image()?;
-        let access = lab.netns(Place::Access);
+        let access = lab.netns(Place::Access(UP));
         if access.run(&["ip", "link", "show", TAP]).is_ok() {
             access.ip(&format!("link del {TAP}"))?; // of a machine that has ended
         }
-        lab.persistent_tap(TAP)?;
+        lab.persistent_tap(UP, TAP)?;
         let socket = lab.dir().join("vm.sock");
         let mut qemu = access.command("qemu-system-x86_64");
         let console = lab.dir().join("vm-console.log");

@@ -4,10 +4,10 @@
 //! [`lab::process`].
 //!
 //! ```no_run
-//! use sluice::lab::topology::{Lab, Place};
+//! use sluice::lab::topology::{Lab, Place, UserPlane};
 //!
 //! let lab = Lab::new("docs")?;
-//! let tap = lab.tap("home0")?; // a home's line, behind the access bridge
+//! let tap = lab.tap(UserPlane::One, "home0")?; // a home's line, behind the access bridge
 //! lab.netns(Place::Internet).run(&["ping", "-c", "1", "198.51.100.2"])?;
 //! drop(tap);
 //! lab.close()?;

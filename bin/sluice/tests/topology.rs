@@ -2,8 +2,11 @@
 
 use sluice::lab::netns::Netns;
 use sluice::lab::process::Process;
-use sluice::lab::topology::{ACCESS_PORT, Lab, Place, directory};
+use sluice::lab::topology::{ACCESS_PORT, Lab, Place, UserPlane, directory};
 use std::time::{Duration, Instant};
+
+/// Any of them will do.
+const UP: UserPlane = UserPlane::One;
 
 /// Network namespaces need root; `make test` has it.
 fn root() -> bool {
@@ -33,7 +36,7 @@ fn a_full_size_tagged_frame_crosses_the_access_network_unchanged() {
         return;
     }
     let lab = Lab::new("t-frames").unwrap();
-    let (near, far) = (lab.tap("near").unwrap(), lab.tap("far").unwrap());
+    let (near, far) = (lab.tap(UP, "near").unwrap(), lab.tap(UP, "far").unwrap());
     for service_tpid in [0x8100u16, 0x88a8] {
         let mut frame = vec![0xff; 6];
         frame.extend([2, 0, 0, 0, 0, 1]);
@@ -52,22 +55,25 @@ fn a_lab_is_gone_after_its_end_and_rises_over_the_leftovers_of_another() {
         return;
     }
     let first = Lab::new("t-again").unwrap();
-    first
-        .netns(Place::ControlPlane)
-        .run(&["ping", "-c1", "-W2", "192.0.2.2"])
-        .unwrap();
+    for up in UserPlane::ALL {
+        let address = up.management().to_string();
+        first
+            .netns(Place::ControlPlane)
+            .run(&["ping", "-c1", "-W2", &address])
+            .unwrap();
+    }
     let error = Lab::new("t-again").unwrap_err().to_string();
     assert!(error.contains("running already"), "{error}");
 
     // What SIGKILL leaves: the namespaces, a process in them, its pid file; but not the lock.
-    let mut sleeper = first.netns(Place::UserPlane).command("sleep");
+    let mut sleeper = first.netns(Place::UserPlane(UP)).command("sleep");
     sleeper.arg("60");
     let process = Process::spawn(first.dir(), "sleeper", sleeper).unwrap();
     let id = process.id();
     let record = std::fs::read_to_string(first.dir().join("sleeper.pid")).unwrap();
     std::mem::forget(process);
     let dir = first.close_keeping_logs().unwrap();
-    Netns::named("sluice-up-t-again").create().unwrap();
+    Netns::named("sluice-up1-t-again").create().unwrap();
     assert_eq!(
         std::fs::read_to_string(dir.join("sleeper.pid")).unwrap(),
         record
@@ -76,10 +82,10 @@ fn a_lab_is_gone_after_its_end_and_rises_over_the_leftovers_of_another() {
     let second = Lab::new("t-again").unwrap();
     assert_eq!(second.leftovers(), [id]);
     second
-        .netns(Place::UserPlane)
+        .netns(Place::UserPlane(UP))
         .run(&["ip", "link", "show", ACCESS_PORT])
         .unwrap();
     second.close().unwrap();
-    assert!(!Netns::named("sluice-up-t-again").exists());
+    assert!(!Netns::named("sluice-up1-t-again").exists());
     assert!(!directory("t-again").exists());
 }

@@ -1,7 +1,7 @@
 //! `sluice-cp`'s document.
 
 use crate::values::{doubled, overlap};
-use crate::{Document, Fault, Secret, Segment};
+use crate::{Addresses, Document, Fault, Secret, Segment};
 use ipnet::{Ipv4Net, Ipv6Net};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -15,8 +15,8 @@ use std::path::PathBuf;
 pub struct ControlPlane {
     /// Its PFCP Node ID: a host name, at most 255 octets.
     pub node_id: String,
-    /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served.
-    pub address: IpAddr,
+    /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served: an address of each family that a user plane has.
+    pub address: Addresses,
     /// Where the local API listens.
     #[serde(default = "cp_socket")]
     pub api_socket: PathBuf,
@@ -306,6 +306,21 @@ impl Document for ControlPlane {
                 format!("two user planes have the node id `{name}`"),
             );
         }
+        let unreachable = planes
+            .iter()
+            .find(|plane| self.address.towards(plane.address).is_none());
+        if let Some(plane) = unreachable {
+            let (name, family) = match plane.address {
+                IpAddr::V4(_) => (&plane.node_id, "IPv4"),
+                IpAddr::V6(_) => (&plane.node_id, "IPv6"),
+            };
+            return at(
+                planes_line,
+                format!(
+                    "user plane `{name}` has an {family} address: expected one of ours of that family in `address` too"
+                ),
+            );
+        }
         for (plane, port) in planes
             .iter()
             .flat_map(|u| u.access_ports.iter().map(move |p| (u, p)))
@@ -457,6 +472,11 @@ aaa:
             ),
             ("secret: testing123", "secrett: testing123", "cp.yaml:15: "),
             ("  radius:", "  radios:", "radius"),
+            (
+                "address: 192.0.2.2",
+                "address: 2001:db8::2",
+                "cp.yaml:4: user plane `up1` has an IPv6 address",
+            ),
         ] {
             assert!(GOOD.contains(from));
             let text = GOOD.replace(from, to);

@@ -33,7 +33,7 @@ pub use control_plane::{
     Pppoe, RadiusServer, RadiusServers, UserPlanePeer,
 };
 pub use user_plane::{NetworkInstance, Port, PortRole, UserPlane};
-pub use values::{Secret, Segment, SvlanSet};
+pub use values::{Addresses, Secret, Segment, SvlanSet};
 
 use serde::de::DeserializeOwned;
 use std::path::Path;

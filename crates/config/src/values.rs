@@ -1,7 +1,9 @@
 //! Values that both documents use.
 
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A shared secret: never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -18,6 +20,81 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+/// Where a daemon is reached: one address, or a list of one IPv4 and one IPv6 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// The IPv6 address.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+impl Addresses {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let (ipv4, ipv6) = (self.ipv4.map(IpAddr::from), self.ipv6.map(IpAddr::from));
+        ipv4.into_iter().chain(ipv6)
+    }
+
+    /// The one of the same family as `peer`; `None` if there is none.
+    pub fn towards(&self, peer: IpAddr) -> Option<IpAddr> {
+        self.iter().find(|own| own.is_ipv4() == peer.is_ipv4())
+    }
+
+    /// Takes one more in; an error if there is one of its family.
+    fn add<E: Error>(&mut self, address: IpAddr) -> Result<(), E> {
+        let other = match address {
+            IpAddr::V4(address) => self.ipv4.replace(address).map(IpAddr::from),
+            IpAddr::V6(address) => self.ipv6.replace(address).map(IpAddr::from),
+        };
+        match other {
+            Some(other) => Err(E::custom(format!(
+                "`{other}` and `{address}` are of one family: expected at most one IPv4 and one IPv6 address"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Addresses {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct OneOrTwo;
+
+        impl<'de> Visitor<'de> for OneOrTwo {
+            type Value = Addresses;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an IP address, or a list of one IPv4 and one IPv6 address")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Addresses, E> {
+                let address = text.parse().map_err(|_| {
+                    E::custom(format!("`{text}` is no IP address: expected one, or a list of one IPv4 and one IPv6 address"))
+                })?;
+                let mut one = NONE;
+                one.add(address).map(|()| one)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Addresses, A::Error> {
+                let mut all = NONE;
+                while let Some(address) = list.next_element()? {
+                    all.add(address)?;
+                }
+                match all.iter().next() {
+                    Some(_) => Ok(all),
+                    None => Err(A::Error::invalid_length(0, &self)),
+                }
+            }
+        }
+
+        const NONE: Addresses = Addresses {
+            ipv4: None,
+            ipv6: None,
+        };
+        d.deserialize_any(OneOrTwo)
     }
 }
 
@@ -164,6 +241,28 @@ mod tests {
             assert!(SvlanSet::parse(wrong).is_err(), "{wrong}");
         }
         assert!(!SvlanSet::parse("100").unwrap().contains(None));
+    }
+
+    #[test]
+    fn an_address_or_one_of_each_family() {
+        let read = |text: &str| serde_saphyr::from_str::<Addresses>(text);
+        let both = read("[192.0.2.1, '2001:db8::1']").unwrap();
+        let (four, six): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), "2001:db8::1".parse().unwrap());
+        assert_eq!(both.towards([192, 0, 2, 9].into()), Some(four));
+        assert_eq!(both.towards("::1".parse().unwrap()), Some(six));
+        let one = read("2001:db8::1").unwrap();
+        assert_eq!(one, read("['2001:db8::1']").unwrap());
+        assert_eq!(one.towards(four), None);
+        assert_eq!(one.iter().collect::<Vec<_>>(), [six]);
+        for (wrong, says) in [
+            ("192.0.2.300", "expected one, or a list"),
+            ("[192.0.2.1, 192.0.2.2]", "of one family"),
+            ("[]", "a list of one IPv4"),
+            ("{ipv4: 192.0.2.1}", "an IP address, or a list"),
+        ] {
+            let said = read(wrong).unwrap_err().to_string();
+            assert!(said.contains(says), "{said}");
+        }
     }
 
     #[test]

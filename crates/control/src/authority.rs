@@ -6,7 +6,7 @@ use aaa::{
     ServerConfig, Users,
 };
 use config::{Aaa, ControlPlane};
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::DropCounter;
 use slab::Slab;
@@ -158,14 +158,8 @@ fn client_config(config: &ControlPlane, radius: &config::RadiusServers) -> Clien
     let identifier = radius.nas_identifier.clone();
     let mut client = ClientConfig::new(Nas {
         identifier: identifier.unwrap_or_else(|| config.node_id.clone()),
-        ipv4: match config.address {
-            IpAddr::V4(a) => Some(a),
-            IpAddr::V6(_) => None,
-        },
-        ipv6: match config.address {
-            IpAddr::V6(a) => Some(a),
-            IpAddr::V4(_) => None,
-        },
+        ipv4: config.address.ipv4,
+        ipv6: config.address.ipv6,
     });
     for server in &radius.servers.value {
         let at = |port| ServerConfig {

@@ -60,8 +60,8 @@ fn unix_time() -> u32 {
 struct Edge {
     plane: ControlPlane,
     clock: Clock,
-    pfcp: UdpSocket,
-    gtpu: UdpSocket,
+    pfcp: Sockets,
+    gtpu: Sockets,
     radius: Radius,
     store: StoreThread,
     durable: watch::Receiver<Result<u64, String>>,
@@ -72,8 +72,8 @@ struct Edge {
 
 impl Edge {
     fn open(config: config::ControlPlane) -> Result<Self, String> {
-        let pfcp = bind(config.address, PFCP_PORT)?;
-        let gtpu = bind(config.address, gtpu::PORT)?;
+        let pfcp = Sockets::bind(config.address, PFCP_PORT)?;
+        let gtpu = Sockets::bind(config.address, gtpu::PORT)?;
         let (store, restored) = open_store(&config)?;
         let mut seed = [0; 32];
         OsRng
@@ -140,24 +140,26 @@ impl Edge {
         Ok(())
     }
 
-    /// Takes what has arrived, up to a batch, so that no socket starves the others.
+    /// Takes what has arrived, up to a batch from each socket, so that none starves the others.
     fn receive(&mut self, buffer: &mut [u8], protocol: Protocols) {
         let now = self.clock.now();
-        for _ in 0..BATCH {
-            let socket = match protocol {
-                Protocols::Pfcp => &self.pfcp,
-                Protocols::Gtpu => &self.gtpu,
-            };
-            // an error is an ICMP message about an earlier datagram: its protocol notices by itself
-            let Ok((length, from)) = socket.try_recv_from(buffer) else {
-                return;
-            };
-            let bytes = &buffer[..length];
-            let input = match protocol {
-                Protocols::Pfcp => Input::Pfcp { from, bytes },
-                Protocols::Gtpu => Input::Gtpu { from, bytes },
-            };
-            self.plane.handle(now, input);
+        let sockets = match protocol {
+            Protocols::Pfcp => &self.pfcp,
+            Protocols::Gtpu => &self.gtpu,
+        };
+        for socket in sockets.iter() {
+            for _ in 0..BATCH {
+                // an error is an ICMP message about an earlier datagram: its protocol notices by itself
+                let Ok((length, from)) = socket.try_recv_from(buffer) else {
+                    break;
+                };
+                let bytes = &buffer[..length];
+                let input = match protocol {
+                    Protocols::Pfcp => Input::Pfcp { from, bytes },
+                    Protocols::Gtpu => Input::Gtpu { from, bytes },
+                };
+                self.plane.handle(now, input);
+            }
         }
     }
 
@@ -187,8 +189,8 @@ impl Edge {
     async fn carry_out(&mut self) -> Result<(), String> {
         while let Some(output) = self.plane.poll_output() {
             match output {
-                Output::Pfcp { to, bytes } => send(&self.pfcp, to, &bytes).await,
-                Output::Gtpu { to, bytes } => send(&self.gtpu, to, &bytes).await,
+                Output::Pfcp { to, bytes } => self.pfcp.send(to, &bytes).await,
+                Output::Gtpu { to, bytes } => self.gtpu.send(to, &bytes).await,
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
                 Output::Store(records) => {
                     // the reason of a failure comes by `durable`
@@ -211,6 +213,55 @@ impl Edge {
 enum Protocols {
     Pfcp,
     Gtpu,
+}
+
+/// A UDP port on our address of each family.
+struct Sockets {
+    ipv4: Option<UdpSocket>,
+    ipv6: Option<UdpSocket>,
+}
+
+impl Sockets {
+    fn bind(addresses: config::Addresses, port: u16) -> Result<Self, String> {
+        let of_family = |ipv4| {
+            let mut own = addresses.iter().filter(|own| own.is_ipv4() == ipv4);
+            own.next().map(|own| bind(own, port)).transpose()
+        };
+        Ok(Sockets {
+            ipv4: of_family(true)?,
+            ipv6: of_family(false)?,
+        })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &UdpSocket> {
+        self.ipv4.iter().chain(&self.ipv6)
+    }
+
+    /// Waits until a datagram has come to one of them.
+    async fn readable(&self) -> io::Result<()> {
+        tokio::select! {
+            ready = readable(self.ipv4.as_ref()) => ready,
+            ready = readable(self.ipv6.as_ref()) => ready,
+        }
+    }
+
+    async fn send(&self, to: SocketAddr, bytes: &[u8]) {
+        let socket = match to.is_ipv4() {
+            true => &self.ipv4,
+            false => &self.ipv6,
+        };
+        // the configuration is refused if there is none for a user plane
+        if let Some(socket) = socket {
+            send(socket, to, bytes).await;
+        }
+    }
+}
+
+async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
+    match socket {
+        Some(socket) => socket.readable().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The sockets of the RADIUS client: one for each of its numbers and address family, opened when first used.
@@ -292,6 +343,9 @@ fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
     let open = || -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
+        if to.is_ipv6() {
+            socket.set_only_v6(true)?; // `::` leaves IPv4 to its own socket
+        }
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         socket.bind(&to.into())?;
         UdpSocket::from_std(socket.into())

@@ -82,7 +82,7 @@ const RESYNC_WINDOW: usize = 128;
 pub(crate) struct UserPlanes {
     node: Node,
     node_id: NodeId,
-    own: IpAddr,
+    own: config::Addresses,
     peers: Vec<Peer>,
     /// The user plane's SEIDs of default sessions, by port.
     defaults: Vec<Option<u64>>,
@@ -95,9 +95,21 @@ struct Peer {
     address: SocketAddr,
     /// The recovery time stamp of the run that has our sessions.
     recovery: Option<u32>,
+    standing: Standing,
     /// Sessions that wait to be put back or deleted, by index.
     resync: VecDeque<Seid>,
     resyncing: usize,
+}
+
+/// How a user plane stands with us, for people.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Standing {
+    /// There was an association since our start.
+    pub seen: bool,
+    /// When the association came or went.
+    pub since: Duration,
+    /// Associations with another recovery time stamp than the one before.
+    pub restarts: u32,
 }
 
 impl UserPlanes {
@@ -122,6 +134,10 @@ impl UserPlanes {
             .map(|(_, plane)| Peer {
                 address: SocketAddr::new(plane.address, PFCP_PORT),
                 recovery: known.get(&plane.node_id).copied(),
+                standing: Standing {
+                    since: now,
+                    ..Standing::default()
+                },
                 resync: VecDeque::new(),
                 resyncing: 0,
             })
@@ -145,17 +161,23 @@ impl UserPlanes {
         self.node_id.clone()
     }
 
-    /// Our end of a session.
-    pub fn f_seid(&self, seid: Seid) -> FSeid {
-        FSeid::new(seid.0, self.own)
+    /// Our end of a session with a user plane.
+    pub fn f_seid(&self, plane: UserPlaneId, seid: Seid) -> FSeid {
+        FSeid::new(seid.0, self.own_address(plane))
     }
 
-    /// Our end of a tunnel.
-    pub fn uplink(&self, owner: TunnelOwner) -> Tunnel {
+    /// Our end of a tunnel with a user plane.
+    pub fn uplink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
         Tunnel {
             teid: owner.teid(),
-            address: self.own,
+            address: self.own_address(plane),
         }
+    }
+
+    /// Where a user plane reaches us.
+    fn own_address(&self, plane: UserPlaneId) -> IpAddr {
+        let own = self.own.towards(self.peer(plane).address.ip());
+        own.expect("checked by the configuration")
     }
 
     /// A user plane's end of a tunnel.
@@ -178,6 +200,10 @@ impl UserPlanes {
 
     pub fn counters(&self) -> pfcp::Counters {
         self.node.counters()
+    }
+
+    pub fn standing(&self, plane: UserPlaneId) -> Standing {
+        self.peer(plane).standing
     }
 
     /// The recovery time stamp of the run of a user plane that has our sessions.
@@ -312,8 +338,10 @@ impl UserPlanes {
                     return;
                 };
                 let entry = &mut self.peers[usize::from(plane.0)];
-                let lost = entry.recovery.replace(info.recovery_time_stamp)
-                    != Some(info.recovery_time_stamp);
+                let before = entry.recovery.replace(info.recovery_time_stamp);
+                let lost = before != Some(info.recovery_time_stamp);
+                entry.standing.restarts += u32::from(lost && before.is_some());
+                (entry.standing.seen, entry.standing.since) = (true, now);
                 let name = &topology.user_plane(plane).node_id;
                 tracing::info!(user_plane = %name, %peer, lost_sessions = lost, "user plane associated");
                 self.open_default_sessions(now, plane, topology);
@@ -321,7 +349,10 @@ impl UserPlanes {
             }
             Event::AssociationDown { peer, reason } => {
                 tracing::warn!(%peer, ?reason, "user plane is no longer associated; its sessions are kept");
-                self.forget_default_sessions(peer, topology);
+                if let Some(plane) = self.find(peer.ip()) {
+                    self.peers[usize::from(plane.0)].standing.since = now;
+                    self.forget_default_sessions(plane, topology);
+                }
             }
             Event::AssociationRejected { peer, cause } => {
                 tracing::warn!(%peer, %cause, "user plane refuses the association; trying again");
@@ -372,9 +403,9 @@ impl UserPlanes {
         let owner = TunnelOwner::Default(id);
         let spec = DefaultSpec {
             node_id: self.node_id(),
-            cp_f_seid: self.f_seid(Seid::of_port(id)),
+            cp_f_seid: self.f_seid(port.user_plane, Seid::of_port(id)),
             logical_port: Some(port.name.clone().into_bytes()),
-            uplink: self.uplink(owner),
+            uplink: self.uplink(port.user_plane, owner),
             downlink: Some(self.downlink(port.user_plane, owner)),
             nets: Vec::new(),
         };
@@ -386,10 +417,7 @@ impl UserPlanes {
         }
     }
 
-    fn forget_default_sessions(&mut self, peer: SocketAddr, topology: &Topology) {
-        let Some(plane) = self.find(peer.ip()) else {
-            return;
-        };
+    fn forget_default_sessions(&mut self, plane: UserPlaneId, topology: &Topology) {
         for (id, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
             self.defaults[usize::from(id.0)] = None;
         }

@@ -19,7 +19,10 @@ mod messages;
 mod serve;
 
 pub use client::{CallError, call};
-pub use messages::{DropCounter, Port, Request, Response, Session, SessionState, Traffic};
+pub use messages::{
+    DropCounter, Port, Request, Response, Session, SessionState, Traffic, UserPlane, UserPlanePort,
+    UserPlaneState,
+};
 pub use serve::{Call, serve};
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.

@@ -13,6 +13,8 @@ pub enum Request {
         /// The session's id as [`Session::id`] prints it.
         id: String,
     },
+    /// Every user plane of the control plane.
+    ShowUserPlanes,
     /// The ports of a user plane.
     ShowPorts,
     /// The named counters of whatever was refused or dropped, of the daemon that is asked.
@@ -37,6 +39,11 @@ pub enum Response {
     Session {
         /// The session.
         session: Box<Session>,
+    },
+    /// To [`Request::ShowUserPlanes`].
+    UserPlanes {
+        /// The user planes in the order of the configuration.
+        user_planes: Vec<UserPlane>,
     },
     /// To [`Request::ShowPorts`].
     Ports {
@@ -112,6 +119,50 @@ pub struct Session {
     pub online_seconds: u64,
     /// What the user plane counted: as last reported, or read now for [`Request::ShowSession`].
     pub traffic: Traffic,
+}
+
+/// How a user plane stands with the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UserPlaneState {
+    /// No association since the control plane started.
+    NeverSeen,
+    /// Associated; not every port is open yet, or not every session is put back or audited.
+    Restoring,
+    /// Associated, and it has everything that it is to have.
+    Associated,
+    /// The association has ended; the sessions are kept.
+    Lost,
+}
+
+/// A user plane as the control plane sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserPlane {
+    /// Its PFCP Node ID.
+    pub node_id: String,
+    /// Where it serves PFCP and GTP-U.
+    pub address: String,
+    /// How it stands.
+    pub state: UserPlaneState,
+    /// Seconds since the association came or went; since the control plane's start if there was none.
+    pub since_seconds: u64,
+    /// When it started, as its Recovery Time Stamp says, in seconds since 1970; `None` if it was never seen.
+    pub started_at: Option<u64>,
+    /// How often it came back with another Recovery Time Stamp since the control plane started.
+    pub restarts: u32,
+    /// Sessions on it, those that are not online among them.
+    pub sessions: usize,
+    /// Its access ports.
+    pub access_ports: Vec<UserPlanePort>,
+}
+
+/// An access port of a user plane as the control plane sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserPlanePort {
+    /// The logical port's name.
+    pub name: String,
+    /// Whether subscribers can dial in on it.
+    pub open: bool,
 }
 
 /// A port of a user plane.

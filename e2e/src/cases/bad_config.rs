@@ -1,5 +1,5 @@
 use crate::rig::Rig;
-use crate::site::{Setup, program};
+use crate::site::{Setup, UP, program};
 use anyhow::{Context, Result, ensure};
 use sluice::lab::topology::{Lab, Place};
 use std::fs;
@@ -10,7 +10,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let up = Setup::user_plane(lab.dir());
     let cp = Setup::default().control_plane(lab.dir());
     let both = [
-        ("sluice-up", Place::UserPlane, up),
+        ("sluice-up", Place::UserPlane(UP), up),
         ("sluice-cp", Place::ControlPlane, cp),
     ];
     for (daemon, place, good) in &both {

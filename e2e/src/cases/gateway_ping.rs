@@ -1,9 +1,9 @@
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::Setup;
+use crate::site::UP;
 use anyhow::Result;
 use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
-use sluice::lab::topology::{GATEWAY_V4, GATEWAY_V6};
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
@@ -13,7 +13,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     home.ping(&SUBSCRIBER_GATEWAY_V4.to_string(), 3)?;
     home.ping(&SUBSCRIBER_GATEWAY_V6.to_string(), 3)?;
     // The gateway's addresses on the core link are its own as well.
-    home.ping(&GATEWAY_V4.to_string(), 3)?;
-    home.ping(&GATEWAY_V6.to_string(), 3)?;
+    home.ping(&UP.core_v4().to_string(), 3)?;
+    home.ping(&UP.core_v6().to_string(), 3)?;
     home.hang_up()
 }

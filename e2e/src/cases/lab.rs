@@ -51,7 +51,7 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
         .stderr(Stdio::null())
         .spawn()?;
     let start = Instant::now();
-    while running_daemons()?.len() < 2 {
+    while running_daemons()?.len() < 3 {
         ensure!(
             start.elapsed() < Duration::from_secs(20),
             "the first lab did not start its daemons"
@@ -63,7 +63,7 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
     first.kill()?;
     first.wait()?;
     ensure!(
-        running_daemons()?.len() == 2,
+        running_daemons()?.len() == 3,
         "nothing was left behind: the case shows nothing"
     );
     let report = lab(20, 3)?;
@@ -113,10 +113,10 @@ fn nothing_left() -> Result<()> {
     Ok(())
 }
 
-/// The processes in the lab's two daemon namespaces.
+/// The processes in the namespaces of the lab's daemons.
 fn running_daemons() -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for place in ["sluice-up", "sluice-cp"] {
+    for place in ["sluice-up1", "sluice-up2", "sluice-cp"] {
         found.extend(
             output(&["netns", "pids", place])
                 .unwrap_or_default()
@@ -130,7 +130,15 @@ fn running_daemons() -> Result<Vec<String>> {
 /// Is it a namespace of `make run`, not of these tests?
 fn is_labs(line: &str) -> bool {
     let name = line.split_whitespace().next().unwrap_or_default();
-    ["sluice-access", "sluice-up", "sluice-cp", "sluice-inet"].contains(&name)
+    [
+        "sluice-access1",
+        "sluice-access2",
+        "sluice-up1",
+        "sluice-up2",
+        "sluice-cp",
+        "sluice-inet",
+    ]
+    .contains(&name)
 }
 
 fn output(arguments: &[&str]) -> Result<String> {

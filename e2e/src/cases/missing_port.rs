@@ -1,5 +1,5 @@
 use crate::rig::Rig;
-use crate::site::{Setup, program};
+use crate::site::{Setup, UP, program};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::Place;
 use std::fs;
@@ -12,9 +12,12 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         Setup::user_plane(lab.dir()).replace("iface=core0", "iface=nowhere0"),
     )?;
     // By name: a device keeps the kernel's own flags, promiscuous mode among them.
-    let links = || lab.netns(Place::UserPlane).run(&["ls", "/sys/class/net"]);
+    let links = || {
+        lab.netns(Place::UserPlane(UP))
+            .run(&["ls", "/sys/class/net"])
+    };
     let before = links()?;
-    let mut command = lab.netns(Place::UserPlane).command("timeout");
+    let mut command = lab.netns(Place::UserPlane(UP)).command("timeout");
     let done = command
         .arg("10")
         .arg(program("sluice-up")?)

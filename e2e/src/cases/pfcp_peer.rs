@@ -1,10 +1,10 @@
 use crate::rig::Rig;
-use crate::site::{Setup, daemon, program};
+use crate::site::{Setup, UP, daemon, program};
 use anyhow::{Context, Result, bail, ensure};
-use sluice::lab::topology::{ACCESS_PORT, CP_MANAGEMENT, Lab, Place, UP_MANAGEMENT};
+use sluice::lab::topology::{ACCESS_PORT, Lab, Place};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -24,19 +24,19 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 fn user_plane(lab: &Lab) -> Result<()> {
     let (dir, file) = (lab.dir(), lab.dir().join("up.yaml"));
     fs::write(&file, Setup::user_plane(dir))?;
-    let mut up = daemon(lab, Place::UserPlane, "sluice-up", &file)?;
+    let mut up = daemon(lab, Place::UserPlane(UP), "sluice-up", &file)?;
     up.wait_until("its API", SOON, || {
         UnixStream::connect(dir.join("up.sock")).is_ok()
     })?;
     let routes = || {
-        let netns = lab.netns(Place::UserPlane);
+        let netns = lab.netns(Place::UserPlane(UP));
         netns.run(&["ip", "-4", "route", "show", "proto", "96"])
     };
     let peer = Peer::start(
         lab,
         Place::ControlPlane,
         "cp",
-        [CP_MANAGEMENT, UP_MANAGEMENT],
+        [UP.control_plane(), UP.management()],
     )?;
     let announced = routes()?;
     ensure!(
@@ -63,7 +63,12 @@ fn control_plane(lab: &Lab) -> Result<()> {
     }
     fs::write(&file, Setup::default().control_plane(dir))?;
     let mut cp = daemon(lab, Place::ControlPlane, "sluice-cp", &file)?;
-    let peer = Peer::start(lab, Place::UserPlane, "up", [UP_MANAGEMENT, CP_MANAGEMENT])?;
+    let peer = Peer::start(
+        lab,
+        Place::UserPlane(UP),
+        "up",
+        [UP.management(), UP.control_plane()],
+    )?;
     let log = cp.log().to_owned();
     cp.wait_until("its access port to be open", SOON, || {
         fs::read_to_string(&log)
@@ -81,7 +86,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(lab: &Lab, place: Place, role: &str, [own, other]: [Ipv4Addr; 2]) -> Result<Self> {
+    fn start(lab: &Lab, place: Place, role: &str, [own, other]: [IpAddr; 2]) -> Result<Self> {
         let mut command: Command = lab.netns(place).command(program("pfcp-peer")?);
         command.arg(role).args([own, other].map(|a| a.to_string()));
         command.arg(ACCESS_PORT);

@@ -1,9 +1,9 @@
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::Setup;
+use crate::site::{Setup, UP};
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{CP_MANAGEMENT, INTERNET_V4, Lab, Place, UP_MANAGEMENT};
-use std::net::{Ipv4Addr, UdpSocket};
+use sluice::lab::topology::{INTERNET_V4, Lab, Place};
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 /// A Heartbeat Request of PFCP version 2, sequence number 7, with a Recovery Time Stamp.
@@ -16,8 +16,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     let before = stage.site.drops()?;
-    ask(stage.lab, Place::UserPlane, CP_MANAGEMENT).context("sluice-cp")?;
-    ask(stage.lab, Place::ControlPlane, UP_MANAGEMENT).context("sluice-up")?;
+    ask(stage.lab, Place::UserPlane(UP), UP.control_plane()).context("sluice-cp")?;
+    ask(stage.lab, Place::ControlPlane, UP.management()).context("sluice-up")?;
     let after = stage.site.drops()?;
     let grown = after.since(&before);
     for plane in ["control-plane", "user-plane"] {
@@ -28,7 +28,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     home.hang_up()
 }
 
-fn ask(lab: &Lab, from: Place, daemon: Ipv4Addr) -> Result<()> {
+fn ask(lab: &Lab, from: Place, daemon: IpAddr) -> Result<()> {
     let socket = lab.netns(from).within(|| UdpSocket::bind("0.0.0.0:0"))??;
     socket.set_read_timeout(Some(Duration::from_secs(3)))?;
     socket.send_to(&VERSION_2, (daemon, 8805))?;

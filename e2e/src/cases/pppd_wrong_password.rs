@@ -1,6 +1,6 @@
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::Setup;
+use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::Place;
@@ -14,11 +14,16 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let routes = || {
         stage
             .lab
-            .netns(Place::UserPlane)
+            .netns(Place::UserPlane(UP))
             .run(&["ip", "route", "show", "table", "all"])
     };
     let before = routes()?;
-    let capture = Capture::start(stage.lab, Place::ControlPlane, "mgmt0", "wrong-password")?;
+    let capture = Capture::start(
+        stage.lab,
+        Place::ControlPlane,
+        UP.management_link(),
+        "wrong-password",
+    )?;
     let home = Home::build(stage.vm, 7)?;
     home.start_pppd("mallory", "guess")?;
     let status = home.wait_exit(Duration::from_secs(20))?;

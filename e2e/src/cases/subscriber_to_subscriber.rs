@@ -1,6 +1,6 @@
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::Setup;
+use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::Place;
@@ -8,7 +8,7 @@ use sluice::lab::topology::Place;
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
     let (one, two) = (Home::build(stage.vm, 7)?, Home::build(stage.vm, 8)?);
-    let capture = Capture::start(stage.lab, Place::Access, "vm0", "between-subscribers")?;
+    let capture = Capture::start(stage.lab, Place::Access(UP), "vm0", "between-subscribers")?;
     one.dial("alice", "wonderland")?;
     let granted = two.dial("bob", "builder")?;
     one.wait_ipv6()?;

@@ -15,9 +15,12 @@ pub struct Sockets {
     /// The socket of sluice-cp [default: /run/sluice/cp.sock, or the running lab's]
     #[arg(long, global = true, env = "SLUICE_CP_SOCKET", value_name = "PATH")]
     pub cp_socket: Option<PathBuf>,
-    /// The socket of sluice-up [default: /run/sluice/up.sock, or the running lab's]
+    /// The socket of sluice-up [default: /run/sluice/up.sock, or the running lab's up1.sock]
     #[arg(long, global = true, env = "SLUICE_UP_SOCKET", value_name = "PATH")]
     pub up_socket: Option<PathBuf>,
+    /// Ask this user plane: its socket is NAME.sock in that folder
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "up_socket")]
+    pub user_plane: Option<String>,
 }
 
 /// Why there is no answer.
@@ -52,7 +55,7 @@ impl fmt::Display for Failure {
                 match reason.kind() {
                     std::io::ErrorKind::PermissionDenied => f.write_str("Try again as root (sudo)."),
                     _ => f.write_str(
-                        "Is it running? `make run` starts a lab; --cp-socket and --up-socket name other sockets.",
+                        "Is it running? `make run` starts a lab; --cp-socket, --up-socket and --user-plane name other sockets.",
                     ),
                 }
             }
@@ -72,27 +75,38 @@ impl Sockets {
     pub fn control_plane(&self, request: &Request) -> Result<Response, Failure> {
         ask(
             "sluice-cp",
-            path(&self.cp_socket, northbound::CP_SOCKET, "cp.sock"),
+            path(self.cp_socket.clone(), northbound::CP_SOCKET, "cp.sock"),
             request,
         )
     }
 
     /// Asks `sluice-up`.
     pub fn user_plane(&self, request: &Request) -> Result<Response, Failure> {
-        ask(
-            "sluice-up",
-            path(&self.up_socket, northbound::UP_SOCKET, "up.sock"),
-            request,
-        )
+        ask("sluice-up", self.user_plane_path(), request)
+    }
+
+    fn user_plane_path(&self) -> PathBuf {
+        let socket = |name: &str| format!("{name}.sock");
+        match &self.user_plane {
+            Some(name) => {
+                let default = PathBuf::from(northbound::UP_SOCKET).with_file_name(socket(name));
+                path(None, default, &socket(name))
+            }
+            None => path(
+                self.up_socket.clone(),
+                northbound::UP_SOCKET,
+                &socket(topology::UserPlane::One.name()),
+            ),
+        }
     }
 }
 
 /// The path that was given; else the daemon's default; else, where nothing is there, that of the running lab.
-fn path(given: &Option<PathBuf>, default: &str, in_lab: &str) -> PathBuf {
+fn path(given: Option<PathBuf>, default: impl Into<PathBuf>, in_lab: &str) -> PathBuf {
     if let Some(path) = given {
-        return path.clone();
+        return path;
     }
-    let (default, lab) = (PathBuf::from(default), topology::directory("").join(in_lab));
+    let (default, lab) = (default.into(), topology::directory("").join(in_lab));
     if !default.exists() && lab.exists() {
         lab
     } else {
@@ -131,7 +145,7 @@ mod tests {
     fn a_daemon_that_is_not_there_is_named_with_its_socket_and_what_to_do() {
         let sockets = Sockets {
             cp_socket: Some("/nonexistent/cp.sock".into()),
-            up_socket: None,
+            ..Sockets::default()
         };
         let failure = sockets.control_plane(&Request::ShowSessions).unwrap_err();
         assert!(matches!(failure, Failure::Unreachable { .. }));

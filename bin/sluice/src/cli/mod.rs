@@ -56,6 +56,8 @@ enum Show {
         #[command(flatten)]
         format: Format,
     },
+    /// The control plane's user planes
+    UserPlanes(Format),
     /// The user plane's ports
     Ports(Format),
     /// What was dropped or refused, by name
@@ -91,6 +93,7 @@ impl Cli {
         let done = match self.command {
             Command::Show(Show::Sessions(format)) => show::sessions(&sockets, format.json),
             Command::Show(Show::Session { id, format }) => show::session(&sockets, id, format.json),
+            Command::Show(Show::UserPlanes(format)) => show::user_planes(&sockets, format.json),
             Command::Show(Show::Ports(format)) => show::ports(&sockets, format.json),
             Command::Show(Show::Drops { all, format }) => show::drops(&sockets, all, format.json),
             Command::Clear(Clear::Session { id }) => show::clear_session(&sockets, id),

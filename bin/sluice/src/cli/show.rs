@@ -3,7 +3,9 @@
 use super::ask::{Failure, Sockets, unexpected};
 use super::table::{Column, Table};
 use super::units::{count, duration, octets};
-use northbound::{DropCounter, Port, Request, Response, Session, SessionState};
+use northbound::{
+    DropCounter, Port, Request, Response, Session, SessionState, UserPlane, UserPlaneState,
+};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -35,6 +37,18 @@ pub fn session(sockets: &Sockets, id: String, json: bool) -> Result<(), Failure>
     match json {
         true => print_json(&session),
         false => print_lines(&session_page(&session)),
+    }
+}
+
+/// `sluice show user-planes`.
+pub fn user_planes(sockets: &Sockets, json: bool) -> Result<(), Failure> {
+    let Response::UserPlanes { user_planes } = sockets.control_plane(&Request::ShowUserPlanes)?
+    else {
+        return Err(unexpected("sluice-cp"));
+    };
+    match json {
+        true => print_json(&user_planes),
+        false => print_lines(&user_plane_table(&user_planes).render(terminal_width())),
     }
 }
 
@@ -156,6 +170,39 @@ fn session_page(s: &Session) -> Vec<String> {
     .collect()
 }
 
+fn user_plane_table(user_planes: &[UserPlane]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("NODE", 0),
+        Column::words("ADDRESS", 2),
+        Column::words("STATE", 0),
+        Column::numbers("SINCE", 1),
+        Column::numbers("STARTED", 3),
+        Column::numbers("RESTARTS", 1),
+        Column::numbers("SESSIONS", 0),
+        Column::words("ACCESS PORTS", 1),
+    ]);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_secs());
+    let ago = |at: u64| format!("{} ago", duration(now.saturating_sub(at)));
+    for u in user_planes {
+        let ports = u.access_ports.iter().map(|port| match port.open {
+            true => port.name.clone(),
+            false => format!("{} (closed)", port.name),
+        });
+        table.push([
+            u.node_id.clone(),
+            u.address.clone(),
+            user_plane_state(u.state).into(),
+            duration(u.since_seconds),
+            u.started_at.map(ago).unwrap_or_default(),
+            u.restarts.to_string(),
+            u.sessions.to_string(),
+            ports.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    table
+}
+
 fn port_table(ports: &[Port]) -> Table {
     let mut table = Table::new(&[
         Column::words("PORT", 0),
@@ -208,6 +255,15 @@ fn state(state: SessionState) -> &'static str {
         SessionState::Connecting => "connecting",
         SessionState::Online => "online",
         SessionState::Closing => "closing",
+    }
+}
+
+fn user_plane_state(state: UserPlaneState) -> &'static str {
+    match state {
+        UserPlaneState::NeverSeen => "never seen",
+        UserPlaneState::Restoring => "restoring",
+        UserPlaneState::Associated => "associated",
+        UserPlaneState::Lost => "lost",
     }
 }
 

@@ -1,13 +1,16 @@
-//! The two daemons: their configuration, their start and their end.
+//! The daemons: their configuration, their start, their life under supervision, and their end.
 
+use super::netns::Netns;
 use super::process::Process;
+use super::routes::Routes;
+use super::supervisor::{Daemon, Happening, Phase, Probe, Recovery, Supervisor};
 use super::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, CP_MANAGEMENT, GATEWAY_V4, GATEWAY_V6,
-    INTERNET_V4, INTERNET_V6, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UP_MANAGEMENT,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
+    SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
 };
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
-use northbound::{Request, Response, Session};
+use northbound::{Request, Response, Session, UserPlaneState};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,69 +29,116 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the gateway may take to find its neighbours and the two planes to find each other.
 const MEETING_LIMIT: Duration = Duration::from_secs(10);
 
-/// The running gateway of a lab.
-#[derive(Debug)]
+/// How long the supervisor waits for an answer before it asks again.
+const PROBE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The running gateway of a lab: the control plane and its user planes, under supervision.
 pub struct Gateway {
-    up: Process,
-    cp: Process,
+    // Dropped in this order: a user plane's routes go with it.
+    supervisor: Supervisor,
+    routes: Routes,
+    ups: Vec<UserPlane>,
     cp_socket: PathBuf,
 }
 
 impl Gateway {
-    /// Writes the configuration and starts both daemons; returns when subscribers can dial.
-    pub fn start(lab: &Lab, users: &[(String, String)]) -> Result<Self> {
+    /// Writes the configuration and starts the control plane with these user planes; returns when subscribers can dial.
+    pub fn start(lab: &Lab, ups: &[UserPlane], users: &[(String, String)]) -> Result<Self> {
         let dir = lab.dir();
-        let (up_file, cp_file, users_file) = (
-            dir.join("up.yaml"),
-            dir.join("cp.yaml"),
-            dir.join("users.yaml"),
-        );
-        fs::write(&up_file, user_plane_yaml(dir))?;
-        fs::write(&cp_file, control_plane_yaml(dir, &users_file, users.len()))?;
-        write_secret(&users_file, &users_yaml(users))?;
-        let mut up = daemon(lab, Place::UserPlane, "sluice-up", &up_file)?;
-        let up_socket = dir.join("up.sock");
-        up.wait_until("an answer from its API", START_LIMIT, || {
-            answers(&up_socket, &Request::ShowPorts)
-        })?;
-        lab.default_routes()?;
-        let mut cp = daemon(lab, Place::ControlPlane, "sluice-cp", &cp_file)?;
-        let cp_socket = dir.join("cp.sock");
-        cp.wait_until("an answer from its API", START_LIMIT, || {
-            answers(&cp_socket, &Request::ShowSessions)
-        })?;
-        let log = cp.log().to_owned();
-        cp.wait_until("an association with sluice-up", MEETING_LIMIT, || {
-            fs::read_to_string(&log).is_ok_and(|text| text.contains("associated"))
-        })?;
-        // Both directions of the core link are known before the first packet needs them, as in any network that lives.
-        for host in [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)] {
-            up.wait_until(
-                &format!("an answer from {host} through its core port"),
-                MEETING_LIMIT,
-                || {
-                    let host = host.to_string();
-                    lab.netns(Place::UserPlane)
-                        .run(&["ping", "-n", "-c", "1", "-W", "1", &host])
-                        .is_ok()
-                },
-            )?;
+        let (cp_file, users_file) = (dir.join("cp.yaml"), dir.join("users.yaml"));
+        let routes = Routes::follow(lab, ups)?;
+        let mut user_planes = Vec::new();
+        for &up in ups {
+            let file = dir.join(format!("{}.yaml", up.name()));
+            fs::write(&file, user_plane_yaml(dir, up))?;
+            user_planes.push(spawn(lab, Daemon::UserPlane(up), &file)?);
         }
-        Ok(Gateway { up, cp, cp_socket })
+        for (&up, process) in ups.iter().zip(&mut user_planes) {
+            let socket = socket(dir, Daemon::UserPlane(up));
+            process.wait_until("an answer from its API", START_LIMIT, || {
+                answers(&socket, &Request::ShowPorts)
+            })?;
+            lab.default_routes(up)?;
+        }
+        fs::write(
+            &cp_file,
+            control_plane_yaml(dir, ups, &users_file, users.len()),
+        )?;
+        write_secret(&users_file, &users_yaml(users))?;
+        let mut cp = spawn(lab, Daemon::ControlPlane, &cp_file)?;
+        let cp_socket = socket(dir, Daemon::ControlPlane);
+        cp.wait_until("its user planes to be ready", MEETING_LIMIT, || {
+            all_associated(&cp_socket)
+        })?;
+        for (&up, process) in ups.iter().zip(&mut user_planes) {
+            meet_neighbours(lab, up, process)?;
+        }
+        // The control plane ends first, while the user planes still answer it.
+        let mut daemons = vec![(Daemon::ControlPlane, cp)];
+        let named = ups.iter().map(|&up| Daemon::UserPlane(up));
+        daemons.extend(named.zip(user_planes));
+        let kernel = |&up: &UserPlane| (up, lab.netns(Place::UserPlane(up)).clone());
+        let probe = GatewayProbe {
+            dir: dir.to_owned(),
+            kernels: ups.iter().map(kernel).collect(),
+        };
+        Ok(Gateway {
+            supervisor: Supervisor::start(daemons, probe)?,
+            routes,
+            ups: ups.to_vec(),
+            cp_socket,
+        })
     }
 
-    /// An error with its last words if a daemon has ended by itself.
-    pub fn check(&mut self) -> Result<()> {
-        for process in [&mut self.up, &mut self.cp] {
-            if let Some(status) = process.ended()? {
-                bail!(
-                    "{} has ended by itself ({status})\n{}",
-                    process.name(),
-                    process.tail()
-                );
-            }
+    /// What has happened to the daemons since the last call; an error if the lab itself does not work any more.
+    pub fn check(&self) -> Result<Vec<Happening>> {
+        if self.routes.failed() {
+            bail!("a thread that follows routes has ended by mistake");
         }
-        Ok(())
+        self.supervisor
+            .happenings()
+            .with_context(|| self.supervisor.tails())
+    }
+
+    /// Kills a daemon with SIGKILL; it is dead when this returns, and is started again.
+    pub fn kill(&self, daemon: Daemon) -> Result<()> {
+        self.supervisor.kill(daemon)
+    }
+
+    /// Stops a daemon with SIGSTOP until [`Gateway::resume`].
+    pub fn pause(&self, daemon: Daemon) -> Result<()> {
+        self.supervisor.pause(daemon)
+    }
+
+    /// Lets a daemon go on with SIGCONT.
+    pub fn resume(&self, daemon: Daemon) -> Result<()> {
+        self.supervisor.resume(daemon)
+    }
+
+    /// Waits until a daemon that was killed or stopped is back: the planes are associated, and every session is where it
+    /// was. How long that took.
+    pub fn wait_ready(&self, daemon: Daemon, limit: Duration) -> Result<Recovery> {
+        self.supervisor.wait_ready(daemon, limit)
+    }
+
+    /// Does a user plane forward everything? It does not while it is dead or stopped, or has not got its sessions back.
+    pub fn forwards(&self, up: UserPlane) -> Result<bool> {
+        Ok(self.supervisor.phase(Daemon::UserPlane(up))? == Phase::Ready)
+    }
+
+    /// How far a daemon has come.
+    pub fn phase(&self, daemon: Daemon) -> Result<Phase> {
+        self.supervisor.phase(daemon)
+    }
+
+    /// How often each daemon was started again.
+    pub fn restarts(&self) -> Vec<(Daemon, u32)> {
+        self.supervisor.restarts()
+    }
+
+    /// The process id of a daemon.
+    pub fn id(&self, daemon: Daemon) -> Result<i32> {
+        self.supervisor.id(daemon)
     }
 
     /// The sessions that the control plane knows.
@@ -106,24 +156,25 @@ impl Gateway {
             .iter()
             .map(|s| format!("session {} of {}", s.id, s.user))
             .collect();
-        let kernel = lab.netns(Place::UserPlane);
-        for family in ["-4", "-6"] {
-            let routes = kernel.run(&["ip", family, "route", "show", "table", "main"])?;
-            left.extend(
-                routes
-                    .lines()
-                    .filter(|line| is_subscriber_route(line))
-                    .map(|l| format!("kernel route {}", l.trim())),
-            );
+        for &up in &self.ups {
+            let kernel = lab.netns(Place::UserPlane(up));
+            for family in ["-4", "-6"] {
+                let routes = kernel.run(&["ip", family, "route", "show", "table", "main"])?;
+                left.extend(
+                    routes
+                        .lines()
+                        .filter(|line| is_subscriber_route(line))
+                        .map(|l| format!("kernel route of {}: {}", up.name(), l.trim())),
+                );
+            }
         }
         Ok(left)
     }
 
     /// Waits until nothing is left of the homes; what still is when the time is over.
-    pub fn wait_until_empty(&mut self, lab: &Lab, limit: Duration) -> Result<Vec<String>> {
+    pub fn wait_until_empty(&self, lab: &Lab, limit: Duration) -> Result<Vec<String>> {
         let start = Instant::now();
         loop {
-            self.check()?;
             let left = self.leftovers(lab)?;
             if left.is_empty() || start.elapsed() > limit {
                 return Ok(left);
@@ -132,31 +183,99 @@ impl Gateway {
         }
     }
 
-    /// The process ids of user plane and control plane.
-    pub fn ids(&self) -> [i32; 2] {
-        [self.up.id(), self.cp.id()]
-    }
-
-    /// Ends both: the control plane first, while the user plane still answers it.
-    pub fn stop(mut self) -> Result<()> {
-        self.cp.stop()?;
-        self.up.stop()
+    /// Ends all daemons: the control plane first, while the user planes still answer it.
+    pub fn stop(self) -> Result<()> {
+        self.supervisor.end()
     }
 }
 
+/// Asks the daemons that were started again.
+struct GatewayProbe {
+    dir: PathBuf,
+    kernels: Vec<(UserPlane, Netns)>,
+}
+
+impl Probe for GatewayProbe {
+    fn answers(&self, daemon: Daemon) -> bool {
+        let request = match daemon {
+            Daemon::ControlPlane => Request::ShowUserPlanes,
+            Daemon::UserPlane(_) => Request::ShowPorts,
+        };
+        if northbound::call(&socket(&self.dir, daemon), &request, PROBE_PATIENCE).is_err() {
+            return false;
+        }
+        // The kernel forgot the default routes when the core port's TAP went away.
+        let kernel = self
+            .kernels
+            .iter()
+            .find(|(up, _)| daemon == Daemon::UserPlane(*up));
+        kernel.is_none_or(|(up, kernel)| default_routes(kernel, *up).is_ok())
+    }
+
+    fn is_back(&self, daemon: Daemon, began: u64) -> bool {
+        let cp = socket(&self.dir, Daemon::ControlPlane);
+        user_planes(&cp, PROBE_PATIENCE).is_ok_and(|planes| {
+            let mut planes = planes.iter();
+            let ready = |plane: &northbound::UserPlane| plane.state == UserPlaneState::Associated;
+            match daemon {
+                Daemon::ControlPlane => planes.all(ready),
+                // Its association may still be the one from before its death.
+                Daemon::UserPlane(up) => planes.any(|plane| {
+                    plane.node_id == up.name() && ready(plane) && plane.started_at >= Some(began)
+                }),
+            }
+        })
+    }
+}
+
+/// The socket of a daemon's local API.
+pub fn socket(dir: &Path, daemon: Daemon) -> PathBuf {
+    dir.join(format!("{}.sock", daemon.name()))
+}
+
+fn user_planes(cp_socket: &Path, patience: Duration) -> Result<Vec<northbound::UserPlane>> {
+    match northbound::call(cp_socket, &Request::ShowUserPlanes, patience)? {
+        Response::UserPlanes { user_planes } => Ok(user_planes),
+        other => bail!("sluice-cp answered {other:?} when asked for its user planes"),
+    }
+}
+
+fn all_associated(cp_socket: &Path) -> bool {
+    let ready = |plane: &northbound::UserPlane| plane.state == UserPlaneState::Associated;
+    user_planes(cp_socket, PATIENCE).is_ok_and(|planes| planes.iter().all(ready))
+}
+
+/// Both directions of the core link are known before the first packet needs them, as in any network that lives.
+fn meet_neighbours(lab: &Lab, up: UserPlane, process: &mut Process) -> Result<()> {
+    for host in [IpAddr::from(up.internet_v4()), up.internet_v6().into()] {
+        let what = format!("an answer from {host} through its core port");
+        let host = host.to_string();
+        process.wait_until(&what, MEETING_LIMIT, || {
+            lab.netns(Place::UserPlane(up))
+                .run(&["ping", "-n", "-c", "1", "-W", "1", &host])
+                .is_ok()
+        })?;
+    }
+    Ok(())
+}
+
 /// Starts a daemon that lies beside this program.
-fn daemon(lab: &Lab, place: Place, name: &str, configuration: &Path) -> Result<Process> {
+fn spawn(lab: &Lab, daemon: Daemon, configuration: &Path) -> Result<Process> {
     let here = std::env::current_exe()?;
-    let program = here.with_file_name(name);
+    let program = here.with_file_name(daemon.program());
     if !program.exists() {
         bail!(
             "{} is not there: `make run` builds all three programs",
             program.display()
         );
     }
+    let place = match daemon {
+        Daemon::ControlPlane => Place::ControlPlane,
+        Daemon::UserPlane(up) => Place::UserPlane(up),
+    };
     let mut command = lab.netns(place).command(program);
     command.arg(configuration);
-    Process::spawn(lab.dir(), name, command)
+    Process::spawn(lab.dir(), daemon.name(), command)
 }
 
 fn answers(socket: &Path, request: &Request) -> bool {
@@ -180,36 +299,45 @@ fn is_subscriber_route(line: &str) -> bool {
     !own.contains(&destination) && nets.iter().any(|net| net.contains(&destination))
 }
 
-fn user_plane_yaml(dir: &Path) -> String {
-    let dir = dir.display();
+fn user_plane_yaml(dir: &Path, up: UserPlane) -> String {
+    let (name, dir, address) = (up.name(), dir.display(), up.management());
+    let (core_v4, core_v6) = (up.core_v4(), up.core_v6());
     format!(
-        "node-id: up1
-address: {UP_MANAGEMENT}
-api-socket: {dir}/up.sock
+        "node-id: {name}
+address: '{address}'
+api-socket: {dir}/{name}.sock
 ports:
   - {{name: {ACCESS_PORT}, role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}
   - name: {CORE_PORT}
     role: core
     device: 'net_af_xdp1,iface={CORE_PORT}'
     tap: sl-{CORE_PORT}
-    addresses: ['{GATEWAY_V4}/{CORE_V4_LEN}', '{GATEWAY_V6}/{CORE_V6_LEN}']
+    addresses: ['{core_v4}/{CORE_V4_LEN}', '{core_v6}/{CORE_V6_LEN}']
 network-instances:
   default: {{device: sl-default, gateway: ['{SUBSCRIBER_GATEWAY_V4}', '{SUBSCRIBER_GATEWAY_V6}']}}
 "
     )
 }
 
-fn control_plane_yaml(dir: &Path, users: &Path, homes: usize) -> String {
+fn control_plane_yaml(dir: &Path, ups: &[UserPlane], users: &Path, homes: usize) -> String {
     let (dir, users, half_open) = (dir.display(), users.display(), homes.max(1024));
+    let own = ups.iter().map(|up| format!("'{}'", up.control_plane()));
+    let own = own.collect::<Vec<_>>().join(", ");
+    let peer = |up: &UserPlane| {
+        let (name, address) = (up.name(), up.management());
+        format!(
+            "  - {{node-id: {name}, address: '{address}', access-ports: [{{port: {ACCESS_PORT}}}]}}\n"
+        )
+    };
+    let peers: String = ups.iter().map(peer).collect();
     format!(
         "node-id: cp1
-address: {CP_MANAGEMENT}
+address: [{own}]
 api-socket: {dir}/cp.sock
 store: {dir}/store
 limits: {{half-open: {half_open}}}
 user-planes:
-  - {{node-id: up1, address: {UP_MANAGEMENT}, access-ports: [{{port: {ACCESS_PORT}}}]}}
-network-instances:
+{peers}network-instances:
   default:
     gateway: {SUBSCRIBER_GATEWAY_V4}
     ipv4-pool: {{prefix: '{SUBSCRIBERS_V4}'}}

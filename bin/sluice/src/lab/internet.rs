@@ -1,12 +1,13 @@
 //! The internet's side of the lab: a host that sends to every home, and holds against the homes what comes from them.
 
 use super::netns::Netns;
-use super::street::{INTERVAL, PORT, family_of, overhead, size_of};
+use super::street::{PORT, family_of, overhead, size_of};
 use anyhow::{Context, Result};
-use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verifier};
+use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verdict, Verifier};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,9 +39,11 @@ pub struct Reach {
 /// What the host has sent and received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Status {
-    /// Verified packets sent.
-    pub sent: u64,
-    /// Verified packets received.
+    /// Verified packets sent, to the homes of each user plane.
+    pub sent: [u64; 2],
+    /// Verified packets that were right, from the homes of each user plane.
+    pub received: [u64; 2],
+    /// What was found of all that came.
     pub counts: Counts,
     /// Octets of the IP packets among them.
     pub octets: u64,
@@ -59,7 +62,17 @@ pub struct Internet {
 
 impl Internet {
     /// A host with these addresses inside the namespace.
-    pub fn open(namespace: &Netns, addresses: [IpAddr; 2], homes: u32, run: u64) -> Result<Self> {
+    ///
+    /// It sends to each of `homes` homes, those from number `second` on at the second user plane, once in `interval` in
+    /// each family.
+    pub fn open(
+        namespace: &Netns,
+        addresses: [IpAddr; 2],
+        homes: u32,
+        second: u32,
+        interval: Duration,
+        run: u64,
+    ) -> Result<Self> {
         let sockets = namespace.within(|| -> Result<[UdpSocket; 2]> {
             Ok([socket(addresses[0])?, socket(addresses[1])?])
         })??;
@@ -77,7 +90,8 @@ impl Internet {
             running: Arc::clone(&running),
             status: Status::default(),
             verifier: Verifier::new(run, homes),
-            pace: Pace::new(homes, INTERVAL, Duration::ZERO),
+            pace: Pace::new(homes, interval, Duration::ZERO),
+            second,
             reached: vec![[None; 2]; homes as usize],
             owners: HashMap::new(),
             sequences: vec![[0; 2]; homes as usize],
@@ -143,6 +157,14 @@ fn socket(address: IpAddr) -> Result<UdpSocket> {
     Ok(socket)
 }
 
+/// Where a home is reached.
+#[derive(Clone, Copy)]
+struct Reached {
+    address: IpAddr,
+    /// A packet could be sent there: its net was announced by then.
+    announced: bool,
+}
+
 /// Everything that the thread owns.
 struct Host {
     sockets: [UdpSocket; 2],
@@ -153,8 +175,10 @@ struct Host {
     status: Status,
     verifier: Verifier,
     pace: Pace,
+    /// The first home at the second user plane.
+    second: u32,
     /// Where to send, by home and family.
-    reached: Vec<[Option<IpAddr>; 2]>,
+    reached: Vec<[Option<Reached>; 2]>,
     /// Whose address it is, or was last: what a home sent before it left may still arrive.
     owners: HashMap<IpAddr, u32>,
     sequences: Vec<[u64; 2]>,
@@ -221,15 +245,22 @@ impl Host {
     fn received(&mut self, family: Family, from: SocketAddr, payload: &[u8]) {
         self.status.octets += (payload.len() + overhead(family)) as u64;
         let owner = self.owners.get(&from.ip()).filter(|_| from.port() == PORT);
-        let from = owner.map(|&home| Party::Home(home));
-        self.verifier.check(
-            Arrival {
-                at: Party::Internet,
-                from,
-                family,
-            },
-            payload,
-        );
+        let owner = owner.copied();
+        let arrival = Arrival {
+            at: Party::Internet,
+            from: owner.map(Party::Home),
+            family,
+        };
+        let right = [Verdict::InOrder, Verdict::Late];
+        if right.contains(&self.verifier.check(arrival, payload))
+            && let Some(home) = owner
+        {
+            self.status.received[self.user_plane_of(home)] += 1;
+        }
+    }
+
+    fn user_plane_of(&self, home: u32) -> usize {
+        usize::from(home >= self.second)
     }
 
     fn learn(&mut self) {
@@ -239,7 +270,11 @@ impl Host {
             address,
         } in self.inbox.try_iter()
         {
-            self.reached[home as usize][family as usize] = address;
+            let reached = address.map(|address| Reached {
+                address,
+                announced: false,
+            });
+            self.reached[home as usize][family as usize] = reached;
             if let Some(address) = address {
                 debug_assert_eq!(family_of(address), family);
                 self.owners.insert(address, home);
@@ -257,7 +292,7 @@ impl Host {
         }
     }
 
-    fn send_one(&mut self, home: u32, family: Family, to: IpAddr) {
+    fn send_one(&mut self, home: u32, family: Family, to: Reached) {
         let sequence = &mut self.sequences[home as usize][family as usize];
         let (from, to_home) = (Party::Internet, Party::Home(home));
         let mut payload = Vec::with_capacity(1500);
@@ -269,12 +304,25 @@ impl Host {
             sequence: *sequence,
         };
         label.emit(size_of(*sequence) - overhead(family), &mut payload);
-        match self.sockets[family as usize].send_to(&payload, (to, PORT)) {
-            Ok(_) => {
-                *sequence += 1;
-                self.status.sent += 1;
+        match self.sockets[family as usize].send_to(&payload, (to.address, PORT)) {
+            Ok(_) => {}
+            // No user plane announces the home's net: either not yet, or not any more, and then the packet is lost.
+            Err(error) if error.kind() == ErrorKind::NetworkUnreachable => {
+                if !to.announced {
+                    return;
+                }
             }
-            Err(_) => self.status.unsent += 1,
+            Err(_) => {
+                self.status.unsent += 1;
+                return;
+            }
         }
+        *sequence += 1;
+        self.status.sent[self.user_plane_of(home)] += 1;
+        let reached = Reached {
+            announced: true,
+            ..to
+        };
+        self.reached[home as usize][family as usize] = Some(reached);
     }
 }

@@ -7,10 +7,13 @@ pub mod gateway;
 pub mod internet;
 pub mod netns;
 pub mod process;
+pub mod routes;
 pub mod street;
+pub mod supervisor;
 pub mod topology;
 pub mod view;
 
+mod outage;
 mod report;
 
 pub use report::Report;
@@ -19,15 +22,17 @@ use anyhow::{Context, Result, bail};
 use cpe::{Auth, HomeConfig, State};
 use gateway::Gateway;
 use internet::Internet;
+use outage::Outages;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use street::{Order, Street};
-use topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
-use view::{Stage, View};
+use street::{Order, Residents, Street};
+use supervisor::What;
+use topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
+use view::{Scene, Stage, View};
 
 /// How often the lab looks at its parts.
 const TICK: Duration = Duration::from_millis(50);
@@ -48,12 +53,20 @@ const PAP_EVERY: u32 = 10;
 /// What a home waits for an answer: less than RFC 1661's 3 s, because nothing here is far away.
 const RESTART: Duration = Duration::from_secs(1);
 
+/// Verified packets that a home sends and is sent in a second, unless the machine would be too small for all of them.
+const PACKETS_PER_HOME: u32 = 42;
+/// Verified packets in a second that every machine carries.
+const PACKETS: u32 = 20_000;
+
 /// What `sluice lab` is asked for.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LabOptions {
     /// How many homes dial in
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60_000))]
     homes: u32,
+    /// Verified packets a second: of all homes, both directions and both families together [default: 42 for each home, at most 20000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pps: Option<u32>,
     /// End by itself this many seconds after all homes are online, and fail if anything was wrong or lost
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
@@ -63,6 +76,15 @@ pub struct LabOptions {
     /// A name for this lab, to run beside others [default: none]
     #[arg(long, default_value = "", hide_default_value = true)]
     name: String,
+}
+
+impl LabOptions {
+    /// How often a home sends, and is sent, one packet in each family.
+    fn interval(&self) -> Duration {
+        let all = PACKETS_PER_HOME.saturating_mul(self.homes).min(PACKETS);
+        let per_second = f64::from(self.pps.unwrap_or(all));
+        Duration::from_secs_f64(4.0 * f64::from(self.homes) / per_second)
+    }
 }
 
 /// `sluice lab`.
@@ -129,12 +151,12 @@ fn how_to_look(name: &str) -> String {
         name => {
             let dir = topology::directory(name);
             format!(
-                " --cp-socket {0}/cp.sock --up-socket {0}/up.sock",
+                " --cp-socket {0}/cp.sock --up-socket {0}/up1.sock",
                 dir.display()
             )
         }
     };
-    format!("{program}{sockets} show sessions | session ID | ports | drops")
+    format!("{program}{sockets} show sessions | session ID | user-planes | ports | drops")
 }
 
 /// Runs a lab from its daemons' start to their end.
@@ -145,62 +167,81 @@ fn conduct(
     stop: &AtomicBool,
     view: &mut View,
 ) -> Result<Report> {
-    let secret = rand::random::<u64>();
-    let configs: Vec<HomeConfig> = (0..options.homes).map(|n| home(n, secret)).collect();
-    let users: Vec<(String, String)> = configs
-        .iter()
+    let (secret, all) = (rand::random::<u64>(), options.homes);
+    let second = all.div_ceil(2);
+    let streets = [0..second, second..all].map(|numbers| Residents {
+        first: numbers.start,
+        configs: numbers
+            .clone()
+            .map(|n| home(n, n - numbers.start, secret))
+            .collect(),
+        all,
+    });
+    let homes = streets.iter().flat_map(|street| &street.configs);
+    let users: Vec<(String, String)> = homes
         .map(|c| (c.user.clone(), c.password.clone()))
         .collect();
-    view.say("starting sluice-up and sluice-cp");
-    let mut gateway = Gateway::start(lab, &users)?;
+    view.say("starting sluice-up twice, and sluice-cp");
+    let gateway = Gateway::start(lab, &UserPlane::ALL, &users)?;
     view.say(&format!("logs and sockets: {}", lab.dir().display()));
-
     view.say_look();
 
     let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
-    let internet = Internet::open(lab.netns(Place::Internet), host, options.homes, secret)?;
+    let interval = options.interval();
+    let internet = lab.netns(Place::Internet);
+    let internet = Internet::open(internet, host, all, second, interval, secret)?;
     let before_dialling = started.elapsed();
-    let street = Street::open(configs, secret, lab.tap("homes0")?, internet.reach(), host)?;
+    let mut opened = Vec::new();
+    for (up, residents) in UserPlane::ALL.into_iter().zip(streets) {
+        let tap = lab.tap(up, "homes0")?;
+        let reach = internet.reach();
+        opened.push(Street::open(residents, interval, secret, tap, reach, host)?);
+    }
     let mut parts = Parts {
-        gateway: &mut gateway,
+        gateway: &gateway,
         internet: &internet,
-        street: &street,
+        streets: &opened,
         view,
+        outages: Outages::default(),
     };
 
-    let all = options.homes;
     let limit = BRING_UP + BRING_UP_PER_HOME * all;
-    parts.watch(Stage::Dialling, limit, stop, |street| {
-        street.at(State::Online) == all
-    })?;
+    parts.watch(Stage::Dialling, limit, stop, |online| online == all)?;
     let length = options.seconds.map_or(Duration::MAX, Duration::from_secs);
     parts.watch(Stage::Running, length, stop, |_| false)?;
-    let online = street.status().at(State::Online);
+    let online = parts.online();
     parts.settle(stop)?;
     parts.hang_up(stop)?;
     parts
         .view
         .say("waiting until the gateway has let go of everything");
     let left = gateway.wait_until_empty(lab, LEAVING)?;
-    let (street, internet) = (street.close()?, internet.close()?);
+    parts.check()?;
+    let (outages, restarts) = (parts.outages, gateway.restarts());
+    let streets = opened.into_iter().map(Street::close);
+    let streets: Vec<street::Status> = streets.collect::<Result<_>>()?;
+    let internet = internet.close()?;
     gateway.stop()?;
-    Ok(Report::new(
-        options.homes,
+    Ok(Report::new(report::Run {
+        homes: all,
         online,
         before_dialling,
-        &street,
-        &internet,
-        &left,
-        options.seconds.is_some(),
-    ))
+        streets: &streets,
+        internet: &internet,
+        left: &left,
+        outages: &outages,
+        restarts: &restarts,
+        unattended: options.seconds.is_some(),
+    }))
 }
 
-/// Everything about home `number` that does not change.
-fn home(number: u32, secret: u64) -> HomeConfig {
-    let [_, a, b, c] = number.to_be_bytes();
+/// Everything about home `number` that does not change. Its line is the same as that of the other user plane's home with
+/// the same `place`: MAC address and tags.
+fn home(number: u32, place: u32, secret: u64) -> HomeConfig {
+    let [_, a, b, c] = place.to_be_bytes();
     let (s_tag, c_tag) = (
-        FIRST_S_TAG + number / LINES_PER_S_TAG,
-        1 + number % LINES_PER_S_TAG,
+        FIRST_S_TAG + place / LINES_PER_S_TAG,
+        1 + place % LINES_PER_S_TAG,
     );
     let password = format!(
         "pw-{:016x}",
@@ -226,27 +267,28 @@ fn home(number: u32, secret: u64) -> HomeConfig {
 
 /// The parts while they run.
 struct Parts<'l> {
-    gateway: &'l mut Gateway,
+    gateway: &'l Gateway,
     internet: &'l Internet,
-    street: &'l Street,
+    streets: &'l [Street],
     view: &'l mut View,
+    outages: Outages,
 }
 
 impl Parts<'_> {
-    /// Lets the lab run until `done`, a signal, or the end of the time; an error if a part dies.
+    /// Lets the lab run until `done` with this many homes online, a signal, or the end of the time; an error if a part of
+    /// the lab itself dies.
     fn watch(
         &mut self,
         stage: Stage,
         limit: Duration,
         stop: &AtomicBool,
-        done: impl Fn(&street::Status) -> bool,
+        done: impl Fn(u32) -> bool,
     ) -> Result<()> {
         let start = Instant::now();
         while !stop.load(Ordering::Relaxed) && start.elapsed() < limit {
-            self.check()?;
-            let street = self.street.status();
-            self.view.show(stage, &street, &self.internet.status());
-            if done(&street) {
+            let streets = self.check()?;
+            self.show(stage, &streets)?;
+            if done(streets.iter().map(|s| s.at(State::Online)).sum()) {
                 break;
             }
             sleep(TICK);
@@ -254,29 +296,65 @@ impl Parts<'_> {
         Ok(())
     }
 
-    fn check(&mut self) -> Result<()> {
-        self.gateway.check()?;
-        if self.street.failed() || self.internet.failed() {
+    fn show(&mut self, stage: Stage, streets: &[street::Status]) -> Result<()> {
+        let mut daemons = Vec::new();
+        for (daemon, restarts) in self.gateway.restarts() {
+            daemons.push((daemon, self.gateway.phase(daemon)?, restarts));
+        }
+        self.view.show(&Scene {
+            stage,
+            streets,
+            internet: &self.internet.status(),
+            daemons: &daemons,
+        });
+        Ok(())
+    }
+
+    /// Looks at every part; how the homes are getting on.
+    fn check(&mut self) -> Result<Vec<street::Status>> {
+        let streets: Vec<street::Status> = self.streets.iter().map(Street::status).collect();
+        for happening in self.gateway.check()? {
+            self.view.say(&happening.to_string());
+            if let What::Died { ordered: false, .. } = happening.what {
+                self.outages.deaths.push(happening.to_string());
+            }
+        }
+        if self.streets.iter().any(Street::failed) || self.internet.failed() {
             bail!("a thread of the lab itself has ended by mistake");
         }
-        Ok(())
+        let internet = self.internet.status();
+        for (up, street) in UserPlane::ALL.into_iter().zip(&streets) {
+            let sent = [street.sent, internet.sent[up as usize]];
+            let forwards = self.gateway.forwards(up)?;
+            self.outages.note(up, forwards, sent);
+        }
+        Ok(streets)
+    }
+
+    fn online(&self) -> u32 {
+        let online = |street: &Street| street.status().at(State::Online);
+        self.streets.iter().map(online).sum()
+    }
+
+    fn order(&self, order: Order) {
+        self.streets.iter().for_each(|street| street.order(order));
     }
 
     /// Nobody sends any more; waits until what is under way has arrived. A second signal ends the waiting.
     fn settle(&mut self, stop: &AtomicBool) -> Result<()> {
         stop.store(false, Ordering::Relaxed);
-        self.street.order(Order::Quiet);
+        self.order(Order::Quiet);
         self.internet.quiet();
         self.view.say("waiting for the packets under way");
         let (mut last, mut since) = ([0; 4], Instant::now());
         while since.elapsed() < SETTLED && !stop.load(Ordering::Relaxed) {
-            self.check()?;
-            let (street, internet) = (self.street.status(), self.internet.status());
+            let streets = street::Status::of_all(&self.check()?);
+            let internet = self.internet.status();
             let counts = [
-                street.sent,
+                streets.sent,
                 internet.counts.received,
-                internet.sent,
-                street.counts.received,
+                internet.sent.iter().sum(),
+                streets.counts.received,
             ];
             if counts != last {
                 (last, since) = (counts, Instant::now());
@@ -293,13 +371,14 @@ impl Parts<'_> {
 
     fn hang_up(&mut self, stop: &AtomicBool) -> Result<()> {
         self.view.say("the homes hang up");
-        self.street.order(Order::HangUp);
-        // The status may still be from before the order.
+        self.order(Order::HangUp);
+        // A status may still be from before the order.
+        let gone = |street: &street::Status| {
+            street.leaving && street.states.keys().all(|state| *state == State::Offline)
+        };
         let start = Instant::now();
         while start.elapsed() < LEAVING && !stop.load(Ordering::Relaxed) {
-            self.check()?;
-            let street = self.street.status();
-            if street.leaving && street.states.keys().all(|state| *state == State::Offline) {
+            if self.check()?.iter().all(gone) {
                 break;
             }
             sleep(TICK);
@@ -314,16 +393,43 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn no_two_homes_share_a_line_an_address_or_a_user() {
-        let homes: Vec<HomeConfig> = (0..60_000).map(|n| home(n, 7)).collect();
-        let lines: HashSet<_> = homes.iter().map(|h| h.tags.vids()).collect();
-        let macs: HashSet<_> = homes.iter().map(|h| h.mac).collect();
+    fn homes_of_one_user_plane_share_no_line_and_nobody_shares_a_user() {
+        let second = 30_000;
+        let homes: Vec<HomeConfig> = (0..60_000).map(|n| home(n, n % second, 7)).collect();
+        let (one, two) = homes.split_at(second as usize);
+        let lines: HashSet<_> = one.iter().map(|h| h.tags.vids()).collect();
+        let macs: HashSet<_> = one.iter().map(|h| h.mac).collect();
         let users: HashSet<_> = homes.iter().map(|h| (&h.user, &h.password)).collect();
-        assert_eq!([lines.len(), macs.len(), users.len()], [60_000; 3]);
+        assert_eq!(
+            [lines.len(), macs.len(), users.len()],
+            [30_000, 30_000, 60_000]
+        );
+        let same = |(a, b): (&HomeConfig, &HomeConfig)| a.mac == b.mac && a.tags == b.tags;
+        assert!(one.iter().zip(two).all(same));
         assert!(
             homes
                 .iter()
                 .all(|h| h.tags.inner.unwrap().vid <= 4094 && h.tags.outer.unwrap().vid <= 4094)
         );
+    }
+
+    #[test]
+    fn packets_a_second_are_spread_over_all_homes() {
+        let options = |homes, pps| LabOptions {
+            homes,
+            pps,
+            seconds: None,
+            json: false,
+            name: String::new(),
+        };
+        let rate = |o: &LabOptions| 4.0 * f64::from(o.homes) / o.interval().as_secs_f64();
+        for (homes, pps, expected) in [
+            (100, None, 4200.0),
+            (2000, None, 20_000.0),
+            (2000, Some(50_000), 50_000.0),
+        ] {
+            let rate = rate(&options(homes, pps));
+            assert!((rate - expected).abs() < 1.0, "{rate} {expected}");
+        }
     }
 }

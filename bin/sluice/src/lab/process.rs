@@ -21,6 +21,7 @@ const POLL: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Process {
     name: String,
+    command: Command,
     child: Child,
     log: PathBuf,
     record: PathBuf,
@@ -31,27 +32,40 @@ impl Process {
     pub fn spawn(dir: &Path, name: &str, mut command: Command) -> Result<Self> {
         let log = dir.join(format!("{name}.log"));
         let out = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let child = command
+        command
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out)
             // A Ctrl-C at the terminal is for the lab alone: it ends its children in order.
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
+            .process_group(0);
+        let child = start(&mut command, name)?;
         let record = dir.join(format!("{name}.pid"));
         let process = Process {
             name: name.to_owned(),
+            command,
             child,
             log,
             record,
         };
-        let id = process.id();
-        fs::write(
-            &process.record,
-            format!("{id} {}\n", started_at(id).unwrap_or(0)),
-        )?;
+        process.write_record()?;
         Ok(process)
+    }
+
+    /// Starts it once more after it has ended; its log goes on where it was.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.child = start(&mut self.command, &self.name)?;
+        self.write_record()
+    }
+
+    fn write_record(&self) -> Result<()> {
+        let id = self.id();
+        let tick = started_at(id).unwrap_or(0);
+        Ok(fs::write(&self.record, format!("{id} {tick}\n"))?)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, number: Signal) -> Result<()> {
+        signal(self.id(), number)
     }
 
     /// Its process id.
@@ -138,6 +152,12 @@ impl Drop for Process {
         // Nothing can be reported from here; whatever stays is found by the next run.
         let _ = self.stop();
     }
+}
+
+fn start(command: &mut Command, name: &str) -> Result<Child> {
+    command
+        .spawn()
+        .with_context(|| format!("cannot start {name}"))
 }
 
 /// Ends the processes that an earlier run recorded in `dir` or left in its namespaces, and nobody else's.
@@ -272,6 +292,26 @@ mod tests {
         assert!(
             error.contains("before its socket") && error.contains("no such port"),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn a_process_that_is_started_again_goes_on_in_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo hello; exit 1"]);
+        let mut process = Process::spawn(dir.path(), "plane", command).unwrap();
+        let first = process.id();
+        process.child.wait().unwrap();
+        process.start_again().unwrap();
+        process.child.wait().unwrap();
+        assert_ne!(process.id(), first);
+        let log = fs::read_to_string(process.log()).unwrap();
+        assert_eq!(log, "hello\nhello\n");
+        let record = fs::read_to_string(dir.path().join("plane.pid")).unwrap();
+        assert!(
+            record.starts_with(&format!("{} ", process.id())),
+            "{record}"
         );
     }
 

@@ -1,7 +1,11 @@
 //! What a run has come to.
 
+use super::outage::Outages;
+use super::supervisor::Daemon;
+use super::topology::UserPlane;
 use super::{internet, street};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -22,6 +26,10 @@ pub struct Report {
     packets_received: u64,
     /// Packets that arrived elsewhere, changed, or twice.
     packets_wrong: u64,
+    /// Packets that did not arrive and were sent while their user plane was dead or stopped, or without their session.
+    packets_lost_in_outages: u64,
+    /// How often each daemon was started again.
+    restarts: BTreeMap<&'static str, u32>,
     /// What makes this run a failure, in words.
     #[serde(skip)]
     problems: Vec<String>,
@@ -30,36 +38,48 @@ pub struct Report {
     notes: Vec<String>,
 }
 
+/// What a report is made of.
+pub(super) struct Run<'r> {
+    pub homes: u32,
+    /// Homes that were online at the end.
+    pub online: u32,
+    pub before_dialling: Duration,
+    /// The homes of each user plane.
+    pub streets: &'r [street::Status],
+    pub internet: &'r internet::Status,
+    /// What was left in the gateway.
+    pub left: &'r [String],
+    pub outages: &'r Outages,
+    pub restarts: &'r [(Daemon, u32)],
+    pub unattended: bool,
+}
+
 impl Report {
-    pub(super) fn new(
-        homes: u32,
-        online: u32,
-        before_dialling: Duration,
-        street: &street::Status,
-        internet: &internet::Status,
-        left: &[String],
-        unattended: bool,
-    ) -> Self {
-        let wrong = street.counts.wrong() + internet.counts.wrong();
+    pub(super) fn new(run: Run) -> Self {
+        let (street, internet) = (street::Status::of_all(run.streets), run.internet);
         let rate = street.last_online.map_or(0.0, |last| {
             f64::from(street.ever_online) / last.as_secs_f64().max(1e-3)
         });
+        let first = street.first_online.map(|first| run.before_dialling + first);
+        let restarts = run.restarts.iter();
         let mut report = Report {
-            homes,
-            online,
-            seconds_to_first: street
-                .first_online
-                .map(|first| rounded((before_dialling + first).as_secs_f64(), 1000.0)),
+            homes: run.homes,
+            online: run.online,
+            seconds_to_first: first.map(|first| rounded(first.as_secs_f64(), 1000.0)),
             sessions_per_second: rounded(rate, 10.0),
-            packets_sent: street.sent + internet.sent,
+            packets_sent: street.sent + internet.sent.iter().sum::<u64>(),
             packets_received: street.counts.received + internet.counts.received,
-            packets_wrong: wrong,
+            packets_wrong: street.counts.wrong() + internet.counts.wrong(),
+            packets_lost_in_outages: 0,
+            restarts: restarts.map(|(daemon, n)| (daemon.name(), *n)).collect(),
             problems: Vec::new(),
             notes: Vec::new(),
         };
-        report.find_problems(street, internet, left);
-        let ends = report.endings_and_losses(street, internet);
-        if unattended {
+        report.find_problems(&street, internet, run.left);
+        let mut ends = run.outages.deaths.clone();
+        ends.extend(report.endings(&street, internet));
+        ends.extend(report.losses(&run));
+        if run.unattended {
             report.problems.extend(ends);
         } else {
             report.notes.extend(ends);
@@ -67,11 +87,7 @@ impl Report {
         report
     }
 
-    fn endings_and_losses(
-        &self,
-        street: &street::Status,
-        internet: &internet::Status,
-    ) -> Vec<String> {
+    fn endings(&self, street: &street::Status, internet: &internet::Status) -> Vec<String> {
         let mut found = Vec::new();
         if self.online < self.homes {
             found.push(format!(
@@ -85,22 +101,42 @@ impl Report {
                 "sessions or attempts that ended by themselves: {times} ({why})"
             ));
         }
-        for (way, sent, received) in [
-            ("up", street.sent, internet.counts.received),
-            ("down", internet.sent, street.counts.received),
-        ] {
-            if received < sent {
-                found.push(format!(
-                    "{} of {sent} packets were lost on their way {way}",
-                    sent - received
-                ));
-            }
-        }
         if street.unsent + internet.unsent > 0 {
             found.push(format!(
                 "{} packets could not even be sent",
                 street.unsent + internet.unsent
             ));
+        }
+        found
+    }
+
+    /// Packets that were lost without an outage; those of outages are noted for what they are.
+    fn losses(&mut self, run: &Run) -> Vec<String> {
+        let mut found = Vec::new();
+        for (up, street) in UserPlane::ALL.into_iter().zip(run.streets) {
+            let at_risk = run.outages.at_risk(up);
+            let up_index = up as usize;
+            let ways = [
+                ("up", street.sent, run.internet.received[up_index]),
+                ("down", run.internet.sent[up_index], street.counts.received),
+            ];
+            for ((way, sent, received), at_risk) in ways.into_iter().zip(at_risk) {
+                let name = up.name();
+                let lost = sent.saturating_sub(received);
+                let in_outage = lost.min(at_risk);
+                if in_outage > 0 {
+                    self.packets_lost_in_outages += in_outage;
+                    self.notes.push(format!(
+                        "{in_outage} of {at_risk} packets that were sent while {name} did not forward were lost on their way {way}"
+                    ));
+                }
+                if lost > in_outage {
+                    let lost = lost - in_outage;
+                    found.push(format!(
+                        "{lost} of {sent} packets were lost on their way {way} through {name}"
+                    ));
+                }
+            }
         }
         found
     }
@@ -171,12 +207,19 @@ impl Report {
                 packets_sent: sent,
                 packets_received: received,
                 packets_wrong: wrong,
+                packets_lost_in_outages: lost,
                 ..
             } = self;
             writeln!(
                 out,
                 "{sent} verified packets sent, {received} received, {wrong} wrong"
             )?;
+            for (daemon, times) in self.restarts.iter().filter(|(_, times)| **times > 0) {
+                writeln!(out, "{daemon} was started again, {times} times")?;
+            }
+            if *lost > 0 {
+                writeln!(out, "{lost} packets were lost in outages of a user plane")?;
+            }
             if self.is_good() {
                 writeln!(
                     out,
@@ -203,101 +246,118 @@ mod tests {
     use super::*;
     use cpe::Counts;
 
-    fn statuses() -> (street::Status, internet::Status) {
+    fn statuses() -> ([street::Status; 2], internet::Status) {
         let street = street::Status {
             first_online: Some(Duration::from_millis(250)),
             last_online: Some(Duration::from_secs(2)),
-            ever_online: 10,
-            sent: 100,
+            ever_online: 5,
+            sent: 50,
             counts: Counts {
-                received: 90,
+                received: 45,
                 ..Counts::default()
             },
             ..street::Status::default()
         };
         let internet = internet::Status {
-            sent: 90,
+            sent: [45, 45],
+            received: [50, 50],
             counts: Counts {
                 received: 100,
                 ..Counts::default()
             },
             ..internet::Status::default()
         };
-        (street, internet)
+        ([street.clone(), street], internet)
     }
 
-    fn report(
-        street: &street::Status,
-        internet: &internet::Status,
-        online: u32,
-        left: &[String],
-    ) -> Report {
-        Report::new(
-            10,
-            online,
-            Duration::from_secs(1),
-            street,
+    const RESTARTS: [(Daemon, u32); 2] = [
+        (Daemon::ControlPlane, 0),
+        (Daemon::UserPlane(UserPlane::Two), 1),
+    ];
+
+    /// A good run.
+    fn run<'r>(
+        streets: &'r [street::Status],
+        internet: &'r internet::Status,
+        outages: &'r Outages,
+    ) -> Run<'r> {
+        Run {
+            homes: 10,
+            online: 10,
+            before_dialling: Duration::from_secs(1),
+            streets,
             internet,
-            left,
-            true,
-        )
+            left: &[],
+            outages,
+            restarts: &RESTARTS,
+            unattended: true,
+        }
     }
 
     #[test]
     fn the_json_is_what_was_promised() {
-        let (street, internet) = statuses();
-        let report = report(&street, &internet, 10, &[]);
-        assert!(report.is_good());
+        let ((streets, internet), outages) = (statuses(), Outages::default());
+        let report = Report::new(run(&streets, &internet, &outages));
+        assert!(report.is_good(), "{:?}", report.problems);
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
-            r#"{"homes":10,"online":10,"seconds_to_first":1.25,"sessions_per_second":5.0,"packets_sent":190,"packets_received":190,"packets_wrong":0}"#
+            r#"{"homes":10,"online":10,"seconds_to_first":1.25,"sessions_per_second":5.0,"packets_sent":190,"packets_received":190,"packets_wrong":0,"packets_lost_in_outages":0,"restarts":{"cp":0,"up2":1}}"#
         );
     }
 
     #[test]
     fn whatever_goes_wrong_makes_the_run_a_failure() {
-        let (street, internet) = statuses();
-        assert!(
-            !report(&street, &internet, 9, &[]).is_good(),
-            "a home was not online"
-        );
-        assert!(
-            !report(&street, &internet, 10, &["session 1".into()]).is_good(),
-            "something was left"
-        );
-        let lost = internet::Status {
-            sent: 91,
-            ..internet
+        let ((streets, internet), outages) = (statuses(), Outages::default());
+        let good = |run| Report::new(run).is_good();
+        let offline = Run {
+            online: 9,
+            ..run(&streets, &internet, &outages)
         };
-        assert!(
-            !report(&street, &lost, 10, &[]).is_good(),
-            "a packet was lost"
-        );
-        let twice = Counts {
-            duplicated: 1,
-            ..internet.counts
+        assert!(!good(offline), "a home was not online");
+        let left = Run {
+            left: &["session 1".into()],
+            ..run(&streets, &internet, &outages)
         };
-        assert!(
-            !report(
-                &street,
-                &internet::Status {
-                    counts: twice,
-                    ..internet
-                },
-                10,
-                &[]
-            )
-            .is_good(),
-            "one came twice"
-        );
-        let mut ended = street.clone();
-        ended.ends.insert("ended by the gateway".into(), 1);
-        assert!(
-            !report(&ended, &internet, 10, &[]).is_good(),
-            "a session ended by itself"
-        );
+        assert!(!good(left), "something was left");
+        let mut changed = internet;
+        changed.sent[1] += 1;
+        let lost = run(&streets, &changed, &outages);
+        assert!(!good(lost), "a packet was lost");
+        let mut changed = internet;
+        changed.counts.duplicated = 1;
+        assert!(!good(run(&streets, &changed, &outages)), "one came twice");
+        let mut ended = streets.clone();
+        ended[1].ends.insert("ended by the gateway".into(), 1);
+        let by_itself = run(&ended, &internet, &outages);
+        assert!(!good(by_itself), "a session ended by itself");
+        let mut died = Outages::default();
+        died.deaths.push("sluice-cp died".into());
+        assert!(!good(run(&streets, &internet, &died)), "a daemon died");
         // A person may have ended it.
-        let attended = Report::new(10, 10, Duration::ZERO, &ended, &internet, &[], false);
+        let attended = Report::new(Run {
+            unattended: false,
+            ..run(&ended, &internet, &outages)
+        });
         assert!(attended.is_good() && attended.notes.len() == 1);
+    }
+
+    #[test]
+    fn what_an_outage_explains_is_counted_apart_and_no_more_than_that() {
+        let (streets, mut internet) = statuses();
+        internet.sent[1] += 30;
+        let mut outages = Outages::default();
+        outages.note(UserPlane::Two, true, [50, 40]);
+        outages.note(UserPlane::Two, false, [50, 70]);
+        let report = Report::new(run(&streets, &internet, &outages));
+        assert!(report.is_good(), "{:?}", report.problems);
+        assert_eq!(report.packets_lost_in_outages, 30);
+        // One more than were at risk; and the other user plane had no outage.
+        for up in UserPlane::ALL {
+            let mut more = internet;
+            more.sent[up as usize] += 1;
+            let report = Report::new(run(&streets, &more, &outages));
+            assert!(!report.is_good());
+            assert_eq!(report.packets_lost_in_outages, 30);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The homes' side of the lab: one thread, one TAP, all homes.
+//! The homes' side of the lab: for each user plane one thread, one TAP, and all homes on it.
 
 use super::internet::Reach;
 use anyhow::{Context, Result};
@@ -18,8 +18,6 @@ use tun_rs::SyncDevice;
 
 /// The UDP port of verified packets, at both ends.
 pub const PORT: u16 = 20_000;
-/// Each home sends, and is sent, one packet in each family this often: a little more than ten a second.
-pub const INTERVAL: Duration = Duration::from_millis(95);
 /// Sizes of the IP packets in turn: small ones, a middling one, and the largest that PPPoE carries.
 const SIZES: [usize; 4] = [96, 128, 576, 1492];
 
@@ -80,6 +78,33 @@ pub struct Status {
 }
 
 impl Status {
+    /// Those of several streets together.
+    pub fn of_all(streets: &[Status]) -> Status {
+        let mut all = Status::default();
+        for street in streets {
+            let earlier = all.first_online.into_iter().chain(street.first_online);
+            all.first_online = earlier.min();
+            all.last_online = all.last_online.max(street.last_online);
+            all.ever_online += street.ever_online;
+            all.sent += street.sent;
+            all.counts += street.counts;
+            all.octets += street.octets;
+            all.unsent += street.unsent;
+            all.leaving |= street.leaving;
+            for (&state, count) in &street.states {
+                *all.states.entry(state).or_default() += count;
+            }
+            for (end, count) in &street.ends {
+                *all.ends.entry(end.clone()).or_default() += count;
+            }
+            for (&stray, count) in &street.strays {
+                *all.strays.entry(stray).or_default() += count;
+            }
+            all.rows.extend_from_slice(&street.rows);
+        }
+        all
+    }
+
     /// Homes at this stage.
     pub fn at(&self, state: State) -> u32 {
         self.states.get(&state).copied().unwrap_or(0)
@@ -106,7 +131,17 @@ pub struct Row {
 /// How many homes have a row.
 const ROWS: usize = 256;
 
-/// The thread of the homes.
+/// Who lives in a street.
+pub struct Residents {
+    /// The number of the first home; the others follow.
+    pub first: u32,
+    /// The homes.
+    pub configs: Vec<HomeConfig>,
+    /// How many homes there are in all streets.
+    pub all: u32,
+}
+
+/// The thread of the homes of a user plane.
 pub struct Street {
     orders: Sender<Order>,
     status: Arc<Mutex<Status>>,
@@ -115,8 +150,11 @@ pub struct Street {
 
 impl Street {
     /// All homes begin to dial.
+    ///
+    /// Each sends to the internet host one packet in each family once in `interval`.
     pub fn open(
-        configs: Vec<HomeConfig>,
+        residents: Residents,
+        interval: Duration,
         run: u64,
         tap: SyncDevice,
         internet: Sender<Reach>,
@@ -125,9 +163,10 @@ impl Street {
         let (orders, inbox) = channel();
         let status = Arc::new(Mutex::new(Status::default()));
         let shared = Arc::clone(&status);
-        let mut keeper = Keeper::new(configs, run, tap, internet, host, shared);
+        let name = format!("homes-{}", residents.first);
+        let mut keeper = Keeper::new(residents, interval, run, tap, internet, host, shared);
         let thread = std::thread::Builder::new()
-            .name("homes".into())
+            .name(name)
             .spawn(move || keeper.run(&inbox))
             .context("cannot start the homes' thread")?;
         Ok(Street {
@@ -172,6 +211,8 @@ fn locked(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
 
 /// Everything that the homes' thread owns.
 struct Keeper {
+    /// The number of the first of them in the whole lab.
+    first: u32,
     homes: Homes,
     tap: SyncDevice,
     internet: Sender<Reach>,
@@ -193,30 +234,37 @@ struct Keeper {
 
 impl Keeper {
     fn new(
-        configs: Vec<HomeConfig>,
+        residents: Residents,
+        interval: Duration,
         run: u64,
         tap: SyncDevice,
         internet: Sender<Reach>,
         host: [IpAddr; 2],
         shared: Arc<Mutex<Status>>,
     ) -> Self {
+        let Residents {
+            first,
+            configs,
+            all,
+        } = residents;
         let count = configs.len() as u32;
         Keeper {
-            homes: Homes::new(configs, run),
+            first,
+            homes: Homes::new(configs, run.wrapping_add(first.into())),
             tap,
             internet,
             host,
             shared,
             status: Status::default(),
-            verifier: Verifier::new(run, count),
-            pace: Pace::new(count, INTERVAL, Duration::ZERO),
+            verifier: Verifier::new(run, all),
+            pace: Pace::new(count, interval, Duration::ZERO),
             sequences: vec![[0; 2]; count as usize],
             run,
             start: Instant::now(),
             waiting: (0..count).collect(),
             redialling: VecDeque::new(),
             seen_online: vec![false; count as usize],
-            sending: true,
+            sending: count > 0,
             leaving: false,
             reported: Duration::ZERO,
         }
@@ -326,7 +374,7 @@ impl Keeper {
                     (datagram.source == self.host[family as usize]).then_some(Party::Internet);
                 self.verifier.check(
                     Arrival {
-                        at: Party::Home(home),
+                        at: Party::Home(self.first + home),
                         from,
                         family,
                     },
@@ -348,14 +396,14 @@ impl Keeper {
                 Output::Frame(frame) => self.transmit(&frame),
                 Output::Up(address) => {
                     self.tell(Reach {
-                        home,
+                        home: self.first + home,
                         family: family_of(address),
                         address: Some(address),
                     });
                     self.note_online(home, now);
                 }
                 Output::Down(family) => self.tell(Reach {
-                    home,
+                    home: self.first + home,
                     family,
                     address: None,
                 }),
@@ -402,7 +450,7 @@ impl Keeper {
         let sequence = self.sequences[number as usize][family as usize];
         let label = Label {
             run: self.run,
-            from: Party::Home(number),
+            from: Party::Home(self.first + number),
             to: Party::Internet,
             family,
             sequence,
@@ -441,7 +489,7 @@ impl Keeper {
     }
 
     fn row(&self, home: &Home, number: u32) -> Row {
-        let received = |family| self.verifier.received(number, family);
+        let received = |family| self.verifier.received(self.first + number, family);
         Row {
             user: home.config().user.clone(),
             line: home.config().tags.to_string(),

@@ -1,17 +1,24 @@
-//! The lab's network: four namespaces and what joins them.
+//! The lab's network: a namespace for each of its parts, and what joins them.
 //!
 //! ```text
-//!  sluice-access            sluice-up                       sluice-inet
+//!  sluice-access1           sluice-up1                            sluice-inet
 //!  TAP of the homes ─┐
-//!  TAP of a VM ──────┤ bridge ── access ═ access0 │ core0 ═ core    198.51.100.2, 2001:db8:ffff::2
-//!                    ┘                            mgmt0
-//!                                                   ║ 192.0.2.2
-//!                                                   ║ 192.0.2.1
-//!                                                 mgmt0   sluice-cp
+//!  TAP of a VM ──────┤ bridge ── access ═ access0 │ core0 ═ core-up1 ┐
+//!                    ┘                            mgmt0              │ the host: 198.51.100.2,
+//!                                       192.0.2.2 ║                  │ 2001:db8:ffff::2
+//!                                       192.0.2.1 ║                  │
+//!                                              mgmt-up1              │
+//!                                                     sluice-cp      │
+//!                                              mgmt-up2              │
+//!                                  2001:db8:2::1  ║                  │
+//!                                  2001:db8:2::2  ║                  │
+//!  sluice-access2           sluice-up2            mgmt0              │
+//!  the same again      bridge ── access ═ access0 │ core0 ═ core-up2 ┘
 //! ```
 //!
-//! `access0` and `core0` are the user plane's ports (AF_XDP); the gateway's own core addresses live on the TAP that
-//! the user plane makes for `core0`.
+//! `access0` and `core0` are a user plane's ports (AF_XDP); the gateway's own core addresses live on the TAP that
+//! the user plane makes for `core0`. The internet host stands for a router too: it follows the nets that user planes
+//! announce ([`super::routes`]).
 
 use super::netns::Netns;
 use super::process;
@@ -19,25 +26,21 @@ use anyhow::{Context, Result, bail};
 use ipnet::{Ipv4Net, Ipv6Net};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File, OpenOptions};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-/// The control plane's management address.
-pub const CP_MANAGEMENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// The user plane's management address.
-pub const UP_MANAGEMENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// The gateway's own address on the core link.
-pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
-/// The internet host's address on the core link.
+/// The control plane's management address over IPv4, which the first user plane is reached by.
+pub const CP_MANAGEMENT_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The control plane's management address over IPv6, which the second user plane is reached by.
+pub const CP_MANAGEMENT_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
+/// The internet host's address.
 pub const INTERNET_V4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
-/// The core link's IPv4 prefix length.
+/// A core link's IPv4 prefix length.
 pub const CORE_V4_LEN: u8 = 24;
-/// The gateway's own address on the core link.
-pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1);
-/// The internet host's address on the core link.
+/// The internet host's address.
 pub const INTERNET_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 2);
-/// The core link's IPv6 prefix length.
+/// A core link's IPv6 prefix length.
 pub const CORE_V6_LEN: u8 = 64;
 /// Where the subscribers' IPv4 addresses come from.
 pub const SUBSCRIBERS_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 16);
@@ -60,13 +63,99 @@ const BRIDGE: &str = "bridge";
 /// Below this lives a directory for each lab: a real disk, because the control plane's store is in it.
 const HOME: &str = "/var/lib/sluice-lab";
 
+/// A user plane of the lab, with an access network and a core link of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UserPlane {
+    /// `up1`: its PFCP and GTP-U go over IPv4.
+    One,
+    /// `up2`: its PFCP and GTP-U go over IPv6.
+    Two,
+}
+
+impl UserPlane {
+    /// All of them.
+    pub const ALL: [UserPlane; 2] = [UserPlane::One, UserPlane::Two];
+
+    /// Its PFCP Node ID, and the name of its files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UserPlane::One => "up1",
+            UserPlane::Two => "up2",
+        }
+    }
+
+    /// Its management address.
+    pub const fn management(self) -> IpAddr {
+        match self {
+            UserPlane::One => IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+            UserPlane::Two => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 2)),
+        }
+    }
+
+    /// The control plane's address on its management link.
+    pub const fn control_plane(self) -> IpAddr {
+        match self {
+            UserPlane::One => IpAddr::V4(CP_MANAGEMENT_V4),
+            UserPlane::Two => IpAddr::V6(CP_MANAGEMENT_V6),
+        }
+    }
+
+    /// The control plane's end of its management link.
+    pub const fn management_link(self) -> &'static str {
+        match self {
+            UserPlane::One => "mgmt-up1",
+            UserPlane::Two => "mgmt-up2",
+        }
+    }
+
+    /// The gateway's own address on its core link.
+    pub const fn core_v4(self) -> Ipv4Addr {
+        match self {
+            UserPlane::One => Ipv4Addr::new(198, 51, 100, 1),
+            UserPlane::Two => Ipv4Addr::new(203, 0, 113, 1),
+        }
+    }
+
+    /// The gateway's own address on its core link.
+    pub const fn core_v6(self) -> Ipv6Addr {
+        match self {
+            UserPlane::One => Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1),
+            UserPlane::Two => Ipv6Addr::new(0x2001, 0xdb8, 0xfffd, 0, 0, 0, 0, 1),
+        }
+    }
+
+    /// The internet host's address on its core link.
+    pub const fn internet_v4(self) -> Ipv4Addr {
+        match self {
+            UserPlane::One => INTERNET_V4,
+            UserPlane::Two => Ipv4Addr::new(203, 0, 113, 2),
+        }
+    }
+
+    /// The internet host's address on its core link.
+    pub const fn internet_v6(self) -> Ipv6Addr {
+        match self {
+            UserPlane::One => INTERNET_V6,
+            UserPlane::Two => Ipv6Addr::new(0x2001, 0xdb8, 0xfffd, 0, 0, 0, 0, 2),
+        }
+    }
+
+    /// The internet host's end of its core link.
+    pub const fn core_link(self) -> &'static str {
+        match self {
+            UserPlane::One => "core-up1",
+            UserPlane::Two => "core-up2",
+        }
+    }
+}
+
 /// The parts of the lab, each in a namespace of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The bridge that carries the homes' frames, and their TAPs.
-    Access,
+    /// The bridge that carries the frames of a user plane's homes, and their TAPs.
+    Access(UserPlane),
     /// `sluice-up`.
-    UserPlane,
+    UserPlane(UserPlane),
     /// `sluice-cp` and whatever it asks, such as a RADIUS server.
     ControlPlane,
     /// The host that stands for the internet.
@@ -75,17 +164,20 @@ pub enum Place {
 
 impl Place {
     /// All of them.
-    pub const ALL: [Place; 4] = [
-        Place::Access,
-        Place::UserPlane,
+    pub const ALL: [Place; 6] = [
+        Place::Access(UserPlane::One),
+        Place::Access(UserPlane::Two),
+        Place::UserPlane(UserPlane::One),
+        Place::UserPlane(UserPlane::Two),
         Place::ControlPlane,
         Place::Internet,
     ];
 
     const fn word(self) -> &'static str {
         match self {
-            Place::Access => "access",
-            Place::UserPlane => "up",
+            Place::Access(UserPlane::One) => "access1",
+            Place::Access(UserPlane::Two) => "access2",
+            Place::UserPlane(up) => up.name(),
             Place::ControlPlane => "cp",
             Place::Internet => "inet",
         }
@@ -108,7 +200,7 @@ pub fn directory(name: &str) -> PathBuf {
 /// A lab's network, made anew; removed by [`Lab::close`] or when dropped.
 #[derive(Debug)]
 pub struct Lab {
-    places: [Netns; 4],
+    places: [Netns; 6],
     dir: PathBuf,
     ended: Vec<i32>,
     /// Held as long as the lab exists, so that two labs of one name never meet.
@@ -143,7 +235,13 @@ impl Lab {
 
     /// The namespace of a part.
     pub fn netns(&self, place: Place) -> &Netns {
-        &self.places[place as usize]
+        let index = match place {
+            Place::Access(up) => up as usize,
+            Place::UserPlane(up) => UserPlane::ALL.len() + up as usize,
+            Place::ControlPlane => 4,
+            Place::Internet => 5,
+        };
+        &self.places[index]
     }
 
     /// The lab's directory: configuration, sockets, logs, pid files and the store.
@@ -156,9 +254,9 @@ impl Lab {
         &self.ended
     }
 
-    /// A TAP on the access bridge: frames written to it arrive at the gateway's access port, tags as they are.
-    pub fn tap(&self, name: &str) -> Result<SyncDevice> {
-        let access = self.netns(Place::Access);
+    /// A TAP on the access bridge of a user plane: frames written to it arrive at the gateway's access port, tags as they are.
+    pub fn tap(&self, up: UserPlane, name: &str) -> Result<SyncDevice> {
+        let access = self.netns(Place::Access(up));
         let tap = access.within(|| -> Result<SyncDevice> {
             let tap = DeviceBuilder::new()
                 .name(name)
@@ -180,9 +278,9 @@ impl Lab {
         Ok(tap)
     }
 
-    /// A persistent TAP on the access bridge for another program to open, such as a virtual machine.
-    pub fn persistent_tap(&self, name: &str) -> Result<()> {
-        let access = self.netns(Place::Access);
+    /// A persistent TAP on the access bridge of a user plane, for another program to open, such as a virtual machine.
+    pub fn persistent_tap(&self, up: UserPlane, name: &str) -> Result<()> {
+        let access = self.netns(Place::Access(up));
         access.ip(&format!("tuntap add {name} mode tap"))?;
         access.silence(&[name])?;
         access.offloads_off(name)?;
@@ -191,11 +289,9 @@ impl Lab {
         ))
     }
 
-    /// Gives the gateway its default routes by the internet host; its core link must have its addresses by now.
-    pub fn default_routes(&self) -> Result<()> {
-        self.netns(Place::UserPlane).ip(&format!(
-            "route replace default via {INTERNET_V4}\nroute replace ::/0 via {INTERNET_V6}\n"
-        ))
+    /// Gives a user plane its default routes by the internet host; its core link must have its addresses by now.
+    pub fn default_routes(&self, up: UserPlane) -> Result<()> {
+        default_routes(self.netns(Place::UserPlane(up)), up)
     }
 
     /// Removes the namespaces and the directory. Processes inside must have ended.
@@ -219,14 +315,19 @@ impl Lab {
         for place in &self.places {
             place.create()?;
         }
-        self.netns(Place::UserPlane).without_duplicate_detection()?;
-        self.access_link()?;
-        self.core_link()?;
-        self.management_link()
+        for up in UserPlane::ALL {
+            let kernel = self.netns(Place::UserPlane(up));
+            kernel.without_duplicate_detection()?;
+            self.access_link(up)?;
+            self.core_link(up)?;
+            self.management_link(up)?;
+        }
+        Ok(())
     }
 
-    fn access_link(&self) -> Result<()> {
-        let (access, up) = (self.netns(Place::Access), self.netns(Place::UserPlane));
+    fn access_link(&self, up: UserPlane) -> Result<()> {
+        let access = self.netns(Place::Access(up));
+        let up = self.netns(Place::UserPlane(up));
         access.ip(&format!(
             "link add {BRIDGE} type bridge stp_state 0 mcast_snooping 0\n\
              link add access mtu {ACCESS_MTU} type veth peer name {ACCESS_PORT} mtu {ACCESS_MTU} netns {}\n",
@@ -242,38 +343,43 @@ impl Lab {
         up.ip(&format!("link set {ACCESS_PORT} up"))
     }
 
-    fn core_link(&self) -> Result<()> {
-        let (up, internet) = (self.netns(Place::UserPlane), self.netns(Place::Internet));
+    fn core_link(&self, up: UserPlane) -> Result<()> {
+        let (internet, core) = (self.netns(Place::Internet), up.core_link());
+        let (four, six) = (up.internet_v4(), up.internet_v6());
+        let up = self.netns(Place::UserPlane(up));
         up.ip(&format!(
-            "link add {CORE_PORT} type veth peer name core netns {}",
+            "link add {CORE_PORT} type veth peer name {core} netns {}",
             internet.name()
         ))?;
         up.silence(&[CORE_PORT])?;
         up.offloads_off(CORE_PORT)?;
-        internet.offloads_off("core")?;
+        internet.offloads_off(core)?;
         up.ip(&format!("link set {CORE_PORT} up"))?;
         internet.ip(&format!(
-            "addr add {INTERNET_V4}/{CORE_V4_LEN} dev core\n\
-             addr add {INTERNET_V6}/{CORE_V6_LEN} dev core nodad\n\
-             link set core up\n\
-             route add {SUBSCRIBERS_V4} via {GATEWAY_V4}\n\
-             route add {SUBSCRIBERS_V6} via {GATEWAY_V6}\n"
+            "addr add {four}/{CORE_V4_LEN} dev {core}\n\
+             addr add {six}/{CORE_V6_LEN} dev {core} nodad\n\
+             link set {core} up\n"
         ))
     }
 
-    fn management_link(&self) -> Result<()> {
+    fn management_link(&self, up: UserPlane) -> Result<()> {
+        let (own, theirs, link) = (up.management(), up.control_plane(), up.management_link());
+        let (length, nodad) = match own {
+            IpAddr::V4(_) => (24, ""),
+            IpAddr::V6(_) => (64, "nodad"),
+        };
         let (up, cp) = (
-            self.netns(Place::UserPlane),
+            self.netns(Place::UserPlane(up)),
             self.netns(Place::ControlPlane),
         );
         cp.ip(&format!(
-            "link add mgmt0 mtu {MANAGEMENT_MTU} type veth peer name mgmt0 mtu {MANAGEMENT_MTU} netns {}\n\
-             addr add {CP_MANAGEMENT}/24 dev mgmt0\n\
-             link set mgmt0 up\n",
+            "link add {link} mtu {MANAGEMENT_MTU} type veth peer name mgmt0 mtu {MANAGEMENT_MTU} netns {}\n\
+             addr add {theirs}/{length} dev {link} {nodad}\n\
+             link set {link} up\n",
             up.name()
         ))?;
         up.ip(&format!(
-            "addr add {UP_MANAGEMENT}/24 dev mgmt0\nlink set mgmt0 up\n"
+            "addr add {own}/{length} dev mgmt0 {nodad}\nlink set mgmt0 up\n"
         ))
     }
 }
@@ -283,6 +389,15 @@ impl Drop for Lab {
         // Nothing can be reported from here; whatever stays is found by the next run.
         let _ = self.clear();
     }
+}
+
+/// See [`Lab::default_routes`].
+pub(super) fn default_routes(kernel: &Netns, up: UserPlane) -> Result<()> {
+    kernel.ip(&format!(
+        "route replace default via {}\nroute replace ::/0 via {}\n",
+        up.internet_v4(),
+        up.internet_v6()
+    ))
 }
 
 fn lock(path: &Path) -> Result<Flock<File>> {
@@ -333,8 +448,9 @@ mod tests {
 
     #[test]
     fn labs_of_different_names_share_nothing() {
-        assert_eq!(Place::Access.netns("").name(), "sluice-access");
-        assert_eq!(Place::Access.netns("e2e").name(), "sluice-access-e2e");
+        let access = Place::Access(UserPlane::One);
+        assert_eq!(access.netns("").name(), "sluice-access1");
+        assert_eq!(access.netns("e2e").name(), "sluice-access1-e2e");
         assert_ne!(directory(""), directory("e2e"));
     }
 }

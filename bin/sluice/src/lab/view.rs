@@ -2,6 +2,8 @@
 
 use super::internet;
 use super::street::{self, Row};
+use super::supervisor::{Daemon, Phase};
+use super::topology::UserPlane;
 use crate::cli::table::{Column, Table};
 use crate::cli::units::octets;
 use cpe::State;
@@ -21,6 +23,19 @@ pub enum Stage {
     Dialling,
     /// All homes that can are online.
     Running,
+}
+
+/// The lab at one moment.
+#[derive(Clone, Copy)]
+pub struct Scene<'s> {
+    /// What the lab is about.
+    pub stage: Stage,
+    /// The homes of each user plane.
+    pub streets: &'s [street::Status],
+    /// The internet host.
+    pub internet: &'s internet::Status,
+    /// Each daemon, how far it has come, and how often it was started again.
+    pub daemons: &'s [(Daemon, Phase, u32)],
 }
 
 /// Where progress is shown.
@@ -88,22 +103,22 @@ impl View {
     }
 
     /// Shows how the lab is getting on; most calls come too early and do nothing.
-    pub fn show(&mut self, stage: Stage, street: &street::Status, internet: &internet::Status) {
+    pub fn show(&mut self, scene: &Scene) {
         let every = match self.surface {
             Surface::Screen => REDRAW,
-            _ => LINE_EVERY[stage as usize],
+            _ => LINE_EVERY[scene.stage as usize],
         };
         if self.shown.is_some_and(|at| at.elapsed() < every) {
             return;
         }
         self.shown = Some(Instant::now());
-        let rates = self.rates(street, internet);
+        let street = street::Status::of_all(scene.streets);
+        let rates = self.rates(&street, scene.internet);
         let look = self.look.clone();
         let picture = Picture {
-            stage,
+            scene,
             homes: self.homes,
-            street,
-            internet,
+            street: &street,
             rates,
             look: &look,
         };
@@ -170,12 +185,12 @@ impl Drop for View {
     }
 }
 
-/// The lab at one moment.
+/// What is drawn of a scene.
 struct Picture<'p> {
-    stage: Stage,
+    scene: &'p Scene<'p>,
     homes: u32,
+    /// All homes together.
     street: &'p street::Status,
-    internet: &'p internet::Status,
     rates: Rates,
     look: &'p str,
 }
@@ -184,7 +199,7 @@ impl Picture<'_> {
     /// One line about everything.
     fn summary(&self) -> String {
         let (street, homes) = (self.street, self.homes);
-        let wrong = street.counts.wrong() + self.internet.counts.wrong();
+        let wrong = street.counts.wrong() + self.scene.internet.counts.wrong();
         let mut text = format!("{} of {homes} homes online", street.at(State::Online));
         let under_way: Vec<String> = street
             .states
@@ -199,7 +214,30 @@ impl Picture<'_> {
         text.push_str(&format!(
             "; verified packets/s {up:.0} up, {down:.0} down; wrong {wrong}"
         ));
+        for (daemon, phase, _) in self.scene.daemons {
+            if *phase != Phase::Ready {
+                text.push_str(&format!("; {daemon} {}", phase_word(*phase)));
+            }
+        }
         text
+    }
+
+    /// A line for each daemon.
+    fn daemons(&self) -> Vec<String> {
+        let line = |(daemon, phase, restarts): &(Daemon, Phase, u32)| {
+            let homes = match daemon {
+                Daemon::UserPlane(up) => self.scene.streets.get(*up as usize),
+                Daemon::ControlPlane => None,
+            };
+            let name = format!("{} {}", daemon, phase_word(*phase));
+            let online = homes.map(|homes| format!(", {} homes online", homes.at(State::Online)));
+            let again = match restarts {
+                0 => String::new(),
+                times => format!(", started again {times} times"),
+            };
+            format!("{name}{}{again}", online.unwrap_or_default())
+        };
+        self.scene.daemons.iter().map(line).collect()
     }
 
     /// The live screen.
@@ -216,22 +254,23 @@ impl Picture<'_> {
         let mut lines = vec![
             format!("sluice lab   {bar}"),
             self.summary(),
-            way("up", 0, self.internet.counts.received),
+            way("up", 0, self.scene.internet.counts.received),
             way("down", 1, self.street.counts.received),
         ];
+        lines.extend(self.daemons());
         let ends = self.street.ends.iter().take(3);
         lines.extend(ends.map(|(why, times)| format!("ended {times} times: {why}")));
         lines.push(String::new());
         let foot = [
             String::new(),
             format!("in another terminal:  {}", self.look),
-            match self.stage {
+            match self.scene.stage {
                 Stage::Dialling => "the homes are dialling in; Ctrl-C ends the lab".to_owned(),
                 Stage::Running => "Ctrl-C: the homes hang up, and everything is removed".to_owned(),
             },
         ];
         let room = height.saturating_sub(lines.len() + foot.len() + 1);
-        lines.extend(table(&self.street.rows, room).render(Some(width)));
+        lines.extend(table(self.scene.streets, room).render(Some(width)));
         lines.extend(foot);
         lines.truncate(height);
         lines
@@ -241,8 +280,10 @@ impl Picture<'_> {
     }
 }
 
-fn table(rows: &[Row], room: usize) -> Table {
+/// The first homes of each user plane, as many as there is room for.
+fn table(streets: &[street::Status], room: usize) -> Table {
     let mut table = Table::new(&[
+        Column::words("AT", 0),
         Column::words("USER", 0),
         Column::words("LINE", 3),
         Column::words("STATE", 0),
@@ -252,13 +293,20 @@ fn table(rows: &[Row], room: usize) -> Table {
         Column::numbers("SENT", 2),
         Column::numbers("RECEIVED", 2),
     ]);
-    for row in rows.iter().take(room) {
+    let share = room / streets.len().max(1);
+    let homes = UserPlane::ALL.into_iter().zip(streets);
+    let rows = homes.flat_map(|(up, street)| {
+        let rows: std::iter::Take<std::slice::Iter<Row>> = street.rows.iter().take(share);
+        rows.map(move |row| (up, row))
+    });
+    for (up, row) in rows {
         let address = |family: usize| {
             row.addresses[family]
                 .map(|a| a.to_string())
                 .unwrap_or_default()
         };
         table.push([
+            up.name().into(),
             row.user.clone(),
             row.line.clone(),
             word(row.state).into(),
@@ -270,6 +318,16 @@ fn table(rows: &[Row], room: usize) -> Table {
         ]);
     }
     table
+}
+
+fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Dead => "is dead",
+        Phase::Starting => "is starting",
+        Phase::Joining => "is getting its sessions back",
+        Phase::Ready => "runs",
+        Phase::Paused => "is stopped",
+    }
 }
 
 fn bar(done: u32, all: u32, width: usize) -> String {
@@ -316,41 +374,60 @@ mod tests {
         }
     }
 
-    fn picture<'p>(street: &'p street::Status, internet: &'p internet::Status) -> Picture<'p> {
-        let look = "sluice show sessions";
-        Picture {
+    const DAEMONS: [(Daemon, Phase, u32); 3] = [
+        (Daemon::ControlPlane, Phase::Ready, 0),
+        (Daemon::UserPlane(UserPlane::One), Phase::Ready, 0),
+        (Daemon::UserPlane(UserPlane::Two), Phase::Dead, 2),
+    ];
+
+    fn picture<T>(work: impl FnOnce(&Picture) -> T) -> T {
+        let streets = [street(), street()];
+        let internet = internet::Status::default();
+        let scene = Scene {
             stage: Stage::Running,
-            homes: 100,
-            street,
-            internet,
+            streets: &streets,
+            internet: &internet,
+            daemons: &DAEMONS,
+        };
+        work(&Picture {
+            scene: &scene,
+            homes: 200,
+            street: &street::Status::of_all(&streets),
             rates: Rates::default(),
-            look,
-        }
+            look: "sluice show sessions",
+        })
     }
 
     #[test]
     fn the_screen_fits_every_terminal() {
-        let (street, internet) = (street(), internet::Status::default());
-        let picture = picture(&street, &internet);
         for (width, height) in [(80, 24), (200, 60), (30, 10), (10, 3)] {
-            let lines = picture.screen(width, height);
+            let lines = picture(|picture| picture.screen(width, height));
             assert!(lines.len() <= height, "{width}x{height}");
             assert!(
                 lines.iter().all(|line| line.chars().count() <= width),
                 "{width}x{height}: {lines:#?}"
             );
         }
-        let text = picture.screen(80, 24).join("\n");
-        for shown in ["97/100 online", "100.64.0.1", "show sessions"] {
+        let text = picture(|picture| picture.screen(80, 24)).join("\n");
+        for shown in [
+            "194/200 online",
+            "100.64.0.1",
+            "show sessions",
+            "up1  home0001",
+            "up2  home0001",
+            "sluice-up up1 runs, 97 homes online",
+            "sluice-up up2 is dead, 97 homes online, started again 2 times",
+        ] {
             assert!(text.contains(shown), "{text}");
         }
     }
 
     #[test]
     fn a_line_says_how_many_are_where() {
-        let line = picture(&street(), &internet::Status::default()).summary();
+        let line = picture(|picture| picture.summary());
         assert!(
-            line.starts_with("97 of 100 homes online (3 link);"),
+            line.starts_with("194 of 200 homes online (6 link);")
+                && line.ends_with("; sluice-up up2 is dead"),
             "{line}"
         );
     }

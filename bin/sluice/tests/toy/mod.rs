@@ -4,9 +4,7 @@
 //! gateway that does wrong; a right one is tested by the lab itself.
 
 use cpe::HomeConfig;
-use sluice::lab::topology::{
-    CORE_PORT, GATEWAY_V4, GATEWAY_V6, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6,
-};
+use sluice::lab::topology::{CORE_PORT, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -18,6 +16,9 @@ use wire::eth::{self, Frame, Header, MacAddr};
 use wire::ppp::{self, Control};
 use wire::pppoe::{self, Discovery, Tag};
 use wire::{ipcp, ipv6, ipv6cp, lcp, nd};
+
+/// The user plane in whose place it is.
+pub const UP: UserPlane = UserPlane::One;
 
 const MAC: MacAddr = MacAddr([2, 0, 0x70, 0x79, 0, 1]);
 const INTERFACE_ID: u64 = 1;
@@ -43,7 +44,7 @@ pub struct Toy {
 
 impl Toy {
     pub fn start(lab: &Lab, homes: &[HomeConfig], fault: Fault) -> Self {
-        let up = lab.netns(Place::UserPlane);
+        let up = lab.netns(Place::UserPlane(UP));
         let make = || {
             DeviceBuilder::new()
                 .name("toy")
@@ -55,7 +56,8 @@ impl Toy {
         let tun = up.within(make).unwrap();
         tun.set_nonblocking(true).unwrap();
         up.ip(&format!(
-            "addr add {GATEWAY_V4}/24 dev {CORE_PORT}\nroute add {SUBSCRIBERS_V4} dev toy\nroute add {SUBSCRIBERS_V6} dev toy"
+            "addr add {}/24 dev {CORE_PORT}\nroute add {SUBSCRIBERS_V4} dev toy proto 96\nroute add {SUBSCRIBERS_V6} dev toy proto 96",
+            UP.core_v4()
         ))
         .unwrap();
         let switches = [
@@ -66,9 +68,10 @@ impl Toy {
         for switch in &switches {
             up.run(&["sysctl", "-q", "-w", switch]).unwrap();
         }
-        up.ip(&format!("addr add {GATEWAY_V6}/64 dev {CORE_PORT} nodad"))
+        let core_v6 = UP.core_v6();
+        up.ip(&format!("addr add {core_v6}/64 dev {CORE_PORT} nodad"))
             .unwrap();
-        let wire = lab.tap("toy").unwrap();
+        let wire = lab.tap(UP, "toy").unwrap();
         let running = Arc::new(AtomicBool::new(true));
         let numbers = homes
             .iter()
@@ -229,8 +232,8 @@ impl Gateway {
         }
         let (mut granted, mut own) = (Vec::new(), Vec::new());
         ipcp::Opt::Address(ipv4_of(number)).emit(&mut granted);
-        ipcp::Opt::PrimaryDns(GATEWAY_V4).emit(&mut granted);
-        ipcp::Opt::SecondaryDns(GATEWAY_V4).emit(&mut granted);
+        ipcp::Opt::PrimaryDns(UP.core_v4()).emit(&mut granted);
+        ipcp::Opt::SecondaryDns(UP.core_v4()).emit(&mut granted);
         if packet.data != granted {
             return self.send_control(number, ppp::IPCP, ppp::CONFIGURE_NAK, packet.id, &granted);
         }
@@ -241,7 +244,7 @@ impl Gateway {
             packet.id,
             packet.data,
         );
-        ipcp::Opt::Address(GATEWAY_V4).emit(&mut own);
+        ipcp::Opt::Address(UP.core_v4()).emit(&mut own);
         self.send_control(number, ppp::IPCP, ppp::CONFIGURE_REQUEST, 1, &own);
     }
 

@@ -3,11 +3,16 @@
 use super::{ControlPlane, Now, Output};
 use crate::counters::row;
 use crate::entry::{Entry, Stage};
-use crate::topology::Seid;
+use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::UsageFor;
-use northbound::{Request, Response, Session as SessionRow, SessionState, Traffic};
+use northbound::{
+    Request, Response, Session as SessionRow, SessionState, Traffic, UserPlane, UserPlanePort,
+    UserPlaneState,
+};
 use session::Cause;
 
+/// Seconds between 1900 (PFCP) and 1970.
+const NTP_OFFSET: u64 = 2_208_988_800;
 /// Up to so many sessions have their counters read from the user plane when they are listed.
 const READ_FOR_LISTING: usize = 1024;
 
@@ -30,6 +35,12 @@ impl ControlPlane {
             Request::ShowDrops => {
                 let drops = self.drop_rows();
                 self.answer(ticket, Response::Drops { drops });
+            }
+            Request::ShowUserPlanes => {
+                let ids: Vec<UserPlaneId> = self.topology.user_planes().map(|(id, _)| id).collect();
+                let user_planes = ids.into_iter().map(|id| self.user_plane_row(now, id));
+                let user_planes = user_planes.collect();
+                self.answer(ticket, Response::UserPlanes { user_planes });
             }
             Request::ShowPorts => {
                 let message = "ports are the user plane's: ask its socket".into();
@@ -139,6 +150,46 @@ impl ControlPlane {
         }
         rows.extend(self.authority.rows());
         rows
+    }
+
+    fn user_plane_row(&self, now: Now, plane: UserPlaneId) -> UserPlane {
+        let (config, standing) = (
+            self.topology.user_plane(plane),
+            self.user_planes.standing(plane),
+        );
+        let ports = self.topology.ports().filter(|(_, p)| p.user_plane == plane);
+        let access_ports: Vec<UserPlanePort> = ports
+            .map(|(id, port)| UserPlanePort {
+                name: port.name.clone(),
+                open: self.user_planes.default_session(id).is_some(),
+            })
+            .collect();
+        let sessions = self.sessions_of(plane);
+        let missing = |index: &u32| {
+            let entry = &self.sessions[*index as usize];
+            matches!(entry.stage, Stage::Online) && entry.rules.up_seid.is_none()
+        };
+        let restoring = self.audits.contains_key(&plane)
+            || access_ports.iter().any(|port| !port.open)
+            || sessions.iter().any(missing);
+        UserPlane {
+            node_id: config.node_id.clone(),
+            address: config.address.to_string(),
+            state: match (self.user_planes.is_up(plane), standing.seen) {
+                (false, false) => UserPlaneState::NeverSeen,
+                (false, true) => UserPlaneState::Lost,
+                (true, _) if restoring => UserPlaneState::Restoring,
+                (true, _) => UserPlaneState::Associated,
+            },
+            since_seconds: now.at.saturating_sub(standing.since).as_secs(),
+            started_at: self
+                .user_planes
+                .recovery(plane)
+                .map(|stamp| u64::from(stamp).saturating_sub(NTP_OFFSET)),
+            restarts: standing.restarts,
+            sessions: sessions.len(),
+            access_ports,
+        }
     }
 
     fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {

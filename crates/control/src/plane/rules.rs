@@ -32,7 +32,7 @@ impl ControlPlane {
         let [ipv4, ipv6] = entry.rules.families;
         SessionSpec {
             node_id: self.user_planes.node_id(),
-            cp_f_seid: self.user_planes.f_seid(entry.seid),
+            cp_f_seid: self.user_planes.f_seid(port.user_plane, entry.seid),
             circuit: bng::Circuit {
                 logical_port: port.name.clone().into_bytes(),
                 tags: entry.circuit.tags,
@@ -42,7 +42,7 @@ impl ControlPlane {
             pppoe_session_id: entry.pppoe_id,
             // one session is one subscriber until policy knows of homes
             subscriber: index,
-            uplink: self.user_planes.uplink(owner),
+            uplink: self.user_planes.uplink(port.user_plane, owner),
             downlink: self.user_planes.downlink(port.user_plane, owner),
             network_instance: self.topology.instance(entry.instance).name.clone(),
             mtu: entry.link.as_ref().map_or(1492, |link| link.mtu()),

@@ -14,7 +14,9 @@ impl UserPlane {
                 drops: self.show_drops(),
             },
             _ => Response::Error {
-                message: "this is the user plane: ask the control plane about sessions".into(),
+                message:
+                    "this is the user plane: ask the control plane about sessions and user planes"
+                        .into(),
             },
         };
         // Whoever asked may have gone away.
