@@ -1,7 +1,14 @@
 use crate::rig::Rig;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use northbound::Session;
 use serde::Deserialize;
+use sluice::lab::topology::directory;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,6 +23,8 @@ struct Report {
     packets_sent: u64,
     packets_received: u64,
     packets_wrong: u64,
+    packets_lost_in_outages: u64,
+    restarts: BTreeMap<String, u32>,
 }
 
 pub fn hundred(rig: &mut Rig) -> Result<()> {
@@ -72,6 +81,96 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
         "{report:?}"
     );
     nothing_left()
+}
+
+/// Each daemon is killed from outside, one after the other; the homes of both user planes share everything but a name.
+pub fn supervision(rig: &mut Rig) -> Result<()> {
+    const HOMES: u32 = 100;
+    let log = rig.without_site()?.dir().join("lab-supervision.log");
+    let mut command = Command::new(program("sluice")?);
+    command.args(["lab", "--json", "--homes", &HOMES.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let lab = command.stderr(File::create(&log)?).spawn()?;
+    let outcome = kill_each(&log, HOMES);
+    kill(Pid::from_raw(lab.id() as i32), Signal::SIGINT)?;
+    let done = lab.wait_with_output()?;
+    let said = fs::read_to_string(&log)?;
+    outcome.with_context(|| said.clone())?;
+    ensure!(
+        done.status.success(),
+        "it ended with {}: {said}",
+        done.status
+    );
+    let report: Report = serde_json::from_slice(&done.stdout).context(said)?;
+    println!("        {report:?}");
+    ensure!(
+        report.restarts.len() == 3 && report.restarts.values().all(|times| *times == 1),
+        "not every daemon was started again once"
+    );
+    ensure!(
+        report.online == HOMES && report.packets_wrong == 0,
+        "homes are missing, or packets were wrong"
+    );
+    let lost = report.packets_sent - report.packets_received;
+    ensure!(
+        lost > 0 && lost == report.packets_lost_in_outages,
+        "{lost} packets were lost, and not all of them because a user plane was dead"
+    );
+    nothing_left()
+}
+
+fn kill_each(log: &Path, homes: u32) -> Result<()> {
+    let heard = |what: &str| -> Result<()> {
+        let start = Instant::now();
+        while !fs::read_to_string(log)?.contains(what) {
+            ensure!(
+                start.elapsed() < Duration::from_secs(30),
+                "waited for \"{what}\""
+            );
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    };
+    heard(&format!("{homes} of {homes} homes online"))?;
+    same_at_both(homes)?;
+    for daemon in ["sluice-up up1", "sluice-up up2", "sluice-cp cp"] {
+        let name = daemon.split(' ').next_back().unwrap_or_default();
+        let record = fs::read_to_string(directory("").join(format!("{name}.pid")))?;
+        let id = record.split(' ').next().context("an empty pid file")?;
+        kill(Pid::from_raw(id.parse()?), Signal::SIGKILL)?;
+        heard(&format!("{daemon} died (signal 9): started again"))?;
+        heard(&format!("{daemon} is back after"))?;
+    }
+    Ok(())
+}
+
+/// The homes of one user plane have the lines of the other's, and sessions at both have the same PPPoE session ids.
+fn same_at_both(homes: u32) -> Result<()> {
+    let done = Command::new(program("sluice")?)
+        .args(["show", "sessions", "--json"])
+        .output()?;
+    let sessions: Vec<Session> = serde_json::from_slice(&done.stdout)?;
+    let (mut lines, mut ids) = (HashMap::new(), HashMap::new());
+    for s in &sessions {
+        let line = (&s.mac, s.s_tag, s.c_tag);
+        lines
+            .entry(line)
+            .or_insert_with(BTreeSet::new)
+            .insert(&s.user_plane);
+        let id = s.pppoe_session_id;
+        ids.entry(id)
+            .or_insert_with(BTreeSet::new)
+            .insert(&s.user_plane);
+    }
+    let lines = lines.values().filter(|planes| planes.len() == 2).count();
+    let ids = ids.values().filter(|planes| planes.len() == 2).count();
+    ensure!(
+        sessions.len() == homes as usize && lines == sessions.len() / 2 && ids > 0,
+        "of {} sessions, {lines} share a line and {ids} a session id with one at the other user plane",
+        sessions.len()
+    );
+    println!("        {lines} lines and {ids} session ids are in use at both user planes");
+    Ok(())
 }
 
 fn command(homes: u32, seconds: u32) -> Result<Command> {

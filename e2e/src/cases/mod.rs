@@ -73,6 +73,11 @@ pub const CASES: &[Case] = &[
         lab::restart,
     ),
     case(
+        "lab-supervision",
+        "the lab starts each daemon again that is killed, and only what a dead user plane was sent is lost",
+        lab::supervision,
+    ),
+    case(
         "pppd-discovery",
         "pppd gets PADO and PADS through both planes",
         pppd_discovery::run,
