@@ -1,5 +1,6 @@
 //! The daemons: their configuration, their start, their life under supervision, and their end.
 
+use super::keep::Keep;
 use super::netns::Netns;
 use super::process::Process;
 use super::routes::Routes;
@@ -53,7 +54,7 @@ impl Gateway {
             fs::write(&file, user_plane_yaml(dir, up))?;
             user_planes.push(spawn(lab, Daemon::UserPlane(up), &file)?);
         }
-        for (&up, process) in ups.iter().zip(&mut user_planes) {
+        for (&up, (process, _)) in ups.iter().zip(&mut user_planes) {
             let socket = socket(dir, Daemon::UserPlane(up));
             process.wait_until("an answer from its API", START_LIMIT, || {
                 answers(&socket, &Request::ShowPorts)
@@ -65,18 +66,19 @@ impl Gateway {
             control_plane_yaml(dir, ups, &users_file, users.len()),
         )?;
         write_secret(&users_file, &users_yaml(users))?;
-        let mut cp = spawn(lab, Daemon::ControlPlane, &cp_file)?;
+        let (mut cp, cp_keep) = spawn(lab, Daemon::ControlPlane, &cp_file)?;
         let cp_socket = socket(dir, Daemon::ControlPlane);
         cp.wait_until("its user planes to be ready", MEETING_LIMIT, || {
             all_associated(&cp_socket)
         })?;
-        for (&up, process) in ups.iter().zip(&mut user_planes) {
+        for (&up, (process, _)) in ups.iter().zip(&mut user_planes) {
             meet_neighbours(lab, up, process)?;
         }
         // The control plane ends first, while the user planes still answer it.
-        let mut daemons = vec![(Daemon::ControlPlane, cp)];
-        let named = ups.iter().map(|&up| Daemon::UserPlane(up));
-        daemons.extend(named.zip(user_planes));
+        let mut daemons = vec![(Daemon::ControlPlane, cp, cp_keep)];
+        for (&up, (process, keep)) in ups.iter().zip(user_planes) {
+            daemons.push((Daemon::UserPlane(up), process, keep));
+        }
         let kernel = |&up: &UserPlane| (up, lab.netns(Place::UserPlane(up)).clone());
         let probe = GatewayProbe {
             dir: dir.to_owned(),
@@ -260,7 +262,7 @@ fn meet_neighbours(lab: &Lab, up: UserPlane, process: &mut Process) -> Result<()
 }
 
 /// Starts a daemon that lies beside this program.
-fn spawn(lab: &Lab, daemon: Daemon, configuration: &Path) -> Result<Process> {
+fn spawn(lab: &Lab, daemon: Daemon, configuration: &Path) -> Result<(Process, Keep)> {
     let here = std::env::current_exe()?;
     let program = here.with_file_name(daemon.program());
     if !program.exists() {
@@ -273,9 +275,10 @@ fn spawn(lab: &Lab, daemon: Daemon, configuration: &Path) -> Result<Process> {
         Daemon::ControlPlane => Place::ControlPlane,
         Daemon::UserPlane(up) => Place::UserPlane(up),
     };
-    let mut command = lab.netns(place).command(program);
-    command.arg(configuration);
-    Process::spawn(lab.dir(), daemon.name(), command)
+    let keep = Keep::open(&lab.dir().join(format!("{}.notify", daemon.name())))?;
+    let mut command = lab.netns(place).command("bash");
+    keep.become_daemon(&mut command, &program, configuration);
+    Ok((Process::spawn(lab.dir(), daemon.name(), command)?, keep))
 }
 
 fn answers(socket: &Path, request: &Request) -> bool {

@@ -5,6 +5,7 @@
 
 pub mod gateway;
 pub mod internet;
+pub mod keep;
 pub mod netns;
 pub mod process;
 pub mod routes;

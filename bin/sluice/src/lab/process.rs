@@ -1,5 +1,6 @@
 //! Child processes that a later run can find again, and be sure of, after this one was killed.
 
+use super::keep::Keep;
 use super::netns::Netns;
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
@@ -51,9 +52,10 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts it once more after it has ended; its log goes on where it was.
-    pub fn start_again(&mut self) -> Result<()> {
-        self.child = start(&mut self.command, &self.name)?;
+    /// Starts it once more after it has ended, with what was kept for it; its log goes on where it was.
+    pub fn start_again(&mut self, keep: &Keep) -> Result<()> {
+        let again = |command: &mut Command| start(command, &self.name);
+        self.child = keep.passing_on(&mut self.command, again)?;
         self.write_record()
     }
 
@@ -303,7 +305,8 @@ mod tests {
         let mut process = Process::spawn(dir.path(), "plane", command).unwrap();
         let first = process.id();
         process.child.wait().unwrap();
-        process.start_again().unwrap();
+        let keep = Keep::open(&dir.path().join("notify")).unwrap();
+        process.start_again(&keep).unwrap();
         process.child.wait().unwrap();
         assert_ne!(process.id(), first);
         let log = fs::read_to_string(process.log()).unwrap();

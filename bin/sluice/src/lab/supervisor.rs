@@ -1,7 +1,8 @@
 //! The lab's supervisor: it starts a daemon again when it has died, and knows when it is back.
 //!
-//! One thread looks whether every daemon lives; another asks those that were started again, which may take its time.
+//! One thread looks whether every daemon lives and keeps the descriptors that it sends; another asks those that were started again, which may take its time.
 
+use super::keep::Keep;
 use super::process::Process;
 use super::topology::UserPlane;
 use anyhow::{Context, Result, bail};
@@ -149,6 +150,8 @@ pub trait Probe: Send + 'static {
 struct Ward {
     daemon: Daemon,
     process: Process,
+    /// What it wants to find again after its death.
+    keep: Keep,
     phase: Phase,
     died: Instant,
     started: Instant,
@@ -177,11 +180,12 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Takes over daemons that run and are ready.
-    pub fn start(daemons: Vec<(Daemon, Process)>, probe: impl Probe) -> Result<Self> {
+    pub fn start(daemons: Vec<(Daemon, Process, Keep)>, probe: impl Probe) -> Result<Self> {
         let now = Instant::now();
-        let ward = |(daemon, process)| Ward {
+        let ward = |(daemon, process, keep)| Ward {
             daemon,
             process,
+            keep,
             phase: Phase::Ready,
             died: now,
             started: now,
@@ -373,10 +377,11 @@ impl Shared {
 
 impl Ward {
     fn look(&mut self) -> Result<Option<Happening>> {
+        self.keep.listen();
         if self.phase == Phase::Dead {
             if self.died.elapsed() >= self.again_after {
                 self.began = unix_time();
-                self.process.start_again()?;
+                self.process.start_again(&self.keep)?;
                 self.restarts += 1;
                 (self.phase, self.started) = (Phase::Starting, Instant::now());
             }
@@ -479,11 +484,12 @@ mod tests {
         }
     }
 
-    fn sleeper(dir: &std::path::Path, seconds: &str) -> Vec<(Daemon, Process)> {
+    fn sleeper(dir: &std::path::Path, seconds: &str) -> Vec<(Daemon, Process, Keep)> {
         let mut command = Command::new("sleep");
         command.arg(seconds);
         let process = Process::spawn(dir, "up2", command).unwrap();
-        vec![(UP, process)]
+        let keep = Keep::open(&dir.join("up2.notify")).unwrap();
+        vec![(UP, process, keep)]
     }
 
     #[test]
