@@ -257,7 +257,7 @@ mod tests {
 
     fn topology() -> Topology {
         let text = "node-id: cp1
-address: 192.0.2.1
+address: [192.0.2.1, '2001:db8::1']
 user-planes:
   - node-id: up1
     address: 192.0.2.2

@@ -6,7 +6,7 @@ mod world;
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
-use northbound::{Request, Response, SessionState};
+use northbound::{Request, Response, SessionState, UserPlaneState};
 use wire::pfcp::Cause;
 use wire::radius::Kind;
 use world::{Choice, World, number};
@@ -339,6 +339,37 @@ fn an_operator_looks_and_ends() {
         }),
         Response::Error { .. }
     ));
+}
+
+#[test]
+fn an_operator_sees_how_a_user_plane_stands() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    w.run(MINUTE);
+    let seen = |w: &mut World| match w.call(Request::ShowUserPlanes) {
+        Response::UserPlanes { mut user_planes } if user_planes.len() == 1 => user_planes.remove(0),
+        other => panic!("{other:?}"),
+    };
+    let up = seen(&mut w);
+    assert_eq!((up.node_id.as_str(), up.sessions), ("up1", 2));
+    assert_eq!((up.state, up.restarts), (UserPlaneState::Associated, 0));
+    assert!(up.since_seconds >= 60 && up.access_ports[0].open);
+
+    w.cut = true;
+    w.restart_user_plane();
+    w.run(MINUTE);
+    let up = seen(&mut w);
+    assert_eq!((up.state, up.sessions), (UserPlaneState::Lost, 2));
+    assert!(up.since_seconds < 60 && !up.access_ports[0].open);
+
+    w.cut = false;
+    w.run(MINUTE);
+    let up = seen(&mut w);
+    assert_eq!((up.state, up.restarts), (UserPlaneState::Associated, 1));
+
+    w.cut = true;
+    w.restart_control_plane();
+    assert_eq!(seen(&mut w).state, UserPlaneState::NeverSeen);
 }
 
 #[test]
