@@ -279,6 +279,8 @@ pub struct Engine<T> {
     defaults: BTreeMap<SessionIndex, Option<PortIndex>>,
     /// How many default sessions announce a net.
     nets: BTreeMap<(InstanceIndex, IpNet), usize>,
+    /// Nets of default sessions that a control plane has replaced: announced until it has told us its own and audited.
+    held: HashMap<SocketAddr, Vec<(InstanceIndex, IpNet)>>,
     /// Control planes, and whether they can be reached.
     peers: HashMap<SocketAddr, bool>,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
@@ -297,6 +299,7 @@ impl<T: Copy> Engine<T> {
             config,
             defaults: BTreeMap::new(),
             nets: BTreeMap::new(),
+            held: HashMap::new(),
             peers: HashMap::new(),
             timers: BinaryHeap::new(),
             outputs: VecDeque::new(),
@@ -334,6 +337,7 @@ impl<T: Copy> Engine<T> {
         for &index in &indices {
             self.remove(index, After::Nothing);
         }
+        self.release_nets(peer);
         indices.len()
     }
 

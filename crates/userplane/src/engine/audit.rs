@@ -36,6 +36,7 @@ impl<T: Copy> Engine<T> {
         }
         if audit.last {
             result.strangers = self.strangers(peer, audit.epoch);
+            self.release_nets(peer);
         }
         let response = SessionModificationResponse {
             cause: Cause::REQUEST_ACCEPTED,

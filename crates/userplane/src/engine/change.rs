@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use dataplane::SessionIndex;
+use dataplane::{InstanceIndex, SessionIndex};
+use ipnet::IpNet;
 use pfcp::bng::{Rejection, RuleSet, Usage};
 use tracing::{debug, warn};
 use wire::pfcp::{
@@ -111,13 +112,31 @@ impl<T: Copy> Engine<T> {
             let both_default = old.compiled.is_default() && session.compiled.is_default();
             old.peer == session.peer && (both_default || old.cp_seid == session.cp_seid)
         };
-        if self.table.resolve(owner).is_some_and(same) {
-            warn!(
-                cp_seid = format_args!("{:#x}", session.cp_seid),
-                "session established anew"
-            );
-            self.remove(owner.index, After::Nothing);
+        let Some(old) = self.table.resolve(owner).filter(|old| same(old)) else {
+            return;
+        };
+        warn!(
+            cp_seid = format_args!("{:#x}", session.cp_seid),
+            "session established anew"
+        );
+        if let Compiled::Default { nets, .. } = &old.compiled {
+            let nets = nets.clone();
+            self.hold_nets(session.peer, nets);
         }
+        self.remove(owner.index, After::Nothing);
+    }
+
+    /// The new session is told its nets only after it was established: withdrawn until then, their sessions' packets would
+    /// be lost. They stay announced until the control plane's audit is over.
+    fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, IpNet)>) {
+        self.change_nets(&[], &nets);
+        self.held.entry(peer).or_default().extend(nets);
+    }
+
+    /// Withdraws the nets that were held for a control plane and that it does not want any more.
+    pub(super) fn release_nets(&mut self, peer: SocketAddr) {
+        let nets = self.held.remove(&peer).unwrap_or_default();
+        self.change_nets(&nets, &[]);
     }
 
     fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {
@@ -403,11 +422,7 @@ impl<T: Copy> Engine<T> {
     }
 
     /// Announces nets that no session announced before, and withdraws those that none does.
-    fn change_nets(
-        &mut self,
-        old: &[(dataplane::InstanceIndex, ipnet::IpNet)],
-        new: &[(dataplane::InstanceIndex, ipnet::IpNet)],
-    ) {
+    fn change_nets(&mut self, old: &[(InstanceIndex, IpNet)], new: &[(InstanceIndex, IpNet)]) {
         for net in new.iter().filter(|net| !old.contains(net)) {
             let users = self.nets.entry(*net).or_insert(0);
             *users += 1;

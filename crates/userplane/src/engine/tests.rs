@@ -822,3 +822,43 @@ fn digests_of_both_planes_agree_whatever_the_way_to_the_rules() {
     let result = bench.audit(default.up_f_seid.unwrap().seid, true, &named);
     assert_eq!(result, AuditResult::default());
 }
+
+#[test]
+fn nets_stay_announced_while_a_control_plane_that_came_back_tells_them_again() {
+    let mut bench = Bench::new();
+    let nets = ["100.64.0.0/24", "100.64.1.0/24"];
+    let establish = |bench: &mut Bench, to| {
+        let to = bench.send(to, default_spec(&nets).establish().0);
+        let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+            panic!("another answer")
+        };
+        response.up_f_seid.unwrap().seid
+    };
+    establish(&mut bench, 0);
+    bench.nets.clear();
+
+    let anew = bench.send(0, default_spec(&[]).establish().0);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(anew) else {
+        panic!("another answer")
+    };
+    assert_eq!(bench.nets, [], "nobody wants them now, but somebody will");
+    let seid = response.up_f_seid.unwrap().seid;
+    for message in DefaultSpec::add_nets(&default_spec(&nets[..1]).nets) {
+        bench.modify(seid, message);
+    }
+    assert_eq!(bench.nets, [], "the first one is wanted, as before");
+    bench.audit(seid, true, &[]);
+    assert_eq!(
+        bench.nets,
+        [(false, net(nets[1]))],
+        "the second one was not told again"
+    );
+
+    establish(&mut bench, 0);
+    bench.nets.clear();
+    bench.engine.forget_peer(cp());
+    bench.run();
+    let mut gone: Vec<_> = bench.nets.clone();
+    gone.sort();
+    assert_eq!(gone, nets.map(|text| (false, net(text))));
+}
