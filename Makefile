@@ -1,6 +1,7 @@
 # make run    builds everything and starts the lab         make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
 # make e2e    the end-to-end cases alone                   make e2e CASE=pppd-chap; make e2e-list
+# make soak   50 kills and stops under load, random     make soak SEED=7 BLOWS=10
 # make sim    1,000 seeds of the simulation               make sim SEEDS=0-9999
 # make check  format, lints, licences                      make clean
 # make fuzz   each fuzz target for five minutes            make fuzz TARGET=ppp TIME=60
@@ -17,7 +18,7 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 # The fuzz targets are a workspace of their own; without libFuzzer they are tests that replay their corpora.
 FUZZ := --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test unit sim e2e e2e-list check fuzz clean packages packages-test cargo-deny cargo-fuzz
+.PHONY: run test unit sim e2e soak e2e-list check fuzz clean packages packages-test cargo-deny cargo-fuzz
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
@@ -38,6 +39,11 @@ e2e: packages-test
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) $(BIN)/e2e $(CASE)
+
+soak: packages-test
+	$(CARGO) build --release $(PROGRAMS) -p e2e
+	@$(SUDO) e2e/vm/build > /dev/null
+	@$(SUDO) env SEED=$(SEED) BLOWS=$(BLOWS) $(BIN)/e2e --soak
 
 e2e-list: packages
 	@$(CARGO) build --quiet --release -p e2e

@@ -28,6 +28,13 @@ impl Books {
         self
     }
 
+    /// The Stops, one of each session that has one.
+    pub fn stops(&self) -> impl Iterator<Item = &Entry> {
+        let stop = |records: &'_ Vec<Entry>| records.iter().position(|entry| is(entry, "Stop"));
+        let stops = self.0.values();
+        stops.filter_map(move |records| stop(records).map(|at| &records[at]))
+    }
+
     /// How many sessions have a record of this kind.
     pub fn with(&self, kind: &str) -> usize {
         let has = |records: &&Records| records.iter().any(|entry| is(entry, kind));

@@ -33,7 +33,7 @@ pub struct Granted {
     /// The gateway's.
     pub remote: Ipv4Addr,
     /// Name servers.
-    pub dns: [String; 2],
+    pub dns: Vec<String>,
     /// The gateway's MAC address.
     pub gateway_mac: String,
 }
@@ -77,6 +77,11 @@ impl<'v> Home<'v> {
              ip -n {name} link set line{c_tag} up"
         ))?;
         Ok(home)
+    }
+
+    /// The home that was built on this line.
+    pub fn at(vm: &'v Vm, c_tag: u16) -> Self {
+        Home { vm, c_tag }
     }
 
     /// Its inner tag.
@@ -230,6 +235,33 @@ impl<'v> Home<'v> {
         Ok(output)
     }
 
+    /// Pings an address from now on, five times a second.
+    pub fn start_ping(&self, address: &str) -> Result<()> {
+        let name = self.name();
+        self.vm
+            .must(&format!(
+                "( /usr/sbin/ip netns exec {name} ping -i 0.2 {address} > /run/{name}.ping 2>&1 & )"
+            ))
+            .map(drop)
+    }
+
+    /// pppd has not ended, and pings are answered now.
+    pub fn still_online(&self) -> Result<()> {
+        let name = self.name();
+        let state = self.vm.must(&format!(
+            "cat /run/{name}.exit 2>/dev/null; before=$(wc -l < /run/{name}.ping); sleep 1
+             after=$(wc -l < /run/{name}.ping); [ $after -gt $before ] && echo answered; true"
+        ))?;
+        if state.trim() != "answered" {
+            bail!(
+                "home {} is not online any more: {state:?}; pppd says\n{}",
+                self.c_tag,
+                self.log()?
+            );
+        }
+        Ok(())
+    }
+
     /// What `ppp0` has counted so far.
     pub fn counted(&self) -> Result<Counted> {
         let text = self.must(
@@ -258,7 +290,7 @@ impl Granted {
         Ok(Granted {
             local: must("IPLOCAL")?.parse()?,
             remote: must("IPREMOTE")?.parse()?,
-            dns: [must("DNS1")?, must("DNS2")?],
+            dns: ["DNS1", "DNS2"].into_iter().filter_map(value).collect(),
             gateway_mac: must("MACREMOTE")?.to_lowercase(),
         })
     }

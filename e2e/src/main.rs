@@ -1,10 +1,11 @@
 //! End-to-end cases: the real daemons between real peers, in network namespaces of their own.
 //!
-//! `e2e` runs every case, `e2e CASE…` some of them, `e2e --list` names them, and `e2e --record DIR` writes down what
-//! pppd and the gateway say to each other. A case is a function in a file of its own below `cases/`; what the cases
+//! `e2e` runs every case, `e2e CASE…` some of them, `e2e --list` names them, `e2e --soak` kills and stops daemons in random
+//! order, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file of its own below `cases/`; what the cases
 //! share (network, virtual subscriber, daemons) is a [`rig::Rig`].
 #![forbid(unsafe_code)]
 
+mod arena;
 mod books;
 mod cases;
 mod cut;
@@ -13,12 +14,15 @@ mod guard;
 mod home;
 mod internet;
 mod iperf;
+mod load;
 mod probe;
 mod radius;
+mod reckoning;
 mod record;
 mod rig;
 mod site;
 mod sniff;
+mod soak;
 mod street;
 mod vm;
 
@@ -35,7 +39,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["--help"] => {
-            println!("usage: e2e [--list | --record DIR | CASE…]");
+            println!("usage: e2e [--list | --soak | --record DIR | CASE…]");
             Ok(true)
         }
         ["--list"] => {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
             let _ = std::io::stdout().write_all(lines.as_bytes());
             Ok(true)
         }
+        ["--soak"] => soak::run().map(|()| true),
         ["--record", dir] => record::run(Path::new(dir)).map(|()| true),
         ref names => chosen(names).and_then(|cases| run(&cases)),
     };

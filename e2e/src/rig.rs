@@ -2,6 +2,7 @@
 
 use crate::guard;
 use crate::home;
+use crate::load::Loaded;
 use crate::site::{Setup, Site};
 use crate::vm::Vm;
 use anyhow::{Context, Result};
@@ -17,6 +18,7 @@ const SETTLE: Duration = Duration::from_secs(10);
 /// Everything that outlives a case.
 pub struct Rig {
     // Dropped in this order: processes before the namespaces that they run in.
+    loaded: Option<Loaded>,
     site: Option<Site>,
     vm: Option<Vm>,
     lab: Lab,
@@ -38,6 +40,7 @@ impl Rig {
         let lab = Lab::new(LAB)?;
         guard::protect(&lab);
         Ok(Rig {
+            loaded: None,
             site: None,
             vm: None,
             lab,
@@ -51,20 +54,50 @@ impl Rig {
 
     /// Ends the daemons, if they run: for cases that start some themselves.
     pub fn without_site(&mut self) -> Result<&Lab> {
+        if let Some(loaded) = self.loaded.take() {
+            loaded.close()?;
+        }
         if let Some(site) = self.site.take() {
             site.stop()?;
         }
         Ok(&self.lab)
     }
 
-    /// The daemons, set up like this and without a session, and a virtual machine without homes.
-    pub fn stage(&mut self, setup: &Setup) -> Result<Stage<'_>> {
+    /// A gateway under load, as the cases before have left it or a new one.
+    pub fn loaded(&mut self) -> Result<(&Lab, &Vm, &mut Loaded)> {
+        if self.loaded.is_none() {
+            self.without_site()?;
+            self.vacant()?;
+            let vm = self.vm.as_ref().context("no virtual machine")?;
+            self.loaded = Some(Loaded::start(&self.lab, vm)?);
+        }
+        Ok((
+            &self.lab,
+            self.vm.as_ref().context("no virtual machine")?,
+            self.loaded.as_mut().context("no load")?,
+        ))
+    }
+
+    /// The homes of the gateway under load leave, and what they leave behind is looked at.
+    pub fn unload(&mut self) -> Result<()> {
+        let loaded = self.loaded.take().context("no load")?;
+        loaded.finish(&self.lab, self.vm.as_ref().context("no virtual machine")?)
+    }
+
+    /// The virtual machine without homes.
+    fn vacant(&mut self) -> Result<()> {
         let vm = match self.vm.take() {
             Some(vm) => vm,
             None => Vm::boot(&self.lab)?,
         };
         home::evict(&vm)?;
         self.vm = Some(vm);
+        Ok(())
+    }
+
+    /// The daemons, set up like this and without a session, and a virtual machine without homes.
+    pub fn stage(&mut self, setup: &Setup) -> Result<Stage<'_>> {
+        self.vacant()?;
         self.settle(setup)?;
         Ok(Stage {
             lab: &self.lab,
@@ -84,6 +117,9 @@ impl Rig {
 
     /// Keeps the daemons if they are set up like this and every session goes, or starts them.
     fn settle(&mut self, setup: &Setup) -> Result<()> {
+        if let Some(loaded) = self.loaded.take() {
+            loaded.close()?;
+        }
         let reusable = match &mut self.site {
             Some(site) => site.setup() == setup && site.wait_empty(SETTLE).is_ok(),
             None => false,
@@ -101,6 +137,11 @@ impl Rig {
     /// fresh start.
     pub fn post_mortem(&mut self, case: &str) -> String {
         let mut said = String::new();
+        if let Some(loaded) = self.loaded.take()
+            && let Err(error) = loaded.close()
+        {
+            said.push_str(&format!("        {error:#}\n"));
+        }
         if let Some(site) = self.site.take() {
             said.push_str(&site.tails());
             if let Err(error) = site.stop() {
@@ -123,9 +164,7 @@ impl Rig {
 
     /// Ends everything and removes the namespaces.
     pub fn close(mut self) -> Result<()> {
-        if let Some(site) = self.site.take() {
-            site.stop()?;
-        }
+        self.without_site()?;
         self.vm = None;
         self.lab.close()
     }

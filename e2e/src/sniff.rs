@@ -7,7 +7,7 @@ use sluice::lab::process::Process;
 use sluice::lab::topology::{Lab, Place};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A running tcpdump.
 pub struct Capture {
@@ -18,6 +18,17 @@ pub struct Capture {
 impl Capture {
     /// Captures everything that passes an interface, both ways and with every tag.
     pub fn start(lab: &Lab, place: Place, interface: &str, name: &str) -> Result<Self> {
+        Self::of(lab, place, interface, name, "")
+    }
+
+    /// Captures what matches an expression of pcap.
+    pub fn of(
+        lab: &Lab,
+        place: Place,
+        interface: &str,
+        name: &str,
+        expression: &str,
+    ) -> Result<Self> {
         let file = lab.dir().join(format!("{name}.pcap"));
         let mut command = lab.netns(place).command("tcpdump");
         command
@@ -35,13 +46,33 @@ impl Capture {
                 "root",
                 "-w",
             ])
-            .arg(&file);
+            .arg(&file)
+            .arg(expression);
         let mut process = Process::spawn(lab.dir(), name, command)?;
         let log = process.log().to_owned();
         process.wait_until("listening", Duration::from_secs(5), || {
             std::fs::read_to_string(&log).is_ok_and(|text| text.contains("listening on"))
         })?;
         Ok(Capture { process, file })
+    }
+
+    /// When the first frame passed after `since`, in what was captured so far.
+    pub fn first_after(&self, since: SystemTime) -> Result<Option<SystemTime>> {
+        let octets = std::fs::read(&self.file)?;
+        let mut rest = octets.get(24..).unwrap_or_default();
+        let word = |at: &[u8]| Some(u32::from_le_bytes(at.first_chunk::<4>().copied()?));
+        while let (Some(seconds), Some(micros), Some(length)) = (
+            word(rest),
+            rest.get(4..).and_then(word),
+            rest.get(8..).and_then(word),
+        ) {
+            let at = UNIX_EPOCH + Duration::new(seconds.into(), micros * 1000);
+            if at > since {
+                return Ok(Some(at));
+            }
+            rest = rest.get(16 + length as usize..).unwrap_or_default();
+        }
+        Ok(None)
     }
 
     /// Ends it; the file.

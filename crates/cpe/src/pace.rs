@@ -43,6 +43,11 @@ impl Pace {
         (from..self.given).map(move |turn| (turn % senders) as u32)
     }
 
+    /// Begins anew after a pause, as if nobody had had a turn.
+    pub fn restart(&mut self, now: Duration) {
+        (self.start, self.given) = (now, 0);
+    }
+
     /// When the next turn is due.
     pub fn next_at(&self) -> Duration {
         let ahead = self.interval.as_nanos() * u128::from(self.given) / u128::from(self.senders);
@@ -78,5 +83,14 @@ mod tests {
         assert_eq!(pace.due(Duration::from_secs(10)).count(), 0);
         assert!(pace.next_at() > Duration::from_secs(10));
         assert!(pace.next_at() <= Duration::from_secs(10) + Duration::from_millis(34));
+    }
+
+    #[test]
+    fn after_a_pause_turns_are_spread_again() {
+        let mut pace = Pace::new(100, Duration::from_millis(100), Duration::ZERO);
+        assert_eq!(pace.due(Duration::from_millis(1)).count(), 2);
+        pace.restart(Duration::from_secs(9));
+        assert_eq!(pace.due(Duration::from_secs(9)).collect::<Vec<_>>(), [0]);
+        assert_eq!(pace.next_at(), Duration::from_millis(9001));
     }
 }

@@ -2,8 +2,10 @@
 
 mod bad_config;
 mod clear_session;
+pub mod come_and_go;
 mod gateway_ping;
 mod idle_cpu;
+mod kills;
 mod lab;
 mod missing_port;
 mod pfcp_peer;
@@ -161,5 +163,30 @@ pub const CASES: &[Case] = &[
         "radius-bad-authenticator",
         "replies that are signed wrongly are ignored and counted",
         radius_bad_authenticator::run,
+    ),
+    case(
+        "kill-control-plane",
+        "kill -9 of sluice-cp under load: no packet is lost, every session stays, echoes and new homes go on",
+        kills::control_plane,
+    ),
+    case(
+        "stop-control-plane",
+        "SIGSTOP of sluice-cp for five seconds under load costs no packet and no session",
+        kills::stop_control_plane,
+    ),
+    case(
+        "stop-user-plane",
+        "SIGSTOP of a sluice-up for five seconds under load costs its own packets alone",
+        kills::stop_user_plane,
+    ),
+    case(
+        "kill-books",
+        "after all of it every session has one Start and one Stop with its octets, and nothing is left",
+        kills::books,
+    ),
+    case(
+        "come-and-go",
+        "1,000 homes dial in at once, pass traffic and leave, twice over; nothing is left",
+        come_and_go::run,
     ),
 ];

@@ -43,10 +43,19 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Writes the configuration and starts the control plane with these user planes; returns when subscribers can dial.
+    /// Starts the daemons for these users, name and password.
     pub fn start(lab: &Lab, ups: &[UserPlane], users: &[(String, String)]) -> Result<Self> {
-        let dir = lab.dir();
-        let (cp_file, users_file) = (dir.join("cp.yaml"), dir.join("users.yaml"));
+        let file = lab.dir().join("users.yaml");
+        write_secret(&file, &users_yaml(users))?;
+        let aaa = format!("users-file: {}", file.display());
+        Self::start_with(lab, ups, &aaa, users.len())
+    }
+
+    /// Writes the configuration and starts the control plane with these user planes; returns when subscribers can dial.
+    ///
+    /// `aaa` is what the control plane's document says of who knows the subscribers, of whom there are `homes`.
+    pub fn start_with(lab: &Lab, ups: &[UserPlane], aaa: &str, homes: usize) -> Result<Self> {
+        let (dir, cp_file) = (lab.dir(), lab.dir().join("cp.yaml"));
         let routes = Routes::follow(lab, ups)?;
         let mut user_planes = Vec::new();
         for &up in ups {
@@ -61,11 +70,7 @@ impl Gateway {
             })?;
             lab.default_routes(up)?;
         }
-        fs::write(
-            &cp_file,
-            control_plane_yaml(dir, ups, &users_file, users.len()),
-        )?;
-        write_secret(&users_file, &users_yaml(users))?;
+        fs::write(&cp_file, control_plane_yaml(dir, ups, aaa, homes))?;
         let (mut cp, cp_keep) = spawn(lab, Daemon::ControlPlane, &cp_file)?;
         let cp_socket = socket(dir, Daemon::ControlPlane);
         cp.wait_until("its user planes to be ready", MEETING_LIMIT, || {
@@ -322,8 +327,8 @@ network-instances:
     )
 }
 
-fn control_plane_yaml(dir: &Path, ups: &[UserPlane], users: &Path, homes: usize) -> String {
-    let (dir, users, half_open) = (dir.display(), users.display(), homes.max(1024));
+fn control_plane_yaml(dir: &Path, ups: &[UserPlane], aaa: &str, homes: usize) -> String {
+    let (dir, half_open) = (dir.display(), homes.max(1024));
     let own = ups.iter().map(|up| format!("'{}'", up.control_plane()));
     let own = own.collect::<Vec<_>>().join(", ");
     let peer = |up: &UserPlane| {
@@ -347,7 +352,7 @@ user-planes:
     ipv6-pool: {{prefix: '{SUBSCRIBERS_V6}'}}
     dns: ['{INTERNET_V4}', '{INTERNET_V6}']
 aaa:
-  users-file: {users}
+  {aaa}
 "
     )
 }

@@ -1,6 +1,7 @@
 //! The internet's side of the lab: a host that sends to every home, and holds against the homes what comes from them.
 
 use super::netns::Netns;
+use super::roll::Roll;
 use super::street::{PORT, family_of, overhead, size_of};
 use anyhow::{Context, Result};
 use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verdict, Verifier};
@@ -45,6 +46,8 @@ pub struct Status {
     pub received: [u64; 2],
     /// What was found of all that came.
     pub counts: Counts,
+    /// From the last [`Internet::call`] until something had come from every home in both families.
+    pub all_heard: Option<Duration>,
     /// Octets of the IP packets among them.
     pub octets: u64,
     /// Datagrams that could not be sent.
@@ -56,6 +59,7 @@ pub struct Internet {
     reach: Sender<Reach>,
     status: Arc<Mutex<Status>>,
     sending: Arc<AtomicBool>,
+    calling: Arc<AtomicBool>,
     running: Arc<AtomicBool>,
     thread: JoinHandle<Result<()>>,
 }
@@ -78,18 +82,18 @@ impl Internet {
         })??;
         let (reach, inbox) = channel();
         let status = Arc::new(Mutex::new(Status::default()));
-        let (sending, running) = (
-            Arc::new(AtomicBool::new(true)),
-            Arc::new(AtomicBool::new(true)),
-        );
+        let [sending, calling, running] =
+            [true, false, true].map(|begin| Arc::new(AtomicBool::new(begin)));
         let mut host = Host {
             sockets,
             inbox,
             shared: Arc::clone(&status),
             sending: Arc::clone(&sending),
+            calling: Arc::clone(&calling),
             running: Arc::clone(&running),
             status: Status::default(),
             verifier: Verifier::new(run, homes),
+            roll: Roll::new(homes as usize),
             pace: Pace::new(homes, interval, Duration::ZERO),
             second,
             reached: vec![[None; 2]; homes as usize],
@@ -105,6 +109,7 @@ impl Internet {
             reach,
             status,
             sending,
+            calling,
             running,
             thread,
         })
@@ -123,6 +128,17 @@ impl Internet {
     /// Sends no more.
     pub fn quiet(&self) {
         self.sending.store(false, Ordering::Relaxed);
+    }
+
+    /// Sends again.
+    pub fn speak(&self) {
+        self.sending.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes from now on from whom something has come.
+    pub fn call(&self) {
+        locked(&self.status).all_heard = None;
+        self.calling.store(true, Ordering::Relaxed);
     }
 
     /// Has the thread ended by itself?
@@ -171,9 +187,11 @@ struct Host {
     inbox: Receiver<Reach>,
     shared: Arc<Mutex<Status>>,
     sending: Arc<AtomicBool>,
+    calling: Arc<AtomicBool>,
     running: Arc<AtomicBool>,
     status: Status,
     verifier: Verifier,
+    roll: Roll,
     pace: Pace,
     /// The first home at the second user plane.
     second: u32,
@@ -188,10 +206,19 @@ struct Host {
 impl Host {
     fn run(&mut self) -> Result<()> {
         let start = Instant::now();
-        let mut buffer = [0; 2048];
+        let (mut buffer, mut spoke) = ([0; 2048], true);
         while self.running.load(Ordering::Relaxed) {
+            if self.calling.swap(false, Ordering::Relaxed) {
+                self.roll.call();
+                self.status.all_heard = None;
+            }
             let busy = self.receive(&mut buffer)?;
-            if self.sending.load(Ordering::Relaxed) {
+            let speaks = self.sending.load(Ordering::Relaxed);
+            if speaks && !spoke {
+                self.pace.restart(start.elapsed());
+            }
+            spoke = speaks;
+            if speaks {
                 self.learn();
                 self.send(start.elapsed());
             }
@@ -256,6 +283,9 @@ impl Host {
             && let Some(home) = owner
         {
             self.status.received[self.user_plane_of(home)] += 1;
+            if let Some(took) = self.roll.note(home as usize, family) {
+                self.status.all_heard = Some(took);
+            }
         }
     }
 

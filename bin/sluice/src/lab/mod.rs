@@ -8,6 +8,7 @@ pub mod internet;
 pub mod keep;
 pub mod netns;
 pub mod process;
+pub mod roll;
 pub mod routes;
 pub mod street;
 pub mod supervisor;

@@ -1,10 +1,11 @@
 //! The homes' side of the lab: for each user plane one thread, one TAP, and all homes on it.
 
 use super::internet::Reach;
+use super::roll::Roll;
 use anyhow::{Context, Result};
 use cpe::{
     Arrival, Counts, End, Family, Home, HomeConfig, Homes, Label, Output, Pace, Party, Received,
-    State, Verifier,
+    State, Verdict, Verifier,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::{BTreeMap, VecDeque};
@@ -42,6 +43,10 @@ pub fn size_of(sequence: u64) -> usize {
 pub enum Order {
     /// Send no more verified packets.
     Quiet,
+    /// Send them again.
+    Speak,
+    /// Note from now on who has received something.
+    Call,
     /// All hang up, and nobody dials again.
     HangUp,
     /// The thread ends.
@@ -73,6 +78,8 @@ pub struct Status {
     pub strays: BTreeMap<&'static str, u32>,
     /// Have they been told to hang up?
     pub leaving: bool,
+    /// From the last [`Order::Call`] until every home had received something in both families.
+    pub all_heard: Option<Duration>,
     /// One row for each of the first homes.
     pub rows: Vec<Row>,
 }
@@ -220,6 +227,7 @@ struct Keeper {
     shared: Arc<Mutex<Status>>,
     status: Status,
     verifier: Verifier,
+    roll: Roll,
     pace: Pace,
     sequences: Vec<[u64; 2]>,
     run: u64,
@@ -257,6 +265,7 @@ impl Keeper {
             shared,
             status: Status::default(),
             verifier: Verifier::new(run, all),
+            roll: Roll::new(count as usize),
             pace: Pace::new(count, interval, Duration::ZERO),
             sequences: vec![[0; 2]; count as usize],
             run,
@@ -275,6 +284,14 @@ impl Keeper {
         loop {
             match inbox.try_recv() {
                 Ok(Order::Quiet) => self.sending = false,
+                Ok(Order::Speak) => {
+                    self.sending = true;
+                    self.pace.restart(self.start.elapsed());
+                }
+                Ok(Order::Call) => {
+                    self.roll.call();
+                    self.status.all_heard = None;
+                }
                 Ok(Order::HangUp) => self.hang_up(),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {}
@@ -372,14 +389,16 @@ impl Keeper {
                 self.status.octets += (datagram.payload.len() + overhead(family)) as u64;
                 let from =
                     (datagram.source == self.host[family as usize]).then_some(Party::Internet);
-                self.verifier.check(
-                    Arrival {
-                        at: Party::Home(self.first + home),
-                        from,
-                        family,
-                    },
-                    datagram.payload,
-                );
+                let arrival = Arrival {
+                    at: Party::Home(self.first + home),
+                    from,
+                    family,
+                };
+                if self.verifier.check(arrival, datagram.payload) == Verdict::InOrder
+                    && let Some(took) = self.roll.note(home as usize, family)
+                {
+                    self.status.all_heard = Some(took);
+                }
             }
         }
     }

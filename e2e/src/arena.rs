@@ -1,0 +1,363 @@
+//! The whole gateway under load: a control plane with two user planes under supervision, FreeRADIUS, and emulated homes
+//! with verified traffic at both.
+
+use crate::radius::{ALONE, FreeRadius, SECRET};
+use crate::reckoning::Footprint;
+use anyhow::{Context, Result, bail, ensure};
+use cpe::{HomeConfig, State};
+use sluice::lab::gateway::Gateway;
+use sluice::lab::internet::{self, Internet};
+use sluice::lab::street::{self, Order, Residents, Street};
+use sluice::lab::supervisor::{Daemon, What};
+use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
+use std::net::IpAddr;
+use std::sync::mpsc::channel;
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Seconds between interim records of a session.
+pub const INTERIM: u64 = 20;
+/// The most homes that an arena is made for.
+const MOST: usize = 4000;
+/// The password of every emulated home in `raddb/users`.
+const PASSWORD: &str = "street";
+/// The S-tag of the homes' lines; the virtual machine's homes have another.
+const S_TAG: u16 = 200;
+/// The S-tag of newcomers' lines.
+const NEWCOMERS_S_TAG: u16 = 201;
+/// Homes of each street that ask more often whether the gateway is still there.
+const CURIOUS: u16 = 40;
+/// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
+const SETTLED: Duration = Duration::from_millis(600);
+/// How often anything is looked at.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The daemons and their RADIUS server.
+pub struct Arena {
+    /// The daemons under supervision.
+    pub gateway: Gateway,
+    radius: FreeRadius,
+}
+
+impl Arena {
+    /// Starts everything; returns when homes can dial.
+    pub fn open(lab: &Lab) -> Result<Self> {
+        if lab.dir().join("store").exists() {
+            std::fs::remove_dir_all(lab.dir().join("store"))?;
+        }
+        let radius = FreeRadius::start(lab, &ALONE, SECRET)?;
+        let server = ALONE.yaml();
+        let aaa =
+            format!("radius: {{servers: [{server}], timeout: 1, interim-interval: {INTERIM}}}");
+        let gateway = Gateway::start_with(lab, &UserPlane::ALL, &aaa, MOST)?;
+        Ok(Arena { gateway, radius })
+    }
+
+    /// What the control plane and the user planes hold.
+    pub fn footprints(&self) -> Result<[Footprint; 3]> {
+        let of = |daemon| Footprint::of(self.gateway.id(daemon)?);
+        let [one, two] = UserPlane::ALL.map(Daemon::UserPlane);
+        Ok([of(Daemon::ControlPlane)?, of(one)?, of(two)?])
+    }
+
+    /// Nothing died that was not killed.
+    pub fn check(&self) -> Result<()> {
+        for happening in self.gateway.check()? {
+            if let What::Died { ordered: false, .. } = happening.what {
+                bail!("{happening}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends everything.
+    pub fn close(self) -> Result<()> {
+        self.gateway.stop()?;
+        self.radius.stop()
+    }
+}
+
+/// What was sent by way of a user plane and what arrived: up and down together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Verified packets sent.
+    pub sent: u64,
+    /// Those that arrived where they should, unchanged, each once.
+    pub received: u64,
+}
+
+impl Tally {
+    /// Packets sent and lost since an earlier tally.
+    pub fn since(&self, before: &Tally) -> (u64, u64) {
+        let sent = self.sent - before.sent;
+        (sent, sent.saturating_sub(self.received - before.received))
+    }
+}
+
+/// Homes at both user planes, line for line the same, and the host that they talk to.
+pub struct Crowd {
+    internet: Internet,
+    streets: [Street; 2],
+    homes: u32,
+}
+
+/// What a crowd has come to.
+pub struct Outcome {
+    /// The homes of each user plane.
+    pub streets: [street::Status; 2],
+    /// The internet host.
+    pub internet: internet::Status,
+}
+
+impl Crowd {
+    /// `homes` homes, half at each user plane, begin to dial; all together send and are sent `rate` packets a second.
+    pub fn dial(lab: &Lab, homes: u16, rate: u32) -> Result<Self> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let run = now.as_nanos() as u64; // a packet of an earlier crowd is not taken for one of this
+        let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
+        let interval = Duration::from_secs_f64(4.0 * f64::from(homes) / f64::from(rate));
+        let (all, half) = (u32::from(homes), homes / 2);
+        let at = lab.netns(Place::Internet);
+        let internet = Internet::open(at, host, all, half.into(), interval, run)?;
+        let street = |up: UserPlane, first: u16, count: u16| {
+            let residents = Residents {
+                first: first.into(),
+                configs: (0..count).map(|place| home(first, place)).collect(),
+                all,
+            };
+            let (tap, reach) = (lab.tap(up, "street")?, internet.reach());
+            Street::open(residents, interval, run, tap, reach, host)
+        };
+        let streets = [
+            street(UserPlane::One, 0, half)?,
+            street(UserPlane::Two, half, homes - half)?,
+        ];
+        Ok(Crowd {
+            internet,
+            streets,
+            homes: all,
+        })
+    }
+
+    /// Waits until every home is online; how long the last one took.
+    pub fn wait_online(&self, arena: &Arena, limit: Duration) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            let statuses = self.statuses();
+            if statuses.iter().map(|s| s.at(State::Online)).sum::<u32>() == self.homes {
+                let last = statuses.iter().filter_map(|s| s.last_online).max();
+                return last.context("nobody came online");
+            }
+            arena.check()?;
+            ensure!(
+                start.elapsed() < limit,
+                "not every home is online after {limit:?}: {:?} and {:?}",
+                statuses.each_ref().map(|s| s.states.clone()),
+                statuses.each_ref().map(|s| s.ends.clone())
+            );
+            sleep(TICK);
+        }
+    }
+
+    /// Every home is online, none was ever offline in between, and no packet was wrong.
+    pub fn check(&self) -> Result<()> {
+        ensure!(
+            !self.internet.failed() && !self.streets.iter().any(Street::failed),
+            "a thread of the homes or the internet has ended by mistake"
+        );
+        let statuses = self.statuses();
+        let online: u32 = statuses.iter().map(|s| s.at(State::Online)).sum();
+        let ends = statuses.each_ref().map(|s| s.ends.clone());
+        ensure!(
+            online == self.homes && ends.iter().all(|ends| ends.is_empty()),
+            "{online} of {} homes are online; sessions that ended: {ends:?}",
+            self.homes
+        );
+        let wrong = statuses.each_ref().map(|s| s.counts.wrong());
+        let internet = self.internet.status().counts;
+        ensure!(
+            wrong == [0, 0] && internet.wrong() == 0,
+            "wrong packets at the homes: {wrong:?}, at the internet: {internet}"
+        );
+        Ok(())
+    }
+
+    /// Traffic pauses; counts it when what was under way has arrived.
+    pub fn hush(&self) -> [Tally; 2] {
+        self.order(Order::Quiet);
+        self.internet.quiet();
+        let (mut last, mut since) = (self.count(), Instant::now());
+        while since.elapsed() < SETTLED {
+            sleep(TICK);
+            let now = self.count();
+            if now.map(|t| (t.sent, t.received)) != last.map(|t| (t.sent, t.received)) {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        last
+    }
+
+    /// Traffic goes on.
+    pub fn speak(&self) {
+        self.order(Order::Speak);
+        self.internet.speak();
+    }
+
+    fn count(&self) -> [Tally; 2] {
+        let (statuses, internet) = (self.statuses(), self.internet.status());
+        UserPlane::ALL.map(|up| {
+            let (street, up) = (&statuses[up as usize], up as usize);
+            Tally {
+                sent: street.sent + internet.sent[up],
+                received: street.counts.received + internet.received[up],
+            }
+        })
+    }
+
+    /// Notes from now on who receives something.
+    pub fn call(&self) {
+        self.order(Order::Call);
+        self.internet.call();
+    }
+
+    /// Waits until, since [`Crowd::call`], something came to and from every home in both families; how long that took.
+    pub fn wait_heard(&self, limit: Duration) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            let heard = self.statuses().map(|status| status.all_heard);
+            if let ([Some(one), Some(two)], Some(up)) = (heard, self.internet.status().all_heard) {
+                return Ok(one.max(two).max(up));
+            }
+            ensure!(
+                start.elapsed() < limit,
+                "after {limit:?} nothing has come to some home, or from it: {heard:?}, {:?}",
+                self.internet.status().all_heard
+            );
+            sleep(TICK);
+        }
+    }
+
+    /// Every home hangs up.
+    pub fn hang_up(self, arena: &Arena, limit: Duration) -> Result<Outcome> {
+        self.hush(); // what was forwarded has arrived, and may be held against the books
+        self.order(Order::HangUp);
+        let start = Instant::now();
+        let gone =
+            |s: &street::Status| s.leaving && s.states.keys().all(|state| *state == State::Offline);
+        while !self.statuses().iter().all(gone) {
+            arena.check()?;
+            ensure!(
+                start.elapsed() < limit,
+                "the homes have not left after {limit:?}"
+            );
+            sleep(TICK);
+        }
+        self.close()
+    }
+
+    /// Ends the homes as they are.
+    pub fn close(self) -> Result<Outcome> {
+        let [one, two] = self.streets;
+        Ok(Outcome {
+            streets: [one.close()?, two.close()?],
+            internet: self.internet.close()?,
+        })
+    }
+
+    fn statuses(&self) -> [street::Status; 2] {
+        self.streets.each_ref().map(Street::status)
+    }
+
+    fn order(&self, order: Order) {
+        self.streets.iter().for_each(|street| street.order(order));
+    }
+}
+
+/// A home that dials in while something is wrong. It sends no traffic.
+pub struct Newcomer {
+    street: Street,
+    dialled: Instant,
+}
+
+impl Newcomer {
+    /// Begins to dial.
+    pub fn dial(lab: &Lab, up: UserPlane, number: u16) -> Result<Self> {
+        let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
+        let [high, low] = number.to_be_bytes();
+        let config = HomeConfig {
+            restart: Duration::from_millis(500),
+            ..HomeConfig::new(
+                [2, 0, 0x5f, 0, high, low].into(),
+                NEWCOMERS_S_TAG,
+                number,
+                format!("home{}", 10_000 + u32::from(number)),
+                PASSWORD,
+            )
+        };
+        let residents = Residents {
+            first: 0,
+            configs: vec![config],
+            all: 1,
+        };
+        // Its turn to send comes once, before it is online.
+        let never = Duration::from_secs(24 * 3600);
+        let (reach, tap) = (channel().0, lab.tap(up, "newcomer")?);
+        Ok(Newcomer {
+            dialled: Instant::now(),
+            street: Street::open(residents, never, 1, tap, reach, host)?,
+        })
+    }
+
+    /// Waits until it is online in both families; when that was.
+    pub fn wait_online(&self, limit: Duration) -> Result<Instant> {
+        let start = Instant::now();
+        loop {
+            let status = self.street.status();
+            if let (1, Some(after)) = (status.at(State::Online), status.last_online) {
+                return Ok(self.dialled + after);
+            }
+            ensure!(
+                start.elapsed() < limit,
+                "the new home is not online after {limit:?}: {:?}, {:?}",
+                status.states,
+                status.ends
+            );
+            sleep(TICK);
+        }
+    }
+
+    /// Hangs up and waits until it is offline.
+    pub fn hang_up(self, limit: Duration) -> Result<()> {
+        self.street.order(Order::HangUp);
+        let start = Instant::now();
+        loop {
+            let status = self.street.status();
+            if status.leaving && status.at(State::Offline) == 1 {
+                return self.street.close().map(drop);
+            }
+            ensure!(
+                start.elapsed() < limit,
+                "the new home has not left after {limit:?}: {:?}",
+                status.states
+            );
+            sleep(TICK);
+        }
+    }
+}
+
+/// The home at this place of the street whose first home has number `first`: users differ, lines overlap.
+fn home(first: u16, place: u16) -> HomeConfig {
+    let [high, low] = place.to_be_bytes();
+    let patience = Duration::from_millis(1900 + 13 * u64::from(place));
+    let usual = Duration::from_secs(30);
+    HomeConfig {
+        echo_interval: Some(if place < CURIOUS { patience } else { usual }),
+        ..HomeConfig::new(
+            [2, 0, 0x5e, 0, high, low].into(),
+            S_TAG,
+            place + 1,
+            format!("home{}", first + place + 1),
+            PASSWORD,
+        )
+    }
+}

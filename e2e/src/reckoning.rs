@@ -1,0 +1,214 @@
+//! When every home has left: nothing is left of them, and the books are right.
+
+use crate::arena::{Arena, INTERIM, Outcome};
+use crate::books::{Books, octets, text};
+use crate::load::{HOMES, Measured, RATE};
+use crate::radius::{ALONE, Entry};
+use crate::site::program;
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use sluice::lab::gateway::socket;
+use sluice::lab::supervisor::Daemon;
+use sluice::lab::topology::{Lab, UserPlane};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the gateway may take to let go of everything.
+const TIDY: Duration = Duration::from_secs(30);
+/// How long the last accounting records may take.
+const BOOKED: Duration = Duration::from_secs(30);
+/// Octets of a verified packet on the average: the lab's sizes in turn.
+const MEAN_SIZE: u64 = (96 + 128 + 576 + 1492) / 4;
+/// Interim records are spread over a tenth more or less of their interval, and take a moment.
+const LONGEST_INTERIM: u64 = INTERIM + INTERIM / 10 + 3;
+
+/// Sockets that are opened when they are first needed: a further one of RADIUS, calls of the local API.
+const FEW_DESCRIPTORS: usize = 4;
+/// What an allocator may keep, in KiB.
+const SOME_MEMORY: u64 = 8 << 10;
+
+/// What a process holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Footprint {
+    /// Resident memory in KiB.
+    pub memory: u64,
+    /// Open file descriptors.
+    pub descriptors: usize,
+}
+
+impl Footprint {
+    /// Of a process that runs.
+    pub fn of(id: i32) -> Result<Self> {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let memory = line.and_then(|line| line.split_whitespace().next());
+        Ok(Footprint {
+            memory: memory.context("no VmRSS")?.parse()?,
+            descriptors: std::fs::read_dir(format!("/proc/{id}/fd"))?.count(),
+        })
+    }
+}
+
+/// Nothing has grown between two looks at control plane and user planes, but for what allocators keep.
+pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
+    for (name, (before, after)) in ["sluice-cp", "up1", "up2"]
+        .iter()
+        .zip(before.iter().zip(after))
+    {
+        println!(
+            "        {name}: {} to {} descriptors, {} to {} MiB",
+            before.descriptors,
+            after.descriptors,
+            before.memory >> 10,
+            after.memory >> 10
+        );
+        ensure!(
+            after.descriptors <= before.descriptors + FEW_DESCRIPTORS,
+            "{name} holds {} descriptors, {} before",
+            after.descriptors,
+            before.descriptors
+        );
+        ensure!(
+            after.memory <= before.memory + before.memory / 4 + SOME_MEMORY,
+            "{name} holds {} KiB, {} before",
+            after.memory,
+            before.memory
+        );
+    }
+    Ok(())
+}
+
+/// Waits until sessions, kernel routes and the store are empty.
+pub fn nothing_left(lab: &Lab, arena: &Arena) -> Result<()> {
+    let left = arena.gateway.wait_until_empty(lab, TIDY)?;
+    ensure!(
+        left.is_empty(),
+        "{} things are left {TIDY:?} after every home has left: {:?}",
+        left.len(),
+        &left[..left.len().min(5)]
+    );
+    let start = Instant::now();
+    loop {
+        let stored = stored(lab)?;
+        if stored == 0 {
+            return Ok(());
+        }
+        ensure!(
+            start.elapsed() < TIDY,
+            "the store has {stored} sessions that do not exist any more"
+        );
+        sleep(Duration::from_millis(200));
+    }
+}
+
+/// What `sluice store check --json` says.
+#[derive(Deserialize)]
+struct Stored {
+    sessions: usize,
+}
+
+fn stored(lab: &Lab) -> Result<usize> {
+    let mut command = Command::new(program("sluice")?);
+    command
+        .args(["store", "check", "--json"])
+        .arg(lab.dir().join("store"));
+    let done = command.output()?;
+    ensure!(
+        done.status.success(),
+        "sluice store check: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    Ok(serde_json::from_slice::<Stored>(&done.stdout)?.sessions)
+}
+
+/// Octets on disk.
+pub fn store_size(lab: &Lab) -> Result<u64> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(lab.dir().join("store"))? {
+        size += entry?.metadata()?.len();
+    }
+    Ok(size)
+}
+
+/// RADIUS has for each of `sessions` one Start and one Stop, and the octets that were carried, but for what user planes
+/// that were killed had not reported.
+pub fn check_books(
+    lab: &Lab,
+    sessions: &BTreeSet<String>,
+    outcome: &Outcome,
+    blows: &[Measured],
+) -> Result<()> {
+    let start = Instant::now();
+    let books = loop {
+        let books = Books::of(ALONE.records(lab)?.into_iter().filter(|entry| {
+            let id = text(entry, "Acct-Session-Id");
+            id.is_ok_and(|id| sessions.contains(id))
+        }))?;
+        if books.with("Stop") == sessions.len() || start.elapsed() > BOOKED {
+            break books;
+        }
+        sleep(Duration::from_millis(500));
+    };
+    let (starts, stops) = (books.with("Start"), books.with("Stop"));
+    println!(
+        "        books: {starts} sessions with a Start and {stops} with a Stop of {}",
+        sessions.len()
+    );
+    ensure!(
+        starts == sessions.len() && stops == sessions.len(),
+        "{starts} Starts and {stops} Stops for {} sessions",
+        sessions.len()
+    );
+    books.check()?;
+    let killed = blows.iter().filter(|m| m.blow.kills_user_plane()).count() as u64;
+    let unreported = killed * LONGEST_INTERIM * u64::from(RATE) / 2 * MEAN_SIZE;
+    let homes: u64 = outcome.streets.iter().map(|street| street.octets).sum();
+    for (way, carried) in [("Input", outcome.internet.octets), ("Output", homes)] {
+        let booked = sum(&books, way)?;
+        println!(
+            "        books: Acct-{way}-Octets {booked}, verified traffic {carried}: {} not reported, at most {unreported} for {killed} killed user planes",
+            carried as i64 - booked as i64
+        );
+        ensure!(
+            booked <= carried + lost_octets(blows) && carried <= booked + unreported,
+            "Acct-{way}-Octets are {booked}, but {carried} octets were carried"
+        );
+    }
+    Ok(())
+}
+
+/// What was forwarded and is not counted as traffic: packets that were lost behind a user plane.
+fn lost_octets(blows: &[Measured]) -> u64 {
+    let lost = blows.iter().flat_map(|m| m.lost).map(|(_, lost)| lost);
+    lost.sum::<u64>() * 1492
+}
+
+/// The octets of all emulated homes.
+fn sum(books: &Books, way: &str) -> Result<u64> {
+    let of_homes = |stop: &&Entry| {
+        let number = stop
+            .get("User-Name")
+            .and_then(|name| name.strip_prefix("home"));
+        let number = number.and_then(|text| text.parse::<u32>().ok());
+        number.is_some_and(|number| number <= HOMES.into())
+    };
+    books
+        .stops()
+        .filter(of_homes)
+        .map(|stop| octets(stop, way))
+        .sum()
+}
+
+/// The sockets of a user plane and the control plane, for the command line.
+pub fn sluice(lab: &Lab, up: UserPlane, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(program("sluice")?);
+    command
+        .arg("--cp-socket")
+        .arg(socket(lab.dir(), Daemon::ControlPlane))
+        .arg("--up-socket")
+        .arg(socket(lab.dir(), Daemon::UserPlane(up)));
+    let done = command.args(words).output()?;
+    Ok(String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+}

@@ -1,0 +1,133 @@
+//! Fifty blows in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
+//! nothing leaks.
+
+use crate::cases::come_and_go;
+use crate::guard;
+use crate::load::{Blow, Measured};
+use crate::reckoning::no_leak;
+use crate::rig::Rig;
+use anyhow::{Context, Result};
+use sluice::lab::topology::UserPlane;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How many blows.
+const BLOWS: u64 = 50;
+/// How often the homes come and go.
+const ROUNDS: u32 = 10;
+
+/// Runs it. `SEED` repeats an order, `BLOWS` changes their number.
+pub fn run() -> Result<()> {
+    guard::start()?;
+    let start = Instant::now();
+    let (seed, blows) = (number("SEED")?.unwrap_or_else(some_seed), number("BLOWS")?);
+    println!("soak: SEED={seed}");
+    let mut rig = Rig::new()?;
+    let done = deal(&mut rig, seed, blows.unwrap_or(BLOWS));
+    if let Err(error) = done {
+        println!("{}", rig.post_mortem("soak"));
+        rig.close()?;
+        return Err(error.context(format!("soak with SEED={seed}")));
+    }
+    guard::limit("homes that come and go");
+    come_and_go::times(&mut rig, ROUNDS)?;
+    rig.close()?;
+    println!("soak: {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
+    guard::limit("the gateway under load");
+    let before = rig.loaded()?.2.arena.footprints()?;
+    for number in 0..blows {
+        guard::limit("a blow");
+        let blow = Blow::ALL[(mixed(seed, number) % Blow::ALL.len() as u64) as usize];
+        println!("[{:2}/{blows}] {blow}", number + 1);
+        let (lab, vm, loaded) = rig.loaded()?;
+        let dealt = loaded.strike(lab, vm, blow);
+        dealt.with_context(|| format!("blow {} of {blows}", number + 1))?;
+    }
+    let loaded = rig.loaded()?.2;
+    summarize(&loaded.blows);
+    no_leak(&before, &loaded.arena.footprints()?)?;
+    guard::limit("the end");
+    rig.unload()
+}
+
+/// Median and worst of everything that was measured.
+fn summarize(blows: &[Measured]) {
+    type Figure = fn(&Measured) -> Option<Duration>;
+    let figures: [(&str, Figure); 4] = [
+        ("echo answered after the kill", |m| m.echo),
+        ("new home online after the kill", |m| m.newcomer),
+        ("traffic of every home back after the start", |m| m.traffic),
+        ("all as before", |m| Some(m.ready)),
+    ];
+    for (what, figure) in figures {
+        let mut took: Vec<f64> = blows
+            .iter()
+            .filter_map(figure)
+            .map(|took| took.as_secs_f64())
+            .collect();
+        took.sort_by(f64::total_cmp);
+        if let Some(worst) = took.last() {
+            let median = took[took.len() / 2];
+            println!(
+                "        {what}: median {median:.2} s, worst {worst:.2} s of {}",
+                took.len()
+            );
+        }
+    }
+    let (mut bystanders, mut hit) = ((0, 0), (0, 0));
+    for measured in blows {
+        for up in UserPlane::ALL {
+            let (sent, lost) = measured.lost[up as usize];
+            let sum = match measured.blow.user_plane() == Some(up) {
+                true => &mut hit,
+                false => &mut bystanders,
+            };
+            *sum = (sum.0 + sent, sum.1 + lost);
+        }
+    }
+    println!(
+        "        user planes that were hit lost {} of {} packets, the others {} of {}",
+        hit.1, hit.0, bystanders.1, bystanders.0
+    );
+}
+
+fn number(name: &str) -> Result<Option<u64>> {
+    match std::env::var(name) {
+        Ok(text) if !text.is_empty() => {
+            let parsed = text.parse();
+            parsed
+                .map(Some)
+                .with_context(|| format!("{name} is not a number: {text}"))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn some_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::from(now.subsec_nanos()))
+}
+
+/// SplitMix64: the same seed gives the same order everywhere.
+fn mixed(seed: u64, number: u64) -> u64 {
+    let mut z = seed.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_is_random_and_repeats() {
+        let order = |seed| -> Vec<u64> { (0..50).map(|n| mixed(seed, n) % 8).collect() };
+        assert_eq!(order(7), order(7));
+        assert_ne!(order(7), order(8));
+        assert!((0..8).all(|kind| order(7).contains(&kind)));
+    }
+}
