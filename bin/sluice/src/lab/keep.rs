@@ -108,6 +108,13 @@ impl Keep {
     }
 }
 
+impl Drop for Keep {
+    fn drop(&mut self) {
+        // The next gateway of the same lab listens there.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
