@@ -23,6 +23,10 @@ use std::time::{Duration, Instant};
 pub const UP: UserPlane = UserPlane::One;
 /// The name servers that subscribers are told.
 pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
+/// Debian's libfaketime; the monotonic clock stays true.
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+/// The file that says how far the daemons' wall clock is off.
+const CLOCK: &str = "clock";
 /// How long anything may take that needs no more than a few messages.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -50,6 +54,12 @@ pub struct Setup {
     pub ipv6_pool: (String, u8),
     /// The most sessions.
     pub sessions: u32,
+    /// Seconds between LCP echo requests to a silent subscriber.
+    pub echo_interval: u16,
+    /// Seconds between interim records.
+    pub interim_interval: u32,
+    /// Whether the daemons' wall clock can be set, by [`Site::set_clock`].
+    pub clock: bool,
 }
 
 impl Default for Setup {
@@ -60,6 +70,9 @@ impl Default for Setup {
             ipv4_pool: (SUBSCRIBERS_V4.to_string(), 24),
             ipv6_pool: (SUBSCRIBERS_V6.to_string(), 56),
             sessions: 1000,
+            echo_interval: 10,
+            interim_interval: 300,
+            clock: false,
         }
     }
 }
@@ -75,6 +88,8 @@ impl Setup {
         let Setup {
             authentication,
             sessions,
+            echo_interval,
+            interim_interval,
             ..
         } = self;
         let ((pool4, net4), (pool6, net6)) = (&self.ipv4_pool, &self.ipv6_pool);
@@ -98,12 +113,13 @@ network-instances:
     dns: [{dns1}, {dns2}, '2001:db8::53']
 pppoe:
   authentication: [{authentication}]
-  echo: {{interval: 10, failures: 3}}
+  echo: {{interval: {echo_interval}, failures: 3}}
 aaa:
   radius:
     servers: [{servers}]
     timeout: 1
     tries: 2
+    interim-interval: {interim_interval}
     dead-time: {}
 ",
             radius::DEAD_TIME.as_secs()
@@ -168,8 +184,24 @@ impl Site {
         fs::write(dir.join("up.yaml"), Setup::user_plane(&dir))?;
         fs::write(dir.join("cp.yaml"), setup.control_plane(&dir))?;
         let routes = Routes::follow(lab, &[UP])?;
-        let up = daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?;
-        let cp = daemon(lab, Place::ControlPlane, "sluice-cp", &dir.join("cp.yaml"))?;
+        let clock = setup.clock.then(|| dir.join(CLOCK));
+        if let Some(clock) = &clock {
+            fs::write(clock, "+0")?;
+        }
+        let start = |place, name, file: &str| -> Result<Process> {
+            let mut command = lab.netns(place).command(program(name)?);
+            command.arg(dir.join(file));
+            if let Some(clock) = &clock {
+                command
+                    .env("LD_PRELOAD", FAKETIME)
+                    .env("FAKETIME_TIMESTAMP_FILE", clock)
+                    .env("FAKETIME_NO_CACHE", "1")
+                    .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+            }
+            Process::spawn(&dir, name, command)
+        };
+        let up = start(Place::UserPlane(UP), "sluice-up", "up.yaml")?;
+        let cp = start(Place::ControlPlane, "sluice-cp", "cp.yaml")?;
         let mut site = Site {
             setup: setup.clone(),
             dir,
@@ -191,6 +223,14 @@ impl Site {
             })?;
         }
         Ok(site)
+    }
+
+    /// Sets the daemons' wall clock so many seconds ahead of the true time, or behind it; at once.
+    pub fn set_clock(&self, ahead: i64) -> Result<()> {
+        // Never an empty file: it is read at any time.
+        let (clock, new) = (self.dir.join(CLOCK), self.dir.join("clock.new"));
+        fs::write(&new, format!("{ahead:+}"))?;
+        Ok(fs::rename(new, clock)?)
     }
 
     /// How it was set up.

@@ -24,6 +24,7 @@ mod session_table_full;
 mod spoofing;
 mod subscriber_to_subscriber;
 mod tshark_wire;
+mod wall_clock;
 
 use crate::rig::Rig;
 use anyhow::Result;
@@ -163,6 +164,11 @@ pub const CASES: &[Case] = &[
         "radius-bad-authenticator",
         "replies that are signed wrongly are ignored and counted",
         radius_bad_authenticator::run,
+    ),
+    case(
+        "wall-clock",
+        "a step of the wall clock by an hour, either way, changes no timer of either daemon",
+        wall_clock::run,
     ),
     case(
         "kill-control-plane",
