@@ -133,8 +133,11 @@ fn kill_each(log: &Path, homes: u32) -> Result<()> {
     };
     heard(&format!("{homes} of {homes} homes online"))?;
     same_at_both(homes)?;
-    for daemon in ["sluice-up up1", "sluice-up up2", "sluice-cp cp"] {
-        let name = daemon.split(' ').next_back().unwrap_or_default();
+    for (daemon, name) in [
+        ("sluice-up up1", "up1"),
+        ("sluice-up up2", "up2"),
+        ("sluice-cp", "cp"),
+    ] {
         let record = fs::read_to_string(directory("").join(format!("{name}.pid")))?;
         let id = record.split(' ').next().context("an empty pid file")?;
         kill(Pid::from_raw(id.parse()?), Signal::SIGKILL)?;

@@ -57,7 +57,10 @@ impl Daemon {
 
 impl fmt::Display for Daemon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.program(), self.name())
+        match self {
+            Daemon::ControlPlane => f.write_str(self.program()),
+            Daemon::UserPlane(up) => write!(f, "{} {}", self.program(), up.name()),
+        }
     }
 }
 

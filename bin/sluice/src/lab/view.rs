@@ -263,7 +263,8 @@ impl Picture<'_> {
         lines.push(String::new());
         let foot = [
             String::new(),
-            format!("in another terminal:  {}", self.look),
+            "in another terminal:".to_owned(),
+            format!("  {}", self.look),
             match self.scene.stage {
                 Stage::Dialling => "the homes are dialling in; Ctrl-C ends the lab".to_owned(),
                 Stage::Running => "Ctrl-C: the homes hang up, and everything is removed".to_owned(),
