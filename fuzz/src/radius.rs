@@ -2,7 +2,7 @@
 use crate::{Step, script, steps};
 use aaa::{
     AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Line, Nas, Output, Secret, ServerConfig, TerminateCause, Traffic,
+    Delivery, Line, Nas, Output, Secret, ServerConfig, TerminateCause, Traffic,
 };
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -171,8 +171,15 @@ impl World {
                 packets: u64::MAX,
             },
         };
+        let Ok(attributes) = self.client.accounting_attributes(&record) else {
+            return;
+        };
+        let Some(slot) = self.client.take_slot() else {
+            return;
+        };
         let token = self.token();
-        self.client.account(self.now, token, record);
+        self.client
+            .account(self.now, token, slot, attributes, Delivery::Once);
         self.drain();
     }
 
@@ -206,7 +213,7 @@ impl World {
                     .expect("a request of our own");
                     self.last = Some((socket, to, bytes));
                 }
-                Output::Done { token, .. } => assert!(
+                Output::Done { token, .. } | Output::Accounted { token, .. } => assert!(
                     self.open.remove(&token),
                     "an answer to nothing, or a second one"
                 ),

@@ -6,7 +6,6 @@ use crate::street::{Line, RESTLESS};
 use crate::user_plane::PORTS;
 use crate::world::World;
 use control::ControlPlane;
-use control::counters::Counter;
 use control::plane::{Holdings, StoredSession};
 use core::time::Duration;
 use cpe::{Family, Party};
@@ -18,35 +17,12 @@ use wire::eth::{Frame, PPPOE_SESSION};
 use wire::ppp::{self, Control};
 use wire::{gtpu, ipcp, nd, pppoe};
 
-/// What the gateway is known not to do yet. Each goes when the gateway does it.
-mod known {
-    /// Accounting records that no server took are given up; those under way when the control plane dies are forgotten,
-    /// or sent a second time with other contents.
-    pub const ACCOUNTING_IS_NOT_KEPT: bool = true;
-}
-
 /// What the checks remember.
 #[derive(Default)]
 pub(crate) struct Checks {
     pub control_changed: bool,
     pub planes_changed: bool,
     roll: Roll,
-    /// The control plane died at least once.
-    pub control_died: bool,
-    /// Records that the lives of the control plane that are over gave up.
-    records_lost: u64,
-}
-
-impl Checks {
-    /// The control plane dies.
-    pub fn count_life(&mut self, control: Option<&ControlPlane>) {
-        self.control_died = true;
-        self.records_lost += control.map_or(0, lost);
-    }
-}
-
-fn lost(control: &ControlPlane) -> u64 {
-    control.counters().get(Counter::AccountingLost)
 }
 
 impl World<'_> {
@@ -201,28 +177,14 @@ impl World<'_> {
         if !self.announced().is_empty() {
             found.push(format!("nets are still announced: {:?}", self.announced()));
         }
-        found.extend(self.unbalanced_books());
+        let of_ended = |key: &&Vec<u8>| {
+            let prefixes = [&b"accounting/"[..], b"ending/"];
+            prefixes.iter().any(|prefix| key.starts_with(prefix))
+        };
+        let left = self.disk.live.keys().filter(of_ended);
+        found.extend(left.map(|key| format!("the store still has {}", key.escape_ascii())));
+        found.extend(self.books.unbalanced(self.plan.servers_are_reached()));
         found.into_iter().for_each(|what| self.wrong(what));
-    }
-
-    /// A record contradicts the books.
-    pub(crate) fn wrong_in_books(&mut self, what: String) {
-        if !(known::ACCOUNTING_IS_NOT_KEPT && self.checks.control_died) {
-            self.wrong(what);
-        }
-    }
-
-    fn unbalanced_books(&self) -> Option<String> {
-        let lost = self.checks.records_lost + self.control.as_ref().map_or(0, lost);
-        if known::ACCOUNTING_IS_NOT_KEPT && (lost > 0 || self.checks.control_died) {
-            return None;
-        }
-        let accounts = self.books.accounts.iter();
-        let open: Vec<_> = accounts
-            .filter(|(_, a)| !(a.started && a.stopped))
-            .map(|(id, _)| id)
-            .collect();
-        (!open.is_empty()).then(|| format!("sessions without Start or Stop: {open:?}"))
     }
 }
 

@@ -12,7 +12,7 @@
 //! | `check`, `roll` | what must be true; who holds what |
 //! | `street` | the homes and their whims |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
-//! | `server` | RADIUS, and its books |
+//! | `server`, `books` | RADIUS, and what it wrote down |
 //! | `disk` | the store's disk |
 //!
 //! **Who may call it.** Tests, and a person with a seed: `cargo run --release -p sim -- --seed 7 --trace`.
@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod books;
 mod check;
 mod describe;
 mod disk;

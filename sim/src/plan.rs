@@ -115,6 +115,18 @@ impl Plan {
     pub fn has_room(&self) -> bool {
         self.ipv4_pool.0 < 24 && self.sessions.min(self.half_open) as usize >= 2 * HOMES
     }
+
+    /// Whether everything that is sent to a RADIUS server arrives, and what it answers, too, while the control plane lives.
+    pub fn servers_are_reached(&self) -> bool {
+        let in_between = |fault: &Fault| match fault {
+            Fault::Server(_) | Fault::WrongSecret(_) => true,
+            Fault::Cut(ways) => ways
+                .iter()
+                .any(|way| matches!(way, Way::ToServer(_) | Way::FromServer(_))),
+            Fault::ControlPlane | Fault::UserPlane(_) | Fault::Disk => false,
+        };
+        self.loss == 0 && !self.faults.iter().any(|(_, fault, _)| in_between(fault))
+    }
 }
 
 impl Fault {

@@ -1,9 +1,9 @@
-//! A RADIUS server: lets homes in by their passwords, and keeps books in which every session has one beginning, one end
-//! and counters that never go back.
+//! A RADIUS server: lets homes in by their passwords, and keeps [`Books`].
 
-use std::collections::BTreeMap;
+use crate::books::Books;
+use core::time::Duration;
 use wire::radius::{
-    Code, Kind, Packet, Value, chap_response, reveal_password, values, verify_access_request,
+    Code, Kind, Packet, Value, chap_response, reveal_password, verify_access_request,
     verify_accounting_request,
 };
 
@@ -24,49 +24,18 @@ pub enum Health {
 /// What a user is given beside an address of the gateway's choice.
 pub type Gift = Vec<(Kind, Value)>;
 
-/// An accounting record, without what changes when it is sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    status: u32,
-    event: u32,
-    /// In and out.
-    octets: [u64; 2],
-}
-
-/// What was recorded of one session.
-#[derive(Clone, Debug, Default)]
-pub struct Account {
-    entries: Vec<Entry>,
-    /// It was told to begin.
-    pub started: bool,
-    /// It was told to end.
-    pub stopped: bool,
-}
-
-/// The books, which the servers share.
-#[derive(Default)]
-pub struct Books {
-    /// Accounts by Acct-Session-Id.
-    pub accounts: BTreeMap<String, Account>,
-}
-
-fn number(packet: &Packet, kind: Kind) -> u32 {
-    match packet.get(kind) {
-        Some(Value::Integer(n) | Value::Time(n)) => *n,
-        _ => 0,
-    }
-}
-
 fn text(packet: &Packet, kind: Kind) -> String {
     let octets = packet.get(kind).and_then(Value::octets).unwrap_or_default();
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Answers a request; `None` for one that is not to be answered.
+/// Answers a request that came to a server from a socket; `None` for one that is not to be answered.
 ///
 /// # Errors
 /// What the books say is wrong with a record.
 pub fn serve(
+    now: Duration,
+    (server, socket): (usize, u16),
     health: Health,
     books: &mut Books,
     gifts: &dyn Fn(&str) -> Gift,
@@ -78,7 +47,7 @@ pub fn serve(
             let record = verify_accounting_request(bytes, SECRET.as_bytes());
             let record = record.map_err(|error| format!("accounting request: {error}"))?;
             // A record that its server says it has, but so that nobody believes it, is kept nevertheless.
-            books.record(&record)?;
+            books.record(now, server, socket, &record)?;
             Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
         }
         _ => {
@@ -126,72 +95,5 @@ fn is_right(request: &Packet, user: &str) -> bool {
     match octets(Kind::CHAP_PASSWORD).and_then(<[u8]>::split_first) {
         Some((&id, response)) => response == chap_response(id, password.as_bytes(), challenge),
         None => false,
-    }
-}
-
-impl Books {
-    fn record(&mut self, record: &Packet) -> Result<(), String> {
-        let id = text(record, Kind::ACCT_SESSION_ID);
-        let octets =
-            |low, high| u64::from(number(record, high)) << 32 | u64::from(number(record, low));
-        let entry = Entry {
-            status: number(record, Kind::ACCT_STATUS_TYPE),
-            event: number(record, Kind::EVENT_TIMESTAMP),
-            octets: [
-                octets(Kind::ACCT_INPUT_OCTETS, Kind::ACCT_INPUT_GIGAWORDS),
-                octets(Kind::ACCT_OUTPUT_OCTETS, Kind::ACCT_OUTPUT_GIGAWORDS),
-            ],
-        };
-        let account = self.accounts.entry(id.clone()).or_default();
-        account
-            .take(entry)
-            .map_err(|why| format!("accounting of session {id}: {why}"))
-    }
-}
-
-impl Account {
-    fn take(&mut self, new: Entry) -> Result<(), String> {
-        if self.entries.contains(&new) {
-            return Ok(()); // sent again
-        }
-        match new.status {
-            values::ACCT_STATUS_TYPE_START if std::mem::replace(&mut self.started, true) => {
-                return Err("a second Start".into());
-            }
-            values::ACCT_STATUS_TYPE_STOP if std::mem::replace(&mut self.stopped, true) => {
-                return Err("a second Stop".into());
-            }
-            _ => {}
-        }
-        for old in &self.entries {
-            old.fits(&new)?;
-            new.fits(old)?;
-        }
-        self.entries.push(new);
-        Ok(())
-    }
-}
-
-impl Entry {
-    /// Can this record be as it is if `later` came after it?
-    fn fits(&self, later: &Entry) -> Result<(), String> {
-        if later.event <= self.event {
-            return Ok(());
-        }
-        if later.status == values::ACCT_STATUS_TYPE_START {
-            return Err(format!("{self:?} came before the Start {later:?}"));
-        }
-        if self.status == values::ACCT_STATUS_TYPE_STOP {
-            return Err(format!("{later:?} came after the Stop {self:?}"));
-        }
-        if self
-            .octets
-            .iter()
-            .zip(&later.octets)
-            .any(|(old, new)| new < old)
-        {
-            return Err(format!("octets go back from {self:?} to {later:?}"));
-        }
-        Ok(())
     }
 }

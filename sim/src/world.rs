@@ -6,10 +6,11 @@ mod lines;
 mod scene;
 mod ways;
 
+use crate::books::Books;
 use crate::check::{Checks, LISTEN};
 use crate::disk::Disk;
 use crate::plan::{CALM, END, HOMES, Plan, SERVERS, STORM, USER_PLANES, Way};
-use crate::server::{Books, Health};
+use crate::server::Health;
 use crate::street::{House, Line};
 use crate::user_plane::UserPlane;
 use control::{ControlPlane, Input, Now};
@@ -61,8 +62,8 @@ enum Who {
 enum Datagram {
     Pfcp(Vec<u8>),
     Gtpu(Vec<u8>),
-    /// With the life of the control plane whose socket it is, and the socket's number.
-    Radius(u32, u16, SocketAddr, Vec<u8>),
+    /// With the number of the control plane's socket, which keeps its port over all lives.
+    Radius(u16, SocketAddr, Vec<u8>),
 }
 
 struct Later(Duration, u64, Event);
@@ -235,7 +236,7 @@ impl<'a> World<'a> {
         self.hang_up_all();
         self.pass(END)?;
         self.check_end();
-        self.summary.sessions = self.books.accounts.len() as u64;
+        self.summary.sessions = self.books.sessions() as u64;
         self.verdict().map(|()| self.summary)
     }
 

@@ -5,7 +5,9 @@ use core::time::Duration;
 
 use ipnet::Ipv6Net;
 use wire::Result;
-use wire::radius::{Code, Kind, Packet, Value, hide_password, values};
+use wire::radius::{
+    Code, HEADER_LEN, Kind, Packet, Value, hide_password, sign_accounting_request, values,
+};
 
 use crate::message::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, Line,
@@ -49,15 +51,10 @@ pub(crate) fn access_request(
     packet.emit_access_request(secret.expose())
 }
 
-/// An Accounting-Request, ready to be sent, for an event that is `delay` ago.
-pub(crate) fn accounting_request(
-    nas: &Nas,
-    record: &AccountingRecord,
-    delay: Duration,
-    identifier: u8,
-    secret: &Secret,
-) -> Result<Vec<u8>> {
-    let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, identifier, [0; 16]);
+/// What an Accounting-Request says of a record: its attributes. They hold no Acct-Delay-Time, which would make another
+/// datagram of each repetition; Event-Timestamp says when it happened.
+pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Result<Box<[u8]>> {
+    let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
     let status = match record.kind {
         AccountingKind::Start => values::ACCT_STATUS_TYPE_START,
         AccountingKind::Interim => values::ACCT_STATUS_TYPE_INTERIM_UPDATE,
@@ -77,14 +74,27 @@ pub(crate) fn accounting_request(
     push_addresses(&mut packet, record);
     packet.push(Kind::ACCT_AUTHENTIC, authentic(record.authentic));
     packet.push(Kind::EVENT_TIMESTAMP, Value::Time(record.event_time));
-    packet.push(Kind::ACCT_DELAY_TIME, seconds(delay));
     if record.kind != AccountingKind::Start {
         push_usage(&mut packet, record);
     }
     if let AccountingKind::Stop(cause) = record.kind {
         packet.push(Kind::ACCT_TERMINATE_CAUSE, cause as u32);
     }
-    packet.emit_accounting_request(secret.expose())
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes)?;
+    Ok(bytes[HEADER_LEN..].into())
+}
+
+/// The Accounting-Request with these attributes, as a server with this secret gets it.
+pub(crate) fn accounting_request(identifier: u8, attributes: &[u8], secret: &Secret) -> Vec<u8> {
+    let length = (HEADER_LEN + attributes.len()) as u16;
+    let mut bytes = Vec::with_capacity(length.into());
+    bytes.extend([Code::ACCOUNTING_REQUEST.0, identifier]);
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([0; 16]);
+    bytes.extend(attributes);
+    sign_accounting_request(&mut bytes, secret.expose());
+    bytes
 }
 
 /// What both requests say about us, the service and the line.
@@ -190,7 +200,7 @@ fn authentic(authentic: Authentic) -> u32 {
     }
 }
 
-pub(crate) fn seconds(time: Duration) -> u32 {
+fn seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 

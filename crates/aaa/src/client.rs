@@ -7,12 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 use slab::Slab;
 use wire::radius::{Code, Missing, Packet, verify_response};
 
-use crate::attributes::{self, access_accept, reply_message};
-use crate::message::{
-    AccessReject, AccessRequest, AccountingRecord, Outcome, RejectReason, Unavailable,
-};
+use crate::accounting::Accounting;
+use crate::attributes::{access_accept, access_request, reply_message};
+use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::random::Random;
-use crate::server::{Owner, Server, Slot};
+use crate::server::{Server, Slot, Slots};
 use crate::{ClientConfig, Nas};
 
 /// MRT of RFC 5080 §2.2.1: the longest time between retransmissions.
@@ -21,8 +20,8 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
 /// What the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send a datagram. For each number and address family there is one UDP socket, opened when it is first named;
-    /// what it receives goes to [`Client::handle`] with the same number.
+    /// Send a datagram. For each number and address family there is one UDP socket, which has the same port for as long as
+    /// an accounting record is under way; what it receives goes to [`Client::handle`] with the same number.
     Transmit {
         /// The number of the socket.
         socket: u16,
@@ -31,12 +30,19 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// A request has ended.
+    /// The question whether a subscriber may come in has ended.
     Done {
         /// The caller's name for it.
         token: u64,
         /// How it ended.
         outcome: Outcome,
+    },
+    /// The delivery of an accounting record has ended, and its slot is free.
+    Accounted {
+        /// The caller's name for it.
+        token: u64,
+        /// A server has it. Otherwise it was given up, which happens only to [`Delivery::Once`](crate::Delivery::Once).
+        recorded: bool,
     },
 }
 
@@ -59,8 +65,10 @@ pub struct Counters {
     pub unusable_accepts: u64,
     /// Accounting records that a server has.
     pub recorded: u64,
-    /// Requests that no server answered.
+    /// Requests that no server answered, and that were given up.
     pub unanswered: u64,
+    /// How often an accounting record was put off, because no server answered or none was thought to live.
+    pub postponed: u64,
     /// Requests refused because too many were open.
     pub queue_full: u64,
     /// Requests that do not fit into RADIUS.
@@ -73,17 +81,10 @@ pub struct Counters {
     pub mismatched_replies: u64,
 }
 
-/// What is asked.
-enum Message {
-    Access(Box<AccessRequest>),
-    Accounting(Box<AccountingRecord>),
-}
-
-/// A request that is not answered yet.
+/// A question that is not answered yet.
 struct Open {
     token: u64,
-    message: Message,
-    began: Duration,
+    request: Box<AccessRequest>,
     /// Servers that have been asked; the last is asked now.
     asked: Vec<usize>,
     /// When the present server was first asked.
@@ -92,66 +93,68 @@ struct Open {
     sent: u32,
     timeout: Duration,
     deadline: Duration,
-    /// Every identifier under which the present server may answer. An accounting record has several when it was sent
-    /// again with a later Acct-Delay-Time.
-    slots: Vec<Slot>,
-    /// What was sent last, and the Acct-Delay-Time in it.
+    /// The identifier under which the present server may answer.
+    slot: Option<Slot>,
+    /// What was sent.
     bytes: Vec<u8>,
-    delay: u32,
+}
+
+/// Who waits for the reply with an identifier, and what proves that it is to his request.
+#[derive(Clone, Copy)]
+struct Owner {
+    request: usize,
+    authenticator: [u8; 16],
+}
+
+/// A server for authentication.
+struct Peer {
+    server: Server,
+    slots: Slots<Owner>,
+    /// Requests that found no identifier free, in order.
+    waiting: VecDeque<usize>,
 }
 
 /// A RADIUS client for authentication and accounting: a state machine without sockets, clock or randomness of its own.
 pub struct Client {
-    nas: Nas,
-    servers: Vec<Server>,
-    /// Servers before this one are for authentication, the others for accounting.
-    first_accounting: usize,
+    pub(crate) nas: Nas,
+    peers: Vec<Peer>,
     max_requests: usize,
     requests: Slab<Open>,
     deadlines: BTreeSet<(Duration, usize)>,
-    output: VecDeque<Output>,
-    random: Random,
-    counters: Counters,
+    pub(crate) accounting: Accounting,
+    pub(crate) output: VecDeque<Output>,
+    pub(crate) random: Random,
+    pub(crate) counters: Counters,
 }
 
 impl Client {
     /// A client that has sent nothing yet. The seed must come from a source that cannot be foreseen and must never be used
     /// twice.
     pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
-        let ClientConfig {
-            nas,
-            authentication,
-            accounting,
-            max_requests,
-            max_sockets,
-        } = config;
-        let first_accounting = authentication.len();
-        let servers = authentication.into_iter().chain(accounting);
+        let sockets = config.max_sockets;
+        let mut random = Random::new(&seed);
+        let peer = |server| Peer {
+            server: Server::new(server),
+            slots: Slots::new(sockets),
+            waiting: VecDeque::new(),
+        };
         Self {
-            nas,
-            servers: servers
-                .map(|server| Server::new(server, max_sockets))
-                .collect(),
-            first_accounting,
-            max_requests,
+            nas: config.nas,
+            peers: config.authentication.into_iter().map(peer).collect(),
+            max_requests: config.max_requests,
             requests: Slab::new(),
             deadlines: BTreeSet::new(),
+            accounting: Accounting::new(config.accounting, sockets, random.number()),
             output: VecDeque::new(),
-            random: Random::new(&seed),
+            random,
             counters: Counters::default(),
         }
     }
 
-    /// Asks whether a subscriber may come in. `token` names the request in [`Output::Done`]; who has lost interest by then
+    /// Asks whether a subscriber may come in. `token` names the question in [`Output::Done`]; who has lost interest by then
     /// ignores it.
     pub fn authenticate(&mut self, now: Duration, token: u64, request: AccessRequest) {
-        self.open(now, token, Message::Access(Box::new(request)));
-        self.serve_waiting(now);
-    }
-
-    /// Delivers an accounting record of something that has happened just now.
-    pub fn account(&mut self, now: Duration, token: u64, record: AccountingRecord) {
-        self.open(now, token, Message::Accounting(Box::new(record)));
+        self.open(now, token, request);
         self.serve_waiting(now);
     }
 
@@ -159,21 +162,23 @@ impl Client {
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
         let slot = Slot::new(socket, bytes.get(1).copied().unwrap_or_default());
         let mut unexpected = true;
-        for index in 0..self.servers.len() {
-            let server = &self.servers[index];
-            let Some(owner) = server.owner(slot).filter(|_| server.config.address == from) else {
+        for index in 0..self.peers.len() {
+            let peer = &self.peers[index];
+            let asked = peer.server.config.address == from;
+            let Some(owner) = peer.slots.owner(slot).filter(|_| asked) else {
                 continue;
             };
             unexpected = false;
             if let Some(packet) = self.verify(index, owner, bytes) {
-                self.servers[index].heard(now);
+                self.peers[index].server.heard(now);
                 self.answer(owner.request, &packet);
                 return self.serve_waiting(now);
             }
         }
-        match unexpected {
-            true => self.counters.unexpected_replies += 1,
-            false => self.counters.unauthentic_replies += 1,
+        match self.handle_accounting(now, slot, from, bytes) {
+            Some(true) => {}
+            None if unexpected => self.counters.unexpected_replies += 1,
+            _ => self.counters.unauthentic_replies += 1,
         }
     }
 
@@ -184,7 +189,8 @@ impl Client {
 
     /// When to call [`on_timeout`](Self::on_timeout).
     pub fn poll_at(&self) -> Option<Duration> {
-        self.deadlines.first().map(|&(at, _)| at)
+        let access = self.deadlines.first().map(|&(at, _)| at);
+        access.into_iter().chain(self.accounting.poll_at()).min()
     }
 
     /// Sends again what is due, asks the next server, or gives up.
@@ -195,13 +201,14 @@ impl Client {
             self.deadlines.pop_first();
             let open = &self.requests[key];
             let server = self.present_server(key);
-            if open.sent <= self.servers[server].config.retries {
+            if open.sent <= self.peers[server].server.config.retries {
                 self.send_again(now, key);
             } else {
                 self.give_up(now, key);
             }
         }
         self.serve_waiting(now);
+        self.on_accounting_timeout(now);
     }
 
     /// What has happened since the start.
@@ -209,20 +216,21 @@ impl Client {
         self.counters
     }
 
-    /// How many requests are open.
+    /// How many questions and records are open.
     pub fn open_requests(&self) -> usize {
-        self.requests.len()
+        self.requests.len() + self.accounting.len()
     }
 
     /// Every server and whether it is thought to live, those for authentication first.
     pub fn servers(&self, now: Duration) -> impl Iterator<Item = (SocketAddr, bool)> {
-        self.servers
-            .iter()
+        let authentication = self.peers.iter().map(|peer| &peer.server);
+        authentication
+            .chain(self.accounting.servers())
             .map(move |server| (server.config.address, server.is_alive(now)))
     }
 
-    fn open(&mut self, now: Duration, token: u64, message: Message) {
-        if self.candidates(&message).is_empty() {
+    fn open(&mut self, now: Duration, token: u64, request: AccessRequest) {
+        if self.peers.is_empty() {
             return self.done(token, Outcome::Unavailable(Unavailable::NoServer));
         }
         if self.requests.len() >= self.max_requests {
@@ -232,41 +240,25 @@ impl Client {
         self.counters.requests += 1;
         let key = self.requests.insert(Open {
             token,
-            message,
-            began: now,
+            request: Box::new(request),
             asked: Vec::new(),
             asked_at: now,
             sent: 0,
             timeout: Duration::ZERO,
             deadline: Duration::ZERO,
-            slots: Vec::new(),
+            slot: None,
             bytes: Vec::new(),
-            delay: 0,
         });
         self.ask_next(now, key);
-    }
-
-    /// Which servers there are for a request.
-    fn candidates(&self, message: &Message) -> core::ops::Range<usize> {
-        match message {
-            Message::Access(_) => 0..self.first_accounting,
-            Message::Accounting(_) => self.first_accounting..self.servers.len(),
-        }
     }
 
     /// The first server in order that lives and has not been asked. If there is none, one that is thought dead is asked too,
     /// the one that has been so for longest: a wrong guess must not keep subscribers out.
     fn next_server(&self, now: Duration, open: &Open) -> Option<usize> {
-        let mut left = self
-            .candidates(&open.message)
-            .filter(|server| !open.asked.contains(server));
-        let alive = left
-            .clone()
-            .find(|&server| self.servers[server].is_alive(now));
-        alive.or_else(|| {
-            left.by_ref()
-                .min_by_key(|&server| self.servers[server].dead_until())
-        })
+        let left = (0..self.peers.len()).filter(|server| !open.asked.contains(server));
+        let server = |index: &usize| &self.peers[*index].server;
+        let alive = left.clone().find(|index| server(index).is_alive(now));
+        alive.or_else(|| left.min_by_key(|index| server(index).dead_until()))
     }
 
     fn present_server(&self, key: usize) -> usize {
@@ -282,63 +274,42 @@ impl Client {
             self.counters.unanswered += 1;
             return self.finish(key, Outcome::Unavailable(Unavailable::NoAnswer));
         };
-        let Some(slot) = self.servers[index].take_slot() else {
-            return self.servers[index].waiting.push_back(key);
+        let Some(slot) = self.peers[index].slots.take() else {
+            return self.peers[index].waiting.push_back(key);
         };
-        let jitter = 1.0 + self.random.jitter();
+        let jitter = self.random.jitter();
         let open = &mut self.requests[key];
         open.asked.push(index);
         open.asked_at = now;
         open.sent = 0;
-        open.timeout = self.servers[index].config.timeout.mul_f64(jitter);
+        open.timeout = first_timeout(&self.peers[index].server, jitter);
         self.compose_and_send(now, key, slot);
     }
 
-    /// Sends the request again: the same packet, unless what it says has changed (RFC 5080 §2.2.1). Then it takes a new
-    /// identifier, if there is one.
+    /// Sends the request again, as it is (RFC 5080 §2.2.1).
     fn send_again(&mut self, now: Duration, key: usize) {
         self.counters.retransmissions += 1;
         let jitter = self.random.jitter();
         let open = &mut self.requests[key];
-        open.timeout = open.timeout.mul_f64(2.0 + jitter);
-        if open.timeout > LONGEST_TIMEOUT {
-            open.timeout = LONGEST_TIMEOUT.mul_f64(1.0 + jitter);
-        }
-        let changed = matches!(open.message, Message::Accounting(_))
-            && attributes::seconds(now.saturating_sub(open.began)) != open.delay;
-        let server = self.present_server(key);
-        match changed.then(|| self.servers[server].take_slot()).flatten() {
-            Some(slot) => self.compose_and_send(now, key, slot),
-            None => self.send(now, key),
-        }
+        open.timeout = next_timeout(open.timeout, jitter);
+        self.send(now, key);
     }
 
     fn compose_and_send(&mut self, now: Duration, key: usize, slot: Slot) {
         let index = self.present_server(key);
-        let server = &mut self.servers[index];
+        let peer = &mut self.peers[index];
         let open = &mut self.requests[key];
-        open.slots.push(slot);
-        let (identifier, secret) = (slot.identifier(), &server.config.secret);
-        let composed = match &open.message {
-            Message::Access(request) => {
-                let authenticator = self.random.authenticator();
-                attributes::access_request(&self.nas, request, identifier, authenticator, secret)
-            }
-            Message::Accounting(record) => {
-                let delay = now.saturating_sub(open.began);
-                open.delay = attributes::seconds(delay);
-                attributes::accounting_request(&self.nas, record, delay, identifier, secret)
-            }
-        };
+        open.slot = Some(slot);
+        let authenticator = self.random.authenticator();
+        let (identifier, secret) = (slot.identifier(), &peer.server.config.secret);
+        let composed = access_request(&self.nas, &open.request, identifier, authenticator, secret);
         match composed {
             Ok(bytes) => {
-                let authenticator = bytes[4..20]
-                    .try_into()
-                    .expect("a packet has an authenticator");
-                server.occupy(
+                let request = key;
+                peer.slots.occupy(
                     slot,
                     Owner {
-                        request: key,
+                        request,
                         authenticator,
                     },
                 );
@@ -356,17 +327,13 @@ impl Client {
     }
 
     fn send(&mut self, now: Duration, key: usize) {
-        let to = self.servers[self.present_server(key)].config.address;
+        let to = self.peers[self.present_server(key)].server.config.address;
         let open = &mut self.requests[key];
-        let slot = open
-            .slots
-            .last()
-            .expect("a request that is sent has an identifier");
         open.sent += 1;
         open.deadline = now + open.timeout;
         self.deadlines.insert((open.deadline, key));
         self.output.push_back(Output::Transmit {
-            socket: slot.socket(),
+            socket: open.slot.map_or(0, Slot::socket),
             to,
             bytes: open.bytes.clone(),
         });
@@ -374,11 +341,11 @@ impl Client {
 
     /// Gives identifiers that have become free to those who wait for one.
     fn serve_waiting(&mut self, now: Duration) {
-        while let Some(server) = self
-            .servers
+        while let Some(peer) = self
+            .peers
             .iter_mut()
-            .find(|server| server.has_slot() && !server.waiting.is_empty())
-            && let Some(key) = server.waiting.pop_front()
+            .find(|peer| peer.slots.has_free() && !peer.waiting.is_empty())
+            && let Some(key) = peer.waiting.pop_front()
         {
             self.ask_next(now, key);
         }
@@ -387,37 +354,35 @@ impl Client {
     /// The present server has not answered; asks the next one.
     fn give_up(&mut self, now: Duration, key: usize) {
         let index = self.present_server(key);
-        let died = self.servers[index].missed(now, self.requests[key].asked_at);
+        let asked_at = self.requests[key].asked_at;
+        let died = self.peers[index].server.missed(now, asked_at);
         self.counters.deaths += u64::from(died);
         let stranded = if died {
-            core::mem::take(&mut self.servers[index].waiting)
+            core::mem::take(&mut self.peers[index].waiting)
         } else {
             VecDeque::new()
         };
-        self.free_slots(key);
-        let (asked, open) = (self.requests[key].asked.len(), &self.requests[key]);
-        self.counters.failovers += u64::from(asked < self.candidates(&open.message).len());
+        self.free_slot(key);
+        let asked = self.requests[key].asked.len();
+        self.counters.failovers += u64::from(asked < self.peers.len());
         self.ask_next(now, key);
         for waiting in stranded {
             self.ask_next(now, waiting);
         }
     }
 
-    fn free_slots(&mut self, key: usize) {
+    fn free_slot(&mut self, key: usize) {
         let open = &mut self.requests[key];
-        let Some(&server) = open.asked.last() else {
-            return;
-        };
-        for slot in core::mem::take(&mut open.slots) {
-            self.servers[server].free_slot(slot);
+        if let (Some(slot), Some(&server)) = (open.slot.take(), open.asked.last()) {
+            self.peers[server].slots.free(slot);
         }
     }
 
     fn verify(&self, server: usize, owner: Owner, bytes: &[u8]) -> Option<Packet> {
-        let config = &self.servers[server].config;
-        let missing = match &self.requests[owner.request].message {
-            Message::Access(_) if config.require_message_authenticator => Missing::Refuse,
-            _ => Missing::Allow,
+        let config = &self.peers[server].server.config;
+        let missing = match config.require_message_authenticator {
+            true => Missing::Refuse,
+            false => Missing::Allow,
         };
         verify_response(bytes, &owner.authenticator, config.secret.expose(), missing).ok()
     }
@@ -429,23 +394,21 @@ impl Client {
                 reason,
             })
         };
-        let outcome = match (&self.requests[key].message, packet.code) {
-            (Message::Access(_), Code::ACCESS_ACCEPT) => match access_accept(packet) {
+        let outcome = match packet.code {
+            Code::ACCESS_ACCEPT => match access_accept(packet) {
                 Ok(accept) => Outcome::Accept(Box::new(accept)),
                 Err(reason) => {
                     self.counters.unusable_accepts += 1;
                     refused(reason)
                 }
             },
-            (Message::Access(_), Code::ACCESS_REJECT) => refused(RejectReason::Refused),
-            (Message::Access(_), Code::ACCESS_CHALLENGE) => refused(RejectReason::Challenged),
-            (Message::Accounting(_), Code::ACCOUNTING_RESPONSE) => Outcome::Recorded,
+            Code::ACCESS_REJECT => refused(RejectReason::Refused),
+            Code::ACCESS_CHALLENGE => refused(RejectReason::Challenged),
             _ => return self.counters.mismatched_replies += 1,
         };
         match outcome {
             Outcome::Accept(_) => self.counters.accepts += 1,
             Outcome::Reject(_) => self.counters.rejects += 1,
-            Outcome::Recorded => self.counters.recorded += 1,
             Outcome::Unavailable(_) => {}
         }
         self.finish(key, outcome);
@@ -453,12 +416,25 @@ impl Client {
 
     fn finish(&mut self, key: usize, outcome: Outcome) {
         self.deadlines.remove(&(self.requests[key].deadline, key));
-        self.free_slots(key);
+        self.free_slot(key);
         let open = self.requests.remove(key);
         self.done(open.token, outcome);
     }
 
     fn done(&mut self, token: u64, outcome: Outcome) {
         self.output.push_back(Output::Done { token, outcome });
+    }
+}
+
+/// IRT of RFC 5080 §2.2.1; `jitter` is its RAND.
+pub(crate) fn first_timeout(server: &Server, jitter: f64) -> Duration {
+    server.config.timeout.mul_f64(1.0 + jitter)
+}
+
+/// RT of RFC 5080 §2.2.1 after the last one.
+pub(crate) fn next_timeout(last: Duration, jitter: f64) -> Duration {
+    match last.mul_f64(2.0 + jitter) {
+        next if next > LONGEST_TIMEOUT => LONGEST_TIMEOUT.mul_f64(1.0 + jitter),
+        next => next,
     }
 }

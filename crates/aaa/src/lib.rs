@@ -2,8 +2,8 @@
 //!
 //! The [`Client`] is sans-IO: whoever drives it (the control plane) gives it requests, received datagrams and the time, and
 //! does what comes out of [`Client::poll_output`]. It knows ordered servers for authentication and for accounting,
-//! retransmits (RFC 5080 §2.2.1), passes over servers that do not answer, bounds what is open at one time, and takes no
-//! reply that does not prove where it comes from. [`Users`] answers the same [`AccessRequest`] with the same [`Outcome`]
+//! retransmits (RFC 5080 §2.2.1), passes over servers that do not answer, delivers accounting records until a server has
+//! them, bounds what is open at one time, and takes no reply that does not prove where it comes from. [`Users`] answers the same [`AccessRequest`] with the same [`Outcome`]
 //! from a file. Neither touches the network, and no password or secret is ever seen in a `Debug` form.
 //!
 //! ```
@@ -35,6 +35,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod accounting;
 mod attributes;
 mod client;
 mod config;
@@ -44,6 +45,7 @@ mod secret;
 mod server;
 mod users;
 
+pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
 pub use config::{ClientConfig, Nas, ServerConfig};
 pub use message::{
@@ -51,4 +53,5 @@ pub use message::{
     Credentials, Line, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
 };
 pub use secret::Secret;
+pub use server::Slot;
 pub use users::{Users, UsersError};

@@ -205,15 +205,13 @@ pub struct AccountingRecord {
     pub output: Traffic,
 }
 
-/// How a request ended.
+/// How a question ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The subscriber may come in.
     Accept(Box<AccessAccept>),
     /// The subscriber may not come in.
     Reject(AccessReject),
-    /// A server has the accounting record.
-    Recorded,
     /// Nobody decided.
     Unavailable(Unavailable),
 }

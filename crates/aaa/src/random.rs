@@ -33,11 +33,18 @@ impl Random {
         *self.block().first_chunk().expect("a block has 32 octets")
     }
 
+    pub(crate) fn number(&mut self) -> u32 {
+        u32::from_be_bytes(*self.block().first_chunk().expect("a block has 32 octets"))
+    }
+
+    /// Between 0 and 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        f64::from(self.number()) / f64::from(u32::MAX)
+    }
+
     /// Between -0.1 and 0.1 (RAND of RFC 5080 §2.2.1).
     pub(crate) fn jitter(&mut self) -> f64 {
-        let number =
-            u32::from_be_bytes(*self.block().first_chunk().expect("a block has 32 octets"));
-        f64::from(number) / f64::from(u32::MAX) * 0.2 - 0.1
+        self.share() * 0.2 - 0.1
     }
 }
 

@@ -1,94 +1,123 @@
-//! What the client knows of a server: whether it lives, and which identifiers are open with it.
+//! What the client knows of a server: whether it lives, and which identifiers are open.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use crate::ServerConfig;
 
-/// An identifier on a socket: the socket's number × 256 + the identifier.
+/// An identifier on a socket: what servers know a repeated request by, together with what it says (RFC 2866 §3,
+/// RFC 5080 §2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub struct Slot(u32);
 
 impl Slot {
-    pub(crate) fn new(socket: u16, identifier: u8) -> Self {
+    /// The identifier on the socket of this number.
+    pub fn new(socket: u16, identifier: u8) -> Self {
         Self(u32::from(socket) << 8 | u32::from(identifier))
     }
 
-    pub(crate) fn socket(self) -> u16 {
+    /// The number of the socket.
+    pub fn socket(self) -> u16 {
         (self.0 >> 8) as u16
     }
 
-    pub(crate) fn identifier(self) -> u8 {
+    /// The identifier.
+    pub fn identifier(self) -> u8 {
         self.0 as u8
     }
 }
 
-/// Who waits for the reply with an identifier, and what proves that it is to his request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Owner {
-    pub(crate) request: usize,
-    pub(crate) authenticator: [u8; 16],
-}
-
-pub(crate) struct Server {
-    pub(crate) config: ServerConfig,
+/// Identifiers on sockets, and who has each.
+pub(crate) struct Slots<T> {
     max_sockets: u16,
-    /// By slot. It grows by the 256 identifiers of another socket when all are taken.
-    owners: Vec<Option<Owner>>,
+    /// By slot.
+    owners: Vec<Option<T>>,
     /// A free identifier rests behind the others, so that a late reply rarely meets another request.
     free: VecDeque<Slot>,
-    /// Requests that found no identifier free, in order.
-    pub(crate) waiting: VecDeque<usize>,
+}
+
+impl<T: Copy> Slots<T> {
+    /// None is taken. They grow by the 256 identifiers of another socket when all are.
+    pub(crate) fn new(max_sockets: u16) -> Self {
+        Self {
+            max_sockets,
+            owners: Vec::new(),
+            free: VecDeque::new(),
+        }
+    }
+
+    /// All that there can be, beginning somewhere: a client that was started again shall not use those first that the one
+    /// before has just used, because a server may take the new request for the old one (RFC 2866 §3).
+    pub(crate) fn all(max_sockets: u16, begin: u32) -> Self {
+        let mut slots = Self::new(max_sockets);
+        while slots.open_socket() {}
+        let begin = begin as usize % slots.free.len().max(1);
+        slots.free.rotate_left(begin);
+        slots
+    }
+
+    /// A free identifier, of a further socket if need be.
+    pub(crate) fn take(&mut self) -> Option<Slot> {
+        if self.free.is_empty() {
+            self.open_socket();
+        }
+        self.free.pop_front()
+    }
+
+    /// Takes this one, if it is free.
+    pub(crate) fn claim(&mut self, slot: Slot) -> bool {
+        let at = self.free.iter().position(|free| *free == slot);
+        at.is_some_and(|at| self.free.remove(at).is_some())
+    }
+
+    /// Whether [`take`](Self::take) would give one.
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty() || self.sockets() < self.max_sockets
+    }
+
+    fn sockets(&self) -> u16 {
+        (self.owners.len() >> 8) as u16
+    }
+
+    fn open_socket(&mut self) -> bool {
+        let socket = self.sockets();
+        if socket >= self.max_sockets {
+            return false;
+        }
+        self.free
+            .extend((0..=255).map(|identifier| Slot::new(socket, identifier)));
+        self.owners.resize(self.owners.len() + 256, None);
+        true
+    }
+
+    pub(crate) fn occupy(&mut self, slot: Slot, owner: T) {
+        self.owners[slot.0 as usize] = Some(owner);
+    }
+
+    pub(crate) fn free(&mut self, slot: Slot) {
+        self.owners[slot.0 as usize] = None;
+        self.free.push_back(slot);
+    }
+
+    pub(crate) fn owner(&self, slot: Slot) -> Option<T> {
+        *self.owners.get(slot.0 as usize)?
+    }
+}
+
+/// A server, and whether it is thought to live.
+pub(crate) struct Server {
+    pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
     dead_until: Option<Duration>,
 }
 
 impl Server {
-    pub(crate) fn new(config: ServerConfig, max_sockets: u16) -> Self {
+    pub(crate) fn new(config: ServerConfig) -> Self {
         Self {
             config,
-            max_sockets,
-            owners: Vec::new(),
-            free: VecDeque::new(),
-            waiting: VecDeque::new(),
             last_heard: None,
             dead_until: None,
         }
-    }
-
-    /// A free identifier, of a further socket if need be.
-    pub(crate) fn take_slot(&mut self) -> Option<Slot> {
-        if self.free.is_empty() {
-            let socket = self.next_socket()?;
-            self.free
-                .extend((0..=255).map(|identifier| Slot::new(socket, identifier)));
-            self.owners.resize(self.owners.len() + 256, None);
-        }
-        self.free.pop_front()
-    }
-
-    /// Whether [`take_slot`](Self::take_slot) would give one.
-    pub(crate) fn has_slot(&self) -> bool {
-        !self.free.is_empty() || self.next_socket().is_some()
-    }
-
-    fn next_socket(&self) -> Option<u16> {
-        u16::try_from(self.owners.len() >> 8)
-            .ok()
-            .filter(|&socket| socket < self.max_sockets)
-    }
-
-    pub(crate) fn occupy(&mut self, slot: Slot, owner: Owner) {
-        self.owners[slot.0 as usize] = Some(owner);
-    }
-
-    pub(crate) fn free_slot(&mut self, slot: Slot) {
-        self.owners[slot.0 as usize] = None;
-        self.free.push_back(slot);
-    }
-
-    pub(crate) fn owner(&self, slot: Slot) -> Option<Owner> {
-        *self.owners.get(slot.0 as usize)?
     }
 
     /// A reply came that only this server can have sent.

@@ -9,8 +9,8 @@ use std::{fs, thread};
 
 use aaa::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig,
-    Credentials, Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, TerminateCause,
-    Traffic,
+    Credentials, Delivery, Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
+    TerminateCause, Traffic,
 };
 use tempfile::TempDir;
 use wire::radius::chap_response;
@@ -74,10 +74,10 @@ impl FreeRadius {
             self.accounting,
             Secret::new("testing123"),
         ));
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        config.max_sockets = 1;
         Driver {
             client: Client::new(config, [9; 32]),
-            socket,
+            socket: UdpSocket::bind("127.0.0.1:0").unwrap(),
             began: Instant::now(),
         }
     }
@@ -108,7 +108,8 @@ struct Driver {
 }
 
 impl Driver {
-    fn run(&mut self) -> Outcome {
+    /// Lets client and server talk until the client has something to say that is no datagram.
+    fn run(&mut self) -> Output {
         let mut buffer = [0; 4096];
         loop {
             while let Some(output) = self.client.poll_output() {
@@ -117,7 +118,7 @@ impl Driver {
                         assert_eq!(socket, 0);
                         self.socket.send_to(&bytes, to).unwrap();
                     }
-                    Output::Done { outcome, .. } => return outcome,
+                    ended => return ended,
                 }
             }
             let wait = self
@@ -147,12 +148,27 @@ impl Driver {
             line,
         };
         self.client.authenticate(self.began.elapsed(), 1, request);
-        self.run()
+        match self.run() {
+            Output::Done { outcome, .. } => outcome,
+            other => panic!("{other:?}"),
+        }
     }
 
-    fn account(&mut self, kind: AccountingKind) -> Outcome {
-        self.client.account(self.began.elapsed(), 1, record(kind));
-        self.run()
+    fn account(&mut self, kind: AccountingKind) -> Slot {
+        let slot = self.client.take_slot().unwrap();
+        self.account_in(slot, kind, Delivery::UntilRecorded);
+        slot
+    }
+
+    fn account_in(&mut self, slot: Slot, kind: AccountingKind, delivery: Delivery) {
+        let attributes = self.client.accounting_attributes(&record(kind)).unwrap();
+        let now = self.began.elapsed();
+        self.client.account(now, 1, slot, attributes, delivery);
+        let recorded = Output::Accounted {
+            token: 1,
+            recorded: true,
+        };
+        assert_eq!(self.run(), recorded);
     }
 }
 
@@ -248,12 +264,9 @@ fn freeradius_authenticates_and_accounts() {
     };
     assert_eq!(reject.reply_message, b"Who are you?");
 
-    assert_eq!(client.account(AccountingKind::Start), Outcome::Recorded);
-    assert_eq!(client.account(AccountingKind::Interim), Outcome::Recorded);
-    assert_eq!(
-        client.account(AccountingKind::Stop(TerminateCause::UserRequest)),
-        Outcome::Recorded
-    );
+    client.account(AccountingKind::Start);
+    client.account(AccountingKind::Interim);
+    client.account(AccountingKind::Stop(TerminateCause::UserRequest));
     let counters = client.client.counters();
     assert_eq!(
         (counters.unauthentic_replies, counters.unexpected_replies),
@@ -312,6 +325,27 @@ fn freeradius_authenticates_and_accounts() {
         stop.contains("Acct-Status-Type = Stop")
             && stop.contains("Acct-Terminate-Cause = User-Request")
     );
+}
+
+#[test]
+fn freeradius_writes_a_record_down_once_that_another_life_of_the_client_sends_again() {
+    let server = FreeRadius::start();
+    let mut client = server.client();
+    let stop = AccountingKind::Stop(TerminateCause::UserRequest);
+    let slots = [AccountingKind::Start, stop].map(|kind| client.account(kind));
+    let port = client.socket.local_addr().unwrap();
+    drop(client); // and what it knew: nobody has heard of the answers
+    let mut client = server.client();
+    client.socket = UdpSocket::bind(port).unwrap();
+    for (slot, kind) in slots.into_iter().zip([AccountingKind::Start, stop]) {
+        assert!(client.client.claim_slot(slot));
+        client.account_in(slot, kind, Delivery::Resumed);
+    }
+    client.account(stop); // in another slot, it is another record
+    let detail = server.detail();
+    let count = |what: &str| detail.matches(what).count();
+    assert_eq!(count("Acct-Status-Type = Start"), 1, "{detail}");
+    assert_eq!(count("Acct-Status-Type = Stop"), 2, "{detail}");
 }
 
 #[test]

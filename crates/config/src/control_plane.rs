@@ -52,6 +52,8 @@ pub struct Limits {
     pub sessions: u32,
     /// The most sessions that are not online yet; beyond it the oldest gives way.
     pub half_open: u32,
+    /// The most accounting records that may wait for a RADIUS server, each of about 1 KB; beyond it they are lost.
+    pub accounting_records: u32,
 }
 
 impl Default for Limits {
@@ -59,6 +61,7 @@ impl Default for Limits {
         Limits {
             sessions: 131_072,
             half_open: 8_192,
+            accounting_records: 131_072,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::topology::Seid;
 use aaa::{
-    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
-    ServerConfig, Users,
+    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Delivery, Nas, Outcome,
+    Output, Secret, ServerConfig, Slot, Users,
 };
 use config::{Aaa, ControlPlane};
 use core::net::SocketAddr;
@@ -12,13 +12,11 @@ use northbound::DropCounter;
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// What was asked, to know what an outcome is about.
+/// Who asked to come in; the attempt tells this question from earlier ones of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// Whether a subscriber may come in; the attempt tells this question from earlier ones of its session.
-    Access { seid: Seid, attempt: u8 },
-    /// To keep a record of a session.
-    Record { seid: Seid },
+pub(crate) struct Asked {
+    pub seid: Seid,
+    pub attempt: u8,
 }
 
 /// What the owner has to take care of.
@@ -29,7 +27,12 @@ pub(crate) enum Heard {
         bytes: Vec<u8>,
     },
     Answer(Asked, Outcome),
+    /// A server has a record, or one that is not to be kept was given up.
+    Accounted(u64),
 }
+
+/// UDP sockets for RADIUS, of each address family: 256 accounting records can be under way on each.
+pub(crate) const RADIUS_SOCKETS: u16 = 16;
 
 /// AAA, behind one face.
 pub(crate) struct Authority {
@@ -71,7 +74,7 @@ impl Authority {
     }
 
     pub fn authenticate(&mut self, now: Duration, seid: Seid, attempt: u8, request: AccessRequest) {
-        let token = self.asked.insert(Asked::Access { seid, attempt }) as u64;
+        let token = self.asked.insert(Asked { seid, attempt }) as u64;
         match &mut self.source {
             Source::Radius { client, .. } => client.authenticate(now, token, request),
             Source::File { users, outputs } => {
@@ -81,10 +84,59 @@ impl Authority {
         }
     }
 
-    pub fn account(&mut self, now: Duration, seid: Seid, record: AccountingRecord) {
-        if let Source::Radius { client, .. } = &mut self.source {
-            let token = self.asked.insert(Asked::Record { seid }) as u64;
-            client.account(now, token, record);
+    /// What a record says, for [`Authority::account`].
+    pub fn attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>, String> {
+        match &self.source {
+            Source::Radius { client, .. } => client
+                .accounting_attributes(record)
+                .map_err(|error| error.to_string()),
+            Source::File { .. } => Err("nobody keeps records".into()),
+        }
+    }
+
+    /// Takes what a record needs to be sent; `None` while too many are under way.
+    pub fn take_slot(&mut self) -> Option<Slot> {
+        self.client()?.take_slot()
+    }
+
+    /// Whether there is one.
+    pub fn has_slot(&self) -> bool {
+        match &self.source {
+            Source::Radius { client, .. } => client.has_slot(),
+            Source::File { .. } => false,
+        }
+    }
+
+    /// Takes what a record had before a restart.
+    pub fn claim_slot(&mut self, slot: Slot) -> bool {
+        self.client().is_some_and(|client| client.claim_slot(slot))
+    }
+
+    /// Delivers a record; [`Heard::Accounted`] tells what became of it.
+    pub fn account(
+        &mut self,
+        now: Duration,
+        token: u64,
+        slot: Slot,
+        attributes: Box<[u8]>,
+        delivery: Delivery,
+    ) {
+        if let Some(client) = self.client() {
+            client.account(now, token, slot, attributes, delivery);
+        }
+    }
+
+    /// Gives a slot back; the record in it is not wanted any more.
+    pub fn give_back(&mut self, slot: Slot) {
+        if let Some(client) = self.client() {
+            client.give_back(slot);
+        }
+    }
+
+    fn client(&mut self) -> Option<&mut Client> {
+        match &mut self.source {
+            Source::Radius { client, .. } => Some(client),
+            Source::File { .. } => None,
         }
     }
 
@@ -129,6 +181,7 @@ impl Authority {
             Output::Done { token, outcome } => {
                 Heard::Answer(self.asked.remove(token as usize), outcome)
             }
+            Output::Accounted { token, .. } => Heard::Accounted(token),
         })
     }
 
@@ -161,6 +214,7 @@ fn client_config(config: &ControlPlane, radius: &config::RadiusServers) -> Clien
         ipv4: config.address.ipv4,
         ipv6: config.address.ipv6,
     });
+    client.max_sockets = RADIUS_SOCKETS;
     for server in &radius.servers.value {
         let at = |port| ServerConfig {
             timeout: Duration::from_secs(radius.timeout.into()),

@@ -58,7 +58,7 @@ counters! {
     AuthenticationRejected = "authentication-rejected",
     /// A subscriber was refused because no AAA server answered.
     AuthenticationUnavailable = "authentication-unavailable",
-    /// An accounting record reached no server.
+    /// A Start or Stop was not recorded: too many waited for a server already, or it did not fit into RADIUS.
     AccountingLost = "accounting-lost",
     /// A user plane refused a request about a session.
     UserPlaneRefused = "user-plane-refused",
@@ -118,6 +118,7 @@ pub(crate) fn radius_rows(c: &aaa::Counters) -> Vec<DropCounter> {
         ("radius-mismatched-reply", c.mismatched_replies, "A RADIUS reply was of a kind that does not answer the request."),
         ("radius-unusable-accept", c.unusable_accepts, "An Access-Accept asked for what the gateway cannot do; the subscriber was refused."),
         ("radius-unanswered", c.unanswered, "A RADIUS request was given up: no server answered."),
+        ("radius-postponed", c.postponed, "A Start or Stop was put off: no server answered. It is offered again."),
         ("radius-queue-full", c.queue_full, "A RADIUS request was not made because too many were open."),
         ("radius-unsendable", c.unsendable, "A RADIUS request did not fit into a packet."),
     ]

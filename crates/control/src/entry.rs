@@ -44,8 +44,18 @@ pub(crate) enum Stage {
     Connecting,
     /// At least one address family was open.
     Online,
-    /// It ended for this reason; the user plane has not given its last counters yet.
-    Closing(session::Cause),
+    /// It ended; the user plane has not given its last counters yet.
+    Closing(Ending),
+}
+
+/// How a session ended, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ending {
+    pub cause: session::Cause,
+    /// How long it lasted.
+    pub lasted: Duration,
+    /// Seconds since 1970.
+    pub unix: u32,
 }
 
 /// What the user plane has of a session.
@@ -85,14 +95,74 @@ pub(crate) struct Account {
     pub ends_at: Option<Duration>,
     /// Granted time from its start.
     pub session_timeout: Option<Duration>,
+    /// Which of the user plane's reports are in `usage`.
+    pub reports: Reports,
 }
 
-/// A moment on both clocks.
+/// When a session began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Started {
+    /// On the clock of timers; if it began before the machine's present run, when it was resumed in this one.
     pub at: Duration,
+    /// How many seconds it had lasted by then.
+    pub before: u32,
     /// Seconds since 1970.
     pub unix: u32,
+}
+
+impl Account {
+    /// How long the session has lasted.
+    pub fn lasted(&self, now: Duration) -> Duration {
+        let lasted = |s: Started| {
+            now.saturating_sub(s.at)
+                .saturating_add(Duration::from_secs(s.before.into()))
+        };
+        self.started.map_or(Duration::ZERO, lasted)
+    }
+
+    /// When the next interim record is due: at multiples of the interval since the start, whatever died in between.
+    pub fn arm_interim(&mut self, now: Duration) {
+        let lasted = self.lasted(now);
+        self.next_interim = self.interim.map(|interval| {
+            let interval = interval.max(Duration::from_secs(1));
+            let since = lasted.as_nanos() % interval.as_nanos();
+            now + interval - Duration::from_nanos(since as u64)
+        });
+    }
+
+    /// When the granted time is over.
+    pub fn arm_timeout(&mut self, now: Duration) {
+        let lasted = self.lasted(now);
+        self.ends_at = self
+            .session_timeout
+            .map(|granted| now + granted.saturating_sub(lasted));
+    }
+}
+
+/// Numbers (UR-SEQN) of the usage reports that were added up, so that one which comes again adds nothing: each says what
+/// was used since the one before, and a user plane repeats it until it knows that it is safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reports {
+    /// One more than the highest; 0: none came.
+    next: u32,
+    /// The highest and the 31 before it, the highest in the lowest bit.
+    seen: u32,
+}
+
+impl Reports {
+    /// Whether a report is new. It is not from then on.
+    pub fn is_new(&mut self, number: u32) -> bool {
+        if number >= self.next {
+            let ahead = number - self.next + 1;
+            self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
+            self.next = number.saturating_add(1);
+            return true;
+        }
+        let bit = 1u32.checked_shl(self.next - 1 - number).unwrap_or(0);
+        let new = bit != 0 && self.seen & bit == 0;
+        self.seen |= bit;
+        new
+    }
 }
 
 impl Entry {
@@ -132,32 +202,83 @@ pub(crate) struct Record {
     pub class: Vec<Vec<u8>>,
     pub ipv4: Option<Ipv4Addr>,
     pub ipv6: Option<Ipv6Net>,
-    /// Seconds since 1970 when its first family opened.
+    /// Seconds since 1970 when it began.
     pub started_unix: Option<u32>,
     /// Packets and octets up, packets and octets down.
     pub usage: [u64; 4],
     pub interim_seconds: Option<u32>,
     pub timeout_seconds: Option<u32>,
     pub link: session::Snapshot,
+    /// What version 2 put behind all this.
+    #[serde(skip)]
+    pub second: Second,
 }
 
-/// The layout of [`Record`]; another one is refused, not guessed.
-pub(crate) const RECORD_VERSION: u8 = 1;
+/// What version 2 added to [`Record`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Second {
+    /// Tells the machine's run, of whose clock `started_at` is; 0: none.
+    pub boot: u32,
+    /// [`Started::at`] in milliseconds.
+    pub started_at: u64,
+    /// [`Started::before`].
+    pub before: u32,
+    pub reports: Reports,
+}
+
+/// An accounting record that no server has yet.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Owed {
+    /// Socket and identifier, if it may have been sent: what is sent again has to be the same.
+    pub slot: Option<(u16, u8)>,
+    pub attributes: Box<[u8]>,
+}
+
+/// The layout of what is stored of a session; a later one is refused, not guessed. Version 1 knew nothing but [`Record`].
+pub(crate) const RECORD_VERSION: u8 = 2;
+
+/// A value of the store, behind the version.
+pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
+    extend(value, vec![RECORD_VERSION])
+}
+
+fn extend(value: &impl Serialize, bytes: Vec<u8>) -> Vec<u8> {
+    postcard::to_extend(value, bytes).expect("a record has a size that serde can state")
+}
+
+/// Reads what [`to_bytes`] has written.
+pub(crate) fn from_bytes<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
+    match version(bytes)? {
+        (RECORD_VERSION, rest) => postcard::from_bytes(rest).map_err(|e| e.to_string()),
+        (other, _) => Err(unknown(other)),
+    }
+}
+
+fn version(bytes: &[u8]) -> Result<(u8, &[u8]), String> {
+    let (version, rest) = bytes.split_first().ok_or("empty record")?;
+    Ok((*version, rest))
+}
+
+fn unknown(version: u8) -> String {
+    format!("record of version {version}, expected one up to {RECORD_VERSION}")
+}
 
 impl Record {
     pub fn to_bytes(&self) -> Vec<u8> {
-        let start = vec![RECORD_VERSION];
-        postcard::to_extend(self, start).expect("a record has a size that serde can state")
+        extend(&self.second, to_bytes(self))
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        match bytes.split_first() {
-            Some((&RECORD_VERSION, rest)) => postcard::from_bytes(rest).map_err(|e| e.to_string()),
-            Some((version, _)) => Err(format!(
-                "record of version {version}, expected {RECORD_VERSION}"
-            )),
-            None => Err("empty record".into()),
+        let (version, rest) = version(bytes)?;
+        if !(1..=RECORD_VERSION).contains(&version) {
+            return Err(unknown(version));
         }
+        let (mut record, rest): (Record, _) =
+            postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
+        if version > 1 {
+            record.second = postcard::from_bytes(rest).map_err(|e| e.to_string())?;
+        }
+        Ok(record)
     }
 }
 
@@ -173,5 +294,41 @@ pub(crate) fn usage_from_array(
         up_octets,
         down_packets,
         down_octets,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_once_in_whatever_order_they_come() {
+        let mut reports = Reports::default();
+        let numbers = [0, 0, 3, 1, 3, 2, 1, 40, 39, 8, 40];
+        let new = [0, 3, 1, 2, 40, 39];
+        let taken: Vec<u32> = numbers.into_iter().filter(|n| reports.is_new(*n)).collect();
+        assert_eq!(taken, new, "8 is too old to be told from a repetition");
+        assert!(reports.is_new(u32::MAX) && !reports.is_new(u32::MAX - 40));
+    }
+
+    #[test]
+    fn interim_records_keep_to_their_multiples() {
+        let at = Duration::from_secs;
+        let mut account = Account {
+            started: Some(Started {
+                at: at(100),
+                before: 25,
+                unix: 0,
+            }),
+            interim: Some(at(60)),
+            session_timeout: Some(at(1000)),
+            ..Account::default()
+        };
+        for (now, next) in [(100, 135), (134, 135), (135, 195), (500, 555)] {
+            account.arm_interim(at(now));
+            assert_eq!(account.next_interim, Some(at(next)), "at {now}");
+        }
+        account.arm_timeout(at(500));
+        assert_eq!(account.ends_at, Some(at(1075)));
     }
 }

@@ -18,6 +18,7 @@
 pub mod addresses;
 mod authority;
 pub mod bank;
+mod book;
 pub mod counters;
 mod entry;
 pub mod plane;

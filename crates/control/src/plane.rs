@@ -2,6 +2,7 @@
 //!
 //! Each module below is a part of a session's way; all of them are methods of [`ControlPlane`].
 
+mod account;
 mod admit;
 mod audit;
 mod call;
@@ -15,6 +16,7 @@ mod tunnel;
 use crate::addresses::Addresses;
 use crate::authority::{Authority, Heard};
 use crate::bank::Bank;
+use crate::book::Book;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::store::Record as StoreRecord;
@@ -24,6 +26,7 @@ use crate::wheel::TimerWheel;
 use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Request as Call, Response};
+use pfcp::RequestId;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use session::discovery::Discovery;
@@ -32,14 +35,15 @@ use slab::Slab;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::eth::MacAddr;
+use wire::pfcp::Cause as PfcpCause;
 
 pub use holdings::{Held, HeldStage, Holdings, StoredSession};
-pub use restore::{Restored, STORE_RECOVERY_KEY};
+pub use restore::{RadiusPorts, Restored, STORE_RECOVERY_KEY};
 
 /// A moment, on the clock that timers use and on the clock that records use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Monotonic time since an arbitrary origin.
+    /// Monotonic time. Its origin is the same as long as [`Restored::read`] is told the same run of the machine.
     pub at: Duration,
     /// Wall time in seconds since 1970.
     pub unix: u32,
@@ -99,7 +103,7 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// Send a RADIUS datagram from the socket of this number, opened when first named.
+    /// Send a RADIUS datagram from the socket of this number: see [`Restored::radius_ports`].
     Radius {
         /// The socket's number.
         socket: u16,
@@ -122,13 +126,23 @@ pub enum Output {
 /// Where a subscriber is, to find its session when it dials in anew.
 type Place = (SegmentId, Option<u16>, Option<u16>, MacAddr);
 
-/// Something in a session that waits until a batch of records is on disk.
+/// Something that waits until a batch of records is on disk.
 struct Waiting {
     batch: u64,
-    seid: Seid,
-    family: Family,
-    /// [`crate::entry::Rules::asked`] of the family.
-    asked: u8,
+    what: Awaited,
+}
+
+enum Awaited {
+    /// A session's packet that lets the subscriber send; `asked` is [`crate::entry::Rules::asked`] of the family.
+    Family {
+        seid: Seid,
+        family: Family,
+        asked: u8,
+    },
+    /// An accounting record, by its token.
+    Record(u64),
+    /// The answer to a user plane's report.
+    Report { id: RequestId, up_seid: u64 },
 }
 
 /// The control plane.
@@ -152,11 +166,17 @@ pub struct ControlPlane {
     /// The number of the batch that is being put together.
     batch: u64,
     waiting: VecDeque<Waiting>,
+    /// Accounting records that no server has yet.
+    book: Book,
     /// Audits under way, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
     /// Calls that list sessions, and how many sessions' counters each still waits for.
     listings: HashMap<u64, usize>,
     generation: u64,
+    /// Generations up to this one may be given out: the store knows that they may have been.
+    last_generation: u64,
+    /// Tells the machine's present run.
+    boot: u32,
     random: StdRng,
     counters: Counters,
     outputs: VecDeque<Output>,
@@ -170,7 +190,7 @@ impl ControlPlane {
     /// cannot be cut.
     pub fn new(
         config: config::ControlPlane,
-        restored: Restored,
+        mut restored: Restored,
         seed: [u8; 32],
         now: Now,
     ) -> Result<Self, String> {
@@ -201,9 +221,12 @@ impl ControlPlane {
             records: restored.first_records(),
             batch: 1,
             waiting: VecDeque::new(),
+            book: Book::default(),
             audits: BTreeMap::new(),
             listings: HashMap::new(),
             generation: restored.first_generation(now),
+            last_generation: 0,
+            boot: restored.boot,
             random,
             counters: Counters::default(),
             outputs: VecDeque::new(),
@@ -309,22 +332,30 @@ impl ControlPlane {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
             Heard::Answer(asked, outcome) => self.on_outcome(now, asked, outcome),
+            Heard::Accounted(token) => self.on_accounted(token),
         }
     }
 
     fn on_durable(&mut self, now: Now, batch: u64) {
         while self.waiting.front().is_some_and(|w| w.batch <= batch) {
-            let Some(Waiting {
-                seid,
-                family,
-                asked,
-                ..
-            }) = self.waiting.pop_front()
-            else {
+            let Some(Waiting { what, .. }) = self.waiting.pop_front() else {
                 return;
             };
-            if let Some(index) = self.find(seid) {
-                self.on_family_durable(now, index, family, asked);
+            match what {
+                Awaited::Family {
+                    seid,
+                    family,
+                    asked,
+                } => {
+                    if let Some(index) = self.find(seid) {
+                        self.on_family_durable(now, index, family, asked);
+                    }
+                }
+                Awaited::Record(token) => self.deliver(now, token),
+                Awaited::Report { id, up_seid } => {
+                    let cause = PfcpCause::REQUEST_ACCEPTED;
+                    self.user_planes.acknowledge(id, up_seid, cause);
+                }
             }
         }
     }

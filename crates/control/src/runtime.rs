@@ -1,13 +1,15 @@
 //! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
-use crate::plane::{ControlPlane, Input, Now, Output, Restored};
+use crate::authority::RADIUS_SOCKETS;
+use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
 use crate::store::{Store, StoreThread};
 use crate::user_planes::PFCP_PORT;
 use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -39,17 +41,40 @@ pub fn run(config: config::ControlPlane) -> Result<(), String> {
     runtime.block_on(async { Edge::open(config)?.serve().await })
 }
 
+/// Monotonic time since the machine was started, so that it goes on when this process is started again.
 struct Clock {
     start: Instant,
+    /// The time at `start`.
+    uptime: Duration,
 }
 
 impl Clock {
+    fn start() -> Self {
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let seconds = uptime.split(' ').next().and_then(|s| s.parse().ok());
+        let uptime = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        Clock {
+            start: Instant::now(),
+            uptime: uptime.unwrap_or_default(),
+        }
+    }
+
     fn now(&self) -> Now {
         Now {
-            at: self.start.elapsed(),
+            at: self.uptime + self.start.elapsed(),
             unix: unix_time(),
         }
     }
+
+    fn instant(&self, at: Duration) -> Instant {
+        self.start + at.saturating_sub(self.uptime)
+    }
+}
+
+/// Tells the machine's runs apart. Where the system does not say, each run of this process counts as one.
+fn boot_id(random: &[u8]) -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.unwrap_or_else(|_| random.escape_ascii().to_string())
 }
 
 fn unix_time() -> u32 {
@@ -74,14 +99,14 @@ impl Edge {
     fn open(config: config::ControlPlane) -> Result<Self, String> {
         let pfcp = Sockets::bind(config.address, PFCP_PORT)?;
         let gtpu = Sockets::bind(config.address, gtpu::PORT)?;
-        let (store, restored) = open_store(&config)?;
         let mut seed = [0; 32];
         OsRng
             .try_fill_bytes(&mut seed)
             .map_err(|error| format!("no randomness from the system: {error}"))?;
-        let clock = Clock {
-            start: Instant::now(),
-        };
+        let clock = Clock::start();
+        let (store, mut restored) = open_store(&config, &boot_id(&seed))?;
+        let radius = Radius::open(&config, restored.radius_ports())?;
+        restored.set_radius_ports(radius.ports()?);
         let (calls_in, calls) = mpsc::channel(64);
         let api = config.api_socket.clone();
         let count = restored.session_count();
@@ -98,7 +123,7 @@ impl Edge {
             clock,
             pfcp,
             gtpu,
-            radius: Radius::new(),
+            radius,
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
             calls,
@@ -115,7 +140,7 @@ impl Edge {
         let mut buffer = vec![0; 65_536];
         loop {
             self.carry_out().await?;
-            let wake = self.plane.poll_at().map(|at| self.clock.start + at);
+            let wake = self.plane.poll_at().map(|at| self.clock.instant(at));
             tokio::select! {
                 ready = self.pfcp.readable() => {
                     ready.map_err(|error| format!("PFCP socket: {error}"))?;
@@ -264,46 +289,62 @@ async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
     }
 }
 
-/// The sockets of the RADIUS client: one for each of its numbers and address family, opened when first used.
+/// The sockets of the RADIUS client, by address family (is it IPv6?) and number. All of them are open from the beginning, at
+/// the ports that they had before, so that servers know a request that comes again, and their answers find us.
 struct Radius {
-    sockets: HashMap<(u16, bool), Arc<UdpSocket>>,
-    sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
+    sockets: BTreeMap<(bool, u16), Arc<UdpSocket>>,
     replies: mpsc::Receiver<(u16, SocketAddr, Vec<u8>)>,
 }
 
 impl Radius {
-    fn new() -> Self {
-        let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
-        Radius {
-            sockets: HashMap::new(),
-            sender,
-            replies,
-        }
-    }
-
-    async fn send(&mut self, number: u16, to: SocketAddr, bytes: &[u8]) {
-        let key = (number, to.is_ipv6());
-        if !self.sockets.contains_key(&key) {
-            match self.open(number, to.is_ipv6()) {
-                Ok(socket) => self.sockets.insert(key, socket),
-                Err(error) => {
-                    return tracing::error!(%error, "cannot open a socket for RADIUS; the request is sent again later");
-                }
-            };
-        }
-        send(&self.sockets[&key], to, bytes).await;
-    }
-
-    fn open(&self, number: u16, ipv6: bool) -> Result<Arc<UdpSocket>, String> {
-        let any: IpAddr = if ipv6 {
-            core::net::Ipv6Addr::UNSPECIFIED.into()
-        } else {
-            core::net::Ipv4Addr::UNSPECIFIED.into()
+    fn open(config: &config::ControlPlane, kept: &RadiusPorts) -> Result<Self, String> {
+        let servers = match &config.aaa {
+            config::Aaa::Radius(radius) => radius.servers.value.as_slice(),
+            config::Aaa::UsersFile(_) => &[],
         };
-        let socket = Arc::new(bind(any, 0)?);
-        tokio::spawn(hear(socket.clone(), number, self.sender.clone()));
-        Ok(socket)
+        let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
+        let families: BTreeSet<bool> = servers.iter().map(|s| s.address.is_ipv6()).collect();
+        let mut sockets = BTreeMap::new();
+        for ipv6 in families {
+            for number in 0..RADIUS_SOCKETS {
+                let socket = Arc::new(bind_again(ipv6, kept.get(&(ipv6, number)))?);
+                tokio::spawn(hear(socket.clone(), number, sender.clone()));
+                sockets.insert((ipv6, number), socket);
+            }
+        }
+        Ok(Radius { sockets, replies })
     }
+
+    fn ports(&self) -> Result<RadiusPorts, String> {
+        let port = |(key, socket): (&(bool, u16), &Arc<UdpSocket>)| {
+            let address = socket.local_addr();
+            Ok((*key, address.map_err(|error| error.to_string())?.port()))
+        };
+        self.sockets.iter().map(port).collect()
+    }
+
+    async fn send(&self, number: u16, to: SocketAddr, bytes: &[u8]) {
+        if let Some(socket) = self.sockets.get(&(to.is_ipv6(), number)) {
+            send(socket, to, bytes).await;
+        }
+    }
+}
+
+/// Binds the port that a socket had, or another one if there is none or it is taken.
+fn bind_again(ipv6: bool, kept: Option<&u16>) -> Result<UdpSocket, String> {
+    let any: IpAddr = match ipv6 {
+        true => core::net::Ipv6Addr::UNSPECIFIED.into(),
+        false => core::net::Ipv4Addr::UNSPECIFIED.into(),
+    };
+    match kept.map(|port| bind(any, *port)) {
+        Some(Ok(socket)) => return Ok(socket),
+        Some(Err(error)) => {
+            tracing::warn!(%error, "a RADIUS socket takes another port: accounting records that were under way from the old \
+                one may be recorded twice");
+        }
+        None => {}
+    }
+    bind(any, 0)
 }
 
 /// Passes replies on. When the loop does not keep up, they wait in the socket.
@@ -355,7 +396,7 @@ fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
     })
 }
 
-fn open_store(config: &config::ControlPlane) -> Result<(Store, Restored), String> {
+fn open_store(config: &config::ControlPlane, boot: &str) -> Result<(Store, Restored), String> {
     let (store, opened) = Store::open(&config.store).map_err(|error| error.to_string())?;
     if opened.cut > 0 {
         tracing::warn!(
@@ -363,6 +404,6 @@ fn open_store(config: &config::ControlPlane) -> Result<(Store, Restored), String
             "cut a half-written batch off the store; nothing acknowledged was in it"
         );
     }
-    let restored = Restored::read(opened.live, unix_time().wrapping_add(NTP_OFFSET))?;
+    let restored = Restored::read(opened.live, unix_time().wrapping_add(NTP_OFFSET), boot)?;
     Ok((store, restored))
 }

@@ -9,7 +9,7 @@ use cpe::State;
 use northbound::{Request, Response, SessionState, UserPlaneState};
 use wire::pfcp::Cause;
 use wire::radius::Kind;
-use world::{Choice, World, number};
+use world::{Choice, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,6 +21,7 @@ fn assert_nothing_left(w: &mut World) {
     assert_eq!(w.up.subscribers(), [], "rules");
     assert_eq!(w.up.nets(), [] as [String; 0], "nets");
     assert_eq!(w.stored_sessions(), 0, "records");
+    assert_eq!(w.stored_records(), 0, "accounting records");
 }
 
 #[test]
@@ -388,95 +389,9 @@ fn discovery_for_another_concentrator_is_left_alone() {
     assert_eq!(w.homes[0].state(), State::Online);
 }
 
-fn with_radius(homes: usize) -> World {
-    World::new(
-        homes,
-        Choice {
-            radius: true,
-            ..Choice::default()
-        },
-    )
-}
-
-const START: u32 = 1;
-const STOP: u32 = 2;
-const INTERIM: u32 = 3;
-
-#[test]
-fn a_session_is_accounted_from_start_to_stop() {
-    let mut w = with_radius(1);
-    w.radius.accept = vec![
-        (Kind::CLASS, b"gold".into()),
-        (Kind::ACCT_INTERIM_INTERVAL, 60.into()),
-    ];
-    w.dial_all();
-    assert_eq!(w.radius.kinds(), [START]);
-    w.run(Duration::from_secs(150));
-    assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM]);
-    w.hang_up(0);
-    w.run(Duration::from_secs(1));
-    assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM, STOP]);
-    let ids: std::collections::BTreeSet<_> = w
-        .radius
-        .records
-        .iter()
-        .map(|r| format!("{:?}", r.get(Kind::ACCT_SESSION_ID)))
-        .collect();
-    assert_eq!(ids.len(), 1);
-    let octets: Vec<u32> = w.radius.records[1..]
-        .iter()
-        .map(|r| number(r, Kind::ACCT_INPUT_OCTETS))
-        .collect();
-    assert_eq!(
-        octets,
-        [1000, 2000, 2070],
-        "asked for, asked for, and the last ones"
-    );
-    for record in &w.radius.records {
-        assert_eq!(
-            record.get(Kind::CLASS).and_then(|v| v.octets()),
-            Some(&b"gold"[..])
-        );
-        assert!(record.get(Kind::EVENT_TIMESTAMP).is_some());
-        assert!(record.get(Kind::FRAMED_IP_ADDRESS).is_some());
-        assert!(record.get(Kind::FRAMED_IPV6_PREFIX).is_some());
-    }
-    let stop = &w.radius.records[3];
-    assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 1, "user request");
-    assert!((150..170).contains(&number(stop, Kind::ACCT_SESSION_TIME)));
-}
-
-#[test]
-fn a_restart_between_start_and_stop_shows_in_no_record() {
-    let mut w = with_radius(3);
-    w.dial_all();
-    w.run(MINUTE);
-    w.restart_control_plane();
-    w.run(MINUTE);
-    (0..3).for_each(|n| w.hang_up(n));
-    w.run(Duration::from_secs(1));
-    assert_eq!(w.radius.kinds(), [START, START, START, STOP, STOP, STOP]);
-    let stop = &w.radius.records[3];
-    assert!((120..140).contains(&number(stop, Kind::ACCT_SESSION_TIME)));
-    assert_nothing_left(&mut w);
-}
-
-#[test]
-fn the_time_that_was_granted_ends_the_session() {
-    let mut w = with_radius(1);
-    w.radius.accept = vec![(Kind::SESSION_TIMEOUT, 90.into())];
-    w.dial_all();
-    w.run(MINUTE);
-    assert_eq!(w.sessions().len(), 1);
-    w.run(MINUTE);
-    assert_eq!(w.radius.kinds(), [START, STOP]);
-    assert_eq!(number(&w.radius.records[1], Kind::ACCT_TERMINATE_CAUSE), 5);
-    assert_eq!(number(&w.radius.records[1], Kind::ACCT_SESSION_TIME), 90);
-}
-
 #[test]
 fn a_fixed_address_is_given_once() {
-    let mut w = with_radius(2);
+    let mut w = World::new(2, Choice::radius());
     let address: std::net::Ipv4Addr = "100.64.7.7".parse().unwrap();
     w.radius.accept = vec![(Kind::FRAMED_IP_ADDRESS, wire::radius::Value::Ipv4(address))];
     w.dial_all();
@@ -488,7 +403,7 @@ fn a_fixed_address_is_given_once() {
 
 #[test]
 fn without_any_server_a_subscriber_is_refused_and_others_stay() {
-    let mut w = with_radius(2);
+    let mut w = World::new(2, Choice::radius());
     w.dial(0);
     w.run(Duration::from_secs(10));
     w.radius.dead = true;
@@ -497,12 +412,6 @@ fn without_any_server_a_subscriber_is_refused_and_others_stay() {
     assert!(w.count(Counter::AuthenticationUnavailable) >= 1);
     assert_eq!(w.homes[0].state(), State::Online);
     assert_ne!(w.homes[1].state(), State::Online);
-    w.hang_up(0);
-    w.run(10 * MINUTE);
-    assert!(
-        w.count(Counter::AccountingLost) >= 1,
-        "the Stop reached nobody, and that is counted"
-    );
     w.radius.dead = false;
     w.dial_all();
     assert_eq!(w.online(), 2);

@@ -11,10 +11,11 @@ use northbound::{Request, Response, Session};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wire::radius::Kind;
 use world::{Choice, World};
 
 /// The folder of what this release writes.
-const PRESENT: &str = "store-2-1";
+const PRESENT: &str = "store-2-2";
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -79,8 +80,12 @@ fn records(live: &Live) -> String {
     })
 }
 
-/// What a control plane makes of it.
+/// What a control plane makes of it: its sessions, and as many accounting records as are stored.
 fn sessions(live: Live) -> String {
+    let owed = live
+        .iter()
+        .filter(|(key, _)| key.starts_with(b"accounting/"));
+    let owed = owed.count();
     let config = "node-id: cp1
 address: 2001:db8::1
 user-planes: [{node-id: up1, address: 2001:db8::2, access-ports: [{port: access0}]}]
@@ -93,8 +98,9 @@ aaa: {radius: {servers: [{address: 192.0.2.9, secret: testing123}]}}
         unix: 2_000_000_000,
     };
     let config = config::parse(config, "cp.yaml").unwrap();
-    let restored = Restored::read(live, 1).unwrap();
+    let restored = Restored::read(live, 1, "boot").unwrap();
     let mut plane = ControlPlane::new(config, restored, [1; 32], now).unwrap();
+    assert_eq!(plane.holdings().records, owed);
     let call = Request::ShowSessions;
     plane.handle(now, Input::Call { ticket: 1, call });
     let sessions = std::iter::from_fn(|| plane.poll_output()).find_map(|output| match output {
@@ -135,8 +141,19 @@ fn write(folder: &Path) {
     if folder.exists() {
         return;
     }
-    let mut world = World::new(4, Choice::default());
-    world.dial_all();
+    let mut world = World::new(4, Choice::radius());
+    world.radius.accept = vec![(Kind::ACCT_INTERIM_INTERVAL, 60.into())];
+    (0..3).for_each(|n| world.dial(n));
+    world.run(Duration::from_secs(70));
+    // One more comes and one leaves while no server takes a record, and one cannot be taken off its user plane.
+    world.radius.full = true;
+    world.dial(3);
+    world.hang_up(0);
+    world.run(Duration::from_secs(10));
+    let id = world.sessions()[0].id.clone();
+    world.cut = true;
+    world.call(Request::ClearSession { id });
+    world.run(Duration::from_secs(15));
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(directory.path()).unwrap();
     let mut batch = |records: &[Record]| {

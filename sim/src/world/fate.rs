@@ -82,7 +82,6 @@ impl World<'_> {
     }
 
     pub(super) fn kill_control_plane(&mut self) {
-        self.checks.count_life(self.control.as_ref());
         self.control = None;
         self.armed.remove(&Who::Control);
         self.disk.crash(&mut self.random);

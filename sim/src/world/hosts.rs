@@ -36,7 +36,7 @@ impl World<'_> {
                 }
                 Output::Radius { socket, to, bytes } => {
                     if let Some(server) = (0..SERVERS).find(|n| server_address(*n) == to.ip()) {
-                        let datagram = Datagram::Radius(self.control_life, socket, to, bytes);
+                        let datagram = Datagram::Radius(socket, to, bytes);
                         self.send(Way::ToServer(server), datagram);
                     }
                 }
@@ -65,7 +65,7 @@ impl World<'_> {
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
         let moment = self.moment();
-        let restored = Restored::read(live, ntp_seconds(moment.unix.into()));
+        let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot");
         let seed = self.random.random();
         let started = restored
             .and_then(|restored| ControlPlane::new(self.config.clone(), restored, seed, moment));

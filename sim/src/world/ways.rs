@@ -20,7 +20,7 @@ impl World<'_> {
             _ if self.log.is_none() => String::new(),
             Datagram::Pfcp(bytes) => describe::pfcp(bytes),
             Datagram::Gtpu(bytes) => describe::gtpu(bytes),
-            Datagram::Radius(_, _, _, bytes) => describe::radius(bytes),
+            Datagram::Radius(_, _, bytes) => describe::radius(bytes),
         };
         let Plan {
             loss,
@@ -80,12 +80,10 @@ impl World<'_> {
                     bytes: &bytes,
                 });
             }
-            (Way::ToServer(n), Datagram::Radius(life, socket, at, bytes)) => {
-                self.serve(n, life, socket, at, &bytes)
+            (Way::ToServer(n), Datagram::Radius(socket, at, bytes)) => {
+                self.serve(n, socket, at, &bytes)
             }
-            (Way::FromServer(_), Datagram::Radius(life, socket, from, bytes))
-                if life == self.control_life =>
-            {
+            (Way::FromServer(_), Datagram::Radius(socket, from, bytes)) => {
                 self.control_input(Input::Radius {
                     socket,
                     from,
@@ -96,25 +94,24 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn serve(
-        &mut self,
-        server: usize,
-        life: u32,
-        socket: u16,
-        at: SocketAddr,
-        bytes: &[u8],
-    ) {
+    pub(super) fn serve(&mut self, server: usize, socket: u16, at: SocketAddr, bytes: &[u8]) {
         let health = self.servers[server];
         if health == Health::Dead {
             return;
         }
-        match server::serve(health, &mut self.books, &gifts, bytes) {
-            Ok(Some(reply)) => self.send(
-                Way::FromServer(server),
-                Datagram::Radius(life, socket, at, reply),
-            ),
+        match server::serve(
+            self.now,
+            (server, socket),
+            health,
+            &mut self.books,
+            &gifts,
+            bytes,
+        ) {
+            Ok(Some(reply)) => {
+                self.send(Way::FromServer(server), Datagram::Radius(socket, at, reply))
+            }
             Ok(None) => {}
-            Err(why) => self.wrong_in_books(why),
+            Err(why) => self.wrong(why),
         }
     }
 }

@@ -94,7 +94,7 @@ struct Damage<'a> {
 impl Report {
     /// Reads the records too, as sluice-cp does.
     fn of(checked: &Checked) -> Result<Self, Failure> {
-        let restored = Restored::read(checked.live.clone(), 0)
+        let restored = Restored::read(checked.live.clone(), 0, "")
             .map_err(|why| Failure::Other(format!("{}: {why}", checked.path.display())))?;
         Ok(Self {
             path: checked.path.clone(),

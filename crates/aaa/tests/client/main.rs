@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use aaa::{
     AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, TerminateCause, Traffic,
-    Unavailable,
+    Delivery, Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause,
+    Traffic, Unavailable,
 };
 use wire::radius::{
     Code, Kind, Packet, Value, reveal_password, values, verify_access_request,
     verify_accounting_request,
 };
 
+mod accounting;
 mod messages;
 mod transport;
 
@@ -107,6 +108,7 @@ fn drain(client: &mut Client) -> (Vec<Sent>, Ended) {
         match output {
             Output::Transmit { socket, to, bytes } => sent.push(Sent { socket, to, bytes }),
             Output::Done { token, outcome } => done.push((token, outcome)),
+            Output::Accounted { .. } => panic!("nothing was accounted for"),
         }
     }
     (sent, done)

@@ -26,48 +26,6 @@ fn an_access_request_is_sent_again_unchanged_and_ever_slower() {
 }
 
 #[test]
-fn a_record_sent_again_later_takes_a_new_identifier_and_any_answer_counts() {
-    for answered in 0..3 {
-        let mut client = client(config(0, 1));
-        client.account(ZERO, 1, record(AccountingKind::Start));
-        let mut sent = vec![one(&mut client)];
-        for _ in 0..2 {
-            client.on_timeout(client.poll_at().unwrap());
-            sent.push(one(&mut client));
-        }
-        let identifiers: HashSet<u8> = sent.iter().map(|sent| sent.bytes[1]).collect();
-        assert_eq!(identifiers.len(), 3);
-        let delays = sent.iter().map(|sent| {
-            let packet = verify_accounting_request(&sent.bytes, SECRET).unwrap();
-            packet.get(Kind::ACCT_DELAY_TIME).cloned().unwrap()
-        });
-        let delays: Vec<Value> = delays.collect();
-        assert_eq!(delays[0], 0.into());
-        assert!(matches!(delays[1], Value::Integer(1..=2)), "{delays:?}");
-        assert!(matches!(delays[2], Value::Integer(5..=6)), "{delays:?}");
-        let chosen = &sent[answered];
-        client.handle(
-            ZERO,
-            0,
-            chosen.to,
-            &reply(chosen, Code::ACCOUNTING_RESPONSE, &[]),
-        );
-        assert_eq!(drain(&mut client).1, [(1, Outcome::Recorded)]);
-        assert_eq!(client.poll_at(), None);
-    }
-}
-
-#[test]
-fn a_record_sent_again_within_the_second_is_the_same() {
-    let mut config = config(0, 1);
-    config.accounting[0].timeout = Duration::from_millis(100);
-    let mut client = client(config);
-    client.account(ZERO, 1, record(AccountingKind::Start));
-    let (sent, _) = run_dry(&mut client);
-    assert_eq!(sent[0].1.bytes, sent[1].1.bytes);
-}
-
-#[test]
 fn the_next_server_is_asked_anew_and_the_dead_one_passed_over_for_its_time() {
     let mut client = client(config(2, 0));
     client.authenticate(ZERO, 1, access("alice"));
@@ -319,7 +277,8 @@ fn a_full_table_a_missing_server_and_what_does_not_fit_are_told_at_once() {
     assert_eq!(sent.len(), 2);
     assert_eq!(done, [(2, Outcome::Unavailable(Unavailable::QueueFull))]);
     assert_eq!(client.counters().queue_full, 1);
-    client.account(ZERO, 4, record(AccountingKind::Start));
+    let mut client = Client::new(config(0, 1), [7; 32]);
+    client.authenticate(ZERO, 4, access("alice"));
     assert_eq!(
         drain(&mut client).1,
         [(4, Outcome::Unavailable(Unavailable::NoServer))]

@@ -119,7 +119,7 @@ impl ControlPlane {
         let pppoe_id = self.banks[usize::from(segment.0)].take(now.at);
         let pppoe_id = pppoe_id.ok_or((Counter::SessionIdsExhausted, "no session id left"))?;
         let index = self.sessions.vacant_key() as u32;
-        self.generation += 1;
+        self.count_generation();
         let seid = Seid::new(self.generation, index);
         let boxed = |octets: &Option<Vec<u8>>| octets.clone().map(Vec::into_boxed_slice);
         self.sessions.insert(Box::new(Entry {

@@ -198,10 +198,6 @@ impl ControlPlane {
             .port(self.topology.segment(entry.segment).port);
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
-        let online = entry
-            .account
-            .started
-            .map(|started| now.at.saturating_sub(started.at));
         SessionRow {
             id: entry.seid.to_string(),
             state: match entry.stage {
@@ -220,7 +216,10 @@ impl ControlPlane {
             network_instance: self.topology.instance(entry.instance).name.clone(),
             ipv4: entry.ipv4.map(|a| a.to_string()),
             ipv6_prefix: entry.ipv6.map(|p| p.to_string()),
-            online_seconds: online.map_or(0, |d| d.as_secs()),
+            online_seconds: match entry.stage {
+                Stage::Closing(ending) => ending.lasted.as_secs(),
+                _ => entry.account.lasted(now.at).as_secs(),
+            },
             traffic: Traffic {
                 up_packets: usage.up_packets,
                 up_octets: usage.up_octets,

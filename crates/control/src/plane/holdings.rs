@@ -57,8 +57,10 @@ pub struct Holdings {
     pub addresses: usize,
     /// Nets that groups hold, or that a user plane has not let go of.
     pub nets: usize,
-    /// Releasing packets that wait for the store.
+    /// Releasing packets, accounting records and answers that wait for the store.
     pub waiting: usize,
+    /// Accounting records that no server has yet.
+    pub records: usize,
     /// Requests to user planes without an answer.
     pub requests: usize,
     /// Questions to AAA without an answer.
@@ -138,6 +140,7 @@ impl ControlPlane {
             addresses: self.addresses.in_use(),
             nets: self.user_planes.nets_held(),
             waiting: self.waiting.len(),
+            records: self.book.len(),
             requests: self.user_planes.open_requests(),
             questions: self.authority.open_questions(),
         }

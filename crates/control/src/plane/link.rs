@@ -4,13 +4,10 @@ use super::{ControlPlane, Now};
 use crate::addresses::Net;
 use crate::authority::Asked;
 use crate::counters::Counter;
-use crate::entry::{Entry, Stage, Started};
+use crate::entry::Stage;
 use crate::pool::PoolError;
 use crate::topology::GroupId;
-use aaa::{
-    AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Credentials, Line, Outcome,
-    PortType, Secret, Traffic,
-};
+use aaa::{AccessAccept, AccessRequest, Credentials, Line, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
 use session::{
@@ -86,7 +83,7 @@ impl ControlPlane {
                 }
                 Output::Authenticate(request) => self.authenticate(now, index, request),
                 Output::Install(family) => self.install(now, index, family),
-                Output::Up(family) => self.on_family_up(now, index, family),
+                Output::Up(family) => self.on_family_up(index, family),
                 Output::Down(family) => self.uninstall(now, index, family),
                 Output::Closed(cause) => return self.release(now, index, cause),
             }
@@ -126,31 +123,19 @@ impl ControlPlane {
         self.authority.authenticate(now.at, seid, attempt, request);
     }
 
-    /// AAA answered: about a subscriber that waits to be let in, or about a record.
+    /// AAA answered about a subscriber that waits to be let in.
     pub(super) fn on_outcome(&mut self, now: Now, asked: Asked, outcome: Outcome) {
-        match asked {
-            Asked::Access { seid, attempt } => {
-                let waits = |index: &u32| {
-                    let entry = &self.sessions[*index as usize];
-                    let link = entry.link.as_ref();
-                    entry.who.attempt == attempt
-                        && link.is_some_and(|link| link.phase() == session::Phase::Authenticate)
-                };
-                // otherwise the session ended meanwhile, or its subscriber began anew
-                if let Some(index) = self.find(seid).filter(waits) {
-                    self.on_verdict(now, index, outcome);
-                }
-            }
-            Asked::Record { seid } => {
-                if let Outcome::Unavailable(why) = outcome {
-                    self.counters.count(Counter::AccountingLost);
-                    tracing::error!(session = %seid, reason = %why, "an accounting record reached no server");
-                }
-            }
-        }
-    }
-
-    fn on_verdict(&mut self, now: Now, index: u32, outcome: Outcome) {
+        let Asked { seid, attempt } = asked;
+        let waits = |index: &u32| {
+            let entry = &self.sessions[*index as usize];
+            let link = entry.link.as_ref();
+            entry.who.attempt == attempt
+                && link.is_some_and(|link| link.phase() == session::Phase::Authenticate)
+        };
+        // otherwise the session ended meanwhile, or its subscriber began anew
+        let Some(index) = self.find(seid).filter(waits) else {
+            return;
+        };
         match outcome {
             Outcome::Accept(accept) => self.on_accept(now, index, *accept),
             Outcome::Reject(reject) => {
@@ -162,7 +147,6 @@ impl ControlPlane {
                 let message = b"authentication is not available".to_vec();
                 self.turn_away(now, index, &why.to_string(), message);
             }
-            Outcome::Recorded => {}
         }
     }
 
@@ -293,69 +277,22 @@ impl ControlPlane {
     }
 
     /// The subscriber has an address of the family: the first one makes the session online.
-    fn on_family_up(&mut self, now: Now, index: u32, family: Family) {
+    fn on_family_up(&mut self, index: u32, family: Family) {
         let entry = &mut self.sessions[index as usize];
         let user = entry.who.username.escape_ascii().to_string();
         tracing::debug!(session = %entry.seid, user, %family, "address family is open");
-        if entry.is_half_open() {
-            self.half_open -= 1;
-            entry.stage = Stage::Online;
-        }
-        if entry.account.started.is_some() {
+        if !entry.is_half_open() {
             return;
         }
-        let account = &mut entry.account;
-        account.started = Some(Started {
-            at: now.at,
-            unix: now.unix,
-        });
-        account.next_interim = account.interim.map(|interval| now.at + interval);
-        account.ends_at = account.session_timeout.map(|timeout| now.at + timeout);
+        self.half_open -= 1;
+        entry.stage = Stage::Online;
         let (mac, ipv4) = (entry.circuit.mac, entry.ipv4.map(|a| a.to_string()));
         let ipv6 = entry.ipv6.map(|a| a.to_string());
         tracing::info!(session = %entry.seid, user, %mac, ipv4, ipv6, "subscriber is online");
-        self.record(now, index, AccountingKind::Start);
-        self.persist(index); // its start belongs to it after a restart
-    }
-
-    /// Sends an accounting record with what is known of the session now.
-    pub(super) fn record(&mut self, now: Now, index: u32, kind: AccountingKind) {
-        if !self.authority.accounts() {
-            return;
-        }
-        let line = self.line(index);
-        let authentic = self.authority.authentic();
-        let entry = &self.sessions[index as usize];
-        let Some(started) = entry.account.started else {
-            return;
-        };
-        let usage = entry.account.usage;
-        let record = AccountingRecord {
-            kind,
-            username: entry.who.username.to_vec(),
-            acct_session_id: entry.seid.to_string(),
-            line,
-            class: entry.who.class.to_vec(),
-            framed_ip: entry.ipv4,
-            framed_ipv6_prefix: entry.ipv6,
-            framed_interface_id: interface_id(entry),
-            authentic,
-            event_time: now.unix,
-            session_time: now.at.saturating_sub(started.at),
-            input: Traffic {
-                octets: usage.up_octets,
-                packets: usage.up_packets,
-            },
-            output: Traffic {
-                octets: usage.down_octets,
-                packets: usage.down_packets,
-            },
-        };
-        self.authority.account(now.at, entry.seid, record);
     }
 
     /// What AAA is told of the subscriber's line.
-    fn line(&self, index: u32) -> Line {
+    pub(super) fn line(&self, index: u32) -> Line {
         let entry = &self.sessions[index as usize];
         let port = self
             .topology
@@ -383,10 +320,4 @@ impl ControlPlane {
             remote_id: octets(&entry.line.remote_id),
         }
     }
-}
-
-/// The subscriber's interface identifier, once IPV6CP has it.
-fn interface_id(entry: &Entry) -> Option<u64> {
-    let (_, peer) = entry.link.as_ref()?.interface_ids();
-    (peer != 0).then_some(peer)
 }

@@ -1,12 +1,12 @@
 //! The one way out: everything that a session acquired is given back here, whatever ended it.
 
 use super::admit::place;
+use super::restore::{ending_key, session_key};
 use super::{ControlPlane, Now};
 use crate::addresses::Net;
-use crate::entry::Stage;
+use crate::entry::{Ending, Stage};
 use crate::store::Record as StoreRecord;
 use crate::topology::{GroupId, InstanceId};
-use aaa::{AccountingKind, TerminateCause};
 use session::Cause;
 
 impl ControlPlane {
@@ -23,7 +23,12 @@ impl ControlPlane {
         let user = entry.who.username.escape_ascii().to_string();
         let mac = entry.circuit.mac;
         tracing::info!(session = %entry.seid, user, %mac, %cause, "session ends");
-        entry.stage = Stage::Closing(cause);
+        let ending = Ending {
+            cause,
+            lasted: entry.account.lasted(now.at),
+            unix: now.unix,
+        };
+        entry.stage = Stage::Closing(ending);
         entry.link = None;
         entry.account.next_interim = None;
         entry.account.ends_at = None;
@@ -32,6 +37,7 @@ impl ControlPlane {
             self.by_place.remove(&place);
         }
         self.wheel.cancel(index);
+        self.persist_ending(index, ending);
         if !self.sessions[index as usize].rules.establishing {
             self.delete(now, index);
         }
@@ -47,19 +53,19 @@ impl ControlPlane {
         }
     }
 
-    /// Nothing is left on the user plane: the record goes out, and everything is given back.
+    /// Nothing is left on the user plane: the end is recorded, and everything is given back.
     pub(super) fn finish(&mut self, now: Now, index: u32) {
-        let Stage::Closing(cause) = self.entry(index).stage else {
+        if !self.entry(index).is_closing() {
             return;
-        };
-        self.record(now, index, AccountingKind::Stop(terminate_cause(cause)));
+        }
+        self.close_account(now, index);
         self.take_back_ipv4(now, index);
         self.take_back_ipv6(now, index);
         let entry = self.sessions.remove(index as usize);
         self.banks[usize::from(entry.segment.0)].free(entry.pppoe_id, now.at);
         if entry.stored {
-            self.records
-                .push(StoreRecord::delete(super::restore::session_key(entry.seid)));
+            let keys = [session_key(entry.seid), ending_key(entry.seid)];
+            self.records.extend(keys.map(StoreRecord::delete));
         }
     }
 
@@ -93,21 +99,5 @@ impl ControlPlane {
             self.user_planes
                 .withdraw(now.at, group, net, &self.topology);
         }
-    }
-}
-
-/// Acct-Terminate-Cause (RFC 2866 §5.10).
-fn terminate_cause(cause: Cause) -> TerminateCause {
-    match cause {
-        Cause::UserRequest => TerminateCause::UserRequest,
-        Cause::LostCarrier => TerminateCause::LostCarrier,
-        Cause::IdleTimeout => TerminateCause::IdleTimeout,
-        Cause::SessionTimeout => TerminateCause::SessionTimeout,
-        Cause::AdminReset => TerminateCause::AdminReset,
-        Cause::AdminReboot => TerminateCause::AdminReboot,
-        Cause::PortError | Cause::Loopback => TerminateCause::PortError,
-        Cause::NasError => TerminateCause::NasError,
-        Cause::NasRequest => TerminateCause::NasRequest,
-        Cause::AuthFailed | Cause::NegotiationFailed => TerminateCause::UserError,
     }
 }

@@ -1,10 +1,13 @@
 //! What the store holds of the control plane, and how it goes on from there after a restart.
 
+use super::account::ACCOUNTING_PREFIX;
 use super::{ControlPlane, KnownUserPlanes, Now};
 use crate::bank::Bank;
+use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, Entry, Record, Rules, Stage, Started, Who, usage_from_array, usage_to_array,
+    Account, Ending, Entry, Owed, Record, Rules, Second, Stage, Started, Who, from_bytes, to_bytes,
+    usage_from_array, usage_to_array,
 };
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, UserPlaneId};
@@ -17,26 +20,45 @@ use std::collections::BTreeMap;
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
 const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
 pub(super) const SESSION_PREFIX: &[u8] = b"session/";
+/// How a session ended that its user plane still has.
+const ENDING_PREFIX: &[u8] = b"ending/";
+/// The last generation that may have been given out (u64, big endian).
+const GENERATION_KEY: &[u8] = b"generation";
+/// How many generations are put into the store at once.
+const GENERATIONS: u64 = 1 << 20;
+/// Behind it the address family, `4` or `6`, and the socket's number (u16, big endian); the value is a port (u16, big
+/// endian).
+const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
+
+/// Local ports of the RADIUS client's sockets, by whether they are of IPv6, and by number.
+pub type RadiusPorts = BTreeMap<(bool, u16), u16>;
 
 /// What the store held.
 #[derive(Default)]
 pub struct Restored {
     pub(crate) recovery_time_stamp: u32,
-    /// The store was empty: the recovery time stamp is new.
-    fresh: bool,
     pub(crate) user_planes: KnownUserPlanes,
     sessions: Vec<(Seid, Record)>,
+    endings: BTreeMap<Seid, Ending>,
+    owed: Vec<(Seid, Which, Owed)>,
+    last_generation: u64,
+    radius_ports: RadiusPorts,
+    /// Tells the machine's present run.
+    pub(super) boot: u32,
+    /// What the store did not know and is to be told first.
+    news: Vec<StoreRecord>,
 }
 
 impl Restored {
     /// Reads what is alive in the store. `ntp_seconds`: the time since 1900, the recovery time stamp of an empty store.
+    /// `boot` tells the machine's present run from others (`/proc/sys/kernel/random/boot_id`): in the same run,
+    /// [`Now::at`] goes on from where it was.
     ///
     /// # Errors
     /// A text for the operator that names the damaged record.
-    pub fn read(live: Live, ntp_seconds: u32) -> Result<Self, String> {
+    pub fn read(live: Live, ntp_seconds: u32, boot: &str) -> Result<Self, String> {
         let mut restored = Restored {
-            recovery_time_stamp: ntp_seconds,
-            fresh: true,
+            boot: crc32c::crc32c(boot.as_bytes()).max(1),
             ..Restored::default()
         };
         for (key, value) in live {
@@ -44,28 +66,37 @@ impl Restored {
                 .take(&key, &value)
                 .map_err(|why| format!("record `{}` of the store: {why}", key.escape_ascii()))?;
         }
+        if restored.recovery_time_stamp == 0 {
+            restored.recovery_time_stamp = ntp_seconds;
+            let stamp = StoreRecord::put(STORE_RECOVERY_KEY, ntp_seconds.to_be_bytes());
+            restored.news.push(stamp);
+        }
         Ok(restored)
     }
 
     fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        let number = || {
-            let octets = value
-                .try_into()
-                .map_err(|_| "not a number of 4 octets".to_owned());
-            octets.map(u32::from_be_bytes)
-        };
         if key == STORE_RECOVERY_KEY {
-            self.recovery_time_stamp = number()?;
-            self.fresh = false;
+            self.recovery_time_stamp = u32::from_be_bytes(number(value)?);
+        } else if key == GENERATION_KEY {
+            self.last_generation = u64::from_be_bytes(number(value)?);
         } else if let Some(name) = key.strip_prefix(USER_PLANE_PREFIX) {
             let name = String::from_utf8_lossy(name).into_owned();
-            self.user_planes.insert(name, number()?);
+            self.user_planes
+                .insert(name, u32::from_be_bytes(number(value)?));
+        } else if let Some(socket) = key.strip_prefix(RADIUS_PORT_PREFIX) {
+            let [family, high, low] = number(socket)?;
+            let socket = (family == b'6', u16::from_be_bytes([high, low]));
+            let port = u16::from_be_bytes(number(value)?);
+            self.radius_ports.insert(socket, port);
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
-            let seid = seid
-                .try_into()
-                .map_err(|_| "not the key of a session".to_owned())?;
-            let seid = Seid(u64::from_be_bytes(seid));
-            self.sessions.push((seid, Record::from_bytes(value)?));
+            self.sessions
+                .push((seid_of(seid)?, Record::from_bytes(value)?));
+        } else if let Some(seid) = key.strip_prefix(ENDING_PREFIX) {
+            self.endings.insert(seid_of(seid)?, from_bytes(value)?);
+        } else if let Some(key) = key.strip_prefix(ACCOUNTING_PREFIX) {
+            let (which, seid) = key.split_last().ok_or("without a session")?;
+            let which = Which::stored(*which).ok_or("of an unknown kind")?;
+            self.owed.push((seid_of(seid)?, which, from_bytes(value)?));
         } else {
             return Err("unknown; was it written by a later version?".into());
         }
@@ -77,33 +108,83 @@ impl Restored {
         self.sessions.len()
     }
 
-    pub(super) fn first_records(&self) -> Vec<StoreRecord> {
-        let stamp = self.recovery_time_stamp.to_be_bytes();
-        let record = StoreRecord::put(STORE_RECOVERY_KEY, stamp);
-        self.fresh.then_some(record).into_iter().collect()
+    /// The ports that the RADIUS client's sockets had: servers know a request that comes again by its port, too.
+    pub fn radius_ports(&self) -> &RadiusPorts {
+        &self.radius_ports
     }
 
-    /// Milliseconds of wall time: later than whatever an earlier run counted up to, at fewer than 1,000 sessions a second on
-    /// average over its life, and in any case later than what is stored.
+    /// The ports that they have now; what is new goes into the store with the first batch.
+    pub fn set_radius_ports(&mut self, ports: RadiusPorts) {
+        for (socket, port) in &ports {
+            if self.radius_ports.get(socket) != Some(port) {
+                let family = if socket.0 { b"6" } else { b"4" };
+                let key = [RADIUS_PORT_PREFIX, family, &socket.1.to_be_bytes()].concat();
+                self.news.push(StoreRecord::put(key, port.to_be_bytes()));
+            }
+        }
+        self.radius_ports = ports;
+    }
+
+    pub(super) fn first_records(&mut self) -> Vec<StoreRecord> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Later than whatever an earlier run has given out. Stores of version 1 do not say: there it is milliseconds of wall time,
+    /// which is later at fewer than 1,000 sessions a second on average, and in any case later than what is stored.
     pub(super) fn first_generation(&self, now: Now) -> u64 {
         let stored = self.sessions.iter().map(|(seid, _)| seid.generation());
-        stored.max().unwrap_or(0).max(u64::from(now.unix) * 1000)
+        let least = stored.max().unwrap_or(0).max(self.last_generation);
+        least.max(u64::from(now.unix) * 1000)
     }
+}
+
+fn number<const N: usize>(octets: &[u8]) -> Result<[u8; N], String> {
+    let octets = octets.try_into();
+    octets.map_err(|_| format!("not a number of {N} octets"))
+}
+
+fn seid_of(key: &[u8]) -> Result<Seid, String> {
+    Ok(Seid(u64::from_be_bytes(number(key)?)))
 }
 
 pub(super) fn session_key(seid: Seid) -> Vec<u8> {
     [SESSION_PREFIX, &seid.0.to_be_bytes()].concat()
 }
 
+pub(super) fn ending_key(seid: Seid) -> Vec<u8> {
+    [ENDING_PREFIX, &seid.0.to_be_bytes()].concat()
+}
+
+/// When a session began. In the same run of the machine its clock says how long ago that was, whatever happened to the wall
+/// clock; after another one only the wall clock can.
+fn restore_start(now: Now, record: &Record, boot: u32) -> Option<Started> {
+    let unix = record.started_unix?;
+    let Second {
+        started_at, before, ..
+    } = record.second;
+    Some(match record.second.boot == boot {
+        true => Started {
+            at: Duration::from_millis(started_at),
+            before,
+            unix,
+        },
+        false => Started {
+            at: now.at,
+            before: now.unix.saturating_sub(unix),
+            unix,
+        },
+    })
+}
+
 impl ControlPlane {
-    /// Writes the session into the batch that is being put together, if there is something worth keeping.
-    pub(super) fn persist(&mut self, index: u32) {
+    /// Writes the session into the batch that is being put together, if there is something worth keeping. One that is being
+    /// put back has no name on its user plane: what was reported of it is kept nevertheless.
+    pub(super) fn persist(&mut self, index: u32) -> bool {
         let entry = &self.sessions[index as usize];
-        let (Some(up_seid), Some(link)) = (entry.rules.up_seid, &entry.link) else {
-            return;
-        };
-        let Some(snapshot) = link.snapshot() else {
-            return;
+        let up_seid = entry.rules.up_seid.or(entry.stored.then_some(0));
+        let snapshot = entry.link.as_ref().and_then(|link| link.snapshot());
+        let (Some(up_seid), Some(snapshot)) = (up_seid, snapshot) else {
+            return false;
         };
         let port = self
             .topology
@@ -128,10 +209,37 @@ impl ControlPlane {
             interim_seconds: seconds(entry.account.interim),
             timeout_seconds: seconds(entry.account.session_timeout),
             link: snapshot,
+            second: Second {
+                boot: self.boot,
+                started_at: entry.account.started.map_or(0, |s| s.at.as_millis() as u64),
+                before: entry.account.started.map_or(0, |s| s.before),
+                reports: entry.account.reports,
+            },
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
         self.records.push(record);
         self.entry(index).stored = true;
+        true
+    }
+
+    /// A session that the store has is ending.
+    pub(super) fn persist_ending(&mut self, index: u32, ending: Ending) {
+        let entry = &self.sessions[index as usize];
+        if entry.stored {
+            let record = StoreRecord::put(ending_key(entry.seid), to_bytes(&ending));
+            self.records.push(record);
+        }
+    }
+
+    /// The next generation of identifiers: none is ever used for two sessions, whatever the wall clock does. The store knows
+    /// of it before it knows of the session.
+    pub(super) fn count_generation(&mut self) {
+        self.generation += 1;
+        if self.generation > self.last_generation {
+            self.last_generation = self.generation + GENERATIONS;
+            let last = self.last_generation.to_be_bytes();
+            self.records.push(StoreRecord::put(GENERATION_KEY, last));
+        }
     }
 
     /// Remembers which run of a user plane has our sessions.
@@ -149,11 +257,15 @@ impl ControlPlane {
         let mut entries = Vec::new();
         let mut ids: BTreeMap<SegmentId, Vec<u16>> = BTreeMap::new();
         for (seid, record) in restored.sessions {
-            match self.resume_one(now, seid, record) {
+            let started = restore_start(now, &record, restored.boot);
+            let ending = restored.endings.get(&seid).copied();
+            match self.resume_one(now, seid, record, started, ending) {
                 Ok(entry) => {
                     ids.entry(entry.segment).or_default().push(entry.pppoe_id);
-                    self.by_place
-                        .insert(super::admit::place(entry.segment, &entry.circuit), seid);
+                    if !entry.is_closing() {
+                        self.by_place
+                            .insert(super::admit::place(entry.segment, &entry.circuit), seid);
+                    }
                     if entry.is_half_open() {
                         self.half_open += 1;
                         self.admitted.push_back(seid);
@@ -163,7 +275,8 @@ impl ControlPlane {
                 Err(why) => {
                     self.counters.count(Counter::NotResumed);
                     tracing::error!(session = %seid, why, "stored session cannot be resumed: it is dropped");
-                    self.records.push(StoreRecord::delete(session_key(seid)));
+                    let keys = [session_key(seid), ending_key(seid)];
+                    self.records.extend(keys.map(StoreRecord::delete));
                 }
             }
         }
@@ -172,29 +285,50 @@ impl ControlPlane {
         }
         let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
         self.sessions = entries.into_iter().collect();
+        self.resume_records(now, restored.owed);
         for index in indexes {
+            self.resume_account(now, index);
             self.carry_out(now, index);
         }
     }
 
-    fn resume_one(&mut self, now: Now, seid: Seid, record: Record) -> Result<Entry, String> {
+    /// Version 1 stored that a subscriber may be online before it stored the start.
+    fn resume_account(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        if matches!(entry.stage, Stage::Online) && entry.account.started.is_none() {
+            self.begin_account(now, index);
+            self.persist(index);
+        }
+    }
+
+    fn resume_one(
+        &mut self,
+        now: Now,
+        seid: Seid,
+        record: Record,
+        started: Option<Started>,
+        ending: Option<Ending>,
+    ) -> Result<Entry, String> {
         let (segment, group, instance) = self.find_home(&record)?;
         if seid.index() >= MAX_SESSIONS || seid.generation() == 0 {
             return Err("its identifier is none that we give".into());
         }
         self.reserve_addresses(now, group, instance, &record)?;
         let seconds = |s: u32| Duration::from_secs(s.into());
-        let started = record.started_unix.map(|unix| Started {
-            at: now
-                .at
-                .saturating_sub(seconds(now.unix.saturating_sub(unix))),
-            unix,
-        });
-        let interim = record.interim_seconds.map(seconds);
-        let session_timeout = record.timeout_seconds.map(seconds);
         let seed = self.random.random();
         let link = Session::restore(self.session_config.clone(), record.link, seed, now.at);
-        let began = |interval: Option<Duration>| started.and(interval);
+        let mut account = Account {
+            started,
+            usage: usage_from_array(record.usage),
+            interim: record.interim_seconds.map(seconds),
+            session_timeout: record.timeout_seconds.map(seconds),
+            reports: record.second.reports,
+            ..Account::default()
+        };
+        if started.is_some() && ending.is_none() {
+            account.arm_interim(now.at);
+            account.arm_timeout(now.at);
+        }
         Ok(Entry {
             seid,
             segment,
@@ -202,13 +336,14 @@ impl ControlPlane {
             circuit: record.circuit,
             pppoe_id: record.pppoe_id,
             line: record.line,
-            stage: match started {
-                Some(_) => Stage::Online,
+            stage: match ending {
+                Some(ending) => Stage::Closing(ending),
+                None if started.is_some() || record.families != [false; 2] => Stage::Online,
                 None => Stage::Connecting,
             },
-            link: Some(Box::new(link)),
+            link: ending.is_none().then(|| Box::new(link)),
             rules: Rules {
-                up_seid: Some(record.up_seid),
+                up_seid: Some(record.up_seid).filter(|seid| *seid != 0),
                 families: record.families,
                 ..Rules::default()
             },
@@ -219,17 +354,7 @@ impl ControlPlane {
             },
             ipv4: record.ipv4,
             ipv6: record.ipv6,
-            account: Account {
-                started,
-                usage: usage_from_array(record.usage),
-                interim,
-                next_interim: began(interim).map(|interval| now.at + interval),
-                ends_at: began(session_timeout).map(|granted| {
-                    let spent = now.unix.saturating_sub(started.map_or(0, |s| s.unix));
-                    now.at + granted.saturating_sub(seconds(spent))
-                }),
-                session_timeout,
-            },
+            account,
             stored: true,
         })
     }

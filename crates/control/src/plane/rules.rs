@@ -1,11 +1,10 @@
 //! What the user plane has of sessions: asked for, answered, put back, counted.
 
-use super::{ControlPlane, Now, Waiting};
+use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
-use crate::entry::Stage;
+use crate::entry::{Reports, Stage};
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
-use aaa::AccountingKind;
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
 use session::{Cause, Family, Input};
@@ -126,10 +125,9 @@ impl ControlPlane {
 
     /// Reads the counters for an interim record, and arms the next.
     pub(super) fn ask_interim(&mut self, now: Now, index: u32) {
-        let entry = self.entry(index);
-        entry.account.next_interim = entry.account.interim.map(|interval| now.at + interval);
+        self.entry(index).account.arm_interim(now.at);
         if !self.ask_usage(now, index, UsageFor::Interim) {
-            self.record(now, index, AccountingKind::Interim); // with what was known
+            self.record_interim(now, index); // with what was known
         }
     }
 
@@ -189,6 +187,7 @@ impl ControlPlane {
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
                 self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
+                self.entry(index).account.reports = Reports::default(); // it counts from the beginning
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
                     Stage::Closing(_) => self.delete(now, index),
@@ -250,7 +249,7 @@ impl ControlPlane {
                 rules.families[family as usize],
                 rules.named[family as usize],
             ) {
-                (true, true) if !up => self.await_durable(index, family),
+                (true, true) if !up => self.await_durable(now, index, family),
                 (true, false) => self.install(now, index, family),
                 (false, true) => self.remove_rules(now, index, family),
                 _ => {}
@@ -271,7 +270,7 @@ impl ControlPlane {
             Ok(Message::SessionModificationResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
-                self.await_durable(index, family);
+                self.await_durable(now, index, family);
             }
             Ok(Message::SessionModificationResponse(m)) => {
                 self.counters.count(Counter::UserPlaneRefused);
@@ -287,18 +286,20 @@ impl ControlPlane {
     }
 
     /// The releasing packet waits until the session is on disk.
-    fn await_durable(&mut self, index: u32, family: Family) {
+    fn await_durable(&mut self, now: Now, index: u32, family: Family) {
         if self.sessions[index as usize].rules.up_seid.is_none() {
             return; // it is being put back, and waits for that: before, there is nothing that can be stored
         }
+        self.begin_account(now, index);
         self.persist(index);
         let entry = &self.sessions[index as usize];
-        self.waiting.push_back(Waiting {
-            batch: self.batch,
+        let what = Awaited::Family {
             seid: entry.seid,
             family,
             asked: entry.rules.asked[family as usize],
-        });
+        };
+        let batch = self.batch;
+        self.waiting.push_back(Waiting { batch, what });
     }
 
     pub(super) fn on_family_durable(&mut self, now: Now, index: u32, family: Family, asked: u8) {
@@ -311,7 +312,9 @@ impl ControlPlane {
     fn add_usage(&mut self, index: u32, reports: &[UsageReport]) {
         let account = &mut self.entry(index).account;
         for report in reports {
-            account.usage = account.usage.plus(Usage::of_report(report));
+            if account.reports.is_new(report.sequence) {
+                account.usage = account.usage.plus(Usage::of_report(report));
+            }
         }
     }
 
@@ -322,7 +325,7 @@ impl ControlPlane {
             self.persist(index);
         }
         match (purpose, index) {
-            (UsageFor::Interim, Some(index)) => self.record(now, index, AccountingKind::Interim),
+            (UsageFor::Interim, Some(index)) => self.record_interim(now, index),
             (UsageFor::Interim, None) => {}
             (UsageFor::Call(ticket), _) => self.answer_session(now, ticket, seid),
             (UsageFor::List(ticket), _) => self.on_listed(now, ticket),
@@ -364,10 +367,15 @@ impl ControlPlane {
         match self.find(seid) {
             Some(index) => {
                 self.add_usage(index, &report.usage_reports);
-                self.persist(index);
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
-                self.user_planes
-                    .acknowledge(id, up_seid, PfcpCause::REQUEST_ACCEPTED);
+                if self.persist(index) {
+                    // the user plane repeats it until the store has it
+                    let (batch, what) = (self.batch, Awaited::Report { id, up_seid });
+                    self.waiting.push_back(Waiting { batch, what });
+                } else {
+                    let cause = PfcpCause::REQUEST_ACCEPTED;
+                    self.user_planes.acknowledge(id, up_seid, cause);
+                }
             }
             None => {
                 self.counters.count(Counter::UnknownReport);

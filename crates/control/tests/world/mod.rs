@@ -40,6 +40,8 @@ struct Held {
     rules: RuleSet,
     facts: Facts,
     cp_seid: u64,
+    /// Usage reports so far.
+    reports: u32,
 }
 
 impl Held {
@@ -49,6 +51,21 @@ impl Held {
             rules,
             facts,
             cp_seid,
+            reports: 0,
+        }
+    }
+
+    fn report(&mut self, urr_id: u32, octets: u64) -> wire::pfcp::UsageReport {
+        self.reports += 1;
+        wire::pfcp::UsageReport {
+            urr_id,
+            sequence: self.reports - 1,
+            volume: Some(wire::pfcp::VolumeMeasurement {
+                uplink_octets: Some(octets),
+                downlink_octets: Some(2 * octets),
+                ..Default::default()
+            }),
+            ..Default::default()
         }
     }
 }
@@ -182,26 +199,29 @@ impl UserPlane {
                     .rules
                     .modify(&m)
                     .expect("a modification that can be served");
-                *held = Held::new(rules, held.cp_seid);
+                *held = Held {
+                    reports: held.reports,
+                    ..Held::new(rules, held.cp_seid)
+                };
                 let response = wire::pfcp::SessionModificationResponse {
                     cause: Cause::REQUEST_ACCEPTED,
                     usage_reports: m
                         .query_urrs
                         .iter()
-                        .map(|q| report(q.urr_id, 1000))
+                        .map(|q| held.report(q.urr_id, 1000))
                         .collect(),
                     ..Default::default()
                 };
                 (held.cp_seid, response.into())
             }
             Message::SessionDeletionRequest(_) => {
-                let gone = self.sessions.remove(&seid);
+                let mut gone = self.sessions.remove(&seid);
                 let response = wire::pfcp::SessionDeletionResponse {
                     cause: match gone {
                         Some(_) => Cause::REQUEST_ACCEPTED,
                         None => Cause::SESSION_CONTEXT_NOT_FOUND,
                     },
-                    usage_reports: gone.iter().map(|_| report(1, 70)).collect(),
+                    usage_reports: gone.iter_mut().map(|held| held.report(1, 70)).collect(),
                     ..Default::default()
                 };
                 (gone.map_or(0, |held| held.cp_seid), response.into())
@@ -211,40 +231,40 @@ impl UserPlane {
     }
 }
 
-fn report(urr_id: u32, octets: u64) -> wire::pfcp::UsageReport {
-    wire::pfcp::UsageReport {
-        urr_id,
-        volume: Some(wire::pfcp::VolumeMeasurement {
-            uplink_octets: Some(octets),
-            downlink_octets: Some(2 * octets),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-
-/// The RADIUS server: lets everybody in, and keeps the records.
+/// The RADIUS server: lets everybody in, and keeps the records. It knows a datagram that comes again (RFC 2866 §3).
 #[derive(Default)]
 pub struct Radius {
     /// Attributes of Access-Accept.
     pub accept: Vec<(Kind, Value)>,
     pub records: Vec<Packet>,
+    /// Accounting requests with the number of the socket that they came from.
+    pub datagrams: Vec<(u16, Vec<u8>)>,
     /// Does not answer.
     pub dead: bool,
+    /// Does not take records.
+    pub full: bool,
+    /// Takes records, but the answers get lost.
+    pub unheard: bool,
 }
 
 const SECRET: &[u8] = b"testing123";
 
 impl Radius {
-    fn serve(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        if self.dead {
-            return None;
-        }
+    fn serve(&mut self, socket: u16, bytes: &[u8]) -> Option<Vec<u8>> {
         let request = Packet::parse(bytes).unwrap();
         let mut reply = match request.code {
+            _ if self.dead => return None,
+            Code::ACCOUNTING_REQUEST if self.full => return None,
             Code::ACCOUNTING_REQUEST => {
-                self.records
-                    .push(verify_accounting_request(bytes, SECRET).unwrap());
+                let datagram = (socket, bytes.to_vec());
+                if !self.datagrams.contains(&datagram) {
+                    self.records
+                        .push(verify_accounting_request(bytes, SECRET).unwrap());
+                }
+                self.datagrams.push(datagram);
+                if self.unheard {
+                    return None;
+                }
                 Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
             }
             _ => {
@@ -270,7 +290,7 @@ impl Radius {
 
 pub fn number(packet: &Packet, kind: Kind) -> u32 {
     match packet.get(kind) {
-        Some(Value::Integer(n)) => *n,
+        Some(Value::Integer(n) | Value::Time(n)) => *n,
         other => panic!("{other:?}"),
     }
 }
@@ -284,6 +304,10 @@ pub struct World {
     /// The disk does not answer.
     pub disk_stalls: bool,
     pub store: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What was on the disk when it began not to answer.
+    on_disk: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// Seconds by which the wall clock was set forward.
+    pub wall_step: i64,
     batches: u64,
     pub homes: Vec<Home>,
     pub radius: Radius,
@@ -300,6 +324,7 @@ pub struct Choice {
     pub ipv6_pool: Option<&'static str>,
     pub sessions: u32,
     pub half_open: u32,
+    pub accounting_records: u32,
     /// AAA by RADIUS instead of the users file.
     pub radius: bool,
 }
@@ -311,7 +336,18 @@ impl Default for Choice {
             ipv6_pool: Some("{prefix: '2001:db8:100::/48'}"),
             sessions: 1000,
             half_open: 1000,
+            accounting_records: 1000,
             radius: false,
+        }
+    }
+}
+
+impl Choice {
+    /// AAA by RADIUS, all else as usual.
+    pub fn radius() -> Self {
+        Choice {
+            radius: true,
+            ..Choice::default()
         }
     }
 }
@@ -334,7 +370,7 @@ impl World {
         let config = format!(
             "node-id: cp1
 address: {CP}
-limits: {{sessions: {}, half-open: {}}}
+limits: {{sessions: {}, half-open: {}, accounting-records: {}}}
 user-planes: [{{node-id: up1, address: {UP}, access-ports: [{{port: access0}}]}}]
 network-instances:
   default:
@@ -344,17 +380,20 @@ aaa: {aaa}
 ",
             choice.sessions,
             choice.half_open,
+            choice.accounting_records,
             pool("ipv4-pool", choice.ipv4_pool),
             pool("ipv6-pool", choice.ipv6_pool),
         );
         let now = Duration::from_secs(1000);
         let mut world = World {
             now,
-            plane: start(&config, &BTreeMap::new(), now),
+            plane: start(&config, &BTreeMap::new(), moment(now, 0)),
             up: UserPlane::new(7),
             cut: false,
             disk_stalls: false,
             store: BTreeMap::new(),
+            on_disk: None,
+            wall_step: 0,
             batches: 0,
             homes: (0..homes).map(home).collect(),
             radius: Radius::default(),
@@ -368,7 +407,7 @@ aaa: {aaa}
     }
 
     fn moment(&self) -> Now {
-        moment(self.now)
+        moment(self.now, self.wall_step)
     }
 
     pub fn dial(&mut self, n: usize) {
@@ -394,10 +433,17 @@ aaa: {aaa}
     }
 
     pub fn stored_sessions(&self) -> usize {
-        self.store
-            .keys()
-            .filter(|key| key.starts_with(b"session/"))
-            .count()
+        self.stored(b"session/")
+    }
+
+    /// Accounting records that no server has yet.
+    pub fn stored_records(&self) -> usize {
+        self.stored(b"accounting/")
+    }
+
+    fn stored(&self, prefix: &[u8]) -> usize {
+        let keys = self.store.keys();
+        keys.filter(|key| key.starts_with(prefix)).count()
     }
 
     pub fn count(&self, counter: control::counters::Counter) -> u64 {
@@ -421,7 +467,10 @@ aaa: {aaa}
     /// The control plane dies and comes back with what its store holds.
     pub fn restart_control_plane(&mut self) {
         self.batches = 0;
-        self.plane = start(&self.config, &self.store, self.now);
+        if let Some(on_disk) = self.on_disk.take() {
+            (self.store, self.disk_stalls) = (on_disk, false);
+        }
+        self.plane = start(&self.config, &self.store, self.moment());
         self.settle();
     }
 
@@ -455,9 +504,14 @@ aaa: {aaa}
         self.now = end;
     }
 
+    /// The disk does not answer: what is written from now on is lost with the control plane.
+    pub fn stall_disk(&mut self) {
+        (self.on_disk, self.disk_stalls) = (Some(self.store.clone()), true);
+    }
+
     /// The disk answers again.
     pub fn disk_recovers(&mut self) {
-        self.disk_stalls = false;
+        (self.on_disk, self.disk_stalls) = (None, false);
         let now = self.moment();
         self.plane.handle(now, Input::Durable(self.batches));
         self.settle();
@@ -541,7 +595,7 @@ aaa: {aaa}
                 Output::Gtpu { bytes, .. } if !self.cut => self.deliver(&bytes),
                 Output::Store(records) => self.write(records),
                 Output::Radius { socket, to, bytes } => {
-                    if let Some(bytes) = self.radius.serve(&bytes) {
+                    if let Some(bytes) = self.radius.serve(socket, &bytes) {
                         let now = self.moment();
                         let input = Input::Radius {
                             socket,
@@ -621,18 +675,18 @@ aaa: {aaa}
     }
 }
 
-fn moment(now: Duration) -> Now {
+fn moment(now: Duration, wall_step: i64) -> Now {
+    let unix = i64::from(EPOCH) + now.as_secs() as i64 + wall_step;
     Now {
         at: now,
-        unix: EPOCH + now.as_secs() as u32,
+        unix: unix as u32,
     }
 }
 
-fn start(config: &str, store: &BTreeMap<Vec<u8>, Vec<u8>>, now: Duration) -> ControlPlane {
+fn start(config: &str, store: &BTreeMap<Vec<u8>, Vec<u8>>, moment: Now) -> ControlPlane {
     let live = store.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let moment = moment(now);
-    let restored = Restored::read(live, ntp_seconds(moment.unix.into())).unwrap();
-    let seed = [now.as_secs() as u8; 32];
+    let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot").unwrap();
+    let seed = [moment.at.as_secs() as u8; 32];
     ControlPlane::new(
         config::parse(config, "cp.yaml").unwrap(),
         restored,

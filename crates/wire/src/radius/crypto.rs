@@ -39,8 +39,7 @@ impl Packet {
     pub fn emit_accounting_request(&self, secret: &[u8]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.emit(&mut out)?;
-        let authenticator = authenticator(&out, &[0; 16], secret);
-        out[4..HEADER_LEN].copy_from_slice(&authenticator);
+        sign_accounting_request(&mut out, secret);
         Ok(out)
     }
 
@@ -74,6 +73,16 @@ impl Packet {
         packet.emit(&mut out)?;
         Ok(out)
     }
+}
+
+/// Puts the Request Authenticator (RFC 2866 §3) into an Accounting-Request that is written but for it. It is a digest of
+/// the packet: the same packet always has the same.
+///
+/// # Panics
+/// If `packet` is shorter than a header.
+pub fn sign_accounting_request(packet: &mut [u8], secret: &[u8]) {
+    let digest = authenticator(packet, &[0; DIGEST], secret);
+    packet[4..HEADER_LEN].copy_from_slice(&digest);
 }
 
 /// Reads a reply to the request with this authenticator, if it is from somebody who knows the secret.

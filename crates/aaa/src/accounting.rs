@@ -1,0 +1,278 @@
+//! Accounting records on their way to a server.
+//!
+//! A record is one datagram for each server, however often it is sent and by however many lives of the client: its
+//! attributes are made once, its [`Slot`] stays its own until a server has answered, and its Request Authenticator follows
+//! from these (RFC 2866 §3). So a server can tell a repetition from a new record, and an answer to what an earlier life
+//! sent counts. No record carries Acct-Delay-Time: its change would make another datagram of it (RFC 2866 §5.2);
+//! Event-Timestamp says when something happened.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use slab::Slab;
+use wire::Result;
+use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
+
+use crate::attributes::{accounting_attributes, accounting_request};
+use crate::client::{first_timeout, next_timeout};
+use crate::message::AccountingRecord;
+use crate::server::{Server, Slot, Slots};
+use crate::{Client, Output, ServerConfig};
+
+/// How long a record rests that no server has answered, at least; then it is offered to all of them again.
+const REST: Duration = Duration::from_secs(30);
+
+/// How much a record is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Offered to every server that lives, then given up: interim records, which a later one makes up for.
+    Once,
+    /// Offered again and again until a server has it.
+    UntilRecorded,
+    /// The same, for a record that an earlier life of the client may have sent: it begins some moments later, because
+    /// the answer may be on its way, and because there may be many of them.
+    Resumed,
+}
+
+struct Offer {
+    token: u64,
+    slot: Slot,
+    attributes: Box<[u8]>,
+    insists: bool,
+    /// Servers asked in this round, the last of which is asked now; none while the record rests.
+    asked: Vec<usize>,
+    /// When the present server was first asked.
+    asked_at: Duration,
+    /// How often it was asked.
+    sent: u32,
+    timeout: Duration,
+    deadline: Duration,
+}
+
+/// Records that no server has answered yet, and the servers.
+pub(crate) struct Accounting {
+    servers: Vec<Server>,
+    /// One slot is good for all servers.
+    slots: Slots<usize>,
+    offers: Slab<Offer>,
+    deadlines: BTreeSet<(Duration, usize)>,
+}
+
+impl Accounting {
+    pub(crate) fn new(servers: Vec<ServerConfig>, max_sockets: u16, begin: u32) -> Self {
+        Self {
+            servers: servers.into_iter().map(Server::new).collect(),
+            slots: Slots::all(max_sockets, begin),
+            offers: Slab::new(),
+            deadlines: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.offers.len()
+    }
+
+    pub(crate) fn poll_at(&self) -> Option<Duration> {
+        self.deadlines.first().map(|&(at, _)| at)
+    }
+
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.servers.iter()
+    }
+
+    /// The first server in order that lives and has not been asked in this round.
+    fn next_server(&self, now: Duration, offer: &Offer) -> Option<usize> {
+        let mut left = (0..self.servers.len()).filter(|server| !offer.asked.contains(server));
+        left.find(|server| self.servers[*server].is_alive(now))
+    }
+
+    /// When a server may be thought to live again; now, if one is.
+    fn next_life(&self) -> Duration {
+        let until = self.servers.iter().map(Server::dead_until);
+        until.min().unwrap_or_default()
+    }
+
+    fn arm(&mut self, key: usize, at: Duration) {
+        self.offers[key].deadline = at;
+        self.deadlines.insert((at, key));
+    }
+
+    fn remove(&mut self, key: usize) -> u64 {
+        let offer = self.offers.remove(key);
+        self.deadlines.remove(&(offer.deadline, key));
+        self.slots.free(offer.slot);
+        offer.token
+    }
+}
+
+impl Client {
+    /// What a record says, as the attributes of a packet.
+    ///
+    /// # Errors
+    /// What does not fit into RADIUS, for example a name of more than 253 octets.
+    pub fn accounting_attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>> {
+        accounting_attributes(&self.nas, record)
+    }
+
+    /// Takes a slot for an accounting record. `None`: as many are under way as there may be.
+    pub fn take_slot(&mut self) -> Option<Slot> {
+        self.accounting.slots.take()
+    }
+
+    /// Whether [`take_slot`](Self::take_slot) would give one.
+    pub fn has_slot(&self) -> bool {
+        self.accounting.slots.has_free()
+    }
+
+    /// Takes this slot, which a record had in an earlier life. False if it is taken, or there is none such any more.
+    pub fn claim_slot(&mut self, slot: Slot) -> bool {
+        self.accounting.slots.claim(slot)
+    }
+
+    /// Delivers an accounting record to the first server in order that answers. `token` names it in
+    /// [`Output::Accounted`], which frees the slot.
+    pub fn account(
+        &mut self,
+        now: Duration,
+        token: u64,
+        slot: Slot,
+        attributes: Box<[u8]>,
+        delivery: Delivery,
+    ) {
+        self.counters.requests += 1;
+        let accounting = &mut self.accounting;
+        let key = accounting.offers.insert(Offer {
+            token,
+            slot,
+            attributes,
+            insists: delivery != Delivery::Once,
+            asked: Vec::new(),
+            asked_at: now,
+            sent: 0,
+            timeout: Duration::ZERO,
+            deadline: now,
+        });
+        accounting.slots.occupy(slot, key);
+        if delivery == Delivery::Resumed {
+            let timeouts = accounting.servers.iter().map(|s| s.config.timeout);
+            let span = timeouts.max().unwrap_or_default();
+            let at = now + span.mul_f64(self.random.share());
+            return self.accounting.arm(key, at);
+        }
+        self.offer_next(now, key);
+    }
+
+    /// Gives back a slot that was taken. If a record is in it, nothing is sent of it again.
+    pub fn give_back(&mut self, slot: Slot) {
+        match self.accounting.slots.owner(slot) {
+            Some(key) => drop(self.accounting.remove(key)),
+            None => self.accounting.slots.free(slot),
+        }
+    }
+
+    /// Whether a datagram answers a record; `None` if there is none in its slot that its sender can answer.
+    pub(crate) fn handle_accounting(
+        &mut self,
+        now: Duration,
+        slot: Slot,
+        from: SocketAddr,
+        bytes: &[u8],
+    ) -> Option<bool> {
+        let accounting = &mut self.accounting;
+        let key = accounting.slots.owner(slot)?;
+        let mut known = None;
+        for server in &mut accounting.servers {
+            if server.config.address != from {
+                continue;
+            }
+            let secret = &server.config.secret;
+            let attributes = &accounting.offers[key].attributes;
+            let request = accounting_request(slot.identifier(), attributes, secret);
+            let authenticator = request[4..HEADER_LEN]
+                .try_into()
+                .expect("a packet has an authenticator");
+            match verify_response(bytes, &authenticator, secret.expose(), Missing::Allow) {
+                Err(_) => known = Some(false),
+                Ok(packet) => {
+                    server.heard(now);
+                    match packet.code {
+                        Code::ACCOUNTING_RESPONSE => self.accounted(key, true),
+                        _ => self.counters.mismatched_replies += 1,
+                    }
+                    return Some(true);
+                }
+            }
+        }
+        known
+    }
+
+    pub(crate) fn on_accounting_timeout(&mut self, now: Duration) {
+        while let Some(&(at, key)) = self.accounting.deadlines.first()
+            && at <= now
+        {
+            self.accounting.deadlines.pop_first();
+            let offer = &self.accounting.offers[key];
+            let Some(&server) = offer.asked.last() else {
+                self.offer_next(now, key); // it has rested
+                continue;
+            };
+            if offer.sent <= self.accounting.servers[server].config.retries {
+                self.counters.retransmissions += 1;
+                let timeout = next_timeout(offer.timeout, self.random.jitter());
+                self.offer(now, key, server, timeout);
+            } else {
+                let asked_at = offer.asked_at;
+                let died = self.accounting.servers[server].missed(now, asked_at);
+                self.counters.deaths += u64::from(died);
+                self.offer_next(now, key);
+            }
+        }
+    }
+
+    /// Offers a record to the next server; when there is none, it rests or is given up.
+    fn offer_next(&mut self, now: Duration, key: usize) {
+        let offer = &self.accounting.offers[key];
+        match self.accounting.next_server(now, offer) {
+            Some(server) => {
+                self.counters.failovers += u64::from(!offer.asked.is_empty());
+                let timeout = first_timeout(&self.accounting.servers[server], self.random.jitter());
+                let offer = &mut self.accounting.offers[key];
+                offer.asked.push(server);
+                (offer.asked_at, offer.sent) = (now, 0);
+                self.offer(now, key, server, timeout);
+            }
+            None if offer.insists => {
+                self.counters.postponed += 1;
+                let rest = REST.mul_f64(1.0 + self.random.jitter());
+                let jitter = REST.mul_f64(0.1 + self.random.jitter());
+                let at = (now + rest).max(self.accounting.next_life() + jitter);
+                self.accounting.offers[key].asked.clear();
+                self.accounting.arm(key, at);
+            }
+            None => {
+                self.counters.unanswered += 1;
+                self.accounted(key, false);
+            }
+        }
+    }
+
+    fn offer(&mut self, now: Duration, key: usize, server: usize, timeout: Duration) {
+        let config = &self.accounting.servers[server].config;
+        let offer = &mut self.accounting.offers[key];
+        offer.sent += 1;
+        offer.timeout = timeout;
+        self.output.push_back(Output::Transmit {
+            socket: offer.slot.socket(),
+            to: config.address,
+            bytes: accounting_request(offer.slot.identifier(), &offer.attributes, &config.secret),
+        });
+        self.accounting.arm(key, now + timeout);
+    }
+
+    fn accounted(&mut self, key: usize, recorded: bool) {
+        self.counters.recorded += u64::from(recorded);
+        let token = self.accounting.remove(key);
+        self.output.push_back(Output::Accounted { token, recorded });
+    }
+}

@@ -1,0 +1,272 @@
+//! Accounting: what is recorded of a session, written into the store before it is sent, and kept there until a server
+//! has it.
+//!
+//! A Start or Stop is stored with the slot under which it will be sent, in the same batch as the change of the session that
+//! it tells of; it goes out when that batch is on the disk, and the store forgets it when a server has answered. So
+//! whatever dies, the same datagram is sent again, and a session has one Start and one Stop (decision 0006). An interim
+//! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
+
+use super::{Awaited, ControlPlane, Now, Waiting};
+use crate::book::{Stage as PageStage, Which};
+use crate::counters::Counter;
+use crate::entry::{Entry, Owed, Stage, Started, to_bytes};
+use crate::store::Record as StoreRecord;
+use crate::topology::Seid;
+use aaa::{AccountingKind, AccountingRecord, Delivery, Slot, TerminateCause, Traffic};
+use session::Cause;
+
+pub(super) const ACCOUNTING_PREFIX: &[u8] = b"accounting/";
+
+fn key(seid: Seid, which: Which) -> Vec<u8> {
+    [ACCOUNTING_PREFIX, &seid.0.to_be_bytes(), &[which as u8]].concat()
+}
+
+/// Acct-Terminate-Cause (RFC 2866 §5.10).
+fn terminate_cause(cause: Cause) -> TerminateCause {
+    match cause {
+        Cause::UserRequest => TerminateCause::UserRequest,
+        Cause::LostCarrier => TerminateCause::LostCarrier,
+        Cause::IdleTimeout => TerminateCause::IdleTimeout,
+        Cause::SessionTimeout => TerminateCause::SessionTimeout,
+        Cause::AdminReset => TerminateCause::AdminReset,
+        Cause::AdminReboot => TerminateCause::AdminReboot,
+        Cause::PortError | Cause::Loopback => TerminateCause::PortError,
+        Cause::NasError => TerminateCause::NasError,
+        Cause::NasRequest => TerminateCause::NasRequest,
+        Cause::AuthFailed | Cause::NegotiationFailed => TerminateCause::UserError,
+    }
+}
+
+impl ControlPlane {
+    /// The session begins with the batch that makes its first address family durable, and its Start is in that batch.
+    pub(super) fn begin_account(&mut self, now: Now, index: u32) {
+        let account = &mut self.entry(index).account;
+        if account.started.is_some() {
+            return;
+        }
+        account.started = Some(Started {
+            at: now.at,
+            before: 0,
+            unix: now.unix,
+        });
+        account.arm_interim(now.at);
+        account.arm_timeout(now.at);
+        self.record(now, index, AccountingKind::Start);
+    }
+
+    /// The session's end is recorded. The caller deletes what is stored of it in the same batch.
+    pub(super) fn close_account(&mut self, now: Now, index: u32) {
+        let Stage::Closing(ending) = self.entry(index).stage else {
+            return;
+        };
+        if self.entry(index).account.started.is_some() {
+            let cause = terminate_cause(ending.cause);
+            self.record(now, index, AccountingKind::Stop(cause));
+        }
+    }
+
+    /// Sends an interim record with what is known of the session now, unless its Start is still on its way.
+    pub(super) fn record_interim(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        let seid = entry.seid;
+        if entry.account.started.is_none() || entry.is_closing() {
+            return;
+        }
+        // without what it says in the store, it could say more than a later one
+        if self.book.find(seid, Which::Start).is_none() && self.persist(index) {
+            self.record(now, index, AccountingKind::Interim);
+        }
+    }
+
+    fn record(&mut self, now: Now, index: u32, kind: AccountingKind) {
+        if !self.authority.accounts() {
+            return;
+        }
+        let which = match kind {
+            AccountingKind::Start => Which::Start,
+            AccountingKind::Interim => Which::Interim,
+            AccountingKind::Stop(_) => Which::Stop,
+        };
+        let seid = self.entry(index).seid;
+        self.withdraw_interim(seid);
+        let record = self.accounting_record(now, index, kind);
+        let attributes = match self.authority.attributes(&record) {
+            Ok(attributes) => attributes,
+            Err(why) => return self.lose(seid, &why),
+        };
+        if self.book.len() >= self.config.limits.accounting_records as usize {
+            if which != Which::Interim {
+                self.lose(seid, "too many wait for a server already");
+            }
+            return;
+        }
+        let token = self.book.add(seid, which, attributes);
+        self.prepare(token);
+    }
+
+    fn lose(&mut self, seid: Seid, why: &str) {
+        self.counters.count(Counter::AccountingLost);
+        tracing::error!(session = %seid, why, "an accounting record is lost");
+    }
+
+    fn accounting_record(&self, now: Now, index: u32, kind: AccountingKind) -> AccountingRecord {
+        let entry = &self.sessions[index as usize];
+        let usage = entry.account.usage;
+        let (session_time, event_time) = match entry.stage {
+            Stage::Closing(ending) => (ending.lasted, ending.unix),
+            _ => (entry.account.lasted(now.at), now.unix),
+        };
+        AccountingRecord {
+            kind,
+            username: entry.who.username.to_vec(),
+            acct_session_id: entry.seid.to_string(),
+            line: self.line(index),
+            class: entry.who.class.to_vec(),
+            framed_ip: entry.ipv4,
+            framed_ipv6_prefix: entry.ipv6,
+            framed_interface_id: entry.peer_interface_id(),
+            authentic: self.authority.authentic(),
+            event_time,
+            session_time,
+            input: Traffic {
+                octets: usage.up_octets,
+                packets: usage.up_packets,
+            },
+            output: Traffic {
+                octets: usage.down_octets,
+                packets: usage.down_packets,
+            },
+        }
+    }
+
+    /// A later record of the session takes the place of its interim record.
+    fn withdraw_interim(&mut self, seid: Seid) {
+        let token = self.book.find(seid, Which::Interim);
+        if let Some(page) = token.and_then(|token| self.book.remove(token)) {
+            if let PageStage::Written(slot) | PageStage::Underway(slot) = page.stage {
+                self.authority.give_back(slot);
+            }
+            self.serve_starved();
+        }
+    }
+
+    /// Takes a slot for a record, and writes both into the batch that is being put together. A Stop that has to wait for its
+    /// Start, or for a slot, is written without.
+    pub(super) fn prepare(&mut self, token: u64) {
+        let Some(page) = self.book.page(token) else {
+            return;
+        };
+        let (seid, which) = (page.seid, page.which);
+        let first = which != Which::Stop || self.book.find(seid, Which::Start).is_none();
+        let slot = first.then(|| self.authority.take_slot()).flatten();
+        match slot {
+            Some(slot) => {
+                if let Some(page) = self.book.page(token) {
+                    page.stage = PageStage::Written(slot);
+                }
+                self.waiting.push_back(Waiting {
+                    batch: self.batch,
+                    what: Awaited::Record(token),
+                });
+            }
+            None if which == Which::Interim => return drop(self.book.remove(token)),
+            None if first => self.book.starve(token),
+            None => {}
+        }
+        self.persist_page(token, slot);
+    }
+
+    fn persist_page(&mut self, token: u64, slot: Option<Slot>) {
+        let Some(page) = self.book.page(token) else {
+            return;
+        };
+        if page.which != Which::Interim {
+            let owed = Owed {
+                slot: slot.map(|slot| (slot.socket(), slot.identifier())),
+                attributes: page.attributes.clone(),
+            };
+            let record = StoreRecord::put(key(page.seid, page.which), to_bytes(&owed));
+            self.records.push(record);
+        }
+    }
+
+    /// The disk has a record: it goes out.
+    pub(super) fn deliver(&mut self, now: Now, token: u64) {
+        let Some(page) = self.book.page(token) else {
+            return; // a later one took its place
+        };
+        let PageStage::Written(slot) = page.stage else {
+            return;
+        };
+        page.stage = PageStage::Underway(slot);
+        let attributes = std::mem::take(&mut page.attributes);
+        let delivery = match page.which {
+            Which::Interim => Delivery::Once,
+            Which::Start | Which::Stop => Delivery::UntilRecorded,
+        };
+        self.authority
+            .account(now.at, token, slot, attributes, delivery);
+    }
+
+    /// A server has a record, or an interim record was given up.
+    pub(super) fn on_accounted(&mut self, token: u64) {
+        let Some(page) = self.book.remove(token) else {
+            return;
+        };
+        if page.which != Which::Interim {
+            self.records
+                .push(StoreRecord::delete(key(page.seid, page.which)));
+        }
+        if page.which == Which::Start
+            && let Some(stop) = self.book.find(page.seid, Which::Stop)
+        {
+            self.prepare(stop);
+        }
+        self.serve_starved();
+    }
+
+    /// A slot is free.
+    fn serve_starved(&mut self) {
+        if self.authority.has_slot()
+            && let Some(token) = self.book.next_starved()
+        {
+            self.prepare(token);
+        }
+    }
+
+    /// Goes on with the records that the store held, in the order of its keys: a Start comes before its Stop.
+    pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, Which, Owed)>) {
+        let mut others = Vec::new();
+        for (seid, which, Owed { slot, attributes }) in owed {
+            if !self.authority.accounts() {
+                self.lose(seid, "no RADIUS server is configured any more");
+                self.records.push(StoreRecord::delete(key(seid, which)));
+                continue;
+            }
+            let token = self.book.add(seid, which, attributes);
+            let slot = slot.map(|(socket, identifier)| Slot::new(socket, identifier));
+            match slot.filter(|slot| self.authority.claim_slot(*slot)) {
+                Some(slot) => self.resume_delivery(now, token, slot),
+                None => others.push(token),
+            }
+        }
+        others.into_iter().for_each(|token| self.prepare(token));
+    }
+
+    fn resume_delivery(&mut self, now: Now, token: u64, slot: Slot) {
+        if let Some(page) = self.book.page(token) {
+            page.stage = PageStage::Underway(slot);
+            let attributes = std::mem::take(&mut page.attributes);
+            self.authority
+                .account(now.at, token, slot, attributes, Delivery::Resumed);
+        }
+    }
+}
+
+impl Entry {
+    /// The subscriber's interface identifier, once IPV6CP has it.
+    fn peer_interface_id(&self) -> Option<u64> {
+        let (_, peer) = self.link.as_ref()?.interface_ids();
+        (peer != 0).then_some(peer)
+    }
+}

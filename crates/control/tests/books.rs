@@ -1,0 +1,347 @@
+//! The books of a RADIUS server: every session has one Start and one Stop, whatever dies and when.
+
+// The world is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod world;
+
+use control::counters::Counter;
+use core::time::Duration;
+use northbound::Request;
+use wire::radius::Kind;
+use world::{Choice, World, number};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn assert_nothing_left(w: &mut World) {
+    assert_eq!(w.sessions(), [], "sessions");
+    assert_eq!(w.up.subscribers(), [], "rules");
+    assert_eq!((w.stored_sessions(), w.stored_records()), (0, 0), "store");
+    assert_eq!(w.plane.holdings(), control::plane::Holdings::default());
+}
+
+fn with_radius(homes: usize) -> World {
+    World::new(homes, Choice::radius())
+}
+
+const START: u32 = 1;
+const STOP: u32 = 2;
+const INTERIM: u32 = 3;
+
+#[test]
+fn a_session_is_accounted_from_start_to_stop() {
+    let mut w = with_radius(1);
+    w.radius.accept = vec![
+        (Kind::CLASS, b"gold".into()),
+        (Kind::ACCT_INTERIM_INTERVAL, 60.into()),
+    ];
+    w.dial_all();
+    assert_eq!(w.radius.kinds(), [START]);
+    w.run(Duration::from_secs(150));
+    assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM]);
+    w.hang_up(0);
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM, STOP]);
+    let ids: std::collections::BTreeSet<_> = w
+        .radius
+        .records
+        .iter()
+        .map(|r| format!("{:?}", r.get(Kind::ACCT_SESSION_ID)))
+        .collect();
+    assert_eq!(ids.len(), 1);
+    let octets: Vec<u32> = w.radius.records[1..]
+        .iter()
+        .map(|r| number(r, Kind::ACCT_INPUT_OCTETS))
+        .collect();
+    assert_eq!(
+        octets,
+        [1000, 2000, 2070],
+        "asked for, asked for, and the last ones"
+    );
+    for record in &w.radius.records {
+        assert_eq!(
+            record.get(Kind::CLASS).and_then(|v| v.octets()),
+            Some(&b"gold"[..])
+        );
+        assert!(record.get(Kind::EVENT_TIMESTAMP).is_some());
+        assert!(record.get(Kind::FRAMED_IP_ADDRESS).is_some());
+        assert!(record.get(Kind::FRAMED_IPV6_PREFIX).is_some());
+    }
+    let stop = &w.radius.records[3];
+    assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 1, "user request");
+    assert!((150..170).contains(&number(stop, Kind::ACCT_SESSION_TIME)));
+}
+
+#[test]
+fn a_restart_between_start_and_stop_shows_in_no_record() {
+    let mut w = with_radius(3);
+    w.dial_all();
+    w.run(MINUTE);
+    w.restart_control_plane();
+    w.run(MINUTE);
+    (0..3).for_each(|n| w.hang_up(n));
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.radius.kinds(), [START, START, START, STOP, STOP, STOP]);
+    let stop = &w.radius.records[3];
+    assert!((120..140).contains(&number(stop, Kind::ACCT_SESSION_TIME)));
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn the_time_that_was_granted_ends_the_session() {
+    let mut w = with_radius(1);
+    w.radius.accept = vec![(Kind::SESSION_TIMEOUT, 90.into())];
+    w.dial_all();
+    w.run(MINUTE);
+    assert_eq!(w.sessions().len(), 1);
+    w.run(MINUTE);
+    assert_eq!(w.radius.kinds(), [START, STOP]);
+    assert_eq!(number(&w.radius.records[1], Kind::ACCT_TERMINATE_CAUSE), 5);
+    assert_eq!(number(&w.radius.records[1], Kind::ACCT_SESSION_TIME), 90);
+}
+
+/// Every accounting request of this kind was the same datagram.
+fn assert_one_datagram(w: &World, kind: u32) {
+    let of_kind = |(_, bytes): &&(u16, Vec<u8>)| {
+        let packet = wire::radius::Packet::parse(bytes).unwrap();
+        number(&packet, Kind::ACCT_STATUS_TYPE) == kind
+    };
+    let sent: Vec<_> = w.radius.datagrams.iter().filter(of_kind).collect();
+    assert!(sent.len() > 1, "it was not sent again");
+    assert!(sent.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+#[test]
+fn a_start_whose_answer_died_with_us_is_the_same_afterwards() {
+    let mut w = with_radius(1);
+    w.radius.unheard = true;
+    w.dial_all();
+    w.restart_control_plane();
+    w.radius.unheard = false;
+    w.run(MINUTE);
+    assert_eq!(w.radius.kinds(), [START]);
+    assert_one_datagram(&w, START);
+    assert_eq!(w.stored_records(), 0);
+    w.hang_up(0);
+    w.run(SECOND);
+    assert_eq!(w.radius.kinds(), [START, STOP]);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn a_stop_whose_answer_died_with_us_is_the_same_afterwards() {
+    let mut w = with_radius(1);
+    w.dial_all();
+    w.radius.unheard = true;
+    w.hang_up(0);
+    w.run(SECOND);
+    assert_eq!(w.stored_records(), 1);
+    w.restart_control_plane();
+    w.run(5 * MINUTE);
+    w.radius.unheard = false;
+    w.run(2 * MINUTE);
+    assert_eq!(w.radius.kinds(), [START, STOP]);
+    assert_one_datagram(&w, STOP);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn what_the_disk_does_not_have_is_not_sent() {
+    let mut w = with_radius(2);
+    w.dial_all();
+    w.hang_up(1);
+    w.run(SECOND);
+    w.stall_disk();
+    w.hang_up(0);
+    w.dial(1);
+    w.run(10 * SECOND);
+    assert_eq!(w.radius.kinds(), [START, START, STOP]);
+    w.restart_control_plane();
+    // One session never was, and the other still is: its subscriber is found gone.
+    w.homes.clear();
+    w.run(5 * MINUTE);
+    assert_eq!(w.radius.kinds(), [START, START, STOP, STOP]);
+    let last = w.radius.records.last().unwrap();
+    assert_eq!(number(last, Kind::ACCT_TERMINATE_CAUSE), 2, "lost carrier");
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn an_interim_record_says_nothing_that_a_crash_could_take_back() {
+    let mut w = with_radius(1);
+    w.radius.accept = vec![(Kind::ACCT_INTERIM_INTERVAL, 60.into())];
+    w.dial_all();
+    w.stall_disk();
+    w.run(MINUTE);
+    assert_eq!(w.radius.kinds(), [START], "the disk has no counters yet");
+    w.disk_recovers();
+    assert_eq!(w.radius.kinds(), [START, INTERIM]);
+    w.restart_control_plane();
+    w.run(MINUTE);
+    let octets: Vec<u32> = w.radius.records[1..]
+        .iter()
+        .map(|r| number(r, Kind::ACCT_INPUT_OCTETS))
+        .collect();
+    assert_eq!(octets, [1000, 2000]);
+}
+
+#[test]
+fn interim_records_and_granted_time_go_on_over_a_restart() {
+    let mut w = with_radius(1);
+    w.radius.accept = vec![
+        (Kind::ACCT_INTERIM_INTERVAL, 60.into()),
+        (Kind::SESSION_TIMEOUT, 150.into()),
+    ];
+    w.dial_all();
+    w.run(MINUTE + 30 * SECOND);
+    w.restart_control_plane();
+    w.run(2 * MINUTE);
+    let times: Vec<u32> = w.radius.records[1..]
+        .iter()
+        .map(|r| number(r, Kind::ACCT_SESSION_TIME))
+        .collect();
+    assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM, STOP]);
+    assert_eq!(times, [60, 120, 150]);
+}
+
+#[test]
+fn an_end_is_an_end_over_a_restart() {
+    let mut w = with_radius(1);
+    w.dial_all();
+    w.run(MINUTE);
+    let id = w.sessions()[0].id.clone();
+    w.cut = true; // the user plane cannot give its last counters
+    w.call(Request::ClearSession { id });
+    w.run(MINUTE);
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!(w.radius.kinds(), [START]);
+    w.homes.clear();
+    w.cut = false;
+    w.run(MINUTE);
+    assert_eq!(w.radius.kinds(), [START, STOP]);
+    let stop = &w.radius.records[1];
+    assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 6, "admin reset");
+    let lasted = number(stop, Kind::ACCT_SESSION_TIME);
+    assert!((60..90).contains(&lasted), "{lasted}: until it was ended");
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn what_no_server_takes_waits_for_one_over_a_restart() {
+    let mut w = with_radius(20);
+    w.dial_all();
+    w.radius.dead = true;
+    (0..20).for_each(|n| w.hang_up(n));
+    let ended = w.now;
+    w.run(10 * MINUTE);
+    assert_eq!(w.sessions(), [], "what they held is free");
+    assert_eq!((w.stored_sessions(), w.stored_records()), (0, 20));
+    w.restart_control_plane();
+    w.run(5 * MINUTE);
+    w.radius.dead = false;
+    w.run(2 * MINUTE);
+    assert_eq!(w.radius.kinds(), [[START; 20], [STOP; 20]].concat());
+    let start = number(&w.radius.records[0], Kind::EVENT_TIMESTAMP);
+    for stop in &w.radius.records[20..] {
+        let lasted = number(stop, Kind::ACCT_SESSION_TIME);
+        let event = number(stop, Kind::EVENT_TIMESTAMP) - start;
+        assert!(
+            event.abs_diff(lasted) <= 1,
+            "when it ended, not when it was sent"
+        );
+        assert!(u64::from(lasted) <= ended.as_secs());
+    }
+    assert_eq!(w.count(Counter::AccountingLost), 0);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn a_stop_waits_for_its_start_and_no_more_are_kept_than_configured() {
+    let mut w = World::new(
+        3,
+        Choice {
+            accounting_records: 4,
+            ..Choice::radius()
+        },
+    );
+    w.radius.full = true;
+    w.dial_all();
+    assert_eq!(w.online(), 3);
+    (0..3).for_each(|n| w.hang_up(n));
+    w.run(MINUTE);
+    assert_eq!(w.count(Counter::AccountingLost), 2);
+    w.restart_control_plane();
+    w.radius.full = false;
+    w.run(2 * MINUTE);
+    let mut kinds = w.radius.kinds();
+    assert_eq!(kinds.pop(), Some(STOP), "after its Start");
+    assert_eq!(kinds, [START, START, START]);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
+fn more_records_than_slots_are_delivered_in_turns() {
+    let homes = 2100;
+    let mut w = World::new(
+        homes,
+        Choice {
+            sessions: 5000,
+            half_open: 5000,
+            accounting_records: 10_000,
+            ..Choice::radius()
+        },
+    );
+    w.radius.full = true;
+    w.dial_all();
+    (0..homes).for_each(|n| w.hang_up(n));
+    w.run(SECOND);
+    w.dial_all();
+    assert_eq!((w.online(), w.stored_records()), (homes, 3 * homes));
+    w.restart_control_plane();
+    w.radius.full = false;
+    w.run(3 * MINUTE);
+    let starts = w.radius.kinds().iter().filter(|k| **k == START).count();
+    assert_eq!((starts, w.radius.records.len()), (2 * homes, 3 * homes));
+    assert_eq!((w.stored_records(), w.plane.holdings().records), (0, 0));
+}
+
+#[test]
+fn a_step_of_the_wall_clock_changes_neither_timers_nor_session_times() {
+    for step in [3600, -3600] {
+        let mut w = with_radius(2);
+        w.radius.accept = vec![(Kind::SESSION_TIMEOUT, 300.into())];
+        w.dial_all();
+        w.run(MINUTE);
+        w.wall_step = step; // while it runs
+        w.run(MINUTE);
+        let id = w.sessions()[0].id.clone();
+        w.call(Request::ClearSession { id });
+        w.run(SECOND);
+        let first = number(&w.radius.records[2], Kind::ACCT_SESSION_TIME);
+        assert!((125..140).contains(&first), "{first}");
+        w.wall_step = 2 * step; // while it is dead
+        let ids = |w: &mut World| w.sessions().into_iter().map(|s| s.id).collect::<Vec<_>>();
+        let before = ids(&mut w);
+        w.restart_control_plane();
+        w.run(5 * SECOND);
+        w.dial(0);
+        w.run(MINUTE);
+        assert_eq!(ids(&mut w)[0], before[0]);
+        let session_ids: std::collections::BTreeSet<String> = w
+            .radius
+            .records
+            .iter()
+            .map(|r| format!("{:?}", r.get(Kind::ACCT_SESSION_ID)))
+            .collect();
+        assert_eq!(session_ids.len(), 3, "no identifier is used again");
+        w.run(3 * MINUTE);
+        let stops = w
+            .radius
+            .records
+            .iter()
+            .filter(|r| number(r, Kind::ACCT_STATUS_TYPE) == STOP);
+        let granted = stops.map(|r| number(r, Kind::ACCT_SESSION_TIME)).nth(1);
+        assert_eq!(granted, Some(300));
+    }
+}

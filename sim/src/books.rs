@@ -1,0 +1,162 @@
+//! The books of the RADIUS servers: every session has one Start and one Stop, whatever died in between.
+//!
+//! A record reaches a server as one datagram, however often it is sent, so that the server can tell a repetition; it says the
+//! same to every server; its counters never go back, and its times are right.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::radius::{Kind, Packet, Value, values};
+
+/// How long a server knows a datagram again.
+const MEMORY: Duration = Duration::from_secs(300);
+/// How far a session time may be from the times of Start and Stop, which are in whole seconds.
+const ROUNDING: u32 = 2;
+
+/// What tells a repetition: the server, and the client's socket, identifier and authenticator.
+type Datagram = (usize, u16, u8, [u8; 16]);
+
+/// An accounting record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    status: u32,
+    event: u32,
+    /// Acct-Session-Time.
+    lasted: u32,
+    /// In and out.
+    octets: [u64; 2],
+}
+
+/// What was recorded of one session.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    entries: Vec<Entry>,
+    /// The datagrams of its Start and its Stop, by server.
+    datagrams: BTreeMap<(u32, usize), Datagram>,
+    /// How often Start and Stop were written down, over all servers.
+    written: BTreeMap<u32, u32>,
+}
+
+/// The books, which the servers share.
+#[derive(Default)]
+pub struct Books {
+    accounts: BTreeMap<String, Account>,
+    /// When each datagram came last.
+    seen: BTreeMap<Datagram, Duration>,
+}
+
+fn number(packet: &Packet, kind: Kind) -> u32 {
+    match packet.get(kind) {
+        Some(Value::Integer(n) | Value::Time(n)) => *n,
+        _ => 0,
+    }
+}
+
+impl Books {
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// Writes a record down that came to a server from a socket of the client.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn record(
+        &mut self,
+        now: Duration,
+        server: usize,
+        socket: u16,
+        record: &Packet,
+    ) -> Result<(), String> {
+        let id = record.get(Kind::ACCT_SESSION_ID).and_then(Value::octets);
+        let id = String::from_utf8_lossy(id.unwrap_or_default()).into_owned();
+        let octets =
+            |low, high| u64::from(number(record, high)) << 32 | u64::from(number(record, low));
+        let entry = Entry {
+            status: number(record, Kind::ACCT_STATUS_TYPE),
+            event: number(record, Kind::EVENT_TIMESTAMP),
+            lasted: number(record, Kind::ACCT_SESSION_TIME),
+            octets: [
+                octets(Kind::ACCT_INPUT_OCTETS, Kind::ACCT_INPUT_GIGAWORDS),
+                octets(Kind::ACCT_OUTPUT_OCTETS, Kind::ACCT_OUTPUT_GIGAWORDS),
+            ],
+        };
+        let datagram = (server, socket, record.identifier, record.authenticator);
+        let before = self.seen.insert(datagram, now);
+        let repeated = before.is_some_and(|at| now - at < MEMORY);
+        let account = self.accounts.entry(id.clone()).or_default();
+        account
+            .take(entry, datagram, repeated)
+            .map_err(|why| format!("accounting of session {id}: {why}"))
+    }
+
+    /// What is wrong with the books when everybody has left. Where no datagram to or from a server was lost for longer than
+    /// it remembers, each Start and Stop was written down `once`.
+    pub fn unbalanced(&self, once: bool) -> Option<String> {
+        let wrong = |account: &Account| {
+            let kinds = [
+                values::ACCT_STATUS_TYPE_START,
+                values::ACCT_STATUS_TYPE_STOP,
+            ];
+            let written = kinds.map(|kind| account.written.get(&kind).copied().unwrap_or(0));
+            written.contains(&0) || once && written != [1, 1]
+        };
+        let accounts = self.accounts.iter();
+        let found: Vec<_> = accounts.filter(|(_, account)| wrong(account)).collect();
+        (!found.is_empty()).then(|| format!("sessions without one Start and one Stop: {found:?}"))
+    }
+}
+
+impl Account {
+    fn take(&mut self, new: Entry, datagram: Datagram, repeated: bool) -> Result<(), String> {
+        if new.status != values::ACCT_STATUS_TYPE_INTERIM_UPDATE {
+            *self.written.entry(new.status).or_default() += u32::from(!repeated);
+            let first = self.datagrams.entry((new.status, datagram.0));
+            if *first.or_insert(datagram) != datagram {
+                return Err(format!("{new:?} came again as another datagram"));
+            }
+        }
+        if self.entries.contains(&new) {
+            return Ok(()); // sent again
+        }
+        for old in &self.entries {
+            old.fits(&new)?;
+            new.fits(old)?;
+        }
+        self.entries.push(new);
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// Can this record be as it is if `later` came after it?
+    fn fits(&self, later: &Entry) -> Result<(), String> {
+        let only_once = self.status != values::ACCT_STATUS_TYPE_INTERIM_UPDATE;
+        if only_once && self.status == later.status {
+            return Err(format!("{self:?} has another like it: {later:?}"));
+        }
+        if later.event < self.event {
+            return Ok(());
+        }
+        let started = self.status == values::ACCT_STATUS_TYPE_START;
+        if started && (later.event - self.event).abs_diff(later.lasted) > ROUNDING {
+            return Err(format!(
+                "{later:?} does not say how long it is since {self:?}"
+            ));
+        }
+        if later.event == self.event {
+            return Ok(());
+        }
+        if later.status == values::ACCT_STATUS_TYPE_START {
+            return Err(format!("{self:?} came before the Start {later:?}"));
+        }
+        if self.status == values::ACCT_STATUS_TYPE_STOP {
+            return Err(format!("{later:?} came after the Stop {self:?}"));
+        }
+        let pairs = self.octets.iter().zip(&later.octets);
+        if later.lasted < self.lasted || pairs.clone().any(|(old, new)| new < old) {
+            return Err(format!("counters go back from {self:?} to {later:?}"));
+        }
+        Ok(())
+    }
+}
