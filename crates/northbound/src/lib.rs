@@ -17,6 +17,7 @@
 mod client;
 mod messages;
 mod serve;
+pub mod supervisor;
 
 pub use client::{CallError, call};
 pub use messages::{

@@ -120,6 +120,10 @@ pub struct Fib {
     kernel: Snapshot,
     /// Subscriber nets.
     nets: BTreeSet<IpNet>,
+    /// Nets that an earlier run announced and nobody has asked for yet.
+    kept: BTreeSet<IpNet>,
+    /// What an earlier run announced is kept, so that routing does not notice a restart.
+    keeping: bool,
     /// What the dataplane was told.
     installed: BTreeMap<IpNet, Target>,
     adjacencies: slab::Slab<Adjacency>,
@@ -139,6 +143,8 @@ impl Fib {
             down: HashSet::new(),
             kernel: Snapshot::default(),
             nets: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            keeping: true,
             installed: BTreeMap::new(),
             adjacencies: slab::Slab::new(),
             by_hop: HashMap::new(),
@@ -171,11 +177,19 @@ impl Fib {
             self.refresh(prefix);
         }
         let ours = std::mem::take(&mut self.kernel.ours);
+        let kept = std::mem::take(&mut self.kept);
         for &(net, link) in &ours {
-            if link != self.tun || !self.nets.contains(&net) {
+            if link == self.tun && self.nets.contains(&net) {
+                continue;
+            }
+            if link == self.tun && self.keeping {
+                self.kept.insert(net);
+            } else {
                 self.commands.push(Command::Withdraw(net, link));
             }
         }
+        let changed: Vec<IpNet> = kept.symmetric_difference(&self.kept).copied().collect();
+        changed.into_iter().for_each(|net| self.refresh(net));
         let missing = self
             .nets
             .iter()
@@ -205,6 +219,8 @@ impl Fib {
                 // Somebody else removed it, or the TUN went down.
                 if self.nets.contains(&route.destination) {
                     self.commands.push(Command::Export(route.destination));
+                } else if self.kept.remove(&route.destination) {
+                    self.refresh(route.destination);
                 }
             }
             Fact::Route { route, replace } => {
@@ -234,7 +250,18 @@ impl Fib {
     /// Announces a subscriber net and discards what no session owns in it.
     pub fn add_net(&mut self, net: IpNet) {
         if self.nets.insert(net) {
-            self.commands.push(Command::Export(net));
+            if !self.kept.remove(&net) {
+                self.commands.push(Command::Export(net));
+            }
+            self.refresh(net);
+        }
+    }
+
+    /// Withdraws what an earlier run announced and nobody has asked for since.
+    pub fn end_keeping(&mut self) {
+        self.keeping = false;
+        for net in std::mem::take(&mut self.kept) {
+            self.commands.push(Command::Withdraw(net, self.tun));
             self.refresh(net);
         }
     }
@@ -249,7 +276,7 @@ impl Fib {
 
     /// The subscriber nets that are announced.
     pub fn nets(&self) -> impl Iterator<Item = IpNet> + '_ {
-        self.nets.iter().copied()
+        self.nets.union(&self.kept).copied()
     }
 
     /// The dataplane had a packet for a next hop whose MAC it does not know.
@@ -350,7 +377,7 @@ impl Fib {
         {
             return self.meaning(best);
         }
-        if self.nets.contains(&prefix) {
+        if self.nets.contains(&prefix) || self.kept.contains(&prefix) {
             return Desired::Target(Target::Discard);
         }
         if prefix.prefix_len() == prefix.max_prefix_len() {

@@ -254,7 +254,9 @@ fn subscriber_nets_are_exported_and_leftovers_withdrawn() {
             "{shown}"
         );
         bench.fib.add_net(net("100.64.0.0/24"));
-        let commands = bench.read_all();
+        let mut commands = bench.read_all();
+        bench.fib.end_keeping();
+        commands.extend(bench.fib.take_commands());
         assert!(
             commands.contains(&Command::Withdraw(net("100.64.9.0/24"), tun)),
             "{commands:?}"

@@ -378,6 +378,9 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
     let mut leftover = route("100.64.7.0/24", 0, &[(TUN, None)]);
     leftover.ours = true;
     snapshot.add(new(leftover));
+    let mut stray = route("100.64.8.0/24", 0, &[(MANAGEMENT, None)]);
+    stray.ours = true;
+    snapshot.add(new(stray));
     snapshot.add(new(route("203.0.113.0/24", 0, &[(CORE0, None)])));
     fib.replace(snapshot);
     let commands = fib.take_commands();
@@ -386,7 +389,9 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
         Command::RemoveRoute(net("10.2.0.1/32")),
         Command::RemoveAdjacency(0),
         Command::SetRoute(net("203.0.113.0/24"), Target::OnLink(5)),
-        Command::Withdraw(net("100.64.7.0/24"), TUN),
+        Command::Withdraw(net("100.64.8.0/24"), MANAGEMENT),
+        // What a run before announced may be asked for again.
+        Command::SetRoute(net("100.64.7.0/24"), Target::Discard),
         Command::Export(net("100.64.0.0/24")),
     ] {
         assert!(
@@ -394,7 +399,59 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
             "{expected:?} is not in {commands:?}"
         );
     }
-    assert_eq!(fib.routes(), 2);
+    assert_eq!(fib.routes(), 3);
+    let withdrawn = Command::Withdraw(net("100.64.7.0/24"), TUN);
+    assert!(!commands.contains(&withdrawn));
+    fib.end_keeping();
+    assert_eq!(
+        fib.take_commands(),
+        [withdrawn, Command::RemoveRoute(net("100.64.7.0/24"))]
+    );
+}
+
+#[test]
+fn a_net_of_the_run_before_that_is_asked_for_again_never_goes() {
+    let mut fib = fib();
+    let pool = net("100.64.7.0/24");
+    let mut leftover = route("100.64.7.0/24", 0, &[(TUN, None)]);
+    leftover.ours = true;
+    let reading = || {
+        let mut snapshot = Snapshot::default();
+        snapshot.add(new(leftover.clone()));
+        snapshot
+    };
+    fib.replace(reading());
+    assert_eq!(
+        fib.take_commands(),
+        [Command::SetRoute(pool, Target::Discard)]
+    );
+    fib.add_net(pool);
+    assert_eq!(fib.take_commands(), []);
+    fib.end_keeping();
+    fib.replace(reading());
+    assert_eq!(fib.take_commands(), []);
+}
+
+#[test]
+fn a_net_of_the_run_before_that_the_kernel_lost_is_announced_again() {
+    let mut fib = fib();
+    let pool = net("100.64.7.0/24");
+    let mut leftover = route("100.64.7.0/24", 0, &[(TUN, None)]);
+    leftover.ours = true;
+    let mut snapshot = Snapshot::default();
+    snapshot.add(new(leftover));
+    fib.replace(snapshot);
+    fib.take_commands();
+    fib.replace(Snapshot::default());
+    assert_eq!(fib.take_commands(), [Command::RemoveRoute(pool)]);
+    fib.add_net(pool);
+    assert_eq!(
+        fib.take_commands(),
+        [
+            Command::Export(pool),
+            Command::SetRoute(pool, Target::Discard)
+        ]
+    );
 }
 
 #[test]
