@@ -181,7 +181,7 @@ impl World {
         let index = usize::try_from(seid).unwrap_or(usize::MAX);
         match message {
             Message::SessionEstablishmentRequest(request) => {
-                let rules = RuleSet::establish(&request).ok().filter(sound);
+                let rules = RuleSet::establish(request).ok().filter(sound);
                 let accepted = rules.is_some();
                 self.sessions.extend(rules);
                 self.sessions.truncate(8);

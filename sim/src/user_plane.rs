@@ -218,7 +218,7 @@ impl UserPlane {
                 self.engine.peer_up(peer);
             }
             Event::AssociationDown { peer, reason } => {
-                self.engine.peer_lost(peer);
+                self.engine.peer_lost(now(moment), peer);
                 if reason == DownReason::Released {
                     self.engine.forget_peer(peer);
                 }
@@ -228,7 +228,9 @@ impl UserPlane {
             }
             Event::Response { token, message, .. } => self.engine.reported(token, message.cause()),
             Event::Failed { token, .. } => self.engine.reported(token, None),
-            Event::VersionMismatch { .. } | Event::AssociationRejected { .. } => {}
+            Event::VersionMismatch { .. }
+            | Event::AssociationRejected { .. }
+            | Event::NodeIdTaken { .. } => {}
         }
     }
 

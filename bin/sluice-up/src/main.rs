@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use northbound::supervisor;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
@@ -82,6 +83,7 @@ async fn serve(document: &config::UserPlane, began: Instant) -> std::io::Result<
     };
     let milliseconds = began.elapsed().as_millis() as u64;
     info!(node = document.node_id, address = %document.address, milliseconds, "ready");
+    supervisor::notify("READY=1")?;
     user_plane
         .run(async {
             tokio::select! {
@@ -90,5 +92,6 @@ async fn serve(document: &config::UserPlane, began: Instant) -> std::io::Result<
             }
         })
         .await?;
+    supervisor::notify("STOPPING=1")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -32,7 +32,7 @@ pub use control_plane::{
     Aaa, AccessPort, Auth, ControlPlane, Echo, Ipv4Pool, Ipv6Pool, Limits, NetworkInstanceService,
     Pppoe, RadiusServer, RadiusServers, UserPlanePeer,
 };
-pub use user_plane::{NetworkInstance, Port, PortRole, UserPlane};
+pub use user_plane::{HoldSessions, NetworkInstance, Port, PortRole, UserPlane};
 pub use values::{Addresses, Secret, Segment, SvlanSet};
 
 use serde::de::DeserializeOwned;

@@ -3,7 +3,7 @@
 use crate::values::{doubled, overlap};
 use crate::{Document, Fault, Segment};
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,6 +17,13 @@ pub struct UserPlane {
     pub node_id: String,
     /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served.
     pub address: IpAddr,
+    /// The control planes that may associate, each called as soon as there is no association with it. Empty: whoever
+    /// calls is let in, and none is called.
+    #[serde(default)]
+    pub control_planes: Vec<IpAddr>,
+    /// How long a control plane's sessions are held, and forward, after the path to it was lost.
+    #[serde(default)]
+    pub hold_sessions: HoldSessions,
     /// Where the local API listens.
     #[serde(default = "up_socket")]
     pub api_socket: PathBuf,
@@ -46,6 +53,30 @@ fn max_sessions() -> Spanned<u32> {
 fn unlocated<T>(value: T) -> Spanned<T> {
     let nowhere = serde_saphyr::Location::UNKNOWN;
     Spanned::new(value, nowhere, nowhere)
+}
+
+/// How long something is held: `forever`, or a number of seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HoldSessions {
+    /// Until the path returns.
+    #[default]
+    Forever,
+    /// So many seconds, at least 1.
+    Seconds(u32),
+}
+
+impl<'de> Deserialize<'de> for HoldSessions {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        // a number may be read as a text
+        let text = String::deserialize(d)?;
+        match (text.as_str(), text.parse()) {
+            ("forever", _) => Ok(HoldSessions::Forever),
+            (_, Ok(seconds @ 1..)) => Ok(HoldSessions::Seconds(seconds)),
+            _ => Err(serde::de::Error::custom(format!(
+                "`hold-sessions` is `{text}`: expected `forever` or seconds from 1 on"
+            ))),
+        }
+    }
 }
 
 /// A logical port on a DPDK device.
@@ -239,6 +270,19 @@ network-instances:
         let up: UserPlane = crate::parse(GOOD, "up.yaml").unwrap();
         assert_eq!(up.ports.value[1].addresses.len(), 2);
         assert_eq!(up.max_sessions.value, 131_072);
+        assert_eq!(up.hold_sessions, HoldSessions::Forever);
+    }
+
+    #[test]
+    fn sessions_are_held_for_ever_or_for_seconds() {
+        for (text, hold) in [
+            ("forever", HoldSessions::Forever),
+            ("300", HoldSessions::Seconds(300)),
+        ] {
+            let text = format!("hold-sessions: {text}\n{GOOD}");
+            let up: UserPlane = crate::parse(&text, "up.yaml").unwrap();
+            assert_eq!(up.hold_sessions, hold);
+        }
     }
 
     #[test]
@@ -273,6 +317,11 @@ network-instances:
                 "node-id: up1\n",
                 "node-id: up1\nnode-id: up2\n",
                 "up.yaml:2: ",
+            ),
+            (
+                "node-id: up1\n",
+                "node-id: up1\nhold-sessions: 0\n",
+                "expected `forever` or seconds",
             ),
             (
                 "node-id: up1\n",

@@ -242,12 +242,12 @@ impl ControlPlane {
     pub fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Pfcp { from, bytes } => {
-                if self.user_planes.find(from.ip()).is_some() {
-                    self.user_planes
-                        .datagram(now.at, from, bytes, &self.topology);
-                } else {
+                // a stranger hears that it is refused (TS 29.244 §7.4.4)
+                if self.user_planes.find(from.ip()).is_none() {
                     self.counters.count(Counter::UnknownUserPlane);
                 }
+                self.user_planes
+                    .datagram(now.at, from, bytes, &self.topology);
             }
             Input::Gtpu { from, bytes } => self.on_gtpu(now, from, bytes),
             Input::Radius {

@@ -118,6 +118,9 @@ impl Edge {
         let served = northbound::serve(&api, calls_in);
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
+        if let Err(error) = northbound::supervisor::notify("READY=1") {
+            tracing::warn!(%error, "the supervisor cannot be told that we are ready");
+        }
         Ok(Edge {
             plane,
             clock,

@@ -75,8 +75,9 @@ struct Nets {
     removing: Vec<Net>,
 }
 
-/// Sessions put back at once after a user plane lost them.
-const RESYNC_WINDOW: usize = 128;
+/// Sessions put back at once after a user plane lost them: enough that neither plane waits for the other, few enough that
+/// the answers (under 1 kB each, with the kernel's overhead) fit into a receive buffer of the usual limit, 208 KiB twice.
+const RESYNC_WINDOW: usize = 384;
 
 /// Everything about user planes.
 pub(crate) struct UserPlanes {
@@ -99,6 +100,9 @@ struct Peer {
     /// Sessions that wait to be put back or deleted, by index.
     resync: VecDeque<Seid>,
     resyncing: usize,
+    /// Sessions done since the association.
+    resynced: usize,
+    resync_began: Duration,
 }
 
 /// How a user plane stands with us, for people.
@@ -140,11 +144,14 @@ impl UserPlanes {
                 },
                 resync: VecDeque::new(),
                 resyncing: 0,
+                resynced: 0,
+                resync_began: now,
             })
             .collect();
-        peers
-            .iter()
-            .for_each(|peer| node.add_peer(now, peer.address));
+        for (peer, (_, plane)) in peers.iter().zip(topology.user_planes()) {
+            node.add_peer(now, peer.address);
+            node.reserve(peer.address, NodeId::Fqdn(plane.node_id.clone()));
+        }
         UserPlanes {
             node,
             node_id,
@@ -288,10 +295,12 @@ impl UserPlanes {
     }
 
     /// A new association: what was under way with the one before is void.
-    pub fn begin_resync(&mut self, plane: UserPlaneId) {
+    pub fn begin_resync(&mut self, now: Duration, plane: UserPlaneId) {
         let peer = &mut self.peers[usize::from(plane.0)];
         peer.resync.clear();
         peer.resyncing = 0;
+        peer.resynced = 0;
+        peer.resync_began = now;
     }
 
     /// Queues sessions of a user plane to be put back or deleted.
@@ -310,10 +319,13 @@ impl UserPlanes {
         Some(seid)
     }
 
-    /// One session that was put back is done, one way or the other.
-    pub fn resync_done(&mut self, plane: UserPlaneId) {
+    /// One session that was put back is done, one way or the other. How many were and what it took, once it is the last.
+    pub fn resync_done(&mut self, now: Duration, plane: UserPlaneId) -> Option<(usize, Duration)> {
         let peer = &mut self.peers[usize::from(plane.0)];
-        peer.resyncing = peer.resyncing.saturating_sub(1);
+        peer.resyncing = peer.resyncing.checked_sub(1)?;
+        peer.resynced += 1;
+        let last = peer.resyncing == 0 && peer.resync.is_empty();
+        last.then(|| (peer.resynced, now.saturating_sub(peer.resync_began)))
     }
 
     fn peer(&self, plane: UserPlaneId) -> &Peer {
@@ -356,6 +368,18 @@ impl UserPlanes {
             }
             Event::AssociationRejected { peer, cause } => {
                 tracing::warn!(%peer, %cause, "user plane refuses the association; trying again");
+            }
+            Event::NodeIdTaken {
+                peer,
+                node_id,
+                owner,
+            } => {
+                // whoever calls for ever must not fill the log
+                let refused = self.node.counters().node_id_taken;
+                if refused.is_power_of_two() {
+                    tracing::error!(%peer, ?node_id, %owner, refused, "refused a user plane that goes by the name of another: \
+                        give each a `node-id` of its own, and its address in this control plane's configuration");
+                }
             }
             Event::VersionMismatch { peer, version } => {
                 tracing::warn!(%peer, version, "peer speaks another version of PFCP than 1; check what runs there");

@@ -260,6 +260,39 @@ fn a_restarted_user_plane_is_told_its_sessions_again() {
 }
 
 #[test]
+fn a_restarted_user_plane_that_calls_is_told_its_sessions_at_once() {
+    let mut w = World::new(200, Choice::default());
+    w.dial_all();
+    let before = w.up.subscribers();
+    w.restart_user_plane();
+    w.user_plane_calls();
+    assert_eq!(before, w.up.subscribers(), "no time has passed");
+    w.run(5 * MINUTE);
+    assert_eq!(w.online(), 200);
+}
+
+#[test]
+fn a_second_user_plane_of_the_same_name_is_refused_and_disturbs_nobody() {
+    let mut w = World::new(10, Choice::default());
+    w.dial_all();
+    let before = w.up.subscribers();
+    let heard = w.call_as("192.0.2.66", "up1");
+    assert_eq!(heard, [Some(Cause::REQUEST_REJECTED)]);
+    let drops = match w.call(Request::ShowDrops) {
+        Response::Drops { drops } => drops,
+        other => panic!("{other:?}"),
+    };
+    let taken = drops.iter().find(|d| d.name == "pfcp-node-id-taken");
+    assert_eq!(taken.expect("a counter").count, 1);
+    // A stranger with a name of its own is none of ours either.
+    let heard = w.call_as("192.0.2.66", "up66");
+    assert_eq!(heard, [Some(Cause::REQUEST_REJECTED)]);
+    w.run(5 * MINUTE);
+    assert_eq!(w.up.subscribers(), before);
+    assert_eq!(w.online(), 10);
+}
+
+#[test]
 fn whoever_hangs_up_while_the_user_plane_is_away_is_cleaned_up_later() {
     let mut w = World::new(2, Choice::default());
     w.dial_all();

@@ -185,6 +185,11 @@ impl UsageMeter {
         self.rule = rule;
     }
 
+    /// What was counted since the last report.
+    pub fn unreported(&self, counters: Usage) -> Usage {
+        counters.since(self.reported)
+    }
+
     /// The next report: everything since the one before.
     pub fn report(
         &mut self,
@@ -192,7 +197,7 @@ impl UsageMeter {
         now: u32,
         trigger: UsageReportTrigger,
     ) -> UsageReport {
-        let used = counters.since(self.reported);
+        let used = self.unreported(counters);
         let packets = |count| self.rule.packets.then_some(count);
         let volume = VolumeMeasurement {
             total_octets: Some(used.up_octets.saturating_add(used.down_octets)),

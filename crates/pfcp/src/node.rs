@@ -13,8 +13,8 @@ use wire::pfcp::{
     SluiceFeatures, UpFunctionFeatures,
 };
 
-/// Which plane an entity is of. The control plane starts associations, the user plane answers; apart from that both do
-/// the same.
+/// Which plane an entity is of. Either may start an association (TS 29.244 §6.2.6); only the control plane ends one by
+/// itself, and takes one up again that was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Control plane.
@@ -93,7 +93,7 @@ impl Config {
             n1: 4,
             heartbeat_interval: Duration::from_secs(10),
             setup_backoff: Duration::from_secs(30),
-            window: 256,
+            window: 512,
             queue: 65_536,
             response_cache: 8_192,
             max_peers: 64,
@@ -131,6 +131,9 @@ pub struct PeerInfo {
     pub restarted: bool,
     /// It asked for its sessions to be kept.
     pub retain_sessions: bool,
+    /// The address that the same name was associated from before, and cannot be reached at any more: its sessions are
+    /// this peer's now.
+    pub moved_from: Option<SocketAddr>,
 }
 
 /// Why an association ended.
@@ -183,6 +186,16 @@ pub enum Event {
         peer: SocketAddr,
         /// Its words.
         cause: Cause,
+    },
+    /// Somebody calls itself by a name that is another's: the association was refused. Counted by
+    /// [`Counters::node_id_taken`].
+    NodeIdTaken {
+        /// Who.
+        peer: SocketAddr,
+        /// The name.
+        node_id: NodeId,
+        /// Whose name it is.
+        owner: SocketAddr,
     },
     /// The peer speaks another version.
     VersionMismatch {
@@ -293,6 +306,8 @@ pub struct Counters {
     pub refused: u64,
     /// Requests from peers without an association.
     pub unassociated: u64,
+    /// Associations refused because the peer's name is another's.
+    pub node_id_taken: u64,
     /// Elements that were skipped.
     pub ignored_elements: u64,
     /// Requests refused to the owner because the queue was full.
@@ -342,8 +357,8 @@ impl Node {
         }
     }
 
-    /// Takes on a peer. The control plane begins to associate with it, and never gives up; the user plane lets it
-    /// associate.
+    /// Takes on a peer: begins to associate with it, and never gives up. A user plane that started anew is heard of at
+    /// once in this way, and not when the control plane next asks.
     pub fn add_peer(&mut self, now: Duration, peer: SocketAddr) {
         let capacity = self.config.response_cache;
         let entry = self
@@ -352,9 +367,16 @@ impl Node {
             .or_insert_with(|| Peer::new(capacity));
         if !entry.configured {
             entry.configured = true;
-            if self.config.role == Role::Control {
+            if !entry.is_up() {
                 self.arm_setup(peer, now);
             }
+        }
+    }
+
+    /// Only this peer, of those taken on, may go by this name; others who use it are refused.
+    pub fn reserve(&mut self, peer: SocketAddr, node_id: NodeId) {
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.reserved = Some(node_id);
         }
     }
 

@@ -91,7 +91,7 @@ impl UserPlane {
         };
         match request {
             Message::SessionEstablishmentRequest(request) => {
-                self.rules = RuleSet::establish(&request).unwrap();
+                self.rules = RuleSet::establish(request).unwrap();
                 if let Facts::Session(facts) = self.rules.facts().unwrap() {
                     self.meter = facts
                         .usage

@@ -4,12 +4,19 @@
 //! the port's addresses: ARP, ND, routing protocols, ping. A network instance has a TUN
 //! that carries the gateway's addresses towards subscribers, and that the exported
 //! subscriber nets point at. Both are persistent: a restart of the user plane must not
-//! take the interface from under FRR's sessions.
+//! take the interface from under FRR's sessions. A supervisor that holds their descriptors
+//! meanwhile keeps their carrier up too, and what the kernel sends waits for the successor.
 
-use std::io;
-use std::task::{Context, Poll};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, ready};
 
-use tun_rs::{AsyncDevice, DeviceBuilder, Layer};
+use nix::net::if_::if_nametoindex;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// Which kind of frames a device carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +27,22 @@ pub enum Kind {
     Tun,
 }
 
+impl Kind {
+    /// What a supervisor calls the descriptor of such a device.
+    pub fn kept_as(self, device: &str) -> String {
+        match self {
+            Kind::Tap => format!("tap-{device}"),
+            Kind::Tun => format!("tun-{device}"),
+        }
+    }
+}
+
 /// An open TAP or TUN.
 pub struct Device {
-    inner: AsyncDevice,
+    file: AsyncFd<File>,
+    /// The library's handle on a device that was opened here.
+    opened: Option<SyncDevice>,
+    kind: Kind,
     name: String,
     index: u32,
 }
@@ -40,18 +60,53 @@ impl Device {
             .name(name)
             .layer(layer)
             .inherit_enable_state();
-        let inner = builder.build_async()?;
-        let index = inner.if_index()?;
+        let opened = builder.build_sync()?;
+        let file = opened.as_fd().try_clone_to_owned()?;
+        Self::new(file, Some(opened), name, kind)
+    }
+
+    /// Takes up a device that an earlier run opened, and a supervisor held since.
+    ///
+    /// # Errors
+    /// `InvalidData` if the descriptor is not that of an attached device of this name.
+    pub fn take_up(file: OwnedFd, name: &str, kind: Kind) -> io::Result<Self> {
+        let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+        // Only TAPs and TUNs have this line (tun_chr_show_fdinfo).
+        let device = about.lines().find_map(|line| line.strip_prefix("iff:"));
+        if device.map(str::trim) != Some(name) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the descriptor that was kept is not that of {name}"),
+            ));
+        }
+        Self::new(file, None, name, kind)
+    }
+
+    fn new(file: OwnedFd, opened: Option<SyncDevice>, name: &str, kind: Kind) -> io::Result<Self> {
+        fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
+        // The descriptor stays open for as long as the AsyncFd owns it, which is what its
+        // successor `register` (unsafe) asks for.
+        #[expect(deprecated)]
+        let file = AsyncFd::with_interest(File::from(file), Interest::READABLE)?;
         Ok(Self {
-            inner,
+            file,
+            opened,
+            kind,
             name: name.to_owned(),
-            index,
+            index: if_nametoindex(name)?,
         })
     }
 
-    /// Makes the device outlive the process.
+    /// Makes the device outlive the process; one that was taken up does already.
     pub fn keep(&self) -> io::Result<()> {
-        self.inner.persist()
+        self.opened
+            .as_ref()
+            .map_or(Ok(()), |device| device.persist())
+    }
+
+    /// Whether it was opened here, and not taken up.
+    pub fn is_new(&self) -> bool {
+        self.opened.is_some()
     }
 
     /// The kernel's index of the device.
@@ -64,23 +119,39 @@ impl Device {
         &self.name
     }
 
+    /// What a supervisor calls its descriptor.
+    pub fn kept_as(&self) -> String {
+        self.kind.kept_as(&self.name)
+    }
+
     /// Waits until a frame of the kernel can be read.
     pub async fn readable(&self) -> io::Result<()> {
-        self.inner.readable().await
+        self.file
+            .readable()
+            .await
+            .map(|mut ready| ready.retain_ready())
     }
 
     /// Whether a frame of the kernel can be read; if not, the task is woken when one can.
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.inner.poll_readable(context)
+        ready!(self.file.poll_read_ready(context))?.retain_ready();
+        Poll::Ready(Ok(()))
     }
 
     /// Reads a frame if there is one.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.inner.try_recv(buffer)
+        self.file
+            .try_io(Interest::READABLE, |mut file| file.read(buffer))
     }
 
     /// Hands a frame to the kernel.
     pub fn try_write(&self, frame: &[u8]) -> io::Result<()> {
-        self.inner.try_send(frame).map(|_| ())
+        self.file.get_ref().write(frame).map(|_| ())
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.get_ref().as_fd()
     }
 }

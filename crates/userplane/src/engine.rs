@@ -32,6 +32,7 @@ use std::time::Duration;
 use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
 use ipnet::IpNet;
 use pfcp::bng::{Rejection, RuleSet, Tunnel, Usage, UsageMeter};
+use tracing::warn;
 use wire::pfcp::{
     Cause, FSeid, IeId, Message, NodeId, SessionEstablishmentRequest, SessionModificationRequest,
     UsageReport, bbf_ie, ie,
@@ -70,6 +71,8 @@ pub struct Config {
     pub layout: Layout,
     /// The most subscriber sessions.
     pub max_sessions: u32,
+    /// How long a control plane's sessions are held after the path to it was lost; `None`: for ever.
+    pub hold: Option<Duration>,
     /// Random.
     pub seed: u32,
 }
@@ -86,6 +89,7 @@ impl Config {
             address,
             layout,
             max_sessions: 131_072,
+            hold: None,
             seed: 1,
         }
     }
@@ -155,6 +159,10 @@ pub struct Counters {
     pub congested: u64,
     /// Usage reports that were not acknowledged in time, and were kept.
     pub reports_kept: u64,
+    /// Sessions removed because the path to their control plane did not return in time.
+    pub hold_expired: u64,
+    /// Octets that sessions had carried since their last report when they were removed without one.
+    pub unreported_octets: u64,
 }
 
 /// What a session is waiting for from the worker.
@@ -252,6 +260,23 @@ struct Session<T> {
     audited: u32,
 }
 
+/// What is kept of a control plane.
+#[derive(Debug, Default)]
+struct Peer {
+    path: Path,
+    /// Its last audit.
+    audit: u32,
+}
+
+/// The path to a control plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Path {
+    #[default]
+    Alive,
+    /// Its sessions are held until then, or for ever.
+    Lost(Option<Duration>),
+}
+
 /// Whose tunnel a packet came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Downlink {
@@ -281,8 +306,8 @@ pub struct Engine<T> {
     nets: BTreeMap<(InstanceIndex, IpNet), usize>,
     /// Nets of default sessions that a control plane has replaced: announced until it has told us its own and audited.
     held: HashMap<SocketAddr, Vec<(InstanceIndex, IpNet)>>,
-    /// Control planes, and whether they can be reached.
-    peers: HashMap<SocketAddr, bool>,
+    /// Control planes.
+    peers: HashMap<SocketAddr, Peer>,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
     outputs: VecDeque<Output<T>>,
     /// Set while the worker does not keep up: establishments are refused meanwhile.
@@ -320,12 +345,56 @@ impl<T: Copy> Engine<T> {
 
     /// A control plane is there (again).
     pub fn peer_up(&mut self, peer: SocketAddr) {
-        self.peers.insert(peer, true);
+        self.peers.entry(peer).or_default().path = Path::Alive;
     }
 
-    /// A control plane cannot be reached: its sessions are held, reports wait.
-    pub fn peer_lost(&mut self, peer: SocketAddr) {
-        self.peers.insert(peer, false);
+    /// A control plane cannot be reached: its sessions are held as long as the configuration says, reports wait.
+    pub fn peer_lost(&mut self, now: Now, peer: SocketAddr) {
+        let until = self.config.hold.map(|hold| now.monotonic + hold);
+        self.peers.entry(peer).or_default().path = Path::Lost(until);
+    }
+
+    /// When the sessions of a control plane that cannot be reached have been held long enough.
+    fn hold_ends(&self) -> Option<Duration> {
+        let ends = self.peers.values().filter_map(|peer| match peer.path {
+            Path::Lost(until) => until,
+            Path::Alive => None,
+        });
+        ends.min()
+    }
+
+    /// Removes the sessions of control planes that did not come back in time.
+    fn end_hold(&mut self, now: Now) {
+        while self.hold_ends().is_some_and(|at| at <= now.monotonic) {
+            let due =
+                |peer: &Peer| matches!(peer.path, Path::Lost(Some(at)) if at <= now.monotonic);
+            let Some((&address, peer)) = self.peers.iter_mut().find(|(_, peer)| due(peer)) else {
+                return;
+            };
+            peer.path = Path::Lost(None);
+            let sessions = self.forget_peer(address);
+            self.counters.hold_expired += sessions as u64;
+            warn!(
+                peer = %address, sessions,
+                "the control plane did not come back within `hold-sessions`: its sessions are removed; \
+                 it puts back those that it still wants when the path returns"
+            );
+        }
+    }
+
+    /// A control plane is at another address now; its sessions are held there from now on.
+    /// Returns how many there are.
+    pub fn move_peer(&mut self, from: SocketAddr, to: SocketAddr) -> usize {
+        let mut moved = 0;
+        for session in self.table.iter_mut().filter(|s| s.peer == from) {
+            session.peer = to;
+            moved += 1;
+        }
+        self.peers.remove(&from);
+        if let Some(nets) = self.held.remove(&from) {
+            self.held.entry(to).or_default().extend(nets);
+        }
+        moved
     }
 
     /// A control plane lost its sessions or released the association: they are deleted.
@@ -345,7 +414,7 @@ impl<T: Copy> Engine<T> {
     pub fn request(&mut self, now: Now, to: T, peer: SocketAddr, seid: u64, message: Message) {
         let wanted = match message {
             Message::SessionEstablishmentRequest(request) => {
-                return self.establish(to, peer, &request);
+                return self.establish(to, peer, request);
             }
             Message::SessionModificationRequest(request) => Wanted::Modify(Box::new(request)),
             Message::SessionDeletionRequest(_) => Wanted::Delete,
@@ -453,7 +522,8 @@ impl<T: Copy> Engine<T> {
 
     /// When [`Engine::on_timeout`] wants to be called.
     pub fn poll_at(&self) -> Option<Duration> {
-        self.timers.peek().map(|Reverse((at, _))| *at)
+        let report = self.timers.peek().map(|Reverse((at, _))| *at);
+        [report, self.hold_ends()].into_iter().flatten().min()
     }
 
     /// The tunnel for discovery packets that came in at a port: that of the port's own

@@ -20,7 +20,9 @@
 //! a TAP for each core port, a TUN for each network instance, both persistent. Subscriber
 //! nets are exported as `NET dev TUN proto sluice` (protocol number 96). A clean exit
 //! withdraws them, since nobody forwards any more; a crash leaves them for the successor,
-//! which removes what its control plane does not ask for again.
+//! which keeps them for a minute and then removes what no control plane asked for again, so
+//! that routing does not notice a restart. A supervisor that is told of the devices (systemd's
+//! descriptor store) holds them open meanwhile, or they would lose their carrier.
 //!
 //! ```
 //! use userplane::fib::{Command, Fib, Target};

@@ -16,7 +16,7 @@ use dataplane::{
     PuntKind,
 };
 use ipnet::IpNet;
-use northbound::Call;
+use northbound::{Call, supervisor};
 use pfcp::{Node, RequestId};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -32,10 +32,12 @@ use crate::fib::{Command, Fib, Snapshot, Target};
 use crate::icmp::ErrorSource;
 use crate::netlink::socket::{Change, Dump, Monitor, Requester};
 use crate::start::{Parts, WorkerThread};
+use watchdog::{Received, Watchdog};
 
 mod api;
 mod apply;
 mod sessions;
+mod watchdog;
 
 /// Frames, datagrams and punts that are handled before other sources get their turn.
 const PORTION: usize = 64;
@@ -44,6 +46,9 @@ const BACKLOG: usize = 16_384;
 /// How long to wait for a worker whose queue is full, or for a reading that failed.
 const RETRY: Duration = Duration::from_millis(1);
 const READ_AGAIN: Duration = Duration::from_secs(1);
+/// How long the subscriber nets that an earlier run announced are kept for control planes
+/// to ask for again.
+const KEEP_NETS: Duration = Duration::from_secs(60);
 /// The largest datagram or frame.
 const LARGEST: usize = 65_536;
 
@@ -151,6 +156,11 @@ pub struct UserPlane {
     reading: Option<(Dump, Snapshot)>,
     /// When the kernel's tables are to be read.
     read_at: Option<Duration>,
+    /// When nets that nobody asked for again are withdrawn.
+    end_keeping_at: Option<Duration>,
+    watchdog: Watchdog,
+    /// When the ports are looked at.
+    watch_at: Duration,
     counters: Counters,
     buffer: Vec<u8>,
     /// Whose turn it is among TAPs and TUNs.
@@ -197,15 +207,27 @@ impl UserPlane {
             backlog: VecDeque::new(),
             reading: None,
             read_at: Some(Duration::ZERO),
+            end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
+            watchdog: Watchdog::default(),
+            watch_at: Duration::ZERO,
             counters: Counters::default(),
             buffer: vec![0; LARGEST],
             next_device: 0,
         })
     }
 
-    /// Makes TAPs and TUNs outlive the process.
+    /// Makes TAPs and TUNs outlive the process, and has a supervisor hold them.
     pub fn keep_devices(&self) -> io::Result<()> {
-        self.devices().try_for_each(|device| device.keep())
+        self.devices().try_for_each(|device| device.keep())?;
+        for device in self.devices().filter(|device| device.is_new()) {
+            if let Err(error) = supervisor::keep(&device.kept_as(), device.as_fd()) {
+                warn!(
+                    device = device.name(), %error,
+                    "the supervisor cannot be asked to hold a device: it loses its carrier if we die"
+                );
+            }
+        }
+        Ok(())
     }
 
     fn devices(&self) -> impl Iterator<Item = &Device> {
@@ -239,9 +261,33 @@ impl UserPlane {
             if self.worker.is_finished() {
                 return Err(io::Error::other("the worker's thread ended by itself"));
             }
+            self.watch()?;
         }
         self.shut_down();
         Ok(())
+    }
+
+    /// Ends when a port's driver has stopped for good: a new start opens it anew, and has every
+    /// session again within seconds.
+    fn watch(&mut self) -> io::Result<()> {
+        let now = self.clock.now().monotonic;
+        if now < self.watch_at {
+            return Ok(());
+        }
+        self.watch_at = now + watchdog::INTERVAL;
+        let ports = self.controller.ports();
+        let received = ports.iter().map(|port| Received {
+            packets: port.rx_packets,
+            lost: port.rx_lost,
+        });
+        match self.watchdog.look(received) {
+            Some(stopped) => Err(io::Error::other(format!(
+                "port {} ({}) loses every packet and receives none: its driver has stopped. The \
+                 supervisor starts us again, which opens it anew",
+                self.ports[stopped].name, self.ports[stopped].device
+            ))),
+            None => Ok(()),
+        }
     }
 
     async fn wait(
@@ -249,7 +295,13 @@ impl UserPlane {
         shutdown: std::pin::Pin<&mut impl Future<Output = ()>>,
         busy: bool,
     ) -> Ready {
-        let times = [self.node.poll_at(), self.engine.poll_at(), self.read_at];
+        let times = [
+            self.node.poll_at(),
+            self.engine.poll_at(),
+            self.read_at,
+            self.end_keeping_at,
+            Some(self.watch_at),
+        ];
         let mut at = times.into_iter().flatten().min();
         if !self.backlog.is_empty() {
             let retry = self.clock.now().monotonic + RETRY;
@@ -479,6 +531,11 @@ impl UserPlane {
         }
         if self.engine.poll_at().is_some_and(|at| at <= now.monotonic) {
             self.engine.on_timeout(now);
+        }
+        if self.end_keeping_at.is_some_and(|at| at <= now.monotonic) {
+            self.end_keeping_at = None;
+            let fibs = self.instances.iter_mut().map(|instance| &mut instance.fib);
+            fibs.for_each(Fib::end_keeping);
         }
     }
 }

@@ -1,25 +1,27 @@
 //! How a user plane comes up: everything that can fail first, what lasts at the end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use config::{PortRole, UserPlane as Document};
+use config::{HoldSessions, PortRole, UserPlane as Document};
 use dataplane::{
     Controller, InstanceIndex, Limits, PortConfig, PortIndex, PuntLimits, Role, Worker,
 };
 use dpdk::{Eal, EalOptions, Pool, PortOptions};
 use ipnet::IpNet;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::Call;
+use northbound::{Call, supervisor};
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tracing::info;
+use tracing::{info, warn};
 use wire::eth::MacAddr;
 use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures};
 
@@ -174,8 +176,10 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
     let (controller, worker) = dataplane::channel(&eal, injects, config)?;
 
     let mut requester = Requester::open().context(|| "netlink".into())?;
-    let ports = describe_ports(document, &described, &mut requester)?;
-    let instances = make_instances(document, &ports, &mut requester)?;
+    let mut devices = Devices::new(&mut requester);
+    let ports = describe_ports(document, &described, &mut devices)?;
+    let instances = make_instances(document, &ports, &mut devices)?;
+    devices.forget_unused();
     // After the devices are as they shall be: the first reading shows them all.
     let monitor = Monitor::open().context(|| "netlink".into())?;
     let worker = WorkerThread::start(worker).context(|| "the worker's thread".into())?;
@@ -184,7 +188,7 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
     let names = access_ports(&ports).map(|(index, port)| (index, port.name.clone().into_bytes()));
     let user_plane = UserPlane::new(
         Parts {
-            node: pfcp::Node::new(node_config(document, clock)),
+            node: node(document, clock),
             engine: Engine::new(engine_config(document, layout)),
             redirection: Redirection::new(document.address, names.collect()),
             controller,
@@ -258,6 +262,10 @@ fn engine_config(document: &Document, layout: Layout) -> engine::Config {
     engine::Config {
         layout,
         max_sessions: document.max_sessions.value,
+        hold: match document.hold_sessions {
+            HoldSessions::Forever => None,
+            HoldSessions::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
+        },
         seed: rand::rng().random(),
         ..engine::Config::new(node_id(&document.node_id), document.address)
     }
@@ -269,6 +277,15 @@ fn node_id(text: &str) -> NodeId {
         Ok(IpAddr::V6(address)) => NodeId::Ipv6(address),
         Err(_) => NodeId::Fqdn(text.to_owned()),
     }
+}
+
+fn node(document: &Document, clock: Clock) -> pfcp::Node {
+    let mut node = pfcp::Node::new(node_config(document, clock));
+    for address in &document.control_planes {
+        let control_plane = SocketAddr::new(*address, wire::pfcp::PORT);
+        node.add_peer(clock.now().monotonic, control_plane);
+    }
+    node
 }
 
 fn node_config(document: &Document, clock: Clock) -> pfcp::Config {
@@ -289,6 +306,8 @@ fn node_config(document: &Document, clock: Clock) -> pfcp::Config {
         ..Default::default()
     };
     config.first_sequence = rand::rng().random();
+    let named = &document.control_planes;
+    config.accept = (!named.is_empty()).then(|| named.clone());
     config
 }
 
@@ -364,7 +383,7 @@ fn segments(configured: &[config::Segment]) -> Vec<RangeInclusive<u16>> {
 fn describe_ports(
     document: &Document,
     described: &[(MacAddr, u16)],
-    requester: &mut Requester,
+    devices: &mut Devices<'_>,
 ) -> Result<Vec<Port>, StartError> {
     let mut ports = Vec::with_capacity(described.len());
     for (port, (mac, mtu)) in document.ports.value.iter().zip(described) {
@@ -376,13 +395,7 @@ fn describe_ports(
                     mtu: Some((*mtu).into()),
                     link_local: true,
                 };
-                Some(make_device(
-                    requester,
-                    name,
-                    Kind::Tap,
-                    settings,
-                    &port.addresses,
-                )?)
+                Some(devices.make(name, Kind::Tap, settings, &port.addresses)?)
             }
         };
         ports.push(Port {
@@ -399,7 +412,7 @@ fn describe_ports(
 fn make_instances(
     document: &Document,
     ports: &[Port],
-    requester: &mut Requester,
+    devices: &mut Devices<'_>,
 ) -> Result<Vec<Instance>, StartError> {
     let taps = ports
         .iter()
@@ -414,7 +427,7 @@ fn make_instances(
             mtu: Some(TUN_MTU),
             link_local: false,
         };
-        let tun = make_device(requester, &instance.device, Kind::Tun, settings, &addresses)?;
+        let tun = devices.make(&instance.device, Kind::Tun, settings, &addresses)?;
         instances.push(Instance {
             name: name.clone(),
             fib: Fib::new(taps.clone(), tun.index()),
@@ -425,28 +438,75 @@ fn make_instances(
     Ok(instances)
 }
 
-fn make_device(
-    requester: &mut Requester,
-    name: &str,
-    kind: Kind,
-    settings: LinkSettings,
-    addresses: &[IpNet],
-) -> Result<Device, StartError> {
-    let device = Device::open(name, kind).context(|| {
-        format!("cannot make the interface {name}; if it exists, it must be a free {kind:?} device")
-    })?;
-    let index = device.index();
-    requester
-        .request(request::configure_link(index, settings))
-        .context(|| format!("cannot set MAC and MTU of {name}"))?;
-    for address in addresses {
-        requester
-            .request(request::add_address(index, *address))
-            .context(|| format!("cannot give {name} the address {address}"))?;
+/// Makes TAPs and TUNs, or takes up those that a supervisor held.
+struct Devices<'a> {
+    requester: &'a mut Requester,
+    kept: BTreeMap<String, OwnedFd>,
+}
+
+impl<'a> Devices<'a> {
+    fn new(requester: &'a mut Requester) -> Self {
+        let kept = supervisor::kept().unwrap_or_else(|error| {
+            warn!(%error, "cannot take up what the supervisor held: opening devices anew");
+            BTreeMap::new()
+        });
+        Self { requester, kept }
     }
-    let up = requester.request(request::link_up(index));
-    up.context(|| format!("cannot bring {name} up"))?;
-    Ok(device)
+
+    fn make(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        settings: LinkSettings,
+        addresses: &[IpNet],
+    ) -> Result<Device, StartError> {
+        let device = match self.take_up(name, kind) {
+            Some(device) => device,
+            None => Device::open(name, kind).context(|| {
+                format!("cannot make the interface {name}; if it exists, it must be a free {kind:?} device")
+            })?,
+        };
+        let index = device.index();
+        self.requester
+            .request(request::configure_link(index, settings))
+            .context(|| format!("cannot set MAC and MTU of {name}"))?;
+        for address in addresses {
+            self.requester
+                .request(request::add_address(index, *address))
+                .context(|| format!("cannot give {name} the address {address}"))?;
+        }
+        let up = self.requester.request(request::link_up(index));
+        up.context(|| format!("cannot bring {name} up"))?;
+        Ok(device)
+    }
+
+    fn take_up(&mut self, name: &str, kind: Kind) -> Option<Device> {
+        let kept = self.kept.remove(&kind.kept_as(name))?;
+        match Device::take_up(kept, name, kind) {
+            Ok(device) => {
+                info!(device = name, "taken up from the supervisor");
+                Some(device)
+            }
+            Err(error) => {
+                warn!(device = name, %error, "opening it anew");
+                self.forget(&kind.kept_as(name));
+                None
+            }
+        }
+    }
+
+    /// What is left is of an earlier configuration.
+    fn forget_unused(mut self) {
+        for name in std::mem::take(&mut self.kept).into_keys() {
+            self.forget(&name);
+        }
+    }
+
+    fn forget(&self, name: &str) {
+        if let Err(error) = supervisor::forget(name) {
+            warn!(name, %error, "the supervisor cannot be told to hold a device no longer");
+        }
+    }
 }
 
 fn access_ports(ports: &[Port]) -> impl Iterator<Item = (PortIndex, &Port)> {

@@ -136,6 +136,13 @@ impl<S> Table<S> {
         slots.filter_map(|(i, slot)| Some((SessionIndex(i as u32), slot.session.as_ref()?)))
     }
 
+    /// All sessions, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
+        self.slots
+            .iter_mut()
+            .filter_map(|slot| slot.session.as_mut())
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.used

@@ -20,6 +20,7 @@ mod pppd_pap;
 mod pppd_wrong_password;
 mod radius_bad_authenticator;
 mod radius_servers;
+mod resume;
 mod session_table_full;
 mod spoofing;
 mod subscriber_to_subscriber;
@@ -64,6 +65,16 @@ pub const CASES: &[Case] = &[
         "radius-servers",
         "the second server answers while the first is dead, lossy or wrong, and the books are whole",
         radius_servers::run,
+    ),
+    case(
+        "resume-2000",
+        "a restarted user plane has all of 2,000 sessions again within 2 s",
+        resume::few,
+    ),
+    case(
+        "resume-131072",
+        "131,072 sessions: told again at 50,000/s, resumed by the control plane in 5 s",
+        resume::all,
     ),
     case(
         "lab-100",

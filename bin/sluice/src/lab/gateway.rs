@@ -310,9 +310,11 @@ fn is_subscriber_route(line: &str) -> bool {
 fn user_plane_yaml(dir: &Path, up: UserPlane) -> String {
     let (name, dir, address) = (up.name(), dir.display(), up.management());
     let (core_v4, core_v6) = (up.core_v4(), up.core_v6());
+    let control_plane = up.control_plane();
     format!(
         "node-id: {name}
 address: '{address}'
+control-planes: ['{control_plane}']
 api-socket: {dir}/{name}.sock
 ports:
   - {{name: {ACCESS_PORT}, role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}

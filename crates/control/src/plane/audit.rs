@@ -7,6 +7,7 @@
 use super::{ControlPlane, Now};
 use crate::topology::{MAX_SESSIONS, PortId, Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request};
+use core::time::Duration;
 use pfcp::{FailReason, bng};
 use rand::Rng;
 use std::collections::VecDeque;
@@ -20,13 +21,15 @@ pub(super) struct Audit {
     left: VecDeque<Seid>,
     /// Sessions of the block that is under way.
     asked: Vec<Seid>,
+    named: usize,
     put_back: usize,
     strangers: usize,
+    began: Duration,
 }
 
 impl ControlPlane {
     /// Prepares the audit of a user plane that kept these sessions; it begins with the default session.
-    pub(super) fn begin_audit(&mut self, plane: UserPlaneId, kept: Vec<u32>) {
+    pub(super) fn begin_audit(&mut self, now: Now, plane: UserPlaneId, kept: Vec<u32>) {
         let left = kept
             .into_iter()
             .map(|index| self.entry(index).seid)
@@ -35,8 +38,10 @@ impl ControlPlane {
             epoch: self.random.random_range(1..=u32::MAX),
             left,
             asked: Vec::new(),
+            named: 0,
             put_back: 0,
             strangers: 0,
+            began: now.at,
         };
         self.audits.insert(plane, audit);
     }
@@ -70,6 +75,7 @@ impl ControlPlane {
             if let Some(named) = self.name_in_audit(seid) {
                 sessions.push(named);
                 audit.asked.push(seid);
+                audit.named += 1;
             }
         }
         let block = Block {
@@ -93,7 +99,7 @@ impl ControlPlane {
     fn name_in_audit(&self, seid: Seid) -> Option<(u64, u64)> {
         let index = self.find(seid)?;
         let up_seid = self.sessions[index as usize].rules.up_seid?;
-        Some((up_seid, self.spec(index).digest()?))
+        Some((up_seid, self.spec(index).digest()))
     }
 
     pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, message: Answer) {
@@ -101,7 +107,7 @@ impl ControlPlane {
             Err(FailReason::TimedOut) => {
                 // strangers are told once: from the beginning
                 let all = self.sessions_of(plane);
-                self.begin_audit(plane, all);
+                self.begin_audit(now, plane, all);
                 return self.audit_next(now, plane);
             }
             Ok(Message::SessionModificationResponse(m)) => m.audit_result,
@@ -130,7 +136,7 @@ impl ControlPlane {
         self.resync(now, plane);
         match more {
             true => self.audit_next(now, plane),
-            false => self.conclude_audit(plane),
+            false => self.conclude_audit(now, plane),
         }
     }
 
@@ -142,7 +148,7 @@ impl ControlPlane {
         if own.is_some_and(|rules| rules.establishing || rules.up_seid == Some(up_seid)) {
             return;
         }
-        tracing::warn!(session = %seid, "the user plane has a session that we do not: it is deleted there");
+        tracing::debug!(session = %seid, "the user plane has a session that we do not: it is deleted there");
         self.delete_stranger(now, plane, up_seid);
     }
 
@@ -168,11 +174,17 @@ impl ControlPlane {
         }
     }
 
-    fn conclude_audit(&mut self, plane: UserPlaneId) {
-        if let Some(audit) = self.audits.remove(&plane)
-            && audit.put_back + audit.strangers > 0
-        {
-            let user_plane = &self.topology.user_plane(plane).node_id;
+    fn conclude_audit(&mut self, now: Now, plane: UserPlaneId) {
+        let Some(audit) = self.audits.remove(&plane) else {
+            return;
+        };
+        let user_plane = &self.topology.user_plane(plane).node_id;
+        let (sessions, milliseconds) = (
+            audit.named,
+            now.at.saturating_sub(audit.began).as_millis() as u64,
+        );
+        tracing::info!(%user_plane, sessions, milliseconds, "audit done");
+        if audit.put_back + audit.strangers > 0 {
             tracing::warn!(%user_plane, put_back = audit.put_back, deleted = audit.strangers, "audit found differences");
         }
     }

@@ -136,6 +136,11 @@ impl ControlPlane {
                 "A PFCP message lacked an element or had a wrong one.",
             ),
             (
+                "pfcp-node-id-taken",
+                pfcp.node_id_taken,
+                "A user plane that goes by the name of another was refused.",
+            ),
+            (
                 "pfcp-timed-out",
                 pfcp.timed_out,
                 "A PFCP request was given up without an answer.",

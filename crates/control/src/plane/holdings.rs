@@ -3,6 +3,7 @@
 use super::ControlPlane;
 use super::restore::{SESSION_PREFIX, session_key};
 use crate::entry::{Entry, Record, Stage};
+use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
@@ -100,6 +101,24 @@ impl StoredSession {
             ipv4: record.ipv4.filter(|_| ipv4),
             ipv6: record.ipv6.filter(|_| ipv6),
         })
+    }
+
+    /// The entry that a store would have of this session, were it like the one of `value` in everything else: so
+    /// measurements get stores of any size that consist of real sessions.
+    ///
+    /// # Errors
+    /// Why `value` is not the value of a session's entry.
+    pub fn like(self, value: &[u8]) -> Result<StoreRecord, String> {
+        let record = Record {
+            up_seid: self.seid.0,
+            circuit: self.circuit,
+            pppoe_id: self.pppoe_id,
+            families: [self.ipv4.is_some(), self.ipv6.is_some()],
+            ipv4: self.ipv4,
+            ipv6: self.ipv6,
+            ..Record::from_bytes(value)?
+        };
+        Ok(StoreRecord::put(session_key(self.seid), record.to_bytes()))
     }
 }
 

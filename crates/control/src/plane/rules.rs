@@ -192,7 +192,7 @@ impl ControlPlane {
                     Stage::Admitted(_) => self.confirm(now, index),
                     Stage::Closing(_) => self.delete(now, index),
                     _ => {
-                        self.user_planes.resync_done(plane);
+                        self.resync_done(now, plane);
                         self.rules_are_back(now, index);
                     }
                 }
@@ -216,7 +216,7 @@ impl ControlPlane {
             Stage::Connecting | Stage::Online => {
                 self.counters.count(counter);
                 let plane = self.plane_of(index);
-                self.user_planes.resync_done(plane);
+                self.resync_done(now, plane);
                 // without an answer the association is gone; the next one puts the session back
                 if counter == Counter::UserPlaneRefused {
                     self.end(now, index, Cause::PortError);
@@ -408,10 +408,19 @@ impl ControlPlane {
             .into_iter()
             .map(|index| self.entry(index).seid)
             .collect();
-        self.user_planes.begin_resync(plane);
+        self.user_planes.begin_resync(now.at, plane);
         self.user_planes.queue_resync(plane, again);
-        self.begin_audit(plane, kept);
+        self.begin_audit(now, plane, kept);
         self.resync(now, plane);
+    }
+
+    /// One session that was put back is done.
+    fn resync_done(&mut self, now: Now, plane: UserPlaneId) {
+        if let Some((sessions, took)) = self.user_planes.resync_done(now.at, plane) {
+            let user_plane = &self.topology.user_plane(plane).node_id;
+            let milliseconds = took.as_millis() as u64;
+            tracing::info!(%user_plane, sessions, milliseconds, "sessions are back");
+        }
     }
 
     /// The indexes of a user plane's sessions.
@@ -426,13 +435,13 @@ impl ControlPlane {
     pub(super) fn resync(&mut self, now: Now, plane: UserPlaneId) {
         while let Some(seid) = self.user_planes.next_resync(plane) {
             let Some(index) = self.find(seid) else {
-                self.user_planes.resync_done(plane);
+                self.resync_done(now, plane);
                 continue;
             };
             if self.entry(index).rules.establishing {
-                self.user_planes.resync_done(plane); // its answer is still to come
+                self.resync_done(now, plane); // its answer is still to come
             } else if self.entry(index).is_closing() {
-                self.user_planes.resync_done(plane);
+                self.resync_done(now, plane);
                 self.delete(now, index);
             } else {
                 self.establish(now, index);

@@ -164,7 +164,8 @@ impl UserPlane {
                 }
                 self.sessions.retain(|_, held| held.cp_seid != cp);
                 self.next_seid += 1;
-                let rules = RuleSet::establish(&m).expect("an establishment that can be served");
+                let rules =
+                    RuleSet::establish(m.clone()).expect("an establishment that can be served");
                 self.sessions.insert(self.next_seid, Held::new(rules, cp));
                 let response = wire::pfcp::SessionEstablishmentResponse {
                     node_id: NodeId::Fqdn("up1".into()),
@@ -478,6 +479,34 @@ aaa: {aaa}
     pub fn restart_user_plane(&mut self) {
         self.up = UserPlane::new(8);
         self.settle();
+    }
+
+    /// The user plane asks for an association.
+    pub fn user_plane_calls(&mut self) {
+        self.up.node.add_peer(self.now, at(CP, 8805));
+        self.up.node.on_timeout(self.now);
+        self.settle();
+    }
+
+    /// Somebody at another address asks for an association: what it hears.
+    pub fn call_as(&mut self, address: &str, name: &str) -> Vec<Option<Cause>> {
+        let mut caller = Node::new(Config::new(Role::User, NodeId::Fqdn(name.into()), 99));
+        caller.add_peer(self.now, at(CP, 8805));
+        caller.on_timeout(self.now);
+        let from = at(address, 8805);
+        while let Some(pfcp::Output::Transmit { bytes, .. }) = caller.poll_output() {
+            let input = Input::Pfcp {
+                from,
+                bytes: &bytes,
+            };
+            self.plane.handle(self.moment(), input);
+        }
+        let mut heard = Vec::new();
+        while let Some(Output::Pfcp { to, bytes }) = self.plane.poll_output() {
+            assert_eq!(to, from);
+            heard.push(wire::pfcp::parse(&bytes).unwrap().packet.message.cause());
+        }
+        heard
     }
 
     /// Lets time pass, in order of what is due.

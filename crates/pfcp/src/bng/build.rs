@@ -2,6 +2,7 @@
 //!
 //! A session's rules: PDR 1 and 2 carry its control packets up and down, PDR 3 and 4 IPv4, PDR 5 keeps the control
 //! packets that IPv6 carries inside PPP data away from PDR 6, and 6 and 7 carry IPv6. The FARs have the same numbers.
+use super::facts::{ControlTunnel, SessionFacts, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
 use ipnet::IpNet;
 use wire::eth::PPPOE_DISCOVERY;
@@ -133,14 +134,34 @@ impl SessionSpec {
     }
 
     /// The hash of what the user plane does for the session, as its own rules come to.
-    pub fn digest(&self) -> Option<u64> {
-        match super::RuleSet::establish(&self.establish())
-            .ok()?
-            .facts()
-            .ok()?
-        {
-            super::Facts::Session(facts) => Some(facts.digest()),
-            super::Facts::Default(_) => None,
+    pub fn digest(&self) -> u64 {
+        self.facts().digest()
+    }
+
+    /// What the user plane makes of [`SessionSpec::establish`].
+    pub fn facts(&self) -> SessionFacts {
+        let passes = self.ipv4.is_some() || self.ipv6.is_some();
+        SessionFacts {
+            circuit: self.circuit.clone(),
+            pppoe_session_id: self.pppoe_session_id,
+            tunnel: ControlTunnel {
+                uplink: self.uplink,
+                downlink: Some(self.downlink),
+            },
+            subscriber: Some(self.subscriber),
+            usage: Some(UsageRule {
+                urr_id: URR,
+                volume: true,
+                packets: true,
+                duration: true,
+                period: self.usage_period,
+            }),
+            network_instance: passes.then(|| self.network_instance.clone()),
+            mtu: passes.then_some(self.mtu),
+            ipv4: self.ipv4,
+            ipv6: self.ipv6,
+            redirect_nd: self.ipv6.is_some(),
+            redirect_dhcpv6: self.ipv6.is_some(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the rules of a session come to.
 use super::{Circuit, PoolNet, Tunnel};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use ipnet::Ipv6Net;
 
 /// A control packet tunnel: both of its ends.
@@ -94,22 +94,19 @@ impl SessionFacts {
         hash.bytes(&gateway_mac.0);
         hash.bytes(&self.pppoe_session_id.to_be_bytes());
         for tunnel in [Some(self.tunnel.uplink), self.tunnel.downlink] {
-            hash.text(tunnel.map(|t| format!("{:x}@{}", t.teid, t.address)));
+            hash.optional(tunnel.map(|t| t.teid.to_be_bytes()));
+            hash.address(tunnel.map(|t| t.address));
         }
-        hash.text(self.subscriber);
-        let usage = self.usage.map(|u| {
-            [
-                u.volume.into(),
-                u.packets.into(),
-                u.duration.into(),
-                u.period.unwrap_or(0),
-            ]
-        });
-        hash.text(usage.map(|numbers: [u32; 4]| format!("{numbers:?}")));
-        hash.text(self.network_instance.as_ref());
-        hash.text(self.mtu);
-        hash.text(self.ipv4);
-        hash.text(self.ipv6);
+        hash.optional(self.subscriber.map(u32::to_be_bytes));
+        let flags = |u: UsageRule| [u.volume, u.packets, u.duration].map(u8::from);
+        hash.optional(self.usage.map(flags));
+        let period = self.usage.and_then(|usage| usage.period);
+        hash.optional(period.map(u32::to_be_bytes));
+        hash.optional(self.network_instance.as_ref());
+        hash.optional(self.mtu.map(u16::to_be_bytes));
+        hash.optional(self.ipv4.map(|address| address.octets()));
+        hash.optional(self.ipv6.map(|net| net.addr().octets()));
+        hash.optional(self.ipv6.map(|net| [net.prefix_len()]));
         hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
         hash.0
     }
@@ -131,11 +128,22 @@ impl Fnv {
         }
     }
 
-    /// What is absent differs from what is empty.
-    fn text(&mut self, value: Option<impl ToString>) {
+    /// What is absent differs from what is there, be it empty.
+    fn optional(&mut self, value: Option<impl AsRef<[u8]>>) {
         match value {
-            Some(value) => self.bytes(value.to_string().as_bytes()),
+            Some(value) => {
+                self.bytes(&[1]);
+                self.bytes(value.as_ref());
+            }
             None => self.bytes(&[0]),
+        }
+    }
+
+    fn address(&mut self, address: Option<IpAddr>) {
+        match address {
+            Some(IpAddr::V4(address)) => self.optional(Some(address.octets())),
+            Some(IpAddr::V6(address)) => self.optional(Some(address.octets())),
+            None => self.optional(None::<[u8; 0]>),
         }
     }
 }

@@ -108,7 +108,7 @@ fn refuse<R: Rule>(id: R::Id) -> Rejection {
     }
 }
 
-fn create<R: Rule + Clone>(have: &mut Vec<R>, new: &[R]) -> Result<(), Rejection> {
+fn create<R: Rule>(have: &mut Vec<R>, new: impl IntoIterator<Item = R>) -> Result<(), Rejection> {
     for rule in new {
         if have.iter().any(|old| old.id() == rule.id()) {
             return Err(refuse::<R>(rule.id()));
@@ -119,7 +119,7 @@ fn create<R: Rule + Clone>(have: &mut Vec<R>, new: &[R]) -> Result<(), Rejection
                 ..refuse::<R>(rule.id())
             });
         }
-        have.push(rule.clone());
+        have.push(rule);
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ fn apply<T: Clone>(to: &mut Option<T>, change: &Option<Change<T>>) {
 
 impl RuleSet {
     /// The rules of a new session.
-    pub fn establish(request: &SessionEstablishmentRequest) -> Result<RuleSet, Rejection> {
+    pub fn establish(request: SessionEstablishmentRequest) -> Result<RuleSet, Rejection> {
         if request.lcp_connectivity.is_some() {
             return Err(Rejection::of(
                 Cause::SERVICE_NOT_SUPPORTED,
@@ -183,11 +183,11 @@ impl RuleSet {
             pdn_type: request.pdn_type,
             ..RuleSet::default()
         };
-        create(&mut rules.endpoints, &request.create_traffic_endpoints)?;
-        create(&mut rules.fars, &request.create_fars)?;
-        create(&mut rules.urrs, &request.create_urrs)?;
-        create(&mut rules.qers, &request.create_qers)?;
-        create(&mut rules.pdrs, &request.create_pdrs)?;
+        create(&mut rules.endpoints, request.create_traffic_endpoints)?;
+        create(&mut rules.fars, request.create_fars)?;
+        create(&mut rules.urrs, request.create_urrs)?;
+        create(&mut rules.qers, request.create_qers)?;
+        create(&mut rules.pdrs, request.create_pdrs)?;
         Ok(rules)
     }
 
@@ -201,11 +201,14 @@ impl RuleSet {
         }
         let mut rules = self.clone();
         rules.apply_removals(request)?;
-        create(&mut rules.endpoints, &request.create_traffic_endpoints)?;
-        create(&mut rules.fars, &request.create_fars)?;
-        create(&mut rules.urrs, &request.create_urrs)?;
-        create(&mut rules.qers, &request.create_qers)?;
-        create(&mut rules.pdrs, &request.create_pdrs)?;
+        create(
+            &mut rules.endpoints,
+            request.create_traffic_endpoints.iter().cloned(),
+        )?;
+        create(&mut rules.fars, request.create_fars.iter().cloned())?;
+        create(&mut rules.urrs, request.create_urrs.iter().cloned())?;
+        create(&mut rules.qers, request.create_qers.iter().cloned())?;
+        create(&mut rules.pdrs, request.create_pdrs.iter().cloned())?;
         rules.apply_updates(request)?;
         for query in &request.query_urrs {
             if !rules.has_urr(query.urr_id) {
@@ -238,7 +241,7 @@ impl RuleSet {
     /// The rules that [`RuleSet::pack`] packed.
     pub fn unpack(bytes: &[u8]) -> Option<RuleSet> {
         match parse(bytes).ok()?.packet.message {
-            Message::SessionEstablishmentRequest(request) => RuleSet::establish(&request).ok(),
+            Message::SessionEstablishmentRequest(request) => RuleSet::establish(request).ok(),
             _ => None,
         }
     }

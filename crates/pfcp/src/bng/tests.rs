@@ -67,7 +67,7 @@ fn established(request: SessionEstablishmentRequest) -> RuleSet {
     let Message::SessionEstablishmentRequest(request) = carried(request) else {
         panic!("another message")
     };
-    RuleSet::establish(&request).unwrap()
+    RuleSet::establish(request).unwrap()
 }
 
 fn modified(rules: &RuleSet, request: SessionModificationRequest) -> RuleSet {
@@ -84,10 +84,60 @@ fn session_facts(rules: &RuleSet) -> SessionFacts {
     }
 }
 
-fn refused(request: &SessionEstablishmentRequest) -> Rejection {
+fn refused(request: SessionEstablishmentRequest) -> Rejection {
     RuleSet::establish(request)
         .and_then(|rules| rules.facts())
         .unwrap_err()
+}
+
+#[test]
+fn a_spec_knows_what_its_rules_come_to() {
+    for (ipv4, ipv6) in [(false, false), (true, false), (false, true), (true, true)] {
+        let spec = SessionSpec {
+            ipv4: spec().ipv4.filter(|_| ipv4),
+            ipv6: spec().ipv6.filter(|_| ipv6),
+            ..spec()
+        };
+        let facts = session_facts(&established(spec.establish()));
+        assert_eq!(spec.facts(), facts);
+    }
+}
+
+#[test]
+fn a_digest_changes_with_every_fact() {
+    let facts = spec().facts();
+    let tunnel = |change: &dyn Fn(&mut ControlTunnel)| {
+        let mut tunnel = facts.tunnel;
+        change(&mut tunnel);
+        tunnel
+    };
+    let of = |change: &dyn Fn(&mut SessionFacts)| {
+        let mut other = facts.clone();
+        change(&mut other);
+        other.digest()
+    };
+    let uplink = tunnel(&|t| t.uplink.teid = 11);
+    let address = tunnel(&|t| t.uplink.address = "2001:db8::1".parse().unwrap());
+    let mut digests = vec![
+        facts.digest(),
+        of(&|f| f.circuit.tags.inner = None),
+        of(&|f| f.pppoe_session_id = 1),
+        of(&|f| f.tunnel = uplink),
+        of(&|f| f.tunnel = address),
+        of(&|f| f.subscriber = None),
+        of(&|f| f.usage = None),
+        of(&|f| f.usage.as_mut().unwrap().period = None),
+        of(&|f| f.network_instance = Some(String::new())),
+        of(&|f| f.mtu = None),
+        of(&|f| f.ipv4 = None),
+        of(&|f| f.ipv6 = Some("2001:db8:0:1::/65".parse().unwrap())),
+        of(&|f| f.redirect_nd = false),
+        of(&|f| f.redirect_dhcpv6 = false),
+    ];
+    let all = digests.len();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), all);
 }
 
 #[test]
@@ -193,7 +243,7 @@ fn a_session_without_interim_reports_or_over_ipv6() {
 #[test]
 fn rule_ids_do_not_matter() {
     let mut request = spec().establish();
-    let facts = session_facts(&RuleSet::establish(&request).unwrap());
+    let facts = session_facts(&RuleSet::establish(request.clone()).unwrap());
     let other = |id: u32| 1000 - 7 * id;
     let other_endpoint = |id: u8| 200 - 3 * id;
     for pdr in &mut request.create_pdrs {
@@ -221,7 +271,7 @@ fn rule_ids_do_not_matter() {
     request.create_pdrs.reverse();
     request.create_fars.reverse();
     request.create_traffic_endpoints.reverse();
-    assert_eq!(session_facts(&RuleSet::establish(&request).unwrap()), facts);
+    assert_eq!(session_facts(&RuleSet::establish(request).unwrap()), facts);
 }
 
 fn net(slot: u16, net: &str) -> PoolNet {
@@ -293,9 +343,9 @@ fn a_default_session_without_a_way_down() {
 /// Changes one thing of a good request and states what is answered.
 fn case(offending: IeId, cause: Cause, change: impl FnOnce(&mut SessionEstablishmentRequest)) {
     let mut request = spec().establish();
-    assert!(RuleSet::establish(&request).unwrap().facts().is_ok());
+    assert!(RuleSet::establish(request.clone()).unwrap().facts().is_ok());
     change(&mut request);
-    let rejection = refused(&request);
+    let rejection = refused(request);
     assert_eq!(
         (rejection.cause, rejection.offending_ie),
         (cause, Some(offending)),
@@ -547,7 +597,7 @@ proptest::proptest! {
             bytes[at] = octet;
         }
         if let Ok(Received { packet: Packet { message: Message::SessionEstablishmentRequest(request), .. }, .. }) = parse(&bytes) {
-            let _ = RuleSet::establish(&request).and_then(|rules| rules.facts());
+            let _ = RuleSet::establish(request).and_then(|rules| rules.facts());
         }
     }
 }

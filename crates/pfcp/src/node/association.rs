@@ -1,5 +1,5 @@
 //! Associations and heartbeats (TS 29.244 §6.2.2, §6.2.6 to §6.2.8).
-use super::peer::{Purpose, State};
+use super::peer::{Peer, Purpose, State};
 use super::{DownReason, Event, Features, Node, PeerInfo, RequestId, Role, Timer};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -155,7 +155,7 @@ impl Node {
         self.go_down(now, peer, DownReason::Forgotten);
     }
 
-    /// The association is no more. A control plane tries to get it back.
+    /// The association is no more. Whoever began it tries to get it back; a user plane that was released waits to be asked.
     fn go_down(&mut self, now: Duration, peer: SocketAddr, reason: DownReason) {
         if !self.is_associated(peer) {
             return;
@@ -167,14 +167,47 @@ impl Node {
             return;
         };
         entry.state = State::Down;
-        if self.config.role == Role::Control && entry.configured {
+        let dismissed = self.config.role == Role::User && reason == DownReason::Released;
+        if entry.configured && !dismissed {
             let at_once = matches!(reason, DownReason::Restarted | DownReason::Forgotten);
             self.arm_setup(peer, if at_once { now } else { now + FIRST_BACKOFF });
         }
     }
 
+    /// Is this the name of another peer: by the owner's word, or because the other is associated under it and its path
+    /// lives? Two of one name would undo each other's sessions.
+    pub(super) fn is_taken(&mut self, from: SocketAddr, node_id: &NodeId) -> bool {
+        let owns = |(at, peer): &(&SocketAddr, &Peer)| {
+            let alive = peer.info.as_ref().filter(|_| peer.is_up());
+            let names = [peer.reserved.as_ref(), alive.map(|info| &info.node_id)];
+            at.ip() != from.ip() && names.contains(&Some(node_id))
+        };
+        let Some(owner) = self.peers.iter().find(owns).map(|(at, _)| *at) else {
+            return false;
+        };
+        self.counters.node_id_taken += 1;
+        self.event(Event::NodeIdTaken {
+            peer: from,
+            node_id: node_id.clone(),
+            owner,
+        });
+        true
+    }
+
+    /// The address at which a peer of this name was known before; it is forgotten.
+    fn take_former(&mut self, peer: SocketAddr, node_id: &NodeId) -> Option<SocketAddr> {
+        let is_it = |(at, entry): &(&SocketAddr, &mut Peer)| {
+            let name = entry.info.as_ref().map(|info| &info.node_id);
+            at.ip() != peer.ip() && name == Some(node_id)
+        };
+        let (at, entry) = self.peers.iter_mut().find(is_it)?;
+        entry.info = None;
+        Some(*at)
+    }
+
     /// There is an association, perhaps in place of an older one.
     fn go_up(&mut self, now: Duration, peer: SocketAddr, said: Introduction) {
+        let moved_from = self.take_former(peer, &said.node_id);
         self.disarm_setup(peer);
         self.fail_all(peer);
         let Some(entry) = self.peers.get_mut(&peer) else {
@@ -187,6 +220,7 @@ impl Node {
             features: said.features,
             restarted: before.is_some_and(|before| before != said.recovery_time_stamp),
             retain_sessions: said.retain_sessions,
+            moved_from,
         };
         entry.state = State::Up;
         entry.failures = 0;
@@ -301,6 +335,11 @@ impl Node {
         match message {
             Message::HeartbeatResponse(response) => {
                 self.check_recovery(now, peer, response.recovery_time_stamp)
+            }
+            Message::AssociationSetupResponse(response)
+                if response.cause.is_accepted() && self.is_taken(peer, &response.node_id) =>
+            {
+                self.setup_failed(now, peer);
             }
             Message::AssociationSetupResponse(response) if response.cause.is_accepted() => {
                 self.go_up(

@@ -2,6 +2,7 @@
 use super::cache::ResponseCache;
 use super::{PeerInfo, TimerKey};
 use std::collections::{BTreeMap, VecDeque};
+use wire::pfcp::NodeId;
 
 /// Where an association stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub(super) struct Outstanding {
 pub(super) struct Peer {
     /// It was named by the owner, and did not come by itself.
     pub configured: bool,
+    /// The name that nobody else may use.
+    pub reserved: Option<NodeId>,
     pub state: State,
     /// What it said when it last associated.
     pub info: Option<PeerInfo>,
@@ -59,6 +62,7 @@ impl Peer {
     pub fn new(cache_capacity: usize) -> Self {
         Peer {
             configured: false,
+            reserved: None,
             state: State::Down,
             info: None,
             outstanding: BTreeMap::new(),

@@ -328,8 +328,8 @@ impl Node {
 
     fn on_request(&mut self, now: Duration, from: SocketAddr, packet: Packet, bytes: &[u8]) {
         let sequence = packet.sequence;
-        if let Message::AssociationSetupRequest(_) = packet.message
-            && !self.admit(from)
+        if let Message::AssociationSetupRequest(request) = &packet.message
+            && (self.is_taken(from, &request.node_id) || !self.admit(from))
         {
             return self.refuse(from, &packet, Cause::REQUEST_REJECTED);
         }

@@ -14,6 +14,8 @@ impl<T: Copy> Engine<T> {
         let Some(peer) = self.table.get(index).map(|session| session.peer) else {
             return;
         };
+        // What is established from now on is known to the auditor, and is no stranger.
+        self.peers.entry(peer).or_default().audit = audit.epoch;
         let mut result = AuditResult::default();
         for (place, &(seid, digest)) in audit.sessions.iter().enumerate() {
             let seid = Seid::from_u64(seid);

@@ -20,9 +20,10 @@ use crate::compile::Compiled;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
-    pub(super) fn establish(&mut self, to: T, peer: SocketAddr, request: &Establishment) {
+    pub(super) fn establish(&mut self, to: T, peer: SocketAddr, request: Establishment) {
+        let cp_seid = request.cp_f_seid.seid;
         if let Err(rejection) = self.try_establish(to, peer, request) {
-            self.refuse_establishment(to, request.cp_f_seid.seid, &rejection);
+            self.refuse_establishment(to, cp_seid, &rejection);
         }
     }
 
@@ -30,12 +31,13 @@ impl<T: Copy> Engine<T> {
         &mut self,
         to: T,
         peer: SocketAddr,
-        request: &Establishment,
+        request: Establishment,
     ) -> Result<(), Rejection> {
         if self.worker_behind {
             self.counters.congested += 1;
             return Err(cause(Cause::ENTITY_IN_CONGESTION));
         }
+        let cp_seid = request.cp_f_seid.seid;
         let compile = |index| {
             let rules = RuleSet::establish(request)?;
             let compiled = self.config.layout.compile(index, &rules.facts()?)?;
@@ -47,7 +49,7 @@ impl<T: Copy> Engine<T> {
         let (rules, compiled) = compiled.inspect_err(|_| self.counters.rules_refused += 1)?;
         let session = Session {
             peer,
-            cp_seid: request.cp_f_seid.seid,
+            cp_seid,
             rules: Rules::keep(rules),
             compiled,
             meter: None,
@@ -57,7 +59,7 @@ impl<T: Copy> Engine<T> {
             report_at: None,
             operation: Operation::None,
             waiting: VecDeque::new(),
-            audited: 0,
+            audited: self.peers.get(&peer).map_or(0, |peer| peer.audit),
         };
         self.displace_orphan(&session);
         self.check_room(&session)?;
@@ -400,7 +402,7 @@ impl<T: Copy> Engine<T> {
             "session gone"
         );
         match after {
-            After::Nothing => {}
+            After::Nothing => self.count_unreported(&session),
             After::Refuse(to, rejection) => {
                 self.refuse_establishment(to, session.cp_seid, &rejection);
             }
@@ -419,6 +421,20 @@ impl<T: Copy> Engine<T> {
                 self.respond(to, session.cp_seid, message);
             }
         }
+    }
+
+    /// What a session carried since its last report is lost with it: here it is said how much.
+    fn count_unreported(&mut self, session: &Session<T>) {
+        let kept = session
+            .unacknowledged
+            .iter()
+            .map(|kept| Usage::of_report(&kept.report));
+        let since = session
+            .meter
+            .iter()
+            .map(|meter| meter.unreported(session.counters));
+        let octets = |usage: Usage| usage.up_octets.saturating_add(usage.down_octets);
+        self.counters.unreported_octets += kept.chain(since).map(octets).sum::<u64>();
     }
 
     /// Announces nets that no session announced before, and withdraws those that none does.

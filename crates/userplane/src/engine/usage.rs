@@ -8,7 +8,7 @@ use pfcp::bng::UsageMeter;
 use tracing::warn;
 use wire::pfcp::{Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger};
 
-use super::{After, Engine, Now, Operation, Output, Unacknowledged, WorkerCommand};
+use super::{After, Engine, Now, Operation, Output, Path, Unacknowledged, WorkerCommand};
 use crate::compile::Compiled;
 use crate::table::Seid;
 
@@ -76,6 +76,7 @@ impl<T: Copy> Engine<T> {
 
     /// Does what is due.
     pub fn on_timeout(&mut self, now: Now) {
+        self.end_hold(now);
         while let Some(Reverse((at, seid))) = self.timers.peek().copied()
             && at <= now.monotonic
         {
@@ -101,7 +102,8 @@ impl<T: Copy> Engine<T> {
             .map(period_of);
         // What was missed while the process slept is not made up for.
         let next = period.map(|period| (at + period).max(now.monotonic));
-        let reachable = self.peers.get(&session.peer).copied().unwrap_or(false);
+        let path = self.peers.get(&session.peer).map(|peer| peer.path);
+        let reachable = path == Some(Path::Alive);
         let idle = matches!(session.operation, Operation::None);
         match &mut session.unacknowledged {
             // Whatever is not reported now is part of the next report.

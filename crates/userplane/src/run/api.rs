@@ -72,7 +72,7 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 23] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 26] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let (sessions, node) = (self.engine.counters, self.node.counters());
         let fibs = || self.instances.iter().map(|instance| &instance.fib);
@@ -189,6 +189,21 @@ impl UserPlane {
                 "pfcp-other-version",
                 node.other_version,
                 "A PFCP message is of another version.",
+            ),
+            (
+                "session-hold-expired",
+                sessions.hold_expired,
+                "A session was removed: its control plane did not come back in time.",
+            ),
+            (
+                "unreported-octets",
+                sessions.unreported_octets,
+                "An octet was carried by a session that was removed before its next report.",
+            ),
+            (
+                "pfcp-node-id-taken",
+                node.node_id_taken,
+                "A control plane that goes by the name of another was refused.",
             ),
             (
                 "usage-report-kept",

@@ -2,7 +2,7 @@
 
 use dataplane::Event as WorkerEvent;
 use pfcp::{DownReason, Event, Output};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use wire::pfcp::NodeId;
 
 use super::{ForWorker, Now, UserPlane};
@@ -33,10 +33,29 @@ impl UserPlane {
                     let sessions = self.engine.forget_peer(peer);
                     info!(%peer, sessions, "the control plane began anew: its sessions are deleted");
                 }
+                if let Some(former) = info.moved_from {
+                    let sessions = self.engine.move_peer(former, peer);
+                    info!(%peer, %former, sessions, "the control plane has another address: its sessions go along");
+                }
                 self.engine.peer_up(peer);
                 info!(%peer, node = %name(&info.node_id), "associated with the control plane");
             }
             Event::AssociationDown { peer, reason } => self.association_down(peer, reason),
+            Event::NodeIdTaken {
+                peer,
+                node_id,
+                owner,
+            } => {
+                // Whoever calls for ever must not fill the log.
+                let refused = self.node.counters().node_id_taken;
+                if refused.is_power_of_two() {
+                    error!(
+                        %peer, node = %name(&node_id), %owner, refused,
+                        "refused a control plane that goes by the name of another, whose path is \
+                         alive: give each a `node-id` of its own, or end the one that is no longer wanted"
+                    );
+                }
+            }
             Event::VersionMismatch { peer, version } => warn!(
                 %peer, version,
                 "the control plane speaks another version of PFCP: expected version 1; it was told"
@@ -56,7 +75,7 @@ impl UserPlane {
     }
 
     fn association_down(&mut self, peer: std::net::SocketAddr, reason: DownReason) {
-        self.engine.peer_lost(peer);
+        self.engine.peer_lost(self.clock.now(), peer);
         match reason {
             DownReason::Released => {
                 let sessions = self.engine.forget_peer(peer);
@@ -64,7 +83,7 @@ impl UserPlane {
             }
             DownReason::PathLost => warn!(
                 %peer, sessions = self.engine.sessions(),
-                "the control plane does not answer: its sessions are held and go on forwarding"
+                "the control plane does not answer: its sessions are held (`hold-sessions`) and go on forwarding"
             ),
             reason => info!(%peer, ?reason, "the association ended; its sessions are held"),
         }

@@ -1,0 +1,109 @@
+//! What becomes of sessions when the path to their control plane is lost, returns, or is another.
+
+use super::*;
+
+const HOLD: u32 = 300;
+
+fn bench(hold: Option<u32>) -> Bench {
+    let mut bench = Bench::new();
+    bench.engine.config.hold = hold.map(|seconds| Duration::from_secs(seconds.into()));
+    bench
+}
+
+#[test]
+fn sessions_are_held_for_as_long_as_the_configuration_says() {
+    let mut bench = bench(Some(HOLD));
+    bench.send(0, default_spec(&["100.64.0.0/24"]).establish().0);
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    bench.engine.peer_lost(bench.now, cp());
+    bench.pass(HOLD - 1);
+    assert_eq!(bench.engine.sessions(), 2);
+    bench.pass(1);
+    assert_eq!(bench.engine.sessions(), 0);
+    assert!(bench.entries.is_empty());
+    assert_eq!(bench.nets.last(), Some(&(false, net("100.64.0.0/24"))));
+    let counters = bench.engine.counters;
+    assert_eq!(
+        (counters.hold_expired, counters.unreported_octets),
+        (2, 300)
+    );
+    // When the path returns, the control plane's audit misses the session.
+    bench.engine.peer_up(cp());
+    let to = bench.send(0, default_spec(&[]).establish().0);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!("another answer")
+    };
+    let default = response.up_f_seid.unwrap().seid;
+    let result = bench.audit(default, true, &[(seid, spec(7).digest())]);
+    assert_eq!(result.wrong, [0]);
+    bench.established(&spec(7));
+}
+
+#[test]
+fn a_path_that_returns_in_time_costs_nothing() {
+    let mut bench = bench(Some(HOLD));
+    bench.established(&spec(1));
+    bench.engine.peer_lost(bench.now, cp());
+    bench.pass(HOLD - 1);
+    bench.engine.peer_up(cp());
+    bench.pass(10 * HOLD);
+    assert_eq!(bench.engine.sessions(), 1);
+    // Lost again, the time begins anew.
+    bench.engine.peer_lost(bench.now, cp());
+    bench.pass(HOLD - 1);
+    assert_eq!(bench.engine.sessions(), 1);
+}
+
+#[test]
+fn by_default_sessions_are_held_for_ever() {
+    let mut bench = bench(None);
+    bench.established(&spec(1));
+    bench.engine.peer_lost(bench.now, cp());
+    assert_eq!(bench.engine.poll_at(), None);
+    bench.pass(u32::MAX / 2);
+    assert_eq!(bench.engine.sessions(), 1);
+}
+
+#[test]
+fn the_path_to_another_control_plane_does_not_count() {
+    let mut bench = bench(Some(HOLD));
+    bench.established(&spec(1));
+    bench
+        .engine
+        .peer_lost(bench.now, "192.0.2.66:8805".parse().unwrap());
+    bench.pass(2 * HOLD);
+    assert_eq!(bench.engine.sessions(), 1);
+}
+
+#[test]
+fn sessions_go_along_with_a_control_plane_that_moves() {
+    let mut bench = bench(Some(HOLD));
+    let seid = bench.established(&spec(1));
+    bench.engine.peer_lost(bench.now, cp());
+    let elsewhere: SocketAddr = "192.0.2.66:8805".parse().unwrap();
+    assert_eq!(bench.engine.move_peer(cp(), elsewhere), 1);
+    bench.engine.peer_up(elsewhere);
+    bench.pass(2 * HOLD);
+    bench
+        .engine
+        .request(bench.now, 99, elsewhere, seid, delete().into());
+    bench.run();
+    assert_eq!(bench.answer(99).cause(), Some(Cause::REQUEST_ACCEPTED));
+}
+
+#[test]
+fn what_comes_while_an_audit_runs_is_no_stranger() {
+    let mut bench = bench(None);
+    let to = bench.send(0, default_spec(&[]).establish().0);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!("another answer")
+    };
+    let default = response.up_f_seid.unwrap().seid;
+    bench.established(&spec(1));
+    bench.audit(default, false, &[]);
+    bench.established(&spec(2));
+    let strangers = bench.audit(default, true, &[]).strangers;
+    assert_eq!(strangers.len(), 1);
+    assert_eq!(strangers[0].0, 0x1001);
+}
