@@ -399,14 +399,15 @@ fn there_is_a_bound_to_peers_that_come_by_themselves() {
         max_peers: 2,
         ..user_config()
     });
-    let setup = AssociationSetupRequest {
-        recovery_time_stamp: 1,
-        ..Default::default()
-    };
     let mut accepted = 0;
     for host in 1..=3 {
         let from = SocketAddr::from(([203, 0, 113, host], 8805));
-        let reply = reply_to(&mut node, from, &Packet::node(1, setup.clone())).unwrap();
+        let setup = AssociationSetupRequest {
+            node_id: NodeId::from(from.ip()),
+            recovery_time_stamp: 1,
+            ..Default::default()
+        };
+        let reply = reply_to(&mut node, from, &Packet::node(1, setup)).unwrap();
         accepted += usize::from(reply.cause().unwrap().is_accepted());
         while node.poll_output().is_some() {}
     }

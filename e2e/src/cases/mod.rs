@@ -73,7 +73,7 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "resume-131072",
-        "131,072 sessions: told again at 50,000/s, resumed by the control plane in 5 s",
+        "131,072 sessions are resumed by a restarted control plane in 5 s, and told again to a user plane",
         resume::all,
     ),
     case(
