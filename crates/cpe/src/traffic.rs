@@ -65,6 +65,7 @@ impl Label {
     /// Appends a payload of `size` octets, at least [`Label::MIN_SIZE`].
     pub fn emit(&self, size: usize, out: &mut Vec<u8>) {
         let start = out.len();
+        out.reserve(size.max(Self::MIN_SIZE));
         out.extend_from_slice(&Self::MAGIC);
         out.extend_from_slice(&self.run.to_be_bytes());
         out.extend_from_slice(&self.from.number().to_be_bytes());

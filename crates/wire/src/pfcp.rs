@@ -63,6 +63,8 @@ pub const PORT: u16 = 8805;
 pub const VERSION: u8 = 1;
 /// Sequence numbers have 24 bits.
 pub const SEQUENCE_MASK: u32 = 0x00ff_ffff;
+/// Most messages take less, in octets.
+const TYPICAL_SIZE: usize = 512;
 
 /// The header of a message (§7.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +242,7 @@ impl Packet {
     pub fn emit(&self, out: &mut Vec<u8>) -> crate::Result<()> {
         let start = out.len();
         let about_session = self.message.is_about_session();
+        out.reserve(TYPICAL_SIZE);
         out.extend_from_slice(&[
             VERSION << 5 | u8::from(about_session),
             self.message.kind(),
