@@ -44,6 +44,8 @@ pub struct Session {
     pub(crate) ipv6_rules: Rules,
     /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
     held: Option<(u8, Box<[u8]>)>,
+    /// IPv4 and IPv6: the family was up, and the peer was out of reach when it was negotiated anew.
+    lost: [bool; 2],
     pub(crate) keepalive: Keepalive,
     pub(crate) router: Router,
     /// When LCP starts of its own accord.
@@ -87,6 +89,7 @@ impl Session {
             ipv4_rules: Rules::Off,
             ipv6_rules: Rules::Off,
             held: None,
+            lost: [false; 2],
             keepalive: Keepalive::off(),
             router: Router::silent(),
             start: Deadline::after(now, config.start_delay),
@@ -134,6 +137,7 @@ impl Session {
             ipv4_rules: Rules::Off,
             ipv6_rules: Rules::Off,
             held: None,
+            lost: [false; 2],
             keepalive: Keepalive::off(),
             router: Router::silent(),
             start: Deadline::NEVER,
@@ -211,8 +215,10 @@ impl Session {
             self.close(Cause::AuthFailed);
         }
         let notes = self.ipcp.on_timeout(&mut self.core);
+        self.lost[0] |= notes.finished && self.ipv4_rules != Rules::Off;
         self.after_ipcp(notes);
         let notes = self.ipv6cp.on_timeout(&mut self.core);
+        self.lost[1] |= notes.finished && self.ipv6_rules != Rules::Off;
         self.after_ipv6cp(notes);
         if self
             .keepalive
@@ -294,7 +300,11 @@ impl Session {
             lcp_wire::ECHO_REQUEST if self.lcp.on_event(&mut self.core, Event::Echo).echo => {
                 return Keepalive::on_request(&mut self.core, magic, packet.id, packet.data);
             }
-            lcp_wire::ECHO_REPLY if is_open => return self.keepalive.on_reply(magic, packet.data),
+            lcp_wire::ECHO_REPLY if is_open => {
+                self.keepalive.on_reply(magic, packet.data)?;
+                self.ask_again();
+                return Ok(());
+            }
             lcp_wire::PROTOCOL_REJECT if is_open => return self.on_protocol_reject(packet.data),
             lcp_wire::PROTOCOL_REJECT | lcp_wire::ECHO_REQUEST | lcp_wire::ECHO_REPLY => {
                 return Err(Discarded("LCP packet for an open link, which this is not"));
@@ -352,6 +362,7 @@ impl Session {
         self.ipcp.on_event(&mut self.core, Event::Down);
         self.ipv6cp.on_event(&mut self.core, Event::Down);
         self.settle_rules();
+        self.lost = [false; 2];
         self.has_ipv4 = false;
         self.ipv6 = None;
     }
@@ -392,6 +403,19 @@ impl Session {
         if self.ipv6cp.state() == State::Starting {
             self.ipv6cp.on_event(&mut self.core, Event::Up);
         }
+    }
+
+    /// A peer that was out of reach for so long that a family was given up believes it to be open still, and does not
+    /// ask for it. Now that it is heard again, we do.
+    fn ask_again(&mut self) {
+        let [ipv4, ipv6] = std::mem::take(&mut self.lost);
+        if ipv4 && self.ipcp.state() == State::Stopped {
+            self.ipcp.on_event(&mut self.core, Event::Down);
+        }
+        if ipv6 && self.ipv6cp.state() == State::Stopped {
+            self.ipv6cp.on_event(&mut self.core, Event::Down);
+        }
+        self.begin_waiting_families();
     }
 
     fn on_ipcp(&mut self, packet: Control<'_>) -> Result<(), Discarded> {

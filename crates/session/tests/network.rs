@@ -323,6 +323,31 @@ fn the_gateway_answers_for_its_own_address_only() {
 }
 
 #[test]
+fn a_family_that_was_lost_while_the_peer_was_out_of_reach_is_asked_for_when_it_is_heard() {
+    let mut line = Line::open();
+    line.send(IPCP, 1, 20, &home_ipcp());
+    line.pass(30 * SECOND);
+    assert!(line.take_outputs().contains(&Output::Down(Family::Ipv4)));
+    line.send(LCP, 10, 1, &HOME_MAGIC);
+    let (id, options) = line.expect_kind(IPCP, 1);
+    line.expect_silence();
+    line.send(IPCP, 2, id, &options);
+    line.send(IPCP, 1, 21, &home_ipcp());
+    line.expect(Output::Install(Family::Ipv4));
+    line.input(Input::Installed(Family::Ipv4));
+    line.expect_packet(IPCP, 2, 21, &home_ipcp());
+    line.expect(Output::Up(Family::Ipv4));
+    // One that hung up this family itself is left alone.
+    line.send(IPCP, 5, 22, &[]);
+    line.expect_packet(IPCP, 6, 22, &[]);
+    line.expect(Output::Down(Family::Ipv4));
+    line.pass(3 * SECOND);
+    line.take_outputs();
+    line.send(LCP, 10, 2, &HOME_MAGIC);
+    line.expect_silence();
+}
+
+#[test]
 fn an_open_session_goes_on_after_a_restart() {
     let line = Line::open();
     let snapshot = line.session.snapshot().unwrap();
