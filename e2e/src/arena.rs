@@ -17,6 +17,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Seconds between interim records of a session.
 pub const INTERIM: u64 = 20;
+/// Seconds between LCP echo requests to a silent home.
+const ECHO_INTERVAL: u64 = 10;
+/// How many of them it may leave unanswered.
+const ECHO_FAILURES: u64 = 3;
+/// After this time at the latest a home that is gone without a word is noticed.
+pub const NOTICED: Duration = Duration::from_secs((ECHO_FAILURES + 2) * ECHO_INTERVAL);
 /// The most homes that an arena is made for.
 const MOST: usize = 4000;
 /// The password of every emulated home in `raddb/users`.
@@ -29,6 +35,8 @@ const NEWCOMERS_S_TAG: u16 = 201;
 const CURIOUS: u16 = 40;
 /// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
 const SETTLED: Duration = Duration::from_millis(600);
+/// What the lab's street says of a frame to a MAC address that is not there.
+const FLOODED: &str = "a frame for no home";
 /// How often anything is looked at.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -47,8 +55,11 @@ impl Arena {
         }
         let radius = FreeRadius::start(lab, &ALONE, SECRET)?;
         let server = ALONE.yaml();
-        let aaa =
-            format!("radius: {{servers: [{server}], timeout: 1, interim-interval: {INTERIM}}}");
+        let aaa = format!(
+            "radius: {{servers: [{server}], timeout: 1, interim-interval: {INTERIM}}}
+pppoe:
+  echo: {{interval: {ECHO_INTERVAL}, failures: {ECHO_FAILURES}}}"
+        );
         let gateway = Gateway::start_with(lab, &UserPlane::ALL, &aaa, MOST)?;
         Ok(Arena { gateway, radius })
     }
@@ -173,7 +184,11 @@ impl Crowd {
             "{online} of {} homes are online; sessions that ended: {ends:?}",
             self.homes
         );
-        let wrong = statuses.each_ref().map(|s| s.counts.wrong());
+        // What is still sent to a home that went without a word reaches every port of the access network.
+        let flooded = |s: &street::Status| s.strays.get(FLOODED).copied().unwrap_or(0);
+        let wrong = statuses
+            .each_ref()
+            .map(|s| s.counts.wrong() - u64::from(flooded(s)));
         let internet = self.internet.status().counts;
         ensure!(
             wrong == [0, 0] && internet.wrong() == 0,
@@ -280,8 +295,8 @@ pub struct Newcomer {
 }
 
 impl Newcomer {
-    /// Begins to dial.
-    pub fn dial(lab: &Lab, up: UserPlane, number: u16) -> Result<Self> {
+    /// Begins to dial on this line.
+    pub fn dial_on(lab: &Lab, up: UserPlane, line: u16, number: u16) -> Result<Self> {
         let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
         let [high, low] = number.to_be_bytes();
         let config = HomeConfig {
@@ -289,7 +304,7 @@ impl Newcomer {
             ..HomeConfig::new(
                 [2, 0, 0x5f, 0, high, low].into(),
                 NEWCOMERS_S_TAG,
-                number,
+                line,
                 format!("home{}", 10_000 + u32::from(number)),
                 PASSWORD,
             )
@@ -301,7 +316,7 @@ impl Newcomer {
         };
         // Its turn to send comes once, before it is online.
         let never = Duration::from_secs(24 * 3600);
-        let (reach, tap) = (channel().0, lab.tap(up, "newcomer")?);
+        let (reach, tap) = (channel().0, lab.tap(up, &format!("new{number}"))?);
         Ok(Newcomer {
             dialled: Instant::now(),
             street: Street::open(residents, never, 1, tap, reach, host)?,

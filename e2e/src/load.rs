@@ -1,6 +1,7 @@
 //! A gateway with 2,000 homes and pppd online and verified traffic, and what it makes of blows.
 
-use crate::arena::{Arena, Crowd, Newcomer, Tally};
+use crate::arena::{Arena, Crowd, NOTICED, Newcomer, Tally};
+use crate::cut::Cut;
 use crate::home::Home;
 use crate::reckoning;
 use crate::sniff::Capture;
@@ -106,6 +107,34 @@ impl fmt::Display for Blow {
             Blow::StopUserPlane(up) => write!(f, "SIGSTOP of sluice-up {}", up.name()),
         }
     }
+}
+
+/// Which way datagrams between a user plane and the control plane are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the user plane.
+    Up,
+    /// To the user plane.
+    Down,
+    /// Both.
+    Both,
+}
+
+/// Cuts the ways between the control plane and each user plane.
+fn cut(lab: &Lab, ways: [Way; 2]) -> Result<Vec<Cut<'_>>> {
+    let (mut up, mut cuts) = (Vec::new(), Vec::new());
+    for (plane, way) in UserPlane::ALL.into_iter().zip(ways) {
+        if way != Way::Down {
+            up.push(format!("iifname {}", plane.management_link()));
+        }
+        if way != Way::Up {
+            let netns = lab.netns(Place::UserPlane(plane));
+            cuts.push(Cut::arriving(netns, &["iifname mgmt0"])?);
+        }
+    }
+    let expressions: Vec<&str> = up.iter().map(String::as_str).collect();
+    cuts.push(Cut::arriving(lab.netns(Place::ControlPlane), &expressions)?);
+    Ok(cuts)
 }
 
 /// What a blow came to.
@@ -253,12 +282,11 @@ impl Loaded {
     }
 
     fn deal(&mut self, lab: &Lab, blow: Blow, at: Instant, clock: SystemTime) -> Result<Measured> {
-        let gateway = &self.arena.gateway;
         let mut newcomer = None;
         for daemon in blow.daemons() {
             match blow.is_kill() {
-                true => gateway.kill(daemon)?,
-                false => gateway.pause(daemon)?,
+                true => self.arena.gateway.kill(daemon)?,
+                false => self.arena.gateway.pause(daemon)?,
             }
         }
         let mut since = at;
@@ -266,7 +294,7 @@ impl Loaded {
             sleep(STANDSTILL);
             since = Instant::now();
             for daemon in blow.daemons() {
-                gateway.resume(daemon)?;
+                self.arena.gateway.resume(daemon)?;
             }
         } else if blow.hits_control_plane() {
             let up = match blow.user_plane() {
@@ -274,9 +302,10 @@ impl Loaded {
                 Some(UserPlane::Two) => UserPlane::One,
                 None => UserPlane::ALL[usize::from(self.newcomers % 2)],
             };
-            self.newcomers += 1;
-            newcomer = Some(Newcomer::dial(lab, up, self.newcomers)?);
+            let line = self.number();
+            newcomer = Some(Newcomer::dial_on(lab, up, line, line)?);
         }
+        let gateway = &self.arena.gateway;
         let mut traffic = None;
         if let Some(up) = blow.user_plane() {
             sleep(UNDER_WAY);
@@ -337,6 +366,76 @@ impl Loaded {
         Ok(latest)
     }
 
+    /// Cuts the planes apart for a while: traffic of every session goes on. Meanwhile at each user plane a home hangs up,
+    /// and another one dials in on its line; afterwards both planes know who is there.
+    pub fn part(&mut self, lab: &Lab, vm: &Vm, ways: [Way; 2], length: Duration) -> Result<()> {
+        let lines = UserPlane::ALL.map(|up| (up, self.number()));
+        let mut leaving = Vec::new();
+        for (up, line) in lines {
+            let home = Newcomer::dial_on(lab, up, line, line)?;
+            home.wait_online(READY_LIMIT)?;
+            leaving.push(home);
+        }
+        let before = self.crowd.hush();
+        self.crowd.speak();
+        let began = Instant::now();
+        let cuts = cut(lab, ways)?;
+        for home in leaving {
+            home.hang_up(Duration::from_secs(20))?;
+        }
+        let mut coming = Vec::new();
+        for (up, line) in lines {
+            let number = self.number();
+            coming.push(Newcomer::dial_on(lab, up, line, number)?);
+        }
+        sleep(length.saturating_sub(began.elapsed()));
+        let lasted = began.elapsed();
+        drop(cuts);
+        let healed = Instant::now();
+        for home in &coming {
+            home.wait_online(READY_LIMIT)?;
+        }
+        let online = healed.elapsed();
+        for home in coming {
+            home.hang_up(Duration::from_secs(10))?;
+        }
+        self.wait_sessions(NOTICED)?;
+        let settled = healed.elapsed();
+        let after = self.crowd.hush();
+        self.crowd.speak();
+        let lost = [0, 1].map(|up| Tally::since(&after[up], &before[up]));
+        println!(
+            "        {} s {:?} and {:?}: new homes on the same lines online {:.2} s after, all sessions right {:.2} s after, {} of {} packets lost",
+            lasted.as_secs(),
+            ways[0],
+            ways[1],
+            online.as_secs_f64(),
+            settled.as_secs_f64(),
+            lost[0].1 + lost[1].1,
+            lost[0].0 + lost[1].0
+        );
+        ensure!(lost[0].1 + lost[1].1 == 0, "packets were lost: {lost:?}");
+        self.arena.check()?;
+        self.crowd.check()?;
+        self.no_address_twice()?;
+        Home::at(vm, PPPD).still_online()
+    }
+
+    fn number(&mut self) -> u16 {
+        self.newcomers += 1;
+        self.newcomers
+    }
+
+    fn no_address_twice(&self) -> Result<()> {
+        let mut given = BTreeSet::new();
+        for session in self.arena.gateway.sessions()? {
+            for address in [session.ipv4, session.ipv6_prefix].into_iter().flatten() {
+                ensure!(given.insert(address.clone()), "{address} is given twice");
+            }
+        }
+        Ok(())
+    }
+
     fn judge(&self, vm: &Vm, measured: &Measured) -> Result<()> {
         let Measured {
             blow,
@@ -366,21 +465,21 @@ impl Loaded {
                 lost[up as usize].1
             );
         }
-        self.check_sessions()?;
+        // A home that hung up may not be gone yet.
+        self.wait_sessions(Duration::from_secs(5))?;
         Home::at(vm, PPPD).still_online()
     }
 
-    /// The sessions from before are there, and nobody else.
-    fn check_sessions(&self) -> Result<()> {
+    /// The sessions from before are there, and, after a while, nobody else.
+    fn wait_sessions(&self, limit: Duration) -> Result<()> {
         let start = Instant::now();
         loop {
             let now = self.online()?;
             if now == self.sessions {
                 return Ok(());
             }
-            // A home that hung up may not be gone yet.
             ensure!(
-                start.elapsed() < Duration::from_secs(5),
+                start.elapsed() < limit,
                 "sessions that are gone: {:?}; that are new: {:?}",
                 self.sessions.difference(&now).take(5).collect::<Vec<_>>(),
                 now.difference(&self.sessions).take(5).collect::<Vec<_>>()

@@ -1,7 +1,8 @@
-use crate::load::Blow;
+use crate::load::{Blow, Way};
 use crate::rig::Rig;
 use anyhow::Result;
 use sluice::lab::topology::UserPlane;
+use std::time::Duration;
 
 /// Every blow is dealt twice.
 fn deal(rig: &mut Rig, blows: [Blow; 2]) -> Result<()> {
@@ -21,6 +22,14 @@ pub fn stop_control_plane(rig: &mut Rig) -> Result<()> {
 
 pub fn stop_user_plane(rig: &mut Rig) -> Result<()> {
     deal(rig, UserPlane::ALL.map(Blow::StopUserPlane))
+}
+
+/// For less than PFCP's tries take: one way at each user plane, then both ways at both.
+pub fn partition(rig: &mut Rig) -> Result<()> {
+    let (lab, vm, loaded) = rig.loaded()?;
+    let length = Duration::from_secs(3);
+    loaded.part(lab, vm, [Way::Up, Way::Down], length)?;
+    loaded.part(lab, vm, [Way::Both; 2], length)
 }
 
 /// After the blows of the cases before, or after one of each kind.

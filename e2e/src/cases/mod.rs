@@ -197,6 +197,11 @@ pub const CASES: &[Case] = &[
         kills::stop_user_plane,
     ),
     case(
+        "partition",
+        "planes that are cut apart for 3 s one way or both: traffic goes on, and afterwards both know who is there",
+        kills::partition,
+    ),
+    case(
         "kill-books",
         "after all of it every session has one Start and one Stop with its octets, and nothing is left",
         kills::books,
