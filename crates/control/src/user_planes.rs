@@ -205,6 +205,11 @@ impl UserPlanes {
         self.node.is_associated(self.peer(plane).address)
     }
 
+    /// Whether it answers now: what its subscribers say reaches us.
+    pub fn is_answering(&self, plane: UserPlaneId) -> bool {
+        self.node.is_answering(self.peer(plane).address)
+    }
+
     pub fn counters(&self) -> pfcp::Counters {
         self.node.counters()
     }

@@ -298,25 +298,41 @@ fn whoever_hangs_up_while_the_user_plane_is_away_is_cleaned_up_later() {
     w.dial_all();
     let id = w.sessions()[0].id.clone();
     w.cut = true;
-    w.run(2 * MINUTE); // long enough for the path to be found dead; silent homes are given up
+    w.run(2 * MINUTE); // the path is found dead; the homes give up, and nobody hears them
     assert_eq!(
         w.up.subscribers().len(),
         2,
         "the user plane holds what it has"
     );
-    assert_eq!(
-        w.sessions()
-            .iter()
-            .filter(|s| s.state == SessionState::Closing)
-            .count(),
-        2
-    );
+    let states: Vec<_> = w.sessions().iter().map(|s| s.state).collect();
+    assert_eq!(states, [SessionState::Online; 2]);
     w.cut = false;
-    w.run(2 * MINUTE);
+    w.run(4 * MINUTE); // now their silence counts
     assert!(w.sessions().iter().all(|s| s.id != id));
     (0..2).for_each(|n| w.hang_up(n));
     w.run(2 * MINUTE);
     assert_nothing_left(&mut w);
+}
+
+#[test]
+fn silence_counts_for_nothing_while_the_user_plane_cannot_be_reached() {
+    let mut w = World::new(3, Choice::default());
+    for home in &mut w.homes {
+        let patient = cpe::HomeConfig {
+            echo_interval: None,
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(patient, 1);
+    }
+    w.dial_all();
+    let before: Vec<_> = w.sessions().into_iter().map(|s| s.id).collect();
+    w.cut = true;
+    w.run(10 * MINUTE); // many times the patience of the keepalive
+    w.cut = false;
+    w.run(10 * MINUTE);
+    let after: Vec<_> = w.sessions().into_iter().map(|s| s.id).collect();
+    assert_eq!(after, before);
+    assert_eq!(w.online(), 3);
 }
 
 #[test]

@@ -475,6 +475,20 @@ impl Node {
         self.peers.get(&peer).is_some_and(Peer::is_up)
     }
 
+    /// Is there an association with the peer, and has it let no request wait so long that it was sent again?
+    pub fn is_answering(&self, peer: SocketAddr) -> bool {
+        let waits = |entry: &Peer| {
+            entry
+                .outstanding
+                .values()
+                .next()
+                .is_some_and(|o| o.retries > 0)
+        };
+        self.peers
+            .get(&peer)
+            .is_some_and(|entry| entry.is_up() && !waits(entry))
+    }
+
     /// What the peer said of itself when it last associated.
     pub fn peer_info(&self, peer: SocketAddr) -> Option<&PeerInfo> {
         self.peers.get(&peer)?.info.as_ref()

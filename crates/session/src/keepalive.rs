@@ -38,6 +38,14 @@ impl Keepalive {
         }
     }
 
+    /// The peer's silence so far proves nothing: counting begins anew.
+    pub(crate) fn excuse(&mut self, core: &mut Core) {
+        self.missed = 0;
+        if self.at.is_due(core.now) {
+            self.arm(core);
+        }
+    }
+
     pub(crate) fn stop(&mut self) {
         self.at = Deadline::NEVER;
     }

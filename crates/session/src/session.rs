@@ -200,6 +200,13 @@ impl Session {
             .get()
     }
 
+    /// The way to the subscriber is cut on our side, so that its silence proves nothing: echoes that were missed do not
+    /// count, and one that is due is put off. Called before [`Session::on_timeout`] while the cut lasts.
+    pub fn excuse_silence(&mut self, now: Duration) {
+        self.core.now = now;
+        self.keepalive.excuse(&mut self.core);
+    }
+
     /// Does what is due. Calling it too early is harmless.
     pub fn on_timeout(&mut self, now: Duration) {
         self.core.now = now;

@@ -46,7 +46,14 @@ impl ControlPlane {
         let Some(entry) = self.sessions.get_mut(index as usize) else {
             return;
         };
+        let plane = self
+            .topology
+            .port(self.topology.segment(entry.segment).port)
+            .user_plane;
         if let Some(link) = &mut entry.link {
+            if !self.user_planes.is_answering(plane) {
+                link.excuse_silence(now.at);
+            }
             link.on_timeout(now.at);
         }
         if entry.account.next_interim.is_some_and(|at| at <= now.at) {
