@@ -392,8 +392,9 @@ impl Loaded {
         let lasted = began.elapsed();
         drop(cuts);
         let healed = Instant::now();
+        // A home that was not heard asks less and less often.
         for home in &coming {
-            home.wait_online(READY_LIMIT)?;
+            home.wait_online(READY_LIMIT + lasted)?;
         }
         let online = healed.elapsed();
         for home in coming {

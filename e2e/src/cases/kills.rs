@@ -16,6 +16,14 @@ pub fn control_plane(rig: &mut Rig) -> Result<()> {
     deal(rig, [Blow::KillControlPlane; 2])
 }
 
+pub fn user_plane(rig: &mut Rig) -> Result<()> {
+    deal(rig, UserPlane::ALL.map(Blow::KillUserPlane))
+}
+
+pub fn both_planes(rig: &mut Rig) -> Result<()> {
+    deal(rig, UserPlane::ALL.map(Blow::KillBoth))
+}
+
 pub fn stop_control_plane(rig: &mut Rig) -> Result<()> {
     deal(rig, [Blow::StopControlPlane; 2])
 }
@@ -30,6 +38,12 @@ pub fn partition(rig: &mut Rig) -> Result<()> {
     let length = Duration::from_secs(3);
     loaded.part(lab, vm, [Way::Up, Way::Down], length)?;
     loaded.part(lab, vm, [Way::Both; 2], length)
+}
+
+/// For longer than PFCP's tries: both ways at one user plane, one way at the other. pppd gives up after 40 s.
+pub fn long_partition(rig: &mut Rig) -> Result<()> {
+    let (lab, vm, loaded) = rig.loaded()?;
+    loaded.part(lab, vm, [Way::Both, Way::Up], Duration::from_secs(32))
 }
 
 /// After the blows of the cases before, or after one of each kind.

@@ -187,6 +187,16 @@ pub const CASES: &[Case] = &[
         kills::control_plane,
     ),
     case(
+        "kill-user-plane",
+        "kill -9 of a sluice-up under load: its traffic is back 2 s after it was started again, the other loses nothing",
+        kills::user_plane,
+    ),
+    case(
+        "kill-both",
+        "kill -9 of sluice-cp and a sluice-up at once under load: every session is back",
+        kills::both_planes,
+    ),
+    case(
         "stop-control-plane",
         "SIGSTOP of sluice-cp for five seconds under load costs no packet and no session",
         kills::stop_control_plane,
@@ -200,6 +210,11 @@ pub const CASES: &[Case] = &[
         "partition",
         "planes that are cut apart for 3 s one way or both: traffic goes on, and afterwards both know who is there",
         kills::partition,
+    ),
+    case(
+        "partition-long",
+        "planes that are cut apart for 32 s: traffic goes on, nobody is given up, and afterwards both know who is there",
+        kills::long_partition,
     ),
     case(
         "kill-books",

@@ -23,7 +23,9 @@ pub(super) struct Audit {
     asked: Vec<Seid>,
     named: usize,
     put_back: usize,
+    /// Those whom nobody named, and those of them who were not on their way meanwhile.
     strangers: usize,
+    deleted: usize,
     began: Duration,
 }
 
@@ -41,6 +43,7 @@ impl ControlPlane {
             named: 0,
             put_back: 0,
             strangers: 0,
+            deleted: 0,
             began: now.at,
         };
         self.audits.insert(plane, audit);
@@ -130,8 +133,16 @@ impl ControlPlane {
         let plausible = audit.strangers <= MAX_SESSIONS as usize;
         let more = !audit.left.is_empty() || result.strangers.len() >= AUDIT_BLOCK && plausible;
         self.user_planes.queue_resync(plane, wrong);
+        let mut deleted = 0;
         for (seid, up_seid) in result.strangers {
-            self.end_stranger(now, plane, Seid(seid), up_seid);
+            if !self.is_own(Seid(seid), up_seid) {
+                tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
+                self.delete_stranger(now, plane, up_seid);
+                deleted += 1;
+            }
+        }
+        if let Some(audit) = self.audits.get_mut(&plane) {
+            audit.deleted += deleted;
         }
         self.resync(now, plane);
         match more {
@@ -140,16 +151,12 @@ impl ControlPlane {
         }
     }
 
-    /// The user plane has a session that was not named: it goes, unless it came while the audit ran.
-    fn end_stranger(&mut self, now: Now, plane: UserPlaneId, seid: Seid, up_seid: u64) {
+    /// Whether a session that was not named came while the audit ran.
+    fn is_own(&self, seid: Seid, up_seid: u64) -> bool {
         let own = self
             .find(seid)
             .map(|index| self.sessions[index as usize].rules);
-        if own.is_some_and(|rules| rules.establishing || rules.up_seid == Some(up_seid)) {
-            return;
-        }
-        tracing::debug!(session = %seid, "the user plane has a session that we do not: it is deleted there");
-        self.delete_stranger(now, plane, up_seid);
+        own.is_some_and(|rules| rules.establishing || rules.up_seid == Some(up_seid))
     }
 
     fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
@@ -184,8 +191,8 @@ impl ControlPlane {
             now.at.saturating_sub(audit.began).as_millis() as u64,
         );
         tracing::info!(%user_plane, sessions, milliseconds, "audit done");
-        if audit.put_back + audit.strangers > 0 {
-            tracing::warn!(%user_plane, put_back = audit.put_back, deleted = audit.strangers, "audit found differences");
+        if audit.put_back + audit.deleted > 0 {
+            tracing::warn!(%user_plane, put_back = audit.put_back, deleted = audit.deleted, "audit found differences");
         }
     }
 }
