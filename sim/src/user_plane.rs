@@ -215,7 +215,7 @@ impl UserPlane {
                 if info.restarted && !info.retain_sessions {
                     self.engine.forget_peer(peer);
                 }
-                self.engine.peer_up(peer);
+                self.engine.peer_up(now(moment), peer);
             }
             Event::AssociationDown { peer, reason } => {
                 self.engine.peer_lost(now(moment), peer);

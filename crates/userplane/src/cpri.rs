@@ -183,7 +183,7 @@ fn reply<'a>(packet: gtpu::Packet<'_>) -> Verdict<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Config;
+    use crate::engine::{Config, Now};
     use pfcp::bng::DefaultSpec;
     use wire::pfcp::{FSeid, NodeId};
 
@@ -200,7 +200,7 @@ mod tests {
         let node_id = NodeId::Fqdn("cp1".into());
         let mut engine = Engine::new(Config::new(node_id.clone(), own));
         let cp = (peer, wire::pfcp::PORT).into();
-        engine.peer_up(cp);
+        engine.peer_up(Now::default(), cp);
         let spec = DefaultSpec {
             node_id,
             cp_f_seid: FSeid::new(1, peer),

@@ -25,7 +25,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -44,6 +44,7 @@ use crate::table::{Seid, Table};
 mod answers;
 mod audit;
 mod change;
+mod nets;
 mod usage;
 
 /// Default sessions: one for each subscriber group of each control plane.
@@ -266,6 +267,8 @@ struct Peer {
     path: Path,
     /// Its last audit.
     audit: u32,
+    /// It came back, and has until then to tell its nets again.
+    telling: Option<Duration>,
 }
 
 /// The path to a control plane.
@@ -304,8 +307,8 @@ pub struct Engine<T> {
     defaults: BTreeMap<SessionIndex, Option<PortIndex>>,
     /// How many default sessions announce a net.
     nets: BTreeMap<(InstanceIndex, IpNet), usize>,
-    /// Nets of default sessions that a control plane has replaced: announced until it has told us its own and audited.
-    held: HashMap<SocketAddr, Vec<(InstanceIndex, IpNet)>>,
+    /// Nets of default sessions that a control plane has replaced: announced until it has told us its own.
+    held: HashMap<SocketAddr, BTreeSet<(InstanceIndex, IpNet)>>,
     /// Control planes.
     peers: HashMap<SocketAddr, Peer>,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
@@ -344,14 +347,16 @@ impl<T: Copy> Engine<T> {
     }
 
     /// A control plane is there (again).
-    pub fn peer_up(&mut self, peer: SocketAddr) {
+    pub fn peer_up(&mut self, now: Now, peer: SocketAddr) {
         self.peers.entry(peer).or_default().path = Path::Alive;
+        self.await_nets(now, peer);
     }
 
     /// A control plane cannot be reached: its sessions are held as long as the configuration says, reports wait.
     pub fn peer_lost(&mut self, now: Now, peer: SocketAddr) {
         let until = self.config.hold.map(|hold| now.monotonic + hold);
-        self.peers.entry(peer).or_default().path = Path::Lost(until);
+        let peer = self.peers.entry(peer).or_default();
+        (peer.path, peer.telling) = (Path::Lost(until), None);
     }
 
     /// When the sessions of a control plane that cannot be reached have been held long enough.
@@ -392,7 +397,8 @@ impl<T: Copy> Engine<T> {
         }
         self.peers.remove(&from);
         if let Some(nets) = self.held.remove(&from) {
-            self.held.entry(to).or_default().extend(nets);
+            self.release_nets(to);
+            self.held.insert(to, nets);
         }
         moved
     }
@@ -523,7 +529,10 @@ impl<T: Copy> Engine<T> {
     /// When [`Engine::on_timeout`] wants to be called.
     pub fn poll_at(&self) -> Option<Duration> {
         let report = self.timers.peek().map(|Reverse((at, _))| *at);
-        [report, self.hold_ends()].into_iter().flatten().min()
+        [report, self.hold_ends(), self.telling_ends()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The tunnel for discovery packets that came in at a port: that of the port's own

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use dataplane::{InstanceIndex, SessionIndex};
-use ipnet::IpNet;
+use dataplane::SessionIndex;
 use pfcp::bng::{Rejection, RuleSet, Usage};
 use tracing::{debug, warn};
 use wire::pfcp::{
@@ -13,8 +12,8 @@ use wire::pfcp::{
 };
 
 use super::{
-    After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Output,
-    Rules, Session, Wanted, WorkerCommand, cause, offending, own_seid, rejection, session_seid,
+    After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Rules,
+    Session, Wanted, WorkerCommand, cause, offending, own_seid, rejection, session_seid,
 };
 use crate::compile::Compiled;
 use crate::table::Seid;
@@ -126,19 +125,6 @@ impl<T: Copy> Engine<T> {
             self.hold_nets(session.peer, nets);
         }
         self.remove(owner.index, After::Nothing);
-    }
-
-    /// The new session is told its nets only after it was established: withdrawn until then, their sessions' packets would
-    /// be lost. They stay announced until the control plane's audit is over.
-    fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, IpNet)>) {
-        self.change_nets(&[], &nets);
-        self.held.entry(peer).or_default().extend(nets);
-    }
-
-    /// Withdraws the nets that were held for a control plane and that it does not want any more.
-    pub(super) fn release_nets(&mut self, peer: SocketAddr) {
-        let nets = self.held.remove(&peer).unwrap_or_default();
-        self.change_nets(&nets, &[]);
     }
 
     fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {
@@ -435,26 +421,5 @@ impl<T: Copy> Engine<T> {
             .map(|meter| meter.unreported(session.counters));
         let octets = |usage: Usage| usage.up_octets.saturating_add(usage.down_octets);
         self.counters.unreported_octets += kept.chain(since).map(octets).sum::<u64>();
-    }
-
-    /// Announces nets that no session announced before, and withdraws those that none does.
-    fn change_nets(&mut self, old: &[(InstanceIndex, IpNet)], new: &[(InstanceIndex, IpNet)]) {
-        for net in new.iter().filter(|net| !old.contains(net)) {
-            let users = self.nets.entry(*net).or_insert(0);
-            *users += 1;
-            if *users == 1 {
-                self.outputs.push_back(Output::AddNet(net.0, net.1));
-            }
-        }
-        for net in old.iter().filter(|net| !new.contains(net)) {
-            let Some(users) = self.nets.get_mut(net) else {
-                continue;
-            };
-            *users -= 1;
-            if *users == 0 {
-                self.nets.remove(net);
-                self.outputs.push_back(Output::RemoveNet(net.0, net.1));
-            }
-        }
     }
 }

@@ -10,6 +10,7 @@ use wire::pfcp::*;
 
 use super::*;
 
+mod nets;
 mod path;
 
 const CP: &str = "192.0.2.1:8805";
@@ -59,13 +60,14 @@ impl Bench {
             .instances
             .insert("default".into(), InstanceIndex(0));
         let mut engine = Engine::new(config);
-        engine.peer_up(cp());
+        let now = Now {
+            monotonic: Duration::from_secs(1),
+            ntp: 1_000,
+        };
+        engine.peer_up(now, cp());
         Self {
             engine,
-            now: Now {
-                monotonic: Duration::from_secs(1),
-                ntp: 1_000,
-            },
+            now,
             requests: 0,
             entries: BTreeMap::new(),
             usage: BTreeMap::new(),
@@ -383,8 +385,9 @@ fn with_period(n: u16, seconds: u32) -> SessionSpec {
 #[test]
 fn periodic_reports_come_by_the_measurement_period() {
     let mut bench = Bench::new();
+    bench.pass(10); // until then, nets may be told again
     let seid = bench.established(&with_period(7, 60));
-    assert_eq!(bench.engine.poll_at(), Some(Duration::from_secs(61)));
+    assert_eq!(bench.engine.poll_at(), Some(Duration::from_secs(71)));
     bench.pass(59);
     assert!(bench.reports.is_empty());
     bench.count(seid, 100);
@@ -420,7 +423,7 @@ fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
     bench.pass(60);
     assert!(bench.reports.is_empty());
     assert_eq!(bench.engine.sessions(), 1);
-    bench.engine.peer_up(cp());
+    bench.engine.peer_up(bench.now, cp());
     bench.pass(60);
     let (token, again) = bench.reports.remove(0);
     assert_eq!(again, first);
@@ -823,44 +826,4 @@ fn digests_of_both_planes_agree_whatever_the_way_to_the_rules() {
     ];
     let result = bench.audit(default.up_f_seid.unwrap().seid, true, &named);
     assert_eq!(result, AuditResult::default());
-}
-
-#[test]
-fn nets_stay_announced_while_a_control_plane_that_came_back_tells_them_again() {
-    let mut bench = Bench::new();
-    let nets = ["100.64.0.0/24", "100.64.1.0/24"];
-    let establish = |bench: &mut Bench, to| {
-        let to = bench.send(to, default_spec(&nets).establish().0);
-        let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-            panic!("another answer")
-        };
-        response.up_f_seid.unwrap().seid
-    };
-    establish(&mut bench, 0);
-    bench.nets.clear();
-
-    let anew = bench.send(0, default_spec(&[]).establish().0);
-    let Message::SessionEstablishmentResponse(response) = bench.answer(anew) else {
-        panic!("another answer")
-    };
-    assert_eq!(bench.nets, [], "nobody wants them now, but somebody will");
-    let seid = response.up_f_seid.unwrap().seid;
-    for message in DefaultSpec::add_nets(&default_spec(&nets[..1]).nets) {
-        bench.modify(seid, message);
-    }
-    assert_eq!(bench.nets, [], "the first one is wanted, as before");
-    bench.audit(seid, true, &[]);
-    assert_eq!(
-        bench.nets,
-        [(false, net(nets[1]))],
-        "the second one was not told again"
-    );
-
-    establish(&mut bench, 0);
-    bench.nets.clear();
-    bench.engine.forget_peer(cp());
-    bench.run();
-    let mut gone: Vec<_> = bench.nets.clone();
-    gone.sort();
-    assert_eq!(gone, nets.map(|text| (false, net(text))));
 }

@@ -77,6 +77,7 @@ impl<T: Copy> Engine<T> {
     /// Does what is due.
     pub fn on_timeout(&mut self, now: Now) {
         self.end_hold(now);
+        self.end_telling(now);
         while let Some(Reverse((at, seid))) = self.timers.peek().copied()
             && at <= now.monotonic
         {

@@ -37,7 +37,7 @@ impl UserPlane {
                     let sessions = self.engine.move_peer(former, peer);
                     info!(%peer, %former, sessions, "the control plane has another address: its sessions go along");
                 }
-                self.engine.peer_up(peer);
+                self.engine.peer_up(self.clock.now(), peer);
                 info!(%peer, node = %name(&info.node_id), "associated with the control plane");
             }
             Event::AssociationDown { peer, reason } => self.association_down(peer, reason),

@@ -29,7 +29,7 @@ fn sessions_are_held_for_as_long_as_the_configuration_says() {
         (2, 300)
     );
     // When the path returns, the control plane's audit misses the session.
-    bench.engine.peer_up(cp());
+    bench.engine.peer_up(bench.now, cp());
     let to = bench.send(0, default_spec(&[]).establish().0);
     let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
         panic!("another answer")
@@ -46,7 +46,7 @@ fn a_path_that_returns_in_time_costs_nothing() {
     bench.established(&spec(1));
     bench.engine.peer_lost(bench.now, cp());
     bench.pass(HOLD - 1);
-    bench.engine.peer_up(cp());
+    bench.engine.peer_up(bench.now, cp());
     bench.pass(10 * HOLD);
     assert_eq!(bench.engine.sessions(), 1);
     // Lost again, the time begins anew.
@@ -83,7 +83,7 @@ fn sessions_go_along_with_a_control_plane_that_moves() {
     bench.engine.peer_lost(bench.now, cp());
     let elsewhere: SocketAddr = "192.0.2.66:8805".parse().unwrap();
     assert_eq!(bench.engine.move_peer(cp(), elsewhere), 1);
-    bench.engine.peer_up(elsewhere);
+    bench.engine.peer_up(bench.now, elsewhere);
     bench.pass(2 * HOLD);
     bench
         .engine

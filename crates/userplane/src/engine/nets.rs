@@ -1,0 +1,77 @@
+//! The nets that control planes want announced.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dataplane::InstanceIndex;
+use ipnet::IpNet;
+
+use super::{Engine, Now, Output};
+
+/// How long a control plane that came back has to tell its nets again. One that audits is done much earlier.
+const TELLING: Duration = Duration::from_secs(10);
+
+impl<T: Copy> Engine<T> {
+    /// A control plane that came back opens its default sessions anew, and tells their nets only then.
+    pub(super) fn await_nets(&mut self, now: Now, peer: SocketAddr) {
+        let peer = self.peers.entry(peer).or_default();
+        peer.telling = Some(now.monotonic + TELLING);
+    }
+
+    /// Withdrawn until they are told again, packets to the sessions in these nets would be lost: they stay announced
+    /// until the control plane's audit is over. One that replaces a default session later on wants its nets gone.
+    pub(super) fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, IpNet)>) {
+        if self.peers.get(&peer).is_none_or(|p| p.telling.is_none()) {
+            return;
+        }
+        let held = self.held.entry(peer).or_default();
+        let new: Vec<_> = nets.into_iter().filter(|net| held.insert(*net)).collect();
+        self.change_nets(&[], &new);
+    }
+
+    /// Withdraws the nets that were held for a control plane and that it does not want any more.
+    pub(super) fn release_nets(&mut self, peer: SocketAddr) {
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.telling = None;
+        }
+        let held = self.held.remove(&peer).unwrap_or_default();
+        self.change_nets(&Vec::from_iter(held), &[]);
+    }
+
+    /// When a control plane has had its time to tell its nets.
+    pub(super) fn telling_ends(&self) -> Option<Duration> {
+        self.peers.values().filter_map(|peer| peer.telling).min()
+    }
+
+    pub(super) fn end_telling(&mut self, now: Now) {
+        let due = |at: Option<Duration>| at.is_some_and(|at| at <= now.monotonic);
+        let late = self.peers.iter().filter(|(_, peer)| due(peer.telling));
+        let late: Vec<SocketAddr> = late.map(|(address, _)| *address).collect();
+        late.into_iter().for_each(|peer| self.release_nets(peer));
+    }
+
+    /// Announces nets that no session announced before, and withdraws those that none does.
+    pub(super) fn change_nets(
+        &mut self,
+        old: &[(InstanceIndex, IpNet)],
+        new: &[(InstanceIndex, IpNet)],
+    ) {
+        for net in new.iter().filter(|net| !old.contains(net)) {
+            let users = self.nets.entry(*net).or_insert(0);
+            *users += 1;
+            if *users == 1 {
+                self.outputs.push_back(Output::AddNet(net.0, net.1));
+            }
+        }
+        for net in old.iter().filter(|net| !new.contains(net)) {
+            let Some(users) = self.nets.get_mut(net) else {
+                continue;
+            };
+            *users -= 1;
+            if *users == 0 {
+                self.nets.remove(net);
+                self.outputs.push_back(Output::RemoveNet(net.0, net.1));
+            }
+        }
+    }
+}
