@@ -40,6 +40,8 @@ pub struct Account {
 #[derive(Default)]
 pub struct Books {
     accounts: BTreeMap<String, Account>,
+    /// The client's wall clock was set, so that the times of two records do not say how long it was between them.
+    pub clock_was_set: bool,
     /// When each datagram came last.
     seen: BTreeMap<Datagram, Duration>,
 }
@@ -86,7 +88,7 @@ impl Books {
         let repeated = before.is_some_and(|at| now - at < MEMORY);
         let account = self.accounts.entry(id.clone()).or_default();
         account
-            .take(entry, datagram, repeated)
+            .take(entry, datagram, repeated, self.clock_was_set)
             .map_err(|why| format!("accounting of session {id}: {why}"))
     }
 
@@ -108,7 +110,13 @@ impl Books {
 }
 
 impl Account {
-    fn take(&mut self, new: Entry, datagram: Datagram, repeated: bool) -> Result<(), String> {
+    fn take(
+        &mut self,
+        new: Entry,
+        datagram: Datagram,
+        repeated: bool,
+        clock_was_set: bool,
+    ) -> Result<(), String> {
         if new.status != values::ACCT_STATUS_TYPE_INTERIM_UPDATE {
             *self.written.entry(new.status).or_default() += u32::from(!repeated);
             let first = self.datagrams.entry((new.status, datagram.0));
@@ -122,6 +130,10 @@ impl Account {
         for old in &self.entries {
             old.fits(&new)?;
             new.fits(old)?;
+            if !clock_was_set {
+                old.dates(&new)?;
+                new.dates(old)?;
+            }
         }
         self.entries.push(new);
         Ok(())
@@ -135,16 +147,7 @@ impl Entry {
         if only_once && self.status == later.status {
             return Err(format!("{self:?} has another like it: {later:?}"));
         }
-        if later.event < self.event {
-            return Ok(());
-        }
-        let started = self.status == values::ACCT_STATUS_TYPE_START;
-        if started && (later.event - self.event).abs_diff(later.lasted) > ROUNDING {
-            return Err(format!(
-                "{later:?} does not say how long it is since {self:?}"
-            ));
-        }
-        if later.event == self.event {
+        if later.lasted <= self.lasted {
             return Ok(());
         }
         if later.status == values::ACCT_STATUS_TYPE_START {
@@ -153,9 +156,24 @@ impl Entry {
         if self.status == values::ACCT_STATUS_TYPE_STOP {
             return Err(format!("{later:?} came after the Stop {self:?}"));
         }
-        let pairs = self.octets.iter().zip(&later.octets);
-        if later.lasted < self.lasted || pairs.clone().any(|(old, new)| new < old) {
+        if self
+            .octets
+            .iter()
+            .zip(&later.octets)
+            .any(|(old, new)| new < old)
+        {
             return Err(format!("counters go back from {self:?} to {later:?}"));
+        }
+        Ok(())
+    }
+
+    /// Is the time of a record so long after that of the Start as it says that the session lasted?
+    fn dates(&self, later: &Entry) -> Result<(), String> {
+        let started = self.status == values::ACCT_STATUS_TYPE_START;
+        if started && later.event.wrapping_sub(self.event).abs_diff(later.lasted) > ROUNDING {
+            return Err(format!(
+                "{later:?} does not say how long it is since {self:?}"
+            ));
         }
         Ok(())
     }

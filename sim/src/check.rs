@@ -14,6 +14,7 @@ use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::eth::{Frame, PPPOE_SESSION};
+use wire::pfcp::Cause;
 use wire::ppp::{self, Control};
 use wire::{gtpu, ipcp, nd, pppoe};
 
@@ -97,6 +98,16 @@ impl World<'_> {
         stored.is_some_and(|stored| {
             addresses(stored.ipv4, stored.ipv6).any(|address| address == released)
         })
+    }
+
+    /// Whoever claims to be a user plane from another address hears nothing, or that it is refused.
+    pub(crate) fn check_refusal(&mut self, bytes: &[u8]) {
+        let parsed = wire::pfcp::parse(bytes);
+        let cause = parsed.ok().and_then(|parsed| parsed.packet.message.cause());
+        if cause.is_none_or(|cause| cause == Cause::REQUEST_ACCEPTED) {
+            let said = crate::describe::pfcp(bytes);
+            self.wrong(format!("somebody who is no user plane is told {said}"));
+        }
     }
 
     /// Nothing has broken for a while: everybody for whom there is room is online, and hears the internet.

@@ -15,7 +15,7 @@
 //! | `server`, `books` | RADIUS, and what it wrote down |
 //! | `disk` | the store's disk |
 //!
-//! **Who may call it.** Tests, and a person with a seed: `cargo run --release -p sim -- --seed 7 --trace`.
+//! **Who may call it.** Tests, and a person with a seed: `make sim SEEDS=7-7 TRACE=1`.
 //!
 //! ```
 //! let summary = sim::run(1, None).unwrap();

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::Parser;
+use std::cell::Cell;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
@@ -11,16 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Simulates the gateway.
 #[derive(Parser)]
 struct Arguments {
-    /// Run this seed alone.
-    #[arg(long, conflicts_with = "seeds")]
-    seed: Option<u64>,
-    /// Run these seeds, `0-999`.
+    /// Run these seeds, `0-999`; one alone as `7` or `7-7`.
     #[arg(long, default_value = "0-999", value_parser = range)]
     seeds: RangeInclusive<u64>,
-    /// Print everything that happens; with --seed.
-    #[arg(long, requires = "seed")]
+    /// Print everything that happens, of one seed.
+    #[arg(long)]
     trace: bool,
 }
+
+/// How many seeds go by between two lines that say how far it is.
+const PROGRESS: u64 = 250;
 
 fn range(text: &str) -> Result<RangeInclusive<u64>, String> {
     let wrong = |_| format!("`{text}`: expected two numbers, as in `0-999`");
@@ -30,9 +31,13 @@ fn range(text: &str) -> Result<RangeInclusive<u64>, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let result = match arguments.seed {
-        Some(seed) => one(seed, arguments.trace),
-        None => many(arguments.seeds),
+    let (first, last) = (*arguments.seeds.start(), *arguments.seeds.end());
+    let result = match arguments.trace {
+        true if first == last => trace(first),
+        true => Err(anyhow::anyhow!(
+            "--trace prints one seed: --seeds {first}-{first}"
+        )),
+        false => many(arguments.seeds),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn one(seed: u64, trace: bool) -> anyhow::Result<()> {
+fn trace(seed: u64) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut failed = None;
     let log = |at: core::time::Duration, what: &str| {
@@ -51,7 +56,7 @@ fn one(seed: u64, trace: bool) -> anyhow::Result<()> {
             .take()
             .or(writeln!(out, "{:12.6} {what}", at.as_secs_f64()).err());
     };
-    let result = sim::run(seed, trace.then(|| Box::new(log) as sim::Log<'_>));
+    let result = sim::run(seed, Some(Box::new(log)));
     out.flush().context("standard output")?;
     match result {
         Ok(summary) => println!("seed {seed}: {summary:?}"),
@@ -60,25 +65,46 @@ fn one(seed: u64, trace: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn failure(seed: u64, what: &str) -> String {
+    format!("seed {seed}: {what}. To see everything: make sim SEEDS={seed}-{seed} TRACE=1")
+}
+
+thread_local! {
+    /// What this thread runs.
+    static SEED: Cell<u64> = const { Cell::new(0) };
+}
+
 fn many(seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
+    // A panic ends the run at once: it has to say by itself where it was.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("{}", failure(SEED.get(), &panic.to_string()));
+    }));
     let next = AtomicU64::new(*seeds.start());
     let failures = Mutex::new(Vec::new());
     let total = Mutex::new(sim::Summary::default());
     let began = std::time::Instant::now();
+    let done = AtomicU64::new(0);
+    let count = seeds.clone().count() as u64;
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if !seeds.contains(&seed) {
                 return;
             }
-            let result = std::panic::catch_unwind(|| sim::run(seed, None));
-            let result = result.unwrap_or_else(|_| Err("panic".into()));
-            match result {
+            SEED.set(seed);
+            match sim::run(seed, None) {
                 Ok(summary) => *total.lock().expect("no panic") += summary,
                 Err(what) => {
-                    eprintln!("seed {seed}: {what}");
+                    eprintln!("{}", failure(seed, &what));
                     failures.lock().expect("no panic").push(seed);
                 }
+            }
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if done.is_multiple_of(PROGRESS) && done < count {
+                println!(
+                    "{done} of {count} seeds, {:.0} s",
+                    began.elapsed().as_secs_f64()
+                );
             }
         }
     };
@@ -86,17 +112,13 @@ fn many(seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     let total = *total.lock().expect("no panic");
     println!(
-        "{} seeds in {:.1} s: {total:?}",
-        seeds.clone().count(),
+        "{count} seeds in {:.1} s: {total:?}",
         began.elapsed().as_secs_f64()
     );
     let mut failed = failures.into_inner().expect("no panic");
     failed.sort_unstable();
-    match failed.first() {
-        None => Ok(()),
-        Some(first) => bail!(
-            "{} seeds failed: {failed:?}. To see what happened: cargo run --release -p sim -- --seed {first} --trace",
-            failed.len()
-        ),
+    match failed.len() {
+        0 => Ok(()),
+        count => bail!("{count} seeds failed: {failed:?}"),
     }
 }

@@ -1,5 +1,6 @@
 //! What a seed stands for: how large everything is, how bad the network, and which misfortunes come when.
 
+use crate::street::Line;
 use core::time::Duration;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -25,10 +26,21 @@ pub enum Way {
     ToUserPlane(usize),
     /// And back.
     FromUserPlane(usize),
+    /// From somebody who claims to be a user plane.
+    FromImpostor(usize),
     /// From the control plane to a RADIUS server.
     ToServer(usize),
     /// And back.
     FromServer(usize),
+}
+
+/// A daemon, and the machine that it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The control plane.
+    Control,
+    /// A user plane.
+    UserPlane(usize),
 }
 
 /// Something that breaks, and is mended later.
@@ -46,6 +58,14 @@ pub enum Fault {
     Cut(Vec<Way>),
     /// The disk does not answer.
     Disk,
+    /// A daemon is stopped, and continued (SIGSTOP, SIGCONT).
+    Stop(Part),
+    /// The wall clock of a machine is set, by so many seconds; it stays so.
+    Clock(Part, i32),
+    /// Somebody else claims to be this user plane, from an address of its own, so many times.
+    Impostor(usize, u32),
+    /// The household hangs up, and another one moves in and dials. That stays so, too.
+    MoveIn(usize),
 }
 
 /// What a seed stands for.
@@ -59,6 +79,8 @@ pub struct Plan {
     pub late: u32,
     /// The planes speak over IPv6.
     pub over_ipv6: bool,
+    /// How many datagrams, or frames, wait for a daemon that does not read them.
+    pub buffer: usize,
     /// The usual delay on a way, in microseconds.
     pub delay: u64,
     /// Prefix lengths of the pool of addresses and of the nets cut from it.
@@ -97,6 +119,7 @@ impl Plan {
             late: one_of(random, &[0, 0, 5, 50, 200]),
             delay: one_of(random, &[50, 500, 5_000, 50_000]).into(),
             over_ipv6: random.random_bool(0.5),
+            buffer: one_of(random, &[20, 200, 2_000]) as usize,
             ipv4_pool,
             ipv6_pool,
             sessions: if roomy {
@@ -107,7 +130,7 @@ impl Plan {
             half_open: one_of(random, &[3, 10, 1000]),
             interim: one_of(random, &[0, 15, 60]),
             echo: one_of(random, &[10, 30]) as u16,
-            faults: (0..faults).map(|_| Fault::draw(random)).collect(),
+            faults: (0..faults).flat_map(|_| Fault::draw(random)).collect(),
         }
     }
 
@@ -123,36 +146,97 @@ impl Plan {
             Fault::Cut(ways) => ways
                 .iter()
                 .any(|way| matches!(way, Way::ToServer(_) | Way::FromServer(_))),
-            Fault::ControlPlane | Fault::UserPlane(_) | Fault::Disk => false,
+            // An answer that waits while it is stopped may come after the next try.
+            Fault::Stop(part) => *part == Part::Control,
+            Fault::ControlPlane
+            | Fault::UserPlane(_)
+            | Fault::Disk
+            | Fault::Clock(..)
+            | Fault::Impostor(..)
+            | Fault::MoveIn(_) => false,
         };
         self.loss == 0 && !self.faults.iter().any(|(_, fault, _)| in_between(fault))
     }
 }
 
 impl Fault {
-    fn draw(random: &mut StdRng) -> (Duration, Fault, Duration) {
+    /// One misfortune; some are several faults.
+    fn draw(random: &mut StdRng) -> Vec<(Duration, Fault, Duration)> {
         let at = random.random_range(Duration::ZERO..STORM);
         let short = Duration::from_millis(random.random_range(10..3_000));
         let long = Duration::from_millis(random.random_range(3_000..90_000));
         let some = if random.random_bool(0.5) { short } else { long };
+        let mostly_short = if random.random_bool(0.8) { short } else { long };
         let plane = random.random_range(0..USER_PLANES);
         let server = random.random_range(0..SERVERS);
-        let (fault, span) = match random.random_range(0..10) {
-            0..2 => (
-                Fault::ControlPlane,
-                if random.random_bool(0.8) { short } else { long },
-            ),
-            2..4 => (
-                Fault::UserPlane(plane),
-                if random.random_bool(0.8) { short } else { long },
-            ),
+        let (fault, span) = match random.random_range(0..18) {
+            0..2 => (Fault::ControlPlane, mostly_short),
+            2..4 => (Fault::UserPlane(plane), mostly_short),
             4 => (Fault::Server(server), some),
             5 => (Fault::WrongSecret(server), some),
             6 => (Fault::Disk, short * 2),
-            _ => (Fault::Cut(draw_cut(random, plane, server)), some),
+            7..11 => (Fault::Cut(draw_cut(random, plane, server)), some),
+            11..13 => (Fault::Stop(draw_part(random, plane)), some / 3),
+            13 => {
+                let seconds = random.random_range(-3_600..=3_600);
+                let part = draw_part(random, plane);
+                return vec![(at, Fault::Clock(part, seconds), Duration::ZERO)];
+            }
+            14 => {
+                let impostor = Fault::Impostor(plane, random.random_range(1..20));
+                return vec![(at, impostor, Duration::ZERO)];
+            }
+            15..17 => return die_together(random, at),
+            _ => return move_during_cut(random, at, long, plane),
         };
-        (at, fault, span)
+        vec![(at, fault, span)]
     }
+}
+
+fn draw_part(random: &mut StdRng, plane: usize) -> Part {
+    match random.random_bool(0.5) {
+        true => Part::Control,
+        false => Part::UserPlane(plane),
+    }
+}
+
+/// The control plane and one or all of the user planes die at the same moment; each comes back when it does.
+fn die_together(random: &mut StdRng, at: Duration) -> Vec<(Duration, Fault, Duration)> {
+    let one = random.random_range(0..2 * USER_PLANES);
+    let planes = (0..USER_PLANES).filter(|n| one >= USER_PLANES || *n == one);
+    let dead = [Fault::ControlPlane]
+        .into_iter()
+        .chain(planes.map(Fault::UserPlane));
+    dead.map(|fault| {
+        (
+            at,
+            fault,
+            Duration::from_millis(random.random_range(10..8_000)),
+        )
+    })
+    .collect()
+}
+
+/// While nothing passes between the planes a home hangs up, and another one dials in on its circuit.
+fn move_during_cut(
+    random: &mut StdRng,
+    at: Duration,
+    span: Duration,
+    plane: usize,
+) -> Vec<(Duration, Fault, Duration)> {
+    let ways = vec![Way::ToUserPlane(plane), Way::FromUserPlane(plane)];
+    let homes: Vec<usize> = Line::all()
+        .zip(0..)
+        .filter(|(line, _)| line.plane == plane)
+        .map(|(_, home)| home)
+        .collect();
+    let mut faults = vec![(at, Fault::Cut(ways), span)];
+    for _ in 0..random.random_range(1..4) {
+        let home = homes[random.random_range(0..homes.len())];
+        let after = random.random_range(Duration::ZERO..span);
+        faults.push((at + after, Fault::MoveIn(home), Duration::ZERO));
+    }
+    faults
 }
 
 fn draw_cut(random: &mut StdRng, plane: usize, server: usize) -> Vec<Way> {

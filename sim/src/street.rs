@@ -87,6 +87,8 @@ pub struct House {
     /// Where it is.
     pub line: Line,
     config: HomeConfig,
+    /// Households that lived here before.
+    former: u8,
     /// Packets sent, by family.
     pub sent: [u64; 2],
     /// Replies received since everything is calm, by family.
@@ -116,6 +118,7 @@ impl House {
             home: Home::new(config.clone(), random.random()),
             line,
             config,
+            former: 0,
             sent: [0; 2],
             heard: [0; 2],
         }
@@ -135,6 +138,20 @@ impl House {
             config.password.push('?');
         }
         self.home = Home::new(config, random.random());
+    }
+
+    /// Another household, with its own router and its own name.
+    pub fn move_in(&mut self, random: &mut StdRng) {
+        self.former += 1;
+        self.config.mac.0[4] = self.former;
+        self.config.user.push('x');
+        self.config.password.push('x');
+        self.reset(random, true);
+    }
+
+    /// Whether a frame is for this household's router.
+    pub fn is_for(&self, frame: &[u8]) -> bool {
+        frame.starts_with(&self.config.mac.0)
     }
 
     /// Whether it is set up with its own password.

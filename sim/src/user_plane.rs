@@ -1,8 +1,15 @@
 //! A user plane: the real parts of `userplane` that do no I/O, around a model of its worker.
+//!
+//! What is carried between them is carried in the order of `userplane::run`: everything that the node and the engine have
+//! to say before anything else is heard; of what the worker has, first its answers and then what it punted.
+//!
+//! What is otherwise than there: the queue to the worker is never full, so nobody is refused because it is behind; a net is
+//! announced and withdrawn in no time, without a kernel, and a crash takes it back; the core has neither neighbours
+//! nor routes to be found.
 
 use crate::worker::{Event as Heard, Fate, Worker};
 use core::time::Duration;
-use dataplane::{InstanceIndex, PortIndex};
+use dataplane::{InstanceIndex, PortIndex, SessionIndex};
 use ipnet::IpNet;
 use pfcp::{DownReason, Event, Node, RequestId, Role};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -38,6 +45,10 @@ pub struct UserPlane {
     /// The packet path.
     pub worker: Worker,
     commands: VecDeque<WorkerCommand>,
+    /// Frames that the worker punted and nobody has taken yet: of a session, or for discovery.
+    punts: VecDeque<(Option<SessionIndex>, PortIndex, Vec<u8>)>,
+    /// Somebody was told that there is work.
+    told: bool,
     /// The nets that it announces.
     pub nets: BTreeSet<IpNet>,
     sent: VecDeque<Sent>,
@@ -91,6 +102,8 @@ impl UserPlane {
             redirection: Redirection::new(address, ports.collect()),
             worker: Worker::default(),
             commands: VecDeque::new(),
+            punts: VecDeque::new(),
+            told: false,
             nets: BTreeSet::new(),
             sent: VecDeque::new(),
         }
@@ -121,9 +134,10 @@ impl UserPlane {
         self.sent.pop_front()
     }
 
-    /// Whether the worker has something to do.
-    pub fn has_work(&self) -> bool {
-        !self.commands.is_empty()
+    /// Whether the two threads have something for one another; says so once until [`UserPlane::work`].
+    pub fn has_work(&mut self) -> bool {
+        let work = !(self.commands.is_empty() && self.punts.is_empty());
+        work && !std::mem::replace(&mut self.told, true)
     }
 
     /// A PFCP datagram came.
@@ -143,25 +157,12 @@ impl UserPlane {
 
     /// A frame of a home came; why it was dropped, if it was.
     pub fn on_frame(&mut self, port: PortIndex, frame: &[u8]) -> Option<&'static str> {
-        let wrapped = match self.worker.uplink(port, frame) {
-            Fate::Discovery => {
-                let tunnel = self.engine.discovery_tunnel(port);
-                self.redirection.wrap_discovery(tunnel, port, frame)
-            }
-            Fate::Control(index) => {
-                let tunnel = self.engine.control_tunnel(index);
-                self.redirection.wrap_control(tunnel, frame)
-            }
-            Fate::Forward(packet) => {
-                self.sent.push_back(Sent::Internet(packet));
-                return None;
-            }
+        match self.worker.uplink(port, frame) {
+            Fate::Discovery => self.punts.push_back((None, port, frame.to_vec())),
+            Fate::Control(index) => self.punts.push_back((Some(index), port, frame.to_vec())),
+            Fate::Forward(packet) => self.sent.push_back(Sent::Internet(packet)),
             Fate::Drop(why) => return Some(why),
-        };
-        let Some((_, bytes)) = wrapped else {
-            return Some("punt-no-tunnel");
-        };
-        self.sent.push_back(Sent::Gtpu(bytes));
+        }
         None
     }
 
@@ -172,8 +173,9 @@ impl UserPlane {
         sent.is_some()
     }
 
-    /// The worker comes to what it was told.
+    /// The worker comes to what it was told, and the control thread to what the worker says.
     pub fn work(&mut self, moment: control::Now) {
+        self.told = false;
         for command in std::mem::take(&mut self.commands) {
             match self.worker.obey(command) {
                 Some(Heard::Refused(index, reason)) => self.engine.worker_refused(index, reason),
@@ -188,6 +190,20 @@ impl UserPlane {
                 }
                 None => {}
             }
+        }
+        for (session, port, frame) in std::mem::take(&mut self.punts) {
+            let wrapped = match session {
+                Some(index) => {
+                    let tunnel = self.engine.control_tunnel(index);
+                    self.redirection.wrap_control(tunnel, &frame)
+                }
+                None => {
+                    let tunnel = self.engine.discovery_tunnel(port);
+                    self.redirection.wrap_discovery(tunnel, port, &frame)
+                }
+            };
+            self.sent
+                .extend(wrapped.map(|(_, bytes)| Sent::Gtpu(bytes)));
         }
         self.settle(moment);
     }

@@ -4,16 +4,17 @@ mod fate;
 mod hosts;
 mod lines;
 mod scene;
+mod stops;
 mod ways;
 
 use crate::books::Books;
 use crate::check::{Checks, LISTEN};
 use crate::disk::Disk;
-use crate::plan::{CALM, END, HOMES, Plan, SERVERS, STORM, USER_PLANES, Way};
+use crate::plan::{CALM, END, HOMES, Part, Plan, SERVERS, STORM, USER_PLANES, Way};
 use crate::server::Health;
 use crate::street::{House, Line};
 use crate::user_plane::UserPlane;
-use control::{ControlPlane, Input, Now};
+use control::{ControlPlane, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::Verifier;
@@ -22,6 +23,7 @@ use rand::{Rng, SeedableRng};
 use scene::document;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
+use stops::Stop;
 
 /// The wall clock when the simulation begins.
 const EPOCH: u32 = 1_700_000_000;
@@ -45,6 +47,8 @@ enum Event {
     Talk(usize),
     /// A home that wants to be online dials again.
     Redial(usize),
+    /// Somebody claims to be a user plane, and does so this many times more.
+    Claim(usize, u32),
     /// Something breaks.
     Break(usize),
     /// And is mended.
@@ -62,8 +66,15 @@ enum Who {
 enum Datagram {
     Pfcp(Vec<u8>),
     Gtpu(Vec<u8>),
-    /// With the number of the control plane's socket, which keeps its port over all lives.
-    Radius(u16, SocketAddr, Vec<u8>),
+    Radius(Box<Radius>),
+}
+
+#[derive(Clone)]
+struct Radius {
+    /// The number of the control plane's socket, which keeps its port over all lives.
+    socket: u16,
+    server: SocketAddr,
+    bytes: Vec<u8>,
 }
 
 struct Later(Duration, u64, Event);
@@ -135,7 +146,7 @@ pub struct World<'a> {
     /// What the seed stands for.
     pub plan: Plan,
     random: StdRng,
-    now: Duration,
+    pub(crate) now: Duration,
     queue: BinaryHeap<Reverse<Later>>,
     sequence: u64,
     armed: BTreeMap<Who, Duration>,
@@ -152,6 +163,12 @@ pub struct World<'a> {
     servers: [Health; SERVERS],
     pub(crate) books: Books,
     pub(crate) houses: Vec<House>,
+    /// Daemons that are stopped.
+    stops: BTreeMap<Part, Stop>,
+    /// When each daemon's monotonic clock began.
+    origins: BTreeMap<Part, Duration>,
+    /// By how many seconds each machine's wall clock was set.
+    clocks: BTreeMap<Part, i64>,
     /// How often each way is cut.
     cuts: BTreeMap<Way, u32>,
     /// How many faults keep each part down.
@@ -187,6 +204,9 @@ impl<'a> World<'a> {
             plane_lives: vec![0; USER_PLANES],
             servers: [Health::Well; SERVERS],
             books: Books::default(),
+            stops: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            clocks: BTreeMap::new(),
             cuts: BTreeMap::new(),
             down: BTreeMap::new(),
             at_internet: Verifier::new(RUN, HOMES as u32),
@@ -269,11 +289,17 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    pub(crate) fn moment(&self) -> Now {
+    /// What a daemon's clocks show. The monotonic one begins with the daemon; the wall clock is its machine's.
+    fn moment(&self, part: Part) -> Now {
+        let set = self.clocks.get(&part).copied().unwrap_or(0);
         Now {
-            at: self.now,
-            unix: EPOCH + self.now.as_secs() as u32,
+            at: self.now - self.origin(part),
+            unix: (i64::from(EPOCH) + self.now.as_secs() as i64 + set) as u32,
         }
+    }
+
+    fn origin(&self, part: Part) -> Duration {
+        self.origins.get(&part).copied().unwrap_or_default()
     }
 
     pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {
@@ -296,12 +322,18 @@ impl<'a> World<'a> {
 
     /// Sees to somebody's next deadline.
     fn arm(&mut self, who: Who) {
-        let at = match who {
-            Who::Control => self.control.as_ref().and_then(ControlPlane::poll_at),
-            Who::UserPlane(n) => self.planes[n].as_ref().and_then(UserPlane::poll_at),
-            Who::Home(n) => self.houses[n].home.poll_at(),
+        let (at, origin) = match who {
+            Who::Control => (
+                self.control.as_ref().and_then(ControlPlane::poll_at),
+                self.origin(Part::Control),
+            ),
+            Who::UserPlane(n) => (
+                self.planes[n].as_ref().and_then(UserPlane::poll_at),
+                self.origin(Part::UserPlane(n)),
+            ),
+            Who::Home(n) => (self.houses[n].home.poll_at(), Duration::ZERO),
         };
-        let Some(at) = at.map(|at| at.max(self.now)) else {
+        let Some(at) = at.map(|at| (origin + at).max(self.now)) else {
             self.armed.remove(&who);
             return;
         };
@@ -321,7 +353,12 @@ impl<'a> World<'a> {
                 }
             }
             Event::Work(plane, life) => {
-                let moment = self.moment();
+                let part = Part::UserPlane(plane);
+                let event = Event::Work(plane, life);
+                if self.unless_stopped(part, event).is_none() {
+                    return;
+                }
+                let moment = self.moment(part);
                 if let Some(up) = self.planes[plane]
                     .as_mut()
                     .filter(|_| self.plane_lives[plane] == life)
@@ -332,11 +369,10 @@ impl<'a> World<'a> {
                 }
             }
             Event::Synced(life) if life == self.control_life => {
-                if let Some(batch) = self.disk.synced() {
-                    self.say(|| format!("disk: batch {batch} is safe"));
-                    self.control_input(Input::Durable(batch));
+                let event = Event::Synced(life);
+                if self.unless_stopped(Part::Control, event).is_some() {
+                    self.synced();
                 }
-                self.sync();
             }
             Event::Synced(_) => {}
             Event::Whim(home) => self.whim(home),
@@ -346,21 +382,23 @@ impl<'a> World<'a> {
                 self.drain_home(home);
             }
             Event::Redial(_) => {}
+            Event::Claim(plane, more) => self.claim(plane, more),
             Event::Break(number) => self.change(number, true),
             Event::Mend(number) => self.change(number, false),
         }
     }
 
     fn wake(&mut self, who: Who) {
-        let moment = self.moment();
         match who {
-            Who::Control => {
+            Who::Control if !self.is_stopped(Part::Control) => {
+                let moment = self.moment(Part::Control);
                 if let Some(control) = &mut self.control {
                     control.on_timeout(moment);
                     self.drain_control();
                 }
             }
-            Who::UserPlane(n) => {
+            Who::UserPlane(n) if !self.is_stopped(Part::UserPlane(n)) => {
+                let moment = self.moment(Part::UserPlane(n));
                 if let Some(up) = &mut self.planes[n] {
                     up.on_timeout(moment);
                     self.drain_user_plane(n);
@@ -370,6 +408,7 @@ impl<'a> World<'a> {
                 self.houses[n].home.on_timeout(self.now);
                 self.drain_home(n);
             }
+            Who::Control | Who::UserPlane(_) => {} // when it goes on
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What homes and misfortunes do.
 
 use super::{Event, Phase, Who, World};
-use crate::plan::{Fault, HOMES};
+use crate::plan::{Fault, HOMES, Part};
 use crate::server::Health;
 use crate::street::Whim;
 use core::time::Duration;
@@ -48,7 +48,7 @@ impl World<'_> {
                 _ => {}
             },
             Fault::UserPlane(n) => match self.count_down((1, n), breaks) {
-                (0, 1) => self.planes[n] = None,
+                (0, 1) => self.kill_user_plane(n),
                 (1, 0) => self.start_user_plane(n),
                 _ => {}
             },
@@ -66,6 +66,14 @@ impl World<'_> {
                     };
                 }
             }
+            Fault::Stop(part) => self.stop(number, part, breaks),
+            Fault::Clock(part, seconds) if breaks => {
+                *self.clocks.entry(part).or_default() += i64::from(seconds);
+                self.books.clock_was_set |= part == Part::Control;
+            }
+            Fault::MoveIn(home) if breaks => self.move_in(home),
+            Fault::Impostor(plane, times) if breaks => self.claim(plane, times),
+            Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) => {}
             Fault::Disk => {
                 self.disk.stalled = matches!(self.count_down((2, 0), breaks), (_, 1..));
                 self.sync();
@@ -83,8 +91,24 @@ impl World<'_> {
 
     pub(super) fn kill_control_plane(&mut self) {
         self.control = None;
+        self.stops.remove(&Part::Control);
         self.armed.remove(&Who::Control);
         self.disk.crash(&mut self.random);
+    }
+
+    fn kill_user_plane(&mut self, plane: usize) {
+        self.planes[plane] = None;
+        self.stops.remove(&Part::UserPlane(plane));
+        self.armed.remove(&Who::UserPlane(plane));
+    }
+
+    /// A household hangs up and leaves; another one moves in, and dials.
+    fn move_in(&mut self, home: usize) {
+        self.houses[home].home.hang_up(self.now);
+        self.drain_home(home);
+        self.houses[home].move_in(&mut self.random);
+        self.houses[home].home.dial(self.now);
+        self.drain_home(home);
     }
 
     /// The storm is over: everybody wants to be online, and stay.

@@ -1,8 +1,8 @@
 //! The parts that run: started, given their inputs, and rid of what they have to say.
 
 use super::scene::{plane_address, plane_at, plane_name, server_address};
-use super::{Datagram, Event, Instant, Who, World};
-use crate::plan::{SERVERS, Way};
+use super::{Datagram, Event, Instant, Radius, Who, World};
+use crate::plan::{Part, SERVERS, Way};
 use crate::street::Line;
 use crate::user_plane::{Sent, UserPlane};
 use control::{ControlPlane, Input, Output, Restored};
@@ -13,7 +13,7 @@ use wire::pfcp::ntp_seconds;
 
 impl World<'_> {
     pub(super) fn control_input(&mut self, input: Input<'_>) {
-        let moment = self.moment();
+        let moment = self.moment(Part::Control);
         if let Some(control) = &mut self.control {
             control.handle(moment, input);
             self.drain_control();
@@ -23,11 +23,10 @@ impl World<'_> {
     pub(super) fn drain_control(&mut self) {
         while let Some(output) = self.control.as_mut().and_then(ControlPlane::poll_output) {
             match output {
-                Output::Pfcp { to, bytes } => {
-                    if let Some(plane) = plane_at(to.ip()) {
-                        self.send(Way::ToUserPlane(plane), Datagram::Pfcp(bytes));
-                    }
-                }
+                Output::Pfcp { to, bytes } => match plane_at(to.ip()) {
+                    Some(plane) => self.send(Way::ToUserPlane(plane), Datagram::Pfcp(bytes)),
+                    None => self.check_refusal(&bytes),
+                },
                 Output::Gtpu { to, bytes } => {
                     if let Some(plane) = plane_at(to.ip()) {
                         self.check_release(&bytes);
@@ -36,8 +35,12 @@ impl World<'_> {
                 }
                 Output::Radius { socket, to, bytes } => {
                     if let Some(server) = (0..SERVERS).find(|n| server_address(*n) == to.ip()) {
-                        let datagram = Datagram::Radius(socket, to, bytes);
-                        self.send(Way::ToServer(server), datagram);
+                        let radius = Radius {
+                            socket,
+                            server: to,
+                            bytes,
+                        };
+                        self.send(Way::ToServer(server), Datagram::Radius(radius.into()));
                     }
                 }
                 Output::Store(records) => {
@@ -57,17 +60,25 @@ impl World<'_> {
         }
     }
 
+    pub(super) fn synced(&mut self) {
+        match self.disk.synced() {
+            Ok(Some(batch)) => {
+                self.say(|| format!("disk: batch {batch} is safe"));
+                self.control_input(Input::Durable(batch));
+            }
+            Ok(None) => {}
+            Err(error) => self.wrong(format!("the store failed: {error}")),
+        }
+        self.sync();
+    }
+
     pub(super) fn start_control_plane(&mut self) {
-        let live = self
-            .disk
-            .live
-            .iter()
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        let moment = self.moment();
-        let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot");
+        let moment = self.moment(Part::Control);
         let seed = self.random.random();
-        let started = restored
+        let started = self
+            .disk
+            .open()
+            .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), "boot"))
             .and_then(|restored| ControlPlane::new(self.config.clone(), restored, seed, moment));
         match started {
             Ok(control) => {
@@ -85,7 +96,8 @@ impl World<'_> {
 
     pub(super) fn start_user_plane(&mut self, plane: usize) {
         let random = self.random.random();
-        let moment = self.moment();
+        self.origins.insert(Part::UserPlane(plane), self.now);
+        let moment = self.moment(Part::UserPlane(plane));
         let name = plane_name(plane);
         self.say(|| format!("{name} starts"));
         self.planes[plane] = Some(UserPlane::start(

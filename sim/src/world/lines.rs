@@ -1,7 +1,9 @@
 //! What passes without delay: frames on subscribers' lines, and packets through the core to the internet and back.
 
+use super::stops::Waiting;
 use super::{Event, Instant, Phase, RUN, Who, World};
 use crate::describe;
+use crate::plan::Part;
 use crate::street::Line;
 use core::time::Duration;
 use cpe::{Arrival, Family, Label, Party, Received, Verdict};
@@ -32,6 +34,10 @@ impl World<'_> {
 
     pub(super) fn leave_home(&mut self, home: usize, frame: &[u8]) {
         let Line { plane, port, .. } = self.houses[home].line;
+        if self.is_stopped(Part::UserPlane(plane)) {
+            let frame = Waiting::Frame(home, frame.to_vec());
+            return self.keep_waiting(Part::UserPlane(plane), frame);
+        }
         let Some(up) = &mut self.planes[plane] else {
             return;
         };
@@ -46,6 +52,9 @@ impl World<'_> {
         let Some(home) = line.home() else { return };
         self.say(|| format!("home{home} gets {}", describe::frame(frame)));
         let house = &mut self.houses[home];
+        if !house.is_for(frame) {
+            return; // for those who lived there before
+        }
         match house.home.handle_frame(self.now, frame) {
             Received::Quiet => {}
             Received::Datagram(datagram) => {
@@ -137,8 +146,17 @@ impl World<'_> {
         let Some(plane) = self.route(source) else {
             return;
         };
+        self.leave_core(plane, &reply);
+    }
+
+    /// A packet comes from the core to a user plane.
+    pub(super) fn leave_core(&mut self, plane: usize, packet: &[u8]) {
+        if self.is_stopped(Part::UserPlane(plane)) {
+            let packet = Waiting::Packet(plane, packet.to_vec());
+            return self.keep_waiting(Part::UserPlane(plane), packet);
+        }
         if let Some(up) = &mut self.planes[plane] {
-            up.on_packet(&reply);
+            up.on_packet(packet);
             self.drain_user_plane(plane);
         }
     }
@@ -174,7 +192,7 @@ impl World<'_> {
                 self.instants.push_back(Instant::FromHome(home, frame));
             }
         }
-        let after = Duration::from_millis(self.random.random_range(1_000..10_000));
+        let after = Duration::from_millis(self.random.random_range(2_000..20_000));
         self.later(after, Event::Talk(home));
     }
 }

@@ -15,6 +15,11 @@ pub(super) fn plane_address(plane: usize, over_ipv6: bool) -> IpAddr {
     host(2 + plane as u8, over_ipv6)
 }
 
+/// The address of somebody who claims to be a user plane.
+pub(super) fn impostor_address(plane: usize, over_ipv6: bool) -> IpAddr {
+    host(20 + plane as u8, over_ipv6)
+}
+
 fn host(number: u8, over_ipv6: bool) -> IpAddr {
     match over_ipv6 {
         true => [0x2001, 0xdb8, 0xcafe, 0, 0, 0, 0, number.into()].into(),

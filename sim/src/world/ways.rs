@@ -1,10 +1,11 @@
 //! Datagrams on their ways between the parts.
 
 use super::scene::gifts;
-use super::scene::{control_address, plane_address};
-use super::{Datagram, Event, Phase, World};
+use super::scene::{control_address, impostor_address, plane_address, plane_name};
+use super::stops::Waiting;
+use super::{Datagram, Event, Phase, Radius, World};
 use crate::describe;
-use crate::plan::{Plan, Way};
+use crate::plan::{Part, Plan, Way};
 use crate::server::{self, Health};
 use crate::user_plane::gtpu_at;
 use control::Input;
@@ -12,6 +13,7 @@ use core::time::Duration;
 use rand::Rng;
 use std::net::SocketAddr;
 use wire::gtpu;
+use wire::pfcp::{AssociationSetupRequest, NodeId, Packet};
 
 impl World<'_> {
     pub(super) fn send(&mut self, way: Way, datagram: Datagram) {
@@ -20,7 +22,7 @@ impl World<'_> {
             _ if self.log.is_none() => String::new(),
             Datagram::Pfcp(bytes) => describe::pfcp(bytes),
             Datagram::Gtpu(bytes) => describe::gtpu(bytes),
-            Datagram::Radius(_, _, bytes) => describe::radius(bytes),
+            Datagram::Radius(radius) => describe::radius(&radius.bytes),
         };
         let Plan {
             loss,
@@ -50,9 +52,19 @@ impl World<'_> {
     }
 
     pub(super) fn arrive(&mut self, way: Way, datagram: Datagram) {
-        let moment = self.moment();
+        let to = match way {
+            Way::ToUserPlane(n) => Some(Part::UserPlane(n)),
+            Way::FromUserPlane(_) | Way::FromImpostor(_) | Way::FromServer(_) => {
+                Some(Part::Control)
+            }
+            Way::ToServer(_) => None,
+        };
+        if let Some(part) = to.filter(|part| self.is_stopped(*part)) {
+            return self.keep_waiting(part, Waiting::Datagram(way, datagram));
+        }
         match (way, datagram) {
             (Way::ToUserPlane(n), datagram) => {
+                let moment = self.moment(Part::UserPlane(n));
                 let Some(up) = &mut self.planes[n] else {
                     return;
                 };
@@ -80,35 +92,61 @@ impl World<'_> {
                     bytes: &bytes,
                 });
             }
-            (Way::ToServer(n), Datagram::Radius(socket, at, bytes)) => {
-                self.serve(n, socket, at, &bytes)
-            }
-            (Way::FromServer(_), Datagram::Radius(socket, from, bytes)) => {
-                self.control_input(Input::Radius {
-                    socket,
+            (Way::FromImpostor(n), Datagram::Pfcp(bytes)) => {
+                let from = impostor_address(n, self.plan.over_ipv6);
+                let from = SocketAddr::new(from, wire::pfcp::PORT);
+                self.control_input(Input::Pfcp {
                     from,
                     bytes: &bytes,
+                });
+            }
+            (Way::ToServer(n), Datagram::Radius(request)) => self.serve(n, *request),
+            (Way::FromServer(_), Datagram::Radius(reply)) => {
+                self.control_input(Input::Radius {
+                    socket: reply.socket,
+                    from: reply.server,
+                    bytes: &reply.bytes,
                 });
             }
             _ => {}
         }
     }
 
-    pub(super) fn serve(&mut self, server: usize, socket: u16, at: SocketAddr, bytes: &[u8]) {
+    /// Somebody wants an association under the name of a user plane, as if it had just started.
+    pub(super) fn claim(&mut self, plane: usize, more: u32) {
+        let request = AssociationSetupRequest {
+            node_id: NodeId::Fqdn(plane_name(plane)),
+            recovery_time_stamp: self.random.random(),
+            ..Default::default()
+        };
+        let mut bytes = Vec::new();
+        let packet = Packet::node(self.random.random_range(0..1 << 24), request);
+        if packet.emit(&mut bytes).is_ok() {
+            self.send(Way::FromImpostor(plane), Datagram::Pfcp(bytes));
+        }
+        if let Some(more) = more.checked_sub(1) {
+            let after = Duration::from_millis(self.random.random_range(100..5_000));
+            self.later(after, Event::Claim(plane, more));
+        }
+    }
+
+    pub(super) fn serve(&mut self, server: usize, request: Radius) {
         let health = self.servers[server];
         if health == Health::Dead {
             return;
         }
+        let Radius { socket, bytes, .. } = &request;
         match server::serve(
             self.now,
-            (server, socket),
+            (server, *socket),
             health,
             &mut self.books,
             &gifts,
             bytes,
         ) {
-            Ok(Some(reply)) => {
-                self.send(Way::FromServer(server), Datagram::Radius(socket, at, reply))
+            Ok(Some(bytes)) => {
+                let reply = Radius { bytes, ..request };
+                self.send(Way::FromServer(server), Datagram::Radius(reply.into()));
             }
             Ok(None) => {}
             Err(why) => self.wrong(why),
