@@ -2,7 +2,7 @@
 # make test   builds everything and runs every test
 # make e2e    the end-to-end cases alone                   make e2e CASE=pppd-chap; make e2e-list
 # make soak   50 kills and stops under load, random     make soak SEED=7 BLOWS=10
-# make sim    1,000 seeds of the simulation               make sim SEEDS=0-9999
+# make sim    1,000 seeds of the simulation               make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make check  format, lints, licences                      make clean
 # make fuzz   each fuzz target for five minutes            make fuzz TARGET=ppp TIME=60
 #
@@ -24,7 +24,7 @@ run: packages
 	$(CARGO) build --release $(PROGRAMS)
 	$(SUDO) $(BIN)/sluice lab $(if $(HOMES),--homes $(HOMES)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
-test: unit
+test: unit sim
 	@$(MAKE) --no-print-directory e2e
 
 unit: packages-test
@@ -32,7 +32,7 @@ unit: packages-test
 	$(CARGO) test --lib $(FUZZ)
 
 sim: packages
-	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999)
+	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999) $(if $(TRACE),--trace)
 
 e2e: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
