@@ -3,14 +3,15 @@
 use crate::plan::HOMES;
 use crate::roll::{Roll, addresses};
 use crate::street::{Line, RESTLESS};
-use crate::user_plane::PORTS;
+use crate::user_plane::UserPlane;
 use crate::world::World;
 use control::ControlPlane;
-use control::plane::{Holdings, StoredSession};
+use control::plane::StoredSession;
 use core::time::Duration;
 use cpe::{Family, Party};
 use dataplane::SessionEntry;
 use ipnet::IpNet;
+use northbound::Ledger;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::eth::{Frame, PPPOE_SESSION};
@@ -110,8 +111,16 @@ impl World<'_> {
         }
     }
 
+    /// What the planes hold.
+    fn ledgers(&self) -> impl Iterator<Item = Ledger> {
+        let control = self.control.iter().map(ControlPlane::ledger);
+        control.chain(self.planes.iter().flatten().map(UserPlane::ledger))
+    }
+
     /// Nothing has broken for a while: everybody for whom there is room is online, and hears the internet.
     pub(crate) fn check_calm(&mut self) {
+        let found = self.ledgers().find_map(|ledger| unbalanced(&ledger).err());
+        found.into_iter().for_each(|what| self.wrong(what));
         let mut nets = BTreeMap::new();
         for (net, plane) in self.announced() {
             if let Some(other) = nets.insert(net, plane) {
@@ -154,16 +163,12 @@ impl World<'_> {
     /// Everybody has left: nothing may be left of them.
     pub(crate) fn check_end(&mut self) {
         let mut found = Vec::new();
-        if let Some(control) = &self.control {
-            let holdings = control.holdings();
-            if holdings != Holdings::default() {
-                let sessions: Vec<_> = control
-                    .held()
-                    .map(|h| (h.seid.to_string(), h.stage))
-                    .collect();
-                found.push(format!(
-                    "the control plane still has {holdings:?}: {sessions:?}"
-                ));
+        let ledgers: Vec<_> = self.ledgers().collect();
+        found.extend(ledgers.iter().filter_map(|ledger| unbalanced(ledger).err()));
+        for held in ledgers.iter().flat_map(|ledger| &ledger.accounts) {
+            let stays = STAYS.contains(&&*held.kind);
+            if !stays && held.booked + held.owned > 0 {
+                found.push(format!("something is still held: {held:?}"));
             }
         }
         let stored = self
@@ -172,19 +177,6 @@ impl World<'_> {
             .iter()
             .filter_map(|(key, value)| StoredSession::read(key, value));
         found.extend(stored.map(|session| format!("the store still has {session:?}")));
-        for (n, up) in self.planes.iter().enumerate() {
-            let Some(up) = up else { continue };
-            let (entries, sessions) = (
-                up.worker.entries().count(),
-                up.sessions() - PORTS.len().min(up.sessions()),
-            );
-            if (entries, sessions) != (0, 0) {
-                found.push(format!(
-                    "up{} still has {sessions} sessions, its worker {entries}",
-                    n + 1
-                ));
-            }
-        }
         if !self.announced().is_empty() {
             found.push(format!("nets are still announced: {:?}", self.announced()));
         }
@@ -196,6 +188,19 @@ impl World<'_> {
         found.extend(left.map(|key| format!("the store still has {}", key.escape_ascii())));
         found.extend(self.books.unbalanced(self.plan.servers_are_reached()));
         found.into_iter().for_each(|what| self.wrong(what));
+    }
+}
+
+/// What is held as long as the planes are connected, whether or not subscribers are there.
+const STAYS: [&str; 2] = ["access port", "default session"];
+
+fn unbalanced(ledger: &Ledger) -> Result<(), String> {
+    match ledger.is_balanced() {
+        true => Ok(()),
+        false => Err(format!(
+            "the ledger does not balance: {:#?}",
+            ledger.findings
+        )),
     }
 }
 

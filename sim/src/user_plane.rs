@@ -9,14 +9,16 @@
 
 use crate::worker::{Event as Heard, Fate, Worker};
 use core::time::Duration;
-use dataplane::{InstanceIndex, PortIndex, SessionIndex};
+use dataplane::{Held, InstanceIndex, Part, Piece, PortIndex, SessionIndex};
 use ipnet::IpNet;
+use northbound::Ledger;
 use pfcp::{DownReason, Event, Node, RequestId, Role};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use userplane::compile::Layout;
 use userplane::cpri::{Redirection, Verdict};
 use userplane::engine::{Config, Engine, Now, Output, WorkerCommand};
+use userplane::ledger::Shown;
 use wire::eth::MacAddr;
 use wire::gtpu;
 use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures, ntp_seconds};
@@ -39,6 +41,7 @@ pub enum Sent {
 
 /// A user plane that runs.
 pub struct UserPlane {
+    name: String,
     node: Node,
     engine: Engine<RequestId>,
     redirection: Redirection,
@@ -97,6 +100,7 @@ impl UserPlane {
             ..Config::new(node_id, address)
         };
         UserPlane {
+            name: name.to_owned(),
             node: Node::new(node),
             engine: Engine::new(engine),
             redirection: Redirection::new(address, ports.collect()),
@@ -109,9 +113,29 @@ impl UserPlane {
         }
     }
 
-    /// Subscribers' sessions, by what the control thread knows.
-    pub fn sessions(&self) -> usize {
-        self.engine.sessions()
+    /// What it holds: the control thread by itself, and against the worker.
+    pub fn ledger(&self) -> Ledger {
+        let mut ledger = Ledger::of(&self.name);
+        let reports = self.node.open_tokens().collect();
+        self.engine.compare(&mut ledger, &reports);
+        let mut shown = Shown::default();
+        let commanded = self.commands.iter().map(|command| match command {
+            WorkerCommand::Set(entry) => entry.index,
+            WorkerCommand::Remove(index) | WorkerCommand::Read(index) => *index,
+        });
+        shown.touched.sessions.extend(commanded);
+        let sessions = self.worker.entries().map(|entry| Held::Session {
+            entry: entry.clone(),
+            whole: true,
+        });
+        let piece = Piece {
+            part: Part::FIRST,
+            found: sessions.collect(),
+            next: None,
+        };
+        shown.judge(&self.engine, &[], &piece);
+        shown.compare(&mut ledger);
+        ledger
     }
 
     /// When [`UserPlane::on_timeout`] is due.

@@ -221,6 +221,15 @@ impl Client {
         self.requests.len() + self.accounting.len()
     }
 
+    /// The tokens of the requests that are open, and of those whose outcome has not been taken yet.
+    pub fn open_tokens(&self) -> impl Iterator<Item = u64> {
+        let done = self.output.iter().filter_map(|output| match output {
+            Output::Done { token, .. } => Some(*token),
+            _ => None,
+        });
+        self.requests.iter().map(|(_, open)| open.token).chain(done)
+    }
+
     /// Every server and whether it is thought to live, those for authentication first.
     pub fn servers(&self, now: Duration) -> impl Iterator<Item = (SocketAddr, bool)> {
         let authentication = self.peers.iter().map(|peer| &peer.server);

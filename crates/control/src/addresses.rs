@@ -62,14 +62,47 @@ impl Addresses {
         Ok(Addresses(pools.collect::<Result<_, String>>()?))
     }
 
-    /// How many addresses and prefixes subscribers have.
-    pub fn in_use(&self) -> usize {
-        let of = |p: &InstancePools| {
-            let ipv4 = p.ipv4.as_ref().map_or(0, Pool::used);
-            let ipv6 = p.ipv6.as_ref().map_or(0, Pool::used);
-            (ipv4 + ipv6) as usize + p.fixed.len()
-        };
-        self.0.values().map(of).sum()
+    /// Every address and prefix that a subscriber has.
+    pub fn given(&self) -> impl Iterator<Item = Net> {
+        self.0.iter().flat_map(|(&instance, pools)| {
+            let ipv4 = pools.ipv4.iter().flat_map(Pool::given).map(host);
+            let ipv6 = pools.ipv6.iter().flat_map(Pool::given).map(IpNet::from);
+            let all = ipv4.chain(ipv6).chain(pools.fixed.iter().copied());
+            all.map(move |net| Net { instance, net })
+        })
+    }
+
+    /// Every net of the pools that a group has.
+    pub fn lent_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
+        self.0.iter().flat_map(|(&instance, pools)| {
+            let ipv4 = pools.ipv4.iter().flat_map(Pool::lent_nets);
+            let ipv6 = pools.ipv6.iter().flat_map(Pool::lent_nets);
+            let all = ipv4.map(|(group, net)| (group, IpNet::from(net)));
+            let all = all.chain(ipv6.map(|(group, net)| (group, IpNet::from(net))));
+            all.map(move |(group, net)| (group, Net { instance, net }))
+        })
+    }
+
+    /// The net that has to be announced for an address or prefix; true if it is one of a pool.
+    pub fn net_of(&self, given: Net) -> (Net, bool) {
+        let pools = self.0.get(&given.instance);
+        let of_pool = pools.and_then(|pools| match given.net {
+            IpNet::V4(net) => pools.ipv4.as_ref()?.net_of(net.addr()).map(IpNet::from),
+            IpNet::V6(net) => pools.ipv6.as_ref()?.net_of(net).map(IpNet::from),
+        });
+        let net = of_pool.unwrap_or(given.net);
+        (Net { net, ..given }, of_pool.is_some())
+    }
+
+    /// Takes a net of a pool back from which no subscriber has an address.
+    pub fn reclaim(&mut self, lent: Net) {
+        if let Some(pools) = self.0.get_mut(&lent.instance) {
+            match (lent.net, &mut pools.ipv4, &mut pools.ipv6) {
+                (IpNet::V4(net), Some(pool), _) => pool.reclaim(net),
+                (IpNet::V6(net), _, Some(pool)) => pool.reclaim(net),
+                _ => {}
+            }
+        }
     }
 
     /// Whether subscribers of the instance get IPv4 addresses from a pool.
@@ -140,7 +173,7 @@ impl Addresses {
     /// Takes an IPv4 address back; the net that is no longer to be announced, if that was its last.
     pub fn take_ipv4(&mut self, instance: InstanceId, address: Ipv4Addr) -> Option<Net> {
         let pools = self.0.get_mut(&instance)?;
-        let net: IpNet = Ipv4Net::from(address).into();
+        let net = host(address);
         if pools.fixed.remove(&net) {
             return Some(Net { instance, net });
         }
@@ -166,6 +199,11 @@ impl Addresses {
             net: freed.into(),
         })
     }
+}
+
+/// The net of one address.
+fn host(address: Ipv4Addr) -> IpNet {
+    Ipv4Net::from(address).into()
 }
 
 impl InstancePools {

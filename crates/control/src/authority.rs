@@ -148,9 +148,30 @@ impl Authority {
         }
     }
 
-    /// How many questions wait for an answer.
-    pub fn open_questions(&self) -> usize {
-        self.asked.len()
+    /// The questions that wait for an answer, by their tokens.
+    pub fn questions(&self) -> impl Iterator<Item = (u64, &Asked)> {
+        self.asked
+            .iter()
+            .map(|(token, asked)| (token as u64, asked))
+    }
+
+    /// The tokens of the questions that whoever knows the subscribers has.
+    pub fn open_tokens(&self) -> Vec<u64> {
+        match &self.source {
+            Source::Radius { client, .. } => client.open_tokens().collect(),
+            Source::File { outputs, .. } => {
+                let done = outputs.iter().filter_map(|output| match output {
+                    Output::Done { token, .. } => Some(*token),
+                    _ => None,
+                });
+                done.collect()
+            }
+        }
+    }
+
+    /// Forgets a question that nobody will answer.
+    pub fn forget(&mut self, token: u64) {
+        self.asked.try_remove(token as usize);
     }
 
     /// Whether accounting records reach anybody.
@@ -204,6 +225,14 @@ impl Authority {
             Source::Radius { client, .. } => crate::counters::radius_rows(&client.counters()),
             Source::File { .. } => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+impl Authority {
+    /// Breaks the books: a question that nobody was asked.
+    pub fn invent_question(&mut self, asked: Asked) {
+        self.asked.insert(asked);
     }
 }
 

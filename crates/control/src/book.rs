@@ -56,6 +56,17 @@ impl Book {
         self.pages.len()
     }
 
+    /// The tokens of all records.
+    pub fn tokens(&self) -> impl Iterator<Item = u64> {
+        self.pages.keys().copied()
+    }
+
+    /// Every session's records.
+    pub fn of_sessions(&self) -> impl Iterator<Item = (u64, Seid)> {
+        let sessions = self.by_session.iter();
+        sessions.flat_map(|(seid, tokens)| tokens.iter().flatten().map(|token| (*token, *seid)))
+    }
+
     /// Adds a record and gives its token.
     pub fn add(&mut self, seid: Seid, which: Which, attributes: Box<[u8]>) -> u64 {
         self.last += 1;

@@ -65,6 +65,8 @@ pub(crate) struct Rules {
     pub up_seid: Option<u64>,
     /// It was asked to take the session and has not answered yet.
     pub establishing: bool,
+    /// It counts among those that are being put back at once.
+    pub put_back: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
     pub families: [bool; 2],
     /// Families that the last establishment named.

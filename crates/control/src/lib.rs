@@ -15,6 +15,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// the tests' world, which unit tests use too, knows this crate by its name
+#[cfg(test)]
+extern crate self as control;
+
 pub mod addresses;
 mod authority;
 pub mod bank;

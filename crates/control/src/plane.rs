@@ -7,6 +7,7 @@ mod admit;
 mod audit;
 mod call;
 mod holdings;
+mod ledger;
 mod link;
 mod release;
 mod restore;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use wire::eth::MacAddr;
 use wire::pfcp::Cause as PfcpCause;
 
-pub use holdings::{Held, HeldStage, Holdings, StoredSession};
+pub use holdings::{Held, HeldStage, StoredSession};
 pub use restore::{RadiusPorts, Restored, STORE_RECOVERY_KEY};
 
 /// A moment, on the clock that timers use and on the clock that records use.
@@ -170,6 +171,8 @@ pub struct ControlPlane {
     book: Book,
     /// Audits under way, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
+    /// A check of the ledger that waits for audits.
+    check: Option<Box<ledger::Check>>,
     /// Calls that list sessions, and how many sessions' counters each still waits for.
     listings: HashMap<u64, usize>,
     generation: u64,
@@ -223,6 +226,7 @@ impl ControlPlane {
             waiting: VecDeque::new(),
             book: Book::default(),
             audits: BTreeMap::new(),
+            check: None,
             listings: HashMap::new(),
             generation: restored.first_generation(now),
             last_generation: 0,

@@ -309,6 +309,43 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
             .map(|(&number, _)| self.net(number))
     }
 
+    /// Every unit that a subscriber has.
+    pub fn given(&self) -> impl Iterator<Item = F::Unit> {
+        self.lent.iter().flat_map(move |(_, lent)| {
+            let used = |(_, unit): &(u64, &Unit)| **unit == Unit::USED;
+            let units = (0..).zip(lent.units.iter()).filter(used);
+            let first = self.first + u64::from(lent.number) * u64::from(self.net_units);
+            units.map(move |(index, _)| F::unit(first + index))
+        })
+    }
+
+    /// Every net that is lent, with its group.
+    pub fn lent_nets(&self) -> impl Iterator<Item = (G, F)> {
+        let lent = self.lent.iter();
+        lent.map(|(_, lent)| (lent.group, self.net(lent.number)))
+    }
+
+    /// The net of a unit of this pool.
+    pub fn net_of(&self, address: F::Unit) -> Option<F> {
+        self.locate(address)
+            .ok()
+            .map(|(number, _)| self.net(number))
+    }
+
+    /// Takes a net back from which nobody has a unit, although it was not given back with its last one.
+    pub fn reclaim(&mut self, net: F) {
+        let slot = self.lent_slot(net);
+        if let Some(slot) = slot.filter(|slot| !self.lent[*slot].units.contains(&Unit::USED)) {
+            self.used -= u64::from(self.lent[slot].used);
+            self.give_back(slot);
+        }
+    }
+
+    fn lent_slot(&self, net: F) -> Option<usize> {
+        let mut slots = self.lent.iter();
+        slots.find_map(|(slot, lent)| (self.net(lent.number) == net).then_some(slot))
+    }
+
     /// How many units subscribers have.
     pub fn used(&self) -> u64 {
         self.used

@@ -11,6 +11,8 @@ use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::pfcp::{Cause, FSeid, Message, NodeId};
 
+mod ledger;
+
 /// UDP port of PFCP (TS 29.244 §6.8.2.1).
 pub const PFCP_PORT: u16 = 8805;
 
@@ -269,17 +271,6 @@ impl UserPlanes {
             ..Default::default()
         };
         self.node.respond(id, up_seid, response);
-    }
-
-    /// How many requests wait for an answer.
-    pub fn open_requests(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// How many nets groups hold, or user planes have not let go of.
-    pub fn nets_held(&self) -> usize {
-        let held = |nets: &Nets| nets.wanted.len().max(nets.told.len());
-        self.nets.iter().map(held).sum()
     }
 
     /// Gives a group a net to announce.
@@ -567,15 +558,16 @@ impl UserPlanes {
                 nets.busy = false;
                 self.tell_nets(now, group, topology);
             }
+            Ok(Message::SessionModificationResponse(m))
+                if m.cause == Cause::SESSION_CONTEXT_NOT_FOUND =>
+            {
+                self.tell_again(now, group, topology);
+            }
             Ok(Message::SessionModificationResponse(m)) => {
                 let name = &topology.group(group).name;
                 tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
             }
-            // Nobody knows what the user plane has now: it is told everything anew.
-            Err(FailReason::TimedOut) => {
-                let port = topology.group(group).first_port;
-                self.open_default_session(now, port, topology.port(port));
-            }
+            Err(FailReason::TimedOut) => self.tell_again(now, group, topology),
             _ => nets.busy = false, // the next association tells them
         }
     }

@@ -84,6 +84,24 @@ impl TimerWheel {
         self.armed == 0
     }
 
+    /// The keys of the timers that are armed.
+    pub fn armed(&self) -> impl Iterator<Item = u32> {
+        let nodes = (0..).zip(&self.nodes);
+        nodes.filter_map(|(key, node)| (node.bucket != IDLE).then_some(key))
+    }
+
+    /// Whether the timer of `key` fires no more than a tick after `at`, or at the next [`pop`](Self::pop) if that has passed.
+    pub fn wakes(&self, key: u32, at: Duration) -> bool {
+        let node = self.nodes.get(key as usize);
+        let due = self.tick_of(at).max(self.elapsed + 1);
+        node.is_some_and(|node| node.bucket != IDLE && node.deadline <= due)
+    }
+
+    fn tick_of(&self, at: Duration) -> u64 {
+        let tick = at.as_nanos().div_ceil(self.tick.as_nanos());
+        u64::try_from(tick).unwrap_or(LAST_TICK).min(LAST_TICK)
+    }
+
     /// Sets the timer of `key`, in place of the one that it had. A time that has passed already fires at the next tick,
     /// so that a session which always wants to be called at once cannot hold up the others.
     pub fn arm(&mut self, key: u32, at: Duration) {
@@ -91,9 +109,8 @@ impl TimerWheel {
             self.nodes.resize(key as usize + 1, UNARMED);
         }
         self.unlink(key);
-        let tick = at.as_nanos().div_ceil(self.tick.as_nanos());
-        let tick = u64::try_from(tick).unwrap_or(LAST_TICK);
-        self.nodes[key as usize].deadline = tick.max(self.elapsed + 1).min(LAST_TICK);
+        let due = self.tick_of(at).max(self.elapsed + 1);
+        self.nodes[key as usize].deadline = due.min(LAST_TICK);
         self.link(key);
     }
 

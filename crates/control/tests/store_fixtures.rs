@@ -100,7 +100,8 @@ aaa: {radius: {servers: [{address: 192.0.2.9, secret: testing123}]}}
     let config = config::parse(config, "cp.yaml").unwrap();
     let restored = Restored::read(live, 1, "boot").unwrap();
     let mut plane = ControlPlane::new(config, restored, [1; 32], now).unwrap();
-    assert_eq!(plane.holdings().records, owed);
+    let held = plane.ledger().held("accounting record");
+    assert_eq!(held, owed as u64);
     let call = Request::ShowSessions;
     plane.handle(now, Input::Call { ticket: 1, call });
     let sessions = std::iter::from_fn(|| plane.poll_output()).find_map(|output| match output {

@@ -61,6 +61,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
 
     let (command_tx, command_rx) = rtrb::RingBuffer::new(QUEUE);
     let (event_tx, event_rx) = rtrb::RingBuffer::new(QUEUE);
+    let (piece_tx, piece_rx) = rtrb::RingBuffer::new(1);
     // DPDK's names are unique in a process.
     let made = MADE.fetch_add(1, Relaxed);
     let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), PACKETS)?;
@@ -70,6 +71,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
     let controller = Controller {
         commands: command_tx,
         events: event_rx,
+        pieces: piece_rx,
+        inspecting: false,
         punts: punt_rx,
         injects: inject_tx,
         pool,
@@ -84,6 +87,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         punter: Punter::new(&punts, punt_tx, second),
         injects: inject_rx,
         commands: command_rx,
+        pieces: piece_tx,
         limits,
         routes: fibs.iter().map(Fib::len).sum(),
         shared,

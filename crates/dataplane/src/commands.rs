@@ -1,9 +1,10 @@
 //! Commands, applied to the tables between bursts.
 use crate::api::*;
+use crate::inspect::{self, host_routes};
 use crate::message::Command;
 use crate::tables::fib::Owner;
 use crate::worker::Worker;
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
@@ -21,6 +22,22 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
         Command::SetRoute(instance, prefix, to) => set_route(worker, instance, prefix, Some(to)),
         Command::RemoveRoute(instance, prefix) => set_route(worker, instance, prefix, None),
         Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
+        Command::Inspect(part, found) => {
+            let piece = inspect::inspect(worker, part, found);
+            // one is under way at a time
+            worker.pieces.push(piece).expect("room for one piece");
+            None
+        }
+        Command::RemoveStrayId(place) => {
+            worker.tables.sessions.remove_stray(place);
+            None
+        }
+        Command::RemoveHostRoute(instance, prefix) => {
+            if (instance.0 as usize) < worker.tables.fibs.len() {
+                change(worker, instance, prefix, Owner::Session, None);
+            }
+            None
+        }
     };
     if let Some(event) = answer {
         worker
@@ -29,13 +46,6 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             .push(event)
             .expect("room was found before");
     }
-}
-
-/// The host routes that come with a session.
-fn host_routes(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
-    let v4 = entry.ipv4.map(|a| IpNet::V4(Ipv4Net::from(a)));
-    let v6 = entry.ipv6.map(|p| IpNet::V6(p.trunc()));
-    v4.into_iter().chain(v6)
 }
 
 /// Adds or changes a session. One that is refused is not there afterwards, even if it was before: what its subscriber

@@ -2,6 +2,7 @@
 use crate::api::*;
 use crate::counters::{self, Shared};
 use crate::drops::DropReason;
+use crate::inspect::{PIECE, Part, Piece};
 use crate::message::Command;
 use crate::punt;
 use dpdk::{Consumer, Pool, PortHandle, Producer};
@@ -16,6 +17,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 pub struct Controller {
     pub(crate) commands: rtrb::Producer<Command>,
     pub(crate) events: rtrb::Consumer<Event>,
+    pub(crate) pieces: rtrb::Consumer<Piece>,
+    /// A piece was asked for and has not been taken.
+    pub(crate) inspecting: bool,
     pub(crate) punts: Consumer,
     pub(crate) injects: Producer,
     pub(crate) pool: Pool,
@@ -78,6 +82,35 @@ impl Controller {
         self.send(Command::SetAdjacency(index, None))
     }
 
+    /// Asks for a piece of what the worker holds once every command before is applied; one at a time.
+    /// [`Controller::poll_piece`] has it.
+    pub fn inspect(&mut self, part: Part) -> Result<(), Busy> {
+        if self.inspecting {
+            return Err(Busy);
+        }
+        // the worker need not ask for memory
+        self.send(Command::Inspect(part, Vec::with_capacity(PIECE)))?;
+        self.inspecting = true;
+        Ok(())
+    }
+
+    /// The piece that was asked for, when it is there.
+    pub fn poll_piece(&mut self) -> Option<Piece> {
+        let piece = self.pieces.pop().ok()?;
+        self.inspecting = false;
+        Some(piece)
+    }
+
+    /// Empties a place that [`Held::StrayId`](crate::Held::StrayId) named.
+    pub fn remove_stray_id(&mut self, place: u32) -> Result<(), Busy> {
+        self.send(Command::RemoveStrayId(place))
+    }
+
+    /// Removes a host route whose session is not there. One that comes with a session goes with it.
+    pub fn remove_host_route(&mut self, instance: InstanceIndex, net: IpNet) -> Result<(), Busy> {
+        self.send(Command::RemoveHostRoute(instance, net))
+    }
+
     /// Sends a packet of the gateway itself.
     pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), Busy> {
         let mbuf = punt::wrap(&self.pool, packet).ok_or(Busy)?;
@@ -119,7 +152,7 @@ impl Controller {
         // The descriptor does not block; that nothing was signalled is no error.
         let _ = self.shared.wakeup.read();
         self.shared.asleep.store(true, SeqCst);
-        let idle = self.punts.is_empty() && self.events.is_empty();
+        let idle = self.punts.is_empty() && self.events.is_empty() && self.pieces.is_empty();
         if !idle {
             self.shared.asleep.store(false, SeqCst);
         }

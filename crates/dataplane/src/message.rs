@@ -1,5 +1,6 @@
 //! Commands from the control thread to the worker.
 use crate::api::*;
+use crate::inspect::{Held, Part};
 use ipnet::IpNet;
 
 /// A change to the tables or a question; applied between bursts.
@@ -11,4 +12,8 @@ pub(crate) enum Command {
     SetRoute(InstanceIndex, IpNet, Destination),
     RemoveRoute(InstanceIndex, IpNet),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
+    /// With room for the answer.
+    Inspect(Part, Vec<Held>),
+    RemoveStrayId(u32),
+    RemoveHostRoute(InstanceIndex, IpNet),
 }

@@ -4,6 +4,7 @@ use crate::commands;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::graph::{self, Source, Tables};
+use crate::inspect::Piece;
 use crate::message::Command;
 use crate::nodes::Leave;
 use crate::nodes::punt::Punter;
@@ -29,6 +30,7 @@ pub struct Worker {
     pub(crate) punter: Punter,
     pub(crate) injects: Consumer,
     pub(crate) commands: rtrb::Consumer<Command>,
+    pub(crate) pieces: rtrb::Producer<Piece>,
     pub(crate) limits: Limits,
     /// Routes in all instances.
     pub(crate) routes: usize,
@@ -200,7 +202,8 @@ impl Worker {
         if !self.shared.asleep.load(Relaxed) {
             return;
         }
-        let events = self.tables.events.slots() < self.tables.events.buffer().capacity();
+        let events = self.tables.events.slots() < self.tables.events.buffer().capacity()
+            || self.pieces.slots() == 0;
         if (events || self.punter.waiting()) && self.shared.asleep.swap(false, SeqCst) {
             // Fails only if it would block, and then the control thread is awake.
             let _ = self.shared.wakeup.write(1);

@@ -15,11 +15,13 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod ledger;
 mod messages;
 mod serve;
 pub mod supervisor;
 
 pub use client::{CallError, call};
+pub use ledger::{Account, Differences, Fault, Finding, Kind, Ledger};
 pub use messages::{
     DropCounter, Port, Request, Response, Session, SessionState, Traffic, UserPlane, UserPlanePort,
     UserPlaneState,

@@ -1,5 +1,6 @@
 //! What is asked and answered. Fields are named as they are printed by `--json`.
 
+use crate::Ledger;
 use serde::{Deserialize, Serialize};
 
 /// A question or an order to a daemon.
@@ -23,6 +24,11 @@ pub enum Request {
     ClearSession {
         /// The session's id.
         id: String,
+    },
+    /// Compare what the daemon that is asked holds with the owners of it, in both directions.
+    CheckLedger {
+        /// Give back what has no owner, and book what is missing.
+        repair: bool,
     },
 }
 
@@ -54,6 +60,11 @@ pub enum Response {
     Drops {
         /// Every counter, those that are zero too.
         drops: Vec<DropCounter>,
+    },
+    /// To [`Request::CheckLedger`].
+    Ledger {
+        /// What is held, and what differs.
+        ledger: Ledger,
     },
     /// An order was carried out.
     Done,

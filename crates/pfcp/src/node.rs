@@ -508,6 +508,17 @@ impl Node {
             .map_or(0, |entry| entry.in_window + entry.queue.len())
     }
 
+    /// The tokens of the requests that wait for an answer or for their turn, at all peers.
+    pub fn open_tokens(&self) -> impl Iterator<Item = u64> {
+        self.peers.values().flat_map(|entry| {
+            let sent = entry.outstanding.values().filter_map(|o| match o.purpose {
+                Purpose::Session(token) => Some(token),
+                _ => None,
+            });
+            sent.chain(entry.queue.iter().map(|(_, _, token)| *token))
+        })
+    }
+
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.counters

@@ -69,6 +69,10 @@ impl Authenticator {
         self.id
     }
 
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.stage == Stage::Waiting
+    }
+
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline
     }

@@ -252,6 +252,16 @@ impl Session {
         *self.rules(family) == Rules::Up
     }
 
+    /// Has AAA still to say whether the subscriber may come in?
+    pub fn waits_for_verdict(&self) -> bool {
+        self.auth.is_waiting()
+    }
+
+    /// Were this family's rules asked for, and are they not there yet?
+    pub fn waits_for_rules(&self, family: Family) -> bool {
+        *self.rules(family) == Rules::Asked
+    }
+
     /// The largest IP packet that the subscriber takes: its MRU.
     pub fn mtu(&self) -> u16 {
         self.lcp.options.peer_mru

@@ -44,8 +44,11 @@ use crate::table::{Seid, Table};
 mod answers;
 mod audit;
 mod change;
+mod ledger;
 mod nets;
 mod usage;
+
+pub use ledger::Expected;
 
 /// Default sessions: one for each subscriber group of each control plane.
 const MAX_DEFAULT_SESSIONS: usize = 256;

@@ -23,7 +23,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 
-use crate::netlink::message::{Fact, Hop, Neighbour, Route, RouteKind};
+use crate::netlink::message::{Fact, Hop, Link, Neighbour, Route, RouteKind};
+
+mod ledger;
+
+pub use ledger::Reading;
 
 /// The index of a next hop on a link, as the dataplane knows it.
 pub type AdjacencyId = u32;
@@ -78,6 +82,7 @@ pub struct Snapshot {
     routes: BTreeMap<IpNet, Vec<Route>>,
     neighbours: HashMap<(u32, IpAddr), Neighbour>,
     loopback: Option<u32>,
+    links: HashMap<u32, Link>,
     ours: BTreeSet<(IpNet, u32)>,
 }
 
@@ -85,7 +90,12 @@ impl Snapshot {
     /// Adds a fact to the reading.
     pub fn add(&mut self, fact: Fact) {
         match fact {
-            Fact::Link(link) if link.name == "lo" => self.loopback = Some(link.index),
+            Fact::Link(link) => {
+                if link.name == "lo" {
+                    self.loopback = Some(link.index);
+                }
+                self.links.insert(link.index, link);
+            }
             Fact::Route { route, .. } if route.ours => {
                 self.ours
                     .extend(route.hops.iter().map(|hop| (route.destination, hop.link)));

@@ -11,6 +11,7 @@
 //! | [`fib`] | what the kernel's routes and neighbours mean for forwarding |
 //! | [`cpri`] | control packets in GTP-U, both ways |
 //! | [`icmp`] | the gateway's own ICMP errors |
+//! | [`ledger`] | whether everything that is held has its owner |
 //!
 //! [`netlink`], [`device`] and [`run`] are the edge: sockets, TAPs, TUNs, the loop.
 //!
@@ -46,6 +47,7 @@ pub mod device;
 pub mod engine;
 pub mod fib;
 pub mod icmp;
+pub mod ledger;
 pub mod netlink;
 pub mod run;
 mod start;

@@ -12,8 +12,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dataplane::{
-    Adjacency, AdjacencyIndex, Busy, Controller, Destination, Inject, InstanceIndex, PortIndex,
-    PuntKind,
+    Adjacency, AdjacencyIndex, Busy, Controller, Destination, Inject, InstanceIndex, Part,
+    PortIndex, PuntKind,
 };
 use ipnet::IpNet;
 use northbound::{Call, supervisor};
@@ -28,7 +28,7 @@ use wire::eth::MacAddr;
 use crate::cpri::{Redirection, Verdict};
 use crate::device::Device;
 use crate::engine::{Engine, Now, WorkerCommand};
-use crate::fib::{Command, Fib, Snapshot, Target};
+use crate::fib::{Command, Fib, Snapshot};
 use crate::icmp::ErrorSource;
 use crate::netlink::socket::{Change, Dump, Monitor, Requester};
 use crate::start::{Parts, WorkerThread};
@@ -36,6 +36,7 @@ use watchdog::{Received, Watchdog};
 
 mod api;
 mod apply;
+mod ledger;
 mod sessions;
 mod watchdog;
 
@@ -120,6 +121,9 @@ enum ForWorker {
     SetRoute(InstanceIndex, IpNet, Destination),
     RemoveRoute(InstanceIndex, IpNet),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
+    Inspect(Part),
+    RemoveStrayId(u32),
+    RemoveHostRoute(InstanceIndex, IpNet),
 }
 
 /// What was counted beside the parts' own counters.
@@ -136,6 +140,8 @@ struct Counters {
 
 /// A user plane that runs.
 pub struct UserPlane {
+    /// Its node id.
+    name: String,
     clock: Clock,
     node: Node,
     engine: Engine<RequestId>,
@@ -161,6 +167,8 @@ pub struct UserPlane {
     watchdog: Watchdog,
     /// When the ports are looked at.
     watch_at: Duration,
+    /// A check of the ledger.
+    check: Option<Box<ledger::Check>>,
     counters: Counters,
     buffer: Vec<u8>,
     /// Whose turn it is among TAPs and TUNs.
@@ -189,6 +197,7 @@ impl UserPlane {
         let wakeup = AsyncFd::with_interest(wakeup, Interest::READABLE)?;
         let gtpu_now = parts.gtpu.as_fd().try_clone_to_owned()?.into();
         Ok(Self {
+            name: parts.name,
             clock,
             node: parts.node,
             engine: parts.engine,
@@ -210,6 +219,7 @@ impl UserPlane {
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
             watchdog: Watchdog::default(),
             watch_at: Duration::ZERO,
+            check: None,
             counters: Counters::default(),
             buffer: vec![0; LARGEST],
             next_device: 0,
@@ -256,7 +266,9 @@ impl UserPlane {
                 Ready::Call(call) => self.answer(call),
             }
             drained = self.drain_worker();
+            self.judge_piece();
             self.read_tables();
+            self.read_for_check();
             self.on_timeout();
             if self.worker.is_finished() {
                 return Err(io::Error::other("the worker's thread ended by itself"));
@@ -301,6 +313,7 @@ impl UserPlane {
             self.read_at,
             self.end_keeping_at,
             Some(self.watch_at),
+            self.check_at(),
         ];
         let mut at = times.into_iter().flatten().min();
         if !self.backlog.is_empty() {

@@ -188,6 +188,7 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
     let names = access_ports(&ports).map(|(index, port)| (index, port.name.clone().into_bytes()));
     let user_plane = UserPlane::new(
         Parts {
+            name: document.node_id.clone(),
             node: node(document, clock),
             engine: Engine::new(engine_config(document, layout)),
             redirection: Redirection::new(document.address, names.collect()),
@@ -212,6 +213,8 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
 
 /// What [`UserPlane::new`] puts together.
 pub struct Parts {
+    /// The node id.
+    pub name: String,
     /// PFCP's transport.
     pub node: pfcp::Node,
     /// Sessions.

@@ -1,6 +1,6 @@
 //! The table of PFCP sessions: places, names and tunnels.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use dataplane::SessionIndex;
 
@@ -141,6 +141,41 @@ impl<S> Table<S> {
         self.slots
             .iter_mut()
             .filter_map(|slot| slot.session.as_mut())
+    }
+
+    /// How many places were ever taken.
+    pub fn places(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// The places that are not free.
+    pub fn taken_places(&self) -> impl Iterator<Item = SessionIndex> {
+        let free: HashSet<u32> = self.free.iter().copied().collect();
+        let places = (0..self.places()).filter(move |place| !free.contains(place));
+        places.map(SessionIndex)
+    }
+
+    /// Frees a place in which there is no session.
+    pub fn free_place(&mut self, index: SessionIndex) {
+        if self.get(index).is_none() && !self.free.contains(&index.0) {
+            self.free.push_back(index.0);
+        }
+    }
+
+    /// The free places, to break them.
+    #[cfg(test)]
+    pub fn free_places(&mut self) -> &mut VecDeque<u32> {
+        &mut self.free
+    }
+
+    /// Takes a place out of the free ones: a session is in it.
+    pub fn claim_place(&mut self, index: SessionIndex) {
+        self.free.retain(|free| *free != index.0);
+    }
+
+    /// Every tunnel and who has it.
+    pub fn teids(&self) -> impl Iterator<Item = (u32, Seid)> {
+        self.teids.iter().map(|(teid, owner)| (*teid, *owner))
     }
 
     /// How many there are.

@@ -3,9 +3,11 @@
 //! holds, so it sees every frame. Needs root; says so and passes without.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
+use northbound::{Fault, Ledger, Request, Response};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
 use tokio::net::UdpSocket;
@@ -321,7 +323,7 @@ async fn scenario() {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = user_plane.run(async { drop(stopped.await) });
     let story = async {
-        story(&access, &core).await;
+        story(&access, &core, &document.api_socket).await;
         stop.send(()).unwrap();
     };
     let (ended, ()) = tokio::join!(running, story);
@@ -334,7 +336,7 @@ async fn scenario() {
     );
 }
 
-async fn story(access: &Device, core: &Device) {
+async fn story(access: &Device, core: &Device, api: &Path) {
     let mut cp = ControlPlane::new().await;
     cp.until(|event| matches!(event, Event::AssociationUp { .. }).then_some(()))
         .await;
@@ -358,6 +360,7 @@ async fn story(access: &Device, core: &Device) {
     };
     check_usage(&reported, up, down);
     gateway_itself(access).await;
+    ledger(api).await;
 
     let Message::SessionDeletionResponse(SessionDeletionResponse { cause, .. }) =
         cp.ask(seid, delete()).await
@@ -468,6 +471,53 @@ fn check_usage(reports: &[UsageReport], up: u64, down: u64) {
     assert_eq!(
         (volume.uplink_packets, volume.downlink_packets),
         (Some(1), Some(1))
+    );
+}
+
+async fn check_ledger(api: &Path, repair: bool) -> Ledger {
+    let (api, request) = (api.to_owned(), Request::CheckLedger { repair });
+    let ask = move || northbound::call(&api, &request, Duration::from_secs(20));
+    match tokio::task::spawn_blocking(ask).await.unwrap().unwrap() {
+        Response::Ledger { ledger } => ledger,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Everything that is held has its owner, until somebody puts a route of ours into the kernel.
+async fn ledger(api: &Path) {
+    let ledger = check_ledger(api, false).await;
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    let kinds = [
+        "session",
+        "forwarding entry",
+        "host route",
+        "kernel route",
+        "next hop",
+    ];
+    assert_eq!(kinds.map(|kind| ledger.held(kind)), [1, 1, 1, 2, 1]);
+
+    ip("route add 100.99.0.0/24 dev sl-default proto 96");
+    let ledger = check_ledger(api, false).await;
+    let [finding] = &ledger.findings[..] else {
+        panic!("{:#?}", ledger.findings)
+    };
+    assert_eq!(
+        (&*finding.kind, finding.fault),
+        ("kernel route", Fault::WithoutOwner)
+    );
+    assert!(
+        announced().contains("100.99.0.0/24"),
+        "a check changes nothing"
+    );
+    let ledger = check_ledger(api, true).await;
+    assert!(
+        ledger.is_balanced() && ledger.findings[0].repaired,
+        "{ledger:#?}"
+    );
+    let left = announced();
+    assert!(
+        !left.contains("100.99.0.0/24") && left.contains("100.64.0.0/24"),
+        "{left}"
     );
 }
 

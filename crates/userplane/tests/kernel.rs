@@ -6,6 +6,7 @@ use std::process::Command as Process;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use northbound::{Fault, Ledger};
 use userplane::device::{Device, Kind};
 use userplane::fib::{Command, Fib, Snapshot, Target};
 use userplane::netlink::request::{self, LinkSettings};
@@ -103,13 +104,21 @@ impl Bench {
     }
 
     fn read_all(&mut self) -> Vec<Command> {
-        let mut snapshot = Snapshot::default();
-        let mut dump = Dump::start().unwrap();
-        while let Some(facts) = dump.read().unwrap() {
-            facts.into_iter().for_each(|fact| snapshot.add(fact));
-        }
-        self.fib.replace(snapshot);
+        self.fib.replace(snapshot());
         self.fib.take_commands()
+    }
+
+    /// What the ledger finds, as (kind, fault, what): after two readings, between which `meanwhile` happens.
+    fn ledger(&self, meanwhile: impl FnOnce()) -> Vec<(String, Fault, String)> {
+        let first = self.fib.read(&snapshot());
+        meanwhile();
+        let mut second = self.fib.read(&snapshot());
+        second.confirm(&first);
+        let mut ledger = Ledger::of("up1");
+        second.compare(&mut ledger);
+        self.fib.compare(&mut ledger);
+        let findings = ledger.findings.into_iter();
+        findings.map(|f| (f.kind, f.fault, f.what)).collect()
     }
 
     /// Follows the kernel until a command comes.
@@ -125,6 +134,15 @@ impl Bench {
         }
         seen
     }
+}
+
+fn snapshot() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    let mut dump = Dump::start().unwrap();
+    while let Some(facts) = dump.read().unwrap() {
+        facts.into_iter().for_each(|fact| snapshot.add(fact));
+    }
+    snapshot
 }
 
 fn count(frame: &[u8], ethertype: [u8; 2]) -> bool {
@@ -297,5 +315,74 @@ fn a_device_stays_only_when_it_is_kept() {
         // A second start attaches to it.
         let again = Device::open("t-kept", Kind::Tap).unwrap();
         assert_eq!(again.name(), "t-kept");
+    });
+}
+
+#[test]
+fn the_ledger_finds_what_the_kernel_has_for_nobody_and_what_it_lacks() {
+    in_a_namespace(|| async {
+        let mut bench = Bench::new();
+        let tun = bench.tun.index();
+        let announced = net("100.64.0.0/24");
+        bench.fib.add_net(announced);
+        let export = request::export(announced, tun);
+        bench.requester.request(export).unwrap();
+        ip("neigh replace 198.51.100.9 lladdr 02:00:00:00:00:09 dev t-core0");
+        bench.read_all();
+        assert_eq!(bench.ledger(|| ()), []);
+
+        ip("route add 100.99.0.0/24 dev t-default proto 96");
+        ip("-6 route add 2001:db8:99::/56 dev t-default proto 96");
+        ip("route del 100.64.0.0/24");
+        ip("route add 203.0.113.0/24 via 198.51.100.9");
+        ip("neigh del 198.51.100.9 dev t-core0");
+        ip("link set t-core0 up");
+        // what only the second reading shows may be on its way to us
+        let found = bench.ledger(|| drop(ip("route add 192.0.2.0/24 via 198.51.100.9")));
+        let of = |kind: &str, fault, what: String| (kind.to_owned(), fault, what);
+        let stray = |net: &str| {
+            of(
+                "kernel route",
+                Fault::WithoutOwner,
+                format!("{net} on link {tun}"),
+            )
+        };
+        let tap = bench.tap.index();
+        assert_eq!(
+            found,
+            [
+                of(
+                    "kernel route",
+                    Fault::Missing,
+                    format!("{announced} on link {tun}")
+                ),
+                stray("100.99.0.0/24"),
+                stray("2001:db8:99::/56"),
+                of("mirrored route", Fault::Missing, "203.0.113.0/24".into()),
+                of(
+                    "mirrored neighbour",
+                    Fault::WithoutOwner,
+                    format!("198.51.100.9 on link {tap}")
+                ),
+            ]
+        );
+        // the repair is a reading like any other
+        for command in bench.read_all() {
+            let request = match command {
+                Command::Withdraw(net, link) => request::withdraw(net, link),
+                Command::Export(net) => request::export(net, tun),
+                _ => continue,
+            };
+            bench.requester.request(request).unwrap();
+        }
+        assert_eq!(bench.ledger(|| ()), []);
+
+        ip("link set t-default down");
+        let found = bench.ledger(|| ());
+        assert!(
+            found.contains(&of("device", Fault::Missing, format!("link {tun}"))),
+            "{found:?}"
+        );
+        assert!(bench.fib.down_in(&snapshot()).eq([tun]));
     });
 }

@@ -7,6 +7,7 @@ mod gateway_ping;
 mod idle_cpu;
 mod kills;
 mod lab;
+mod ledger;
 mod missing_port;
 mod pfcp_peer;
 mod pfcp_version;
@@ -65,6 +66,11 @@ pub const CASES: &[Case] = &[
         "radius-servers",
         "the second server answers while the first is dead, lossy or wrong, and the books are whole",
         radius_servers::run,
+    ),
+    case(
+        "ledger",
+        "everything that is held has its owner; what has none is found, repaired, and nothing is left at the end",
+        ledger::run,
     ),
     case(
         "resume-2000",

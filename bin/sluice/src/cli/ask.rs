@@ -3,11 +3,13 @@
 use crate::lab::topology;
 use northbound::{CallError, Request, Response};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a daemon may take for each part of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to compare all of its tables.
+const PATIENCE_FOR_A_CHECK: Duration = Duration::from_secs(60);
 
 /// Where the daemons listen.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -85,6 +87,18 @@ impl Sockets {
         ask("sluice-up", self.user_plane_path(), request)
     }
 
+    /// Asks the `sluice-up` that was named, or else every one whose socket is in the same folder, in order of their names.
+    pub fn user_planes(&self, request: &Request) -> Vec<Result<Response, Failure>> {
+        let one = self.user_plane_path();
+        let mut paths = vec![one.clone()];
+        if self.up_socket.is_none() && self.user_plane.is_none() {
+            let beside = one.parent().map(sockets_in).unwrap_or_default();
+            paths = if beside.is_empty() { paths } else { beside };
+        }
+        let ask = |path| ask("sluice-up", path, request);
+        paths.into_iter().map(ask).collect()
+    }
+
     fn user_plane_path(&self) -> PathBuf {
         let socket = |name: &str| format!("{name}.sock");
         match &self.user_plane {
@@ -114,8 +128,27 @@ fn path(given: Option<PathBuf>, default: impl Into<PathBuf>, in_lab: &str) -> Pa
     }
 }
 
+/// The sockets of user planes in a folder: all but the control plane's.
+fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let socket = |path: &PathBuf| {
+        let is_socket = path
+            .extension()
+            .is_some_and(|extension| extension == "sock");
+        is_socket && path.file_name().is_some_and(|name| name != "cp.sock")
+    };
+    let mut found: Vec<PathBuf> = paths.filter(socket).collect();
+    found.sort();
+    found
+}
+
 fn ask(daemon: &'static str, path: PathBuf, request: &Request) -> Result<Response, Failure> {
-    match northbound::call(&path, request, PATIENCE) {
+    let patience = match request {
+        Request::CheckLedger { .. } => PATIENCE_FOR_A_CHECK,
+        _ => PATIENCE,
+    };
+    match northbound::call(&path, request, patience) {
         Ok(Response::Error { message }) => Err(Failure::Other(message)),
         Ok(response) => Ok(response),
         Err(CallError::Unreachable { path, source }) => Err(Failure::Unreachable {
@@ -140,6 +173,18 @@ pub(crate) fn unexpected(daemon: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_user_planes_of_a_folder_are_those_beside_the_control_planes_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["up2.sock", "cp.sock", "up1.sock", "cp.log"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let names = sockets_in(folder.path());
+        let names: Vec<_> = names.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(names, ["up1.sock", "up2.sock"]);
+        assert!(sockets_in(Path::new("/nonexistent")).is_empty());
+    }
 
     #[test]
     fn a_daemon_that_is_not_there_is_named_with_its_socket_and_what_to_do() {

@@ -4,6 +4,7 @@ pub mod table;
 pub mod units;
 
 mod ask;
+mod check;
 mod show;
 mod store;
 
@@ -38,6 +39,8 @@ enum Command {
     /// End something
     #[command(subcommand)]
     Clear(Clear),
+    /// Check that everything which is held has its owner, in both planes
+    Check(Check),
     /// Check, back up or bring back the session store, on the machine where it is
     #[command(subcommand)]
     Store(store::Store),
@@ -77,6 +80,18 @@ struct Format {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// Compare addresses, ids, tunnels, rules, routes and timers with the sessions that they are for
+    #[arg(long, required = true)]
+    ledger: bool,
+    /// Give back what has no owner, and book what is missing
+    #[arg(long)]
+    repair: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
 #[derive(Debug, Subcommand)]
 enum Clear {
     /// End a session; its subscriber may dial in again
@@ -97,6 +112,7 @@ impl Cli {
             Command::Show(Show::Ports(format)) => show::ports(&sockets, format.json),
             Command::Show(Show::Drops { all, format }) => show::drops(&sockets, all, format.json),
             Command::Clear(Clear::Session { id }) => show::clear_session(&sockets, id),
+            Command::Check(check) => check::ledger(&sockets, check.repair, check.format.json),
             Command::Store(store) => store.run(),
             Command::Lab(options) => return crate::lab::run(&options),
         };

@@ -276,7 +276,7 @@ fn vlan(s: &Session) -> String {
 }
 
 /// The terminal's width; `None` where the output goes elsewhere.
-fn terminal_width() -> Option<usize> {
+pub(super) fn terminal_width() -> Option<usize> {
     let (width, _) = io::stdout()
         .is_terminal()
         .then(|| crossterm::terminal::size().ok())??;

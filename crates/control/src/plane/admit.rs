@@ -142,6 +142,9 @@ impl ControlPlane {
             stored: false,
         }));
         self.by_place.insert(place, seid);
+        if self.admitted.len() >= 2 * self.config.limits.half_open as usize {
+            self.forget_admitted();
+        }
         self.admitted.push_back(seid);
         self.half_open += 1;
         self.establish(now, index);
@@ -165,6 +168,16 @@ impl ControlPlane {
             }
             _ => false,
         }
+    }
+
+    /// Forgets the order of those that need no shedding any more.
+    fn forget_admitted(&mut self) {
+        let mut admitted = std::mem::take(&mut self.admitted);
+        admitted.retain(|seid| {
+            let index = self.find(*seid);
+            index.is_some_and(|index| self.sessions[index as usize].is_half_open())
+        });
+        self.admitted = admitted;
     }
 
     /// Ends the oldest session that is not online yet.

@@ -62,6 +62,19 @@ impl ControlPlane {
         ports.find(|(_, p)| p.user_plane == plane).map(|(id, _)| id)
     }
 
+    /// Whether the user plane can be asked for an audit now.
+    pub(super) fn is_auditable(&self, plane: UserPlaneId) -> bool {
+        let port = self.first_port(plane);
+        port.is_some_and(|port| self.user_planes.default_session(port).is_some())
+    }
+
+    /// Audits a user plane from the beginning.
+    pub(super) fn audit_again(&mut self, now: Now, plane: UserPlaneId) {
+        let all = self.sessions_of(plane);
+        self.begin_audit(now, plane, all);
+        self.audit_next(now, plane);
+    }
+
     fn audit_next(&mut self, now: Now, plane: UserPlaneId) {
         let port = self.first_port(plane);
         let Some(up_seid) = port.and_then(|port| self.user_planes.default_session(port)) else {
@@ -93,8 +106,9 @@ impl ControlPlane {
             Request::Audit(plane),
             bng::audit(block),
         );
-        if asked.is_ok() {
-            self.audits.insert(plane, audit); // otherwise the next association audits anew
+        match asked {
+            Ok(()) => drop(self.audits.insert(plane, audit)),
+            Err(_) => self.audit_over(now, plane), // the next association audits anew
         }
     }
 
@@ -109,9 +123,7 @@ impl ControlPlane {
         let result = match message {
             Err(FailReason::TimedOut) => {
                 // strangers are told once: from the beginning
-                let all = self.sessions_of(plane);
-                self.begin_audit(now, plane, all);
-                return self.audit_next(now, plane);
+                return self.audit_again(now, plane);
             }
             Ok(Message::SessionModificationResponse(m)) => m.audit_result,
             _ => None,
@@ -119,7 +131,7 @@ impl ControlPlane {
         // a user plane of another make knows no audits
         let (Some(result), Some(audit)) = (result, self.audits.get_mut(&plane)) else {
             self.audits.remove(&plane);
-            return;
+            return self.audit_over(now, plane);
         };
         let asked = &audit.asked;
         let wrong: Vec<Seid> = result
@@ -132,6 +144,13 @@ impl ControlPlane {
         // a user plane cannot have more of them than it has sessions; one that says so is not believed for ever
         let plausible = audit.strangers <= MAX_SESSIONS as usize;
         let more = !audit.left.is_empty() || result.strangers.len() >= AUDIT_BLOCK && plausible;
+        let named = audit.asked.clone();
+        let strangers: Vec<Seid> = result
+            .strangers
+            .iter()
+            .map(|(seid, _)| Seid(*seid))
+            .collect();
+        self.note_audited(plane, &named, &wrong, &strangers);
         self.user_planes.queue_resync(plane, wrong);
         let mut deleted = 0;
         for (seid, up_seid) in result.strangers {
@@ -147,7 +166,10 @@ impl ControlPlane {
         self.resync(now, plane);
         match more {
             true => self.audit_next(now, plane),
-            false => self.conclude_audit(now, plane),
+            false => {
+                self.conclude_audit(now, plane);
+                self.audit_over(now, plane);
+            }
         }
     }
 

@@ -42,6 +42,7 @@ impl ControlPlane {
                 let user_planes = user_planes.collect();
                 self.answer(ticket, Response::UserPlanes { user_planes });
             }
+            Request::CheckLedger { repair } => self.begin_check(now, ticket, repair),
             Request::ShowPorts => {
                 let message = "ports are the user plane's: ask its socket".into();
                 self.answer(ticket, Response::Error { message });
@@ -79,7 +80,7 @@ impl ControlPlane {
         }
     }
 
-    fn answer_sessions(&mut self, now: Now, ticket: u64) {
+    pub(super) fn answer_sessions(&mut self, now: Now, ticket: u64) {
         let mut entries: Vec<&Entry> = self.sessions.iter().map(|(_, e)| &**e).collect();
         entries.sort_by_key(|entry| entry.seid);
         let sessions = entries
@@ -104,7 +105,7 @@ impl ControlPlane {
         self.answer(ticket, response);
     }
 
-    fn answer(&mut self, ticket: u64, response: Response) {
+    pub(super) fn answer(&mut self, ticket: u64, response: Response) {
         self.outputs.push_back(Output::Answer { ticket, response });
     }
 

@@ -43,31 +43,6 @@ pub struct Held<'a> {
     pub stored: bool,
 }
 
-/// How much is held of everything that is lent, taken or waited for. Without sessions all of it is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holdings {
-    /// Sessions, in any stage.
-    pub sessions: usize,
-    /// Those that count as half-open.
-    pub half_open: usize,
-    /// Places of subscribers that lead to a session.
-    pub places: usize,
-    /// PPPoE session ids.
-    pub session_ids: usize,
-    /// Addresses and prefixes.
-    pub addresses: usize,
-    /// Nets that groups hold, or that a user plane has not let go of.
-    pub nets: usize,
-    /// Releasing packets, accounting records and answers that wait for the store.
-    pub waiting: usize,
-    /// Accounting records that no server has yet.
-    pub records: usize,
-    /// Requests to user planes without an answer.
-    pub requests: usize,
-    /// Questions to AAA without an answer.
-    pub questions: usize,
-}
-
 /// A session in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
@@ -146,22 +121,6 @@ impl ControlPlane {
                 Stage::Closing(_) => HeldStage::Closing,
             },
             stored: entry.stored,
-        }
-    }
-
-    /// How much is held.
-    pub fn holdings(&self) -> Holdings {
-        Holdings {
-            sessions: self.sessions.len(),
-            half_open: self.half_open,
-            places: self.by_place.len(),
-            session_ids: self.banks.iter().map(|bank| bank.in_use()).sum(),
-            addresses: self.addresses.in_use(),
-            nets: self.user_planes.nets_held(),
-            waiting: self.waiting.len(),
-            records: self.book.len(),
-            requests: self.user_planes.open_requests(),
-            questions: self.authority.open_questions(),
         }
     }
 }

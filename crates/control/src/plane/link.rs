@@ -157,7 +157,7 @@ impl ControlPlane {
         }
     }
 
-    fn turn_away(&mut self, now: Now, index: u32, why: &str, message: Vec<u8>) {
+    pub(super) fn turn_away(&mut self, now: Now, index: u32, why: &str, message: Vec<u8>) {
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
         let (seid, mac, attempt) = (entry.seid, entry.circuit.mac, entry.who.attempt);

@@ -13,7 +13,7 @@ use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, UserPlaneId};
 use core::time::Duration;
 use rand::Rng;
-use session::Session;
+use session::{Cause, Session};
 use std::collections::BTreeMap;
 
 /// The store's key of our PFCP Recovery Time Stamp (u32, big endian): kept as long as the store is.
@@ -255,6 +255,7 @@ impl ControlPlane {
     /// Goes on with the sessions that the store held.
     pub(super) fn resume(&mut self, restored: Restored, now: Now) {
         let mut entries = Vec::new();
+        let mut replaced = Vec::new();
         let mut ids: BTreeMap<SegmentId, Vec<u16>> = BTreeMap::new();
         for (seid, record) in restored.sessions {
             let started = restore_start(now, &record, restored.boot);
@@ -262,9 +263,10 @@ impl ControlPlane {
             match self.resume_one(now, seid, record, started, ending) {
                 Ok(entry) => {
                     ids.entry(entry.segment).or_default().push(entry.pppoe_id);
+                    // sessions come in the order in which they began
                     if !entry.is_closing() {
-                        self.by_place
-                            .insert(super::admit::place(entry.segment, &entry.circuit), seid);
+                        let place = super::admit::place(entry.segment, &entry.circuit);
+                        replaced.extend(self.by_place.insert(place, seid));
                     }
                     if entry.is_half_open() {
                         self.half_open += 1;
@@ -289,6 +291,10 @@ impl ControlPlane {
         for index in indexes {
             self.resume_account(now, index);
             self.carry_out(now, index);
+        }
+        // their subscribers had dialled in anew, and they were saying goodbye
+        for seid in replaced {
+            self.end(now, seid.index(), Cause::NasRequest);
         }
     }
 

@@ -188,13 +188,11 @@ impl ControlPlane {
             {
                 self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
                 self.entry(index).account.reports = Reports::default(); // it counts from the beginning
+                self.put_back_done(now, index);
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
                     Stage::Closing(_) => self.delete(now, index),
-                    _ => {
-                        self.resync_done(now, plane);
-                        self.rules_are_back(now, index);
-                    }
+                    _ => self.rules_are_back(now, index),
                 }
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
@@ -210,13 +208,12 @@ impl ControlPlane {
 
     fn on_establish_failed(&mut self, now: Now, index: u32, counter: Counter) {
         self.entry(index).rules.establishing = false;
+        self.put_back_done(now, index);
         match self.entry(index).stage {
             Stage::Admitted(_) => self.refuse(now, index, counter),
             Stage::Closing(_) => self.finish(now, index),
             Stage::Connecting | Stage::Online => {
                 self.counters.count(counter);
-                let plane = self.plane_of(index);
-                self.resync_done(now, plane);
                 // without an answer the association is gone; the next one puts the session back
                 if counter == Counter::UserPlaneRefused {
                     self.end(now, index, Cause::PortError);
@@ -389,6 +386,9 @@ impl ControlPlane {
     /// were ending end now.
     pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
         let of_plane = self.sessions_of(plane);
+        for &index in &of_plane {
+            self.entry(index).rules.put_back = false; // what was under way with the association before is void
+        }
         let again = |index: &u32| {
             let entry = &self.sessions[*index as usize];
             lost || entry.is_closing() || entry.rules.up_seid.is_none()
@@ -444,8 +444,17 @@ impl ControlPlane {
                 self.resync_done(now, plane);
                 self.delete(now, index);
             } else {
+                self.entry(index).rules.put_back = true;
                 self.establish(now, index);
             }
+        }
+    }
+
+    /// The session is no longer among those that are being put back, if it was.
+    fn put_back_done(&mut self, now: Now, index: u32) {
+        if std::mem::take(&mut self.entry(index).rules.put_back) {
+            let plane = self.plane_of(index);
+            self.resync_done(now, plane);
         }
     }
 }

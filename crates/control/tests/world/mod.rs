@@ -140,6 +140,20 @@ impl UserPlane {
         self.sessions.remove(&seid);
     }
 
+    /// The default sessions are gone.
+    #[allow(dead_code)] // the ledger's tests do this
+    pub fn forget_default(&mut self) {
+        let subscriber = |held: &Held| matches!(held.facts, Facts::Session(_));
+        self.sessions.retain(|_, held| subscriber(held));
+    }
+
+    #[allow(dead_code)]
+    pub fn forget_last(&mut self) {
+        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let seid = *self.sessions.iter().rfind(subscriber).expect("a session").0;
+        self.sessions.remove(&seid);
+    }
+
     pub fn damage_one(&mut self) {
         let sessions = self.sessions.values_mut();
         let mut subscribers = sessions.filter_map(|held| match &mut held.facts {
@@ -407,7 +421,7 @@ aaa: {aaa}
         world
     }
 
-    fn moment(&self) -> Now {
+    pub fn moment(&self) -> Now {
         moment(self.now, self.wall_step)
     }
 

@@ -60,6 +60,16 @@ impl Adjacencies {
         Some(neighbour)
     }
 
+    /// The neighbour, for those who look and do not use it.
+    pub fn known(&self, AdjacencyIndex(index): AdjacencyIndex) -> Option<Adjacency> {
+        let neighbour = self.all.get(index as usize).filter(|n| n.known)?;
+        let [_, _, mac @ .., _, _, _, _, _, _, _, _] = neighbour.header;
+        Some(Adjacency {
+            port: PortIndex(neighbour.port),
+            mac: MacAddr(mac),
+        })
+    }
+
     #[inline(always)]
     pub fn touch(&self, AdjacencyIndex(index): AdjacencyIndex) {
         if let Some(neighbour) = self.all.get(index as usize) {

@@ -5,8 +5,9 @@
 //! those on the way to it), and a lookup takes the last value seen on its way down.
 use crate::api::{AdjacencyIndex, Destination, PortIndex, SessionIndex};
 use ipnet::IpNet;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Bound;
 
 /// A destination in 4 bytes: its kind in the upper 3 bits, which of them in the others. 0 is no destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,9 +79,14 @@ pub(crate) enum Owner {
 
 /// What both owners say about a prefix.
 #[derive(Clone, Copy, Default)]
-struct Said([Target; 2]);
+pub(crate) struct Said([Target; 2]);
 
 impl Said {
+    /// Where an owner says that the prefix leads.
+    pub fn by(self, owner: Owner) -> Option<Destination> {
+        self.0[owner as usize].destination()
+    }
+
     fn counts(self) -> Target {
         let [route, session] = self.0;
         if session == Target(0) { route } else { session }
@@ -93,7 +99,7 @@ struct Trie<const N: usize> {
     nodes: Vec<Node>,
     free: Vec<u32>,
     /// Every prefix with its values, for what a removed one had covered.
-    prefixes: HashMap<([u8; N], u8), Said>,
+    prefixes: BTreeMap<([u8; N], u8), Said>,
     /// Of the prefix of length 0.
     default: Target,
 }
@@ -103,7 +109,7 @@ impl<const N: usize> Trie<N> {
         Trie {
             nodes: vec![Node::empty()],
             free: Vec::new(),
-            prefixes: HashMap::new(),
+            prefixes: BTreeMap::new(),
             default: Target(0),
         }
     }
@@ -129,6 +135,12 @@ impl<const N: usize> Trie<N> {
             .get(&(prefix, length))
             .map(|said| said.counts())
             .unwrap_or_default()
+    }
+
+    /// What is said about the prefixes behind one, or from the first on.
+    fn after(&self, after: Option<([u8; N], u8)>) -> impl Iterator<Item = (&([u8; N], u8), &Said)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.prefixes.range((from, Bound::Unbounded))
     }
 
     /// Sets what an owner says about a prefix, 0 to take it back; returns what it said before.
@@ -301,6 +313,20 @@ impl Fib {
         old.destination()
     }
 
+    /// The prefixes behind one, or from the first on, with what is said about them: IPv4, then IPv6.
+    pub fn after(&self, after: Option<IpNet>) -> impl Iterator<Item = (IpNet, Said)> {
+        let (v4, v6) = match after {
+            None => (Some(None), None),
+            Some(IpNet::V4(net)) => (Some(Some((net.network().octets(), net.prefix_len()))), None),
+            Some(IpNet::V6(net)) => (None, Some((net.network().octets(), net.prefix_len()))),
+        };
+        let net = |address: IpAddr, length| IpNet::new_assert(address, length);
+        let v4 = v4.into_iter().flat_map(|after| self.v4.after(after));
+        let v4 = v4.map(move |(&(prefix, length), said)| (net(prefix.into(), length), *said));
+        let v6 = self.v6.after(v6);
+        v4.chain(v6.map(move |(&(prefix, length), said)| (net(prefix.into(), length), *said)))
+    }
+
     /// How many routes there are.
     pub fn len(&self) -> usize {
         self.v4.prefixes.len() + self.v6.prefixes.len()
@@ -311,6 +337,7 @@ impl Fib {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::HashMap;
 
     fn value(n: u32) -> Target {
         Target::of(Destination::Session(SessionIndex(n)))

@@ -5,8 +5,10 @@ use crate::police::Bucket;
 use core::ops::RangeInclusive;
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
+mod whole;
+
 /// What upstream packets of a session are checked against, and their counters: one cache line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
 pub(crate) struct Up {
     /// Octets 6 to 13 of the frame: the MAC address and, with tags, the outer TPID.
@@ -81,7 +83,7 @@ impl Up {
 }
 
 /// How downstream packets of a session are sent, and their counters: one cache line.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 #[repr(C, align(64))]
 pub(crate) struct Down {
     /// Everything in front of the IP header, at the end of these octets; PPPoE's length and PPP's protocol are open.
@@ -362,7 +364,7 @@ mod tests {
     use crate::api::InstanceIndex;
     use wire::eth::MacAddr;
 
-    fn entry(index: u32, vid: u16, id: u16) -> SessionEntry {
+    pub(super) fn entry(index: u32, vid: u16, id: u16) -> SessionEntry {
         SessionEntry {
             index: SessionIndex(index),
             port: PortIndex(0),
@@ -378,7 +380,7 @@ mod tests {
         }
     }
 
-    fn tables() -> Sessions {
+    pub(super) fn tables() -> Sessions {
         Sessions::new(1000, &[Some(vec![0..=0, 100..=199, 200..=200]), None]).unwrap()
     }
 

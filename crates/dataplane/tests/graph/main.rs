@@ -2,6 +2,7 @@
 mod cases;
 mod churn;
 mod frames;
+mod inspect;
 mod model;
 mod pcap;
 mod world;

@@ -10,6 +10,7 @@ use wire::pfcp::*;
 
 use super::*;
 
+mod ledger;
 mod nets;
 mod path;
 

@@ -5,8 +5,9 @@ use northbound::{Call, DropCounter, Port as ShownPort, Request, Response};
 use super::UserPlane;
 
 impl UserPlane {
-    pub(super) fn answer(&self, call: Call) {
+    pub(super) fn answer(&mut self, call: Call) {
         let response = match call.request {
+            Request::CheckLedger { repair } => return self.check_ledger(repair, call.reply),
             Request::ShowPorts => Response::Ports {
                 ports: self.show_ports(),
             },

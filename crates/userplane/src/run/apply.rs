@@ -1,10 +1,11 @@
 //! Commands on their way to the worker and to the kernel.
 
-use dataplane::{Adjacency, AdjacencyIndex, Destination, InstanceIndex, PortIndex};
+use dataplane::{Adjacency, AdjacencyIndex, InstanceIndex, PortIndex};
 use tracing::{info, warn};
 use wire::eth::MacAddr;
 
-use super::{BACKLOG, Busy, Command, ForWorker, Target, UserPlane, WorkerCommand};
+use super::{BACKLOG, Busy, Command, ForWorker, UserPlane, WorkerCommand};
+use crate::ledger::destination;
 use crate::netlink::request;
 
 impl UserPlane {
@@ -24,24 +25,20 @@ impl UserPlane {
             match command {
                 Command::SetRoute(prefix, target) => {
                     let to = destination(target);
-                    self.backlog
-                        .push_back(ForWorker::SetRoute(instance, prefix, to));
+                    self.for_worker(ForWorker::SetRoute(instance, prefix, to));
                 }
                 Command::RemoveRoute(prefix) => {
-                    self.backlog
-                        .push_back(ForWorker::RemoveRoute(instance, prefix));
+                    self.for_worker(ForWorker::RemoveRoute(instance, prefix));
                 }
                 Command::SetAdjacency { id, port, mac } => {
                     let to = mac.map(|mac| Adjacency {
                         port: PortIndex(port),
                         mac: MacAddr(mac),
                     });
-                    self.backlog
-                        .push_back(ForWorker::SetAdjacency(AdjacencyIndex(id), to));
+                    self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), to));
                 }
                 Command::RemoveAdjacency(id) => {
-                    self.backlog
-                        .push_back(ForWorker::SetAdjacency(AdjacencyIndex(id), None));
+                    self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), None));
                 }
                 Command::UseNeighbour(link, address) => {
                     let asked = self
@@ -99,6 +96,11 @@ impl UserPlane {
             ForWorker::RemoveRoute(instance, prefix) => controller.remove_route(*instance, *prefix),
             ForWorker::SetAdjacency(index, Some(to)) => controller.set_adjacency(*index, *to),
             ForWorker::SetAdjacency(index, None) => controller.remove_adjacency(*index),
+            ForWorker::Inspect(part) => controller.inspect(*part),
+            ForWorker::RemoveStrayId(place) => controller.remove_stray_id(*place),
+            ForWorker::RemoveHostRoute(instance, net) => {
+                controller.remove_host_route(*instance, *net)
+            }
         }
     }
 
@@ -115,14 +117,5 @@ impl UserPlane {
             sessions,
             "user plane ends; TAPs and TUNs stay, subscriber nets are withdrawn"
         );
-    }
-}
-
-fn destination(target: Target) -> Destination {
-    match target {
-        Target::Adjacency(id) => Destination::Adjacency(AdjacencyIndex(id)),
-        Target::OnLink(port) => Destination::Connected(PortIndex(port)),
-        Target::Local => Destination::Local,
-        Target::Discard => Destination::Discard,
     }
 }

@@ -95,7 +95,7 @@ impl UserPlane {
             any = true;
             match output {
                 engine::Output::Worker(command) => {
-                    self.backlog.push_back(ForWorker::Session(command));
+                    self.for_worker(ForWorker::Session(command));
                 }
                 engine::Output::Respond { to, seid, message } => {
                     self.node.respond(to, seid, message);

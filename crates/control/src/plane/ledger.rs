@@ -1,0 +1,417 @@
+//! The ledger of the control plane: everything that is lent, taken or waited for, against the sessions that it is for.
+//!
+//! A check changes nothing here; [`repair`] puts right what it finds, by the code that gives and takes these things anyway.
+
+mod check;
+mod kinds;
+mod repair;
+
+pub(super) use check::Check;
+
+use super::{Awaited, ControlPlane, Now, Place};
+use crate::addresses::Net;
+use crate::entry::Entry;
+use crate::topology::{GroupId, PortId, SegmentId, Seid, UserPlaneId};
+use crate::user_planes::{Request, UsageFor};
+use ipnet::IpNet;
+use northbound::{Differences, Ledger};
+use session::{Family, Phase};
+use std::collections::{BTreeMap, HashSet};
+
+/// Who waits for something that somebody has to be doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Wait {
+    /// A session, for its user plane to take it or to let go of it.
+    Rules(Seid),
+    /// A session, for a family's rules to be there and on disk.
+    Family(Seid, bool),
+    /// A session, for AAA.
+    Verdict(Seid),
+    /// A call of the local API that lists sessions, for their counters.
+    Listing(u64),
+    /// An audit, for the answer about a block.
+    Audit(UserPlaneId),
+    /// A group, for its user plane to announce its nets.
+    Nets(GroupId),
+}
+
+const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+impl ControlPlane {
+    /// Compares everything that is lent, taken or waited for with the sessions that it is for.
+    pub fn ledger(&self) -> Ledger {
+        let mut ledger = Ledger::of(&self.config.node_id);
+        self.compare_sessions(&mut ledger);
+        self.compare_addresses(&mut ledger);
+        self.compare_lent_nets(&mut ledger);
+        self.compare_nets(&mut ledger);
+        self.compare_announcements(&mut ledger);
+        self.compare_session_ids(&mut ledger);
+        self.compare_places(&mut ledger);
+        self.compare_timers(&mut ledger);
+        self.compare_half_open(&mut ledger);
+        self.compare_put_back(&mut ledger);
+        self.compare_ports(&mut ledger);
+        self.compare_requests(&mut ledger);
+        self.compare_questions(&mut ledger);
+        self.compare_records(&mut ledger);
+        self.compare_waits(&mut ledger);
+        ledger
+    }
+
+    /// The ledger, after what it found was put right if that is wanted.
+    pub(super) fn checked_ledger(&mut self, now: Now, repair: bool) -> Ledger {
+        let found = self.ledger();
+        if !repair || found.is_balanced() {
+            return found;
+        }
+        self.repair(now);
+        self.ledger().after_repair_of(found)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.sessions.iter().map(|(_, entry)| &**entry)
+    }
+
+    /// SEID and TEID are a session's place in the table: nothing else is booked of them.
+    fn compare_sessions(&self, ledger: &mut Ledger) {
+        let booked = self.sessions.iter().map(|(index, _)| index as u32);
+        let owned = self.entries().map(|e| (e.seid.index(), e.seid));
+        ledger.compare(&kinds::SESSION, booked, owned, |index| index.to_string());
+    }
+
+    pub(super) fn compare_addresses(&self, ledger: &mut Ledger) -> Differences<Net, Seid> {
+        let owned = self.entries().flat_map(|entry| {
+            let instance = entry.instance;
+            addresses(entry).map(move |net| (Net { instance, net }, entry.seid))
+        });
+        let name = |net: &Net| self.name_net(net);
+        ledger.compare(&kinds::ADDRESS, self.addresses.given(), owned, name)
+    }
+
+    /// The nets that sessions need, by group, and whether they are a pool's; with one of the sessions.
+    fn needed_nets(&self) -> BTreeMap<(GroupId, Net), (Seid, bool)> {
+        let mut needed = BTreeMap::new();
+        for entry in self.entries() {
+            let instance = entry.instance;
+            for net in addresses(entry) {
+                let (net, of_pool) = self.addresses.net_of(Net { instance, net });
+                let group = self.group_of(entry);
+                needed.entry((group, net)).or_insert((entry.seid, of_pool));
+            }
+        }
+        needed
+    }
+
+    fn compare_lent_nets(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), Seid> {
+        let needed = self.needed_nets().into_iter();
+        let owned = needed.filter_map(|(net, (seid, of_pool))| of_pool.then_some((net, seid)));
+        let name = |net: &(GroupId, Net)| self.name_group_net(net);
+        ledger.compare(&kinds::LENT_NET, self.addresses.lent_nets(), owned, name)
+    }
+
+    fn compare_nets(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), Seid> {
+        let owned = self.needed_nets().into_iter();
+        let owned = owned.map(|(net, (seid, _))| (net, seid));
+        let name = |net: &(GroupId, Net)| self.name_group_net(net);
+        ledger.compare(&kinds::NET, self.user_planes.wanted_nets(), owned, name)
+    }
+
+    /// What user planes know of a group's nets, where no change of them is under way.
+    fn compare_announcements(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), String> {
+        let settled = |group: GroupId| {
+            let group_of = self.topology.group(group);
+            let open = self.user_planes.default_session(group_of.first_port);
+            open.is_some() && !self.user_planes.is_telling(group)
+        };
+        let booked = self.user_planes.told_nets();
+        let owned = self.user_planes.wanted_nets();
+        let owner = |group: GroupId| self.topology.group(group).name.clone();
+        ledger.compare(
+            &kinds::ANNOUNCEMENT,
+            booked.filter(|(group, _)| settled(*group)),
+            owned
+                .filter(|(group, _)| settled(*group))
+                .map(|net| (net, owner(net.0))),
+            |net| self.name_group_net(net),
+        )
+    }
+
+    fn compare_session_ids(&self, ledger: &mut Ledger) -> Differences<(SegmentId, u16), Seid> {
+        let banks = (0..).map(SegmentId).zip(&self.banks);
+        let booked = banks.flat_map(|(segment, bank)| bank.taken().map(move |id| (segment, id)));
+        let owned = self.entries().map(|e| ((e.segment, e.pppoe_id), e.seid));
+        ledger.compare(&kinds::SESSION_ID, booked, owned, |(segment, id)| {
+            let port = self.topology.segment(*segment).port;
+            format!("{id} on {}", self.name_port(port))
+        })
+    }
+
+    /// A subscriber's place leads to its session. One that its subscriber has replaced, or that ends, needs none.
+    fn compare_places(&self, ledger: &mut Ledger) -> Differences<(Place, Seid), Seid> {
+        let booked = self.by_place.iter().map(|(place, seid)| (*place, *seid));
+        let live = self.entries().filter(|entry| !entry.is_closing());
+        let owned = live.filter_map(|entry| {
+            let place = super::admit::place(entry.segment, &entry.circuit);
+            let found = self.by_place.get(&place);
+            let own = found == Some(&entry.seid);
+            let free = found.is_none_or(|seid| self.find(*seid).is_none());
+            (own || free && !is_ending(entry)).then_some(((place, entry.seid), entry.seid))
+        });
+        ledger.compare(&kinds::PLACE, booked, owned, |(place, seid)| {
+            let (segment, outer, inner, mac) = place;
+            let vlan = |id: &Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
+            let port = self.name_port(self.topology.segment(*segment).port);
+            format!("{mac} on {port}{}{} to {seid}", vlan(outer), vlan(inner))
+        })
+    }
+
+    fn compare_timers(&self, ledger: &mut Ledger) -> Differences<u32, Seid> {
+        let wakes = |index: u32| {
+            let entry = self.sessions.get(index as usize);
+            match entry.and_then(|entry| entry.wake_at()) {
+                Some(at) => self.wheel.wakes(index, at),
+                None => true,
+            }
+        };
+        let booked = self.wheel.armed().filter(|index| wakes(*index));
+        let owned = self.entries().filter(|entry| entry.wake_at().is_some());
+        let owned = owned.map(|entry| (entry.seid.index(), entry.seid));
+        ledger.compare(&kinds::TIMER, booked, owned, |index| {
+            format!("of place {index} in the session table")
+        })
+    }
+
+    /// The order in which half-open sessions are shed, and their count.
+    fn compare_half_open(&self, ledger: &mut Ledger) -> Differences<Seid, Seid> {
+        let sheds = |entry: &Entry| entry.is_half_open() && !is_ending(entry);
+        let booked = self.admitted.iter().copied().filter(|seid| {
+            let index = self.find(*seid);
+            index.is_some_and(|index| sheds(&self.sessions[index as usize]))
+        });
+        let owned = self
+            .entries()
+            .filter(|entry| sheds(entry))
+            .map(|e| (e.seid, e.seid));
+        let name = |seid: &Seid| seid.to_string();
+        let order = ledger.compare(&kinds::SHEDDING, booked, owned, name);
+        let half_open = self.entries().filter(|entry| entry.is_half_open());
+        let owned = (0..).zip(half_open.map(|entry| entry.seid));
+        let number = |n: &usize| format!("the {}th", n + 1);
+        ledger.compare(&kinds::HALF_OPEN, 0..self.half_open, owned, number);
+        order
+    }
+
+    /// How many sessions count as being put back, of each user plane.
+    fn compare_put_back(&self, ledger: &mut Ledger) {
+        let planes = self.topology.user_planes();
+        let booked = planes
+            .flat_map(|(plane, _)| (0..self.user_planes.resyncing(plane)).map(move |n| (plane, n)));
+        let planes = self.topology.user_planes();
+        let owned = planes.flat_map(|(plane, _)| {
+            let put_back = self.put_back(plane).enumerate();
+            put_back.map(move |(n, seid)| ((plane, n), seid))
+        });
+        ledger.compare(&kinds::PUT_BACK, booked, owned, |(plane, n)| {
+            let name = &self.topology.user_plane(*plane).node_id;
+            format!("the {}th on {name}", n + 1)
+        });
+    }
+
+    fn put_back(&self, plane: UserPlaneId) -> impl Iterator<Item = Seid> {
+        let put_back = self.entries().filter(|entry| entry.rules.put_back);
+        let seids = put_back.map(|entry| entry.seid);
+        seids.filter(move |seid| self.plane_of(seid.index()) == plane)
+    }
+
+    /// The default sessions of user planes that are there.
+    fn compare_ports(&self, ledger: &mut Ledger) -> Differences<PortId, String> {
+        let asked: HashSet<PortId> = self
+            .user_planes
+            .requests()
+            .filter_map(|(_, request)| match request {
+                Request::DefaultSession(port) => Some(*port),
+                _ => None,
+            })
+            .collect();
+        let ports = self.topology.ports();
+        let up = |plane| self.user_planes.is_up(plane);
+        let owned: Vec<_> = ports.filter(|(_, port)| up(port.user_plane)).collect();
+        let booked = owned.iter().map(|(port, _)| *port);
+        let booked = booked.filter(|port| {
+            self.user_planes.default_session(*port).is_some() || asked.contains(port)
+        });
+        let booked: Vec<PortId> = booked.collect();
+        let owner = |plane| self.topology.user_plane(plane).node_id.clone();
+        let owned = owned.into_iter();
+        let owned = owned.map(|(id, port)| (id, owner(port.user_plane)));
+        ledger.compare(&kinds::PORT, booked, owned, |port| self.name_port(*port))
+    }
+
+    fn compare_requests(&self, ledger: &mut Ledger) -> Differences<u64, &'static str> {
+        let booked = self.user_planes.requests().map(|(token, _)| token);
+        let owned = self.user_planes.open_tokens().map(|token| (token, "PFCP"));
+        ledger.compare(&kinds::REQUEST, booked, owned, |token| {
+            let mut requests = self.user_planes.requests();
+            let found = requests.find(|(of, _)| of == token);
+            found.map_or("one of nobody's".into(), |(_, request)| {
+                format!("{request:?}")
+            })
+        })
+    }
+
+    fn compare_questions(&self, ledger: &mut Ledger) -> Differences<u64, &'static str> {
+        let booked = self.authority.questions().map(|(token, _)| token);
+        let owned = self.authority.open_tokens();
+        let owned = owned.into_iter().map(|token| (token, "RADIUS"));
+        ledger.compare(&kinds::QUESTION, booked, owned, |token| {
+            let mut questions = self.authority.questions();
+            let found = questions.find(|(of, _)| of == token);
+            found.map_or("one of nobody's".into(), |(_, asked)| format!("{asked:?}"))
+        })
+    }
+
+    /// Accounting records that no server has yet.
+    fn compare_records(&self, ledger: &mut Ledger) {
+        let (booked, owned) = (self.book.tokens(), self.book.of_sessions());
+        ledger.compare(&kinds::RECORD, booked, owned, u64::to_string);
+    }
+
+    /// Everybody who waits, and whether somebody sees to it. What nobody waits for any more ends by itself.
+    fn compare_waits(&self, ledger: &mut Ledger) -> Differences<Wait, String> {
+        let seen_to = self.seen_to();
+        let waits = self.waits();
+        let booked = waits.iter().copied().filter(|wait| seen_to.contains(wait));
+        let booked: Vec<Wait> = booked.collect();
+        let owned = waits
+            .into_iter()
+            .map(|wait| (wait, self.name_waiting(wait)));
+        ledger.compare(&kinds::WAIT, booked, owned, |wait| self.name_wait(*wait))
+    }
+
+    fn waits(&self) -> Vec<Wait> {
+        let mut waits = Vec::new();
+        for entry in self.entries() {
+            let (seid, rules) = (entry.seid, &entry.rules);
+            let up = self.user_planes.is_up(self.plane_of(seid.index()));
+            if rules.establishing || up && (entry.is_closing() || rules.up_seid.is_none()) {
+                waits.push(Wait::Rules(seid));
+                continue;
+            }
+            let Some(link) = &entry.link else { continue };
+            let families = FAMILIES.into_iter().filter(|_| rules.up_seid.is_some());
+            let families = families.filter(|family| link.waits_for_rules(*family));
+            waits.extend(families.map(|f| Wait::Family(seid, f == Family::Ipv6)));
+            waits.extend(link.waits_for_verdict().then_some(Wait::Verdict(seid)));
+        }
+        waits.extend(self.listings.keys().copied().map(Wait::Listing));
+        let audited = self.audits.keys().copied();
+        waits.extend(audited.filter(|p| self.is_auditable(*p)).map(Wait::Audit));
+        let groups = self.topology.groups().map(|(group, _)| group);
+        let telling = groups.filter(|group| self.user_planes.is_telling(*group));
+        waits.extend(telling.map(Wait::Nets));
+        waits
+    }
+
+    /// What somebody sees to.
+    fn seen_to(&self) -> HashSet<Wait> {
+        let mut seen_to: HashSet<Wait> = self.user_planes.resync_queue().map(Wait::Rules).collect();
+        let asked = |seid: Seid, family: Family, asked: u8| {
+            let index = self.find(seid);
+            index.is_some_and(|i| self.sessions[i as usize].rules.asked[family as usize] == asked)
+        };
+        for (_, request) in self.user_planes.requests() {
+            seen_to.extend(match *request {
+                Request::Establish(seid) | Request::Delete(seid) => Some(Wait::Rules(seid)),
+                Request::Install(seid, family, number) if asked(seid, family, number) => {
+                    Some(Wait::Family(seid, family == Family::Ipv6))
+                }
+                Request::Usage(_, UsageFor::List(ticket)) => Some(Wait::Listing(ticket)),
+                Request::Audit(plane) => Some(Wait::Audit(plane)),
+                Request::Nets(group) => Some(Wait::Nets(group)),
+                // a net that was not answered about is told again with the whole default session
+                Request::DefaultSession(port) => Some(Wait::Nets(self.topology.port(port).group)),
+                _ => None,
+            });
+        }
+        let written = |batch: u64| batch < self.batch || !self.records.is_empty();
+        let waiting = self.waiting.iter().filter(|w| written(w.batch));
+        seen_to.extend(waiting.filter_map(|waiting| match waiting.what {
+            Awaited::Family {
+                seid,
+                family,
+                asked: number,
+            } if asked(seid, family, number) => Some(Wait::Family(seid, family == Family::Ipv6)),
+            _ => None,
+        }));
+        let questions = self.authority.questions();
+        seen_to.extend(questions.map(|(_, asked)| Wait::Verdict(asked.seid)));
+        seen_to
+    }
+
+    fn group_of(&self, entry: &Entry) -> GroupId {
+        self.topology
+            .port(self.topology.segment(entry.segment).port)
+            .group
+    }
+
+    // ---- names for people
+
+    fn name_net(&self, net: &Net) -> String {
+        let address = match net.net.prefix_len() == net.net.max_prefix_len() {
+            true => net.net.addr().to_string(),
+            false => net.net.to_string(),
+        };
+        format!("{address} in {}", self.topology.instance(net.instance).name)
+    }
+
+    fn name_group_net(&self, (group, net): &(GroupId, Net)) -> String {
+        let (net, group) = (self.name_net(net), &self.topology.group(*group).name);
+        format!("{net}, of group {group}")
+    }
+
+    fn name_port(&self, port: PortId) -> String {
+        let port = self.topology.port(port);
+        let plane = &self.topology.user_plane(port.user_plane).node_id;
+        format!("{plane}/{}", port.name)
+    }
+
+    fn name_wait(&self, wait: Wait) -> String {
+        match wait {
+            Wait::Rules(_) => "for its user plane to take it or to let it go".into(),
+            Wait::Family(_, false) => "for the rules of IPv4".into(),
+            Wait::Family(_, true) => "for the rules of IPv6".into(),
+            Wait::Verdict(_) => "for AAA to let it in".into(),
+            Wait::Listing(_) => "for counters of sessions".into(),
+            Wait::Audit(_) => "for the answer to an audit".into(),
+            Wait::Nets(_) => "for its nets to be announced".into(),
+        }
+    }
+
+    fn name_waiting(&self, wait: Wait) -> String {
+        match wait {
+            Wait::Rules(seid) | Wait::Family(seid, _) | Wait::Verdict(seid) => seid.to_string(),
+            Wait::Listing(ticket) => format!("call {ticket} of the local API"),
+            Wait::Audit(plane) => self.topology.user_plane(plane).node_id.clone(),
+            Wait::Nets(group) => self.topology.group(group).name.clone(),
+        }
+    }
+}
+
+/// Whether somebody has said goodbye: the session is not looked for any more, and need not be shed.
+fn is_ending(entry: &Entry) -> bool {
+    let link = entry.link.as_ref();
+    let over = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
+    entry.is_closing() || link.is_some_and(|link| over(link.phase()))
+}
+
+/// The addresses and prefixes that a session has.
+fn addresses(entry: &Entry) -> impl Iterator<Item = IpNet> {
+    let ipv4 = entry
+        .ipv4
+        .map(|address| IpNet::from(core::net::IpAddr::from(address)));
+    ipv4.into_iter().chain(entry.ipv6.map(IpNet::from))
+}
+
+#[cfg(test)]
+mod tests;

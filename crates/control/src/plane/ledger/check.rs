@@ -1,0 +1,123 @@
+//! A check of the ledger as the local API asks for it: the user planes that are there are audited first, because what
+//! they have is known to nobody else; the rest is compared at the end.
+
+use super::kinds;
+use crate::plane::{ControlPlane, Now};
+use crate::topology::{Seid, UserPlaneId};
+use crate::user_planes::Request;
+use northbound::{Ledger, Response};
+use std::collections::{BTreeSet, HashSet};
+
+/// A check under way.
+pub(in crate::plane) struct Check {
+    ticket: u64,
+    repair: bool,
+    /// User planes whose audit is not over.
+    audits: BTreeSet<UserPlaneId>,
+    /// Sessions that were named in audits, and how they differed.
+    named: Vec<Seid>,
+    wrong: Vec<Seid>,
+    strangers: Vec<Seid>,
+}
+
+impl ControlPlane {
+    /// Begins a check. One that is under way is given up: whoever asked for it has gone, or asks twice.
+    pub(in crate::plane) fn begin_check(&mut self, now: Now, ticket: u64, repair: bool) {
+        let planes = self.topology.user_planes().map(|(plane, _)| plane);
+        let planes: Vec<UserPlaneId> = planes.filter(|p| self.is_auditable(*p)).collect();
+        let check = Check {
+            ticket,
+            repair,
+            audits: planes.iter().copied().collect(),
+            named: Vec::new(),
+            wrong: Vec::new(),
+            strangers: Vec::new(),
+        };
+        if let Some(other) = self.check.replace(Box::new(check)) {
+            let message = "another check of the ledger was asked for meanwhile".into();
+            self.answer(other.ticket, Response::Error { message });
+        }
+        for plane in planes {
+            self.audit_again(now, plane);
+        }
+        self.conclude_check(now);
+    }
+
+    /// A block of an audit was answered. What differed while the session was being changed does not count.
+    pub(in crate::plane) fn note_audited(
+        &mut self,
+        plane: UserPlaneId,
+        named: &[Seid],
+        wrong: &[Seid],
+        strangers: &[Seid],
+    ) {
+        if !self
+            .check
+            .as_ref()
+            .is_some_and(|c| c.audits.contains(&plane))
+        {
+            return;
+        }
+        let changing: HashSet<Seid> = self
+            .user_planes
+            .requests()
+            .filter_map(|(_, request)| match request {
+                Request::Install(seid, ..) | Request::Remove(seid) | Request::Delete(seid) => {
+                    Some(*seid)
+                }
+                _ => None,
+            })
+            .collect();
+        let settled = |seid: &Seid| {
+            let entry = self.find(*seid).map(|index| &self.sessions[index as usize]);
+            entry.is_some_and(|entry| !entry.is_closing() && !changing.contains(seid))
+        };
+        let wrong: Vec<Seid> = wrong.iter().copied().filter(settled).collect();
+        let unknown = |seid: &Seid| self.find(*seid).is_none();
+        let strangers: Vec<Seid> = strangers.iter().copied().filter(unknown).collect();
+        if let Some(check) = &mut self.check {
+            check.named.extend(named);
+            check.wrong.extend(wrong);
+            check.strangers.extend(strangers);
+        }
+    }
+
+    /// The audit of a user plane is over, or will not come to an end.
+    pub(in crate::plane) fn audit_over(&mut self, now: Now, plane: UserPlaneId) {
+        if let Some(check) = &mut self.check {
+            check.audits.remove(&plane);
+            self.conclude_check(now);
+        }
+    }
+
+    fn conclude_check(&mut self, now: Now) {
+        let Some(check) = self.check.take_if(|check| check.audits.is_empty()) else {
+            return;
+        };
+        let audits = self.compare_audited(&check);
+        let mut ledger = self.checked_ledger(now, check.repair);
+        ledger.accounts.extend(audits.accounts);
+        ledger.findings.extend(audits.findings);
+        let ticket = check.ticket;
+        self.answer(ticket, Response::Ledger { ledger });
+    }
+
+    /// What audits found. It is put right whether or not a repair is wanted: an audit has no other way.
+    fn compare_audited(&self, check: &Check) -> Ledger {
+        let wrong: HashSet<Seid> = check.wrong.iter().copied().collect();
+        let right = check
+            .named
+            .iter()
+            .copied()
+            .filter(|seid| !wrong.contains(seid));
+        let owned = |seid: &Seid| (*seid, *seid);
+        let mut found = Ledger::of(&self.config.node_id);
+        let booked = right.chain(check.strangers.iter().copied());
+        let named = || check.named.iter().map(owned);
+        found.compare(&kinds::RULES, booked, named(), Seid::to_string);
+        let mut after = Ledger::of(&self.config.node_id);
+        let booked = check.named.iter().copied();
+        after.compare(&kinds::RULES, booked, named(), Seid::to_string);
+        after.after_repair_of(found)
+    }
+}

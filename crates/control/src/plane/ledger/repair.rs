@@ -1,0 +1,195 @@
+//! Puts right what the ledger finds: what has no owner is given back by the code that always gives it back, what is
+//! missing is booked where nobody else has it meanwhile; a session that cannot keep what it has is ended.
+
+use super::{ControlPlane, Wait};
+use crate::addresses::Net;
+use crate::entry::Stage;
+use crate::plane::Now;
+use crate::topology::Seid;
+use ipnet::IpNet;
+use northbound::Ledger;
+use session::Cause;
+
+impl ControlPlane {
+    /// Puts right what differs. In this order: nets follow from addresses, and what waits is seen to at the end.
+    pub(super) fn repair(&mut self, now: Now) {
+        self.repair_addresses(now);
+        self.repair_nets(now);
+        self.repair_session_ids(now);
+        self.repair_places();
+        self.repair_counts();
+        self.repair_ports(now);
+        self.repair_requests(now);
+        self.repair_waits(now);
+        self.repair_timers();
+    }
+
+    fn repair_addresses(&mut self, now: Now) {
+        let found = self.compare_addresses(&mut Ledger::default());
+        for stray in found.without_owner {
+            self.take_net(stray);
+        }
+        // who had it first keeps it
+        for (net, seid) in found.twice {
+            self.end_without(now, seid, net);
+        }
+        for (net, seid) in found.missing {
+            let group = self.group_of(&self.sessions[seid.index() as usize]);
+            let given = match net.net {
+                IpNet::V4(address) => {
+                    let address = Some(address.addr());
+                    let given = self.addresses.give_ipv4(net.instance, group, address);
+                    given.map(drop)
+                }
+                IpNet::V6(prefix) => {
+                    let given = self.addresses.give_ipv6(net.instance, group, Some(prefix));
+                    given.map(drop)
+                }
+            };
+            if let Err(error) = given {
+                tracing::error!(session = %seid, net = %net.net, %error, "a session's address cannot be booked: it ends");
+                self.end_without(now, seid, net);
+            }
+        }
+    }
+
+    fn take_net(&mut self, net: Net) {
+        match net.net {
+            IpNet::V4(address) => self.addresses.take_ipv4(net.instance, address.addr()),
+            IpNet::V6(prefix) => self.addresses.take_ipv6(net.instance, prefix),
+        };
+    }
+
+    /// Ends a session that has an address which is not its own to give back.
+    fn end_without(&mut self, now: Now, seid: Seid, net: Net) {
+        let Some(index) = self.find(seid) else {
+            return;
+        };
+        let entry = self.entry(index);
+        match net.net {
+            IpNet::V4(_) => entry.ipv4 = None,
+            IpNet::V6(_) => entry.ipv6 = None,
+        }
+        self.end(now, index, Cause::NasError);
+    }
+
+    fn repair_nets(&mut self, now: Now) {
+        let lent = self.compare_lent_nets(&mut Ledger::default());
+        for (_, net) in lent.without_owner {
+            self.addresses.reclaim(net);
+        }
+        let found = self.compare_nets(&mut Ledger::default());
+        let (planes, topology) = (&mut self.user_planes, &self.topology);
+        for (group, net) in found.without_owner {
+            planes.withdraw(now.at, group, net, topology);
+        }
+        for ((group, net), _) in found.missing {
+            planes.lend(now.at, group, net, topology);
+        }
+        let told = self.compare_announcements(&mut Ledger::default());
+        let missing = told.missing.into_iter().map(|(net, _)| net);
+        for (group, _) in told.without_owner.into_iter().chain(missing) {
+            self.user_planes.tell_again(now.at, group, &self.topology);
+        }
+    }
+
+    fn repair_session_ids(&mut self, now: Now) {
+        let found = self.compare_session_ids(&mut Ledger::default());
+        for (segment, id) in found.without_owner {
+            self.banks[usize::from(segment.0)].free(id, now.at);
+        }
+        for ((segment, id), _) in found.missing {
+            self.banks[usize::from(segment.0)].claim(id);
+        }
+        for (_, seid) in found.twice {
+            if let Some(index) = self.find(seid) {
+                self.end(now, index, Cause::NasError);
+            }
+        }
+    }
+
+    fn repair_places(&mut self) {
+        let found = self.compare_places(&mut Ledger::default());
+        for (place, _) in found.without_owner {
+            self.by_place.remove(&place);
+        }
+        let missing = found.missing.into_iter().map(|(found, _)| found);
+        self.by_place.extend(missing);
+    }
+
+    fn repair_timers(&mut self) {
+        let found = self.compare_timers(&mut Ledger::default());
+        let missing = found.missing.into_iter().map(|(index, _)| index);
+        for index in found.without_owner.into_iter().chain(missing) {
+            self.arm(index);
+        }
+    }
+
+    fn repair_counts(&mut self) {
+        let order = self.compare_half_open(&mut Ledger::default());
+        let missing = order.missing.into_iter().map(|(seid, _)| seid);
+        self.admitted.extend(missing);
+        self.half_open = self.entries().filter(|e| e.is_half_open()).count();
+        let planes = self.topology.user_planes();
+        let counts: Vec<_> = planes
+            .map(|(plane, _)| (plane, self.put_back(plane).count()))
+            .collect();
+        for (plane, count) in counts {
+            self.user_planes.set_resyncing(plane, count);
+        }
+    }
+
+    fn repair_ports(&mut self, now: Now) {
+        let found = self.compare_ports(&mut Ledger::default());
+        for (port, _) in found.missing {
+            self.user_planes.open_again(now.at, port, &self.topology);
+        }
+    }
+
+    /// A request that is not under way was not answered: that has its own ways on.
+    fn repair_requests(&mut self, now: Now) {
+        let found = self.compare_requests(&mut Ledger::default());
+        for token in found.without_owner {
+            self.user_planes.give_up(now.at, token, &self.topology);
+        }
+        let found = self.compare_questions(&mut Ledger::default());
+        for token in found.without_owner {
+            self.authority.forget(token);
+        }
+    }
+
+    fn repair_waits(&mut self, now: Now) {
+        let found = self.compare_waits(&mut Ledger::default());
+        for (wait, _) in found.missing {
+            match wait {
+                // what the user plane has of the family is not known: the session is told whole
+                Wait::Rules(seid) | Wait::Family(seid, _) => self.ask_rules_again(now, seid),
+                Wait::Verdict(seid) => {
+                    if let Some(index) = self.find(seid) {
+                        let message = b"authentication is not available".to_vec();
+                        self.turn_away(now, index, "the question to AAA was lost", message);
+                    }
+                }
+                Wait::Listing(ticket) => {
+                    self.listings.remove(&ticket);
+                    self.answer_sessions(now, ticket);
+                }
+                Wait::Audit(plane) => self.audit_again(now, plane),
+                Wait::Nets(group) => self.user_planes.tell_again(now.at, group, &self.topology),
+            }
+        }
+    }
+
+    fn ask_rules_again(&mut self, now: Now, seid: Seid) {
+        let Some(index) = self.find(seid) else {
+            return;
+        };
+        match self.entry(index).stage {
+            Stage::Closing(_) => {
+                self.entry(index).rules.establishing = false;
+                self.delete(now, index);
+            }
+            _ => self.establish(now, index),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Each kind is broken on purpose: the ledger finds it, a repair puts it right, and nobody loses more than has to be.
+
+// other tests use more of it
+#[allow(dead_code)]
+#[path = "../../../tests/world/mod.rs"]
+mod world;
+
+use super::super::Waiting;
+use super::*;
+use crate::topology::InstanceId;
+use core::time::Duration;
+use northbound::{Fault, Request as Call, Response};
+use world::{Choice, World};
+
+const HERE: InstanceId = InstanceId(0);
+const GROUP: GroupId = GroupId(0);
+const PORT: PortId = PortId(0);
+const PLANE: UserPlaneId = UserPlaneId(0);
+
+fn check(w: &mut World, repair: bool) -> Ledger {
+    match w.call(Call::CheckLedger { repair }) {
+        Response::Ledger { ledger } => ledger,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn online(homes: usize) -> World {
+    let mut w = World::new(homes, Choice::default());
+    w.dial_all();
+    assert_eq!(w.online(), homes);
+    w
+}
+
+/// Breaks something, and says how it is found, what is left of it after a repair, and who is online then.
+fn broken(what: impl FnOnce(&mut ControlPlane, Now), kind: &str, fault: Fault) -> World {
+    let mut w = online(4);
+    let ledger = check(&mut w, false);
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    let now = w.moment();
+    what(&mut w.plane, now);
+    for _ in 0..2 {
+        let ledger = check(&mut w, false);
+        let found = |f: &northbound::Finding| f.kind == kind && f.fault == fault && !f.repaired;
+        assert!(
+            ledger.findings.iter().any(found),
+            "{kind}: {:#?}",
+            ledger.findings
+        );
+        assert!(!ledger.is_balanced());
+    }
+    let ledger = check(&mut w, true);
+    assert!(
+        ledger.findings.iter().any(|f| f.kind == kind && f.repaired),
+        "{kind}"
+    );
+    w.run(Duration::from_secs(5));
+    let ledger = check(&mut w, false);
+    assert!(ledger.is_balanced(), "{kind}: {:#?}", ledger.findings);
+    w
+}
+
+fn net(text: &str) -> Net {
+    Net {
+        instance: HERE,
+        net: text.parse().unwrap(),
+    }
+}
+
+#[test]
+fn homes_that_come_and_go_keep_it_balanced_and_leave_nothing() {
+    let mut w = online(20);
+    let ledger = check(&mut w, false);
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    let held = ["session", "address", "net", "PPPoE session id", "timer"];
+    assert_eq!(held.map(|kind| ledger.held(kind)), [20, 40, 2, 20, 20]);
+    (0..20).for_each(|n| w.hang_up(n));
+    w.run(Duration::from_secs(60));
+    let ledger = check(&mut w, false);
+    let held = ledger.accounts.iter().filter(|a| a.booked + a.owned > 0);
+    let held: Vec<&str> = held.map(|a| &*a.kind).collect();
+    assert_eq!(held, ["access port"]);
+    assert!(ledger.is_balanced());
+}
+
+#[test]
+fn addresses() {
+    let stray = |plane: &mut ControlPlane, _: Now| {
+        plane.addresses.give_ipv4(HERE, GROUP, None).unwrap();
+        plane.addresses.give_ipv6(HERE, GROUP, None).unwrap();
+        let fixed = Some("203.0.113.7".parse().unwrap());
+        plane.addresses.give_ipv4(HERE, GROUP, fixed).unwrap();
+    };
+    let w = broken(stray, "address", Fault::WithoutOwner);
+    assert_eq!(w.online(), 4);
+
+    let lost = |plane: &mut ControlPlane, _: Now| {
+        let address = plane.sessions[0].ipv4.unwrap();
+        plane.addresses.take_ipv4(HERE, address);
+    };
+    let w = broken(lost, "address", Fault::Missing);
+    assert_eq!(w.online(), 4);
+
+    let twice = |plane: &mut ControlPlane, _: Now| {
+        let address = plane.sessions[0].ipv4.unwrap();
+        let own = plane.sessions[1].ipv4.replace(address).unwrap();
+        plane.addresses.take_ipv4(HERE, own);
+    };
+    let w = broken(twice, "address", Fault::Twice);
+    assert_eq!(w.online(), 3, "who had it first keeps it");
+}
+
+#[test]
+fn nets() {
+    let stray = |plane: &mut ControlPlane, now: Now| {
+        let topology = &plane.topology;
+        let net = net("198.18.7.0/24");
+        plane.user_planes.lend(now.at, GROUP, net, topology);
+    };
+    let w = broken(stray, "net", Fault::WithoutOwner);
+    assert_eq!((w.online(), w.up.nets().len()), (4, 2));
+
+    let lost = |plane: &mut ControlPlane, now: Now| {
+        let topology = &plane.topology;
+        let net = net("100.64.0.0/24");
+        plane.user_planes.withdraw(now.at, GROUP, net, topology);
+    };
+    let w = broken(lost, "net", Fault::Missing);
+    assert_eq!(w.up.nets().len(), 2);
+
+    let untold = |plane: &mut ControlPlane, _: Now| plane.user_planes.lose_announcement(GROUP);
+    let w = broken(untold, "announced net", Fault::Missing);
+    assert_eq!(w.online(), 4);
+    let stuck = |plane: &mut ControlPlane, _: Now| plane.user_planes.invent_telling(GROUP);
+    broken(stuck, "wait", Fault::Missing);
+}
+
+#[test]
+fn nets_are_told_anew_to_a_user_plane_that_lost_the_session_which_carries_them() {
+    let mut w = online(1);
+    w.up.forget_default();
+    let (now, net) = (w.moment(), net("198.18.7.0/24"));
+    let topology = &w.plane.topology;
+    w.plane.user_planes.lend(now.at, GROUP, net, topology);
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.up.nets().len(), 3);
+}
+
+#[test]
+fn session_ids_and_places() {
+    let kind = "PPPoE session id";
+    let stray = |plane: &mut ControlPlane, now: Now| {
+        plane.banks[0].take(now.at).unwrap();
+    };
+    broken(stray, kind, Fault::WithoutOwner);
+    let lost = |plane: &mut ControlPlane, now: Now| {
+        let id = plane.sessions[2].pppoe_id;
+        plane.banks[0].free(id, now.at);
+    };
+    let w = broken(lost, kind, Fault::Missing);
+    assert_eq!(w.online(), 4);
+
+    let kind = "subscriber's place";
+    let stray = |plane: &mut ControlPlane, _: Now| {
+        let nobody = (SegmentId(0), Some(9), None, [2, 9, 9, 9, 9, 9].into());
+        plane.by_place.insert(nobody, Seid::new(1, 77));
+    };
+    broken(stray, kind, Fault::WithoutOwner);
+    let lost = |plane: &mut ControlPlane, _: Now| plane.by_place.clear();
+    let mut w = broken(lost, kind, Fault::Missing);
+    // whoever dials in anew replaces its session, and has not two
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(config, 99);
+    w.dial(0);
+    w.run(Duration::from_secs(10));
+    assert_eq!(w.sessions().len(), 4);
+}
+
+#[test]
+fn timers() {
+    let stray = |plane: &mut ControlPlane, now: Now| {
+        plane.wheel.arm(500, now.at + Duration::from_secs(3600));
+    };
+    broken(stray, "timer", Fault::WithoutOwner);
+    let lost = |plane: &mut ControlPlane, _: Now| plane.wheel.cancel(1);
+    let w = broken(lost, "timer", Fault::Missing);
+    assert_eq!(w.online(), 4);
+    let late = |plane: &mut ControlPlane, now: Now| {
+        plane.wheel.arm(1, now.at + Duration::from_secs(86_400));
+    };
+    broken(late, "timer", Fault::Missing);
+}
+
+#[test]
+fn counts() {
+    let more = |plane: &mut ControlPlane, _: Now| plane.half_open += 2;
+    broken(more, "half-open count", Fault::WithoutOwner);
+    let put_back = |plane: &mut ControlPlane, _: Now| plane.user_planes.set_resyncing(PLANE, 3);
+    broken(put_back, "put back", Fault::WithoutOwner);
+}
+
+#[test]
+fn requests_and_questions() {
+    let stray = |plane: &mut ControlPlane, _: Now| {
+        plane
+            .user_planes
+            .invent_request(Request::Remove(Seid::new(1, 0)));
+    };
+    broken(stray, "PFCP request", Fault::WithoutOwner);
+    let stray = |plane: &mut ControlPlane, _: Now| {
+        let (seid, attempt) = (Seid::new(1, 0), 1);
+        plane
+            .authority
+            .invent_question(crate::authority::Asked { seid, attempt });
+    };
+    broken(stray, "AAA question", Fault::WithoutOwner);
+    let lost = |plane: &mut ControlPlane, _: Now| plane.user_planes.lose_port(PORT);
+    let mut w = broken(lost, "access port", Fault::Missing);
+    w.hang_up(0);
+    w.run(Duration::from_secs(10));
+    w.dial(0);
+    w.run(Duration::from_secs(10));
+    assert_eq!(w.online(), 4, "the port is open again");
+}
+
+#[test]
+fn whoever_waits_for_what_nobody_does() {
+    let told = |plane: &mut ControlPlane, _: Now| plane.sessions[0].rules.up_seid = None;
+    let w = broken(told, "wait", Fault::Missing);
+    assert_eq!(w.online(), 4, "put back");
+
+    let closing = |plane: &mut ControlPlane, _: Now| {
+        let seid = plane.sessions[0].seid;
+        let place = super::super::admit::place(SegmentId(0), &plane.sessions[0].circuit);
+        plane.by_place.remove(&place);
+        plane.wheel.cancel(seid.index());
+        let entry = plane.entry(seid.index());
+        entry.stage = crate::entry::Stage::Closing(crate::entry::Ending {
+            cause: session::Cause::LostCarrier,
+            lasted: Duration::ZERO,
+            unix: 0,
+        });
+        entry.link = None;
+    };
+    let mut w = broken(closing, "wait", Fault::Missing);
+    assert_eq!(w.sessions().len(), 3, "it has ended");
+
+    w.plane.listings.insert(77, 3);
+    let ledger = check(&mut w, false);
+    assert!(
+        ledger
+            .findings
+            .iter()
+            .any(|f| f.kind == "wait" && f.what.contains("counters"))
+    );
+    let lost = w.call(Call::CheckLedger { repair: true });
+    assert!(
+        matches!(lost, Response::Sessions { .. }),
+        "the lost call is answered first"
+    );
+    assert!(check(&mut w, false).findings.iter().all(|f| f.repaired));
+
+    let audit = |plane: &mut ControlPlane, now: Now| plane.begin_audit(now, PLANE, Vec::new());
+    broken(audit, "wait", Fault::Missing);
+}
+
+#[test]
+fn a_family_that_waits_for_a_batch_that_nobody_writes() {
+    let mut w = World::new(1, Choice::default());
+    w.disk_stalls = true;
+    w.dial(0);
+    w.run(Duration::from_secs(2));
+    let ledger = check(&mut w, false);
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    let batch = w.plane.batch;
+    let later = |waiting: Waiting| Waiting { batch, ..waiting };
+    w.plane.waiting = std::mem::take(&mut w.plane.waiting)
+        .into_iter()
+        .map(later)
+        .collect();
+    let ledger = check(&mut w, false);
+    assert!(
+        ledger.findings.iter().any(|f| f.kind == "wait"),
+        "{ledger:#?}"
+    );
+    check(&mut w, true);
+    w.disk_recovers();
+    w.run(Duration::from_secs(10));
+    assert_eq!(w.online(), 1);
+    assert!(check(&mut w, false).is_balanced());
+}
+
+#[test]
+fn user_planes_are_audited_and_put_right() {
+    let mut w = online(4);
+    let rules = |ledger: &Ledger| ledger.held("rules");
+    assert_eq!(rules(&check(&mut w, false)), 4);
+    w.up.damage_one();
+    w.up.forget_last();
+    let ledger = check(&mut w, false);
+    let told: Vec<_> = ledger
+        .findings
+        .iter()
+        .map(|f| (&*f.kind, f.fault, f.repaired))
+        .collect();
+    assert_eq!(told, [("rules", Fault::Missing, true); 2]);
+    assert_eq!(w.up.subscribers().len(), 4);
+    let ledger = check(&mut w, false);
+    assert!(
+        ledger.is_balanced() && ledger.findings.is_empty(),
+        "{ledger:#?}"
+    );
+
+    // what only the user plane has goes
+    let index = w.plane.find(w.plane.sessions[0].seid).unwrap();
+    w.plane.entry(index).rules.up_seid = None;
+    let now = w.moment();
+    w.plane.release(now, index, session::Cause::LostCarrier);
+    let ledger = check(&mut w, false);
+    let found = &ledger.findings[0];
+    assert_eq!((&*found.kind, found.fault), ("rules", Fault::WithoutOwner));
+    w.run(Duration::from_secs(1));
+    assert_eq!(w.up.subscribers().len(), 3);
+
+    // an audit that does not come to an end is not waited for for ever
+    w.cut = true;
+    let now = w.moment();
+    let call = |repair| Call::CheckLedger { repair };
+    w.plane.handle(
+        now,
+        crate::Input::Call {
+            ticket: 5,
+            call: call(false),
+        },
+    );
+    w.settle();
+    let other = w.call(call(false));
+    assert!(
+        matches!(other, Response::Error { .. }),
+        "the first is answered: {other:?}"
+    );
+    w.run(Duration::from_secs(120));
+    w.cut = false;
+    w.run(Duration::from_secs(60));
+    assert!(check(&mut w, false).is_balanced());
+}

@@ -1,0 +1,91 @@
+//! What is booked about user planes, and how it is put right.
+
+use super::{Request, UserPlanes};
+use crate::addresses::Net;
+use crate::topology::{GroupId, PortId, Seid, Topology, UserPlaneId};
+use core::time::Duration;
+use pfcp::FailReason;
+
+impl UserPlanes {
+    /// The requests that wait for an answer, by their tokens.
+    pub fn requests(&self) -> impl Iterator<Item = (u64, &Request)> {
+        let requests = self.requests.iter();
+        requests.map(|(token, request)| (token as u64, request))
+    }
+
+    /// The tokens of the requests that PFCP has.
+    pub fn open_tokens(&self) -> impl Iterator<Item = u64> {
+        self.node.open_tokens()
+    }
+
+    /// Every net that a group is to announce.
+    pub fn wanted_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
+        let groups = (0..).map(GroupId).zip(&self.nets);
+        groups.flat_map(|(group, nets)| nets.wanted.iter().map(move |net| (group, *net)))
+    }
+
+    /// Every net that a user plane announces for a group.
+    pub fn told_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
+        let groups = (0..).map(GroupId).zip(&self.nets);
+        groups.flat_map(|(group, nets)| nets.told.keys().map(move |net| (group, *net)))
+    }
+
+    /// Whether a change of the group's nets is under way.
+    pub fn is_telling(&self, group: GroupId) -> bool {
+        self.nets[usize::from(group.0)].busy
+    }
+
+    /// Sessions that wait to be put back or deleted.
+    pub fn resync_queue(&self) -> impl Iterator<Item = Seid> {
+        self.peers
+            .iter()
+            .flat_map(|peer| peer.resync.iter().copied())
+    }
+
+    /// How many sessions are being put back.
+    pub fn resyncing(&self, plane: UserPlaneId) -> usize {
+        self.peer(plane).resyncing
+    }
+
+    /// Corrects how many sessions are being put back.
+    pub fn set_resyncing(&mut self, plane: UserPlaneId, resyncing: usize) {
+        self.peers[usize::from(plane.0)].resyncing = resyncing;
+    }
+
+    /// Ends a request that PFCP does not have (any more), as one that was not answered.
+    pub fn give_up(&mut self, now: Duration, token: u64, topology: &Topology) {
+        self.on_answer(now, token, Err(FailReason::TimedOut), topology);
+    }
+
+    /// Tells a group's nets anew, with the whole default session that carries them: what the user plane has of them is
+    /// not known.
+    pub fn tell_again(&mut self, now: Duration, group: GroupId, topology: &Topology) {
+        let port = topology.group(group).first_port;
+        self.open_default_session(now, port, topology.port(port));
+    }
+
+    /// Opens a port that is not open.
+    pub fn open_again(&mut self, now: Duration, port: PortId, topology: &Topology) {
+        self.open_default_session(now, port, topology.port(port));
+    }
+}
+
+/// Ways to break the books that nothing but a fault has.
+#[cfg(test)]
+impl UserPlanes {
+    pub fn lose_port(&mut self, port: PortId) {
+        self.defaults[usize::from(port.0)] = None;
+    }
+
+    pub fn invent_request(&mut self, request: Request) {
+        self.requests.insert(request);
+    }
+
+    pub fn lose_announcement(&mut self, group: GroupId) {
+        self.nets[usize::from(group.0)].told.pop_first();
+    }
+
+    pub fn invent_telling(&mut self, group: GroupId) {
+        self.nets[usize::from(group.0)].busy = true;
+    }
+}

@@ -1,0 +1,156 @@
+//! What the worker holds, shown to the control thread piece by piece, between bursts: a piece is small enough that no
+//! packet waits long for it.
+use crate::api::*;
+use crate::nodes::lookup;
+use crate::tables::fib::{Fib, Owner};
+use crate::worker::Worker;
+use ipnet::{IpNet, Ipv4Net};
+
+/// How many places of a table, or routes, are in a piece.
+pub(crate) const PIECE: usize = 128;
+
+/// Where a piece of the tables begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Sessions, from this index on.
+    Sessions(SessionIndex),
+    /// Places that PPPoE session ids lead to, from this one on.
+    Ids(u32),
+    /// The routes of an instance, behind this prefix or from the first.
+    Routes(InstanceIndex, Option<IpNet>),
+    /// Adjacencies, from this index on.
+    Adjacencies(AdjacencyIndex),
+}
+
+impl Part {
+    /// Where everything begins.
+    pub const FIRST: Part = Part::Sessions(SessionIndex(0));
+}
+
+/// A piece of the tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins.
+    pub part: Part,
+    /// What is there.
+    pub found: Vec<Held>,
+    /// Where the next one begins; `None` after the last.
+    pub next: Option<Part>,
+}
+
+/// Something that the worker holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A session.
+    Session {
+        /// As it was set.
+        entry: SessionEntry,
+        /// Whether what packets meet says the same: its PPPoE session id, its encapsulation, its host routes.
+        whole: bool,
+    },
+    /// A place for packets from a subscriber that leads to a session which is not there, or has another place.
+    StrayId {
+        /// The place.
+        place: u32,
+        /// The session.
+        index: SessionIndex,
+    },
+    /// A host route that came with a session.
+    HostRoute(InstanceIndex, IpNet, SessionIndex),
+    /// A route that the control thread set.
+    Route(InstanceIndex, IpNet, Destination),
+    /// A neighbour.
+    Adjacency(AdjacencyIndex, Adjacency),
+}
+
+/// The routes that every instance has from the start.
+pub fn first_routes() -> impl Iterator<Item = (IpNet, Destination)> {
+    lookup::unroutable().map(|net| (net, Destination::Discard))
+}
+
+/// The host routes that come with a session.
+pub fn host_routes(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
+    let v4 = entry.ipv4.map(|a| IpNet::V4(Ipv4Net::from(a)));
+    let v6 = entry.ipv6.map(|p| IpNet::V6(p.trunc()));
+    v4.into_iter().chain(v6)
+}
+
+/// The piece that begins here; `found` is empty and has room for it.
+pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piece {
+    let tables = &worker.tables;
+    let next = match part {
+        Part::Sessions(SessionIndex(from)) => {
+            let places = from as usize..(from as usize + PIECE).min(tables.sessions.places());
+            let end = places.end;
+            let indexes = places.map(|index| SessionIndex(index as u32));
+            found.extend(indexes.filter_map(|index| session(worker, index)));
+            match end < tables.sessions.places() {
+                true => Part::Sessions(SessionIndex(end as u32)),
+                false => Part::Ids(0),
+            }
+        }
+        Part::Ids(from) => match tables.sessions.stray_ids(from, PIECE as u32, &mut found) {
+            Some(next) => Part::Ids(next),
+            None => Part::Routes(InstanceIndex(0), None),
+        },
+        Part::Routes(instance, after) => {
+            let fib = tables.fibs.get(instance.0 as usize);
+            let last = fib.and_then(|fib| routes(fib, instance, after, &mut found));
+            match last {
+                Some(last) => Part::Routes(instance, Some(last)),
+                None if (instance.0 as usize) + 1 < tables.fibs.len() => {
+                    Part::Routes(InstanceIndex(instance.0 + 1), None)
+                }
+                None => Part::Adjacencies(AdjacencyIndex(0)),
+            }
+        }
+        Part::Adjacencies(AdjacencyIndex(from)) => {
+            let end = (from + PIECE as u32).min(worker.limits.adjacencies);
+            let known = (from..end).map(AdjacencyIndex);
+            let held = |index| Some(Held::Adjacency(index, tables.adjacencies.known(index)?));
+            found.extend(known.filter_map(held));
+            if end >= worker.limits.adjacencies {
+                return Piece {
+                    part,
+                    found,
+                    next: None,
+                };
+            }
+            Part::Adjacencies(AdjacencyIndex(end))
+        }
+    };
+    Piece {
+        part,
+        found,
+        next: Some(next),
+    }
+}
+
+fn session(worker: &Worker, index: SessionIndex) -> Option<Held> {
+    let entry = worker.tables.sessions.get(index)?.clone();
+    let fib = &worker.tables.fibs[entry.instance.0 as usize];
+    let own = Some(Destination::Session(index));
+    let routed = host_routes(&entry).all(|net| fib.exact(net) == own);
+    let whole = routed && worker.tables.sessions.is_whole(index);
+    Some(Held::Session { entry, whole })
+}
+
+/// The routes behind a prefix; the last one, if there are more.
+fn routes(
+    fib: &Fib,
+    instance: InstanceIndex,
+    after: Option<IpNet>,
+    found: &mut Vec<Held>,
+) -> Option<IpNet> {
+    let mut last = None;
+    for (net, said) in fib.after(after).take(PIECE / 2) {
+        if let Some(to) = said.by(Owner::Route) {
+            found.push(Held::Route(instance, net, to));
+        }
+        if let Some(Destination::Session(index)) = said.by(Owner::Session) {
+            found.push(Held::HostRoute(instance, net, index));
+        }
+        last = Some(net);
+    }
+    last
+}

@@ -1,0 +1,106 @@
+//! Whether what packets meet of a session is what the control thread set.
+use super::{Known, PAGE, Sessions, Up, outer_vid};
+use crate::api::SessionIndex;
+use crate::inspect::Held;
+
+impl Sessions {
+    /// How many places there are for sessions by index; later ones are empty.
+    pub fn places(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether what packets meet of a session says what it was set to.
+    pub fn is_whole(&self, index: SessionIndex) -> bool {
+        let known = self.known.get(index.0 as usize).and_then(Option::as_ref);
+        known.is_some_and(|Known { entry, slot, .. }| {
+            let place = self.slot(entry.port.0, outer_vid(entry.tags), entry.pppoe_session_id);
+            let (up, down) = (&self.up[*slot as usize], &self.down[index.0 as usize]);
+            place == Some(*slot) && *up == up.with(entry) && *down == down.with(entry)
+        })
+    }
+
+    /// Looks at `most` upstream entries from `place` on for those whose session is elsewhere; where to go on.
+    pub fn stray_ids(&self, place: u32, most: u32, found: &mut Vec<Held>) -> Option<u32> {
+        let end = (place + most).min(self.up.len() as u32);
+        for place in place..end {
+            let index = self.up[place as usize].index;
+            if self.is_stray(place) {
+                found.push(Held::StrayId { place, index });
+            }
+        }
+        (end < self.up.len() as u32).then_some(end)
+    }
+
+    fn is_stray(&self, place: u32) -> bool {
+        let Some(up) = self.up.get(place as usize).filter(|up| !up.vacant()) else {
+            return false;
+        };
+        let known = self.known.get(up.index.0 as usize).and_then(Option::as_ref);
+        known.is_none_or(|known| known.slot != place)
+    }
+
+    /// Empties an upstream entry whose session is elsewhere.
+    pub fn remove_stray(&mut self, place: u32) {
+        if !self.is_stray(place) {
+            return;
+        }
+        self.up[place as usize] = Up::NONE;
+        let page = place / PAGE as u32;
+        self.in_page[page as usize] -= 1;
+        if self.in_page[page as usize] == 0 {
+            let pages = self.banks.iter_mut().flat_map(|bank| &mut bank.0);
+            pages.filter(|p| **p == page).for_each(|p| *p = 0);
+            self.free_pages.push(page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{entry, tables};
+    use super::*;
+
+    fn strays(t: &Sessions) -> Vec<Held> {
+        let (mut found, mut from) = (Vec::new(), Some(0));
+        while let Some(place) = from {
+            from = t.stray_ids(place, 100, &mut found);
+        }
+        found
+    }
+
+    #[test]
+    fn an_entry_without_its_session_is_found_and_emptied() {
+        let mut t = tables();
+        t.set(entry(3, 100, 5));
+        t.set(entry(4, 100, 900));
+        assert_eq!((strays(&t), t.is_whole(SessionIndex(4))), (vec![], true));
+        let place = t.slot(0, 100, 900).unwrap();
+        t.known[4] = None;
+        let index = SessionIndex(4);
+        assert_eq!(strays(&t), [Held::StrayId { place, index }]);
+        t.remove_stray(place);
+        t.remove_stray(t.slot(0, 100, 5).unwrap()); // that one has its session
+        assert_eq!((strays(&t), t.is_whole(SessionIndex(3))), (vec![], true));
+        // its page is free again
+        t.set(entry(4, 200, 7));
+        assert!(t.is_whole(SessionIndex(4)) && t.slot(0, 100, 900) == Some(900 % PAGE as u32));
+    }
+
+    #[test]
+    fn what_packets_meet_must_be_what_was_set() {
+        let index = SessionIndex(4);
+        for damage in [
+            |t: &mut Sessions, slot: u32| t.up[slot as usize].v4 += 1,
+            |t: &mut Sessions, slot: u32| t.up[slot as usize].index = SessionIndex(5),
+            |t: &mut Sessions, _| t.down[4].mtu = 9,
+            |t: &mut Sessions, _| t.banks[1].0[0] = 0,
+        ] {
+            let mut t = tables();
+            t.set(entry(4, 100, 5));
+            let slot = t.slot(0, 100, 5).unwrap();
+            assert!(t.is_whole(index));
+            damage(&mut t, slot);
+            assert!(!t.is_whole(index));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The engine's part of the ledger: places, tunnels, nets and timers against the sessions that they are for.
+
+use std::collections::BTreeSet;
+
+use dataplane::{InstanceIndex, SessionEntry, SessionIndex};
+use ipnet::IpNet;
+use northbound::{Differences, Ledger};
+
+use super::{Engine, Operation, Output, Session, WorkerCommand};
+use crate::compile::Compiled;
+use crate::ledger::{Name, kinds};
+use crate::table::Seid;
+
+/// What the worker is to have at a session's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected<'a> {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Entry(&'a SessionEntry),
+    /// A change is under way.
+    Unsettled,
+}
+
+impl<T: Copy> Engine<T> {
+    /// Compares what is booked here with the sessions. Reports are those of `open`, the tokens that PFCP has.
+    pub fn compare(&self, ledger: &mut Ledger, open: &BTreeSet<u64>) {
+        self.compare_places(ledger);
+        self.compare_teids(ledger);
+        self.compare_defaults(ledger);
+        self.compare_nets(ledger);
+        self.compare_timers(ledger);
+        self.compare_reports(ledger, open);
+    }
+
+    /// Puts right what [`Engine::compare`] finds.
+    pub fn repair(&mut self, open: &BTreeSet<u64>) {
+        let scratch = &mut Ledger::default();
+        let places = self.compare_places(scratch);
+        places
+            .without_owner
+            .into_iter()
+            .for_each(|index| self.table.free_place(index));
+        places
+            .missing
+            .into_iter()
+            .for_each(|(index, _)| self.table.claim_place(index));
+        let teids = self.compare_teids(scratch);
+        for (teid, owner) in teids.without_owner {
+            self.table.release_teid(teid, owner);
+        }
+        for ((teid, owner), _) in teids.missing {
+            self.table.claim_teid(teid, owner);
+        }
+        let defaults = self.compare_defaults(scratch);
+        for index in defaults.without_owner {
+            self.defaults.remove(&index);
+        }
+        for (index, _) in defaults.missing {
+            if let Some(Compiled::Default { port, .. }) = self.table.get(index).map(|s| &s.compiled)
+            {
+                self.defaults.insert(index, *port);
+            }
+        }
+        self.repair_nets();
+        for (seid, _) in self.compare_timers(scratch).missing {
+            let session = self.table.get(seid.index);
+            if let Some(at) = session.and_then(|session| session.report_at) {
+                self.timers.push(std::cmp::Reverse((at, seid)));
+            }
+        }
+        for (token, _) in self.compare_reports(scratch, open).missing {
+            self.reported(token, None);
+        }
+    }
+
+    /// What the worker is to have at a place.
+    pub fn expected(&self, index: SessionIndex) -> Expected<'_> {
+        let Some(session) = self.table.get(index) else {
+            return Expected::Nothing;
+        };
+        match (&session.compiled, &session.operation) {
+            (Compiled::Default { .. }, _) => Expected::Nothing,
+            (Compiled::Subscriber { entry, .. }, Operation::None | Operation::Report) => {
+                Expected::Entry(entry)
+            }
+            _ => Expected::Unsettled,
+        }
+    }
+
+    /// The sessions at places from one on and before another.
+    pub fn names(
+        &self,
+        from: SessionIndex,
+        end: SessionIndex,
+    ) -> impl Iterator<Item = (SessionIndex, Name)> {
+        let places = from.0..end.0.min(self.table.places());
+        let sessions = places.map(SessionIndex);
+        sessions.filter_map(|index| Some((index, name(self.table.get(index)?))))
+    }
+
+    /// The session at a place, 0 if there is none.
+    pub fn name(&self, index: SessionIndex) -> Name {
+        self.table.get(index).map_or(Name(0), name)
+    }
+
+    /// Tells the worker again what it is to have at a place; what the session used so far is not lost.
+    pub fn tell_again(&mut self, index: SessionIndex) {
+        match self.expected(index) {
+            Expected::Entry(entry) => {
+                let entry = entry.clone();
+                // the answer shows whether it counts from 0 again
+                self.worker(WorkerCommand::Read(index));
+                self.worker(WorkerCommand::Set(entry));
+            }
+            Expected::Nothing => self.worker(WorkerCommand::Remove(index)),
+            Expected::Unsettled => {}
+        }
+    }
+
+    fn staying(&self) -> impl Iterator<Item = (SessionIndex, &Session<T>)> {
+        let leaving = |session: &Session<T>| matches!(session.operation, Operation::Remove(_));
+        self.table
+            .iter()
+            .filter(move |(_, session)| !leaving(session))
+    }
+
+    fn is_default(&self, index: SessionIndex) -> bool {
+        let session = self.table.get(index);
+        session.is_some_and(|session| session.compiled.is_default())
+    }
+
+    fn compare_places(&self, ledger: &mut Ledger) -> Differences<SessionIndex, Name> {
+        let subscriber = |index: &SessionIndex| !self.is_default(*index);
+        let booked = self.table.taken_places().filter(subscriber);
+        let owned = self
+            .table
+            .iter()
+            .map(|(index, session)| (index, name(session)));
+        let owned = owned.filter(|(index, _)| subscriber(index));
+        ledger.compare(&kinds::PLACE, booked, owned, |index| index.0.to_string())
+    }
+
+    fn compare_teids(&self, ledger: &mut Ledger) -> Differences<(u32, Seid), Name> {
+        let subscriber = |owner: Seid| !self.is_default(owner.index);
+        let owned = self.staying().filter_map(|(index, session)| {
+            let teid = session.compiled.tunnel().downlink?.teid;
+            Some(((teid, self.table.seid(index)?), name(session)))
+        });
+        let owned = owned.filter(|((_, owner), _)| subscriber(*owner));
+        let booked = self.table.teids().filter(|(_, owner)| subscriber(*owner));
+        ledger.compare(&kinds::TEID, booked, owned, |(teid, _)| {
+            format!("{teid:#x}")
+        })
+    }
+
+    fn compare_defaults(&self, ledger: &mut Ledger) -> Differences<SessionIndex, Name> {
+        let owned = self.staying().filter(|(_, s)| s.compiled.is_default());
+        let owned = owned.map(|(index, session)| (index, name(session)));
+        let booked = self.defaults.keys().copied();
+        ledger.compare(&kinds::DEFAULT, booked, owned, |index| index.0.to_string())
+    }
+
+    /// Each net, as often as a default session announces it.
+    fn compare_nets(
+        &self,
+        ledger: &mut Ledger,
+    ) -> Differences<((InstanceIndex, IpNet), usize), Name> {
+        let nets = self.nets.iter();
+        let booked = nets.flat_map(|(net, users)| (0..*users).map(move |n| (*net, n)));
+        let mut seen = std::collections::BTreeMap::new();
+        let mut owned = Vec::new();
+        for (_, session) in self.staying() {
+            if let Compiled::Default { nets, .. } = &session.compiled {
+                for net in nets {
+                    let count = seen.entry(*net).or_insert(0);
+                    owned.push(((*net, *count), name(session)));
+                    *count += 1;
+                }
+            }
+        }
+        ledger.compare(&kinds::NET, booked, owned, |((_, net), _)| net.to_string())
+    }
+
+    fn repair_nets(&mut self) {
+        let found = self.compare_nets(&mut Ledger::default());
+        for (net, _) in found.without_owner {
+            let users = self.nets.entry(net).or_insert(1);
+            *users -= 1;
+            if *users == 0 {
+                self.nets.remove(&net);
+                self.outputs.push_back(Output::RemoveNet(net.0, net.1));
+            }
+        }
+        for ((net, _), _) in found.missing {
+            let users = self.nets.entry(net).or_insert(0);
+            *users += 1;
+            if *users == 1 {
+                self.outputs.push_back(Output::AddNet(net.0, net.1));
+            }
+        }
+    }
+
+    /// Void timers are found void when they are due; they are nobody's and need not be.
+    fn compare_timers(&self, ledger: &mut Ledger) -> Differences<Seid, Name> {
+        let is_due = |seid: Seid, at| {
+            let session = self.table.resolve(seid);
+            session.is_some_and(|session| session.report_at == Some(at))
+        };
+        let armed = self.timers.iter().map(|reversed| reversed.0);
+        let booked = armed.filter(|(at, seid)| is_due(*seid, *at));
+        let booked: BTreeSet<Seid> = booked.map(|(_, seid)| seid).collect();
+        let owned = self.table.iter().filter(|(_, s)| s.report_at.is_some());
+        let owned =
+            owned.filter_map(|(index, session)| Some((self.table.seid(index)?, name(session))));
+        ledger.compare(&kinds::TIMER, booked, owned, |seid| {
+            seid.index.0.to_string()
+        })
+    }
+
+    fn compare_reports(&self, ledger: &mut Ledger, open: &BTreeSet<u64>) -> Differences<u64, Name> {
+        let in_flight = self.table.iter().filter(|(_, session)| {
+            let kept = session.unacknowledged.as_ref();
+            kept.is_some_and(|kept| kept.in_flight)
+        });
+        let owned = in_flight
+            .filter_map(|(index, session)| Some((self.table.seid(index)?.to_u64(), name(session))));
+        let owned: Vec<_> = owned.collect();
+        // those of sessions that have gone are answered to nobody
+        let booked = owned.iter().map(|(token, _)| *token);
+        let booked: Vec<u64> = booked.filter(|token| open.contains(token)).collect();
+        ledger.compare(&kinds::REPORT, booked, owned, |token| format!("{token:#x}"))
+    }
+}
+
+fn name<T>(session: &Session<T>) -> Name {
+    Name(session.cp_seid)
+}

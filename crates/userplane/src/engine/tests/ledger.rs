@@ -1,0 +1,228 @@
+//! Each book is broken on purpose: the ledger finds it, and a repair puts it right.
+
+use dataplane::{Held, Part, Piece};
+use northbound::{Fault, Ledger};
+
+use super::*;
+use crate::ledger::{Shown, Wrong};
+
+impl Bench {
+    fn ledger(&self) -> (Ledger, Wrong) {
+        let mut ledger = Ledger::of("up1");
+        self.engine.compare(&mut ledger, &self.open());
+        let mut shown = Shown::default();
+        for command in &self.pending {
+            if let WorkerCommand::Set(SessionEntry { index, .. }) | WorkerCommand::Remove(index) =
+                command
+            {
+                shown.touched.sessions.insert(*index);
+            }
+        }
+        let found = self.entries.values().map(|entry| Held::Session {
+            entry: entry.clone(),
+            whole: true,
+        });
+        let piece = Piece {
+            part: Part::FIRST,
+            found: found.collect(),
+            next: None,
+        };
+        shown.judge(&self.engine, &[], &piece);
+        let wrong = shown.compare(&mut ledger);
+        (ledger, wrong)
+    }
+
+    /// Tokens of reports that nobody acknowledged.
+    fn open(&self) -> std::collections::BTreeSet<u64> {
+        self.reports.iter().map(|(token, _)| *token).collect()
+    }
+
+    fn repair(&mut self) {
+        let (_, wrong) = self.ledger();
+        self.engine.repair(&self.open());
+        for index in wrong.sessions {
+            self.engine.tell_again(index);
+        }
+        self.run();
+    }
+}
+
+/// A default session with two nets, and two subscribers, one of which reports.
+fn served() -> (Bench, u64, u64) {
+    let mut bench = Bench::new();
+    let (establish, _) = default_spec(&["100.64.0.0/24", "2001:db8:64::/56"]).establish();
+    bench.send(0, establish);
+    let reporting = SessionSpec {
+        usage_period: Some(60),
+        ..spec(1)
+    };
+    let first = bench.established(&reporting);
+    let second = bench.established(&SessionSpec {
+        ipv6: None,
+        ..spec(2)
+    });
+    (bench, first, second)
+}
+
+fn broken(what: impl FnOnce(&mut Bench, u64), kind: &str, fault: Fault) -> (Bench, u64) {
+    let (mut bench, first, _) = served();
+    let (ledger, _) = bench.ledger();
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    what(&mut bench, first);
+    let (ledger, _) = bench.ledger();
+    let found = |f: &northbound::Finding| f.kind == kind && f.fault == fault;
+    assert!(
+        ledger.findings.iter().any(found),
+        "{kind}: {:#?}",
+        ledger.findings
+    );
+    bench.repair();
+    let (ledger, _) = bench.ledger();
+    assert!(ledger.is_balanced(), "{kind}: {:#?}", ledger.findings);
+    (bench, first)
+}
+
+#[test]
+fn what_comes_and_goes_is_balanced_at_every_step() {
+    let (mut bench, first, second) = served();
+    let held = |bench: &Bench, kind: &str| bench.ledger().0.held(kind);
+    let kinds = [
+        "session",
+        "TEID",
+        "forwarding entry",
+        "default session",
+        "net",
+        "report timer",
+    ];
+    assert_eq!(kinds.map(|kind| held(&bench, kind)), [2, 2, 2, 1, 2, 1]);
+    // what the worker has not come to is not judged
+    bench.worker_runs = false;
+    bench.send(first, delete());
+    bench.send(0, spec(3).establish_control());
+    assert!(
+        bench.ledger().0.is_balanced(),
+        "{:#?}",
+        bench.ledger().0.findings
+    );
+    bench.worker_runs = true;
+    bench.run();
+    assert!(bench.ledger().0.is_balanced());
+    bench.delete(second);
+    bench.engine.forget_peer(cp());
+    bench.run();
+    let (ledger, _) = bench.ledger();
+    assert!(ledger.is_balanced());
+    assert!(
+        ledger.accounts.iter().all(|a| a.booked + a.owned == 0),
+        "{ledger:#?}"
+    );
+}
+
+#[test]
+fn the_workers_entries() {
+    let kind = "forwarding entry";
+    let stray = |bench: &mut Bench, first: u64| {
+        let entry = SessionEntry {
+            index: SessionIndex(700),
+            ..bench.entry(first).clone()
+        };
+        bench.entries.insert(entry.index, entry);
+    };
+    let (bench, _) = broken(stray, kind, Fault::WithoutOwner);
+    assert_eq!(bench.entries.len(), 2);
+
+    let other = |bench: &mut Bench, first: u64| {
+        let index = Seid::from_u64(first).index;
+        bench.entries.get_mut(&index).unwrap().mtu = 9;
+    };
+    broken(other, kind, Fault::Missing);
+
+    let lost = |bench: &mut Bench, first: u64| {
+        bench.count(first, 100);
+        bench.modify(first, query_usage());
+        let index = Seid::from_u64(first).index;
+        bench.entries.remove(&index);
+        bench.usage.remove(&index);
+    };
+    let (mut bench, first) = broken(lost, kind, Fault::Missing);
+    // what it used before is not lost, and not counted twice
+    bench.count(first, 7);
+    let report = &bench.delete(first).usage_reports[0];
+    assert_eq!(octets(report), (Some(7), Some(14)));
+}
+
+#[test]
+fn places_and_tunnels() {
+    let stray = |bench: &mut Bench, first: u64| {
+        bench.engine.table.claim_teid(0x777, Seid::from_u64(first));
+    };
+    let (bench, _) = broken(stray, "TEID", Fault::WithoutOwner);
+    assert_eq!(bench.engine.table.by_teid(0x777), None);
+    let lost = |bench: &mut Bench, first: u64| {
+        bench
+            .engine
+            .table
+            .release_teid(0x201, Seid::from_u64(first));
+    };
+    let (bench, first) = broken(lost, "TEID", Fault::Missing);
+    assert_eq!(
+        bench.engine.table.by_teid(0x201),
+        Some(Seid::from_u64(first))
+    );
+
+    let lost = |bench: &mut Bench, first: u64| {
+        bench
+            .engine
+            .table
+            .free_places()
+            .push_back(Seid::from_u64(first).index.0);
+    };
+    broken(lost, "session", Fault::Missing);
+    let stray = |bench: &mut Bench, first: u64| {
+        bench.delete(first);
+        bench.engine.table.free_places().clear();
+    };
+    let (mut bench, _) = broken(stray, "session", Fault::WithoutOwner);
+    assert_eq!(bench.engine.table.free_places().len(), 1);
+}
+
+#[test]
+fn default_sessions_and_nets() {
+    let lost = |bench: &mut Bench, _| bench.engine.defaults.clear();
+    let (bench, _) = broken(lost, "default session", Fault::Missing);
+    assert!(bench.engine.discovery_tunnel(PORT).is_some());
+    let stray = |bench: &mut Bench, _| {
+        bench.engine.defaults.insert(SessionIndex(900), None);
+    };
+    broken(stray, "default session", Fault::WithoutOwner);
+
+    let here = |text| (InstanceIndex(0), net(text));
+    let stray = |bench: &mut Bench, _| {
+        bench.engine.nets.insert(here("198.18.0.0/24"), 1);
+        *bench.engine.nets.get_mut(&here("100.64.0.0/24")).unwrap() += 1;
+    };
+    let (bench, _) = broken(stray, "net", Fault::WithoutOwner);
+    assert_eq!(bench.nets.last(), Some(&(false, net("198.18.0.0/24"))));
+    let lost = |bench: &mut Bench, _| {
+        bench.engine.nets.remove(&here("100.64.0.0/24"));
+    };
+    let (bench, _) = broken(lost, "net", Fault::Missing);
+    assert_eq!(bench.nets.last(), Some(&(true, net("100.64.0.0/24"))));
+}
+
+#[test]
+fn timers_and_reports() {
+    let lost = |bench: &mut Bench, _| bench.engine.timers.clear();
+    let (mut bench, first) = broken(lost, "report timer", Fault::Missing);
+    bench.pass(60);
+    assert_eq!(bench.reports[0].0, first);
+
+    let lost = |bench: &mut Bench, _| {
+        bench.pass(60);
+        assert!(bench.ledger().0.is_balanced());
+        bench.reports.clear();
+    };
+    let (mut bench, _) = broken(lost, "usage report", Fault::Missing);
+    bench.pass(60);
+    assert_eq!(bench.reports.len(), 1, "it is sent again");
+}

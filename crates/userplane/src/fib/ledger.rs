@@ -1,0 +1,178 @@
+//! The part of the ledger that is about the kernel: its tables as they are read now, against what was announced and
+//! mirrored. The kernel goes on changing them meanwhile, so a difference counts only if two readings show it.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::ops::Bound;
+
+use dataplane::{Adjacency, AdjacencyIndex, Destination, PortIndex};
+use ipnet::IpNet;
+use northbound::Ledger;
+use wire::eth::MacAddr;
+
+use super::{Desired, Fib, Snapshot, Target, host};
+use crate::ledger::{Book, destination, kinds};
+
+/// What a reading shows.
+#[derive(Debug)]
+pub struct Reading {
+    exported: Book<(IpNet, u32), &'static str>,
+    routes: Book<IpNet, &'static str>,
+    neighbours: Book<(u32, IpAddr), &'static str>,
+    devices: Book<u32, &'static str>,
+}
+
+impl Reading {
+    /// Forgets the differences that an earlier reading does not have.
+    pub fn confirm(&mut self, earlier: &Reading) {
+        confirm(&mut self.exported, &earlier.exported);
+        confirm(&mut self.routes, &earlier.routes);
+        confirm(&mut self.neighbours, &earlier.neighbours);
+        confirm(&mut self.devices, &earlier.devices);
+    }
+
+    /// Puts the reading into the ledger.
+    pub fn compare(self, ledger: &mut Ledger) {
+        let on_link = |(net, link): &(IpNet, u32)| format!("{net} on link {link}");
+        self.exported.compare(ledger, &kinds::KERNEL_ROUTE, on_link);
+        self.routes.compare(ledger, &kinds::VIEW, IpNet::to_string);
+        let on_link = |(link, address): &(u32, IpAddr)| format!("{address} on link {link}");
+        self.neighbours.compare(ledger, &kinds::NEIGHBOUR, on_link);
+        let name = |link: &u32| format!("link {link}");
+        self.devices.compare(ledger, &kinds::DEVICE, name);
+    }
+}
+
+fn confirm<K: Copy + Eq + Hash, O>(book: &mut Book<K, O>, earlier: &Book<K, O>) {
+    fn sides<K: Copy + Eq + Hash, O>(book: &Book<K, O>) -> [HashSet<K>; 2] {
+        let owned = book.owned.iter().map(|(key, _)| *key);
+        [book.booked.iter().copied().collect(), owned.collect()]
+    }
+    let ([booked, owned], [booked_then, owned_then]) = (sides(book), sides(earlier));
+    let differed = |key: &K| booked_then.contains(key) != owned_then.contains(key);
+    let counts = |key: &K| booked.contains(key) == owned.contains(key) || differed(key);
+    book.booked.retain(counts);
+    book.owned.retain(|(key, _)| counts(key));
+}
+
+impl Fib {
+    /// Compares what is announced and mirrored with what the kernel has.
+    pub fn read(&self, now: &Snapshot) -> Reading {
+        let mut reading = Reading {
+            exported: Book::default(),
+            routes: Book::default(),
+            neighbours: Book::default(),
+            devices: Book::default(),
+        };
+        reading.exported.booked.extend(&now.ours);
+        let nets = self.nets.iter().map(|net| ((*net, self.tun), "a group"));
+        reading.exported.owned.extend(nets);
+        for (net, routes) in &self.kernel.routes {
+            // another one is missing, and read again
+            let now = now.routes.get(net);
+            let same = now.is_none_or(|now| {
+                now.len() == routes.len() && now.iter().all(|route| routes.contains(route))
+            });
+            reading.routes.booked.extend(same.then_some(*net));
+        }
+        let routes = now.routes.keys().map(|net| (*net, "the kernel"));
+        reading.routes.owned.extend(routes);
+        let mac = |of: &Snapshot, key: &(u32, IpAddr)| of.neighbours.get(key).and_then(|n| n.mac);
+        let resolved = |of: &Snapshot| -> Vec<(u32, IpAddr)> {
+            let keys = of.neighbours.keys().copied();
+            let ours = keys.filter(|(link, _)| self.ports.contains_key(link));
+            ours.filter(|key| mac(of, key).is_some()).collect()
+        };
+        let same = |key: &(u32, IpAddr)| {
+            let now = mac(now, key);
+            now.is_none() || now == mac(&self.kernel, key)
+        };
+        let known = resolved(&self.kernel).into_iter();
+        reading.neighbours.booked.extend(known.filter(same));
+        let found = resolved(now).into_iter().map(|key| (key, "the kernel"));
+        reading.neighbours.owned.extend(found);
+        let devices: Vec<u32> = self.ports.keys().copied().chain([self.tun]).collect();
+        let up = |link: &u32| now.links.get(link).is_some_and(|link| link.up);
+        reading
+            .devices
+            .booked
+            .extend(devices.iter().copied().filter(up));
+        let owned = devices.into_iter().map(|link| (link, "the configuration"));
+        reading.devices.owned.extend(owned);
+        reading
+    }
+
+    /// The links of this instance that a reading shows as down.
+    pub fn down_in<'a>(&'a self, now: &'a Snapshot) -> impl Iterator<Item = u32> + 'a {
+        let links = self.ports.keys().copied().chain([self.tun]);
+        links.filter(|link| now.links.get(link).is_some_and(|link| !link.up))
+    }
+
+    /// Compares what the dataplane was told with what the kernel's tables and the subscriber nets come to.
+    pub fn compare(&self, ledger: &mut Ledger) -> Vec<IpNet> {
+        let neighbours = self.kernel.neighbours.keys();
+        let prefixes: HashSet<IpNet> = neighbours
+            .map(|(_, address)| host(*address))
+            .chain(self.kernel.routes.keys().copied())
+            .chain(self.nets.iter().copied())
+            .chain(self.installed.keys().copied())
+            .collect();
+        let mut book = Book::default();
+        for net in prefixes {
+            let wanted = match self.desired(net) {
+                Desired::Nothing => None,
+                Desired::Target(target) => Some(target),
+                Desired::Via(link, address) => {
+                    let id = self.by_hop.get(&(link, address));
+                    Some(id.map_or(Target::OnLink(u16::MAX), |id| Target::Adjacency(*id)))
+                }
+            };
+            let told = self.installed.get(&net).copied();
+            if told.is_some() && (wanted.is_none() || told == wanted) {
+                book.booked.push(net);
+            }
+            book.owned
+                .extend(wanted.map(|_| (net, "the kernel's tables")));
+        }
+        let found = book.compare(ledger, &kinds::MEANING, IpNet::to_string);
+        let missing = found.missing.into_iter().map(|(net, _)| net);
+        found.without_owner.into_iter().chain(missing).collect()
+    }
+
+    /// Works out anew what prefixes come to.
+    pub fn repair(&mut self, prefixes: Vec<IpNet>) {
+        prefixes.into_iter().for_each(|net| self.refresh(net));
+    }
+
+    /// Where the dataplane was told that a prefix leads.
+    pub fn installed(&self, net: IpNet) -> Option<Destination> {
+        self.installed.get(&net).copied().map(destination)
+    }
+
+    /// The prefixes that the dataplane was told of behind the first and up to the last.
+    pub fn installed_between(
+        &self,
+        after: Option<IpNet>,
+        last: Option<IpNet>,
+    ) -> impl Iterator<Item = IpNet> + '_ {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let to = last.map_or(Bound::Unbounded, Bound::Included);
+        self.installed.range((from, to)).map(|(net, _)| *net)
+    }
+
+    /// The next hops that the dataplane was told of.
+    pub fn neighbours(&self) -> impl Iterator<Item = AdjacencyIndex> + '_ {
+        let known = self.adjacencies.iter().filter(|(_, a)| a.mac.is_some());
+        known.map(|(id, _)| AdjacencyIndex(id as u32))
+    }
+
+    /// A next hop that the dataplane was told of.
+    pub fn neighbour(&self, index: AdjacencyIndex) -> Option<Adjacency> {
+        let adjacency = self.adjacencies.get(index.0 as usize)?;
+        Some(Adjacency {
+            port: PortIndex(*self.ports.get(&adjacency.hop.0)?),
+            mac: MacAddr(adjacency.mac?),
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! Whether everything that this plane holds has its owner: sessions here against the worker's tables, what the kernel
+//! has against what was announced and mirrored.
+//!
+//! The worker shows its tables in pieces ([`dataplane::Piece`]) between bursts. A piece shows what was commanded before
+//! it was asked for; what is commanded between that and the judgement is not judged, so that nothing has to stand still.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use dataplane::{
+    AdjacencyIndex, Destination, Held, InstanceIndex, Part, Piece, SessionIndex, first_routes,
+    host_routes,
+};
+use ipnet::IpNet;
+use northbound::{Differences, Kind, Ledger};
+
+use crate::engine::{Engine, Expected};
+use crate::fib::Fib;
+
+pub mod kinds;
+
+/// A session, as its control plane names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(pub u64);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// One kind's booked and owned things, as they are gathered.
+#[derive(Debug)]
+pub struct Book<K, O> {
+    /// What is booked.
+    pub booked: Vec<K>,
+    /// What is owned, and by whom.
+    pub owned: Vec<(K, O)>,
+}
+
+impl<K, O> Default for Book<K, O> {
+    fn default() -> Self {
+        Book {
+            booked: Vec::new(),
+            owned: Vec::new(),
+        }
+    }
+}
+
+impl<K: Ord + Copy, O: fmt::Display> Book<K, O> {
+    /// Something that is booked and owned.
+    fn both(&mut self, key: K, owner: O) {
+        self.booked.push(key);
+        self.owned.push((key, owner));
+    }
+
+    pub(crate) fn compare(
+        self,
+        ledger: &mut Ledger,
+        kind: &Kind,
+        name: impl Fn(&K) -> String,
+    ) -> Differences<K, O> {
+        ledger.compare(kind, self.booked, self.owned, name)
+    }
+}
+
+/// What has been commanded since a piece was asked for.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// Sessions that were set or removed.
+    pub sessions: HashSet<SessionIndex>,
+    /// Routes that were set or removed.
+    pub routes: HashSet<(InstanceIndex, IpNet)>,
+    /// Adjacencies that were set or removed.
+    pub adjacencies: HashSet<AdjacencyIndex>,
+}
+
+/// What the worker showed so far, judged.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// To be kept up to date by whoever commands the worker; cleared with every piece.
+    pub touched: Touched,
+    sessions: Book<SessionIndex, Name>,
+    ids: Book<(u32, SessionIndex), Name>,
+    host_routes: Book<(InstanceIndex, IpNet, SessionIndex), Name>,
+    routes: Book<(InstanceIndex, IpNet), &'static str>,
+    adjacencies: Book<AdjacencyIndex, &'static str>,
+}
+
+/// What the worker has too much or lacks.
+#[derive(Debug)]
+pub struct Wrong {
+    /// Sessions by index.
+    pub sessions: Vec<SessionIndex>,
+    /// Places that lead to a session which is elsewhere.
+    pub ids: Vec<u32>,
+    /// Host routes without their session.
+    pub host_routes: Vec<(InstanceIndex, IpNet)>,
+    /// Mirrored routes.
+    pub routes: Vec<(InstanceIndex, IpNet)>,
+    /// Mirrored next hops.
+    pub adjacencies: Vec<AdjacencyIndex>,
+}
+
+impl Shown {
+    /// Judges a piece. `fibs` are the instances' routes, in their order.
+    pub fn judge<T: Copy>(&mut self, engine: &Engine<T>, fibs: &[&Fib], piece: &Piece) {
+        match piece.part {
+            Part::Sessions(from) => self.judge_sessions(engine, from, piece),
+            Part::Ids(_) => {
+                let strays = piece.found.iter().filter_map(|held| match held {
+                    Held::StrayId { place, index } => Some((*place, *index)),
+                    _ => None,
+                });
+                self.ids.booked.extend(strays);
+            }
+            Part::Routes(instance, after) => {
+                self.judge_host_routes(engine, piece);
+                if let Some(fib) = fibs.get(usize::from(instance.0)) {
+                    self.judge_routes(fib, instance, after, piece);
+                }
+            }
+            Part::Adjacencies(from) => {
+                if let Some(fib) = fibs.first() {
+                    self.judge_adjacencies(fib, from, piece);
+                }
+            }
+        }
+        self.touched = Touched::default();
+    }
+
+    fn judge_sessions<T: Copy>(&mut self, engine: &Engine<T>, from: SessionIndex, piece: &Piece) {
+        for held in &piece.found {
+            let Held::Session { entry, whole } = held else {
+                continue;
+            };
+            let right = match engine.expected(entry.index) {
+                Expected::Nothing => true, // it is there, and nobody's
+                Expected::Entry(expected) => *whole && expected == entry,
+                Expected::Unsettled => false,
+            };
+            if right && !self.touched.sessions.contains(&entry.index) {
+                self.sessions.booked.push(entry.index);
+            }
+        }
+        let end = match piece.next {
+            Some(Part::Sessions(next)) => next,
+            _ => SessionIndex(u32::MAX),
+        };
+        for (index, name) in engine.names(from, end) {
+            let settled = matches!(engine.expected(index), Expected::Entry(_));
+            if settled && !self.touched.sessions.contains(&index) {
+                self.sessions.owned.push((index, name));
+            }
+        }
+    }
+
+    fn judge_host_routes<T: Copy>(&mut self, engine: &Engine<T>, piece: &Piece) {
+        for held in &piece.found {
+            let Held::HostRoute(instance, net, index) = *held else {
+                continue;
+            };
+            let key = (instance, net, index);
+            if self.touched.sessions.contains(&index) {
+                continue;
+            }
+            match engine.expected(index) {
+                Expected::Unsettled => {}
+                Expected::Entry(e)
+                    if e.instance == instance && host_routes(e).any(|n| n == net) =>
+                {
+                    self.host_routes.both(key, engine.name(index));
+                }
+                _ => self.host_routes.booked.push(key),
+            }
+        }
+    }
+
+    fn judge_routes(
+        &mut self,
+        fib: &Fib,
+        instance: InstanceIndex,
+        after: Option<IpNet>,
+        piece: &Piece,
+    ) {
+        const KERNEL: &str = "the kernel's tables";
+        let touched = |net: IpNet| self.touched.routes.contains(&(instance, net));
+        let routes = piece.found.iter().filter_map(|held| match *held {
+            Held::Route(_, net, to) if !touched(net) => Some((net, to)),
+            _ => None,
+        });
+        for (net, to) in routes {
+            match fib.installed(net) {
+                Some(expected) if expected == to => self.routes.booked.push((instance, net)),
+                Some(_) => {} // another: it is missing, and set again
+                None if first_routes().any(|first| first == (net, to)) => {}
+                None => self.routes.booked.push((instance, net)),
+            }
+        }
+        let last = match piece.next {
+            Some(Part::Routes(same, last)) if same == instance => last,
+            _ => None,
+        };
+        let owned = fib
+            .installed_between(after, last)
+            .filter(|net| !touched(*net));
+        let owned = owned.map(|net| ((instance, net), KERNEL));
+        self.routes.owned.extend(owned);
+    }
+
+    fn judge_adjacencies(&mut self, fib: &Fib, from: AdjacencyIndex, piece: &Piece) {
+        let settled = |index: &AdjacencyIndex| !self.touched.adjacencies.contains(index);
+        for held in &piece.found {
+            if let Held::Adjacency(index, adjacency) = held
+                && settled(index)
+                && fib
+                    .neighbour(*index)
+                    .is_none_or(|known| known == *adjacency)
+            {
+                self.adjacencies.booked.push(*index);
+            }
+        }
+        let end = match piece.next {
+            Some(Part::Adjacencies(next)) => next,
+            _ => AdjacencyIndex(u32::MAX),
+        };
+        let known = fib.neighbours().filter(|index| (from..end).contains(index));
+        let known = known
+            .filter(settled)
+            .map(|index| (index, "the kernel's neighbours"));
+        self.adjacencies.owned.extend(known);
+    }
+
+    /// Puts what was judged into the ledger.
+    pub fn compare(self, ledger: &mut Ledger) -> Wrong {
+        let sessions = self
+            .sessions
+            .compare(ledger, &kinds::ENTRY, |index| index.0.to_string());
+        let missing = sessions.missing.into_iter().map(|(index, _)| index);
+        let ids = self
+            .ids
+            .compare(ledger, &kinds::SESSION_ID, |(place, index)| {
+                format!("place {place}, which leads to session {}", index.0)
+            });
+        let hosts = self
+            .host_routes
+            .compare(ledger, &kinds::HOST_ROUTE, |(_, net, index)| {
+                format!("{net} to session {}", index.0)
+            });
+        let routes = self
+            .routes
+            .compare(ledger, &kinds::ROUTE, |(_, net)| net.to_string());
+        let hops = self.adjacencies;
+        let hops = hops.compare(ledger, &kinds::ADJACENCY, |index| index.0.to_string());
+        let unset = routes.missing.into_iter().map(|(route, _)| route);
+        let unknown = hops.missing.into_iter().map(|(index, _)| index);
+        let hosts = hosts.without_owner.into_iter();
+        Wrong {
+            sessions: sessions.without_owner.into_iter().chain(missing).collect(),
+            ids: ids
+                .without_owner
+                .into_iter()
+                .map(|(place, _)| place)
+                .collect(),
+            host_routes: hosts.map(|(instance, net, _)| (instance, net)).collect(),
+            routes: routes.without_owner.into_iter().chain(unset).collect(),
+            adjacencies: hops.without_owner.into_iter().chain(unknown).collect(),
+        }
+    }
+}
+
+/// What a route of the kernel's is for the worker.
+pub(crate) fn destination(target: crate::fib::Target) -> Destination {
+    use crate::fib::Target;
+    match target {
+        Target::Adjacency(id) => Destination::Adjacency(AdjacencyIndex(id)),
+        Target::OnLink(port) => Destination::Connected(dataplane::PortIndex(port)),
+        Target::Local => Destination::Local,
+        Target::Discard => Destination::Discard,
+    }
+}

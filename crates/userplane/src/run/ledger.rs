@@ -1,0 +1,249 @@
+//! A check of the ledger, beside everything else: the worker's tables piece by piece, then the kernel's twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use dataplane::Part;
+use northbound::{Ledger, Response};
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+use super::{Dump, Fib, ForWorker, Snapshot, UserPlane};
+use crate::engine::WorkerCommand;
+use crate::fib::Reading;
+use crate::ledger::{Shown, Wrong};
+use crate::netlink::request;
+
+/// Between two readings of the kernel's tables: what the first one saw too early has been noticed then.
+const SECOND_LOOK: Duration = Duration::from_millis(200);
+
+/// A check under way.
+pub(super) struct Check {
+    reply: oneshot::Sender<Response>,
+    /// What is found is to be put right.
+    repair: bool,
+    /// What was found before it was put right.
+    before: Option<Ledger>,
+    shown: Shown,
+    kernel: Kernel,
+}
+
+enum Kernel {
+    /// The worker comes first.
+    Later,
+    /// To be read at this time; after the first reading with what that showed.
+    At(Duration, Option<Reading>),
+    /// Being read.
+    Reading(Dump, Snapshot, Option<Reading>),
+}
+
+impl UserPlane {
+    pub(super) fn check_ledger(&mut self, repair: bool, reply: oneshot::Sender<Response>) {
+        if self.check.is_some() {
+            let message = "a check of the ledger is under way: ask again when it is done".into();
+            let _ = reply.send(Response::Error { message });
+            return;
+        }
+        self.begin_check(repair, None, reply);
+    }
+
+    fn begin_check(
+        &mut self,
+        repair: bool,
+        before: Option<Ledger>,
+        reply: oneshot::Sender<Response>,
+    ) {
+        self.check = Some(Box::new(Check {
+            reply,
+            repair,
+            before,
+            shown: Shown::default(),
+            kernel: Kernel::Later,
+        }));
+        self.for_worker(ForWorker::Inspect(Part::FIRST));
+    }
+
+    /// Queues something for the worker, and notes what must not be judged because of it.
+    pub(super) fn for_worker(&mut self, command: ForWorker) {
+        if let Some(check) = &mut self.check {
+            let touched = &mut check.shown.touched;
+            match &command {
+                ForWorker::Session(WorkerCommand::Set(entry)) => {
+                    touched.sessions.insert(entry.index);
+                }
+                ForWorker::Session(WorkerCommand::Remove(index)) => {
+                    touched.sessions.insert(*index);
+                }
+                ForWorker::SetRoute(instance, net, _) | ForWorker::RemoveRoute(instance, net) => {
+                    touched.routes.insert((*instance, *net));
+                }
+                ForWorker::SetAdjacency(index, _) => {
+                    touched.adjacencies.insert(*index);
+                }
+                _ => {}
+            }
+        }
+        self.backlog.push_back(command);
+    }
+
+    /// Judges what the worker shows, and asks for more.
+    pub(super) fn judge_piece(&mut self) {
+        let Some(piece) = self.controller.poll_piece() else {
+            return;
+        };
+        self.settle(); // whatever has changed is on its way to the worker, and is not judged
+        let Some(check) = &mut self.check else {
+            return;
+        };
+        let fibs: Vec<&Fib> = self
+            .instances
+            .iter()
+            .map(|instance| &instance.fib)
+            .collect();
+        check.shown.judge(&self.engine, &fibs, &piece);
+        match piece.next {
+            Some(next) => self.for_worker(ForWorker::Inspect(next)),
+            None => check.kernel = Kernel::At(Duration::ZERO, None),
+        }
+    }
+
+    /// When the check wants to go on.
+    pub(super) fn check_at(&self) -> Option<Duration> {
+        match self.check.as_ref()?.kernel {
+            Kernel::Later => None,
+            Kernel::At(at, _) => Some(at),
+            Kernel::Reading(..) => Some(Duration::ZERO),
+        }
+    }
+
+    /// Reads a portion of the kernel's tables for the check.
+    pub(super) fn read_for_check(&mut self) {
+        let now = self.clock.now().monotonic;
+        let Some(check) = &mut self.check else {
+            return;
+        };
+        match std::mem::replace(&mut check.kernel, Kernel::Later) {
+            Kernel::Later => {}
+            Kernel::At(at, first) if at > now => check.kernel = Kernel::At(at, first),
+            Kernel::At(_, first) => match Dump::start() {
+                Ok(dump) => check.kernel = Kernel::Reading(dump, Snapshot::default(), first),
+                Err(error) => self.check_failed(&error),
+            },
+            Kernel::Reading(mut dump, mut snapshot, first) => match dump.read() {
+                Ok(Some(facts)) => {
+                    facts.into_iter().for_each(|fact| snapshot.add(fact));
+                    check.kernel = Kernel::Reading(dump, snapshot, first);
+                }
+                Ok(None) if dump.interrupted() => check.kernel = Kernel::At(now, first),
+                Ok(None) => self.kernel_read(snapshot, first),
+                Err(error) => self.check_failed(&error),
+            },
+        }
+    }
+
+    fn check_failed(&mut self, error: &std::io::Error) {
+        if let Some(check) = self.check.take() {
+            let message = format!("cannot read the kernel's tables: {error}");
+            let _ = check.reply.send(Response::Error { message });
+        }
+    }
+
+    fn kernel_read(&mut self, snapshot: Snapshot, first: Option<Reading>) {
+        let Some(instance) = self.instances.first() else {
+            return;
+        };
+        let mut reading = instance.fib.read(&snapshot);
+        match (first, &mut self.check) {
+            (None, Some(check)) => {
+                let at = self.clock.now().monotonic + SECOND_LOOK;
+                check.kernel = Kernel::At(at, Some(reading));
+            }
+            (Some(first), _) => {
+                reading.confirm(&first);
+                self.conclude_check(reading, snapshot);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn conclude_check(&mut self, reading: Reading, snapshot: Snapshot) {
+        let Some(check) = self.check.take() else {
+            return;
+        };
+        let Check {
+            reply,
+            repair,
+            before,
+            shown,
+            ..
+        } = *check;
+        let mut ledger = Ledger::of(&self.name);
+        let reports: BTreeSet<u64> = self.node.open_tokens().collect();
+        self.engine.compare(&mut ledger, &reports);
+        let wrong = shown.compare(&mut ledger);
+        let mut unresolved = Vec::new();
+        if let Some(instance) = self.instances.first() {
+            unresolved = instance.fib.compare(&mut ledger);
+        }
+        reading.compare(&mut ledger);
+        if repair && !ledger.is_balanced() {
+            warn!(
+                findings = ledger.findings.len(),
+                "the ledger does not balance: repairing"
+            );
+            self.engine.repair(&reports);
+            self.repair_worker(wrong);
+            self.repair_kernel(unresolved, snapshot);
+            return self.begin_check(false, Some(ledger), reply);
+        }
+        if let Some(before) = before {
+            ledger = ledger.after_repair_of(before);
+        }
+        info!(balanced = ledger.is_balanced(), "the ledger was checked");
+        let _ = reply.send(Response::Ledger { ledger }); // whoever asked may have gone
+    }
+
+    /// Tells the worker again what it is to have, and to let go of the rest. What has changed since it was judged is
+    /// told as it is now.
+    fn repair_worker(&mut self, wrong: Wrong) {
+        for index in wrong.sessions {
+            self.engine.tell_again(index);
+        }
+        self.settle_engine();
+        for place in wrong.ids {
+            self.for_worker(ForWorker::RemoveStrayId(place));
+        }
+        for (instance, net) in wrong.host_routes {
+            self.for_worker(ForWorker::RemoveHostRoute(instance, net));
+        }
+        let Some(instance) = self.instances.first() else {
+            return;
+        };
+        let (fib, mut commands) = (&instance.fib, Vec::new());
+        for (instance, net) in wrong.routes {
+            commands.push(match fib.installed(net) {
+                Some(to) => ForWorker::SetRoute(instance, net, to),
+                None => ForWorker::RemoveRoute(instance, net),
+            });
+        }
+        let hops = wrong.adjacencies.into_iter();
+        commands.extend(hops.map(|index| ForWorker::SetAdjacency(index, fib.neighbour(index))));
+        commands
+            .into_iter()
+            .for_each(|command| self.for_worker(command));
+    }
+
+    /// Takes in what the kernel has: what it announces for nobody is withdrawn, what it lacks is announced.
+    fn repair_kernel(&mut self, unresolved: Vec<ipnet::IpNet>, snapshot: Snapshot) {
+        let Some(instance) = self.instances.first_mut() else {
+            return;
+        };
+        for link in instance.fib.down_in(&snapshot) {
+            if let Err(error) = self.requester.request(request::link_up(link)) {
+                warn!(link, %error, "cannot bring an interface up");
+            }
+        }
+        instance.fib.replace(snapshot);
+        instance.fib.repair(unresolved);
+    }
+}
