@@ -367,6 +367,7 @@ fn the_ledger_finds_what_the_kernel_has_for_nobody_and_what_it_lacks() {
             ]
         );
         // the repair is a reading like any other
+        bench.fib.end_keeping();
         for command in bench.read_all() {
             let request = match command {
                 Command::Withdraw(net, link) => request::withdraw(net, link),

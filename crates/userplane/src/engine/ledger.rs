@@ -168,17 +168,22 @@ impl<T: Copy> Engine<T> {
     ) -> Differences<((InstanceIndex, IpNet), usize), Name> {
         let nets = self.nets.iter();
         let booked = nets.flat_map(|(net, users)| (0..*users).map(move |n| (*net, n)));
+        let of_sessions = self.staying().flat_map(|(_, session)| {
+            let nets = match &session.compiled {
+                Compiled::Default { nets, .. } => nets.as_slice(),
+                Compiled::Subscriber { .. } => &[],
+            };
+            nets.iter().map(move |net| (*net, name(session)))
+        });
+        // those of a control plane that came back and has not told them again
+        let held = self.held.values().flatten().map(|net| (*net, Name(0)));
         let mut seen = std::collections::BTreeMap::new();
-        let mut owned = Vec::new();
-        for (_, session) in self.staying() {
-            if let Compiled::Default { nets, .. } = &session.compiled {
-                for net in nets {
-                    let count = seen.entry(*net).or_insert(0);
-                    owned.push(((*net, *count), name(session)));
-                    *count += 1;
-                }
-            }
-        }
+        let owned = of_sessions.chain(held).map(|(net, owner)| {
+            let count = seen.entry(net).or_insert(0);
+            *count += 1;
+            ((net, *count - 1), owner)
+        });
+        let owned: Vec<_> = owned.collect();
         ledger.compare(&kinds::NET, booked, owned, |((_, net), _)| net.to_string())
     }
 

@@ -243,6 +243,8 @@ impl UserPlane {
                 warn!(link, %error, "cannot bring an interface up");
             }
         }
+        // whoever orders a repair does not wait for control planes to ask for nets of the run before
+        instance.fib.end_keeping();
         instance.fib.replace(snapshot);
         instance.fib.repair(unresolved);
     }
