@@ -1,0 +1,75 @@
+//! AF_XDP against the real kernel, over a pair of veth devices in a network namespace of the test's own. Needs root; says
+//! so and passes without.
+use dpdk::*;
+use std::process::Command;
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// More than the drivers' rings hold, and few enough that the test goes round the pool several times.
+const BUFFERS: u32 = 8191;
+const FRAMES: u32 = 4 * BUFFERS;
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.unwrap().success(), "ip {arguments}");
+}
+
+/// The kernel takes only buffers of the memory that was registered with it (UMEM), and never gives back what it refuses. A
+/// thread without a cache in the pool puts what it frees at the end of the pool's ring, so every buffer gets its turn.
+#[test]
+fn every_buffer_of_a_pool_receives() {
+    // SAFETY: it has no conditions.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: this test needs root");
+        return;
+    }
+    // EAL's main thread has a cache in each pool; the one that is spawned has none.
+    let eal = Eal::start(&EalOptions::for_ports([])).unwrap();
+    spawn(move || {
+        // SAFETY: it concerns this thread alone.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        ip("link add near type veth peer name far");
+        ip("link set near up");
+        ip("link set far up");
+        let pool = eal.pool("pool", BUFFERS).unwrap();
+        let open = |devargs| {
+            eal.open_port(devargs, pool, &PortOptions::default())
+                .unwrap()
+        };
+        let mut near = open("net_af_xdp0,iface=near");
+        let mut far = open("net_af_packet0,iface=far");
+        let (mut out, mut burst) = (Burst::new(), Burst::new());
+        let mut received = 0;
+        while received < FRAMES {
+            while out
+                .push(pool.packet(&[0xff; 60]).expect("a free buffer"))
+                .is_ok()
+            {}
+            let sent = far.tx(&mut out).packets as u32;
+            received += arrivals(&mut near, &mut burst, sent);
+        }
+    })
+    .join()
+    .unwrap();
+}
+
+/// Receives and frees so many frames of the test.
+fn arrivals(port: &mut Port, burst: &mut Burst, wanted: u32) -> u32 {
+    let (start, mut n) = (Instant::now(), 0);
+    while n < wanted {
+        if port.rx(burst) == 0 {
+            assert!(
+                start.elapsed() < Duration::from_secs(5),
+                "{:?}",
+                port.handle().health()
+            );
+            sleep(Duration::from_micros(20));
+        }
+        // The kernel says things of its own, such as router solicitations.
+        n += burst
+            .frames()
+            .filter(|f| f[0] == 0xff && f[6] == 0xff)
+            .count() as u32;
+    }
+    n
+}
