@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Seconds between interim records of a session.
 pub const INTERIM: u64 = 20;
 /// Seconds between LCP echo requests to a silent home.
-const ECHO_INTERVAL: u64 = 10;
+const ECHO_INTERVAL: u64 = 5;
 /// How many of them it may leave unanswered.
 const ECHO_FAILURES: u64 = 3;
 /// After this time at the latest a home that is gone without a word is noticed.
@@ -31,7 +31,7 @@ const PASSWORD: &str = "street";
 const S_TAG: u16 = 200;
 /// The S-tag of newcomers' lines.
 const NEWCOMERS_S_TAG: u16 = 201;
-/// Homes of each street that ask more often whether the gateway is still there.
+/// Homes of each street that ask more often whether the gateway is still there, and as patiently as the others.
 const CURIOUS: u16 = 40;
 /// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
 const SETTLED: Duration = Duration::from_millis(600);
@@ -363,16 +363,16 @@ impl Newcomer {
 /// The home at this place of the street whose first home has number `first`: users differ, lines overlap.
 fn home(first: u16, place: u16) -> HomeConfig {
     let [high, low] = place.to_be_bytes();
-    let patience = Duration::from_millis(1900 + 13 * u64::from(place));
-    let usual = Duration::from_secs(30);
-    HomeConfig {
-        echo_interval: Some(if place < CURIOUS { patience } else { usual }),
-        ..HomeConfig::new(
-            [2, 0, 0x5e, 0, high, low].into(),
-            S_TAG,
-            place + 1,
-            format!("home{}", first + place + 1),
-            PASSWORD,
-        )
+    let mut config = HomeConfig::new(
+        [2, 0, 0x5e, 0, high, low].into(),
+        S_TAG,
+        place + 1,
+        format!("home{}", first + place + 1),
+        PASSWORD,
+    );
+    if place < CURIOUS {
+        let interval = Duration::from_millis(1900 + 13 * u64::from(place));
+        (config.echo_interval, config.echo_failures) = (Some(interval), 60);
     }
+    config
 }

@@ -30,8 +30,10 @@ pub struct HomeConfig {
     pub ipv6: bool,
     /// How long it waits for an answer before it repeats itself (RFC 1661's Restart timer: 3 s).
     pub restart: Duration,
-    /// How often it asks whether the gateway is still there; four questions without an answer end the session.
+    /// How often it asks whether the gateway is still there.
     pub echo_interval: Option<Duration>,
+    /// So many questions without an answer end the session.
+    pub echo_failures: u8,
 }
 
 impl HomeConfig {
@@ -53,6 +55,7 @@ impl HomeConfig {
             ipv6: true,
             restart: Duration::from_secs(3),
             echo_interval: Some(Duration::from_secs(30)),
+            echo_failures: 4,
         }
     }
 }

@@ -10,8 +10,6 @@ use wire::ppp::{self, Control};
 
 /// Terminate-Requests without an answer before the home just leaves (Max-Terminate).
 const MAX_TERMINATE: u8 = 2;
-/// Echo requests without an answer that end the session.
-const MAX_MISSED: u8 = 4;
 
 impl Link {
     pub(crate) fn new(auth: Auth, random: &mut Random) -> Self {
@@ -126,7 +124,7 @@ impl Home {
         let Some(interval) = self.config.echo_interval else {
             return;
         };
-        if self.echoes_missed == MAX_MISSED {
+        if self.echoes_missed == self.config.echo_failures {
             return self.give_up(End::LinkLost);
         }
         self.echoes_missed += 1;

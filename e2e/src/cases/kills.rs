@@ -40,6 +40,12 @@ pub fn partition(rig: &mut Rig) -> Result<()> {
     loaded.part(lab, vm, [Way::Both; 2], length)
 }
 
+/// For longer than PFCP's tries: both ways at one user plane, one way at the other. pppd gives up after 40 s.
+pub fn long_partition(rig: &mut Rig) -> Result<()> {
+    let (lab, vm, loaded) = rig.loaded()?;
+    loaded.part(lab, vm, [Way::Both, Way::Up], Duration::from_secs(32))
+}
+
 /// After the blows of the cases before, or after one of each kind.
 pub fn books(rig: &mut Rig) -> Result<()> {
     let (lab, vm, loaded) = rig.loaded()?;

@@ -218,6 +218,11 @@ pub const CASES: &[Case] = &[
         kills::partition,
     ),
     case(
+        "partition-long",
+        "planes that are cut apart for 32 s: traffic goes on, nobody is given up, and afterwards both know who is there",
+        kills::long_partition,
+    ),
+    case(
         "kill-books",
         "after all of it every session has one Start and one Stop with its octets, and nothing is left",
         kills::books,
