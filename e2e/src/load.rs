@@ -8,7 +8,7 @@ use crate::sniff::Capture;
 use crate::vm::Vm;
 use anyhow::{Result, ensure};
 use northbound::SessionState;
-use sluice::lab::supervisor::Daemon;
+use sluice::lab::daemon::Daemon;
 use sluice::lab::topology::{INTERNET_V4, Lab, Place, UserPlane};
 use std::collections::BTreeSet;
 use std::fmt;

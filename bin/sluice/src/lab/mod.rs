@@ -3,6 +3,7 @@
 //! [`run`] is `sluice lab`. It conducts the parts: [`topology`] builds the network, [`gateway`] starts the daemons,
 //! [`street`] holds the homes and [`internet`] the host that they talk to, [`view`] shows it.
 
+pub mod daemon;
 pub mod gateway;
 pub mod internet;
 pub mod keep;
@@ -22,6 +23,7 @@ pub use report::Report;
 
 use anyhow::{Context, Result, bail};
 use cpe::{Auth, HomeConfig, State};
+use daemon::What;
 use gateway::Gateway;
 use internet::Internet;
 use outage::Outages;
@@ -32,7 +34,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use street::{Order, Residents, Street};
-use supervisor::What;
 use topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use view::{Scene, Stage, View};
 

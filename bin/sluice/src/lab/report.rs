@@ -1,7 +1,7 @@
 //! What a run has come to.
 
+use super::daemon::Daemon;
 use super::outage::Outages;
-use super::supervisor::Daemon;
 use super::topology::UserPlane;
 use super::{internet, street};
 use serde::Serialize;

@@ -1,14 +1,13 @@
 //! The lab's supervisor: it starts a daemon again when it has died, and knows when it is back.
 //!
-//! One thread looks whether every daemon lives and keeps the descriptors that it sends; another asks those that were started again, which may take its time.
+//! One thread looks whether every daemon lives and keeps the descriptors that it sends; another asks those that were
+//! started again, which may take its time.
 
+use super::daemon::{Daemon, Happening, Phase, Recovery, What};
 use super::keep::Keep;
 use super::process::Process;
-use super::topology::UserPlane;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
-use std::fmt;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,127 +18,14 @@ use std::time::{Duration, Instant, SystemTime};
 const LOOK: Duration = Duration::from_millis(10);
 /// How often a daemon is asked whether it is back.
 const ASK: Duration = Duration::from_millis(20);
-/// A daemon that was started again and died within this time has died soon.
-const SOON: Duration = Duration::from_secs(5);
+/// A daemon that was started again and died within this time has died soon, and is not started again at once.
+pub const SOON: Duration = Duration::from_secs(5);
 /// The wait before a daemon that died soon is started again; it doubles with each time.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How long a process may take to be gone after SIGKILL.
 const KILLED: Duration = Duration::from_secs(5);
-
-/// A daemon of the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Daemon {
-    /// `sluice-cp`.
-    ControlPlane,
-    /// `sluice-up` of a user plane.
-    UserPlane(UserPlane),
-}
-
-impl Daemon {
-    /// The name of its files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Daemon::ControlPlane => "cp",
-            Daemon::UserPlane(up) => up.name(),
-        }
-    }
-
-    /// Its program.
-    pub const fn program(self) -> &'static str {
-        match self {
-            Daemon::ControlPlane => "sluice-cp",
-            Daemon::UserPlane(_) => "sluice-up",
-        }
-    }
-}
-
-impl fmt::Display for Daemon {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Daemon::ControlPlane => f.write_str(self.program()),
-            Daemon::UserPlane(up) => write!(f, "{} {}", self.program(), up.name()),
-        }
-    }
-}
-
-/// Something that happened to a daemon.
-#[derive(Clone, Debug)]
-pub struct Happening {
-    /// Which one.
-    pub daemon: Daemon,
-    /// What.
-    pub what: What,
-}
-
-/// See [`Happening`].
-#[derive(Clone, Debug)]
-pub enum What {
-    /// It ended.
-    Died {
-        /// How.
-        status: ExitStatus,
-        /// [`Supervisor::kill`] did it.
-        ordered: bool,
-        /// When it is started again, from its death on.
-        again_after: Duration,
-    },
-    /// It is what it was before it died.
-    Back {
-        /// From its death on.
-        after: Duration,
-    },
-}
-
-impl fmt::Display for Happening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let daemon = self.daemon;
-        match self.what {
-            What::Died {
-                status,
-                again_after,
-                ..
-            } => {
-                match (status.signal(), status.code()) {
-                    (Some(signal), _) => write!(f, "{daemon} died (signal {signal}): ")?,
-                    (_, code) => write!(f, "{daemon} ended (code {}): ", code.unwrap_or(0))?,
-                }
-                match again_after {
-                    Duration::ZERO => f.write_str("started again"),
-                    wait => write!(f, "it is started again in {} s", wait.as_secs()),
-                }
-            }
-            What::Back { after } => {
-                write!(f, "{daemon} is back after {:.2} s", after.as_secs_f64())
-            }
-        }
-    }
-}
-
-/// How far a daemon that was started again, or stopped, has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// It is not there.
-    Dead,
-    /// It has begun, and does not answer yet.
-    Starting,
-    /// It answers, and not everything is as it was before.
-    Joining,
-    /// All is well.
-    Ready,
-    /// Stopped by [`Supervisor::pause`].
-    Paused,
-}
-
-/// How long a daemon took to come back, from its death on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovery {
-    /// Until its process was started.
-    pub started: Duration,
-    /// Until all was as before.
-    pub ready: Duration,
-}
 
 /// What the supervisor asks of a daemon that was started again.
 pub trait Probe: Send + 'static {
@@ -246,10 +132,7 @@ impl Supervisor {
     /// Kills a daemon with SIGKILL; it is dead when this returns, and will be started again.
     pub fn kill(&self, daemon: Daemon) -> Result<()> {
         let mut shared = locked(&self.shared);
-        let ward = shared.ward(daemon)?;
-        if ward.phase == Phase::Dead {
-            bail!("{daemon} is dead already");
-        }
+        let ward = shared.living(daemon)?;
         ward.process.signal(Signal::SIGKILL)?;
         let start = Instant::now();
         let status = loop {
@@ -269,7 +152,7 @@ impl Supervisor {
     /// Stops a daemon with SIGSTOP until [`Supervisor::resume`].
     pub fn pause(&self, daemon: Daemon) -> Result<()> {
         let mut shared = locked(&self.shared);
-        let ward = shared.ward(daemon)?;
+        let ward = shared.living(daemon)?;
         ward.process.signal(Signal::SIGSTOP)?;
         (ward.phase, ward.died) = (Phase::Paused, Instant::now());
         Ok(())
@@ -278,7 +161,7 @@ impl Supervisor {
     /// Lets a daemon go on with SIGCONT.
     pub fn resume(&self, daemon: Daemon) -> Result<()> {
         let mut shared = locked(&self.shared);
-        let ward = shared.ward(daemon)?;
+        let ward = shared.living(daemon)?;
         ward.process.signal(Signal::SIGCONT)?;
         if ward.phase == Phase::Paused {
             (ward.phase, ward.started) = (Phase::Starting, Instant::now());
@@ -365,6 +248,15 @@ impl Shared {
         let mut wards = self.wards.iter_mut();
         let found = wards.find(|ward| ward.daemon == daemon);
         found.with_context(|| format!("this gateway has no {daemon}"))
+    }
+
+    /// One that can be sent a signal: the id of a process that is gone may be a stranger's.
+    fn living(&mut self, daemon: Daemon) -> Result<&mut Ward> {
+        let ward = self.ward(daemon)?;
+        if ward.phase == Phase::Dead {
+            bail!("{daemon} is dead already");
+        }
+        Ok(ward)
     }
 
     /// Notices deaths, and starts again whatever is due.
@@ -471,6 +363,7 @@ fn ask(shared: &Mutex<Shared>, probe: &impl Probe) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::topology::UserPlane;
     use std::process::Command;
 
     const UP: Daemon = Daemon::UserPlane(UserPlane::Two);
@@ -540,6 +433,27 @@ mod tests {
                 "sluice-up up2 ended (code 0): it is started again in 1 s"
             ]
         );
+    }
+
+    #[test]
+    fn a_dead_daemon_is_sent_no_signal() {
+        let dir = tempfile::tempdir().unwrap();
+        let supervisor = Supervisor::start(sleeper(dir.path(), "0"), Always).unwrap();
+        // From its second death on it waits a second.
+        let dead =
+            || supervisor.restarts() == [(UP, 1)] && supervisor.phase(UP).unwrap() == Phase::Dead;
+        let start = Instant::now();
+        while !dead() && start.elapsed() < Duration::from_secs(10) {
+            sleep(LOOK);
+        }
+        for refused in [
+            supervisor.pause(UP),
+            supervisor.resume(UP),
+            supervisor.kill(UP),
+        ] {
+            let error = refused.unwrap_err().to_string();
+            assert_eq!(error, "sluice-up up2 is dead already");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a person sees of the lab: a live screen on a terminal, plain lines elsewhere.
 
+use super::daemon::{Daemon, Phase};
 use super::internet;
 use super::street::{self, Row};
-use super::supervisor::{Daemon, Phase};
 use super::topology::UserPlane;
 use crate::cli::table::{Column, Table};
 use crate::cli::units::octets;
