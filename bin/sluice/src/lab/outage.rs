@@ -1,10 +1,12 @@
 //! Which packets may have been lost because a user plane was dead.
 
 use super::topology::UserPlane;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A user plane that is back may still be without packets that were sent before: the homes' counters are as old as this.
-const AFTER: Duration = Duration::from_millis(500);
+/// What was sent so shortly before may have been under way when a user plane died, and what was sent until so long
+/// after it was back may not have been counted yet: a busy machine forwards late, and the homes' counters are not new.
+const MARGIN: Duration = Duration::from_millis(500);
 
 /// Times in which user planes did not forward, and what was sent to them then.
 #[derive(Clone, Debug, Default)]
@@ -15,9 +17,12 @@ pub struct Outages {
 }
 
 /// See [`Outages`]; counters are those of packets from the homes, and to them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Outage {
-    sent: [u64; 2],
+    /// What had been sent at each look of the last [`MARGIN`].
+    looks: VecDeque<(Instant, [u64; 2])>,
+    /// How much of what was sent has been held against an outage, or is too old to be.
+    judged: [u64; 2],
     at_risk: [u64; 2],
     /// When it last did not forward.
     last: Option<Instant>,
@@ -26,19 +31,27 @@ struct Outage {
 impl Outages {
     /// Looks at a user plane: whether it forwards, and the packets sent to it so far from the homes and to them.
     pub fn note(&mut self, up: UserPlane, forwards: bool, sent: [u64; 2]) {
-        let plane = &mut self.planes[up as usize];
+        let (plane, now) = (&mut self.planes[up as usize], Instant::now());
+        plane.looks.push_back((now, sent));
+        while let Some(&(at, old)) = plane.looks.front()
+            && now - at > MARGIN
+        {
+            plane.judged = [0, 1].map(|way| plane.judged[way].max(old[way]));
+            plane.looks.pop_front();
+        }
         if !forwards {
-            plane.last = Some(Instant::now());
+            plane.last = Some(now);
         }
-        if plane.last.is_some_and(|last| last.elapsed() < AFTER) {
-            for ((at_risk, sent), before) in plane.at_risk.iter_mut().zip(sent).zip(plane.sent) {
-                *at_risk += sent.saturating_sub(before);
+        if plane.last.is_some_and(|last| now - last < MARGIN) {
+            for way in [0, 1] {
+                plane.at_risk[way] += sent[way].saturating_sub(plane.judged[way]);
             }
+            plane.judged = sent;
         }
-        plane.sent = sent;
     }
 
-    /// How many packets from the homes of a user plane, and to them, were sent while it did not forward.
+    /// How many packets from the homes of a user plane, and to them, were sent while it did not forward, or shortly before
+    /// or after.
     pub fn at_risk(&self, up: UserPlane) -> [u64; 2] {
         self.planes[up as usize].at_risk
     }
@@ -49,17 +62,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_sent_while_it_did_not_forward_is_at_risk() {
+    fn what_was_sent_during_an_outage_or_close_to_it_is_at_risk() {
         let mut outages = Outages::default();
         let up = UserPlane::Two;
+        outages.note(up, true, [50, 100]);
+        std::thread::sleep(MARGIN * 2);
         outages.note(up, true, [100, 200]);
         assert_eq!(outages.at_risk(up), [0, 0]);
         outages.note(up, false, [110, 220]);
+        assert_eq!(outages.at_risk(up), [60, 120]);
         outages.note(up, true, [115, 230]);
-        assert_eq!(outages.at_risk(up), [15, 30]);
+        assert_eq!(outages.at_risk(up), [65, 130]);
         assert_eq!(outages.at_risk(UserPlane::One), [0, 0]);
-        std::thread::sleep(AFTER);
+        std::thread::sleep(MARGIN);
         outages.note(up, true, [1000, 2000]);
-        assert_eq!(outages.at_risk(up), [15, 30]);
+        assert_eq!(outages.at_risk(up), [65, 130]);
     }
 }
