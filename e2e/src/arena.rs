@@ -229,24 +229,23 @@ impl Crowd {
         })
     }
 
-    /// Notes from now on who receives something.
-    pub fn call(&self) {
+    /// Waits until from now on something has come to and from every home in both families; when that was.
+    pub fn hear_all(&self, limit: Duration) -> Result<Instant> {
+        let called = Instant::now();
         self.order(Order::Call);
         self.internet.call();
-    }
-
-    /// Waits until, since [`Crowd::call`], something came to and from every home in both families; how long that took.
-    pub fn wait_heard(&self, limit: Duration) -> Result<Duration> {
-        let start = Instant::now();
         loop {
-            let heard = self.statuses().map(|status| status.all_heard);
-            if let ([Some(one), Some(two)], Some(up)) = (heard, self.internet.status().all_heard) {
-                return Ok(one.max(two).max(up));
+            let [one, two] = self.statuses().map(|status| status.all_heard);
+            let heard = [one, two, self.internet.status().all_heard];
+            // What is not later is of an earlier call.
+            if heard.iter().all(|heard| *heard > Some(called))
+                && let Some(last) = heard.into_iter().flatten().max()
+            {
+                return Ok(last);
             }
             ensure!(
-                start.elapsed() < limit,
-                "after {limit:?} nothing has come to some home, or from it: {heard:?}, {:?}",
-                self.internet.status().all_heard
+                called.elapsed() < limit,
+                "for {limit:?} nothing has come to some home, or from it"
             );
             sleep(TICK);
         }

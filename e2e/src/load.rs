@@ -252,8 +252,7 @@ impl Loaded {
             "{} sessions are online, not {expected}",
             loaded.sessions.len()
         );
-        loaded.crowd.call();
-        loaded.crowd.wait_heard(Duration::from_secs(10))?;
+        loaded.crowd.hear_all(Duration::from_secs(10))?;
         Ok(loaded)
     }
 
@@ -309,9 +308,7 @@ impl Loaded {
         let mut traffic = None;
         if let Some(up) = blow.user_plane() {
             sleep(UNDER_WAY);
-            let called = Instant::now();
-            self.crowd.call();
-            let heard = self.crowd.wait_heard(READY_LIMIT)?;
+            let heard = self.crowd.hear_all(READY_LIMIT)?;
             let started = match blow.is_kill() {
                 true => {
                     at + gateway
@@ -320,7 +317,7 @@ impl Loaded {
                 }
                 false => since,
             };
-            traffic = Some((called + heard).saturating_duration_since(started));
+            traffic = Some(heard.saturating_duration_since(started));
         }
         let came = newcomer.as_ref().map(|home| home.wait_online(READY_LIMIT));
         let came = came.transpose()?.map(|when| when - at);

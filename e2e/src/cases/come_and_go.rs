@@ -25,8 +25,7 @@ pub fn times(rig: &mut Rig, rounds: u32) -> Result<()> {
         let took = crowd.wait_online(&arena, Duration::from_secs(30))?;
         let before = crowd.hush();
         crowd.speak();
-        crowd.call();
-        crowd.wait_heard(Duration::from_secs(5))?;
+        crowd.hear_all(Duration::from_secs(5))?;
         let after = crowd.hush();
         crowd.check()?;
         let [one, two] = [0, 1].map(|up| Tally::since(&after[up], &before[up]));

@@ -46,8 +46,9 @@ pub struct Status {
     pub received: [u64; 2],
     /// What was found of all that came.
     pub counts: Counts,
-    /// From the last [`Internet::call`] until something had come from every home in both families.
-    pub all_heard: Option<Duration>,
+    /// When, after an [`Internet::call`], something had come from every home in both families; the latest call that got so
+    /// far.
+    pub all_heard: Option<Instant>,
     /// Octets of the IP packets among them.
     pub octets: u64,
     /// Datagrams that could not be sent.
@@ -137,7 +138,6 @@ impl Internet {
 
     /// Notes from now on from whom something has come.
     pub fn call(&self) {
-        locked(&self.status).all_heard = None;
         self.calling.store(true, Ordering::Relaxed);
     }
 
@@ -210,7 +210,6 @@ impl Host {
         while self.running.load(Ordering::Relaxed) {
             if self.calling.swap(false, Ordering::Relaxed) {
                 self.roll.call();
-                self.status.all_heard = None;
             }
             let busy = self.receive(&mut buffer)?;
             let speaks = self.sending.load(Ordering::Relaxed);
@@ -283,8 +282,8 @@ impl Host {
             && let Some(home) = owner
         {
             self.status.received[self.user_plane_of(home)] += 1;
-            if let Some(took) = self.roll.note(home as usize, family) {
-                self.status.all_heard = Some(took);
+            if self.roll.note(home as usize, family) {
+                self.status.all_heard = Some(Instant::now());
             }
         }
     }

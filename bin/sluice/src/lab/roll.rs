@@ -1,14 +1,12 @@
 //! A roll call: whose packets have come since it began.
 
 use cpe::Family;
-use std::time::{Duration, Instant};
 
 /// Who has been heard of since the last call, by home and family.
 #[derive(Debug)]
 pub struct Roll {
     heard: Vec<[bool; Family::ALL.len()]>,
     missing: usize,
-    called: Instant,
 }
 
 impl Roll {
@@ -17,7 +15,6 @@ impl Roll {
         Roll {
             heard: vec![[true; Family::ALL.len()]; homes],
             missing: 0,
-            called: Instant::now(),
         }
     }
 
@@ -25,17 +22,16 @@ impl Roll {
     pub fn call(&mut self) {
         self.heard.fill([false; Family::ALL.len()]);
         self.missing = self.heard.len() * Family::ALL.len();
-        self.called = Instant::now();
     }
 
-    /// A packet of this home came; how long the call took if it was the last that was missing.
-    pub fn note(&mut self, home: usize, family: Family) -> Option<Duration> {
+    /// A packet of this home came; true if it was the last that was missing.
+    pub fn note(&mut self, home: usize, family: Family) -> bool {
         let heard = &mut self.heard[home][family as usize];
         if std::mem::replace(heard, true) {
-            return None;
+            return false;
         }
         self.missing -= 1;
-        (self.missing == 0).then(|| self.called.elapsed())
+        self.missing == 0
     }
 }
 
@@ -46,15 +42,15 @@ mod tests {
     #[test]
     fn a_call_is_over_when_every_home_was_heard_of_in_both_families() {
         let mut roll = Roll::new(2);
-        assert_eq!(roll.note(0, Family::V4), None);
+        assert!(!roll.note(0, Family::V4));
         for _ in 0..2 {
             roll.call();
             for (home, family) in [(0, Family::V4), (0, Family::V4), (1, Family::V6)] {
-                assert_eq!(roll.note(home, family), None);
+                assert!(!roll.note(home, family));
             }
-            assert_eq!(roll.note(0, Family::V6), None);
-            assert!(roll.note(1, Family::V4).is_some());
-            assert_eq!(roll.note(1, Family::V4), None);
+            assert!(!roll.note(0, Family::V6));
+            assert!(roll.note(1, Family::V4));
+            assert!(!roll.note(1, Family::V4));
         }
     }
 }

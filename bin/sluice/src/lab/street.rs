@@ -78,8 +78,8 @@ pub struct Status {
     pub strays: BTreeMap<&'static str, u32>,
     /// Have they been told to hang up?
     pub leaving: bool,
-    /// From the last [`Order::Call`] until every home had received something in both families.
-    pub all_heard: Option<Duration>,
+    /// When, after an [`Order::Call`], something had come to every home in both families; the latest call that got so far.
+    pub all_heard: Option<Instant>,
     /// One row for each of the first homes.
     pub rows: Vec<Row>,
 }
@@ -288,10 +288,7 @@ impl Keeper {
                     self.sending = true;
                     self.pace.restart(self.start.elapsed());
                 }
-                Ok(Order::Call) => {
-                    self.roll.call();
-                    self.status.all_heard = None;
-                }
+                Ok(Order::Call) => self.roll.call(),
                 Ok(Order::HangUp) => self.hang_up(),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {}
@@ -395,9 +392,9 @@ impl Keeper {
                     family,
                 };
                 if self.verifier.check(arrival, datagram.payload) == Verdict::InOrder
-                    && let Some(took) = self.roll.note(home as usize, family)
+                    && self.roll.note(home as usize, family)
                 {
-                    self.status.all_heard = Some(took);
+                    self.status.all_heard = Some(Instant::now());
                 }
             }
         }
