@@ -1,10 +1,10 @@
-# make run    builds everything and starts the lab         make run HOMES=100 SECONDS=30 ARGS=--json
+# make run    builds everything and starts the lab       make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
-# make e2e    the end-to-end cases alone                   make e2e CASE=pppd-chap; make e2e-list
-# make soak   50 kills and stops under load, random     make soak SEED=7 BLOWS=10
-# make sim    1,000 seeds of the simulation               make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
-# make check  format, lints, licences                      make clean
-# make fuzz   each fuzz target for five minutes            make fuzz TARGET=ppp TIME=60
+# make e2e    the end-to-end cases alone                 make e2e CASE=pppd-chap; make e2e-list
+# make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
+# make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
+# make check  format, lints, licences                    make clean
+# make fuzz   each fuzz target for five minutes          make fuzz TARGET=ppp TIME=60
 #
 # As root or as a user who may use sudo.
 

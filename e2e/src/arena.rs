@@ -1,6 +1,7 @@
 //! The whole gateway under load: a control plane with two user planes under supervision, FreeRADIUS, and emulated homes
 //! with verified traffic at both.
 
+use crate::books::Books;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::reckoning::Footprint;
 use anyhow::{Context, Result, bail, ensure};
@@ -35,6 +36,8 @@ const NEWCOMERS_S_TAG: u16 = 201;
 const CURIOUS: u16 = 40;
 /// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
 const SETTLED: Duration = Duration::from_millis(600);
+/// The same while more packets are missing than before: on a busy machine somebody may have been without a turn.
+const GIVEN_UP: Duration = Duration::from_secs(3);
 /// What the lab's street says of a frame to a MAC address that is not there.
 const FLOODED: &str = "a frame for no home";
 /// How often anything is looked at.
@@ -45,6 +48,8 @@ pub struct Arena {
     /// The daemons under supervision.
     pub gateway: Gateway,
     radius: FreeRadius,
+    /// How many accounting records there were before.
+    known: usize,
 }
 
 impl Arena {
@@ -53,6 +58,7 @@ impl Arena {
         if lab.dir().join("store").exists() {
             std::fs::remove_dir_all(lab.dir().join("store"))?;
         }
+        let known = ALONE.records(lab)?.len();
         let radius = FreeRadius::start(lab, &ALONE, SECRET)?;
         let server = ALONE.yaml();
         let aaa = format!(
@@ -61,7 +67,11 @@ pppoe:
   echo: {{interval: {ECHO_INTERVAL}, failures: {ECHO_FAILURES}}}"
         );
         let gateway = Gateway::start_with(lab, &UserPlane::ALL, &aaa, MOST)?;
-        Ok(Arena { gateway, radius })
+        Ok(Arena {
+            gateway,
+            radius,
+            known,
+        })
     }
 
     /// What the control plane and the user planes hold.
@@ -69,6 +79,11 @@ pppoe:
         let of = |daemon| Footprint::of(self.gateway.id(daemon)?);
         let [one, two] = UserPlane::ALL.map(Daemon::UserPlane);
         Ok([of(Daemon::ControlPlane)?, of(one)?, of(two)?])
+    }
+
+    /// What RADIUS was told of all sessions.
+    pub fn books(&self, lab: &Lab) -> Result<Books> {
+        Books::of(ALONE.records(lab)?.into_iter().skip(self.known))
     }
 
     /// Nothing died that was not killed.
@@ -89,7 +104,7 @@ pppoe:
 }
 
 /// What was sent by way of a user plane and what arrived: up and down together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Verified packets sent.
     pub sent: u64,
@@ -110,6 +125,8 @@ pub struct Crowd {
     internet: Internet,
     streets: [Street; 2],
     homes: u32,
+    /// What had been sent and had arrived when traffic last paused.
+    hushed: [Tally; 2],
 }
 
 /// What a crowd has come to.
@@ -147,6 +164,7 @@ impl Crowd {
             internet,
             streets,
             homes: all,
+            hushed: [Tally::default(); 2],
         })
     }
 
@@ -198,17 +216,19 @@ impl Crowd {
     }
 
     /// Traffic pauses; counts it when what was under way has arrived.
-    pub fn hush(&self) -> [Tally; 2] {
+    pub fn hush(&mut self) -> [Tally; 2] {
         self.order(Order::Quiet);
         self.internet.quiet();
         let (mut last, mut since) = (self.count(), Instant::now());
-        while since.elapsed() < SETTLED {
+        let missing = |now: &[Tally; 2]| (0..2).any(|up| now[up].since(&self.hushed[up]).1 > 0);
+        while since.elapsed() < SETTLED || missing(&last) && since.elapsed() < GIVEN_UP {
             sleep(TICK);
             let now = self.count();
-            if now.map(|t| (t.sent, t.received)) != last.map(|t| (t.sent, t.received)) {
+            if now != last {
                 (last, since) = (now, Instant::now());
             }
         }
+        self.hushed = last;
         last
     }
 
@@ -252,7 +272,7 @@ impl Crowd {
     }
 
     /// Every home hangs up.
-    pub fn hang_up(self, arena: &Arena, limit: Duration) -> Result<Outcome> {
+    pub fn hang_up(mut self, arena: &Arena, limit: Duration) -> Result<Outcome> {
         self.hush(); // what was forwarded has arrived, and may be held against the books
         self.order(Order::HangUp);
         let start = Instant::now();

@@ -35,6 +35,16 @@ impl Books {
         stops.filter_map(move |records| stop(records).map(|at| &records[at]))
     }
 
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Is there a record about this session?
+    pub fn has(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
     /// How many sessions have a record of this kind.
     pub fn with(&self, kind: &str) -> usize {
         let has = |records: &&Records| records.iter().any(|entry| is(entry, kind));

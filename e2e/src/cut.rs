@@ -4,7 +4,7 @@ use anyhow::Result;
 use sluice::lab::netns::Netns;
 
 /// The table that holds the rules; nothing else in these namespaces has any.
-const TABLE: &str = "inet cut";
+const TABLE: &str = "table inet cut";
 
 /// Datagrams that a namespace refuses; all pass again when dropped.
 pub struct Cut<'l>(&'l Netns);
@@ -12,24 +12,16 @@ pub struct Cut<'l>(&'l Netns);
 impl<'l> Cut<'l> {
     /// Drops what arrives in the namespace and matches one of these expressions of nft.
     pub fn arriving(netns: &'l Netns, expressions: &[&str]) -> Result<Self> {
-        netns.run(&["nft", "add", "table", "inet", "cut"])?;
-        let cut = Cut(netns);
-        let rules: String = expressions
-            .iter()
-            .map(|expression| format!("add rule {TABLE} arriving {expression} counter drop; "))
-            .collect();
-        netns.run(&[
-            "nft",
-            &format!(
-                "add chain {TABLE} arriving {{ type filter hook input priority 0; }}; {rules}"
-            ),
-        ])?;
-        Ok(cut)
+        let rule = |expression: &&str| format!("{expression} counter drop; ");
+        let rules: String = expressions.iter().map(rule).collect();
+        let chain = format!("chain arriving {{ type filter hook input priority 0; {rules} }}");
+        netns.run(&["nft", &format!("{TABLE} {{ {chain}; }}")])?;
+        Ok(Cut(netns))
     }
 
     /// How many datagrams were dropped so far.
     pub fn dropped(&self) -> Result<u64> {
-        let listed = self.0.run(&["nft", "list", "table", "inet", "cut"])?;
+        let listed = self.0.run(&["nft", &format!("list {TABLE}")])?;
         let words: Vec<&str> = listed.split_whitespace().collect();
         let counts = words.windows(2).filter(|pair| pair[0] == "packets");
         Ok(counts.filter_map(|pair| pair[1].parse::<u64>().ok()).sum())
@@ -39,6 +31,6 @@ impl<'l> Cut<'l> {
 impl Drop for Cut<'_> {
     fn drop(&mut self) {
         // Nothing can be reported from here; a namespace does not outlive the run.
-        let _ = self.0.run(&["nft", "delete", "table", "inet", "cut"]);
+        let _ = self.0.run(&["nft", &format!("delete {TABLE}")]);
     }
 }

@@ -1,7 +1,13 @@
 //! A gateway with 2,000 homes and pppd online and verified traffic, and what it makes of blows.
 
-use crate::arena::{Arena, Crowd, NOTICED, Newcomer, Tally};
-use crate::cut::Cut;
+mod blow;
+mod partition;
+
+pub use blow::{Blow, Measured};
+pub use partition::Way;
+
+use crate::arena::{Arena, Crowd, Newcomer, Tally};
+use crate::command::Sluice;
 use crate::home::Home;
 use crate::reckoning;
 use crate::sniff::Capture;
@@ -9,9 +15,9 @@ use crate::vm::Vm;
 use anyhow::{Result, ensure};
 use northbound::SessionState;
 use sluice::lab::daemon::Daemon;
+use sluice::lab::supervisor;
 use sluice::lab::topology::{INTERNET_V4, Lab, Place, UserPlane};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -32,145 +38,14 @@ const TRAFFIC_LIMIT: Duration = Duration::from_secs(2);
 const STANDSTILL: Duration = Duration::from_secs(5);
 /// How long a daemon may take to be what it was before.
 const READY_LIMIT: Duration = Duration::from_secs(20);
-/// The supervisor starts a daemon again at once unless it died this soon after its start.
-const CALM: Duration = Duration::from_secs(6);
+/// Between two blows: a daemon that died soon is not started again at once.
+const CALM: Duration = Duration::from_secs(supervisor::SOON.as_secs() + 1);
 /// Frames that were under way when a user plane died have arrived, and its successor has not begun.
 const UNDER_WAY: Duration = Duration::from_millis(50);
 
 /// LCP Echo-Replies from the gateway, in PPPoE behind two tags.
 const ECHO_REPLIES: &str =
     "ether[20:2] = 0x8864 and ether[28:2] = 0xc021 and ether[30] = 10 and ether[0] = 2";
-
-/// What is done to the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blow {
-    /// kill -9 of the control plane.
-    KillControlPlane,
-    /// kill -9 of a user plane.
-    KillUserPlane(UserPlane),
-    /// kill -9 of the control plane and a user plane.
-    KillBoth(UserPlane),
-    /// SIGSTOP of the control plane, and SIGCONT after a while.
-    StopControlPlane,
-    /// SIGSTOP of a user plane, and SIGCONT after a while.
-    StopUserPlane(UserPlane),
-}
-
-impl Blow {
-    /// All of them.
-    pub const ALL: [Blow; 8] = [
-        Blow::KillControlPlane,
-        Blow::StopControlPlane,
-        Blow::KillUserPlane(UserPlane::One),
-        Blow::KillUserPlane(UserPlane::Two),
-        Blow::KillBoth(UserPlane::One),
-        Blow::KillBoth(UserPlane::Two),
-        Blow::StopUserPlane(UserPlane::One),
-        Blow::StopUserPlane(UserPlane::Two),
-    ];
-
-    fn hits_control_plane(self) -> bool {
-        !matches!(self, Blow::KillUserPlane(_) | Blow::StopUserPlane(_))
-    }
-
-    /// The user plane that may lose packets.
-    pub fn user_plane(self) -> Option<UserPlane> {
-        match self {
-            Blow::KillControlPlane | Blow::StopControlPlane => None,
-            Blow::KillUserPlane(up) | Blow::KillBoth(up) | Blow::StopUserPlane(up) => Some(up),
-        }
-    }
-
-    /// Does a user plane forget what it has counted?
-    pub fn kills_user_plane(self) -> bool {
-        matches!(self, Blow::KillUserPlane(_) | Blow::KillBoth(_))
-    }
-
-    fn is_kill(self) -> bool {
-        !matches!(self, Blow::StopControlPlane | Blow::StopUserPlane(_))
-    }
-
-    fn daemons(self) -> Vec<Daemon> {
-        let control_plane = self.hits_control_plane().then_some(Daemon::ControlPlane);
-        let user_plane = self.user_plane().map(Daemon::UserPlane);
-        control_plane.into_iter().chain(user_plane).collect()
-    }
-}
-
-impl fmt::Display for Blow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Blow::KillControlPlane => f.write_str("kill -9 of sluice-cp"),
-            Blow::KillUserPlane(up) => write!(f, "kill -9 of sluice-up {}", up.name()),
-            Blow::KillBoth(up) => write!(f, "kill -9 of sluice-cp and sluice-up {}", up.name()),
-            Blow::StopControlPlane => f.write_str("SIGSTOP of sluice-cp"),
-            Blow::StopUserPlane(up) => write!(f, "SIGSTOP of sluice-up {}", up.name()),
-        }
-    }
-}
-
-/// Which way datagrams between a user plane and the control plane are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// From the user plane.
-    Up,
-    /// To the user plane.
-    Down,
-    /// Both.
-    Both,
-}
-
-/// Cuts the ways between the control plane and each user plane.
-fn cut(lab: &Lab, ways: [Way; 2]) -> Result<Vec<Cut<'_>>> {
-    let (mut up, mut cuts) = (Vec::new(), Vec::new());
-    for (plane, way) in UserPlane::ALL.into_iter().zip(ways) {
-        if way != Way::Down {
-            up.push(format!("iifname {}", plane.management_link()));
-        }
-        if way != Way::Up {
-            let netns = lab.netns(Place::UserPlane(plane));
-            cuts.push(Cut::arriving(netns, &["iifname mgmt0"])?);
-        }
-    }
-    let expressions: Vec<&str> = up.iter().map(String::as_str).collect();
-    cuts.push(Cut::arriving(lab.netns(Place::ControlPlane), &expressions)?);
-    Ok(cuts)
-}
-
-/// What a blow came to.
-#[derive(Clone, Copy, Debug)]
-pub struct Measured {
-    /// Which.
-    pub blow: Blow,
-    /// From the blow until an LCP echo of a subscriber was answered, where the control plane was killed.
-    pub echo: Option<Duration>,
-    /// From the blow until a home that dialled at that moment was online, where the control plane was killed.
-    pub newcomer: Option<Duration>,
-    /// From the user plane's start, or its going on, until every one of its homes had sent and received packets again.
-    pub traffic: Option<Duration>,
-    /// From the blow, or the going on, until all was as before.
-    pub ready: Duration,
-    /// Packets sent and lost, by user plane.
-    pub lost: [(u64, u64); 2],
-}
-
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.blow)?;
-        let mut say = |what: &str, took: Option<Duration>| match took {
-            Some(took) => write!(f, " {what} after {:.2} s,", took.as_secs_f64()),
-            None => Ok(()),
-        };
-        say("echo answered", self.echo)?;
-        say("new home online", self.newcomer)?;
-        say("traffic of every home back", self.traffic)?;
-        say("all as before", Some(self.ready))?;
-        for (up, (sent, lost)) in UserPlane::ALL.iter().zip(self.lost) {
-            write!(f, " {}: {lost} of {sent} packets lost", up.name())?;
-        }
-        Ok(())
-    }
-}
 
 /// The gateway, its homes, and what is watched.
 pub struct Loaded {
@@ -191,7 +66,7 @@ pub struct Loaded {
 fn where_lost(lab: &Lab, up: UserPlane) -> String {
     let mut said = String::new();
     for what in ["drops", "ports"] {
-        said.push_str(&reckoning::sluice(lab, up, &["show", what]).unwrap_or_default());
+        said.push_str(&Sluice::at(lab, up).run(&["show", what]).unwrap_or_default());
     }
     for place in [Place::Access(up), Place::UserPlane(up), Place::Internet] {
         let netns = lab.netns(place);
@@ -276,7 +151,9 @@ impl Loaded {
             }
         }
         self.crowd.speak();
-        self.judge(vm, &measured)?;
+        self.judge(&measured)?;
+        // A home that hung up may not be gone yet.
+        self.wait_sound(lab, vm, Duration::from_secs(5))?;
         Ok(measured)
     }
 
@@ -363,62 +240,6 @@ impl Loaded {
         Ok(latest)
     }
 
-    /// Cuts the planes apart for a while: traffic of every session goes on. Meanwhile at each user plane a home hangs up,
-    /// and another one dials in on its line; afterwards both planes know who is there.
-    pub fn part(&mut self, lab: &Lab, vm: &Vm, ways: [Way; 2], length: Duration) -> Result<()> {
-        let lines = UserPlane::ALL.map(|up| (up, self.number()));
-        let mut leaving = Vec::new();
-        for (up, line) in lines {
-            let home = Newcomer::dial_on(lab, up, line, line)?;
-            home.wait_online(READY_LIMIT)?;
-            leaving.push(home);
-        }
-        let before = self.crowd.hush();
-        self.crowd.speak();
-        let began = Instant::now();
-        let cuts = cut(lab, ways)?;
-        for home in leaving {
-            home.hang_up(Duration::from_secs(20))?;
-        }
-        let mut coming = Vec::new();
-        for (up, line) in lines {
-            let number = self.number();
-            coming.push(Newcomer::dial_on(lab, up, line, number)?);
-        }
-        sleep(length.saturating_sub(began.elapsed()));
-        let lasted = began.elapsed();
-        drop(cuts);
-        let healed = Instant::now();
-        // A home that was not heard asks less and less often.
-        for home in &coming {
-            home.wait_online(READY_LIMIT + lasted)?;
-        }
-        let online = healed.elapsed();
-        for home in coming {
-            home.hang_up(Duration::from_secs(10))?;
-        }
-        self.wait_sessions(NOTICED)?;
-        let settled = healed.elapsed();
-        let after = self.crowd.hush();
-        self.crowd.speak();
-        let lost = [0, 1].map(|up| Tally::since(&after[up], &before[up]));
-        println!(
-            "        {} s {:?} and {:?}: new homes on the same lines online {:.2} s after, all sessions right {:.2} s after, {} of {} packets lost",
-            lasted.as_secs(),
-            ways[0],
-            ways[1],
-            online.as_secs_f64(),
-            settled.as_secs_f64(),
-            lost[0].1 + lost[1].1,
-            lost[0].0 + lost[1].0
-        );
-        ensure!(lost[0].1 + lost[1].1 == 0, "packets were lost: {lost:?}");
-        self.arena.check()?;
-        self.crowd.check()?;
-        self.no_address_twice()?;
-        Home::at(vm, PPPD).still_online()
-    }
-
     fn number(&mut self) -> u16 {
         self.newcomers += 1;
         self.newcomers
@@ -434,7 +255,8 @@ impl Loaded {
         Ok(())
     }
 
-    fn judge(&self, vm: &Vm, measured: &Measured) -> Result<()> {
+    /// Holds what a blow came to against what is promised.
+    fn judge(&self, measured: &Measured) -> Result<()> {
         let Measured {
             blow,
             echo,
@@ -450,8 +272,6 @@ impl Loaded {
             );
             Ok(())
         };
-        self.arena.check()?;
-        self.crowd.check()?;
         within("an answer to an echo", echo, ECHO_LIMIT)?;
         within("a new home", newcomer, NEWCOMER_LIMIT)?;
         within("every home's traffic", traffic, TRAFFIC_LIMIT)?;
@@ -463,8 +283,17 @@ impl Loaded {
                 lost[up as usize].1
             );
         }
-        // A home that hung up may not be gone yet.
-        self.wait_sessions(Duration::from_secs(5))?;
+        Ok(())
+    }
+
+    /// Nothing died that was not killed, no home was offline, and, after a while, the sessions from before are there and
+    /// nobody else; no address is given twice, both planes hold what is theirs, and pppd is online.
+    fn wait_sound(&self, lab: &Lab, vm: &Vm, limit: Duration) -> Result<()> {
+        self.arena.check()?;
+        self.crowd.check()?;
+        self.wait_sessions(limit)?;
+        self.no_address_twice()?;
+        reckoning::balanced(lab)?;
         Home::at(vm, PPPD).still_online()
     }
 
@@ -500,7 +329,7 @@ impl Loaded {
         Home::at(vm, PPPD).hang_up()?;
         let outcome = self.crowd.hang_up(&self.arena, Duration::from_secs(30))?;
         reckoning::nothing_left(lab, &self.arena)?;
-        reckoning::check_books(lab, &self.sessions, &outcome, &self.blows)?;
+        reckoning::check_books(lab, &self.arena, &self.sessions, &outcome, &self.blows)?;
         self.arena.close()
     }
 

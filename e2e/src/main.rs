@@ -1,13 +1,14 @@
 //! End-to-end cases: the real daemons between real peers, in network namespaces of their own.
 //!
 //! `e2e` runs every case, `e2e CASE…` some of them, `e2e --list` names them, `e2e --soak` kills and stops daemons in random
-//! order, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file of its own below `cases/`; what the cases
-//! share (network, virtual subscriber, daemons) is a [`rig::Rig`].
+//! order, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file
+//! of its own below `cases/`; what the cases share (network, virtual subscriber, daemons) is a [`rig::Rig`].
 #![forbid(unsafe_code)]
 
 mod arena;
 mod books;
 mod cases;
+mod command;
 mod cut;
 mod frames;
 mod guard;

@@ -1,14 +1,15 @@
-//! When every home has left: nothing is left of them, and the books are right.
+//! What daemons hold: everything has its owner, nothing grows, and when every home has left, nothing is left of them and
+//! the books are right.
 
 use crate::arena::{Arena, INTERIM, Outcome};
-use crate::books::{Books, octets, text};
+use crate::books::{Books, octets};
+use crate::command::Sluice;
 use crate::load::{HOMES, Measured, RATE};
-use crate::radius::{ALONE, Entry};
+use crate::radius::Entry;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
+use northbound::{Account, Ledger};
 use serde::Deserialize;
-use sluice::lab::daemon::Daemon;
-use sluice::lab::gateway::socket;
 use sluice::lab::topology::{Lab, UserPlane};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -19,6 +20,21 @@ use std::time::{Duration, Instant};
 const TIDY: Duration = Duration::from_secs(30);
 /// How long the last accounting records may take.
 const BOOKED: Duration = Duration::from_secs(30);
+/// How long both planes may take to agree on what is whose after a blow.
+const RECONCILED: Duration = Duration::from_secs(10);
+/// How often anything is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// What is held as long as the planes are connected, whether or not subscribers are there.
+const STAYS: [&str; 8] = [
+    "access port",
+    "default session",
+    "route",
+    "resolved route",
+    "next hop",
+    "mirrored route",
+    "mirrored neighbour",
+    "device",
+];
 /// Octets of a verified packet on the average: the lab's sizes in turn.
 const MEAN_SIZE: u64 = (96 + 128 + 576 + 1492) / 4;
 /// Interim records are spread over a tenth more or less of their interval, and take a moment.
@@ -53,17 +69,19 @@ impl Footprint {
 
 /// Nothing has grown between two looks at control plane and user planes, but for what allocators keep.
 pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
-    for (name, (before, after)) in ["sluice-cp", "up1", "up2"]
-        .iter()
-        .zip(before.iter().zip(after))
-    {
-        println!(
-            "        {name}: {} to {} descriptors, {} to {} MiB",
-            before.descriptors,
-            after.descriptors,
-            before.memory >> 10,
-            after.memory >> 10
-        );
+    let names = ["sluice-cp", "up1", "up2"];
+    let grown = |of: fn(&Footprint) -> u64| {
+        let all = names.iter().zip(before.iter().zip(after));
+        let one =
+            all.map(|(name, (before, after))| format!("{name} {} to {}", of(before), of(after)));
+        one.collect::<Vec<_>>().join(", ")
+    };
+    println!(
+        "        held: MiB of memory: {}; descriptors: {}",
+        grown(|f| f.memory >> 10),
+        grown(|f| f.descriptors as u64)
+    );
+    for (name, (before, after)) in names.iter().zip(before.iter().zip(after)) {
         ensure!(
             after.descriptors <= before.descriptors + FEW_DESCRIPTORS,
             "{name} holds {} descriptors, {} before",
@@ -80,26 +98,47 @@ pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
     Ok(())
 }
 
-/// Waits until sessions, kernel routes and the store are empty.
+/// Waits until everything that control plane and user planes hold has its owner; the ledger of each user plane, with the
+/// control plane's.
+pub fn balanced(lab: &Lab) -> Result<[Ledger; 2]> {
+    let start = Instant::now();
+    let ledger = |up| Sluice::at(lab, up).ledger();
+    loop {
+        match (ledger(UserPlane::One), ledger(UserPlane::Two)) {
+            (Ok(one), Ok(two)) => return Ok([one, two]),
+            (Err(error), _) | (_, Err(error)) if start.elapsed() > RECONCILED => return Err(error),
+            _ => sleep(LOOK),
+        }
+    }
+}
+
+/// What a ledger has beyond what is held as long as the planes are connected.
+pub fn left(ledger: &Ledger) -> Vec<&Account> {
+    let held = ledger.accounts.iter().filter(|a| a.booked + a.owned > 0);
+    held.filter(|a| !STAYS.contains(&&*a.kind)).collect()
+}
+
+/// Waits until sessions, pools, tables, kernel routes and the store are empty.
 pub fn nothing_left(lab: &Lab, arena: &Arena) -> Result<()> {
-    let left = arena.gateway.wait_until_empty(lab, TIDY)?;
+    let kept = arena.gateway.wait_until_empty(lab, TIDY)?;
     ensure!(
-        left.is_empty(),
+        kept.is_empty(),
         "{} things are left {TIDY:?} after every home has left: {:?}",
-        left.len(),
-        &left[..left.len().min(5)]
+        kept.len(),
+        &kept[..kept.len().min(5)]
     );
     let start = Instant::now();
     loop {
-        let stored = stored(lab)?;
-        if stored == 0 {
+        let (ledgers, stored) = (balanced(lab)?, stored(lab)?);
+        let booked: Vec<&Account> = ledgers.iter().flat_map(left).collect();
+        if booked.is_empty() && stored == 0 {
             return Ok(());
         }
         ensure!(
             start.elapsed() < TIDY,
-            "the store has {stored} sessions that do not exist any more"
+            "the store has {stored} sessions that do not exist any more, the ledgers {booked:#?}"
         );
-        sleep(Duration::from_millis(200));
+        sleep(LOOK);
     }
 }
 
@@ -132,36 +171,38 @@ pub fn store_size(lab: &Lab) -> Result<u64> {
     Ok(size)
 }
 
-/// RADIUS has for each of `sessions` one Start and one Stop, and the octets that were carried, but for what user planes
-/// that were killed had not reported.
+/// Waits until RADIUS has a Stop for every session; there is one Start and one Stop of each, and octets never fall.
+pub fn whole_books(lab: &Lab, arena: &Arena) -> Result<Books> {
+    let start = Instant::now();
+    let books = loop {
+        let books = arena.books(lab)?;
+        if books.with("Stop") == books.sessions() || start.elapsed() > BOOKED {
+            break books;
+        }
+        sleep(LOOK);
+    };
+    println!(
+        "        books: {} sessions, {} with a Start and {} with a Stop",
+        books.sessions(),
+        books.with("Start"),
+        books.with("Stop")
+    );
+    books.check()?;
+    Ok(books)
+}
+
+/// RADIUS has whole books, `sessions` among them, and the octets that were carried, but for what user planes that were
+/// killed had not reported.
 pub fn check_books(
     lab: &Lab,
+    arena: &Arena,
     sessions: &BTreeSet<String>,
     outcome: &Outcome,
     blows: &[Measured],
 ) -> Result<()> {
-    let start = Instant::now();
-    let books = loop {
-        let books = Books::of(ALONE.records(lab)?.into_iter().filter(|entry| {
-            let id = text(entry, "Acct-Session-Id");
-            id.is_ok_and(|id| sessions.contains(id))
-        }))?;
-        if books.with("Stop") == sessions.len() || start.elapsed() > BOOKED {
-            break books;
-        }
-        sleep(Duration::from_millis(500));
-    };
-    let (starts, stops) = (books.with("Start"), books.with("Stop"));
-    println!(
-        "        books: {starts} sessions with a Start and {stops} with a Stop of {}",
-        sessions.len()
-    );
-    ensure!(
-        starts == sessions.len() && stops == sessions.len(),
-        "{starts} Starts and {stops} Stops for {} sessions",
-        sessions.len()
-    );
-    books.check()?;
+    let books = whole_books(lab, arena)?;
+    let unknown = sessions.iter().find(|id| !books.has(id));
+    ensure!(unknown.is_none(), "no record about session {unknown:?}");
     let killed = blows.iter().filter(|m| m.blow.kills_user_plane()).count() as u64;
     let unreported = killed * LONGEST_INTERIM * u64::from(RATE) / 2 * MEAN_SIZE;
     let homes: u64 = outcome.streets.iter().map(|street| street.octets).sum();
@@ -199,16 +240,4 @@ fn sum(books: &Books, way: &str) -> Result<u64> {
         .filter(of_homes)
         .map(|stop| octets(stop, way))
         .sum()
-}
-
-/// The sockets of a user plane and the control plane, for the command line.
-pub fn sluice(lab: &Lab, up: UserPlane, words: &[&str]) -> Result<String> {
-    let mut command = Command::new(program("sluice")?);
-    command
-        .arg("--cp-socket")
-        .arg(socket(lab.dir(), Daemon::ControlPlane))
-        .arg("--up-socket")
-        .arg(socket(lab.dir(), Daemon::UserPlane(up)));
-    let done = command.args(words).output()?;
-    Ok(String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
 }

@@ -1,5 +1,6 @@
 //! The daemons under test: `sluice-up`, `sluice-cp` and the RADIUS server that they ask.
 
+use crate::command::Sluice;
 use crate::radius::{self, Forger, FreeRadius};
 use anyhow::{Context, Result, bail};
 use northbound::{DropCounter, Session};
@@ -15,7 +16,6 @@ use std::fs;
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -253,28 +253,16 @@ impl Site {
 
     /// Asks the command line: `sluice show WORDS --json`.
     fn show<T: DeserializeOwned>(&self, words: &[&str]) -> Result<T> {
-        let text = self.sluice(&[&["show"], words, &["--json"]].concat())?;
+        let text = self
+            .sluice()
+            .run(&[&["show"], words, &["--json"]].concat())?;
         serde_json::from_str(&text)
             .with_context(|| format!("`sluice show {}` printed: {text}", words.join(" ")))
     }
 
-    /// Runs the `sluice` command against these daemons.
-    pub fn sluice(&self, words: &[&str]) -> Result<String> {
-        let mut command = Command::new(program("sluice")?);
-        command
-            .arg("--cp-socket")
-            .arg(self.dir.join("cp.sock"))
-            .arg("--up-socket")
-            .arg(self.dir.join("up.sock"));
-        let done = command.args(words).output().context("cannot run sluice")?;
-        if !done.status.success() {
-            bail!(
-                "`sluice {}` failed: {}",
-                words.join(" "),
-                String::from_utf8_lossy(&done.stderr).trim()
-            );
-        }
-        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    /// The `sluice` command for these daemons.
+    pub fn sluice(&self) -> Sluice {
+        Sluice::new(self.dir.join("cp.sock"), self.dir.join("up.sock"))
     }
 
     /// Every session.

@@ -13,28 +13,27 @@ use std::time::{Duration, Instant, SystemTime};
 /// How many blows.
 const BLOWS: u64 = 50;
 /// How often the homes come and go.
-const ROUNDS: u32 = 10;
+const ROUNDS: u16 = 10;
 
 /// Runs it. `SEED` repeats an order, `BLOWS` changes their number.
 pub fn run() -> Result<()> {
     guard::start()?;
     let start = Instant::now();
-    let (seed, blows) = (number("SEED")?.unwrap_or_else(some_seed), number("BLOWS")?);
-    println!("soak: SEED={seed}");
+    let seed = number("SEED")?.unwrap_or_else(some_seed);
+    let blows = number("BLOWS")?.unwrap_or(BLOWS);
+    println!("soak: SEED={seed} BLOWS={blows}");
     let mut rig = Rig::new()?;
-    let done = deal(&mut rig, seed, blows.unwrap_or(BLOWS));
-    if let Err(error) = done {
+    let done = deal(&mut rig, seed, blows).and_then(|()| come_and_go::times(&mut rig, ROUNDS));
+    if done.is_err() {
         println!("{}", rig.post_mortem("soak"));
-        rig.close()?;
-        return Err(error.context(format!("soak with SEED={seed}")));
     }
-    guard::limit("homes that come and go");
-    come_and_go::times(&mut rig, ROUNDS)?;
+    guard::limit("cleaning up");
     rig.close()?;
     println!("soak: {:.0} s", start.elapsed().as_secs_f64());
-    Ok(())
+    done.with_context(|| format!("soak with SEED={seed}"))
 }
 
+/// After each blow everything is as before, both planes hold what is theirs, and nothing has grown.
 fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
     guard::limit("the gateway under load");
     let before = rig.loaded()?.2.arena.footprints()?;
@@ -45,10 +44,9 @@ fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
         let (lab, vm, loaded) = rig.loaded()?;
         let dealt = loaded.strike(lab, vm, blow);
         dealt.with_context(|| format!("blow {} of {blows}", number + 1))?;
+        no_leak(&before, &loaded.arena.footprints()?)?;
     }
-    let loaded = rig.loaded()?.2;
-    summarize(&loaded.blows);
-    no_leak(&before, &loaded.arena.footprints()?)?;
+    summarize(&rig.loaded()?.2.blows);
     guard::limit("the end");
     rig.unload()
 }

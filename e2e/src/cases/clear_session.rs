@@ -13,11 +13,11 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     home.ping(&INTERNET_V4.to_string(), 3)?;
     let id = stage.site.session_of(7)?.id;
 
-    let shown = stage.site.sluice(&["show", "session", &id])?;
+    let shown = stage.site.sluice().run(&["show", "session", &id])?;
     ensure!(shown.contains("alice"), "not the session:\n{shown}");
-    let unknown = stage.site.sluice(&["clear", "session", "1"]);
+    let unknown = stage.site.sluice().run(&["clear", "session", "1"]);
     ensure!(unknown.is_err(), "there is no session 1: {unknown:?}");
-    stage.site.sluice(&["clear", "session", &id])?;
+    stage.site.sluice().run(&["clear", "session", &id])?;
     home.wait_exit(Duration::from_secs(15))?;
     stage.site.wait_empty(Duration::from_secs(10))?;
 

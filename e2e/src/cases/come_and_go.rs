@@ -1,5 +1,6 @@
 use crate::arena::{Arena, Crowd, Tally};
-use crate::reckoning::{no_leak, nothing_left, store_size};
+use crate::guard;
+use crate::reckoning::{no_leak, nothing_left, store_size, whole_books};
 use crate::rig::Rig;
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -16,12 +17,13 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 }
 
 /// The homes dial in, pass verified traffic and leave, so many times over.
-pub fn times(rig: &mut Rig, rounds: u32) -> Result<()> {
+pub fn times(rig: &mut Rig, rounds: u16) -> Result<()> {
     let lab = rig.without_site()?;
     let arena = Arena::open(lab)?;
-    let mut held = Vec::new();
+    let mut first = None;
     for round in 1..=rounds {
-        let crowd = Crowd::dial(lab, HOMES, RATE)?;
+        guard::limit("homes that come and go");
+        let mut crowd = Crowd::dial(lab, HOMES, RATE)?;
         let took = crowd.wait_online(&arena, Duration::from_secs(30))?;
         let before = crowd.hush();
         crowd.speak();
@@ -38,11 +40,14 @@ pub fn times(rig: &mut Rig, rounds: u32) -> Result<()> {
             one.0 + two.0
         );
         ensure!(one.1 + two.1 == 0, "packets were lost");
-        held.push((arena.footprints()?, store_size(lab)?));
+        let now = arena.footprints()?;
+        no_leak(first.get_or_insert(now), &now)?;
+        let store = store_size(lab)?;
+        println!("        store: {store} octets");
+        ensure!(store <= STORE_LIMIT, "the store has {store} octets");
     }
-    let (first, last) = (held[0], held[held.len() - 1]);
-    no_leak(&first.0, &last.0)?;
-    println!("        store: {} to {} octets", first.1, last.1);
-    ensure!(last.1 <= STORE_LIMIT, "the store has {} octets", last.1);
+    let booked = whole_books(lab, &arena)?.sessions();
+    let expected = usize::from(HOMES) * usize::from(rounds);
+    ensure!(booked == expected, "{booked} sessions, not {expected}");
     arena.close()
 }

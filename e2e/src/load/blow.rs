@@ -1,0 +1,109 @@
+//! Blows, and what each came to.
+
+use sluice::lab::daemon::Daemon;
+use sluice::lab::topology::UserPlane;
+use std::fmt;
+use std::time::Duration;
+
+/// What is done to the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    /// kill -9 of the control plane.
+    KillControlPlane,
+    /// kill -9 of a user plane.
+    KillUserPlane(UserPlane),
+    /// kill -9 of the control plane and a user plane.
+    KillBoth(UserPlane),
+    /// SIGSTOP of the control plane, and SIGCONT after a while.
+    StopControlPlane,
+    /// SIGSTOP of a user plane, and SIGCONT after a while.
+    StopUserPlane(UserPlane),
+}
+
+impl Blow {
+    /// All of them.
+    pub const ALL: [Blow; 8] = [
+        Blow::KillControlPlane,
+        Blow::StopControlPlane,
+        Blow::KillUserPlane(UserPlane::One),
+        Blow::KillUserPlane(UserPlane::Two),
+        Blow::KillBoth(UserPlane::One),
+        Blow::KillBoth(UserPlane::Two),
+        Blow::StopUserPlane(UserPlane::One),
+        Blow::StopUserPlane(UserPlane::Two),
+    ];
+
+    pub(super) fn hits_control_plane(self) -> bool {
+        !matches!(self, Blow::KillUserPlane(_) | Blow::StopUserPlane(_))
+    }
+
+    /// The user plane that may lose packets.
+    pub fn user_plane(self) -> Option<UserPlane> {
+        match self {
+            Blow::KillControlPlane | Blow::StopControlPlane => None,
+            Blow::KillUserPlane(up) | Blow::KillBoth(up) | Blow::StopUserPlane(up) => Some(up),
+        }
+    }
+
+    /// Does a user plane forget what it has counted?
+    pub fn kills_user_plane(self) -> bool {
+        matches!(self, Blow::KillUserPlane(_) | Blow::KillBoth(_))
+    }
+
+    pub(super) fn is_kill(self) -> bool {
+        !matches!(self, Blow::StopControlPlane | Blow::StopUserPlane(_))
+    }
+
+    pub(super) fn daemons(self) -> Vec<Daemon> {
+        let control_plane = self.hits_control_plane().then_some(Daemon::ControlPlane);
+        let user_plane = self.user_plane().map(Daemon::UserPlane);
+        control_plane.into_iter().chain(user_plane).collect()
+    }
+}
+
+impl fmt::Display for Blow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Blow::KillControlPlane => f.write_str("kill -9 of sluice-cp"),
+            Blow::KillUserPlane(up) => write!(f, "kill -9 of sluice-up {}", up.name()),
+            Blow::KillBoth(up) => write!(f, "kill -9 of sluice-cp and sluice-up {}", up.name()),
+            Blow::StopControlPlane => f.write_str("SIGSTOP of sluice-cp"),
+            Blow::StopUserPlane(up) => write!(f, "SIGSTOP of sluice-up {}", up.name()),
+        }
+    }
+}
+
+/// What a blow came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Which.
+    pub blow: Blow,
+    /// From the blow until an LCP echo of a subscriber was answered, where the control plane was killed.
+    pub echo: Option<Duration>,
+    /// From the blow until a home that dialled at that moment was online, where the control plane was killed.
+    pub newcomer: Option<Duration>,
+    /// From the user plane's start, or its going on, until every one of its homes had sent and received packets again.
+    pub traffic: Option<Duration>,
+    /// From the blow, or the going on, until all was as before.
+    pub ready: Duration,
+    /// Packets sent and lost, by user plane.
+    pub lost: [(u64, u64); 2],
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.blow)?;
+        let mut say = |what: &str, took: Option<Duration>| match took {
+            Some(took) => write!(f, " {what} after {:.2} s,", took.as_secs_f64()),
+            None => Ok(()),
+        };
+        say("echo answered", self.echo)?;
+        say("new home online", self.newcomer)?;
+        say("traffic of every home back", self.traffic)?;
+        say("all as before", Some(self.ready))?;
+        for (up, (sent, lost)) in UserPlane::ALL.iter().zip(self.lost) {
+            write!(f, " {}: {lost} of {sent} packets lost", up.name())?;
+        }
+        Ok(())
+    }
+}
