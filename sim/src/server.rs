@@ -29,7 +29,7 @@ fn text(packet: &Packet, kind: Kind) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Answers a request that came to a server from a socket; `None` for one that is not to be answered.
+/// Answers a request that came to a server from a socket.
 ///
 /// # Errors
 /// What the books say is wrong with a record.
@@ -40,7 +40,7 @@ pub fn serve(
     books: &mut Books,
     gifts: &dyn Fn(&str) -> Gift,
     bytes: &[u8],
-) -> Result<Option<Vec<u8>>, String> {
+) -> Result<Vec<u8>, String> {
     let request = Packet::parse(bytes).map_err(|error| format!("RADIUS request: {error}"))?;
     let mut reply = match request.code {
         Code::ACCOUNTING_REQUEST => {
@@ -65,9 +65,7 @@ pub fn serve(
         SECRET
     };
     let reply = reply.emit_response(&request.authenticator, secret.as_bytes());
-    reply
-        .map(Some)
-        .map_err(|error| format!("RADIUS reply: {error}"))
+    reply.map_err(|error| format!("RADIUS reply: {error}"))
 }
 
 fn access(request: &Packet, gifts: &dyn Fn(&str) -> Gift) -> Packet {

@@ -144,11 +144,10 @@ impl World<'_> {
             &gifts,
             bytes,
         ) {
-            Ok(Some(bytes)) => {
+            Ok(bytes) => {
                 let reply = Radius { bytes, ..request };
                 self.send(Way::FromServer(server), Datagram::Radius(reply.into()));
             }
-            Ok(None) => {}
             Err(why) => self.wrong(why),
         }
     }
