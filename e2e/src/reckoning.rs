@@ -89,7 +89,7 @@ pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
             before.descriptors
         );
         ensure!(
-            after.memory <= before.memory + before.memory / 4 + SOME_MEMORY,
+            after.memory <= before.memory + before.memory / 10 + SOME_MEMORY,
             "{name} holds {} KiB, {} before",
             after.memory,
             before.memory
