@@ -4,6 +4,7 @@
 use crate::books::Books;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::reckoning::Footprint;
+use crate::street::{PASSWORD, home};
 use anyhow::{Context, Result, bail, ensure};
 use cpe::{HomeConfig, State};
 use sluice::lab::daemon::{Daemon, What};
@@ -26,10 +27,6 @@ const ECHO_FAILURES: u64 = 3;
 pub const NOTICED: Duration = Duration::from_secs((ECHO_FAILURES + 2) * ECHO_INTERVAL);
 /// The most homes that an arena is made for.
 const MOST: usize = 4000;
-/// The password of every emulated home in `raddb/users`.
-const PASSWORD: &str = "street";
-/// The S-tag of the homes' lines; the virtual machine's homes have another.
-const S_TAG: u16 = 200;
 /// The S-tag of newcomers' lines.
 const NEWCOMERS_S_TAG: u16 = 201;
 /// Homes of each street that ask more often whether the gateway is still there, and as patiently as the others.
@@ -150,7 +147,7 @@ impl Crowd {
         let street = |up: UserPlane, first: u16, count: u16| {
             let residents = Residents {
                 first: first.into(),
-                configs: (0..count).map(|place| home(first, place)).collect(),
+                configs: (0..count).map(|place| resident(first, place)).collect(),
                 all,
             };
             let (tap, reach) = (lab.tap(up, "street")?, internet.reach());
@@ -380,15 +377,8 @@ impl Newcomer {
 }
 
 /// The home at this place of the street whose first home has number `first`: users differ, lines overlap.
-fn home(first: u16, place: u16) -> HomeConfig {
-    let [high, low] = place.to_be_bytes();
-    let mut config = HomeConfig::new(
-        [2, 0, 0x5e, 0, high, low].into(),
-        S_TAG,
-        place + 1,
-        format!("home{}", first + place + 1),
-        PASSWORD,
-    );
+fn resident(first: u16, place: u16) -> HomeConfig {
+    let mut config = home(place + 1, first + place + 1);
     if place < CURIOUS {
         let interval = Duration::from_millis(1900 + 13 * u64::from(place));
         (config.echo_interval, config.echo_failures) = (Some(interval), 60);

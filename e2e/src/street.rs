@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The password of every emulated home in `raddb/users`.
-const PASSWORD: &str = "street";
+pub const PASSWORD: &str = "street";
 /// The S-tag of their lines; the virtual machine's homes have another.
 const S_TAG: u16 = 200;
 /// Each home sends, and is sent, one packet in each family this often.
@@ -36,7 +36,7 @@ impl Street {
         let internet = Internet::open(internet, host, all, all, INTERVAL, run)?;
         let homes = Residents {
             first: 0,
-            configs: (1..=count).map(home).collect(),
+            configs: (1..=count).map(impatient).collect(),
             all,
         };
         let tap = lab.tap(UP, "street")?;
@@ -94,16 +94,16 @@ impl Street {
     }
 }
 
-fn home(number: u16) -> HomeConfig {
-    let [high, low] = number.to_be_bytes();
+fn impatient(number: u16) -> HomeConfig {
     HomeConfig {
         restart: Duration::from_secs(1),
-        ..HomeConfig::new(
-            [2, 0, 0x5e, 0, high, low].into(),
-            S_TAG,
-            number,
-            format!("home{number}"),
-            PASSWORD,
-        )
+        ..home(number, number)
     }
+}
+
+/// A home on a line of its own: user planes may have the same lines, but no two homes the same number.
+pub fn home(line: u16, number: u16) -> HomeConfig {
+    let [high, low] = line.to_be_bytes();
+    let mac = [2, 0, 0x5e, 0, high, low].into();
+    HomeConfig::new(mac, S_TAG, line, format!("home{number}"), PASSWORD)
 }

@@ -72,7 +72,7 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
     first.kill()?;
     first.wait()?;
     ensure!(
-        running_daemons()?.len() == 3,
+        running_daemons()?.len() >= 3,
         "nothing was left behind: the case shows nothing"
     );
     let report = lab(20, 3)?;
@@ -215,7 +215,7 @@ fn nothing_left() -> Result<()> {
     Ok(())
 }
 
-/// The processes in the namespaces of the lab's daemons.
+/// The processes in the namespaces of the lab's daemons: these, and for a moment whatever looks at the network there.
 fn running_daemons() -> Result<Vec<String>> {
     let mut found = Vec::new();
     for place in ["sluice-up1", "sluice-up2", "sluice-cp"] {
