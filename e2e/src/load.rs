@@ -181,25 +181,11 @@ impl Loaded {
             let line = self.number();
             newcomer = Some(Newcomer::dial_on(lab, up, line, line)?);
         }
-        let gateway = &self.arena.gateway;
-        let mut traffic = None;
-        if let Some(up) = blow.user_plane() {
-            sleep(UNDER_WAY);
-            let heard = self.crowd.hear_all(READY_LIMIT)?;
-            let started = match blow.is_kill() {
-                true => {
-                    at + gateway
-                        .wait_ready(Daemon::UserPlane(up), READY_LIMIT)?
-                        .started
-                }
-                false => since,
-            };
-            traffic = Some(heard.saturating_duration_since(started));
-        }
+        let traffic = self.traffic_back(blow, since)?;
         let came = newcomer.as_ref().map(|home| home.wait_online(READY_LIMIT));
         let came = came.transpose()?.map(|when| when - at);
         for daemon in blow.daemons() {
-            gateway.wait_ready(daemon, READY_LIMIT)?;
+            self.arena.gateway.wait_ready(daemon, READY_LIMIT)?;
         }
         let ready = since.elapsed();
         let echo = match blow.is_kill() && blow.hits_control_plane() {
@@ -217,6 +203,22 @@ impl Loaded {
             ready,
             lost: [(0, 0); 2],
         })
+    }
+
+    /// Waits until the traffic of every home flows; how long that took from the start of the user plane that was killed at
+    /// `since`, or from `since`, when it went on.
+    fn traffic_back(&self, blow: Blow, since: Instant) -> Result<Option<Duration>> {
+        let Some(up) = blow.user_plane() else {
+            return Ok(None);
+        };
+        sleep(UNDER_WAY);
+        let heard = self.crowd.hear_all(READY_LIMIT)?;
+        let up = Daemon::UserPlane(up);
+        let started = match blow.is_kill() {
+            true => since + self.arena.gateway.wait_ready(up, READY_LIMIT)?.started,
+            false => since,
+        };
+        Ok(Some(heard.saturating_duration_since(started)))
     }
 
     /// When a subscriber's echo was answered first, at the user plane where that took longer, after a moment.

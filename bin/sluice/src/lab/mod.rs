@@ -171,15 +171,8 @@ fn conduct(
     view: &mut View,
 ) -> Result<Report> {
     let (secret, all) = (rand::random::<u64>(), options.homes);
-    let second = all.div_ceil(2);
-    let streets = [0..second, second..all].map(|numbers| Residents {
-        first: numbers.start,
-        configs: numbers
-            .clone()
-            .map(|n| home(n, n - numbers.start, secret))
-            .collect(),
-        all,
-    });
+    let streets = residents(all, secret);
+    let second = streets[1].first;
     let homes = streets.iter().flat_map(|street| &street.configs);
     let users: Vec<(String, String)> = homes
         .map(|c| (c.user.clone(), c.password.clone()))
@@ -236,6 +229,19 @@ fn conduct(
         restarts: &restarts,
         unattended: options.seconds.is_some(),
     }))
+}
+
+/// The homes of both user planes, one half each.
+fn residents(all: u32, secret: u64) -> [Residents; 2] {
+    let second = all.div_ceil(2);
+    [0..second, second..all].map(|numbers| {
+        let first = numbers.start;
+        Residents {
+            first,
+            configs: numbers.map(|n| home(n, n - first, secret)).collect(),
+            all,
+        }
+    })
 }
 
 /// Everything about home `number` that does not change. Its line is the same as that of the other user plane's home with
