@@ -1,6 +1,6 @@
 //! Planes that are cut apart from one another.
 
-use super::{Loaded, READY_LIMIT};
+use super::{Loaded, READY_LIMIT, where_lost};
 use crate::arena::{NOTICED, Newcomer, Tally};
 use crate::cut::Cut;
 use crate::vm::Vm;
@@ -92,6 +92,11 @@ impl Loaded {
             lost[0].1 + lost[1].1,
             lost[0].0 + lost[1].0
         );
+        for up in UserPlane::ALL {
+            if lost[up as usize].1 > 0 {
+                println!("{}", where_lost(lab, up));
+            }
+        }
         ensure!(lost[0].1 + lost[1].1 == 0, "packets were lost: {lost:?}");
         Ok(())
     }
