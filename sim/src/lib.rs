@@ -14,6 +14,7 @@
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server`, `books` | RADIUS, and what it wrote down |
 //! | `disk` | the store's disk |
+//! | `describe` | datagrams in words, for the log |
 //!
 //! **Who may call it.** Tests, and a person with a seed: `make sim SEEDS=7-7 TRACE=1`.
 //!
