@@ -163,11 +163,17 @@ impl Client {
         self.offer_next(now, key);
     }
 
-    /// Gives back a slot that was taken. If a record is in it, nothing is sent of it again.
+    /// Gives back a slot that was taken for a record which was not handed over.
     pub fn give_back(&mut self, slot: Slot) {
-        match self.accounting.slots.owner(slot) {
-            Some(key) => drop(self.accounting.remove(key)),
-            None => self.accounting.slots.free(slot),
+        self.accounting.slots.free(slot);
+    }
+
+    /// Sends nothing of a record again, and frees its slot. If its delivery has ended, that has happened already, even if
+    /// its [`Output::Accounted`] has not been taken yet.
+    pub fn withdraw(&mut self, token: u64, slot: Slot) {
+        let key = self.accounting.slots.owner(slot);
+        if let Some(key) = key.filter(|key| self.accounting.offers[*key].token == token) {
+            self.accounting.remove(key);
         }
     }
 

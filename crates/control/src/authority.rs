@@ -2,8 +2,8 @@
 
 use crate::topology::Seid;
 use aaa::{
-    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Delivery, Nas, Outcome,
-    Output, Secret, ServerConfig, Slot, Users,
+    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
+    ServerConfig, Users,
 };
 use config::{Aaa, ControlPlane};
 use core::net::SocketAddr;
@@ -84,7 +84,7 @@ impl Authority {
         }
     }
 
-    /// What a record says, for [`Authority::account`].
+    /// What a record says, for [`Client::account`].
     pub fn attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>, String> {
         match &self.source {
             Source::Radius { client, .. } => client
@@ -94,46 +94,8 @@ impl Authority {
         }
     }
 
-    /// Takes what a record needs to be sent; `None` while too many are under way.
-    pub fn take_slot(&mut self) -> Option<Slot> {
-        self.client()?.take_slot()
-    }
-
-    /// Whether there is one.
-    pub fn has_slot(&self) -> bool {
-        match &self.source {
-            Source::Radius { client, .. } => client.has_slot(),
-            Source::File { .. } => false,
-        }
-    }
-
-    /// Takes what a record had before a restart.
-    pub fn claim_slot(&mut self, slot: Slot) -> bool {
-        self.client().is_some_and(|client| client.claim_slot(slot))
-    }
-
-    /// Delivers a record; [`Heard::Accounted`] tells what became of it.
-    pub fn account(
-        &mut self,
-        now: Duration,
-        token: u64,
-        slot: Slot,
-        attributes: Box<[u8]>,
-        delivery: Delivery,
-    ) {
-        if let Some(client) = self.client() {
-            client.account(now, token, slot, attributes, delivery);
-        }
-    }
-
-    /// Gives a slot back; the record in it is not wanted any more.
-    pub fn give_back(&mut self, slot: Slot) {
-        if let Some(client) = self.client() {
-            client.give_back(slot);
-        }
-    }
-
-    fn client(&mut self) -> Option<&mut Client> {
+    /// The RADIUS client, to which accounting records go; [`Heard::Accounted`] tells what became of one.
+    pub fn client(&mut self) -> Option<&mut Client> {
         match &mut self.source {
             Source::Radius { client, .. } => Some(client),
             Source::File { .. } => None,

@@ -139,11 +139,30 @@ fn a_record_that_is_withdrawn_is_sent_no_more() {
     let mut client = client(config(0, 1));
     let slot = account(&mut client, AccountingKind::Interim, Delivery::Once);
     let (sent, _) = drain_records(&mut client);
-    client.give_back(slot);
+    client.withdraw(1, slot);
     assert_eq!((client.poll_at(), client.open_requests()), (None, 0));
     answer(&mut client, ZERO, &sent[0]);
     assert_eq!(drain_records(&mut client).1, []);
     assert_eq!(client.counters().unexpected_replies, 1);
+}
+
+#[test]
+fn a_record_that_is_withdrawn_after_it_was_given_up_frees_its_slot_once() {
+    let mut bounded = config(0, 1);
+    bounded.max_sockets = 1;
+    let mut client = client(bounded);
+    let slot = account(&mut client, AccountingKind::Interim, Delivery::Once);
+    while let Some(at) = client.poll_at() {
+        client.on_timeout(at); // nobody has been told that it was given up
+    }
+    client.withdraw(1, slot);
+    let slots: Vec<Slot> = core::iter::from_fn(|| client.take_slot()).collect();
+    assert_eq!(slots.len(), 256);
+    // another record has the slot by now
+    let attributes = client.accounting_attributes(&record(START)).unwrap();
+    client.account(ZERO, 2, slot, attributes, Delivery::UntilRecorded);
+    client.withdraw(1, slot);
+    assert_eq!(client.open_requests(), 1);
 }
 
 #[test]

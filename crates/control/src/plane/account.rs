@@ -141,13 +141,17 @@ impl ControlPlane {
 
     /// A later record of the session takes the place of its interim record.
     fn withdraw_interim(&mut self, seid: Seid) {
-        let token = self.book.find(seid, Which::Interim);
-        if let Some(page) = token.and_then(|token| self.book.remove(token)) {
-            if let PageStage::Written(slot) | PageStage::Underway(slot) = page.stage {
-                self.authority.give_back(slot);
+        let Some(token) = self.book.find(seid, Which::Interim) else {
+            return;
+        };
+        if let (Some(page), Some(client)) = (self.book.remove(token), self.authority.client()) {
+            match page.stage {
+                PageStage::Waits => {}
+                PageStage::Written(slot) => client.give_back(slot),
+                PageStage::Underway(slot) => client.withdraw(token, slot),
             }
-            self.serve_starved();
         }
+        self.serve_starved();
     }
 
     /// Takes a slot for a record, and writes both into the batch that is being put together. A Stop that has to wait for its
@@ -158,7 +162,9 @@ impl ControlPlane {
         };
         let (seid, which) = (page.seid, page.which);
         let first = which != Which::Stop || self.book.find(seid, Which::Start).is_none();
-        let slot = first.then(|| self.authority.take_slot()).flatten();
+        let slot = first
+            .then(|| self.authority.client()?.take_slot())
+            .flatten();
         match slot {
             Some(slot) => {
                 if let Some(page) = self.book.page(token) {
@@ -195,17 +201,21 @@ impl ControlPlane {
         let Some(page) = self.book.page(token) else {
             return; // a later one took its place
         };
-        let PageStage::Written(slot) = page.stage else {
-            return;
-        };
-        page.stage = PageStage::Underway(slot);
-        let attributes = std::mem::take(&mut page.attributes);
         let delivery = match page.which {
             Which::Interim => Delivery::Once,
             Which::Start | Which::Stop => Delivery::UntilRecorded,
         };
-        self.authority
-            .account(now.at, token, slot, attributes, delivery);
+        if let PageStage::Written(slot) = page.stage {
+            self.hand_over(now, token, slot, delivery);
+        }
+    }
+
+    fn hand_over(&mut self, now: Now, token: u64, slot: Slot, delivery: Delivery) {
+        if let (Some(page), Some(client)) = (self.book.page(token), self.authority.client()) {
+            page.stage = PageStage::Underway(slot);
+            let attributes = std::mem::take(&mut page.attributes);
+            client.account(now.at, token, slot, attributes, delivery);
+        }
     }
 
     /// A server has a record, or an interim record was given up.
@@ -227,7 +237,7 @@ impl ControlPlane {
 
     /// A slot is free.
     fn serve_starved(&mut self) {
-        if self.authority.has_slot()
+        if self.authority.client().is_some_and(|c| c.has_slot())
             && let Some(token) = self.book.next_starved()
         {
             self.prepare(token);
@@ -245,21 +255,13 @@ impl ControlPlane {
             }
             let token = self.book.add(seid, which, attributes);
             let slot = slot.map(|(socket, identifier)| Slot::new(socket, identifier));
-            match slot.filter(|slot| self.authority.claim_slot(*slot)) {
-                Some(slot) => self.resume_delivery(now, token, slot),
+            let claim = |slot: &Slot| self.authority.client().is_some_and(|c| c.claim_slot(*slot));
+            match slot.filter(claim) {
+                Some(slot) => self.hand_over(now, token, slot, Delivery::Resumed),
                 None => others.push(token),
             }
         }
         others.into_iter().for_each(|token| self.prepare(token));
-    }
-
-    fn resume_delivery(&mut self, now: Now, token: u64, slot: Slot) {
-        if let Some(page) = self.book.page(token) {
-            page.stage = PageStage::Underway(slot);
-            let attributes = std::mem::take(&mut page.attributes);
-            self.authority
-                .account(now.at, token, slot, attributes, Delivery::Resumed);
-        }
     }
 }
 
