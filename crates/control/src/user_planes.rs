@@ -26,7 +26,8 @@ pub(crate) enum Request {
     Delete(Seid),
     /// To end what the user plane has and we do not.
     Stranger(UserPlaneId, u64),
-    Audit(UserPlaneId),
+    /// A block of the audit of this epoch.
+    Audit(UserPlaneId, u32),
     DefaultSession(PortId),
     Nets(GroupId),
 }

@@ -12,7 +12,7 @@ use pfcp::{FailReason, bng};
 use rand::Rng;
 use std::collections::VecDeque;
 use wire::pfcp::own::AUDIT_BLOCK;
-use wire::pfcp::{Audit as Block, Message};
+use wire::pfcp::{Audit as Block, AuditResult, Cause, Message};
 
 /// An audit of one user plane.
 pub(super) struct Audit {
@@ -23,7 +23,7 @@ pub(super) struct Audit {
     asked: Vec<Seid>,
     named: usize,
     put_back: usize,
-    /// Those whom nobody named, and those of them who were not on their way meanwhile.
+    /// Those whom nobody named, and those of them who did not come meanwhile.
     strangers: usize,
     deleted: usize,
     began: Duration,
@@ -84,7 +84,6 @@ impl ControlPlane {
             return;
         };
         let mut sessions = Vec::new();
-        audit.asked.clear();
         while sessions.len() < AUDIT_BLOCK
             && let Some(seid) = audit.left.pop_front()
         {
@@ -99,13 +98,10 @@ impl ControlPlane {
             last: audit.left.is_empty(),
             sessions,
         };
-        let asked = self.user_planes.ask(
-            now.at,
-            plane,
-            up_seid,
-            Request::Audit(plane),
-            bng::audit(block),
-        );
+        let request = Request::Audit(plane, audit.epoch);
+        let asked = self
+            .user_planes
+            .ask(now.at, plane, up_seid, request, bng::audit(block));
         match asked {
             Ok(()) => drop(self.audits.insert(plane, audit)),
             Err(_) => self.audit_over(now, plane), // the next association audits anew
@@ -115,54 +111,66 @@ impl ControlPlane {
     /// What the user plane is expected to have of a session; `None` if that is not settled now.
     fn name_in_audit(&self, seid: Seid) -> Option<(u64, u64)> {
         let index = self.find(seid)?;
-        let up_seid = self.sessions[index as usize].rules.up_seid?;
+        let entry = &self.sessions[index as usize];
+        let up_seid = entry.rules.up_seid.filter(|_| !entry.is_closing())?;
         Some((up_seid, self.spec(index).digest()))
     }
 
-    pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, message: Answer) {
+    pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, epoch: u32, message: Answer) {
+        if self.audits.get(&plane).is_none_or(|a| a.epoch != epoch) {
+            return; // another audit has taken its place
+        }
         let result = match message {
-            Err(FailReason::TimedOut) => {
-                // strangers are told once: from the beginning
-                return self.audit_again(now, plane);
+            // strangers are told once: from the beginning
+            Err(FailReason::TimedOut) => return self.audit_again(now, plane),
+            Ok(Message::SessionModificationResponse(m))
+                if m.cause == Cause::SESSION_CONTEXT_NOT_FOUND =>
+            {
+                return self.audit_on_new_session(now, plane);
             }
             Ok(Message::SessionModificationResponse(m)) => m.audit_result,
             _ => None,
         };
-        // a user plane of another make knows no audits
-        let (Some(result), Some(audit)) = (result, self.audits.get_mut(&plane)) else {
+        let Some(result) = result else {
+            // gone; or of another make, and knows no audits
+            let user_plane = &self.topology.user_plane(plane).node_id;
+            tracing::info!(%user_plane, "audit ended without a result: what the user plane has was not compared with ours");
             self.audits.remove(&plane);
             return self.audit_over(now, plane);
         };
-        let asked = &audit.asked;
-        let wrong: Vec<Seid> = result
-            .wrong
-            .iter()
-            .filter_map(|place| asked.get(usize::from(*place)).copied())
+        self.on_block_audited(now, plane, result);
+    }
+
+    /// The user plane does not have the default session that carried the audit: once that is opened anew, the audit
+    /// begins again.
+    fn audit_on_new_session(&mut self, now: Now, plane: UserPlaneId) {
+        let open = |port: &PortId| self.user_planes.default_session(*port).is_some();
+        if let Some(port) = self.first_port(plane).filter(open) {
+            self.user_planes.open_again(now.at, port, &self.topology);
+        }
+        self.audit_again(now, plane);
+    }
+
+    /// Puts right what differs of a block, and goes on with the next.
+    fn on_block_audited(&mut self, now: Now, plane: UserPlaneId, result: AuditResult) {
+        let Some(audit) = self.audits.get_mut(&plane) else {
+            return;
+        };
+        let named = std::mem::take(&mut audit.asked);
+        let places = result.wrong.iter().map(|place| usize::from(*place));
+        let wrong: Vec<Seid> = places
+            .filter_map(|place| named.get(place).copied())
             .collect();
         audit.put_back += wrong.len();
         audit.strangers += result.strangers.len();
         // a user plane cannot have more of them than it has sessions; one that says so is not believed for ever
         let plausible = audit.strangers <= MAX_SESSIONS as usize;
         let more = !audit.left.is_empty() || result.strangers.len() >= AUDIT_BLOCK && plausible;
-        let named = audit.asked.clone();
-        let strangers: Vec<Seid> = result
-            .strangers
-            .iter()
-            .map(|(seid, _)| Seid(*seid))
-            .collect();
+        let strangers = result.strangers.iter().map(|(seid, _)| Seid(*seid));
+        let strangers: Vec<Seid> = strangers.collect();
         self.note_audited(plane, &named, &wrong, &strangers);
         self.user_planes.queue_resync(plane, wrong);
-        let mut deleted = 0;
-        for (seid, up_seid) in result.strangers {
-            if !self.is_own(Seid(seid), up_seid) {
-                tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
-                self.delete_stranger(now, plane, up_seid);
-                deleted += 1;
-            }
-        }
-        if let Some(audit) = self.audits.get_mut(&plane) {
-            audit.deleted += deleted;
-        }
+        self.delete_strangers(now, plane, result.strangers);
         self.resync(now, plane);
         match more {
             true => self.audit_next(now, plane),
@@ -170,6 +178,17 @@ impl ControlPlane {
                 self.conclude_audit(now, plane);
                 self.audit_over(now, plane);
             }
+        }
+    }
+
+    fn delete_strangers(&mut self, now: Now, plane: UserPlaneId, mut strangers: Vec<(u64, u64)>) {
+        strangers.retain(|(seid, up_seid)| !self.is_own(Seid(*seid), *up_seid));
+        if let Some(audit) = self.audits.get_mut(&plane) {
+            audit.deleted += strangers.len();
+        }
+        for (seid, up_seid) in strangers {
+            tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
+            self.delete_stranger(now, plane, up_seid);
         }
     }
 

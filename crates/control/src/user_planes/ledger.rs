@@ -64,7 +64,7 @@ impl UserPlanes {
         self.open_default_session(now, port, topology.port(port));
     }
 
-    /// Opens a port that is not open.
+    /// Opens a port that is not open, or whose default session the user plane does not have.
     pub fn open_again(&mut self, now: Duration, port: PortId, topology: &Topology) {
         self.open_default_session(now, port, topology.port(port));
     }

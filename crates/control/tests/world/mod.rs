@@ -33,6 +33,12 @@ pub struct UserPlane {
     epoch: u32,
     /// The cause that establishments of subscribers' sessions are refused with.
     pub refuse: Option<Cause>,
+    /// The cause that changes of nets are refused with.
+    pub refuse_nets: Option<Cause>,
+    /// Sessions are not deleted, and nobody is told why.
+    pub keeps_all: bool,
+    /// What was answered to reports.
+    pub told: Vec<Cause>,
 }
 
 /// A session: its rules, what they come to, and the control plane's SEID.
@@ -80,6 +86,9 @@ impl UserPlane {
             named: Default::default(),
             epoch: 0,
             refuse: None,
+            refuse_nets: None,
+            keeps_all: false,
+            told: Vec::new(),
         }
     }
 
@@ -189,46 +198,7 @@ impl UserPlane {
                 };
                 (cp, response.into())
             }
-            Message::SessionModificationRequest(m) if m.audit.is_some() => {
-                let audit = m.audit.unwrap_or_default();
-                let response = wire::pfcp::SessionModificationResponse {
-                    cause: Cause::REQUEST_ACCEPTED,
-                    audit_result: Some(self.audit(&audit)),
-                    ..Default::default()
-                };
-                (0, response.into())
-            }
-            Message::SessionModificationRequest(m) => {
-                let Some(held) = self.sessions.get_mut(&seid) else {
-                    let cause = Cause::SESSION_CONTEXT_NOT_FOUND;
-                    return (
-                        0,
-                        wire::pfcp::SessionModificationResponse {
-                            cause,
-                            ..Default::default()
-                        }
-                        .into(),
-                    );
-                };
-                let rules = held
-                    .rules
-                    .modify(&m)
-                    .expect("a modification that can be served");
-                *held = Held {
-                    reports: held.reports,
-                    ..Held::new(rules, held.cp_seid)
-                };
-                let response = wire::pfcp::SessionModificationResponse {
-                    cause: Cause::REQUEST_ACCEPTED,
-                    usage_reports: m
-                        .query_urrs
-                        .iter()
-                        .map(|q| held.report(q.urr_id, 1000))
-                        .collect(),
-                    ..Default::default()
-                };
-                (held.cp_seid, response.into())
-            }
+            Message::SessionModificationRequest(m) => self.modify(seid, &m),
             Message::SessionDeletionRequest(_) => {
                 let mut gone = self.sessions.remove(&seid);
                 let response = wire::pfcp::SessionDeletionResponse {
@@ -242,6 +212,55 @@ impl UserPlane {
                 (gone.map_or(0, |held| held.cp_seid), response.into())
             }
             other => panic!("the control plane asks {}", other.name()),
+        }
+    }
+
+    fn modify(&mut self, seid: u64, m: &wire::pfcp::SessionModificationRequest) -> (u64, Message) {
+        let mut response = wire::pfcp::SessionModificationResponse {
+            cause: Cause::REQUEST_ACCEPTED,
+            ..Default::default()
+        };
+        let Some(held) = self.sessions.get_mut(&seid) else {
+            response.cause = Cause::SESSION_CONTEXT_NOT_FOUND;
+            return (0, response.into());
+        };
+        let cp_seid = held.cp_seid;
+        if let Some(audit) = &m.audit {
+            response.audit_result = Some(self.audit(audit));
+            return (cp_seid, response.into());
+        }
+        let is_default = matches!(held.facts, Facts::Default(_));
+        if let Some(cause) = self.refuse_nets.filter(|_| is_default) {
+            response.cause = cause;
+            return (cp_seid, response.into());
+        }
+        let rules = held
+            .rules
+            .modify(m)
+            .expect("a modification that can be served");
+        *held = Held {
+            reports: held.reports,
+            ..Held::new(rules, cp_seid)
+        };
+        let queries = m.query_urrs.iter();
+        response.usage_reports = queries.map(|q| held.report(q.urr_id, 1000)).collect();
+        (cp_seid, response.into())
+    }
+
+    /// Reports so many octets up, and twice as many down, of every session.
+    fn report(&mut self, now: Duration, octets: u64) {
+        for held in self.sessions.values_mut() {
+            if let Facts::Session(_) = held.facts {
+                let report = wire::pfcp::SessionReportRequest {
+                    report_type: wire::pfcp::ReportType::USAGE,
+                    usage_reports: vec![held.report(1, octets)],
+                    ..Default::default()
+                };
+                let asked = self
+                    .node
+                    .request(now, at(CP, 8805), held.cp_seid, report, 0);
+                asked.expect("an association");
+            }
         }
     }
 }
@@ -495,6 +514,12 @@ aaa: {aaa}
         self.settle();
     }
 
+    /// The user plane reports so many octets of every session, of its own accord.
+    pub fn user_plane_reports(&mut self, octets: u64) {
+        self.up.report(self.now, octets);
+        self.settle();
+    }
+
     /// The user plane asks for an association.
     pub fn user_plane_calls(&mut self) {
         self.up.node.add_peer(self.now, at(CP, 8805));
@@ -707,9 +732,16 @@ aaa: {aaa}
                         },
                     );
                 }
+                pfcp::Output::Event(Event::Request {
+                    message: Message::SessionDeletionRequest(_),
+                    ..
+                }) if self.up.keeps_all => {}
                 pfcp::Output::Event(Event::Request { id, seid, message }) => {
                     let (cp_seid, response) = self.up.serve(seid, message);
                     self.up.node.respond(id, cp_seid, response);
+                }
+                pfcp::Output::Event(Event::Response { message, .. }) => {
+                    self.up.told.extend(message.cause())
                 }
                 _ => {}
             }

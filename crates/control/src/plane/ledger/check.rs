@@ -14,10 +14,10 @@ pub(in crate::plane) struct Check {
     repair: bool,
     /// User planes whose audit is not over.
     audits: BTreeSet<UserPlaneId>,
-    /// Sessions that were named in audits, and how they differed.
-    named: Vec<Seid>,
-    wrong: Vec<Seid>,
-    strangers: Vec<Seid>,
+    /// Sessions that were named in audits, and how they differed; an audit that began anew names them again.
+    named: BTreeSet<Seid>,
+    wrong: BTreeSet<Seid>,
+    strangers: BTreeSet<Seid>,
 }
 
 impl ControlPlane {
@@ -29,9 +29,9 @@ impl ControlPlane {
             ticket,
             repair,
             audits: planes.iter().copied().collect(),
-            named: Vec::new(),
-            wrong: Vec::new(),
-            strangers: Vec::new(),
+            named: BTreeSet::new(),
+            wrong: BTreeSet::new(),
+            strangers: BTreeSet::new(),
         };
         if let Some(other) = self.check.replace(Box::new(check)) {
             let message = "another check of the ledger was asked for meanwhile".into();
@@ -104,12 +104,7 @@ impl ControlPlane {
 
     /// What audits found. It is put right whether or not a repair is wanted: an audit has no other way.
     fn compare_audited(&self, check: &Check) -> Ledger {
-        let wrong: HashSet<Seid> = check.wrong.iter().copied().collect();
-        let right = check
-            .named
-            .iter()
-            .copied()
-            .filter(|seid| !wrong.contains(seid));
+        let right = check.named.difference(&check.wrong).copied();
         let owned = |seid: &Seid| (*seid, *seid);
         let mut found = Ledger::of(&self.config.node_id);
         let booked = right.chain(check.strangers.iter().copied());

@@ -340,3 +340,38 @@ fn user_planes_are_audited_and_put_right() {
     w.run(Duration::from_secs(60));
     assert!(check(&mut w, false).is_balanced());
 }
+
+#[test]
+fn an_audit_whose_default_session_is_gone_begins_again_on_a_new_one() {
+    let mut w = online(4);
+    w.up.forget_default();
+    w.up.damage_one();
+    let told: Vec<_> = check(&mut w, false)
+        .findings
+        .into_iter()
+        .map(|f| (f.kind, f.fault, f.repaired))
+        .collect();
+    assert_eq!(told, [("rules".into(), Fault::Missing, true)]);
+    assert_eq!(w.up.nets().len(), 2);
+    assert!(check(&mut w, false).findings.is_empty());
+}
+
+#[test]
+fn an_answer_about_an_audit_that_was_replaced_is_not_taken_for_one_about_the_next() {
+    let mut w = online(100);
+    let names = |w: &World| -> Vec<_> { w.plane.entries().map(|e| e.rules.up_seid).collect() };
+    let before = names(&w);
+    w.up.damage_one();
+    let now = w.moment();
+    for ticket in [5, 6] {
+        let call = Call::CheckLedger { repair: false };
+        w.plane.handle(now, crate::Input::Call { ticket, call });
+    }
+    w.settle();
+    let told_again = names(&w)
+        .iter()
+        .zip(&before)
+        .filter(|(a, b)| a != b)
+        .count();
+    assert_eq!(told_again, 1, "the one that was damaged");
+}
