@@ -567,6 +567,7 @@ impl UserPlanes {
             Ok(Message::SessionModificationResponse(m)) => {
                 let name = &topology.group(group).name;
                 tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
+                nets.busy = false; // the next change tells them again
             }
             Err(FailReason::TimedOut) => self.tell_again(now, group, topology),
             _ => nets.busy = false, // the next association tells them

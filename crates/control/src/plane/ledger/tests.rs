@@ -146,6 +146,21 @@ fn nets_are_told_anew_to_a_user_plane_that_lost_the_session_which_carries_them()
 }
 
 #[test]
+fn nets_that_were_refused_are_told_with_the_next() {
+    let mut w = online(1);
+    let lend = |w: &mut World, text: &str| {
+        let (now, topology) = (w.moment(), &w.plane.topology);
+        w.plane.user_planes.lend(now.at, GROUP, net(text), topology);
+        w.run(Duration::from_secs(1));
+        w.up.nets().len()
+    };
+    w.up.refuse_nets = Some(wire::pfcp::Cause::NO_RESOURCES_AVAILABLE);
+    assert_eq!(lend(&mut w, "198.18.7.0/24"), 2);
+    w.up.refuse_nets = None;
+    assert_eq!(lend(&mut w, "198.18.8.0/24"), 4);
+}
+
+#[test]
 fn session_ids_and_places() {
     let kind = "PPPoE session id";
     let stray = |plane: &mut ControlPlane, now: Now| {
