@@ -58,6 +58,7 @@ impl ControlPlane {
         if !self.entry(index).is_closing() {
             return;
         }
+        self.put_back_done(now, index);
         self.close_account(now, index);
         self.take_back_ipv4(now, index);
         self.take_back_ipv6(now, index);

@@ -347,13 +347,6 @@ impl ControlPlane {
                 tracing::warn!(session = %seid, "user plane did not answer about the session's end; asked again when it is back");
             }
         }
-        let plane = self
-            .sessions
-            .get(index as usize)
-            .map(|_| self.plane_of(index));
-        if let Some(plane) = plane {
-            self.resync(now, plane);
-        }
     }
 
     /// A usage report of the user plane's own accord.
@@ -451,7 +444,7 @@ impl ControlPlane {
     }
 
     /// The session is no longer among those that are being put back, if it was.
-    fn put_back_done(&mut self, now: Now, index: u32) {
+    pub(super) fn put_back_done(&mut self, now: Now, index: u32) {
         if std::mem::take(&mut self.entry(index).rules.put_back) {
             let plane = self.plane_of(index);
             self.resync_done(now, plane);

@@ -258,6 +258,13 @@ fn whoever_waits_for_what_nobody_does() {
     };
     let mut w = broken(closing, "wait", Fault::Missing);
     assert_eq!(w.sessions().len(), 3, "it has ended");
+    let put_back = |plane: &mut ControlPlane, now: Now| {
+        closing(plane, now);
+        let rules = &mut plane.sessions[0].rules;
+        (rules.up_seid, rules.establishing, rules.put_back) = (None, true, true);
+        plane.user_planes.set_resyncing(PLANE, 1);
+    };
+    broken(put_back, "wait", Fault::Missing);
 
     w.plane.listings.insert(77, 3);
     let ledger = check(&mut w, false);
