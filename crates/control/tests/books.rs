@@ -7,6 +7,7 @@ mod world;
 use control::counters::Counter;
 use core::time::Duration;
 use northbound::Request;
+use wire::pfcp::Cause;
 use wire::radius::Kind;
 use world::{Choice, World, number};
 
@@ -185,6 +186,28 @@ fn an_interim_record_says_nothing_that_a_crash_could_take_back() {
         .map(|r| number(r, Kind::ACCT_INPUT_OCTETS))
         .collect();
     assert_eq!(octets, [1000, 2000]);
+}
+
+#[test]
+fn a_report_is_answered_when_the_store_has_it() {
+    let mut w = with_radius(1);
+    w.dial_all();
+    w.stall_disk();
+    w.user_plane_reports(500);
+    assert_eq!(w.up.told, []);
+    w.disk_recovers();
+    assert_eq!(w.up.told, [Cause::REQUEST_ACCEPTED]);
+    // what ends is not stored again: the report stays the user plane's until the end
+    w.up.keeps_all = true;
+    w.hang_up(0);
+    w.user_plane_reports(300);
+    assert_eq!(w.up.told.len(), 1);
+    w.up.keeps_all = false;
+    w.run(MINUTE);
+    let stop = w.radius.records.last().unwrap();
+    let octets = number(stop, Kind::ACCT_INPUT_OCTETS);
+    assert_eq!(octets, 870, "500, 300 although it came again, and the last");
+    assert_nothing_left(&mut w);
 }
 
 #[test]

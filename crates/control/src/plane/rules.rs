@@ -358,11 +358,12 @@ impl ControlPlane {
             Some(index) => {
                 self.add_usage(index, &report.usage_reports);
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
+                // the user plane repeats it until the store has it, or gives it along with the session's end
                 if self.persist(index) {
-                    // the user plane repeats it until the store has it
                     let (batch, what) = (self.batch, Awaited::Report { id, up_seid });
                     self.waiting.push_back(Waiting { batch, what });
-                } else {
+                } else if !self.entry(index).stored {
+                    // what was used before anything is recorded
                     let cause = PfcpCause::REQUEST_ACCEPTED;
                     self.user_planes.acknowledge(id, up_seid, cause);
                 }
