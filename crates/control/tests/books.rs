@@ -7,9 +7,11 @@ mod world;
 use control::counters::Counter;
 use core::time::Duration;
 use northbound::Request;
+use std::collections::BTreeSet;
 use wire::pfcp::Cause;
 use wire::radius::Kind;
-use world::{Choice, World, number};
+use world::radius::number;
+use world::{Choice, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,6 +27,19 @@ fn assert_nothing_left(w: &mut World) {
 
 fn with_radius(homes: usize) -> World {
     World::new(homes, Choice::radius())
+}
+
+/// A number of every record but the first.
+fn after_start(w: &World, kind: Kind) -> Vec<u32> {
+    let records = w.radius.records[1..].iter();
+    records.map(|record| number(record, kind)).collect()
+}
+
+/// How many different Acct-Session-Ids the records have.
+fn session_ids(w: &World) -> usize {
+    let records = w.radius.records.iter();
+    let ids = records.map(|record| format!("{:?}", record.get(Kind::ACCT_SESSION_ID)));
+    ids.collect::<BTreeSet<_>>().len()
 }
 
 const START: u32 = 1;
@@ -45,17 +60,8 @@ fn a_session_is_accounted_from_start_to_stop() {
     w.hang_up(0);
     w.run(Duration::from_secs(1));
     assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM, STOP]);
-    let ids: std::collections::BTreeSet<_> = w
-        .radius
-        .records
-        .iter()
-        .map(|r| format!("{:?}", r.get(Kind::ACCT_SESSION_ID)))
-        .collect();
-    assert_eq!(ids.len(), 1);
-    let octets: Vec<u32> = w.radius.records[1..]
-        .iter()
-        .map(|r| number(r, Kind::ACCT_INPUT_OCTETS))
-        .collect();
+    assert_eq!(session_ids(&w), 1);
+    let octets = after_start(&w, Kind::ACCT_INPUT_OCTETS);
     assert_eq!(
         octets,
         [1000, 2000, 2070],
@@ -181,10 +187,7 @@ fn an_interim_record_says_nothing_that_a_crash_could_take_back() {
     assert_eq!(w.radius.kinds(), [START, INTERIM]);
     w.restart_control_plane();
     w.run(MINUTE);
-    let octets: Vec<u32> = w.radius.records[1..]
-        .iter()
-        .map(|r| number(r, Kind::ACCT_INPUT_OCTETS))
-        .collect();
+    let octets = after_start(&w, Kind::ACCT_INPUT_OCTETS);
     assert_eq!(octets, [1000, 2000]);
 }
 
@@ -221,10 +224,7 @@ fn interim_records_and_granted_time_go_on_over_a_restart() {
     w.run(MINUTE + 30 * SECOND);
     w.restart_control_plane();
     w.run(2 * MINUTE);
-    let times: Vec<u32> = w.radius.records[1..]
-        .iter()
-        .map(|r| number(r, Kind::ACCT_SESSION_TIME))
-        .collect();
+    let times = after_start(&w, Kind::ACCT_SESSION_TIME);
     assert_eq!(w.radius.kinds(), [START, INTERIM, INTERIM, STOP]);
     assert_eq!(times, [60, 120, 150]);
 }
@@ -354,13 +354,7 @@ fn a_step_of_the_wall_clock_changes_neither_timers_nor_session_times() {
         w.dial(0);
         w.run(MINUTE);
         assert_eq!(ids(&mut w)[0], before[0]);
-        let session_ids: std::collections::BTreeSet<String> = w
-            .radius
-            .records
-            .iter()
-            .map(|r| format!("{:?}", r.get(Kind::ACCT_SESSION_ID)))
-            .collect();
-        assert_eq!(session_ids.len(), 3, "no identifier is used again");
+        assert_eq!(session_ids(&w), 3, "no identifier is used again");
         w.run(3 * MINUTE);
         let stops = w
             .radius

@@ -334,14 +334,7 @@ fn whoever_hangs_up_while_the_user_plane_is_away_is_cleaned_up_later() {
 
 #[test]
 fn silence_counts_for_nothing_while_the_user_plane_cannot_be_reached() {
-    let mut w = World::new(3, Choice::default());
-    for home in &mut w.homes {
-        let patient = cpe::HomeConfig {
-            echo_interval: None,
-            ..home.config().clone()
-        };
-        *home = cpe::Home::new(patient, 1);
-    }
+    let mut w = World::with_patient_homes(3);
     w.dial_all();
     let before: Vec<_> = w.sessions().into_iter().map(|s| s.id).collect();
     w.cut = true;
@@ -525,14 +518,7 @@ fn an_audit_puts_back_what_the_user_plane_lost_or_changed() {
 
 #[test]
 fn an_audit_finds_what_changed_while_the_path_was_cut() {
-    let mut w = World::new(3, Choice::default());
-    for home in &mut w.homes {
-        let patient = cpe::HomeConfig {
-            echo_interval: None,
-            ..home.config().clone()
-        };
-        *home = cpe::Home::new(patient, 1);
-    }
+    let mut w = World::with_patient_homes(3);
     w.dial_all();
     let before = w.up.subscribers();
     w.cut = true;

@@ -1,0 +1,251 @@
+//! A user plane that only keeps rules.
+
+use super::{CP, UP, at};
+use core::time::Duration;
+use pfcp::bng::{Facts, RuleSet, SessionFacts};
+use pfcp::{Config, Node, Role};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::pfcp::own::AUDIT_BLOCK;
+use wire::pfcp::{Cause, FSeid, Message, NodeId};
+
+/// What a user plane knows: rules by its own SEID.
+pub struct UserPlane {
+    pub(super) node: Node,
+    sessions: BTreeMap<u64, Held>,
+    next_seid: u64,
+    /// Sessions that the audit under way has named.
+    named: BTreeSet<u64>,
+    epoch: u32,
+    /// The cause that establishments of subscribers' sessions are refused with.
+    pub refuse: Option<Cause>,
+    /// The cause that changes of nets are refused with.
+    pub refuse_nets: Option<Cause>,
+    /// Sessions are not deleted, and nobody is told why.
+    pub keeps_all: bool,
+    /// What was answered to reports.
+    pub told: Vec<Cause>,
+}
+
+/// A session: its rules, what they come to, and the control plane's SEID.
+struct Held {
+    rules: RuleSet,
+    facts: Facts,
+    cp_seid: u64,
+    /// Usage reports so far.
+    reports: u32,
+}
+
+impl Held {
+    fn new(rules: RuleSet, cp_seid: u64) -> Self {
+        let facts = rules.facts().expect("rules that can be served");
+        Held {
+            rules,
+            facts,
+            cp_seid,
+            reports: 0,
+        }
+    }
+
+    fn report(&mut self, urr_id: u32, octets: u64) -> wire::pfcp::UsageReport {
+        self.reports += 1;
+        wire::pfcp::UsageReport {
+            urr_id,
+            sequence: self.reports - 1,
+            volume: Some(wire::pfcp::VolumeMeasurement {
+                uplink_octets: Some(octets),
+                downlink_octets: Some(2 * octets),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+    }
+}
+
+impl UserPlane {
+    pub(super) fn new(recovery: u32) -> Self {
+        let config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
+        UserPlane {
+            node: Node::new(config),
+            sessions: BTreeMap::new(),
+            next_seid: 100,
+            named: Default::default(),
+            epoch: 0,
+            refuse: None,
+            refuse_nets: None,
+            keeps_all: false,
+            told: Vec::new(),
+        }
+    }
+
+    pub(super) fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.sessions.values().map(|held| &held.facts)
+    }
+
+    /// What there is of subscribers, in order of the PPPoE session id.
+    pub fn subscribers(&self) -> Vec<SessionFacts> {
+        let session = |f: &Facts| match f {
+            Facts::Session(s) => Some((**s).clone()),
+            Facts::Default(_) => None,
+        };
+        let mut sessions: Vec<SessionFacts> = self.facts().filter_map(session).collect();
+        sessions.sort_by_key(|s| s.pppoe_session_id);
+        sessions
+    }
+
+    pub fn nets(&self) -> Vec<String> {
+        let nets = self.facts().flat_map(|facts| match facts {
+            Facts::Default(d) => d.nets.as_slice(),
+            Facts::Session(_) => &[],
+        });
+        nets.map(|n| n.net.to_string()).collect()
+    }
+
+    fn audit(&mut self, audit: &wire::pfcp::Audit) -> wire::pfcp::AuditResult {
+        if self.epoch != audit.epoch {
+            self.epoch = audit.epoch;
+            self.named.clear();
+        }
+        let mut result = wire::pfcp::AuditResult::default();
+        for (place, (seid, digest)) in audit.sessions.iter().enumerate() {
+            self.named.insert(*seid);
+            let held = self.sessions.get(seid).map(|held| &held.facts);
+            if !matches!(held, Some(Facts::Session(s)) if s.digest() == *digest) {
+                result.wrong.push(place as u16);
+            }
+        }
+        if audit.last {
+            let unnamed = self.sessions.iter().filter(|(seid, held)| {
+                matches!(held.facts, Facts::Session(_)) && !self.named.contains(seid)
+            });
+            let strangers = unnamed.take(AUDIT_BLOCK);
+            result.strangers = strangers
+                .map(|(seid, held)| (held.cp_seid, *seid))
+                .collect();
+            self.named
+                .extend(result.strangers.iter().map(|(_, seid)| seid)); // each is told once
+        }
+        result
+    }
+
+    /// One session is gone, or its rules are damaged; nobody is told.
+    pub fn forget_one(&mut self) {
+        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let seid = *self.sessions.iter().find(subscriber).expect("a session").0;
+        self.sessions.remove(&seid);
+    }
+
+    /// The default sessions are gone.
+    #[allow(dead_code)] // the ledger's tests do this
+    pub fn forget_default(&mut self) {
+        let subscriber = |held: &Held| matches!(held.facts, Facts::Session(_));
+        self.sessions.retain(|_, held| subscriber(held));
+    }
+
+    #[allow(dead_code)]
+    pub fn forget_last(&mut self) {
+        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let seid = *self.sessions.iter().rfind(subscriber).expect("a session").0;
+        self.sessions.remove(&seid);
+    }
+
+    pub fn damage_one(&mut self) {
+        let sessions = self.sessions.values_mut();
+        let mut subscribers = sessions.filter_map(|held| match &mut held.facts {
+            Facts::Session(facts) => Some(facts),
+            Facts::Default(_) => None,
+        });
+        subscribers.next().expect("a session").ipv4 = None;
+    }
+
+    pub(super) fn serve(&mut self, seid: u64, message: Message) -> (u64, Message) {
+        match message {
+            Message::SessionEstablishmentRequest(m) => {
+                let cp = m.cp_f_seid.seid;
+                let subscriber = !m.create_urrs.is_empty();
+                if let Some(cause) = self.refuse.filter(|_| subscriber) {
+                    let refusal = wire::pfcp::SessionEstablishmentResponse {
+                        node_id: NodeId::Fqdn("up1".into()),
+                        cause,
+                        ..Default::default()
+                    };
+                    return (cp, refusal.into());
+                }
+                self.sessions.retain(|_, held| held.cp_seid != cp);
+                self.next_seid += 1;
+                let rules =
+                    RuleSet::establish(m.clone()).expect("an establishment that can be served");
+                self.sessions.insert(self.next_seid, Held::new(rules, cp));
+                let response = wire::pfcp::SessionEstablishmentResponse {
+                    node_id: NodeId::Fqdn("up1".into()),
+                    cause: Cause::REQUEST_ACCEPTED,
+                    up_f_seid: Some(FSeid::new(self.next_seid, UP.parse().unwrap())),
+                    ..Default::default()
+                };
+                (cp, response.into())
+            }
+            Message::SessionModificationRequest(m) => self.modify(seid, &m),
+            Message::SessionDeletionRequest(_) => {
+                let mut gone = self.sessions.remove(&seid);
+                let response = wire::pfcp::SessionDeletionResponse {
+                    cause: match gone {
+                        Some(_) => Cause::REQUEST_ACCEPTED,
+                        None => Cause::SESSION_CONTEXT_NOT_FOUND,
+                    },
+                    usage_reports: gone.iter_mut().map(|held| held.report(1, 70)).collect(),
+                    ..Default::default()
+                };
+                (gone.map_or(0, |held| held.cp_seid), response.into())
+            }
+            other => panic!("the control plane asks {}", other.name()),
+        }
+    }
+
+    fn modify(&mut self, seid: u64, m: &wire::pfcp::SessionModificationRequest) -> (u64, Message) {
+        let mut response = wire::pfcp::SessionModificationResponse {
+            cause: Cause::REQUEST_ACCEPTED,
+            ..Default::default()
+        };
+        let Some(held) = self.sessions.get_mut(&seid) else {
+            response.cause = Cause::SESSION_CONTEXT_NOT_FOUND;
+            return (0, response.into());
+        };
+        let cp_seid = held.cp_seid;
+        if let Some(audit) = &m.audit {
+            response.audit_result = Some(self.audit(audit));
+            return (cp_seid, response.into());
+        }
+        let is_default = matches!(held.facts, Facts::Default(_));
+        if let Some(cause) = self.refuse_nets.filter(|_| is_default) {
+            response.cause = cause;
+            return (cp_seid, response.into());
+        }
+        let rules = held
+            .rules
+            .modify(m)
+            .expect("a modification that can be served");
+        *held = Held {
+            reports: held.reports,
+            ..Held::new(rules, cp_seid)
+        };
+        let queries = m.query_urrs.iter();
+        response.usage_reports = queries.map(|q| held.report(q.urr_id, 1000)).collect();
+        (cp_seid, response.into())
+    }
+
+    /// Reports so many octets up, and twice as many down, of every session.
+    pub(super) fn report(&mut self, now: Duration, octets: u64) {
+        for held in self.sessions.values_mut() {
+            if let Facts::Session(_) = held.facts {
+                let report = wire::pfcp::SessionReportRequest {
+                    report_type: wire::pfcp::ReportType::USAGE,
+                    usage_reports: vec![held.report(1, octets)],
+                    ..Default::default()
+                };
+                let asked = self
+                    .node
+                    .request(now, at(CP, 8805), held.cp_seid, report, 0);
+                asked.expect("an association");
+            }
+        }
+    }
+}
