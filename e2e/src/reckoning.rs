@@ -42,8 +42,8 @@ const LONGEST_INTERIM: u64 = INTERIM + INTERIM / 10 + 3;
 
 /// Sockets that are opened when they are first needed: a further one of RADIUS, calls of the local API.
 const FEW_DESCRIPTORS: usize = 4;
-/// What an allocator may keep, in KiB.
-const SOME_MEMORY: u64 = 8 << 10;
+/// What an allocator may keep of the most that was held, as when a control plane that stood still catches up; in KiB.
+const SOME_MEMORY: u64 = 16 << 10;
 
 /// What a process holds.
 #[derive(Clone, Copy, Debug)]
