@@ -264,6 +264,13 @@ struct Session<T> {
     audited: u32,
 }
 
+impl<T> Session<T> {
+    /// Whether it is being removed, and here only until the worker has let go of it.
+    fn is_leaving(&self) -> bool {
+        matches!(self.operation, Operation::Remove(_))
+    }
+}
+
 /// What is kept of a control plane.
 #[derive(Debug, Default)]
 struct Peer {
@@ -356,10 +363,18 @@ impl<T: Copy> Engine<T> {
     }
 
     /// A control plane cannot be reached: its sessions are held as long as the configuration says, reports wait.
-    pub fn peer_lost(&mut self, now: Now, peer: SocketAddr) {
+    /// Returns how many there are.
+    pub fn peer_lost(&mut self, now: Now, address: SocketAddr) -> usize {
+        let sessions = self.table.iter().filter(|(_, s)| s.peer == address);
+        let held = sessions.count();
+        if held == 0 {
+            self.forget_peer(address);
+            return 0;
+        }
         let until = self.config.hold.map(|hold| now.monotonic + hold);
-        let peer = self.peers.entry(peer).or_default();
+        let peer = self.peers.entry(address).or_default();
         (peer.path, peer.telling) = (Path::Lost(until), None);
+        held
     }
 
     /// When the sessions of a control plane that cannot be reached have been held long enough.
@@ -376,10 +391,9 @@ impl<T: Copy> Engine<T> {
         while self.hold_ends().is_some_and(|at| at <= now.monotonic) {
             let due =
                 |peer: &Peer| matches!(peer.path, Path::Lost(Some(at)) if at <= now.monotonic);
-            let Some((&address, peer)) = self.peers.iter_mut().find(|(_, peer)| due(peer)) else {
+            let Some((&address, _)) = self.peers.iter().find(|(_, peer)| due(peer)) else {
                 return;
             };
-            peer.path = Path::Lost(None);
             let sessions = self.forget_peer(address);
             self.counters.hold_expired += sessions as u64;
             warn!(
@@ -406,8 +420,8 @@ impl<T: Copy> Engine<T> {
         moved
     }
 
-    /// A control plane lost its sessions or released the association: they are deleted.
-    /// Returns how many there were.
+    /// A control plane lost its sessions, released the association or was away for too long: they are deleted, and
+    /// nothing is remembered of it. Returns how many there were.
     pub fn forget_peer(&mut self, peer: SocketAddr) -> usize {
         let of_peer =
             |(index, session): (SessionIndex, &Session<T>)| (session.peer == peer).then_some(index);
@@ -416,6 +430,7 @@ impl<T: Copy> Engine<T> {
             self.remove(index, After::Nothing);
         }
         self.release_nets(peer);
+        self.peers.remove(&peer);
         indices.len()
     }
 

@@ -4,7 +4,7 @@ use dataplane::SessionIndex;
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Audit, AuditResult, Cause, SessionModificationResponse};
 
-use super::{Engine, Operation, session_seid};
+use super::{Engine, session_seid};
 use crate::compile::Compiled;
 use crate::table::Seid;
 
@@ -19,10 +19,11 @@ impl<T: Copy> Engine<T> {
         let mut result = AuditResult::default();
         for (place, &(seid, digest)) in audit.sessions.iter().enumerate() {
             let seid = Seid::from_u64(seid);
+            // one that is going is not there any more: nobody would tell the control plane later
             let named = self
                 .table
                 .resolve(seid)
-                .is_some_and(|session| session.peer == peer);
+                .is_some_and(|session| session.peer == peer && !session.is_leaving());
             match self.table.get_mut(seid.index).filter(|_| named) {
                 Some(session) if session.compiled.digest() == Some(digest) => {
                     session.audited = audit.epoch
@@ -38,7 +39,6 @@ impl<T: Copy> Engine<T> {
         }
         if audit.last {
             result.strangers = self.strangers(peer, audit.epoch);
-            self.release_nets(peer);
         }
         let response = SessionModificationResponse {
             cause: Cause::REQUEST_ACCEPTED,
@@ -51,9 +51,8 @@ impl<T: Copy> Engine<T> {
     /// Sessions of a control plane that the audit did not name, each told once.
     fn strangers(&mut self, peer: std::net::SocketAddr, epoch: u32) -> Vec<(u64, u64)> {
         let stranger = |(index, session): (SessionIndex, &super::Session<T>)| {
-            let leaving = matches!(session.operation, Operation::Remove(_));
             let forgotten = session.peer == peer && session.audited != epoch;
-            (forgotten && !leaving && !session.compiled.is_default()).then_some(index)
+            (forgotten && !session.is_leaving() && !session.compiled.is_default()).then_some(index)
         };
         let found: Vec<SessionIndex> = self
             .table

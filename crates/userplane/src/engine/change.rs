@@ -335,7 +335,7 @@ impl<T: Copy> Engine<T> {
         let Some(session) = self.table.get_mut(index) else {
             return;
         };
-        if matches!(session.operation, Operation::Remove(_)) {
+        if session.is_leaving() {
             return;
         }
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);

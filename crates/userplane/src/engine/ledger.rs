@@ -119,10 +119,9 @@ impl<T: Copy> Engine<T> {
     }
 
     fn staying(&self) -> impl Iterator<Item = (SessionIndex, &Session<T>)> {
-        let leaving = |session: &Session<T>| matches!(session.operation, Operation::Remove(_));
         self.table
             .iter()
-            .filter(move |(_, session)| !leaving(session))
+            .filter(|(_, session)| !session.is_leaving())
     }
 
     fn is_default(&self, index: SessionIndex) -> bool {

@@ -8,7 +8,8 @@ use ipnet::IpNet;
 
 use super::{Engine, Now, Output};
 
-/// How long a control plane that came back has to tell its nets again. One that audits is done much earlier.
+/// How long a control plane that came back has to tell its nets again, those of every port, also if some of it is lost
+/// on the way.
 const TELLING: Duration = Duration::from_secs(10);
 
 impl<T: Copy> Engine<T> {
@@ -19,7 +20,7 @@ impl<T: Copy> Engine<T> {
     }
 
     /// Withdrawn until they are told again, packets to the sessions in these nets would be lost: they stay announced
-    /// until the control plane's audit is over. One that replaces a default session later on wants its nets gone.
+    /// while the control plane has its time to tell them. One that replaces a default session later on wants its nets gone.
     pub(super) fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, IpNet)>) {
         if self.peers.get(&peer).is_none_or(|p| p.telling.is_none()) {
             return;

@@ -10,9 +10,11 @@ use wire::pfcp::*;
 
 use super::*;
 
+mod audit;
 mod ledger;
 mod nets;
 mod path;
+mod usage;
 
 const CP: &str = "192.0.2.1:8805";
 const PORT: PortIndex = PortIndex(0);
@@ -160,6 +162,15 @@ impl Bench {
         response.up_f_seid.unwrap().seid
     }
 
+    /// Establishes the default session; returns our name for it.
+    fn default_session(&mut self, nets: &[&str]) -> u64 {
+        let to = self.send(0, default_spec(nets).establish().0);
+        match self.answer(to) {
+            Message::SessionEstablishmentResponse(response) => response.up_f_seid.unwrap().seid,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn modify(
         &mut self,
         seid: u64,
@@ -225,6 +236,13 @@ fn spec(n: u16) -> SessionSpec {
         usage_period: None,
         ipv4: Some([100, 64, 0, n as u8].into()),
         ipv6: Some("2001:db8:64:1::/64".parse().unwrap()),
+    }
+}
+
+fn with_period(n: u16, seconds: u32) -> SessionSpec {
+    SessionSpec {
+        usage_period: Some(seconds),
+        ..spec(n)
     }
 }
 
@@ -347,118 +365,6 @@ fn requests_that_wait_are_bounded() {
         .collect();
     assert_eq!(causes, [Cause::ENTITY_IN_CONGESTION]);
     assert_eq!(bench.engine.counters.congested, 1);
-}
-
-#[test]
-fn queries_report_what_was_added_since_the_report_before() {
-    let mut bench = Bench::new();
-    let seid = bench.established(&spec(7));
-    let mut last = None;
-    for expected in [100, 50, 0] {
-        if expected > 0 {
-            bench.count(seid, expected);
-        }
-        let response = bench.modify(seid, query_usage());
-        let [report] = &response.usage_reports[..] else {
-            panic!("{response:?}")
-        };
-        assert_eq!(octets(report), (Some(expected), Some(2 * expected)));
-        assert!(last.is_none_or(|last| report.sequence == last + 1));
-        last = Some(report.sequence);
-    }
-    // A change of rules in between reports nothing and loses nothing.
-    bench.count(seid, 11);
-    let response = bench.modify(seid, spec(7).add_family(Family::Ipv4).unwrap());
-    assert_eq!(response.usage_reports, []);
-    assert_eq!(
-        octets(&bench.delete(seid).usage_reports[0]),
-        (Some(11), Some(22))
-    );
-}
-
-fn with_period(n: u16, seconds: u32) -> SessionSpec {
-    SessionSpec {
-        usage_period: Some(seconds),
-        ..spec(n)
-    }
-}
-
-#[test]
-fn periodic_reports_come_by_the_measurement_period() {
-    let mut bench = Bench::new();
-    bench.pass(10); // until then, nets may be told again
-    let seid = bench.established(&with_period(7, 60));
-    assert_eq!(bench.engine.poll_at(), Some(Duration::from_secs(71)));
-    bench.pass(59);
-    assert!(bench.reports.is_empty());
-    bench.count(seid, 100);
-    bench.pass(1);
-    let (token, report) = bench.reports.remove(0);
-    assert!(report.report_type.contains(ReportType::USAGE));
-    assert_eq!(octets(&report.usage_reports[0]), (Some(100), Some(200)));
-    assert_eq!(report.usage_reports[0].duration, Some(60));
-    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
-    bench.count(seid, 1);
-    bench.pass(60);
-    assert_eq!(
-        octets(&bench.reports[0].1.usage_reports[0]),
-        (Some(1), Some(2))
-    );
-}
-
-#[test]
-fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
-    let mut bench = Bench::new();
-    let seid = bench.established(&with_period(7, 60));
-    bench.count(seid, 100);
-    bench.pass(60);
-    let (token, first) = bench.reports.remove(0);
-    // Nothing new while the first is under way.
-    bench.count(seid, 5);
-    bench.pass(60);
-    assert!(bench.reports.is_empty());
-    bench.engine.reported(token, None);
-    assert_eq!(bench.engine.counters.reports_kept, 1);
-    // The path is lost: sessions are held, nothing is sent.
-    bench.engine.peer_lost(bench.now, cp());
-    bench.pass(60);
-    assert!(bench.reports.is_empty());
-    assert_eq!(bench.engine.sessions(), 1);
-    bench.engine.peer_up(bench.now, cp());
-    bench.pass(60);
-    let (token, again) = bench.reports.remove(0);
-    assert_eq!(again, first);
-    // What came meanwhile is in the report after it.
-    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
-    bench.pass(60);
-    let (token, report) = bench.reports.remove(0);
-    assert_eq!(octets(&report.usage_reports[0]), (Some(5), Some(10)));
-    assert_eq!(
-        report.usage_reports[0].sequence,
-        first.usage_reports[0].sequence + 1
-    );
-    // One that failed goes along with the last.
-    bench.engine.reported(token, None);
-    bench.count(seid, 3);
-    let last = bench.delete(seid).usage_reports;
-    assert_eq!(last[0], report.usage_reports[0]);
-    assert_eq!(octets(&last[1]), (Some(3), Some(6)));
-}
-
-#[test]
-fn a_session_that_the_control_plane_does_not_know_is_removed() {
-    let mut bench = Bench::new();
-    bench.established(&with_period(7, 60));
-    bench.pass(60);
-    let (token, _) = bench.reports.remove(0);
-    bench
-        .engine
-        .reported(token, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
-    bench.run();
-    assert!(bench.entries.is_empty());
-    assert_eq!(bench.engine.sessions(), 0);
-    bench.pass(600);
-    assert!(bench.reports.is_empty());
 }
 
 #[test]
@@ -623,52 +529,6 @@ fn what_the_worker_refuses_leaves_nothing_behind() {
 }
 
 #[test]
-fn nets_come_and_go_with_the_default_session() {
-    let mut bench = Bench::new();
-    let spec = default_spec(&["100.64.0.0/24", "2001:db8:64::/56"]);
-    let to = bench.send(0, spec.establish().0);
-    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-        panic!()
-    };
-    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
-    let seid = response.up_f_seid.unwrap().seid;
-    assert_eq!(
-        bench.nets,
-        [
-            (true, net("100.64.0.0/24")),
-            (true, net("2001:db8:64::/56"))
-        ]
-    );
-    assert!(bench.entries.is_empty());
-    bench.nets.clear();
-    let more = PoolNet {
-        slot: 9,
-        network_instance: "default".into(),
-        net: net("100.64.1.0/24"),
-    };
-    for request in DefaultSpec::add_nets(&[more]) {
-        assert_eq!(bench.modify(seid, request).cause, Cause::REQUEST_ACCEPTED);
-    }
-    for request in DefaultSpec::remove_nets(&[0]) {
-        assert_eq!(bench.modify(seid, request).cause, Cause::REQUEST_ACCEPTED);
-    }
-    assert_eq!(
-        bench.nets,
-        [(true, net("100.64.1.0/24")), (false, net("100.64.0.0/24"))]
-    );
-    bench.nets.clear();
-    assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
-    assert_eq!(
-        bench.nets,
-        [
-            (false, net("100.64.1.0/24")),
-            (false, net("2001:db8:64::/56"))
-        ]
-    );
-    assert_eq!(bench.engine.discovery_tunnel(PORT), None);
-}
-
-#[test]
 fn tunnels_lead_to_their_sessions_from_their_control_plane_only() {
     let mut bench = Bench::new();
     bench.send(0, default_spec(&[]).establish().0);
@@ -715,116 +575,4 @@ fn a_ports_own_default_session_comes_before_that_of_all_ports() {
     bench.send(0, own.establish().0);
     assert_eq!(bench.engine.discovery_tunnel(PORT), Some(own.uplink));
     assert_eq!(bench.engine.discovery_tunnel(PortIndex(1)).unwrap().teid, 1);
-}
-
-#[test]
-fn a_control_plane_that_lost_its_sessions_takes_them_along() {
-    let mut bench = Bench::new();
-    bench.send(0, default_spec(&["100.64.0.0/24"]).establish().0);
-    bench.established(&spec(1));
-    bench.established(&spec(2));
-    bench.worker_runs = false;
-    let under_way = bench.send(0, spec(3).establish_control());
-    bench.engine.forget_peer(cp());
-    bench.worker_runs = true;
-    bench.run();
-    assert!(bench.entries.is_empty());
-    assert_eq!(bench.engine.sessions(), 0);
-    assert_eq!(bench.nets.last(), Some(&(false, net("100.64.0.0/24"))));
-    assert_eq!(
-        bench.answer(under_way).cause(),
-        Some(Cause::SESSION_CONTEXT_NOT_FOUND)
-    );
-    // The same sessions at once again.
-    bench.established(&spec(1));
-}
-
-#[test]
-fn a_session_belongs_to_its_control_plane() {
-    let mut bench = Bench::new();
-    let seid = bench.established(&spec(1));
-    let stranger: SocketAddr = "192.0.2.66:8805".parse().unwrap();
-    bench
-        .engine
-        .request(bench.now, 99, stranger, seid, delete().into());
-    bench.run();
-    assert_eq!(
-        bench.answer(99).cause(),
-        Some(Cause::SESSION_CONTEXT_NOT_FOUND)
-    );
-    assert_eq!(bench.entries.len(), 1);
-}
-
-impl Bench {
-    /// One block of an audit, about the default session.
-    fn audit(&mut self, default: u64, last: bool, sessions: &[(u64, u64)]) -> AuditResult {
-        let block = Audit {
-            epoch: 5,
-            last,
-            sessions: sessions.to_vec(),
-        };
-        let response = self.modify(default, pfcp::bng::audit(block));
-        assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
-        response.audit_result.expect("what the audit found")
-    }
-}
-
-#[test]
-fn an_audit_tells_what_is_missing_what_differs_and_what_is_strange() {
-    let mut bench = Bench::new();
-    let to = bench.send(0, default_spec(&[]).establish().0);
-    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-        panic!("another answer")
-    };
-    let default = response.up_f_seid.unwrap().seid;
-    let seids: Vec<u64> = (1..=3).map(|n| bench.established(&spec(n))).collect();
-    for (n, family) in [(1, Family::Ipv4), (1, Family::Ipv6), (2, Family::Ipv4)] {
-        let message = spec(n).add_family(family).unwrap();
-        bench.modify(seids[usize::from(n) - 1], message);
-    }
-    let digest = |n| spec(n).digest();
-
-    let first = bench.audit(
-        default,
-        false,
-        &[(seids[0], digest(1)), (seids[1], digest(2))],
-    );
-    assert_eq!(first.wrong, [1], "the second one lacks IPv6");
-    assert_eq!(first.strangers, []);
-    let last = bench.audit(default, true, &[(0xdead, digest(9))]);
-    assert_eq!(last.wrong, [0], "there is no such session");
-    assert_eq!(
-        last.strangers,
-        [(0x1003, seids[2])],
-        "nobody named the third one"
-    );
-    assert_eq!(
-        bench.audit(default, true, &[]).strangers,
-        [],
-        "each is told once"
-    );
-}
-
-#[test]
-fn digests_of_both_planes_agree_whatever_the_way_to_the_rules() {
-    let mut bench = Bench::new();
-    let at_once = spec(1);
-    let to = bench.send(0, at_once.establish());
-    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-        panic!("another answer")
-    };
-    let step_by_step = spec(2);
-    let seid = bench.established(&step_by_step);
-    bench.modify(seid, step_by_step.add_family(Family::Ipv6).unwrap());
-    bench.modify(seid, step_by_step.add_family(Family::Ipv4).unwrap());
-    let to = bench.send(0, default_spec(&[]).establish().0);
-    let Message::SessionEstablishmentResponse(default) = bench.answer(to) else {
-        panic!("another answer")
-    };
-    let named = [
-        (response.up_f_seid.unwrap().seid, at_once.digest()),
-        (seid, step_by_step.digest()),
-    ];
-    let result = bench.audit(default.up_f_seid.unwrap().seid, true, &named);
-    assert_eq!(result, AuditResult::default());
 }

@@ -75,17 +75,19 @@ impl UserPlane {
     }
 
     fn association_down(&mut self, peer: std::net::SocketAddr, reason: DownReason) {
-        self.engine.peer_lost(self.clock.now(), peer);
+        let sessions = self.engine.peer_lost(self.clock.now(), peer);
         match reason {
             DownReason::Released => {
                 let sessions = self.engine.forget_peer(peer);
                 info!(%peer, sessions, "the association was released: its sessions are deleted");
             }
             DownReason::PathLost => warn!(
-                %peer, sessions = self.engine.sessions(),
+                %peer, sessions,
                 "the control plane does not answer: its sessions are held (`hold-sessions`) and go on forwarding"
             ),
-            reason => info!(%peer, ?reason, "the association ended; its sessions are held"),
+            reason => {
+                info!(%peer, sessions, ?reason, "the association ended; its sessions are held")
+            }
         }
     }
 

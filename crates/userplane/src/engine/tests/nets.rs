@@ -4,15 +4,6 @@ use super::*;
 
 const NETS: [&str; 2] = ["100.64.0.0/24", "100.64.1.0/24"];
 
-/// Establishes the default session; returns our name for it.
-fn establish(bench: &mut Bench, nets: &[&str]) -> u64 {
-    let to = bench.send(0, default_spec(nets).establish().0);
-    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-        panic!("another answer")
-    };
-    response.up_f_seid.unwrap().seid
-}
-
 fn tell(bench: &mut Bench, seid: u64, nets: &[&str]) {
     for message in DefaultSpec::add_nets(&default_spec(nets).nets) {
         bench.modify(seid, message);
@@ -22,11 +13,10 @@ fn tell(bench: &mut Bench, seid: u64, nets: &[&str]) {
 /// A control plane that announced its nets comes back, and has opened its default session anew.
 fn returned() -> (Bench, u64) {
     let mut bench = Bench::new();
-    let seid = establish(&mut bench, &NETS);
-    bench.audit(seid, true, &[]);
+    bench.default_session(&NETS);
     bench.nets.clear();
     bench.engine.peer_up(bench.now, cp());
-    let seid = establish(&mut bench, &[]);
+    let seid = bench.default_session(&[]);
     assert_eq!(bench.nets, [], "nobody wants them now, but somebody will");
     (bench, seid)
 }
@@ -36,11 +26,12 @@ fn withdrawn(nets: &[&str]) -> Vec<(bool, IpNet)> {
 }
 
 #[test]
-fn nets_stay_announced_while_a_control_plane_that_came_back_tells_them_again() {
+fn a_control_plane_that_came_back_has_ten_seconds_to_tell_its_nets_again() {
     let (mut bench, seid) = returned();
     tell(&mut bench, seid, &NETS[..1]);
+    bench.pass(9);
     assert_eq!(bench.nets, [], "the first one is wanted, as before");
-    bench.audit(seid, true, &[]);
+    bench.pass(1);
     assert_eq!(
         bench.nets,
         withdrawn(&NETS[1..]),
@@ -49,13 +40,12 @@ fn nets_stay_announced_while_a_control_plane_that_came_back_tells_them_again() {
 }
 
 #[test]
-fn a_control_plane_that_never_audits_has_ten_seconds_to_tell_its_nets_again() {
+fn nets_that_are_told_after_the_audit_were_announced_all_the_while() {
     let (mut bench, seid) = returned();
-    tell(&mut bench, seid, &NETS[..1]);
-    bench.pass(9);
+    bench.audit(seid, true, &[]);
+    tell(&mut bench, seid, &NETS);
+    bench.pass(10);
     assert_eq!(bench.nets, []);
-    bench.pass(1);
-    assert_eq!(bench.nets, withdrawn(&NETS[1..]));
 }
 
 #[test]
@@ -65,9 +55,9 @@ fn nets_wait_for_a_control_plane_that_is_lost_again() {
     bench.pass(1000);
     assert_eq!(bench.nets, []);
     bench.engine.peer_up(bench.now, cp());
-    let seid = establish(&mut bench, &[]);
+    let seid = bench.default_session(&[]);
     tell(&mut bench, seid, &NETS);
-    bench.audit(seid, true, &[]);
+    bench.pass(10);
     assert_eq!(bench.nets, []);
     // Held twice, but not for ever.
     bench.modify(seid, DefaultSpec::remove_nets(&[0, 1]).remove(0));
@@ -75,12 +65,12 @@ fn nets_wait_for_a_control_plane_that_is_lost_again() {
 }
 
 #[test]
-fn a_default_session_that_is_replaced_after_the_audit_takes_its_nets_along() {
+fn a_default_session_that_is_replaced_later_on_takes_its_nets_along() {
     let (mut bench, seid) = returned();
     tell(&mut bench, seid, &NETS);
-    bench.audit(seid, true, &[]);
+    bench.pass(10);
     assert_eq!(bench.nets, []);
-    establish(&mut bench, &[]);
+    bench.default_session(&[]);
     assert_eq!(bench.nets, withdrawn(&NETS));
 }
 
@@ -90,4 +80,50 @@ fn nothing_is_held_for_a_control_plane_that_is_forgotten() {
     bench.engine.forget_peer(cp());
     bench.run();
     assert_eq!(bench.nets, withdrawn(&NETS));
+}
+
+#[test]
+fn nets_come_and_go_with_the_default_session() {
+    let mut bench = Bench::new();
+    let spec = default_spec(&["100.64.0.0/24", "2001:db8:64::/56"]);
+    let to = bench.send(0, spec.establish().0);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!()
+    };
+    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+    let seid = response.up_f_seid.unwrap().seid;
+    assert_eq!(
+        bench.nets,
+        [
+            (true, net("100.64.0.0/24")),
+            (true, net("2001:db8:64::/56"))
+        ]
+    );
+    assert!(bench.entries.is_empty());
+    bench.nets.clear();
+    let more = PoolNet {
+        slot: 9,
+        network_instance: "default".into(),
+        net: net("100.64.1.0/24"),
+    };
+    for request in DefaultSpec::add_nets(&[more]) {
+        assert_eq!(bench.modify(seid, request).cause, Cause::REQUEST_ACCEPTED);
+    }
+    for request in DefaultSpec::remove_nets(&[0]) {
+        assert_eq!(bench.modify(seid, request).cause, Cause::REQUEST_ACCEPTED);
+    }
+    assert_eq!(
+        bench.nets,
+        [(true, net("100.64.1.0/24")), (false, net("100.64.0.0/24"))]
+    );
+    bench.nets.clear();
+    assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
+    assert_eq!(
+        bench.nets,
+        [
+            (false, net("100.64.1.0/24")),
+            (false, net("2001:db8:64::/56"))
+        ]
+    );
+    assert_eq!(bench.engine.discovery_tunnel(PORT), None);
 }

@@ -30,11 +30,7 @@ fn sessions_are_held_for_as_long_as_the_configuration_says() {
     );
     // When the path returns, the control plane's audit misses the session.
     bench.engine.peer_up(bench.now, cp());
-    let to = bench.send(0, default_spec(&[]).establish().0);
-    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-        panic!("another answer")
-    };
-    let default = response.up_f_seid.unwrap().seid;
+    let default = bench.default_session(&[]);
     let result = bench.audit(default, true, &[(seid, spec(7).digest())]);
     assert_eq!(result.wrong, [0]);
     bench.established(&spec(7));
@@ -93,17 +89,53 @@ fn sessions_go_along_with_a_control_plane_that_moves() {
 }
 
 #[test]
-fn what_comes_while_an_audit_runs_is_no_stranger() {
-    let mut bench = bench(None);
-    let to = bench.send(0, default_spec(&[]).establish().0);
-    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
-        panic!("another answer")
-    };
-    let default = response.up_f_seid.unwrap().seid;
+fn a_control_plane_that_lost_its_sessions_takes_them_along() {
+    let mut bench = Bench::new();
+    bench.send(0, default_spec(&["100.64.0.0/24"]).establish().0);
     bench.established(&spec(1));
-    bench.audit(default, false, &[]);
     bench.established(&spec(2));
-    let strangers = bench.audit(default, true, &[]).strangers;
-    assert_eq!(strangers.len(), 1);
-    assert_eq!(strangers[0].0, 0x1001);
+    bench.worker_runs = false;
+    let under_way = bench.send(0, spec(3).establish_control());
+    bench.engine.forget_peer(cp());
+    bench.worker_runs = true;
+    bench.run();
+    assert!(bench.entries.is_empty());
+    assert_eq!(bench.engine.sessions(), 0);
+    assert_eq!(bench.nets.last(), Some(&(false, net("100.64.0.0/24"))));
+    assert_eq!(
+        bench.answer(under_way).cause(),
+        Some(Cause::SESSION_CONTEXT_NOT_FOUND)
+    );
+    // The same sessions at once again.
+    bench.established(&spec(1));
+}
+
+#[test]
+fn a_session_belongs_to_its_control_plane() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(1));
+    let stranger: SocketAddr = "192.0.2.66:8805".parse().unwrap();
+    bench
+        .engine
+        .request(bench.now, 99, stranger, seid, delete().into());
+    bench.run();
+    assert_eq!(
+        bench.answer(99).cause(),
+        Some(Cause::SESSION_CONTEXT_NOT_FOUND)
+    );
+    assert_eq!(bench.entries.len(), 1);
+}
+
+#[test]
+fn nothing_is_remembered_of_a_control_plane_without_sessions() {
+    let mut bench = bench(Some(HOLD));
+    assert_eq!(bench.engine.peer_lost(bench.now, cp()), 0);
+    assert!(!bench.engine.is_peer(cp().ip()));
+    assert_eq!(bench.engine.poll_at(), None, "there is nothing to hold");
+    bench.engine.peer_up(bench.now, cp());
+    bench.established(&spec(1));
+    assert_eq!(bench.engine.peer_lost(bench.now, cp()), 1);
+    assert!(bench.engine.is_peer(cp().ip()));
+    bench.engine.forget_peer(cp());
+    assert_eq!(bench.engine.poll_at(), None, "it released the association");
 }

@@ -1,0 +1,108 @@
+//! What sessions used, and how the control plane hears of it.
+
+use super::*;
+
+#[test]
+fn queries_report_what_was_added_since_the_report_before() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(7));
+    let mut last = None;
+    for expected in [100, 50, 0] {
+        if expected > 0 {
+            bench.count(seid, expected);
+        }
+        let response = bench.modify(seid, query_usage());
+        let [report] = &response.usage_reports[..] else {
+            panic!("{response:?}")
+        };
+        assert_eq!(octets(report), (Some(expected), Some(2 * expected)));
+        assert!(last.is_none_or(|last| report.sequence == last + 1));
+        last = Some(report.sequence);
+    }
+    // A change of rules in between reports nothing and loses nothing.
+    bench.count(seid, 11);
+    let response = bench.modify(seid, spec(7).add_family(Family::Ipv4).unwrap());
+    assert_eq!(response.usage_reports, []);
+    assert_eq!(
+        octets(&bench.delete(seid).usage_reports[0]),
+        (Some(11), Some(22))
+    );
+}
+
+#[test]
+fn periodic_reports_come_by_the_measurement_period() {
+    let mut bench = Bench::new();
+    bench.pass(10); // until then, nets may be told again
+    let seid = bench.established(&with_period(7, 60));
+    assert_eq!(bench.engine.poll_at(), Some(Duration::from_secs(71)));
+    bench.pass(59);
+    assert!(bench.reports.is_empty());
+    bench.count(seid, 100);
+    bench.pass(1);
+    let (token, report) = bench.reports.remove(0);
+    assert!(report.report_type.contains(ReportType::USAGE));
+    assert_eq!(octets(&report.usage_reports[0]), (Some(100), Some(200)));
+    assert_eq!(report.usage_reports[0].duration, Some(60));
+    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    bench.count(seid, 1);
+    bench.pass(60);
+    assert_eq!(
+        octets(&bench.reports[0].1.usage_reports[0]),
+        (Some(1), Some(2))
+    );
+}
+
+#[test]
+fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    bench.pass(60);
+    let (token, first) = bench.reports.remove(0);
+    // Nothing new while the first is under way.
+    bench.count(seid, 5);
+    bench.pass(60);
+    assert!(bench.reports.is_empty());
+    bench.engine.reported(token, None);
+    assert_eq!(bench.engine.counters.reports_kept, 1);
+    // The path is lost: sessions are held, nothing is sent.
+    bench.engine.peer_lost(bench.now, cp());
+    bench.pass(60);
+    assert!(bench.reports.is_empty());
+    assert_eq!(bench.engine.sessions(), 1);
+    bench.engine.peer_up(bench.now, cp());
+    bench.pass(60);
+    let (token, again) = bench.reports.remove(0);
+    assert_eq!(again, first);
+    // What came meanwhile is in the report after it.
+    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    bench.pass(60);
+    let (token, report) = bench.reports.remove(0);
+    assert_eq!(octets(&report.usage_reports[0]), (Some(5), Some(10)));
+    assert_eq!(
+        report.usage_reports[0].sequence,
+        first.usage_reports[0].sequence + 1
+    );
+    // One that failed goes along with the last.
+    bench.engine.reported(token, None);
+    bench.count(seid, 3);
+    let last = bench.delete(seid).usage_reports;
+    assert_eq!(last[0], report.usage_reports[0]);
+    assert_eq!(octets(&last[1]), (Some(3), Some(6)));
+}
+
+#[test]
+fn a_session_that_the_control_plane_does_not_know_is_removed() {
+    let mut bench = Bench::new();
+    bench.established(&with_period(7, 60));
+    bench.pass(60);
+    let (token, _) = bench.reports.remove(0);
+    bench
+        .engine
+        .reported(token, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
+    bench.run();
+    assert!(bench.entries.is_empty());
+    assert_eq!(bench.engine.sessions(), 0);
+    bench.pass(600);
+    assert!(bench.reports.is_empty());
+}
