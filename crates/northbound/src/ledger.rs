@@ -6,11 +6,11 @@
 //! ```
 //! use northbound::{Kind, Ledger};
 //!
-//! const ADDRESS: Kind = Kind {
-//!     name: "address",
-//!     without_owner: "no session has it, and nobody else can get it",
-//!     missing: "a session has it, but its pool may give it to another",
-//! };
+//! const ADDRESS: Kind = Kind::new(
+//!     "address",
+//!     "no session has it, and nobody else can get it",
+//!     "a session has it, but its pool may give it to another",
+//! );
 //! let mut ledger = Ledger::of("control-plane");
 //! let lent = ["192.0.2.1", "192.0.2.2"];
 //! let owned = [("192.0.2.1", "session 1"), ("192.0.2.3", "session 2")];
@@ -32,6 +32,21 @@ pub struct Kind {
     pub without_owner: &'static str,
     /// What it means when an owner's is not booked, for the operator.
     pub missing: &'static str,
+}
+
+impl Kind {
+    /// A kind by its name, and what the two differences mean.
+    pub const fn new(
+        name: &'static str,
+        without_owner: &'static str,
+        missing: &'static str,
+    ) -> Self {
+        Kind {
+            name,
+            without_owner,
+            missing,
+        }
+    }
 }
 
 /// How much is held of one kind.
@@ -245,11 +260,7 @@ fn difference<K: Ord, O>(booked: Vec<K>, owned: Vec<(K, O)>) -> (Vec<K>, Vec<(K,
 mod tests {
     use super::*;
 
-    const KIND: Kind = Kind {
-        name: "thing",
-        without_owner: "nobody has it",
-        missing: "it is not booked",
-    };
+    const KIND: Kind = Kind::new("thing", "nobody has it", "it is not booked");
 
     fn ledger(booked: &[u32], owned: &[(u32, char)]) -> (Ledger, Differences<u32, char>) {
         let mut ledger = Ledger::of("cp1");
