@@ -11,6 +11,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may take to compare all of its tables.
 const PATIENCE_FOR_A_CHECK: Duration = Duration::from_secs(60);
 
+/// What the control plane's socket is called.
+const CP_NAME: &str = "cp.sock";
+
 /// Where the daemons listen.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Sockets {
@@ -75,11 +78,7 @@ impl From<std::io::Error> for Failure {
 impl Sockets {
     /// Asks `sluice-cp`.
     pub fn control_plane(&self, request: &Request) -> Result<Response, Failure> {
-        ask(
-            "sluice-cp",
-            path(self.cp_socket.clone(), northbound::CP_SOCKET, "cp.sock"),
-            request,
-        )
+        ask("sluice-cp", self.control_plane_path(), request)
     }
 
     /// Asks `sluice-up`.
@@ -92,11 +91,19 @@ impl Sockets {
         let one = self.user_plane_path();
         let mut paths = vec![one.clone()];
         if self.up_socket.is_none() && self.user_plane.is_none() {
-            let beside = one.parent().map(sockets_in).unwrap_or_default();
+            let control_plane = self.control_plane_path();
+            let beside = one
+                .parent()
+                .map(|folder| sockets_in(folder, &control_plane));
+            let beside = beside.unwrap_or_default();
             paths = if beside.is_empty() { paths } else { beside };
         }
         let ask = |path| ask("sluice-up", path, request);
         paths.into_iter().map(ask).collect()
+    }
+
+    fn control_plane_path(&self) -> PathBuf {
+        path(self.cp_socket.clone(), northbound::CP_SOCKET, CP_NAME)
     }
 
     fn user_plane_path(&self) -> PathBuf {
@@ -128,15 +135,16 @@ fn path(given: Option<PathBuf>, default: impl Into<PathBuf>, in_lab: &str) -> Pa
     }
 }
 
-/// The sockets of user planes in a folder: all but the control plane's.
-fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+/// The sockets of user planes in a folder: all but the control plane's, which may have another name.
+fn sockets_in(folder: &Path, control_plane: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     let socket = |path: &PathBuf| {
         let is_socket = path
             .extension()
             .is_some_and(|extension| extension == "sock");
-        is_socket && path.file_name().is_some_and(|name| name != "cp.sock")
+        let is_other = path.file_name().is_some_and(|name| name != CP_NAME);
+        is_socket && is_other && path != control_plane
     };
     let mut found: Vec<PathBuf> = paths.filter(socket).collect();
     found.sort();
@@ -163,6 +171,24 @@ fn ask(daemon: &'static str, path: PathBuf, request: &Request) -> Result<Respons
     }
 }
 
+/// What several daemons said, and the last reason why one of them said nothing; those before it are told here.
+pub(crate) fn answers(
+    asked: impl IntoIterator<Item = Result<Response, Failure>>,
+) -> (Vec<Response>, Option<Failure>) {
+    let (mut answers, mut failure) = (Vec::new(), None);
+    for answer in asked {
+        match answer {
+            Ok(response) => answers.push(response),
+            Err(error) => {
+                if let Some(before) = failure.replace(error) {
+                    eprintln!("sluice: {before}");
+                }
+            }
+        }
+    }
+    (answers, failure)
+}
+
 /// For an answer to another question than the one that was asked.
 pub(crate) fn unexpected(daemon: &str) -> Failure {
     Failure::Other(format!(
@@ -177,13 +203,14 @@ mod tests {
     #[test]
     fn the_user_planes_of_a_folder_are_those_beside_the_control_planes_socket() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["up2.sock", "cp.sock", "up1.sock", "cp.log"] {
+        for name in ["up2.sock", "cp.sock", "up1.sock", "cp.log", "other.sock"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let names = sockets_in(folder.path());
+        let control_plane = folder.path().join("other.sock");
+        let names = sockets_in(folder.path(), &control_plane);
         let names: Vec<_> = names.iter().map(|path| path.file_name().unwrap()).collect();
         assert_eq!(names, ["up1.sock", "up2.sock"]);
-        assert!(sockets_in(Path::new("/nonexistent")).is_empty());
+        assert!(sockets_in(Path::new("/nonexistent"), &control_plane).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The answers as tables and as JSON.
 
-use super::ask::{Failure, Sockets, unexpected};
+use super::ask::{Failure, Sockets, answers, unexpected};
 use super::table::{Column, Table};
 use super::units::{count, duration, octets};
 use northbound::{
@@ -65,16 +65,16 @@ pub fn ports(sockets: &Sockets, json: bool) -> Result<(), Failure> {
 
 /// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
 pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<(), Failure> {
-    let (mut drops, mut failure) = (Vec::new(), None);
-    for answer in [
+    let (said, failure) = answers([
         sockets.user_plane(&Request::ShowDrops),
         sockets.control_plane(&Request::ShowDrops),
-    ] {
-        match answer {
-            Ok(Response::Drops { drops: more }) => drops.extend(more),
-            Ok(_) => return Err(unexpected("a daemon")),
-            Err(error) => failure = Some(error),
-        }
+    ]);
+    let mut drops = Vec::new();
+    for answer in said {
+        let Response::Drops { drops: more } = answer else {
+            return Err(unexpected("a daemon"));
+        };
+        drops.extend(more);
     }
     if json {
         print_json(&drops)?;
