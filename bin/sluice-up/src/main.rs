@@ -13,7 +13,7 @@ use std::time::Instant;
 use clap::Parser;
 use northbound::supervisor;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use userplane::StartError;
 
@@ -83,7 +83,7 @@ async fn serve(document: &config::UserPlane, began: Instant) -> std::io::Result<
     };
     let milliseconds = began.elapsed().as_millis() as u64;
     info!(node = document.node_id, address = %document.address, milliseconds, "ready");
-    supervisor::notify("READY=1")?;
+    tell_supervisor("READY=1");
     user_plane
         .run(async {
             tokio::select! {
@@ -92,6 +92,13 @@ async fn serve(document: &config::UserPlane, began: Instant) -> std::io::Result<
             }
         })
         .await?;
-    supervisor::notify("STOPPING=1")?;
+    tell_supervisor("STOPPING=1");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Packets are forwarded whether or not a supervisor knows.
+fn tell_supervisor(state: &str) {
+    if let Err(error) = supervisor::notify(state) {
+        warn!(state, %error, "the supervisor cannot be told");
+    }
 }
