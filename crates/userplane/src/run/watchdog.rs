@@ -36,7 +36,9 @@ impl Watchdog {
                 self.last.push((now, 0));
             }
             let (last, strikes) = &mut self.last[index];
-            let deaf = now.lost > last.lost && now.packets == last.packets;
+            // One that never received anything would not be helped by a new start: what comes is nothing that it can
+            // take, too large or damaged.
+            let deaf = now.packets > 0 && now.lost > last.lost && now.packets == last.packets;
             *strikes = if deaf { *strikes + 1 } else { 0 };
             *last = now;
             if *strikes >= STRIKES {
@@ -67,6 +69,14 @@ mod tests {
             assert_eq!(dog.look(received(7, lost)), None);
         }
         assert_eq!(dog.look(received(7, STRIKES.into())), Some(1));
+    }
+
+    #[test]
+    fn a_port_that_never_received_anything_is_left_alone() {
+        let mut dog = Watchdog::default();
+        for lost in 0..100 {
+            assert_eq!(dog.look([Received { packets: 0, lost }]), None);
+        }
     }
 
     #[test]
