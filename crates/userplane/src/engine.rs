@@ -31,8 +31,7 @@ use std::time::Duration;
 
 use dataplane::{InstanceIndex, PortIndex, Refusal, SessionEntry, SessionIndex};
 use ipnet::IpNet;
-use pfcp::bng::{Rejection, RuleSet, Tunnel, Usage, UsageMeter};
-use tracing::warn;
+use pfcp::bng::{Rejection, RuleSet, Usage, UsageMeter};
 use wire::pfcp::{
     Cause, FSeid, IeId, Message, NodeId, SessionEstablishmentRequest, SessionModificationRequest,
     UsageReport, bbf_ie, ie,
@@ -46,9 +45,13 @@ mod audit;
 mod change;
 mod ledger;
 mod nets;
+mod peers;
+mod tunnels;
 mod usage;
 
 pub use ledger::Expected;
+use peers::Peer;
+pub use tunnels::{Downlink, NoDownlink};
 
 /// Default sessions: one for each subscriber group of each control plane.
 const MAX_DEFAULT_SESSIONS: usize = 256;
@@ -271,43 +274,6 @@ impl<T> Session<T> {
     }
 }
 
-/// What is kept of a control plane.
-#[derive(Debug, Default)]
-struct Peer {
-    path: Path,
-    /// Its last audit.
-    audit: u32,
-    /// It came back, and has until then to tell its nets again.
-    telling: Option<Duration>,
-}
-
-/// The path to a control plane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Path {
-    #[default]
-    Alive,
-    /// Its sessions are held until then, or for ever.
-    Lost(Option<Duration>),
-}
-
-/// Whose tunnel a packet came through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Downlink {
-    /// A default session's: the packet says itself at which port it leaves.
-    Default,
-    /// A subscriber's.
-    Session(SessionIndex, PortIndex),
-}
-
-/// Why a packet from a tunnel is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoDownlink {
-    /// No session has the tunnel.
-    Unknown,
-    /// The packet does not come from the session's control plane.
-    WrongPeer,
-}
-
 /// The sessions of a user plane.
 #[derive(Debug)]
 pub struct Engine<T> {
@@ -354,84 +320,6 @@ impl<T: Copy> Engine<T> {
     /// How many sessions there are, default ones included.
     pub fn sessions(&self) -> usize {
         self.table.len()
-    }
-
-    /// A control plane is there (again).
-    pub fn peer_up(&mut self, now: Now, peer: SocketAddr) {
-        self.peers.entry(peer).or_default().path = Path::Alive;
-        self.await_nets(now, peer);
-    }
-
-    /// A control plane cannot be reached: its sessions are held as long as the configuration says, reports wait.
-    /// Returns how many there are.
-    pub fn peer_lost(&mut self, now: Now, address: SocketAddr) -> usize {
-        let sessions = self.table.iter().filter(|(_, s)| s.peer == address);
-        let held = sessions.count();
-        if held == 0 {
-            self.forget_peer(address);
-            return 0;
-        }
-        let until = self.config.hold.map(|hold| now.monotonic + hold);
-        let peer = self.peers.entry(address).or_default();
-        (peer.path, peer.telling) = (Path::Lost(until), None);
-        held
-    }
-
-    /// When the sessions of a control plane that cannot be reached have been held long enough.
-    fn hold_ends(&self) -> Option<Duration> {
-        let ends = self.peers.values().filter_map(|peer| match peer.path {
-            Path::Lost(until) => until,
-            Path::Alive => None,
-        });
-        ends.min()
-    }
-
-    /// Removes the sessions of control planes that did not come back in time.
-    fn end_hold(&mut self, now: Now) {
-        while self.hold_ends().is_some_and(|at| at <= now.monotonic) {
-            let due =
-                |peer: &Peer| matches!(peer.path, Path::Lost(Some(at)) if at <= now.monotonic);
-            let Some((&address, _)) = self.peers.iter().find(|(_, peer)| due(peer)) else {
-                return;
-            };
-            let sessions = self.forget_peer(address);
-            self.counters.hold_expired += sessions as u64;
-            warn!(
-                peer = %address, sessions,
-                "the control plane did not come back within `hold-sessions`: its sessions are removed; \
-                 it puts back those that it still wants when the path returns"
-            );
-        }
-    }
-
-    /// A control plane is at another address now; its sessions are held there from now on.
-    /// Returns how many there are.
-    pub fn move_peer(&mut self, from: SocketAddr, to: SocketAddr) -> usize {
-        let mut moved = 0;
-        for session in self.table.iter_mut().filter(|s| s.peer == from) {
-            session.peer = to;
-            moved += 1;
-        }
-        self.peers.remove(&from);
-        if let Some(nets) = self.held.remove(&from) {
-            self.release_nets(to);
-            self.held.insert(to, nets);
-        }
-        moved
-    }
-
-    /// A control plane lost its sessions, released the association or was away for too long: they are deleted, and
-    /// nothing is remembered of it. Returns how many there were.
-    pub fn forget_peer(&mut self, peer: SocketAddr) -> usize {
-        let of_peer =
-            |(index, session): (SessionIndex, &Session<T>)| (session.peer == peer).then_some(index);
-        let indices: Vec<SessionIndex> = self.table.iter().filter_map(of_peer).collect();
-        for &index in &indices {
-            self.remove(index, After::Nothing);
-        }
-        self.release_nets(peer);
-        self.peers.remove(&peer);
-        indices.len()
     }
 
     /// A request about a session. `seid` is our name for it.
@@ -551,41 +439,6 @@ impl<T: Copy> Engine<T> {
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// The tunnel for discovery packets that came in at a port: that of the port's own
-    /// default session, or of one for all ports.
-    pub fn discovery_tunnel(&self, port: PortIndex) -> Option<Tunnel> {
-        let of = |wanted: Option<PortIndex>| {
-            let index = self.defaults.iter().find(|(_, port)| **port == wanted)?.0;
-            Some(self.table.get(*index)?.compiled.tunnel().uplink)
-        };
-        of(Some(port)).or_else(|| of(None))
-    }
-
-    /// The tunnel for a session's control packets.
-    pub fn control_tunnel(&self, index: SessionIndex) -> Option<Tunnel> {
-        self.table
-            .get(index)
-            .map(|session| session.compiled.tunnel().uplink)
-    }
-
-    /// Where a packet from a tunnel goes.
-    pub fn downlink(&self, teid: u32, from: IpAddr) -> Result<Downlink, NoDownlink> {
-        let seid = self.table.by_teid(teid).ok_or(NoDownlink::Unknown)?;
-        let session = self.table.resolve(seid).ok_or(NoDownlink::Unknown)?;
-        if session.peer.ip() != from && session.compiled.tunnel().uplink.address != from {
-            return Err(NoDownlink::WrongPeer);
-        }
-        Ok(match &session.compiled {
-            Compiled::Default { .. } => Downlink::Default,
-            Compiled::Subscriber { entry, .. } => Downlink::Session(seid.index, entry.port),
-        })
-    }
-
-    /// Whether this is a control plane's address, or the end of a tunnel of one.
-    pub fn is_peer(&self, address: IpAddr) -> bool {
-        self.peers.keys().any(|peer| peer.ip() == address)
     }
 
     fn worker(&mut self, command: WorkerCommand) {

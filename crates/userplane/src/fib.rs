@@ -25,8 +25,10 @@ use ipnet::{IpNet, Ipv6Net};
 
 use crate::netlink::message::{Fact, Hop, Link, Neighbour, Route, RouteKind};
 
+mod adjacency;
 mod ledger;
 
+use adjacency::Adjacency;
 pub use ledger::Reading;
 
 /// The index of a next hop on a link, as the dataplane knows it.
@@ -107,15 +109,6 @@ impl Snapshot {
             _ => {}
         }
     }
-}
-
-#[derive(Debug)]
-struct Adjacency {
-    hop: (u32, IpAddr),
-    /// Prefixes that use it.
-    users: usize,
-    /// What the dataplane was told.
-    mac: Option<[u8; 6]>,
 }
 
 /// The routes and next hops of one network instance.
@@ -289,38 +282,6 @@ impl Fib {
         self.nets.union(&self.kept).copied()
     }
 
-    /// The dataplane had a packet for a next hop whose MAC it does not know.
-    pub fn adjacency_missing(&mut self, id: AdjacencyId) {
-        if let Some(adjacency) = self.adjacencies.get(id as usize) {
-            let (link, address) = adjacency.hop;
-            self.commands.push(Command::UseNeighbour(link, address));
-        }
-    }
-
-    /// The dataplane had a packet for an address that is on a core port's own link.
-    pub fn neighbour_missing(&mut self, port: u16, address: IpAddr) {
-        if let Some((&link, _)) = self.ports.iter().find(|(_, p)| **p == port) {
-            self.commands.push(Command::UseNeighbour(link, address));
-        }
-    }
-
-    /// The dataplane used this next hop since it was last asked: the kernel sees none of
-    /// that traffic and would let the neighbour go stale and be forgotten.
-    pub fn adjacency_used(&mut self, id: AdjacencyId) {
-        let Some(adjacency) = self.adjacencies.get(id as usize) else {
-            return;
-        };
-        let (link, address) = adjacency.hop;
-        if self
-            .kernel
-            .neighbours
-            .get(&adjacency.hop)
-            .is_none_or(|n| n.stale)
-        {
-            self.commands.push(Command::UseNeighbour(link, address));
-        }
-    }
-
     /// How many prefixes the dataplane was told.
     pub fn routes(&self) -> usize {
         self.installed.len()
@@ -335,25 +296,6 @@ impl Fib {
             self.refresh_adjacency(id);
         }
         self.refresh(host(key.1));
-    }
-
-    fn refresh_adjacency(&mut self, id: AdjacencyId) {
-        let Some(adjacency) = self.adjacencies.get_mut(id as usize) else {
-            return;
-        };
-        let (link, _) = adjacency.hop;
-        let mac = self
-            .kernel
-            .neighbours
-            .get(&adjacency.hop)
-            .and_then(|n| n.mac);
-        let Some(&port) = self.ports.get(&link) else {
-            return;
-        };
-        if adjacency.mac != mac {
-            adjacency.mac = mac;
-            self.commands.push(Command::SetAdjacency { id, port, mac });
-        }
     }
 
     /// Brings what the dataplane was told about a prefix in line with what is true.
@@ -443,47 +385,6 @@ impl Fib {
         links
             .min()
             .map_or(Desired::Nothing, |&link| Desired::Via(link, address))
-    }
-
-    fn acquire(&mut self, link: u32, address: IpAddr) -> Option<AdjacencyId> {
-        if let Some(&id) = self.by_hop.get(&(link, address)) {
-            self.adjacencies[id as usize].users += 1;
-            return Some(id);
-        }
-        if self.adjacencies.len() >= MAX_ADJACENCIES {
-            self.adjacencies_refused += 1;
-            return None;
-        }
-        let mac = self
-            .kernel
-            .neighbours
-            .get(&(link, address))
-            .and_then(|n| n.mac);
-        let id = self.adjacencies.insert(Adjacency {
-            hop: (link, address),
-            users: 1,
-            mac,
-        });
-        let id = id as AdjacencyId;
-        self.by_hop.insert((link, address), id);
-        let port = self.ports[&link];
-        self.commands.push(Command::SetAdjacency { id, port, mac });
-        if mac.is_none() {
-            // Before the first packet needs it.
-            self.commands.push(Command::UseNeighbour(link, address));
-        }
-        Some(id)
-    }
-
-    fn release(&mut self, id: AdjacencyId) {
-        let adjacency = &mut self.adjacencies[id as usize];
-        adjacency.users -= 1;
-        if adjacency.users == 0 {
-            let hop = adjacency.hop;
-            self.by_hop.remove(&hop);
-            self.adjacencies.remove(id as usize);
-            self.commands.push(Command::RemoveAdjacency(id));
-        }
     }
 }
 

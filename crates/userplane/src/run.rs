@@ -6,15 +6,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use dataplane::{
-    Adjacency, AdjacencyIndex, Busy, Controller, Destination, Inject, InstanceIndex, Part,
-    PortIndex, PuntKind,
-};
+use dataplane::{Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part};
 use ipnet::IpNet;
 use northbound::{Call, supervisor};
 use pfcp::{Node, RequestId};
@@ -22,10 +18,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tracing::{error, info, warn};
+use tracing::warn;
 use wire::eth::MacAddr;
 
-use crate::cpri::{Redirection, Verdict};
+use crate::cpri::Redirection;
 use crate::device::Device;
 use crate::engine::{Engine, Now, WorkerCommand};
 use crate::fib::{Command, Fib, Snapshot};
@@ -36,7 +32,9 @@ use watchdog::{Received, Watchdog};
 
 mod api;
 mod apply;
+mod kernel;
 mod ledger;
+mod packets;
 mod sessions;
 mod watchdog;
 
@@ -376,167 +374,6 @@ impl UserPlane {
         }
     }
 
-    /// Carries out what a GTP-U datagram in the buffer says.
-    fn redirect(&mut self, length: usize, from: SocketAddr) {
-        let bytes = &self.buffer[..length];
-        match self.redirection.receive(&self.engine, from.ip(), bytes) {
-            Verdict::Send(port, frame) => {
-                let sent = self.controller.inject(Inject::Port(port, frame));
-                self.counters.inject_busy += u64::from(sent.is_err());
-            }
-            Verdict::Reply(reply) => {
-                let sent = self.gtpu.try_send_to(&reply, from);
-                self.counters.send_failed += u64::from(sent.is_err());
-            }
-            Verdict::Done => {}
-        }
-    }
-
-    /// Frames that the kernel sends: at a core port's TAP as they are, at a TUN to be routed.
-    fn read_device(&mut self, index: usize) {
-        let taps = self
-            .ports
-            .iter()
-            .zip(0..)
-            .filter_map(|(port, index)| Some((port.tap.as_ref()?, Ok(PortIndex(index)))));
-        let tuns = self.instances.iter().zip(0..);
-        let tuns = tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index))));
-        let Some((device, to)) = taps.chain(tuns).nth(index) else {
-            return;
-        };
-        for _ in 0..PORTION {
-            let Ok(length) = device.try_read(&mut self.buffer) else {
-                return;
-            };
-            let frame = &self.buffer[..length];
-            let packet = match to {
-                Ok(port) => Inject::Port(port, frame),
-                Err(_) if is_multicast(frame) => continue,
-                Err(instance) => Inject::Route(instance, frame),
-            };
-            let sent = self.controller.inject(packet);
-            self.counters.inject_busy += u64::from(sent.is_err());
-        }
-    }
-
-    /// Takes a portion of what the worker has. Whether that was all.
-    fn drain_worker(&mut self) -> bool {
-        let now = self.clock.now();
-        for _ in 0..PORTION {
-            match self.controller.poll_event() {
-                Some(event) => self.worker_event(now, event),
-                None => break,
-            }
-        }
-        let Self {
-            controller,
-            engine,
-            redirection,
-            gtpu,
-            ports,
-            instances,
-            counters,
-            ..
-        } = self;
-        let mut errors = Vec::new();
-        let taken = controller.recv_punts(PORTION, |punt| match punt.kind {
-            PuntKind::Discovery => {
-                let tunnel = engine.discovery_tunnel(punt.port);
-                let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
-                send_gtpu(gtpu, wrapped, counters);
-            }
-            PuntKind::Session(index) => {
-                let wrapped = redirection.wrap_control(engine.control_tunnel(index), punt.frame);
-                send_gtpu(gtpu, wrapped, counters);
-            }
-            PuntKind::Core => {
-                let tap = ports
-                    .get(usize::from(punt.port.0))
-                    .and_then(|port| port.tap.as_ref());
-                write_device(tap, punt.frame, counters);
-            }
-            PuntKind::Local(instance) => {
-                let instance = instances.get(usize::from(instance.0));
-                write_device(instance.map(|i| &i.tun), punt.frame, counters);
-            }
-            PuntKind::TtlExpired(index) => {
-                let instance = instances.get_mut(usize::from(index.0));
-                let error =
-                    instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
-                errors.extend(error.map(|packet| (index, packet)));
-            }
-        });
-        for (instance, packet) in errors {
-            let sent = self.controller.inject(Inject::Route(instance, &packet));
-            self.counters.inject_busy += u64::from(sent.is_err());
-        }
-        taken < PORTION
-    }
-
-    fn kernel_changed(&mut self, change: Change) {
-        match change {
-            Change::Facts(facts) => {
-                // One network namespace, one instance.
-                let Some(instance) = self.instances.first_mut() else {
-                    return;
-                };
-                facts.into_iter().for_each(|fact| instance.fib.apply(fact));
-            }
-            Change::Overrun => {
-                self.counters.overruns += 1;
-                warn!("the kernel dropped netlink messages: reading its tables again");
-                self.read_at = Some(self.clock.now().monotonic);
-            }
-        }
-    }
-
-    /// Reads one portion of the kernel's tables, if they are being read.
-    fn read_tables(&mut self) {
-        let now = self.clock.now().monotonic;
-        if self.reading.is_none() && self.read_at.is_some_and(|at| at <= now) {
-            self.read_at = None;
-            match Dump::start() {
-                Ok(dump) => self.reading = Some((dump, Snapshot::default())),
-                Err(error) => self.reading_failed(&error),
-            }
-        }
-        let Some((dump, snapshot)) = &mut self.reading else {
-            return;
-        };
-        match dump.read() {
-            Ok(Some(facts)) => facts.into_iter().for_each(|fact| snapshot.add(fact)),
-            Ok(None) => self.tables_read(),
-            Err(error) => {
-                self.reading = None;
-                self.reading_failed(&error);
-            }
-        }
-    }
-
-    fn tables_read(&mut self) {
-        let Some((dump, snapshot)) = self.reading.take() else {
-            return;
-        };
-        if dump.interrupted() {
-            self.read_at = Some(self.clock.now().monotonic);
-            return;
-        }
-        let Some(instance) = self.instances.first_mut() else {
-            return;
-        };
-        instance.fib.replace(snapshot);
-        info!(
-            instance = instance.name,
-            routes = instance.fib.routes(),
-            "kernel tables read"
-        );
-    }
-
-    fn reading_failed(&mut self, error: &io::Error) {
-        error!(%error, "cannot read the kernel's tables; trying again in a second");
-        self.read_at = Some(self.clock.now().monotonic + READ_AGAIN);
-    }
-
     fn on_timeout(&mut self) {
         let now = self.clock.now();
         if self.node.poll_at().is_some_and(|at| at <= now.monotonic) {
@@ -565,28 +402,4 @@ async fn any_readable(devices: &[&Device], first: usize) -> usize {
         }
     })
     .await
-}
-
-/// What the kernel tells groups through a TUN (RS, MLD, IGMP) is for no subscriber.
-fn is_multicast(packet: &[u8]) -> bool {
-    match packet.first().map(|first| first >> 4) {
-        Some(4) => packet.get(16).is_some_and(|first| *first >= 224),
-        Some(6) => packet.get(24).is_some_and(|first| *first == 0xff),
-        _ => true,
-    }
-}
-
-fn send_gtpu(
-    socket: &UdpSocket,
-    wrapped: Option<(std::net::IpAddr, Vec<u8>)>,
-    counters: &mut Counters,
-) {
-    let Some((to, bytes)) = wrapped else { return };
-    let sent = socket.try_send_to(&bytes, SocketAddr::new(to, wire::gtpu::PORT));
-    counters.send_failed += u64::from(sent.is_err());
-}
-
-fn write_device(device: Option<&Device>, frame: &[u8], counters: &mut Counters) {
-    let written = device.is_some_and(|device| device.try_write(frame).is_ok());
-    counters.device_full += u64::from(!written);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dataplane::{PortIndex, Refusal};
-use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, delete, query_usage};
+use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 

@@ -8,7 +8,8 @@ use pfcp::bng::UsageMeter;
 use tracing::warn;
 use wire::pfcp::{Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger};
 
-use super::{After, Engine, Now, Operation, Output, Path, Unacknowledged, WorkerCommand};
+use super::peers::Path;
+use super::{After, Engine, Now, Operation, Output, Unacknowledged, WorkerCommand};
 use crate::compile::Compiled;
 use crate::table::Seid;
 

@@ -1,0 +1,59 @@
+//! Which tunnel a control packet takes, and whose tunnel one came through.
+
+use std::net::IpAddr;
+
+use dataplane::{PortIndex, SessionIndex};
+use pfcp::bng::Tunnel;
+
+use super::Engine;
+use crate::compile::Compiled;
+
+/// Whose tunnel a packet came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Downlink {
+    /// A default session's: the packet says itself at which port it leaves.
+    Default,
+    /// A subscriber's.
+    Session(SessionIndex, PortIndex),
+}
+
+/// Why a packet from a tunnel is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoDownlink {
+    /// No session has the tunnel.
+    Unknown,
+    /// The packet does not come from the session's control plane.
+    WrongPeer,
+}
+
+impl<T: Copy> Engine<T> {
+    /// The tunnel for discovery packets that came in at a port: that of the port's own
+    /// default session, or of one for all ports.
+    pub fn discovery_tunnel(&self, port: PortIndex) -> Option<Tunnel> {
+        let of = |wanted: Option<PortIndex>| {
+            let index = self.defaults.iter().find(|(_, port)| **port == wanted)?.0;
+            Some(self.table.get(*index)?.compiled.tunnel().uplink)
+        };
+        of(Some(port)).or_else(|| of(None))
+    }
+
+    /// The tunnel for a session's control packets.
+    pub fn control_tunnel(&self, index: SessionIndex) -> Option<Tunnel> {
+        self.table
+            .get(index)
+            .map(|session| session.compiled.tunnel().uplink)
+    }
+
+    /// Where a packet from a tunnel goes.
+    pub fn downlink(&self, teid: u32, from: IpAddr) -> Result<Downlink, NoDownlink> {
+        let seid = self.table.by_teid(teid).ok_or(NoDownlink::Unknown)?;
+        let session = self.table.resolve(seid).ok_or(NoDownlink::Unknown)?;
+        if session.peer.ip() != from && session.compiled.tunnel().uplink.address != from {
+            return Err(NoDownlink::WrongPeer);
+        }
+        Ok(match &session.compiled {
+            Compiled::Default { .. } => Downlink::Default,
+            Compiled::Subscriber { entry, .. } => Downlink::Session(seid.index, entry.port),
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! Next hops on the core ports' links: resolved by the kernel, and there for as long as a prefix uses them.
+
+use std::net::IpAddr;
+
+use super::{AdjacencyId, Command, Fib, MAX_ADJACENCIES};
+
+#[derive(Debug)]
+pub(super) struct Adjacency {
+    pub(super) hop: (u32, IpAddr),
+    /// Prefixes that use it.
+    pub(super) users: usize,
+    /// What the dataplane was told.
+    pub(super) mac: Option<[u8; 6]>,
+}
+
+impl Fib {
+    /// The dataplane had a packet for a next hop whose MAC it does not know.
+    pub fn adjacency_missing(&mut self, id: AdjacencyId) {
+        if let Some(adjacency) = self.adjacencies.get(id as usize) {
+            let (link, address) = adjacency.hop;
+            self.commands.push(Command::UseNeighbour(link, address));
+        }
+    }
+
+    /// The dataplane had a packet for an address that is on a core port's own link.
+    pub fn neighbour_missing(&mut self, port: u16, address: IpAddr) {
+        if let Some((&link, _)) = self.ports.iter().find(|(_, p)| **p == port) {
+            self.commands.push(Command::UseNeighbour(link, address));
+        }
+    }
+
+    /// The dataplane used this next hop since it was last asked: the kernel sees none of
+    /// that traffic and would let the neighbour go stale and be forgotten.
+    pub fn adjacency_used(&mut self, id: AdjacencyId) {
+        let Some(adjacency) = self.adjacencies.get(id as usize) else {
+            return;
+        };
+        let (link, address) = adjacency.hop;
+        if self
+            .kernel
+            .neighbours
+            .get(&adjacency.hop)
+            .is_none_or(|n| n.stale)
+        {
+            self.commands.push(Command::UseNeighbour(link, address));
+        }
+    }
+
+    pub(super) fn refresh_adjacency(&mut self, id: AdjacencyId) {
+        let Some(adjacency) = self.adjacencies.get_mut(id as usize) else {
+            return;
+        };
+        let (link, _) = adjacency.hop;
+        let mac = self
+            .kernel
+            .neighbours
+            .get(&adjacency.hop)
+            .and_then(|n| n.mac);
+        let Some(&port) = self.ports.get(&link) else {
+            return;
+        };
+        if adjacency.mac != mac {
+            adjacency.mac = mac;
+            self.commands.push(Command::SetAdjacency { id, port, mac });
+        }
+    }
+
+    pub(super) fn acquire(&mut self, link: u32, address: IpAddr) -> Option<AdjacencyId> {
+        if let Some(&id) = self.by_hop.get(&(link, address)) {
+            self.adjacencies[id as usize].users += 1;
+            return Some(id);
+        }
+        if self.adjacencies.len() >= MAX_ADJACENCIES {
+            self.adjacencies_refused += 1;
+            return None;
+        }
+        let mac = self
+            .kernel
+            .neighbours
+            .get(&(link, address))
+            .and_then(|n| n.mac);
+        let id = self.adjacencies.insert(Adjacency {
+            hop: (link, address),
+            users: 1,
+            mac,
+        });
+        let id = id as AdjacencyId;
+        self.by_hop.insert((link, address), id);
+        let port = self.ports[&link];
+        self.commands.push(Command::SetAdjacency { id, port, mac });
+        if mac.is_none() {
+            // Before the first packet needs it.
+            self.commands.push(Command::UseNeighbour(link, address));
+        }
+        Some(id)
+    }
+
+    pub(super) fn release(&mut self, id: AdjacencyId) {
+        let adjacency = &mut self.adjacencies[id as usize];
+        adjacency.users -= 1;
+        if adjacency.users == 0 {
+            let hop = adjacency.hop;
+            self.by_hop.remove(&hop);
+            self.adjacencies.remove(id as usize);
+            self.commands.push(Command::RemoveAdjacency(id));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Packets between the worker, the control planes' tunnels and the kernel's devices.
+
+use std::net::{IpAddr, SocketAddr};
+
+use dataplane::{Inject, InstanceIndex, PortIndex, PuntKind};
+use tokio::net::UdpSocket;
+
+use super::{Counters, Now, PORTION, UserPlane};
+use crate::cpri::Verdict;
+use crate::device::Device;
+
+impl UserPlane {
+    /// Carries out what a GTP-U datagram in the buffer says.
+    pub(super) fn redirect(&mut self, length: usize, from: SocketAddr) {
+        let bytes = &self.buffer[..length];
+        match self.redirection.receive(&self.engine, from.ip(), bytes) {
+            Verdict::Send(port, frame) => {
+                let sent = self.controller.inject(Inject::Port(port, frame));
+                self.counters.inject_busy += u64::from(sent.is_err());
+            }
+            Verdict::Reply(reply) => {
+                let sent = self.gtpu.try_send_to(&reply, from);
+                self.counters.send_failed += u64::from(sent.is_err());
+            }
+            Verdict::Done => {}
+        }
+    }
+
+    /// Frames that the kernel sends: at a core port's TAP as they are, at a TUN to be routed.
+    pub(super) fn read_device(&mut self, index: usize) {
+        let taps = self
+            .ports
+            .iter()
+            .zip(0..)
+            .filter_map(|(port, index)| Some((port.tap.as_ref()?, Ok(PortIndex(index)))));
+        let tuns = self.instances.iter().zip(0..);
+        let tuns = tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index))));
+        let Some((device, to)) = taps.chain(tuns).nth(index) else {
+            return;
+        };
+        for _ in 0..PORTION {
+            let Ok(length) = device.try_read(&mut self.buffer) else {
+                return;
+            };
+            let frame = &self.buffer[..length];
+            let packet = match to {
+                Ok(port) => Inject::Port(port, frame),
+                Err(_) if is_multicast(frame) => continue,
+                Err(instance) => Inject::Route(instance, frame),
+            };
+            let sent = self.controller.inject(packet);
+            self.counters.inject_busy += u64::from(sent.is_err());
+        }
+    }
+
+    /// Takes a portion of what the worker has. Whether that was all.
+    pub(super) fn drain_worker(&mut self) -> bool {
+        let now = self.clock.now();
+        for _ in 0..PORTION {
+            match self.controller.poll_event() {
+                Some(event) => self.worker_event(now, event),
+                None => break,
+            }
+        }
+        self.carry_punts(now) < PORTION
+    }
+
+    /// Carries a portion of what the worker punts to the control plane or the kernel; how many.
+    fn carry_punts(&mut self, now: Now) -> usize {
+        let Self {
+            controller,
+            engine,
+            redirection,
+            gtpu,
+            ports,
+            instances,
+            counters,
+            ..
+        } = self;
+        let mut errors = Vec::new();
+        let taken = controller.recv_punts(PORTION, |punt| match punt.kind {
+            PuntKind::Discovery => {
+                let tunnel = engine.discovery_tunnel(punt.port);
+                let wrapped = redirection.wrap_discovery(tunnel, punt.port, punt.frame);
+                send_gtpu(gtpu, wrapped, counters);
+            }
+            PuntKind::Session(index) => {
+                let wrapped = redirection.wrap_control(engine.control_tunnel(index), punt.frame);
+                send_gtpu(gtpu, wrapped, counters);
+            }
+            PuntKind::Core => {
+                let tap = ports
+                    .get(usize::from(punt.port.0))
+                    .and_then(|port| port.tap.as_ref());
+                write_device(tap, punt.frame, counters);
+            }
+            PuntKind::Local(instance) => {
+                let instance = instances.get(usize::from(instance.0));
+                write_device(instance.map(|i| &i.tun), punt.frame, counters);
+            }
+            PuntKind::TtlExpired(index) => {
+                let instance = instances.get_mut(usize::from(index.0));
+                let error =
+                    instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
+                errors.extend(error.map(|packet| (index, packet)));
+            }
+        });
+        for (instance, packet) in errors {
+            let sent = self.controller.inject(Inject::Route(instance, &packet));
+            self.counters.inject_busy += u64::from(sent.is_err());
+        }
+        taken
+    }
+}
+
+/// What the kernel tells groups through a TUN (RS, MLD, IGMP) is for no subscriber.
+fn is_multicast(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(16).is_some_and(|first| *first >= 224),
+        Some(6) => packet.get(24).is_some_and(|first| *first == 0xff),
+        _ => true,
+    }
+}
+
+fn send_gtpu(socket: &UdpSocket, wrapped: Option<(IpAddr, Vec<u8>)>, counters: &mut Counters) {
+    let Some((to, bytes)) = wrapped else { return };
+    let sent = socket.try_send_to(&bytes, SocketAddr::new(to, wire::gtpu::PORT));
+    counters.send_failed += u64::from(sent.is_err());
+}
+
+fn write_device(device: Option<&Device>, frame: &[u8], counters: &mut Counters) {
+    let written = device.is_some_and(|device| device.try_write(frame).is_ok());
+    counters.device_full += u64::from(!written);
+}
