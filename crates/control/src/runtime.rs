@@ -16,12 +16,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use udp::{Batch, Receiver};
 use wire::gtpu;
 
 /// Room for what arrives while the loop is busy, in octets.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Datagrams taken from one socket before the others are looked at.
-const BATCH: usize = 64;
+/// Datagrams taken from one socket before the others are looked at, or a few more.
+const PORTION: usize = 64;
 /// Batches that may wait for the disk.
 const STORE_QUEUE: usize = 256;
 /// RADIUS replies that may wait for the loop.
@@ -140,18 +141,18 @@ impl Edge {
             |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
         let mut terminate = ends(SignalKind::terminate())?;
         let mut interrupt = ends(SignalKind::interrupt())?;
-        let mut buffer = vec![0; 65_536];
+        let mut received = Receiver::default();
         loop {
             self.carry_out().await?;
             let wake = self.plane.poll_at().map(|at| self.clock.instant(at));
             tokio::select! {
                 ready = self.pfcp.readable() => {
                     ready.map_err(|error| format!("PFCP socket: {error}"))?;
-                    self.receive(&mut buffer, Protocols::Pfcp);
+                    self.receive(&mut received, Protocols::Pfcp);
                 }
                 ready = self.gtpu.readable() => {
                     ready.map_err(|error| format!("GTP-U socket: {error}"))?;
-                    self.receive(&mut buffer, Protocols::Gtpu);
+                    self.receive(&mut received, Protocols::Gtpu);
                 }
                 Some((socket, from, bytes)) = self.radius.replies.recv() => {
                     let input = Input::Radius { socket, from, bytes: &bytes };
@@ -168,25 +169,28 @@ impl Edge {
         Ok(())
     }
 
-    /// Takes what has arrived, up to a batch from each socket, so that none starves the others.
-    fn receive(&mut self, buffer: &mut [u8], protocol: Protocols) {
+    /// Takes what has arrived, up to a portion from each socket, so that none starves the others.
+    fn receive(&mut self, received: &mut Receiver, protocol: Protocols) {
         let now = self.clock.now();
         let sockets = match protocol {
             Protocols::Pfcp => &self.pfcp,
             Protocols::Gtpu => &self.gtpu,
         };
         for socket in sockets.iter() {
-            for _ in 0..BATCH {
-                // an error is an ICMP message about an earlier datagram: its protocol notices by itself
-                let Ok((length, from)) = socket.try_recv_from(buffer) else {
-                    break;
-                };
-                let bytes = &buffer[..length];
-                let input = match protocol {
-                    Protocols::Pfcp => Input::Pfcp { from, bytes },
-                    Protocols::Gtpu => Input::Gtpu { from, bytes },
-                };
-                self.plane.handle(now, input);
+            let mut taken = 0;
+            // an error is an ICMP message about an earlier datagram: its protocol notices by itself
+            while taken < PORTION
+                && let Ok(datagrams) = received.try_recv(socket)
+            {
+                let from = datagrams.from;
+                for bytes in datagrams {
+                    let input = match protocol {
+                        Protocols::Pfcp => Input::Pfcp { from, bytes },
+                        Protocols::Gtpu => Input::Gtpu { from, bytes },
+                    };
+                    self.plane.handle(now, input);
+                    taken += 1;
+                }
             }
         }
     }
@@ -217,8 +221,15 @@ impl Edge {
     async fn carry_out(&mut self) -> Result<(), String> {
         while let Some(output) = self.plane.poll_output() {
             match output {
-                Output::Pfcp { to, bytes } => self.pfcp.send(to, &bytes).await,
-                Output::Gtpu { to, bytes } => self.gtpu.send(to, &bytes).await,
+                // a session's last words go before the request that deletes it, so the order is kept
+                Output::Pfcp { to, bytes } => {
+                    self.gtpu.flush().await;
+                    self.pfcp.send(to, &bytes).await;
+                }
+                Output::Gtpu { to, bytes } => {
+                    self.pfcp.flush().await;
+                    self.gtpu.send(to, &bytes).await;
+                }
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
                 Output::Store(records) => {
                     // the reason of a failure comes by `durable`
@@ -233,6 +244,8 @@ impl Edge {
                 }
             }
         }
+        self.pfcp.flush().await;
+        self.gtpu.flush().await;
         Ok(())
     }
 }
@@ -247,17 +260,22 @@ enum Protocols {
 struct Sockets {
     ipv4: Option<UdpSocket>,
     ipv6: Option<UdpSocket>,
+    /// Datagrams that leave together.
+    sending: Batch,
 }
 
 impl Sockets {
     fn bind(addresses: config::Addresses, port: u16) -> Result<Self, String> {
         let of_family = |ipv4| {
             let mut own = addresses.iter().filter(|own| own.is_ipv4() == ipv4);
-            own.next().map(|own| bind(own, port)).transpose()
+            let socket = own.next().map(|own| bind(own, port)).transpose()?;
+            socket.iter().for_each(udp::receive_batches);
+            Ok::<_, String>(socket)
         };
         Ok(Sockets {
             ipv4: of_family(true)?,
             ipv6: of_family(false)?,
+            sending: Batch::default(),
         })
     }
 
@@ -273,14 +291,28 @@ impl Sockets {
         }
     }
 
-    async fn send(&self, to: SocketAddr, bytes: &[u8]) {
+    /// Sends a datagram together with those that follow, at the latest with [`Sockets::flush`].
+    async fn send(&mut self, to: SocketAddr, bytes: &[u8]) {
+        if !self.sending.push(to, bytes) {
+            self.flush().await;
+            self.sending.push(to, bytes);
+        }
+    }
+
+    async fn flush(&mut self) {
+        let Some(to) = self.sending.to() else {
+            return;
+        };
         let socket = match to.is_ipv4() {
             true => &self.ipv4,
             false => &self.ipv6,
         };
         // the configuration is refused if there is none for a user plane
         if let Some(socket) = socket {
-            send(socket, to, bytes).await;
+            let lost = self.sending.send(socket).await;
+            if lost > 0 {
+                tracing::debug!(%to, lost, "datagrams were not sent; their protocol repeats them");
+            }
         }
     }
 }

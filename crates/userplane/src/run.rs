@@ -19,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tracing::warn;
+use udp::{Batch, Receiver};
 use wire::eth::MacAddr;
 
 use crate::cpri::Redirection;
@@ -150,6 +151,9 @@ pub struct UserPlane {
     requester: Requester,
     monitor: Monitor,
     pfcp: UdpSocket,
+    received: Receiver,
+    /// PFCP messages that leave together.
+    sending: Batch,
     gtpu: UdpSocket,
     /// The socket of `gtpu`, to be read before tokio has heard that something came.
     gtpu_now: std::net::UdpSocket,
@@ -206,6 +210,8 @@ impl UserPlane {
             requester: parts.requester,
             monitor: parts.monitor,
             pfcp: parts.pfcp,
+            received: Receiver::default(),
+            sending: Batch::default(),
             gtpu: parts.gtpu,
             gtpu_now,
             calls: parts.calls,
@@ -347,21 +353,24 @@ impl UserPlane {
     }
 
     fn receive_pfcp(&mut self) {
-        for _ in 0..PORTION {
-            let Ok((length, from)) = self.pfcp.try_recv_from(&mut self.buffer) else {
+        let mut taken = 0;
+        while taken < PORTION
+            && let Ok(datagrams) = self.received.try_recv(&self.pfcp)
+        {
+            let now = self.clock.now().monotonic;
+            let from = datagrams.from;
+            for message in datagrams {
+                self.node.handle_datagram(now, from, message);
+                taken += 1;
+            }
+        }
+        // A session's last words (Terminate-Ack, PADT) were sent before the request that deletes it: they go out
+        // before it is obeyed.
+        for _ in 0..PORTION * taken {
+            let Ok((length, from)) = self.gtpu_now.recv_from(&mut self.buffer) else {
                 return;
             };
-            let message = self.buffer[..length].to_vec();
-            // A session's last words (Terminate-Ack, PADT) were sent before the request that deletes it: they go
-            // out before it is obeyed.
-            for _ in 0..PORTION {
-                let Ok((length, from)) = self.gtpu_now.recv_from(&mut self.buffer) else {
-                    break;
-                };
-                self.redirect(length, from);
-            }
-            let now = self.clock.now().monotonic;
-            self.node.handle_datagram(now, from, &message);
+            self.redirect(length, from);
         }
     }
 

@@ -148,6 +148,7 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
     check(document)?;
     let clock = Clock::new();
     let pfcp = bind(document.address, wire::pfcp::PORT, "PFCP").await?;
+    udp::receive_batches(&pfcp);
     let gtpu = bind(document.address, wire::gtpu::PORT, "GTP-U").await?;
     let calls = serve_api(document)?;
 

@@ -12,6 +12,7 @@ impl UserPlane {
     /// Carries away what the parts want done, until they want no more.
     pub(super) fn settle(&mut self) {
         while self.settle_node() | self.settle_engine() {}
+        self.send_pfcp();
         for index in 0..self.instances.len() {
             self.settle_fib(index);
         }

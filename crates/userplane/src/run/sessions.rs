@@ -15,14 +15,20 @@ impl UserPlane {
             any = true;
             match output {
                 Output::Transmit { to, bytes } => {
-                    // A datagram that is lost here is one lost on the way.
-                    let sent = self.pfcp.try_send_to(&bytes, to);
-                    self.counters.send_failed += u64::from(sent.is_err());
+                    if !self.sending.push(to, &bytes) {
+                        self.send_pfcp();
+                        self.sending.push(to, &bytes);
+                    }
                 }
                 Output::Event(event) => self.pfcp_event(event),
             }
         }
         any
+    }
+
+    /// Sends what waits. A datagram that is lost here is one lost on the way.
+    pub(super) fn send_pfcp(&mut self) {
+        self.counters.send_failed += self.sending.try_send(&self.pfcp) as u64;
     }
 
     fn pfcp_event(&mut self, event: Event) {
