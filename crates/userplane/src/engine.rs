@@ -234,8 +234,8 @@ enum Rules {
 impl Rules {
     fn keep(rules: RuleSet) -> Self {
         match rules.pack() {
-            Some(bytes) => Rules::Packed(bytes),
-            None => Rules::Whole(Box::new(rules)),
+            Ok(bytes) => Rules::Packed(bytes),
+            Err(rules) => Rules::Whole(rules),
         }
     }
 

@@ -67,12 +67,21 @@ impl MacAddr {
         let o = group.octets();
         MacAddr([0x33, 0x33, o[12], o[13], o[14], o[15]])
     }
+
+    /// In hexadecimal, made by hand: a store of sessions is full of them.
+    fn text(self) -> [u8; 17] {
+        let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+        let mut text = [b':'; 17];
+        for (pair, octet) in text.chunks_mut(3).zip(self.0) {
+            (pair[0], pair[1]) = (digit(octet >> 4), digit(octet & 15));
+        }
+        text
+    }
 }
 
 impl fmt::Display for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+        f.write_str(core::str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 
@@ -116,7 +125,7 @@ impl serde::Serialize for MacAddr {
         &self,
         serializer: S,
     ) -> core::result::Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(core::str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 

@@ -63,8 +63,9 @@ pub const PORT: u16 = 8805;
 pub const VERSION: u8 = 1;
 /// Sequence numbers have 24 bits.
 pub const SEQUENCE_MASK: u32 = 0x00ff_ffff;
-/// Most messages take less, in octets.
+/// Most messages take less, in octets, but for those with all of a session's rules.
 const TYPICAL_SIZE: usize = 512;
+const WITH_RULES: usize = 1536;
 
 /// The header of a message (§7.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +243,10 @@ impl Packet {
     pub fn emit(&self, out: &mut Vec<u8>) -> crate::Result<()> {
         let start = out.len();
         let about_session = self.message.is_about_session();
-        out.reserve(TYPICAL_SIZE);
+        out.reserve(match self.message {
+            Message::SessionEstablishmentRequest(_) => WITH_RULES,
+            _ => TYPICAL_SIZE,
+        });
         out.extend_from_slice(&[
             VERSION << 5 | u8::from(about_session),
             self.message.kind(),

@@ -260,14 +260,21 @@ impl SessionSpec {
             far_id: Some(1),
             ..Default::default()
         };
-        Rules {
+        // Those of both families will find room.
+        let mut rules = Rules {
+            endpoints: Vec::with_capacity(6),
+            pdrs: Vec::with_capacity(7),
+            fars: Vec::with_capacity(6),
+        };
+        rules.append(Rules {
             endpoints: vec![
                 self.access_endpoint(endpoint::CIRCUIT),
                 tunnel_endpoint(self.downlink),
             ],
             pdrs: vec![up, from_tunnel(2, 2)],
             fars: vec![forward(1, to_control(self.uplink)), forward(2, to_access())],
-        }
+        });
+        rules
     }
 
     fn family_rules(&self, family: Family) -> Option<Rules> {

@@ -108,16 +108,33 @@ fn refuse<R: Rule>(id: R::Id) -> Rejection {
     }
 }
 
+/// Rules that all come at once.
+fn distinct<R: Rule>(rules: Vec<R>) -> Result<Vec<R>, Rejection> {
+    for (at, rule) in rules.iter().enumerate() {
+        if rules[..at].iter().any(|old| old.id() == rule.id()) {
+            return Err(refuse::<R>(rule.id()));
+        }
+        if at >= MAX_RULES {
+            return Err(too_many(rule));
+        }
+    }
+    Ok(rules)
+}
+
+fn too_many<R: Rule>(rule: &R) -> Rejection {
+    Rejection {
+        cause: Cause::NO_RESOURCES_AVAILABLE,
+        ..refuse::<R>(rule.id())
+    }
+}
+
 fn create<R: Rule>(have: &mut Vec<R>, new: impl IntoIterator<Item = R>) -> Result<(), Rejection> {
     for rule in new {
         if have.iter().any(|old| old.id() == rule.id()) {
             return Err(refuse::<R>(rule.id()));
         }
         if have.len() >= MAX_RULES {
-            return Err(Rejection {
-                cause: Cause::NO_RESOURCES_AVAILABLE,
-                ..refuse::<R>(rule.id())
-            });
+            return Err(too_many(&rule));
         }
         have.push(rule);
     }
@@ -179,16 +196,14 @@ impl RuleSet {
                 bbf_ie::PPP_LCP_CONNECTIVITY,
             ));
         }
-        let mut rules = RuleSet {
+        Ok(RuleSet {
             pdn_type: request.pdn_type,
-            ..RuleSet::default()
-        };
-        create(&mut rules.endpoints, request.create_traffic_endpoints)?;
-        create(&mut rules.fars, request.create_fars)?;
-        create(&mut rules.urrs, request.create_urrs)?;
-        create(&mut rules.qers, request.create_qers)?;
-        create(&mut rules.pdrs, request.create_pdrs)?;
-        Ok(rules)
+            endpoints: distinct(request.create_traffic_endpoints)?,
+            fars: distinct(request.create_fars)?,
+            urrs: distinct(request.create_urrs)?,
+            qers: distinct(request.create_qers)?,
+            pdrs: distinct(request.create_pdrs)?,
+        })
     }
 
     /// The rules after a modification. The old ones stay as they were, so that a refused modification changes nothing.
@@ -218,24 +233,37 @@ impl RuleSet {
         Ok(rules)
     }
 
-    /// The rules in the few hundred octets that they take in a message, for keeping them by the hundred thousand;
-    /// `None` if they do not fit into one.
-    pub fn pack(&self) -> Option<Box<[u8]>> {
+    /// The rules in the few octets that they take in a message, for keeping them by the hundred thousand. They come back
+    /// if they do not fit into one.
+    pub fn pack(self) -> Result<Box<[u8]>, Box<RuleSet>> {
         let nobody = core::net::Ipv4Addr::UNSPECIFIED;
         let request = SessionEstablishmentRequest {
             node_id: NodeId::Ipv4(nobody),
             cp_f_seid: FSeid::new(0, nobody.into()),
-            create_pdrs: self.pdrs.clone(),
-            create_fars: self.fars.clone(),
-            create_urrs: self.urrs.clone(),
-            create_qers: self.qers.clone(),
-            create_traffic_endpoints: self.endpoints.clone(),
+            create_pdrs: self.pdrs,
+            create_fars: self.fars,
+            create_urrs: self.urrs,
+            create_qers: self.qers,
+            create_traffic_endpoints: self.endpoints,
             pdn_type: self.pdn_type,
             ..Default::default()
         };
+        let packet = Packet::session(0, 0, request);
         let mut bytes = Vec::new();
-        Packet::session(0, 0, request).emit(&mut bytes).ok()?;
-        Some(bytes.into_boxed_slice())
+        if packet.emit(&mut bytes).is_ok() {
+            return Ok(bytes.into_boxed_slice());
+        }
+        let Message::SessionEstablishmentRequest(request) = packet.message else {
+            unreachable!("it was put there");
+        };
+        Err(Box::new(RuleSet {
+            pdn_type: request.pdn_type,
+            pdrs: request.create_pdrs,
+            fars: request.create_fars,
+            urrs: request.create_urrs,
+            qers: request.create_qers,
+            endpoints: request.create_traffic_endpoints,
+        }))
     }
 
     /// The rules that [`RuleSet::pack`] packed.
@@ -244,6 +272,11 @@ impl RuleSet {
             Message::SessionEstablishmentRequest(request) => RuleSet::establish(request).ok(),
             _ => None,
         }
+    }
+
+    /// Is there a QER with this id?
+    pub(super) fn has_qer(&self, qer_id: u32) -> bool {
+        self.qers.iter().any(|qer| qer.qer_id == qer_id)
     }
 
     /// Is there a URR with this id?

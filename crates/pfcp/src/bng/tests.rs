@@ -145,7 +145,7 @@ fn packed_rules_are_the_same_rules() {
     let spec = spec();
     for request in [spec.establish_control(), spec.establish()] {
         let rules = established(request);
-        let packed = rules.pack().unwrap();
+        let packed = rules.clone().pack().unwrap();
         assert!(packed.len() < 1500, "{} octets", packed.len());
         assert_eq!(RuleSet::unpack(&packed), Some(rules));
     }

@@ -2,7 +2,7 @@
 use core::hash::Hasher;
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::DefaultHasher;
 
 type Key = (SocketAddr, u32);
@@ -30,7 +30,7 @@ pub(super) enum Known<'a> {
 /// The requests of one peer, bounded in number and time.
 #[derive(Debug)]
 pub(super) struct ResponseCache {
-    entries: BTreeMap<Key, Entry>,
+    entries: HashMap<Key, Entry>,
     /// By age; an entry that was replaced since is here twice, and its first place is void.
     order: VecDeque<(Duration, Key)>,
     capacity: usize,
@@ -39,7 +39,7 @@ pub(super) struct ResponseCache {
 impl ResponseCache {
     pub fn new(capacity: usize) -> Self {
         ResponseCache {
-            entries: BTreeMap::new(),
+            entries: HashMap::new(),
             order: VecDeque::new(),
             capacity: capacity.max(1),
         }

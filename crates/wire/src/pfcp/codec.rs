@@ -178,6 +178,10 @@ impl<T: Value> Slot<T> for Option<T> {
 
 impl<T: Value> Slot<T> for Vec<T> {
     fn fill(&mut self, payload: &[u8], ignored: &mut u32) -> Outcome<()> {
+        // A session has six or seven rules of a kind: their list is not to grow step by step.
+        if self.capacity() == 0 && size_of::<T>() >= 64 {
+            self.reserve_exact(8);
+        }
         self.push(T::read(payload, ignored)?);
         Ok(())
     }

@@ -46,7 +46,7 @@ impl core::fmt::Display for NodeId {
 
 /// Names are the labels of RFC 1035 §3.1 without the root's empty one, which is accepted all the same.
 fn read_name(mut cursor: Cursor<'_>) -> Outcome<String> {
-    let mut name = String::new();
+    let mut name = String::with_capacity(cursor.0.len());
     while !cursor.0.is_empty() {
         let length = cursor.u8()?;
         if length == 0 && cursor.0.is_empty() && !name.is_empty() {

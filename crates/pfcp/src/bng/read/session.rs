@@ -1,21 +1,21 @@
 //! The rules of a subscriber's session.
+use super::super::Tunnel;
 use super::super::build::{DHCPV6_FLOW, ND_FLOW};
 use super::super::facts::SessionFacts;
 use super::super::rules::{Rejection, RuleSet};
-use super::super::{Circuit, Family, Tunnel};
-use super::view::{View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
+use super::view::{Line, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, subscriber, usage_rule};
 use ipnet::Ipv6Net;
 use wire::pfcp::*;
 
 /// What the rules have said so far.
 #[derive(Default)]
-struct Gathered {
-    circuit: Option<Circuit>,
+struct Gathered<'a> {
+    line: Option<Line<'a>>,
     pppoe_session_id: Option<u16>,
     uplink: Option<Tunnel>,
     downlink: Option<Tunnel>,
-    network_instance: Option<String>,
+    network_instance: Option<&'a str>,
     mtu: Option<u16>,
     up: Addresses,
     down: Addresses,
@@ -55,16 +55,11 @@ pub fn session(rules: &RuleSet) -> Outcome<SessionFacts> {
     gathered.finish(rules)
 }
 
-impl Gathered {
+impl<'a> Gathered<'a> {
     /// Every rule of the access side must be about the same line and PPPoE session.
-    fn access(&mut self, view: &View<'_>) -> Outcome<()> {
-        let circuit = view.circuit()?;
-        agree(
-            &mut self.circuit,
-            circuit,
-            view.pdr,
-            ie::TRAFFIC_ENDPOINT_ID,
-        )?;
+    fn access(&mut self, view: &View<'a>) -> Outcome<()> {
+        let line = view.line()?;
+        agree(&mut self.line, line, view.pdr, ie::TRAFFIC_ENDPOINT_ID)?;
         let id = want(view.pppoe_session_id(), view.pdr, bbf_ie::PPPOE_SESSION_ID)?;
         forbid(id == 0, view.pdr, bbf_ie::PPPOE_SESSION_ID)?;
         agree(
@@ -76,7 +71,7 @@ impl Gathered {
     }
 
     /// Control packets: either discovery and PPP control, or what IPv6 data holds for the control plane.
-    fn control_up(&mut self, view: &View<'_>, to: &ForwardingParameters) -> Outcome<()> {
+    fn control_up(&mut self, view: &View<'a>, to: &ForwardingParameters) -> Outcome<()> {
         let pdr = view.pdr;
         self.access(view)?;
         agree(
@@ -100,9 +95,9 @@ impl Gathered {
     fn redirect(&mut self, view: &View<'_>) -> Outcome<()> {
         want(view.flows().next(), view.pdr, ie::SDF_FILTER)?;
         for flow in view.flows() {
-            match flow.flow_description.as_deref().map(canonical).as_deref() {
-                Some(ND_FLOW) => self.nd = true,
-                Some(DHCPV6_FLOW) => self.dhcpv6 = true,
+            match flow.flow_description.as_deref() {
+                Some(flow) if says(flow, ND_FLOW) => self.nd = true,
+                Some(flow) if says(flow, DHCPV6_FLOW) => self.dhcpv6 = true,
                 _ => return Err(view.refuse(ie::SDF_FILTER)),
             }
         }
@@ -114,8 +109,8 @@ impl Gathered {
         Ok(())
     }
 
-    fn instance(&mut self, view: &View<'_>, said: Option<&str>) -> Outcome<()> {
-        let name = want(said, view.pdr, ie::NETWORK_INSTANCE)?.to_owned();
+    fn instance(&mut self, view: &View<'a>, said: Option<&'a str>) -> Outcome<()> {
+        let name = want(said, view.pdr, ie::NETWORK_INSTANCE)?;
         agree(
             &mut self.network_instance,
             name,
@@ -125,7 +120,7 @@ impl Gathered {
     }
 
     /// Packets from the subscriber. The endpoint's addresses are the only sources that pass.
-    fn data_up(&mut self, view: &View<'_>, to: &ForwardingParameters) -> Outcome<()> {
+    fn data_up(&mut self, view: &View<'a>, to: &'a ForwardingParameters) -> Outcome<()> {
         let pdr = view.pdr;
         self.access(view)?;
         view.check_session_rules()?;
@@ -141,9 +136,9 @@ impl Gathered {
         }
         let families = families_of(view)?;
         for address in view.ue_addresses() {
-            self.up.add(view, address, &families)?;
+            self.up.add(view, address, families)?;
         }
-        if families.contains(&Family::Ipv6) {
+        if families.ipv6 {
             let first = self.ipv6_precedence.unwrap_or(u32::MAX).min(pdr.precedence);
             self.ipv6_precedence = Some(first);
         }
@@ -151,7 +146,7 @@ impl Gathered {
     }
 
     /// Packets to the subscriber, encapsulated as the linked endpoint says.
-    fn data_down(&mut self, view: &View<'_>, to: &ForwardingParameters) -> Outcome<()> {
+    fn data_down(&mut self, view: &View<'a>, to: &'a ForwardingParameters) -> Outcome<()> {
         let pdr = view.pdr;
         view.check_session_rules()?;
         self.instance(view, view.network_instance())?;
@@ -172,8 +167,7 @@ impl Gathered {
         let mtu = to.mtu.ok_or(refused(bbf_ie::MTU))?;
         agree(&mut self.mtu, mtu, pdr, bbf_ie::MTU)?;
         for address in view.ue_addresses() {
-            self.down
-                .add(view, address, &[Family::Ipv4, Family::Ipv6])?;
+            self.down.add(view, address, Families::BOTH)?;
         }
         Ok(())
     }
@@ -194,14 +188,14 @@ impl Gathered {
             return Err(refused(ie::PRECEDENCE));
         }
         Ok(SessionFacts {
-            circuit: self.circuit.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?,
+            circuit: self.line.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?.into(),
             pppoe_session_id: self
                 .pppoe_session_id
                 .ok_or(missing(bbf_ie::PPPOE_SESSION_ID))?,
             tunnel: control_tunnel(self.uplink, self.downlink)?,
             subscriber: subscriber(rules)?,
             usage: usage_rule(rules)?,
-            network_instance: self.network_instance,
+            network_instance: self.network_instance.map(str::to_owned),
             mtu: self.mtu,
             ipv4: self.up.ipv4,
             ipv6: self.up.ipv6,
@@ -211,25 +205,38 @@ impl Gathered {
     }
 }
 
-/// Which families a rule about PPP data lets pass.
-fn families_of(view: &View<'_>) -> Outcome<Vec<Family>> {
-    let family = |protocol: &PppProtocol| match protocol {
-        PppProtocol::Specific(0x0021) => Ok(vec![Family::Ipv4]),
-        PppProtocol::Specific(0x0057) => Ok(vec![Family::Ipv6]),
-        PppProtocol::Data => Ok(vec![Family::Ipv4, Family::Ipv6]),
-        _ => Err(view.refuse(bbf_ie::PPP_PROTOCOL)),
+/// Which families pass.
+#[derive(Clone, Copy)]
+struct Families {
+    ipv4: bool,
+    ipv6: bool,
+}
+
+impl Families {
+    const BOTH: Families = Families {
+        ipv4: true,
+        ipv6: true,
     };
+}
+
+/// Which families a rule about PPP data lets pass.
+fn families_of(view: &View<'_>) -> Outcome<Families> {
     let protocols = &view.pdr.pdi.ppp_protocols;
     want(protocols.first(), view.pdr, bbf_ie::PPP_PROTOCOL)?;
-    protocols
-        .iter()
-        .map(family)
-        .collect::<Outcome<Vec<_>>>()
-        .map(|families| families.concat())
+    let (mut ipv4, mut ipv6) = (false, false);
+    for protocol in protocols {
+        match protocol {
+            PppProtocol::Specific(0x0021) => ipv4 = true,
+            PppProtocol::Specific(0x0057) => ipv6 = true,
+            PppProtocol::Data => (ipv4, ipv6) = (true, true),
+            _ => return Err(view.refuse(bbf_ie::PPP_PROTOCOL)),
+        }
+    }
+    Ok(Families { ipv4, ipv6 })
 }
 
 impl Addresses {
-    fn add(&mut self, view: &View<'_>, said: &UeIpAddress, families: &[Family]) -> Outcome<()> {
+    fn add(&mut self, view: &View<'_>, said: &UeIpAddress, families: Families) -> Outcome<()> {
         let refused = || view.refuse(ie::UE_IP_ADDRESS);
         let chosen = said.choose_ipv4 || said.choose_ipv6;
         let length = said.ipv6_length();
@@ -237,8 +244,7 @@ impl Addresses {
             .ipv6
             .map(|prefix| Ipv6Net::new(prefix, length).map_err(|_| refused()))
             .transpose()?;
-        let passes = (said.ipv4.is_none() || families.contains(&Family::Ipv4))
-            && (ipv6.is_none() || families.contains(&Family::Ipv6));
+        let passes = (said.ipv4.is_none() || families.ipv4) && (ipv6.is_none() || families.ipv6);
         // One prefix of 64 bits per session: delegated ones come with their own rules.
         let sound = ipv6.is_none_or(|net| net.prefix_len() == 64 && net.trunc() == net);
         if chosen || !passes || !sound || (said.ipv4.is_none() && ipv6.is_none()) {
@@ -254,13 +260,12 @@ impl Addresses {
     }
 }
 
-/// The same rule with single blanks; "any" and "assigned" mean the same on the subscriber's side.
-fn canonical(flow: &str) -> String {
-    let mut words: Vec<&str> = flow.split_whitespace().collect();
-    if let Some(to) = words.iter().position(|word| *word == "to")
-        && let Some(side) = words.get_mut(to + 1).filter(|side| **side == "any")
-    {
-        *side = "assigned";
-    }
-    words.join(" ")
+/// Is this the known flow? Blanks make no difference, and "any" and "assigned" mean the same on the subscriber's side.
+fn says(flow: &str, known: &str) -> bool {
+    let mut before = "";
+    let words = flow.split_whitespace().map(|word| {
+        let side = std::mem::replace(&mut before, word) == "to" && word == "any";
+        if side { "assigned" } else { word }
+    });
+    flow == known || words.eq(known.split(' '))
 }

@@ -45,6 +45,26 @@ pub fn agree<T: PartialEq>(
     }
 }
 
+/// A [`Circuit`] as the rules have it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    logical_port: &'a [u8],
+    tags: Tags,
+    mac: MacAddr,
+    gateway_mac: MacAddr,
+}
+
+impl From<Line<'_>> for Circuit {
+    fn from(line: Line<'_>) -> Self {
+        Circuit {
+            logical_port: line.logical_port.to_vec(),
+            tags: line.tags,
+            mac: line.mac,
+            gateway_mac: line.gateway_mac,
+        }
+    }
+}
+
 /// A PDR with what it refers to: its PDI's own fields and those of its endpoint.
 pub struct View<'a> {
     pub rules: &'a RuleSet,
@@ -137,7 +157,7 @@ impl<'a> View<'a> {
     }
 
     /// The line, as the endpoint or the PDI's frame filters give it.
-    pub fn circuit(&self) -> Outcome<Circuit> {
+    pub fn line(&self) -> Outcome<Line<'a>> {
         let filters = &self.pdr.pdi.ethernet_filters;
         let macs = filters
             .iter()
@@ -154,8 +174,8 @@ impl<'a> View<'a> {
                 ie::MAC_ADDRESS,
             )
         };
-        Ok(Circuit {
-            logical_port: want(self.logical_port(), self.pdr, bbf_ie::LOGICAL_PORT)?.to_vec(),
+        Ok(Line {
+            logical_port: want(self.logical_port(), self.pdr, bbf_ie::LOGICAL_PORT)?,
             tags: self.tags()?,
             mac: station(macs.and_then(|m| m.source))?,
             gateway_mac: station(macs.and_then(|m| m.destination))?,
@@ -217,17 +237,12 @@ impl<'a> View<'a> {
 
     /// Data rules are measured and limited by the session's one URR and one QER, all of them or none.
     pub fn check_session_rules(&self) -> Outcome<()> {
-        let known =
-            |ids: &[u32], of: &[u32]| ids.len() <= 1 && ids.iter().all(|id| of.contains(id));
-        let urrs: Vec<u32> = self.rules.urrs.iter().map(|urr| urr.urr_id).collect();
-        let qers: Vec<u32> = self.rules.qers.iter().map(|qer| qer.qer_id).collect();
-        let counted = urrs.is_empty() || !self.pdr.urr_ids.is_empty();
-        forbid(
-            !known(&self.pdr.urr_ids, &urrs) || !counted,
-            self.pdr,
-            ie::URR_ID,
-        )?;
-        forbid(!known(&self.pdr.qer_ids, &qers), self.pdr, ie::QER_ID)
+        let (rules, pdr) = (self.rules, self.pdr);
+        let urrs = pdr.urr_ids.len() <= 1 && pdr.urr_ids.iter().all(|id| rules.has_urr(*id));
+        let counted = rules.urrs.is_empty() || !pdr.urr_ids.is_empty();
+        forbid(!urrs || !counted, pdr, ie::URR_ID)?;
+        let qers = pdr.qer_ids.len() <= 1 && pdr.qer_ids.iter().all(|id| rules.has_qer(*id));
+        forbid(!qers, pdr, ie::QER_ID)
     }
 }
 
