@@ -5,6 +5,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Rules and records are built and let go of by the hundred thousand after a restart: the system's allocator had a good part
+/// of that work.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Sluice's control plane: sessions, addresses, AAA, and the user planes that it drives.
 #[derive(Parser)]
 #[command(name = "sluice-cp", version)]

@@ -17,6 +17,11 @@ use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use userplane::StartError;
 
+/// Rules and records are built and let go of by the hundred thousand after a restart: the system's allocator had a good part
+/// of that work.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The user plane of Sluice: forwards packets as the control plane says.
 #[derive(Parser)]
 #[command(version)]
