@@ -268,6 +268,7 @@ impl UserPlane {
             }
             Event::Response { token, message, .. } => self.engine.reported(token, message.cause()),
             Event::Failed { token, .. } => self.engine.reported(token, None),
+            Event::EstablishedLate { .. } => {} // a user plane asks nobody for sessions
             Event::VersionMismatch { .. }
             | Event::AssociationRejected { .. }
             | Event::NodeIdTaken { .. } => {}

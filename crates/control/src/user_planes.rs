@@ -65,6 +65,8 @@ pub(crate) enum Happening {
         seid: Seid,
         message: Message,
     },
+    /// A user plane established a session, with this SEID of its own, and nobody waits for that answer.
+    EstablishedLate(UserPlaneId, Seid, u64),
 }
 
 /// The nets of a group: what it has, and what its user plane knows.
@@ -389,6 +391,16 @@ impl UserPlanes {
             Event::Response { token, message, .. } => {
                 self.on_answer(now, token, Ok(message), topology)
             }
+            Event::EstablishedLate {
+                peer,
+                seid,
+                peer_seid,
+            } => {
+                if let Some(plane) = self.find(peer.ip()) {
+                    let seid = Seid(seid);
+                    self.on_established_late(now, plane, seid, peer_seid, topology);
+                }
+            }
             Event::Failed {
                 token,
                 reason,
@@ -410,6 +422,25 @@ impl UserPlanes {
             request => self
                 .happenings
                 .push_back(Happening::Answer(request, message)),
+        }
+    }
+
+    /// A user plane has carried out an old request once more, and has replaced what we know of by it.
+    fn on_established_late(
+        &mut self,
+        now: Duration,
+        plane: UserPlaneId,
+        seid: Seid,
+        up_seid: u64,
+        topology: &Topology,
+    ) {
+        let mut ports = topology.ports().filter(|(_, p)| p.user_plane == plane);
+        let Some((port, _)) = ports.find(|(port, _)| Seid::of_port(*port) == seid) else {
+            let late = Happening::EstablishedLate(plane, seid, up_seid);
+            return self.happenings.push_back(late);
+        };
+        if self.default_session(port).is_some_and(|own| own != up_seid) {
+            self.open_again(now, port, topology);
         }
     }
 

@@ -277,6 +277,32 @@ fn a_restarted_user_plane_is_told_its_sessions_again() {
     assert_eq!(w.online(), 200);
 }
 
+/// A request that was under way for longer than the user plane that knew it lived is carried out by the next.
+#[test]
+fn a_session_that_an_old_request_replaces_gets_its_rules_back() {
+    let mut w = World::with_patient_homes(3);
+    w.dial_all();
+    let (before, old) = (w.up.subscribers(), w.establishments.clone());
+    assert_eq!(
+        old.len(),
+        1 + 3,
+        "the default session's, and one of each home"
+    );
+    w.restart_user_plane();
+    w.user_plane_calls();
+    w.arrive_late(&old);
+    assert_eq!(before, w.up.subscribers());
+    assert_eq!(w.up.nets(), ["100.64.0.0/24", "2001:db8:100::/56"]);
+    assert_eq!(w.online(), 3);
+
+    (0..3).for_each(|n| w.hang_up(n));
+    w.run(MINUTE);
+    w.restart_user_plane();
+    w.user_plane_calls();
+    w.arrive_late(&old);
+    assert_eq!(w.up.subscribers(), [], "nobody has them any more");
+}
+
 #[test]
 fn a_restarted_user_plane_that_calls_is_told_its_sessions_at_once() {
     let mut w = World::new(200, Choice::default());

@@ -224,6 +224,16 @@ pub enum Event {
         /// The answer.
         message: Message,
     },
+    /// A session was established, and no request of ours waits for that answer: it came twice, or the peer carried out a
+    /// request that was under way for so long that it did not know it again. Then what we asked for since is undone.
+    EstablishedLate {
+        /// Who answered.
+        peer: SocketAddr,
+        /// Our name for the session.
+        seid: u64,
+        /// The peer's name for what it established.
+        peer_seid: u64,
+    },
     /// A request that will get no answer.
     Failed {
         /// Who did not answer.

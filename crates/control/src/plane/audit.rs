@@ -200,7 +200,7 @@ impl ControlPlane {
         own.is_some_and(|rules| rules.establishing || rules.up_seid == Some(up_seid))
     }
 
-    fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
+    pub(super) fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
         let request = Request::Stranger(plane, up_seid);
         let asked = self
             .user_planes

@@ -206,6 +206,25 @@ impl ControlPlane {
         self.resync(now, plane);
     }
 
+    /// The user plane has carried out an old request once more: in place of the session as it was since then, or although
+    /// we have it no more.
+    pub(super) fn on_established_late(
+        &mut self,
+        now: Now,
+        plane: UserPlaneId,
+        seid: Seid,
+        up_seid: u64,
+    ) {
+        let index = self.find(seid).filter(|i| self.plane_of(*i) == plane);
+        let Some(index) = index.filter(|i| !self.sessions[*i as usize].is_closing()) else {
+            return self.delete_stranger(now, plane, up_seid);
+        };
+        let known = self.sessions[index as usize].rules.up_seid;
+        if known.is_some_and(|known| known != up_seid) {
+            self.establish(now, index);
+        }
+    }
+
     fn on_establish_failed(&mut self, now: Now, index: u32, counter: Counter) {
         self.entry(index).rules.establishing = false;
         self.put_back_done(now, index);

@@ -32,6 +32,8 @@ pub struct World {
     pub up: UserPlane,
     /// No datagram passes between the planes.
     pub cut: bool,
+    /// The Session Establishment Requests that the user plane got.
+    pub establishments: Vec<Vec<u8>>,
     /// The disk does not answer.
     pub disk_stalls: bool,
     pub store: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -121,6 +123,7 @@ aaa: {aaa}
             plane: start(&config, &BTreeMap::new(), moment(now, 0)),
             up: UserPlane::new(7),
             cut: false,
+            establishments: Vec::new(),
             disk_stalls: false,
             store: BTreeMap::new(),
             on_disk: None,
@@ -234,6 +237,15 @@ aaa: {aaa}
     pub fn user_plane_calls(&mut self) {
         self.up.node.add_peer(self.now, at(CP, 8805));
         self.up.node.on_timeout(self.now);
+        self.settle();
+    }
+
+    /// Datagrams of the control plane that were on their way for long reach the user plane.
+    pub fn arrive_late(&mut self, datagrams: &[Vec<u8>]) {
+        for bytes in datagrams {
+            let node = &mut self.up.node;
+            node.handle_datagram(self.now, at(CP, 8805), bytes);
+        }
         self.settle();
     }
 
@@ -368,7 +380,10 @@ aaa: {aaa}
             any = true;
             match output {
                 Output::Pfcp { bytes, .. } if !self.cut => {
-                    self.up.node.handle_datagram(self.now, at(CP, 8805), &bytes)
+                    self.up.node.handle_datagram(self.now, at(CP, 8805), &bytes);
+                    if bytes[1] == 50 {
+                        self.establishments.push(bytes);
+                    }
                 }
                 Output::Gtpu { bytes, .. } if !self.cut => self.deliver(&bytes),
                 Output::Store(records) => self.write(records),

@@ -425,7 +425,7 @@ impl Node {
             .flatten()
         else {
             self.counters.unexpected_responses += 1;
-            return;
+            return self.on_late_response(peer, &packet);
         };
         let Purpose::Session(token) = outstanding.purpose else {
             return self.on_node_response(now, peer, outstanding.purpose, packet.message);
@@ -442,6 +442,21 @@ impl Node {
             self.forgotten(now, peer);
         } else {
             self.pump(now, peer);
+        }
+    }
+
+    fn on_late_response(&mut self, peer: SocketAddr, packet: &Packet) {
+        if let (Message::SessionEstablishmentResponse(m), Some(seid)) =
+            (&packet.message, packet.seid)
+            && let Some(f_seid) = m.up_f_seid
+            && m.cause == Cause::REQUEST_ACCEPTED
+            && self.is_associated(peer)
+        {
+            self.event(Event::EstablishedLate {
+                peer,
+                seid,
+                peer_seid: f_seid.seid,
+            });
         }
     }
 

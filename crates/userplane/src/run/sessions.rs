@@ -74,6 +74,7 @@ impl UserPlane {
                 self.engine.reported(token, message.cause());
             }
             Event::Failed { token, .. } => self.engine.reported(token, None),
+            Event::EstablishedLate { .. } => {} // a user plane asks nobody for sessions
             Event::AssociationRejected { peer, cause } => {
                 warn!(%peer, %cause, "the control plane refused the association");
             }
