@@ -26,8 +26,8 @@ pub(crate) enum Request {
     Delete(Seid),
     /// To end what the user plane has and we do not.
     Stranger(UserPlaneId, u64),
-    /// A block of the audit of this epoch.
-    Audit(UserPlaneId, u32),
+    /// A block of the audit of this epoch, by a port's default session.
+    Audit(PortId, u32),
     DefaultSession(PortId),
     Nets(GroupId),
 }
@@ -55,8 +55,8 @@ pub(crate) enum Happening {
         plane: UserPlaneId,
         lost: bool,
     },
-    /// The default session of an access port is open.
-    Open(PortId),
+    /// The default session of each of its access ports is open, or was refused.
+    Settled(UserPlaneId),
     /// A request was answered, or never will be.
     Answer(Request, Answer),
     /// A user plane reports of its own accord.
@@ -492,7 +492,6 @@ impl UserPlanes {
             Ok(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
                 self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
                 tracing::info!(port = %name, "access port is open for subscribers");
-                self.happenings.push_back(Happening::Open(port));
                 let group = topology.port(port).group;
                 let nets = &mut self.nets[usize::from(group.0)];
                 if topology.group(group).first_port == port {
@@ -511,6 +510,14 @@ impl UserPlanes {
                 self.open_default_session(now, port, topology.port(port));
             }
             _ => {} // the next association opens it
+        }
+        let plane = topology.port(port).user_plane;
+        let waits = |(_, request): (usize, &Request)| match request {
+            Request::DefaultSession(port) => topology.port(*port).user_plane == plane,
+            _ => false,
+        };
+        if !self.requests.iter().any(waits) {
+            self.happenings.push_back(Happening::Settled(plane));
         }
     }
 

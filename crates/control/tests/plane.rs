@@ -543,6 +543,25 @@ fn an_audit_puts_back_what_the_user_plane_lost_or_changed() {
 }
 
 #[test]
+fn a_port_that_the_user_plane_does_not_have_keeps_no_audit_from_the_others() {
+    let access_ports = "{port: nowhere}, {port: access0}";
+    let mut w = World::new(
+        3,
+        Choice {
+            access_ports,
+            ..Choice::default()
+        },
+    );
+    w.dial_all();
+    let before = w.up.subscribers();
+    assert_eq!(before.len(), 3);
+    w.up.forget_one();
+    w.restart_control_plane();
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.up.subscribers(), before);
+}
+
+#[test]
 fn an_audit_finds_what_changed_while_the_path_was_cut() {
     let mut w = World::with_patient_homes(3);
     w.dial_all();

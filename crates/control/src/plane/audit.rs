@@ -1,6 +1,6 @@
 //! After a restart of ours, or when the path to a user plane was cut: does it have what we believe that it has?
 //!
-//! Blocks of (session, hash of its rules) are sent one after the other about the first default session of the user plane
+//! Blocks of (session, hash of its rules) are sent one after the other about a default session of the user plane
 //! (see [`wire::pfcp::own`]). Sessions that are not there or have other rules are put back; what was not named by the
 //! end is a stranger, and is deleted.
 
@@ -19,8 +19,8 @@ pub(super) struct Audit {
     epoch: u32,
     /// Sessions that are still to be named.
     left: VecDeque<Seid>,
-    /// Sessions of the block that is under way.
-    asked: Vec<Seid>,
+    /// Sessions of the block that is under way, if one is.
+    asked: Option<Vec<Seid>>,
     named: usize,
     put_back: usize,
     /// Those whom nobody named, and those of them who did not come meanwhile.
@@ -30,7 +30,8 @@ pub(super) struct Audit {
 }
 
 impl ControlPlane {
-    /// Prepares the audit of a user plane that kept these sessions; it begins with the default session.
+    /// Prepares the audit of a user plane that kept these sessions; it begins when the ports are open, and their nets told: the
+    /// user plane holds what it had of these until the audit is over.
     pub(super) fn begin_audit(&mut self, now: Now, plane: UserPlaneId, kept: Vec<u32>) {
         let left = kept
             .into_iter()
@@ -39,7 +40,7 @@ impl ControlPlane {
         let audit = Audit {
             epoch: self.random.random_range(1..=u32::MAX),
             left,
-            asked: Vec::new(),
+            asked: None,
             named: 0,
             put_back: 0,
             strangers: 0,
@@ -49,23 +50,21 @@ impl ControlPlane {
         self.audits.insert(plane, audit);
     }
 
-    pub(super) fn on_port_open(&mut self, now: Now, port: PortId) {
-        let plane = self.topology.port(port).user_plane;
-        if self.first_port(plane) == Some(port) {
+    pub(super) fn on_ports_settled(&mut self, now: Now, plane: UserPlaneId) {
+        if self.audits.get(&plane).is_some_and(|a| a.asked.is_none()) {
             self.audit_next(now, plane);
         }
     }
 
-    /// The port whose default session carries the audits of its user plane.
-    fn first_port(&self, plane: UserPlaneId) -> Option<PortId> {
-        let mut ports = self.topology.ports();
-        ports.find(|(_, p)| p.user_plane == plane).map(|(id, _)| id)
+    /// A port whose default session can carry an audit of the user plane, with the user plane's SEID of that.
+    fn carrier(&self, plane: UserPlaneId) -> Option<(PortId, u64)> {
+        let mut ports = self.topology.ports().filter(|(_, p)| p.user_plane == plane);
+        ports.find_map(|(port, _)| Some((port, self.user_planes.default_session(port)?)))
     }
 
     /// Whether the user plane can be asked for an audit now.
     pub(super) fn is_auditable(&self, plane: UserPlaneId) -> bool {
-        let port = self.first_port(plane);
-        port.is_some_and(|port| self.user_planes.default_session(port).is_some())
+        self.carrier(plane).is_some()
     }
 
     /// Audits a user plane from the beginning.
@@ -76,29 +75,29 @@ impl ControlPlane {
     }
 
     fn audit_next(&mut self, now: Now, plane: UserPlaneId) {
-        let port = self.first_port(plane);
-        let Some(up_seid) = port.and_then(|port| self.user_planes.default_session(port)) else {
+        let Some((port, up_seid)) = self.carrier(plane) else {
             return;
         };
         let Some(mut audit) = self.audits.remove(&plane) else {
             return;
         };
-        let mut sessions = Vec::new();
+        let (mut sessions, mut asked) = (Vec::new(), Vec::new());
         while sessions.len() < AUDIT_BLOCK
             && let Some(seid) = audit.left.pop_front()
         {
             if let Some(named) = self.name_in_audit(seid) {
                 sessions.push(named);
-                audit.asked.push(seid);
-                audit.named += 1;
+                asked.push(seid);
             }
         }
+        audit.named += asked.len();
+        audit.asked = Some(asked);
         let block = Block {
             epoch: audit.epoch,
             last: audit.left.is_empty(),
             sessions,
         };
-        let request = Request::Audit(plane, audit.epoch);
+        let request = Request::Audit(port, audit.epoch);
         let asked = self
             .user_planes
             .ask(now.at, plane, up_seid, request, bng::audit(block));
@@ -116,7 +115,8 @@ impl ControlPlane {
         Some((up_seid, self.spec(index).digest()))
     }
 
-    pub(super) fn on_audited(&mut self, now: Now, plane: UserPlaneId, epoch: u32, message: Answer) {
+    pub(super) fn on_audited(&mut self, now: Now, port: PortId, epoch: u32, message: Answer) {
+        let plane = self.topology.port(port).user_plane;
         if self.audits.get(&plane).is_none_or(|a| a.epoch != epoch) {
             return; // another audit has taken its place
         }
@@ -126,7 +126,7 @@ impl ControlPlane {
             Ok(Message::SessionModificationResponse(m))
                 if m.cause == Cause::SESSION_CONTEXT_NOT_FOUND =>
             {
-                return self.audit_on_new_session(now, plane);
+                return self.audit_on_new_session(now, plane, port);
             }
             Ok(Message::SessionModificationResponse(m)) => m.audit_result,
             _ => None,
@@ -141,11 +141,10 @@ impl ControlPlane {
         self.on_block_audited(now, plane, result);
     }
 
-    /// The user plane does not have the default session that carried the audit: once that is opened anew, the audit
-    /// begins again.
-    fn audit_on_new_session(&mut self, now: Now, plane: UserPlaneId) {
-        let open = |port: &PortId| self.user_planes.default_session(*port).is_some();
-        if let Some(port) = self.first_port(plane).filter(open) {
+    /// The user plane does not have the default session that carried the audit: it is opened anew, and the audit begins
+    /// again, on another or when that is done.
+    fn audit_on_new_session(&mut self, now: Now, plane: UserPlaneId, port: PortId) {
+        if self.user_planes.default_session(port).is_some() {
             self.user_planes.open_again(now.at, port, &self.topology);
         }
         self.audit_again(now, plane);
@@ -156,7 +155,7 @@ impl ControlPlane {
         let Some(audit) = self.audits.get_mut(&plane) else {
             return;
         };
-        let named = std::mem::take(&mut audit.asked);
+        let named = audit.asked.take().unwrap_or_default();
         let places = result.wrong.iter().map(|place| usize::from(*place));
         let wrong: Vec<Seid> = places
             .filter_map(|place| named.get(place).copied())

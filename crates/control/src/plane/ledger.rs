@@ -327,7 +327,7 @@ impl ControlPlane {
                     Some(Wait::Family(seid, family == Family::Ipv6))
                 }
                 Request::Usage(_, UsageFor::List(ticket)) => Some(Wait::Listing(ticket)),
-                Request::Audit(plane, _) => Some(Wait::Audit(plane)),
+                Request::Audit(port, _) => Some(Wait::Audit(self.topology.port(port).user_plane)),
                 Request::Nets(group) => Some(Wait::Nets(group)),
                 // a net that was not answered about is told again with the whole default session
                 Request::DefaultSession(port) => Some(Wait::Nets(self.topology.port(port).group)),

@@ -166,7 +166,7 @@ impl ControlPlane {
             Request::Remove(_) => {}
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
-            Request::Audit(plane, epoch) => self.on_audited(now, plane, epoch, message),
+            Request::Audit(port, epoch) => self.on_audited(now, port, epoch, message),
             Request::Stranger(plane, up_seid) => {
                 self.on_stranger_deleted(now, plane, up_seid, message)
             }

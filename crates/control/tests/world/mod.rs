@@ -20,6 +20,8 @@ mod user_plane;
 
 const CP: &str = "192.0.2.1";
 const UP: &str = "192.0.2.2";
+/// The access port that the user plane has.
+const PORT: &[u8] = b"access0";
 const EPOCH: u32 = 1_700_000_000;
 
 fn at(host: &str, port: u16) -> SocketAddr {
@@ -51,8 +53,9 @@ pub struct World {
     _users: tempfile::NamedTempFile,
 }
 
-/// A configuration whose pools and limits a test may choose.
+/// A configuration whose ports, pools and limits a test may choose.
 pub struct Choice {
+    pub access_ports: &'static str,
     pub ipv4_pool: Option<&'static str>,
     pub ipv6_pool: Option<&'static str>,
     pub sessions: u32,
@@ -65,6 +68,7 @@ pub struct Choice {
 impl Default for Choice {
     fn default() -> Self {
         Choice {
+            access_ports: "{port: access0}",
             ipv4_pool: Some("{prefix: 100.64.0.0/16}"),
             ipv6_pool: Some("{prefix: '2001:db8:100::/48'}"),
             sessions: 1000,
@@ -104,7 +108,7 @@ impl World {
             "node-id: cp1
 address: {CP}
 limits: {{sessions: {}, half-open: {}, accounting-records: {}}}
-user-planes: [{{node-id: up1, address: {UP}, access-ports: [{{port: access0}}]}}]
+user-planes: [{{node-id: up1, address: {UP}, access-ports: [{}]}}]
 network-instances:
   default:
     gateway: 100.64.0.1
@@ -114,6 +118,7 @@ aaa: {aaa}
             choice.sessions,
             choice.half_open,
             choice.accounting_records,
+            choice.access_ports,
             pool("ipv4-pool", choice.ipv4_pool),
             pool("ipv6-pool", choice.ipv6_pool),
         );
@@ -346,9 +351,8 @@ aaa: {aaa}
         let mut inner = bytes.to_vec();
         if packet.session_id == 0 {
             inner.clear();
-            let logical_port = b"access0";
             nsh::Packet {
-                logical_port,
+                logical_port: PORT,
                 frame: bytes,
             }
             .emit(&mut inner)

@@ -1,6 +1,6 @@
 //! A user plane that only keeps rules.
 
-use super::{CP, UP, at};
+use super::{CP, PORT, UP, at};
 use core::time::Duration;
 use pfcp::bng::{Facts, RuleSet, SessionFacts};
 use pfcp::{Config, Node, Role};
@@ -161,8 +161,14 @@ impl UserPlane {
         match message {
             Message::SessionEstablishmentRequest(m) => {
                 let cp = m.cp_f_seid.seid;
-                let subscriber = !m.create_urrs.is_empty();
-                if let Some(cause) = self.refuse.filter(|_| subscriber) {
+                let rules = RuleSet::establish(m).expect("an establishment that can be served");
+                let held = Held::new(rules, cp);
+                let refuse = match &held.facts {
+                    Facts::Session(_) => self.refuse,
+                    Facts::Default(facts) => (facts.logical_port.as_deref() != Some(PORT))
+                        .then_some(Cause::REQUEST_REJECTED),
+                };
+                if let Some(cause) = refuse {
                     let refusal = wire::pfcp::SessionEstablishmentResponse {
                         node_id: NodeId::Fqdn("up1".into()),
                         cause,
@@ -172,9 +178,7 @@ impl UserPlane {
                 }
                 self.sessions.retain(|_, held| held.cp_seid != cp);
                 self.next_seid += 1;
-                let rules =
-                    RuleSet::establish(m.clone()).expect("an establishment that can be served");
-                self.sessions.insert(self.next_seid, Held::new(rules, cp));
+                self.sessions.insert(self.next_seid, held);
                 let response = wire::pfcp::SessionEstablishmentResponse {
                     node_id: NodeId::Fqdn("up1".into()),
                     cause: Cause::REQUEST_ACCEPTED,
