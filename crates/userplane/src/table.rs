@@ -53,7 +53,8 @@ impl<S> Table<S> {
     /// from those of an earlier run.
     pub fn new(capacity: u32, seed: u32) -> Self {
         Self {
-            slots: Vec::new(),
+            // A session is large: the table never moves, and takes memory only as it fills.
+            slots: Vec::with_capacity(capacity as usize),
             free: VecDeque::new(),
             capacity,
             first_generation: seed.max(1),
