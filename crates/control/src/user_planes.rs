@@ -74,10 +74,14 @@ pub(crate) enum Happening {
 struct Nets {
     wanted: BTreeSet<Net>,
     told: BTreeMap<Net, u16>,
-    busy: bool,
-    /// Slots of the change under way.
-    adding: Vec<(Net, u16)>,
-    removing: Vec<Net>,
+    under_way: Option<Change>,
+}
+
+/// A change of what a user plane knows of a group's nets.
+enum Change {
+    /// With their slots.
+    Add(Vec<(Net, u16)>),
+    Remove(Vec<Net>),
 }
 
 /// Sessions put back at once after a user plane lost them: enough that neither plane waits for the other, few enough that
@@ -476,7 +480,7 @@ impl UserPlanes {
         for (id, _) in topology.groups().filter(|(_, g)| g.user_plane == plane) {
             let nets = &mut self.nets[usize::from(id.0)];
             nets.told.clear();
-            nets.busy = false;
+            nets.under_way = None;
         }
     }
 
@@ -496,7 +500,7 @@ impl UserPlanes {
                 let nets = &mut self.nets[usize::from(group.0)];
                 if topology.group(group).first_port == port {
                     nets.told.clear();
-                    nets.busy = false;
+                    nets.under_way = None;
                     self.tell_nets(now, group, topology);
                 }
             }
@@ -528,7 +532,7 @@ impl UserPlanes {
             return;
         };
         let nets = &mut self.nets[usize::from(group.0)];
-        if nets.busy {
+        if nets.under_way.is_some() {
             return;
         }
         let at_once = pfcp::bng::NETS_PER_MESSAGE;
@@ -540,19 +544,18 @@ impl UserPlanes {
             .take(at_once)
             .map(|(net, slot)| (*net, *slot))
             .collect();
-        let message = if gone.is_empty() {
+        let (change, messages) = if gone.is_empty() {
             let used: BTreeSet<u16> = nets.told.values().copied().collect();
             let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
             let new = nets
                 .wanted
                 .iter()
                 .filter(|net| !nets.told.contains_key(net));
-            nets.adding = new
+            let adding: Vec<(Net, u16)> = new
                 .take(at_once)
                 .map_while(|net| Some((*net, slots.next()?)))
                 .collect();
-            let named: Vec<PoolNet> = nets
-                .adding
+            let named: Vec<PoolNet> = adding
                 .iter()
                 .map(|(net, slot)| PoolNet {
                     slot: *slot,
@@ -560,41 +563,32 @@ impl UserPlanes {
                     net: net.net,
                 })
                 .collect();
-            DefaultSpec::add_nets(&named)
+            (Change::Add(adding), DefaultSpec::add_nets(&named))
         } else {
-            nets.removing = gone.iter().map(|(net, _)| *net).collect();
-            let slots: Vec<u16> = gone.iter().map(|(_, slot)| *slot).collect();
-            DefaultSpec::remove_nets(&slots)
+            let (removing, slots): (Vec<Net>, Vec<u16>) = gone.into_iter().unzip();
+            (Change::Remove(removing), DefaultSpec::remove_nets(&slots))
         };
-        let Some(message) = message.into_iter().next() else {
+        let Some(message) = messages.into_iter().next() else {
             return;
         };
-        nets.busy = true;
         let plane = topology.group(group).user_plane;
-        if self
-            .ask(now, plane, up_seid, Request::Nets(group), message)
-            .is_err()
-        {
-            self.nets[usize::from(group.0)].busy = false;
-        }
+        let asked = self.ask(now, plane, up_seid, Request::Nets(group), message);
+        self.nets[usize::from(group.0)].under_way = asked.is_ok().then_some(change);
     }
 
     fn on_nets(&mut self, now: Duration, group: GroupId, message: Answer, topology: &Topology) {
         let nets = &mut self.nets[usize::from(group.0)];
-        if !nets.busy {
+        let Some(change) = nets.under_way.take() else {
             return; // of an association that has ended
-        }
-        let (adding, removing) = (
-            std::mem::take(&mut nets.adding),
-            std::mem::take(&mut nets.removing),
-        );
+        };
         match message {
             Ok(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
-                nets.told.extend(adding);
-                removing.iter().for_each(|net| {
-                    nets.told.remove(net);
-                });
-                nets.busy = false;
+                match change {
+                    Change::Add(added) => nets.told.extend(added),
+                    Change::Remove(removed) => {
+                        nets.told.retain(|net, _| !removed.contains(net));
+                    }
+                }
                 self.tell_nets(now, group, topology);
             }
             Ok(Message::SessionModificationResponse(m))
@@ -605,10 +599,10 @@ impl UserPlanes {
             Ok(Message::SessionModificationResponse(m)) => {
                 let name = &topology.group(group).name;
                 tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
-                nets.busy = false; // the next change tells them again
+                // the next change tells them again
             }
             Err(FailReason::TimedOut) => self.tell_again(now, group, topology),
-            _ => nets.busy = false, // the next association tells them
+            _ => {} // the next association tells them
         }
     }
 }

@@ -304,6 +304,25 @@ fn a_session_that_an_old_request_replaces_gets_its_rules_back() {
 }
 
 #[test]
+fn a_net_that_is_wanted_again_while_it_is_withdrawn_is_told_to_the_next_user_plane() {
+    let mut w = World::new(2, Choice::radius());
+    let address = "203.0.113.25".parse().unwrap();
+    w.radius.accept = vec![(Kind::FRAMED_IP_ADDRESS, wire::radius::Value::Ipv4(address))];
+    w.dial(0);
+    w.dial(1);
+    w.up.silent_about_nets = true;
+    w.hang_up(0);
+    w.dial(0);
+    w.restart_user_plane();
+    w.sessions(); // asks it for counters: it knows of no association
+    w.run(MINUTE);
+    assert!(w.up.nets().contains(&format!("{address}/32")));
+    (0..2).for_each(|n| w.hang_up(n));
+    w.run(MINUTE);
+    assert_nothing_left(&mut w);
+}
+
+#[test]
 fn a_restarted_user_plane_that_calls_is_told_its_sessions_at_once() {
     let mut w = World::new(200, Choice::default());
     w.dial_all();

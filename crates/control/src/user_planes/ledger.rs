@@ -1,5 +1,7 @@
 //! What is booked about user planes, and how it is put right.
 
+#[cfg(test)]
+use super::Change;
 use super::{Request, UserPlanes};
 use crate::addresses::Net;
 use crate::topology::{GroupId, PortId, Seid, Topology, UserPlaneId};
@@ -32,7 +34,7 @@ impl UserPlanes {
 
     /// Whether a change of the group's nets is under way.
     pub fn is_telling(&self, group: GroupId) -> bool {
-        self.nets[usize::from(group.0)].busy
+        self.nets[usize::from(group.0)].under_way.is_some()
     }
 
     /// Sessions that wait to be put back or deleted.
@@ -86,6 +88,6 @@ impl UserPlanes {
     }
 
     pub fn invent_telling(&mut self, group: GroupId) {
-        self.nets[usize::from(group.0)].busy = true;
+        self.nets[usize::from(group.0)].under_way = Some(Change::Remove(Vec::new()));
     }
 }

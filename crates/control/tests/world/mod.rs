@@ -465,6 +465,11 @@ aaa: {aaa}
                     message: Message::SessionDeletionRequest(_),
                     ..
                 }) if self.up.keeps_all => {}
+                pfcp::Output::Event(Event::Request {
+                    message: Message::SessionModificationRequest(_),
+                    seid,
+                    ..
+                }) if self.up.silent_about_nets && self.up.is_default(seid) => {}
                 pfcp::Output::Event(Event::Request { id, seid, message }) => {
                     let (cp_seid, response) = self.up.serve(seid, message);
                     self.up.node.respond(id, cp_seid, response);

@@ -22,6 +22,8 @@ pub struct UserPlane {
     pub refuse_nets: Option<Cause>,
     /// Sessions are not deleted, and nobody is told why.
     pub keeps_all: bool,
+    /// Nobody is told whether nets were taken.
+    pub silent_about_nets: bool,
     /// What was answered to reports.
     pub told: Vec<Cause>,
 }
@@ -73,6 +75,7 @@ impl UserPlane {
             refuse: None,
             refuse_nets: None,
             keeps_all: false,
+            silent_about_nets: false,
             told: Vec::new(),
         }
     }
@@ -155,6 +158,11 @@ impl UserPlane {
             Facts::Default(_) => None,
         });
         subscribers.next().expect("a session").ipv4 = None;
+    }
+
+    pub(super) fn is_default(&self, seid: u64) -> bool {
+        let held = self.sessions.get(&seid);
+        held.is_some_and(|held| matches!(held.facts, Facts::Default(_)))
     }
 
     pub(super) fn serve(&mut self, seid: u64, message: Message) -> (u64, Message) {
