@@ -1,5 +1,6 @@
 //! Captures by tcpdump, in classic pcap.
 
+use crate::site::UP;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,6 +20,17 @@ impl Capture {
     /// Captures everything that passes an interface, both ways and with every tag.
     pub fn start(lab: &Lab, place: Place, interface: &str, name: &str) -> Result<Self> {
         Self::of(lab, place, interface, name, "")
+    }
+
+    /// Captures what the control plane and the first user plane say to each other, datagram by datagram: here as on a wire,
+    /// what they send as one buffer is cut up before it leaves.
+    pub fn between_planes(lab: &Lab, name: &str) -> Result<Self> {
+        let link = UP.management_link();
+        for (place, end) in [(Place::ControlPlane, link), (Place::UserPlane(UP), "mgmt0")] {
+            let netns = lab.netns(place);
+            netns.run(&["ethtool", "-K", end, "tx-udp-segmentation", "off"])?;
+        }
+        Self::start(lab, Place::ControlPlane, link, name)
     }
 
     /// Captures what matches an expression of pcap.

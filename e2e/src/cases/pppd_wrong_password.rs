@@ -18,12 +18,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
             .run(&["ip", "route", "show", "table", "all"])
     };
     let before = routes()?;
-    let capture = Capture::start(
-        stage.lab,
-        Place::ControlPlane,
-        UP.management_link(),
-        "wrong-password",
-    )?;
+    let capture = Capture::between_planes(stage.lab, "wrong-password")?;
     let home = Home::build(stage.vm, 7)?;
     home.start_pppd("mallory", "guess")?;
     let status = home.wait_exit(Duration::from_secs(20))?;

@@ -1,9 +1,9 @@
 use crate::home::Home;
 use crate::rig::Rig;
-use crate::site::{Setup, UP};
+use crate::site::Setup;
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Place};
+use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
 
 /// What tshark says of a message that it cannot make sense of. An element of an enterprise that it does not know, as
 /// our own are, is none of it.
@@ -14,12 +14,7 @@ const COMPLAINTS: &str = "_ws.malformed || _ws.unreassembled || _ws.expert.sever
 pub fn run(rig: &mut Rig) -> Result<()> {
     // A fresh pair of daemons, so that the association and the default session are seen too.
     rig.without_site()?;
-    let capture = Capture::start(
-        rig.lab(),
-        Place::ControlPlane,
-        UP.management_link(),
-        "management",
-    )?;
+    let capture = Capture::between_planes(rig.lab(), "management")?;
     let stage = rig.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;

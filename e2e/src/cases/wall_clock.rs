@@ -1,11 +1,10 @@
 use crate::books::{Books, is, text};
 use crate::radius::{ALONE, Entry};
 use crate::rig::Rig;
-use crate::site::{Setup, UP};
+use crate::site::Setup;
 use crate::sniff::{Capture, tshark};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::Place;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -31,8 +30,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     rig.without_site()?;
     let (lab, site) = rig.site(&setup)?;
     let known = ALONE.records(lab)?.len();
-    let link = UP.management_link();
-    let capture = Capture::start(lab, Place::ControlPlane, link, "wall-clock")?;
+    let capture = Capture::between_planes(lab, "wall-clock")?;
     let street = Street::dial(lab, 20)?;
     street.wait_online(Duration::from_secs(10))?;
     let mut set = Vec::new();
