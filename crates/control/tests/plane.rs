@@ -304,6 +304,19 @@ fn a_session_that_an_old_request_replaces_gets_its_rules_back() {
 }
 
 #[test]
+fn an_answer_that_comes_twice_does_not_end_a_session_a_second_time() {
+    let mut w = World::with_patient_homes(1);
+    w.dial(0);
+    w.up.keeps_all = true;
+    w.hang_up(0);
+    w.arrive_late(&w.establishments.clone()); // the user plane knows them, and answers as before
+    assert_eq!(
+        w.up.kept, 1,
+        "the answer to the first has the last counters"
+    );
+}
+
+#[test]
 fn a_net_that_is_wanted_again_while_it_is_withdrawn_is_told_to_the_next_user_plane() {
     let mut w = World::new(2, Choice::radius());
     let address = "203.0.113.25".parse().unwrap();

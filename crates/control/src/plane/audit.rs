@@ -191,8 +191,8 @@ impl ControlPlane {
         }
     }
 
-    /// Whether a session that was not named came while the audit ran.
-    fn is_own(&self, seid: Seid, up_seid: u64) -> bool {
+    /// Whether what a user plane has is a session of ours, as far as we know now.
+    pub(super) fn is_own(&self, seid: Seid, up_seid: u64) -> bool {
         let own = self
             .find(seid)
             .map(|index| self.sessions[index as usize].rules);

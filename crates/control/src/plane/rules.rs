@@ -215,13 +215,14 @@ impl ControlPlane {
         seid: Seid,
         up_seid: u64,
     ) {
+        if self.is_own(seid, up_seid) {
+            return; // the answer came twice, or another is still to come
+        }
+        tracing::info!(session = %seid, "the user plane carried out an old request once more: that is put right");
         let index = self.find(seid).filter(|i| self.plane_of(*i) == plane);
-        let Some(index) = index.filter(|i| !self.sessions[*i as usize].is_closing()) else {
-            return self.delete_stranger(now, plane, up_seid);
-        };
-        let known = self.sessions[index as usize].rules.up_seid;
-        if known.is_some_and(|known| known != up_seid) {
-            self.establish(now, index);
+        match index.filter(|i| !self.sessions[*i as usize].is_closing()) {
+            Some(index) => self.establish(now, index),
+            None => self.delete_stranger(now, plane, up_seid),
         }
     }
 

@@ -464,7 +464,7 @@ aaa: {aaa}
                 pfcp::Output::Event(Event::Request {
                     message: Message::SessionDeletionRequest(_),
                     ..
-                }) if self.up.keeps_all => {}
+                }) if self.up.keeps_all => self.up.kept += 1,
                 pfcp::Output::Event(Event::Request {
                     message: Message::SessionModificationRequest(_),
                     seid,

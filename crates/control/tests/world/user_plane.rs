@@ -22,6 +22,8 @@ pub struct UserPlane {
     pub refuse_nets: Option<Cause>,
     /// Sessions are not deleted, and nobody is told why.
     pub keeps_all: bool,
+    /// How often one was to be deleted meanwhile.
+    pub kept: usize,
     /// Nobody is told whether nets were taken.
     pub silent_about_nets: bool,
     /// What was answered to reports.
@@ -75,6 +77,7 @@ impl UserPlane {
             refuse: None,
             refuse_nets: None,
             keeps_all: false,
+            kept: 0,
             silent_about_nets: false,
             told: Vec::new(),
         }
