@@ -323,7 +323,7 @@ impl ControlPlane {
     fn on_happening(&mut self, now: Now, happening: Happening) {
         match happening {
             Happening::Transmit(to, bytes) => self.outputs.push_back(Output::Pfcp { to, bytes }),
-            Happening::Settled(plane) => self.on_ports_settled(now, plane),
+            Happening::Open(port) => self.on_port_open(now, port),
             Happening::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
             Happening::Answer(request, message) => self.on_answer(now, request, message),
             Happening::Report { id, seid, message } => self.on_report(id, seid, message),

@@ -1,17 +1,19 @@
 //! The user planes: associations, default sessions, and the nets that groups announce.
 
-use crate::addresses::Net;
-use crate::topology::{GroupId, Port, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use pfcp::bng::{DefaultSpec, PoolNet, Tunnel};
+use pfcp::bng::Tunnel;
 use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Role};
 use session::Family;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use wire::pfcp::{Cause, FSeid, Message, NodeId};
 
 mod ledger;
+mod ports;
+
+use ports::Nets;
 
 /// UDP port of PFCP (TS 29.244 §6.8.2.1).
 pub const PFCP_PORT: u16 = 8805;
@@ -55,8 +57,8 @@ pub(crate) enum Happening {
         plane: UserPlaneId,
         lost: bool,
     },
-    /// The default session of each of its access ports is open, or was refused.
-    Settled(UserPlaneId),
+    /// The default session of an access port is open.
+    Open(PortId),
     /// A request was answered, or never will be.
     Answer(Request, Answer),
     /// A user plane reports of its own accord.
@@ -69,23 +71,9 @@ pub(crate) enum Happening {
     EstablishedLate(UserPlaneId, Seid, u64),
 }
 
-/// The nets of a group: what it has, and what its user plane knows.
-#[derive(Default)]
-struct Nets {
-    wanted: BTreeSet<Net>,
-    told: BTreeMap<Net, u16>,
-    under_way: Option<Change>,
-}
-
-/// A change of what a user plane knows of a group's nets.
-enum Change {
-    /// With their slots.
-    Add(Vec<(Net, u16)>),
-    Remove(Vec<Net>),
-}
-
 /// Sessions put back at once after a user plane lost them: enough that neither plane waits for the other, few enough that
 /// the answers (under 1 kB each, with the kernel's overhead) fit into a receive buffer of the usual limit, 208 KiB twice.
+/// The requests (1.2 kB) need more than that: our user plane makes its buffer 4 MiB large whatever the limit is.
 const RESYNC_WINDOW: usize = 384;
 
 /// Everything about user planes.
@@ -280,23 +268,6 @@ impl UserPlanes {
         self.node.respond(id, up_seid, response);
     }
 
-    /// Gives a group a net to announce.
-    pub fn lend(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
-        self.nets[usize::from(group.0)].wanted.insert(net);
-        self.tell_nets(now, group, topology);
-    }
-
-    /// Takes a net from a group.
-    pub fn withdraw(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
-        self.nets[usize::from(group.0)].wanted.remove(&net);
-        self.tell_nets(now, group, topology);
-    }
-
-    /// The user plane's SEID of a port's default session, while that is open.
-    pub fn default_session(&self, port: PortId) -> Option<u64> {
-        self.defaults[usize::from(port.0)]
-    }
-
     /// A new association: what was under way with the one before is void.
     pub fn begin_resync(&mut self, now: Duration, plane: UserPlaneId) {
         let peer = &mut self.peers[usize::from(plane.0)];
@@ -444,165 +415,7 @@ impl UserPlanes {
             return self.happenings.push_back(late);
         };
         if self.default_session(port).is_some_and(|own| own != up_seid) {
-            self.open_again(now, port, topology);
-        }
-    }
-
-    fn open_default_sessions(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
-        for (id, port) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
-            self.open_default_session(now, id, port);
-        }
-    }
-
-    /// Opens the default session of a port, or opens it anew: the user plane replaces what it has, nets included.
-    fn open_default_session(&mut self, now: Duration, id: PortId, port: &Port) {
-        let owner = TunnelOwner::Default(id);
-        let spec = DefaultSpec {
-            node_id: self.node_id(),
-            cp_f_seid: self.f_seid(port.user_plane, Seid::of_port(id)),
-            logical_port: Some(port.name.clone().into_bytes()),
-            uplink: self.uplink(port.user_plane, owner),
-            downlink: Some(self.downlink(port.user_plane, owner)),
-            nets: Vec::new(),
-        };
-        let (establish, _) = spec.establish();
-        self.defaults[usize::from(id.0)] = None;
-        let request = Request::DefaultSession(id);
-        if let Err(error) = self.ask(now, port.user_plane, 0, request, establish) {
-            tracing::warn!(port = %port.name, %error, "cannot open the default session");
-        }
-    }
-
-    fn forget_default_sessions(&mut self, plane: UserPlaneId, topology: &Topology) {
-        for (id, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
-            self.defaults[usize::from(id.0)] = None;
-        }
-        for (id, _) in topology.groups().filter(|(_, g)| g.user_plane == plane) {
-            let nets = &mut self.nets[usize::from(id.0)];
-            nets.told.clear();
-            nets.under_way = None;
-        }
-    }
-
-    fn on_default_session(
-        &mut self,
-        now: Duration,
-        port: PortId,
-        message: Answer,
-        topology: &Topology,
-    ) {
-        let name = &topology.port(port).name;
-        match message {
-            Ok(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
-                self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
-                tracing::info!(port = %name, "access port is open for subscribers");
-                let group = topology.port(port).group;
-                let nets = &mut self.nets[usize::from(group.0)];
-                if topology.group(group).first_port == port {
-                    nets.told.clear();
-                    nets.under_way = None;
-                    self.tell_nets(now, group, topology);
-                }
-            }
-            Ok(Message::SessionEstablishmentResponse(m)) => {
-                let offending = m.offending_ie;
-                tracing::error!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
-                    no subscriber can dial in on this port; compare its name in both configurations");
-            }
-            Err(FailReason::TimedOut) => {
-                tracing::warn!(port = %name, "user plane did not answer about the default session: asking again");
-                self.open_default_session(now, port, topology.port(port));
-            }
-            _ => {} // the next association opens it
-        }
-        let plane = topology.port(port).user_plane;
-        let waits = |(_, request): (usize, &Request)| match request {
-            Request::DefaultSession(port) => topology.port(*port).user_plane == plane,
-            _ => false,
-        };
-        if !self.requests.iter().any(waits) {
-            self.happenings.push_back(Happening::Settled(plane));
-        }
-    }
-
-    /// Brings what the user plane knows nearer to what the group has, one message at a time so that none overtakes another.
-    fn tell_nets(&mut self, now: Duration, group: GroupId, topology: &Topology) {
-        let port = topology.group(group).first_port;
-        let Some(up_seid) = self.defaults[usize::from(port.0)] else {
-            return;
-        };
-        let nets = &mut self.nets[usize::from(group.0)];
-        if nets.under_way.is_some() {
-            return;
-        }
-        let at_once = pfcp::bng::NETS_PER_MESSAGE;
-        let gone = nets
-            .told
-            .iter()
-            .filter(|(net, _)| !nets.wanted.contains(net));
-        let gone: Vec<(Net, u16)> = gone
-            .take(at_once)
-            .map(|(net, slot)| (*net, *slot))
-            .collect();
-        let (change, messages) = if gone.is_empty() {
-            let used: BTreeSet<u16> = nets.told.values().copied().collect();
-            let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
-            let new = nets
-                .wanted
-                .iter()
-                .filter(|net| !nets.told.contains_key(net));
-            let adding: Vec<(Net, u16)> = new
-                .take(at_once)
-                .map_while(|net| Some((*net, slots.next()?)))
-                .collect();
-            let named: Vec<PoolNet> = adding
-                .iter()
-                .map(|(net, slot)| PoolNet {
-                    slot: *slot,
-                    network_instance: topology.instance(net.instance).name.clone(),
-                    net: net.net,
-                })
-                .collect();
-            (Change::Add(adding), DefaultSpec::add_nets(&named))
-        } else {
-            let (removing, slots): (Vec<Net>, Vec<u16>) = gone.into_iter().unzip();
-            (Change::Remove(removing), DefaultSpec::remove_nets(&slots))
-        };
-        let Some(message) = messages.into_iter().next() else {
-            return;
-        };
-        let plane = topology.group(group).user_plane;
-        let asked = self.ask(now, plane, up_seid, Request::Nets(group), message);
-        self.nets[usize::from(group.0)].under_way = asked.is_ok().then_some(change);
-    }
-
-    fn on_nets(&mut self, now: Duration, group: GroupId, message: Answer, topology: &Topology) {
-        let nets = &mut self.nets[usize::from(group.0)];
-        let Some(change) = nets.under_way.take() else {
-            return; // of an association that has ended
-        };
-        match message {
-            Ok(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
-                match change {
-                    Change::Add(added) => nets.told.extend(added),
-                    Change::Remove(removed) => {
-                        nets.told.retain(|net, _| !removed.contains(net));
-                    }
-                }
-                self.tell_nets(now, group, topology);
-            }
-            Ok(Message::SessionModificationResponse(m))
-                if m.cause == Cause::SESSION_CONTEXT_NOT_FOUND =>
-            {
-                self.tell_again(now, group, topology);
-            }
-            Ok(Message::SessionModificationResponse(m)) => {
-                let name = &topology.group(group).name;
-                tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
-                // the next change tells them again
-            }
-            Err(FailReason::TimedOut) => self.tell_again(now, group, topology),
-            _ => {} // the next association tells them
+            self.open_default_session(now, port, topology);
         }
     }
 }

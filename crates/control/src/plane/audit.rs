@@ -30,8 +30,7 @@ pub(super) struct Audit {
 }
 
 impl ControlPlane {
-    /// Prepares the audit of a user plane that kept these sessions; it begins when the ports are open, and their nets told: the
-    /// user plane holds what it had of these until the audit is over.
+    /// Prepares the audit of a user plane that kept these sessions; it begins when a port is open.
     pub(super) fn begin_audit(&mut self, now: Now, plane: UserPlaneId, kept: Vec<u32>) {
         let left = kept
             .into_iter()
@@ -50,7 +49,8 @@ impl ControlPlane {
         self.audits.insert(plane, audit);
     }
 
-    pub(super) fn on_ports_settled(&mut self, now: Now, plane: UserPlaneId) {
+    pub(super) fn on_port_open(&mut self, now: Now, port: PortId) {
+        let plane = self.topology.port(port).user_plane;
         if self.audits.get(&plane).is_some_and(|a| a.asked.is_none()) {
             self.audit_next(now, plane);
         }
@@ -145,7 +145,8 @@ impl ControlPlane {
     /// again, on another or when that is done.
     fn audit_on_new_session(&mut self, now: Now, plane: UserPlaneId, port: PortId) {
         if self.user_planes.default_session(port).is_some() {
-            self.user_planes.open_again(now.at, port, &self.topology);
+            self.user_planes
+                .open_default_session(now.at, port, &self.topology);
         }
         self.audit_again(now, plane);
     }

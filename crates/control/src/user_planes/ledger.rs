@@ -1,10 +1,12 @@
 //! What is booked about user planes, and how it is put right.
 
 #[cfg(test)]
-use super::Change;
+use super::ports::Change;
 use super::{Request, UserPlanes};
 use crate::addresses::Net;
-use crate::topology::{GroupId, PortId, Seid, Topology, UserPlaneId};
+#[cfg(test)]
+use crate::topology::PortId;
+use crate::topology::{GroupId, Seid, Topology, UserPlaneId};
 use core::time::Duration;
 use pfcp::FailReason;
 
@@ -57,18 +59,6 @@ impl UserPlanes {
     /// Ends a request that PFCP does not have (any more), as one that was not answered.
     pub fn give_up(&mut self, now: Duration, token: u64, topology: &Topology) {
         self.on_answer(now, token, Err(FailReason::TimedOut), topology);
-    }
-
-    /// Tells a group's nets anew, with the whole default session that carries them: what the user plane has of them is
-    /// not known.
-    pub fn tell_again(&mut self, now: Duration, group: GroupId, topology: &Topology) {
-        let port = topology.group(group).first_port;
-        self.open_default_session(now, port, topology.port(port));
-    }
-
-    /// Opens a port that is not open, or whose default session the user plane does not have.
-    pub fn open_again(&mut self, now: Duration, port: PortId, topology: &Topology) {
-        self.open_default_session(now, port, topology.port(port));
     }
 }
 

@@ -142,7 +142,8 @@ impl ControlPlane {
     fn repair_ports(&mut self, now: Now) {
         let found = self.compare_ports(&mut Ledger::default());
         for (port, _) in found.missing {
-            self.user_planes.open_again(now.at, port, &self.topology);
+            self.user_planes
+                .open_default_session(now.at, port, &self.topology);
         }
     }
 

@@ -1,0 +1,214 @@
+//! Access ports on user planes: the default session of each, and the nets that it announces for its group.
+
+use super::{Answer, Happening, Request, UserPlanes};
+use crate::addresses::Net;
+use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use core::time::Duration;
+use pfcp::FailReason;
+use pfcp::bng::{DefaultSpec, PoolNet};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::pfcp::{Cause, Message};
+
+/// The nets of a group: what it has, and what its user plane knows.
+#[derive(Default)]
+pub(super) struct Nets {
+    pub wanted: BTreeSet<Net>,
+    pub told: BTreeMap<Net, u16>,
+    pub under_way: Option<Change>,
+}
+
+/// A change of what a user plane knows of a group's nets.
+pub(super) enum Change {
+    /// With their slots.
+    Add(Vec<(Net, u16)>),
+    Remove(Vec<Net>),
+}
+
+impl UserPlanes {
+    /// Gives a group a net to announce.
+    pub fn lend(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
+        self.nets[usize::from(group.0)].wanted.insert(net);
+        self.tell_nets(now, group, topology);
+    }
+
+    /// Takes a net from a group.
+    pub fn withdraw(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
+        self.nets[usize::from(group.0)].wanted.remove(&net);
+        self.tell_nets(now, group, topology);
+    }
+
+    /// The user plane's SEID of a port's default session, while that is open.
+    pub fn default_session(&self, port: PortId) -> Option<u64> {
+        self.defaults[usize::from(port.0)]
+    }
+
+    pub(super) fn open_default_sessions(
+        &mut self,
+        now: Duration,
+        plane: UserPlaneId,
+        topology: &Topology,
+    ) {
+        for (port, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
+            self.open_default_session(now, port, topology);
+        }
+    }
+
+    /// Opens the default session of a port, or opens it anew: the user plane replaces what it has, nets included.
+    pub fn open_default_session(&mut self, now: Duration, id: PortId, topology: &Topology) {
+        let port = topology.port(id);
+        let owner = TunnelOwner::Default(id);
+        let spec = DefaultSpec {
+            node_id: self.node_id(),
+            cp_f_seid: self.f_seid(port.user_plane, Seid::of_port(id)),
+            logical_port: Some(port.name.clone().into_bytes()),
+            uplink: self.uplink(port.user_plane, owner),
+            downlink: Some(self.downlink(port.user_plane, owner)),
+            nets: Vec::new(),
+        };
+        let (establish, _) = spec.establish();
+        self.defaults[usize::from(id.0)] = None;
+        let request = Request::DefaultSession(id);
+        if let Err(error) = self.ask(now, port.user_plane, 0, request, establish) {
+            tracing::warn!(port = %port.name, %error, "cannot open the default session");
+        }
+    }
+
+    pub(super) fn forget_default_sessions(&mut self, plane: UserPlaneId, topology: &Topology) {
+        for (id, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
+            self.defaults[usize::from(id.0)] = None;
+        }
+        for (id, _) in topology.groups().filter(|(_, g)| g.user_plane == plane) {
+            let nets = &mut self.nets[usize::from(id.0)];
+            nets.told.clear();
+            nets.under_way = None;
+        }
+    }
+
+    pub(super) fn on_default_session(
+        &mut self,
+        now: Duration,
+        port: PortId,
+        message: Answer,
+        topology: &Topology,
+    ) {
+        let name = &topology.port(port).name;
+        match message {
+            Ok(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
+                self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
+                tracing::info!(port = %name, "access port is open for subscribers");
+                self.happenings.push_back(Happening::Open(port));
+                let group = topology.port(port).group;
+                let nets = &mut self.nets[usize::from(group.0)];
+                if topology.group(group).first_port == port {
+                    nets.told.clear();
+                    nets.under_way = None;
+                    self.tell_nets(now, group, topology);
+                }
+            }
+            Ok(Message::SessionEstablishmentResponse(m)) => {
+                let offending = m.offending_ie;
+                tracing::error!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
+                    no subscriber can dial in on this port; compare its name in both configurations");
+            }
+            Err(FailReason::TimedOut) => {
+                tracing::warn!(port = %name, "user plane did not answer about the default session: asking again");
+                self.open_default_session(now, port, topology);
+            }
+            _ => {} // the next association opens it
+        }
+    }
+
+    /// Brings what the user plane knows nearer to what the group has, one message at a time so that none overtakes another.
+    fn tell_nets(&mut self, now: Duration, group: GroupId, topology: &Topology) {
+        let port = topology.group(group).first_port;
+        let Some(up_seid) = self.defaults[usize::from(port.0)] else {
+            return;
+        };
+        let nets = &mut self.nets[usize::from(group.0)];
+        if nets.under_way.is_some() {
+            return;
+        }
+        let at_once = pfcp::bng::NETS_PER_MESSAGE;
+        let gone = nets
+            .told
+            .iter()
+            .filter(|(net, _)| !nets.wanted.contains(net));
+        let gone: Vec<(Net, u16)> = gone
+            .take(at_once)
+            .map(|(net, slot)| (*net, *slot))
+            .collect();
+        let (change, messages) = if gone.is_empty() {
+            let used: BTreeSet<u16> = nets.told.values().copied().collect();
+            let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
+            let new = nets
+                .wanted
+                .iter()
+                .filter(|net| !nets.told.contains_key(net));
+            let adding: Vec<(Net, u16)> = new
+                .take(at_once)
+                .map_while(|net| Some((*net, slots.next()?)))
+                .collect();
+            let named: Vec<PoolNet> = adding
+                .iter()
+                .map(|(net, slot)| PoolNet {
+                    slot: *slot,
+                    network_instance: topology.instance(net.instance).name.clone(),
+                    net: net.net,
+                })
+                .collect();
+            (Change::Add(adding), DefaultSpec::add_nets(&named))
+        } else {
+            let (removing, slots): (Vec<Net>, Vec<u16>) = gone.into_iter().unzip();
+            (Change::Remove(removing), DefaultSpec::remove_nets(&slots))
+        };
+        let Some(message) = messages.into_iter().next() else {
+            return;
+        };
+        let plane = topology.group(group).user_plane;
+        let asked = self.ask(now, plane, up_seid, Request::Nets(group), message);
+        self.nets[usize::from(group.0)].under_way = asked.is_ok().then_some(change);
+    }
+
+    /// Tells a group's nets anew, with the whole default session that carries them: what the user plane has of them is
+    /// not known.
+    pub fn tell_again(&mut self, now: Duration, group: GroupId, topology: &Topology) {
+        let port = topology.group(group).first_port;
+        self.open_default_session(now, port, topology);
+    }
+
+    pub(super) fn on_nets(
+        &mut self,
+        now: Duration,
+        group: GroupId,
+        message: Answer,
+        topology: &Topology,
+    ) {
+        let nets = &mut self.nets[usize::from(group.0)];
+        let Some(change) = nets.under_way.take() else {
+            return; // of an association that has ended
+        };
+        match message {
+            Ok(Message::SessionModificationResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
+                match change {
+                    Change::Add(added) => nets.told.extend(added),
+                    Change::Remove(removed) => {
+                        nets.told.retain(|net, _| !removed.contains(net));
+                    }
+                }
+                self.tell_nets(now, group, topology);
+            }
+            Ok(Message::SessionModificationResponse(m))
+                if m.cause == Cause::SESSION_CONTEXT_NOT_FOUND =>
+            {
+                self.tell_again(now, group, topology);
+            }
+            Ok(Message::SessionModificationResponse(m)) => {
+                let name = &topology.group(group).name;
+                tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
+                // the next change tells them again
+            }
+            Err(FailReason::TimedOut) => self.tell_again(now, group, topology),
+            _ => {} // the next association tells them
+        }
+    }
+}
