@@ -294,7 +294,12 @@ fn yes() -> bool {
 
 impl Document for ControlPlane {
     fn check(&self) -> Result<(), Fault> {
-        let at = |line, message: String| Err(Fault { line, message });
+        let at = |line, message: String| {
+            Err(Fault {
+                line,
+                ..Fault::of_document(message)
+            })
+        };
         let planes_line = self.user_planes.referenced.line();
         let planes = &self.user_planes.value;
         if planes.is_empty() {
@@ -376,7 +381,12 @@ impl Document for ControlPlane {
 
 impl NetworkInstanceService {
     fn check(&self, name: &str) -> Result<(), Fault> {
-        let at = |line, message: String| Err(Fault { line, message });
+        let at = |line, message: String| {
+            Err(Fault {
+                line,
+                ..Fault::of_document(message)
+            })
+        };
         if let Some(pool) = &self.ipv4_pool {
             let (line, prefix, net) = (
                 pool.referenced.line(),

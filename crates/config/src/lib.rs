@@ -24,19 +24,33 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod control_plane;
+pub mod edit;
+pub mod history;
+pub mod model;
+mod path;
+pub mod schema;
+pub mod start;
+pub mod tree;
 mod user_plane;
 mod values;
+mod write;
 
+pub use check::Checked;
 pub use control_plane::{
     Aaa, AccessPort, Auth, ControlPlane, Echo, Ipv4Pool, Ipv6Pool, Limits, NetworkInstanceService,
     Pppoe, RadiusServer, RadiusServers, UserPlanePeer,
 };
+pub use edit::{Edit, Verb};
+pub use model::{Configuration, UserPlaneDocument};
+pub use path::{Path, quoted, words};
 pub use user_plane::{HoldSessions, NetworkInstance, Port, PortRole, UserPlane};
-pub use values::{Addresses, Secret, Segment, SvlanSet};
+pub use values::{Addresses, MASK, Secret, Segment, SvlanSet, mac};
+pub use write::write;
 
 use serde::de::DeserializeOwned;
-use std::path::Path;
+use std::path::Path as FilePath;
 
 /// A document that can be checked as a whole after it was read.
 pub trait Document: DeserializeOwned {
@@ -44,13 +58,38 @@ pub trait Document: DeserializeOwned {
     fn check(&self) -> Result<(), Fault>;
 }
 
-/// What is wrong and where in the document; made by [`Document::check`].
-#[derive(Debug, PartialEq, Eq)]
+/// What is wrong and where in the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Line, counted from 1; 0 when the fault has no single place.
+    /// Line, counted from 1; 0 when the fault has no single place, or was never written in a document.
     pub line: u64,
+    /// The place.
+    pub path: Path,
     /// What was found and what is expected.
     pub message: String,
+}
+
+impl Fault {
+    /// A fault of the whole.
+    pub fn of_document(message: impl Into<String>) -> Self {
+        Fault {
+            line: 0,
+            path: Path::default(),
+            message: message.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        if !self.path.is_root() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 /// Why a configuration is refused.
@@ -77,7 +116,7 @@ pub enum Error {
 }
 
 /// Reads and checks a file.
-pub fn load<D: Document>(path: &Path) -> Result<D, Error> {
+pub fn load<D: Document>(path: &FilePath) -> Result<D, Error> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, &file),
@@ -125,14 +164,14 @@ mod tests {
 
     #[test]
     fn the_examples_are_good() {
-        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
+        let examples = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
         load::<UserPlane>(&examples.join("up.yaml")).unwrap();
         load::<ControlPlane>(&examples.join("cp.yaml")).unwrap();
     }
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = load::<UserPlane>(Path::new("/nowhere/up.yaml")).unwrap_err();
+        let error = load::<UserPlane>(FilePath::new("/nowhere/up.yaml")).unwrap_err();
         assert!(
             error
                 .to_string()

@@ -3,7 +3,7 @@
 use crate::values::{doubled, overlap};
 use crate::{Document, Fault, Segment};
 use ipnet::IpNet;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -63,6 +63,15 @@ pub enum HoldSessions {
     Forever,
     /// So many seconds, at least 1.
     Seconds(u32),
+}
+
+impl Serialize for HoldSessions {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HoldSessions::Forever => s.serialize_str("forever"),
+            HoldSessions::Seconds(seconds) => s.serialize_str(&seconds.to_string()),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for HoldSessions {
@@ -139,7 +148,12 @@ const IFNAME_MAX: usize = 15;
 
 impl Document for UserPlane {
     fn check(&self) -> Result<(), Fault> {
-        let at = |line, message: String| Err(Fault { line, message });
+        let at = |line, message: String| {
+            Err(Fault {
+                line,
+                ..Fault::of_document(message)
+            })
+        };
         let ports_line = self.ports.referenced.line();
         if self.ports.value.is_empty() {
             return at(
@@ -193,7 +207,12 @@ impl UserPlane {
 
     fn check_port(&self, port: &Port, line: u64) -> Result<(), Fault> {
         let name = &port.name;
-        let wrong = |line, message| Err(Fault { line, message });
+        let wrong = |line, message| {
+            Err(Fault {
+                line,
+                ..Fault::of_document(message)
+            })
+        };
         if let Some((a, b)) = overlap(&port.segments) {
             return wrong(
                 line,

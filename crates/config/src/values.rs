@@ -1,7 +1,8 @@
-//! Values that both documents use.
+//! Values that are more than a number or a text, and the formats of texts.
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,6 +15,15 @@ impl Secret {
     /// The secret itself, for the one place that needs it.
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+/// What stands for a secret wherever it is shown.
+pub const MASK: &str = "********";
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(MASK)
     }
 }
 
@@ -200,11 +210,92 @@ impl fmt::Display for SvlanSet {
     }
 }
 
+impl Serialize for SvlanSet {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
 impl<'de> Deserialize<'de> for SvlanSet {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         // a single id may be written as a number
         SvlanSet::parse(&String::deserialize(d)?).map_err(serde::de::Error::custom)
     }
+}
+
+/// The formats of texts in the model, with what each is.
+const FORMATS: [(&str, &str); 11] = [
+    ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
+    ("ipv4", "an IPv4 address such as 192.0.2.1"),
+    ("ipv6", "an IPv6 address such as 2001:db8::1"),
+    ("ipv4-prefix", "an IPv4 prefix such as 192.0.2.0/24"),
+    ("ipv6-prefix", "an IPv6 prefix such as 2001:db8::/40"),
+    (
+        "interface-address",
+        "an address with its prefix length such as 192.0.2.1/24",
+    ),
+    (
+        "interface",
+        "the name of a kernel interface: 1 to 15 octets",
+    ),
+    ("mac", "a unicast MAC address such as 02:53:00:00:00:01"),
+    (
+        "s-vlans",
+        "VLAN ids or ranges between 0 and 4095, or `untagged`, separated by commas, such as untagged,100-199",
+    ),
+    ("hold", "`forever`, or seconds from 1 on"),
+    (
+        "endpoint",
+        "the path of a Unix socket, or an address and a TCP port such as 192.0.2.2:8806 or [2001:db8::2]:8806",
+    ),
+];
+
+/// What a format is, for people.
+pub(crate) fn describe(format: &str) -> &'static str {
+    let found = FORMATS.iter().find(|(name, _)| *name == format);
+    found.map_or("a text", |(_, what)| what)
+}
+
+/// Whether a text is of a format.
+pub(crate) fn check(format: &str, text: &str) -> bool {
+    /// The longest name of a Linux interface (IFNAMSIZ less the end).
+    const IFNAME_MAX: usize = 15;
+    let prefix = |net: IpNet| net.addr() == net.network();
+    match format {
+        "ip" => text.parse::<IpAddr>().is_ok(),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "ipv4-prefix" => text.parse::<Ipv4Net>().is_ok_and(|net| prefix(net.into())),
+        "ipv6-prefix" => text.parse::<Ipv6Net>().is_ok_and(|net| prefix(net.into())),
+        "interface-address" => text.parse::<IpNet>().is_ok(),
+        "interface" => {
+            let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+            (1..=IFNAME_MAX).contains(&text.len())
+                && text.chars().all(plain)
+                && text != "."
+                && text != ".."
+        }
+        "mac" => mac(text).is_some_and(|mac| mac[0] & 1 == 0 && mac != [0; 6]),
+        "s-vlans" => SvlanSet::parse(text).is_ok(),
+        "hold" => text == "forever" || text.parse::<u32>().is_ok_and(|seconds| seconds > 0),
+        "endpoint" => {
+            text.starts_with('/')
+                || text
+                    .parse::<std::net::SocketAddr>()
+                    .is_ok_and(|at| at.port() > 0)
+        }
+        "device" => !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()),
+        _ => true,
+    }
+}
+
+/// The octets of a MAC address written with colons.
+pub fn mac(text: &str) -> Option<[u8; 6]> {
+    let octets = text.split(':').map(|octet| match octet.len() {
+        2 => u8::from_str_radix(octet, 16).ok(),
+        _ => None,
+    });
+    octets.collect::<Option<Vec<u8>>>()?.try_into().ok()
 }
 
 /// Finds two segments of one port that share an outer VLAN.

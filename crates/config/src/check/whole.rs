@@ -1,0 +1,280 @@
+//! What no single value shows: overlaps, things that exclude each other, names that are taken.
+
+use crate::model::{Configuration, Port, PortRole};
+use crate::{Fault, Path};
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
+    let mut found = Found(Vec::new());
+    for (name, plane) in &configuration.user_planes {
+        let here: Path = ["user-planes", name].into_iter().collect();
+        if plane.address.is_unspecified() || plane.address.is_multicast() {
+            found.at(
+                &here,
+                "address",
+                format!("`{}` is no address of one machine", plane.address),
+            );
+        }
+        found.doubled(&here, interfaces(configuration, &plane.ports));
+        for (name, port) in &plane.ports {
+            found.port(&here.join("ports").join(name), port);
+        }
+    }
+    found.addresses(configuration);
+    found.pools(configuration);
+    for (name, user) in &configuration.users {
+        if user
+            .ipv6_prefix
+            .is_some_and(|prefix| prefix.prefix_len() != 64)
+        {
+            let here: Path = ["users", name].into_iter().collect();
+            found.at(
+                &here,
+                "ipv6-prefix",
+                "a link's prefix has 64 bits (RFC 4862): expected a /64".into(),
+            );
+        }
+    }
+    for (name, group) in &configuration.aaa.server_groups {
+        if group.servers.is_empty() {
+            let here: Path = ["aaa", "server-groups", name].into_iter().collect();
+            found.at(
+                &here,
+                "servers",
+                "there is no server: expected one at least".into(),
+            );
+        }
+    }
+    found.0
+}
+
+/// The kernel interfaces that a user plane makes, and the place that names each.
+fn interfaces<'a>(
+    configuration: &'a Configuration,
+    ports: &'a BTreeMap<String, Port>,
+) -> impl Iterator<Item = (String, Path)> + 'a {
+    let instances = configuration
+        .network_instances
+        .iter()
+        .map(|(name, instance)| {
+            let interface = instance
+                .interface
+                .clone()
+                .unwrap_or_else(|| format!("sl-{name}"));
+            (
+                interface,
+                Path::from_iter(["network-instances", name, "interface"]),
+            )
+        });
+    let core = ports.iter().filter(|(_, port)| port.role == PortRole::Core);
+    let taps = core.flat_map(|(name, port)| {
+        let below = port.subinterfaces.iter();
+        let below = below.map(move |(own, sub)| (sub.tap_name(own), format!("{name}/{own}")));
+        std::iter::once((port.tap_name(name), name.clone())).chain(below)
+    });
+    instances.chain(
+        taps.map(|(interface, place)| (interface, Path::from_iter(["ports".to_owned(), place]))),
+    )
+}
+
+struct Found(Vec<Fault>);
+
+impl Found {
+    fn at(&mut self, place: &Path, part: &str, message: String) {
+        let path = match part {
+            "" => place.clone(),
+            part => place.join(part),
+        };
+        self.0.push(Fault {
+            line: 0,
+            path,
+            message,
+        });
+    }
+
+    fn doubled(&mut self, place: &Path, names: impl Iterator<Item = (String, Path)>) {
+        let mut seen: BTreeMap<String, Path> = BTreeMap::new();
+        for (name, what) in names {
+            if name.len() > 15 {
+                self.at(place, "", format!("kernel interface `{name}` of `{what}`: expected 1 to 15 octets; name it by `tap` or `interface`"));
+            }
+            if let Some(other) = seen.get(&name) {
+                self.at(place, "", format!("`{other}` and `{what}` both make a kernel interface `{name}`: expected different names"));
+            }
+            seen.insert(name, what);
+        }
+    }
+
+    fn port(&mut self, here: &Path, port: &Port) {
+        let only = |what: &str| format!("only {what} ports have this: delete it, or change `role`");
+        match port.role {
+            PortRole::Access => {
+                let parts = [
+                    ("tap", port.tap.is_some()),
+                    ("addresses", !port.addresses.is_empty()),
+                    ("subinterfaces", !port.subinterfaces.is_empty()),
+                ];
+                for (part, _) in parts.into_iter().filter(|(_, there)| *there) {
+                    self.at(here, part, only("core"));
+                }
+                self.segments(here, port);
+            }
+            PortRole::Core => {
+                let parts = [
+                    ("segments", !port.segments.is_empty()),
+                    ("subscriber-group", port.subscriber_group.is_some()),
+                ];
+                for (part, _) in parts.into_iter().filter(|(_, there)| *there) {
+                    self.at(here, part, only("access"));
+                }
+                self.subinterfaces(here, port);
+            }
+        }
+    }
+
+    fn segments(&mut self, here: &Path, port: &Port) {
+        let mut owner = BTreeMap::new();
+        for (name, segment) in &port.segments {
+            let other = segment
+                .s_vlans
+                .members()
+                .find_map(|vlan| owner.insert(vlan, name));
+            if let Some(other) = other.filter(|other| *other != name) {
+                let place = here.join("segments").join(name);
+                self.at(
+                    &place,
+                    "s-vlans",
+                    format!(
+                        "segment `{other}` has some of these VLANs: expected each in one segment"
+                    ),
+                );
+            }
+        }
+    }
+
+    fn subinterfaces(&mut self, here: &Path, port: &Port) {
+        let mut owner = BTreeMap::new();
+        for (name, sub) in &port.subinterfaces {
+            if let Some(other) = owner.insert(sub.vlan_id, name) {
+                let place = here.join("subinterfaces").join(name);
+                self.at(
+                    &place,
+                    "vlan-id",
+                    format!(
+                        "`{other}` has VLAN {}: expected each in one sub-interface",
+                        sub.vlan_id
+                    ),
+                );
+            }
+        }
+    }
+
+    /// A gateway address is one in its network instance; the fixed addresses of users are nobody else's.
+    fn addresses(&mut self, configuration: &Configuration) {
+        for (name, instance) in &configuration.network_instances {
+            for address in &instance.gateway {
+                if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+                    let place: Path = ["network-instances", name].into_iter().collect();
+                    self.at(
+                        &place,
+                        "gateway",
+                        format!("`{address}` is no address of one machine"),
+                    );
+                }
+            }
+        }
+        let mut owner: BTreeMap<IpAddr, &String> = BTreeMap::new();
+        for (name, user) in &configuration.users {
+            let six = user.ipv6_prefix.map(|prefix| IpAddr::V6(prefix.addr()));
+            let addresses = [
+                (user.ipv4_address.map(IpAddr::V4), "ipv4-address"),
+                (six, "ipv6-prefix"),
+            ];
+            for (address, part) in addresses {
+                if let Some(address) = address
+                    && let Some(other) = owner.insert(address, name)
+                {
+                    let place: Path = ["users", name].into_iter().collect();
+                    self.at(
+                        &place,
+                        part,
+                        format!("user `{other}` has it, too: expected one user for each"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn pools(&mut self, configuration: &Configuration) {
+        let four = configuration.ipv4_pools.iter();
+        let four = four.map(|(name, p)| {
+            (
+                "ipv4-pools",
+                name,
+                &p.network_instance,
+                IpNet::from(p.prefix),
+                p.net_length,
+            )
+        });
+        let six = configuration.ipv6_pools.iter();
+        let six = six.map(|(name, p)| {
+            (
+                "ipv6-pools",
+                name,
+                &p.network_instance,
+                IpNet::from(p.prefix),
+                p.net_length,
+            )
+        });
+        let mut seen: Vec<(&String, &String, IpNet)> = Vec::new();
+        for (kind, name, instance, prefix, net_length) in four.chain(six) {
+            let here: Path = [kind, name].into_iter().collect();
+            // a net has at most 65,536 addresses or prefixes
+            let (widest, narrowest) = if kind == "ipv4-pools" {
+                (16, 30)
+            } else {
+                (48, 64)
+            };
+            let (least, most) = (prefix.prefix_len().max(widest), narrowest);
+            if !(least..=most).contains(&net_length) {
+                self.at(
+                    &here,
+                    "net-length",
+                    format!("nets of /{net_length} in {prefix}: expected {least} to {most}"),
+                );
+            }
+            let overlaps = |(_, other, net): &&(_, &String, IpNet)| {
+                *other == instance && (net.contains(&prefix) || prefix.contains(net))
+            };
+            if let Some((other, _, net)) = seen.iter().find(overlaps) {
+                self.at(&here, "prefix", format!("{prefix} overlaps with {net} of pool `{other}` in network instance `{instance}`"));
+            }
+            seen.push((name, instance, prefix));
+        }
+        for (name, profile) in &configuration.subscriber_profiles {
+            let here: Path = ["subscriber-profiles", name].into_iter().collect();
+            let four = profile.ipv4_pools.iter().filter_map(|p| {
+                Some((
+                    p,
+                    &configuration.ipv4_pools.get(p)?.network_instance,
+                    "ipv4-pools",
+                ))
+            });
+            let six = profile.ipv6_pools.iter().filter_map(|p| {
+                Some((
+                    p,
+                    &configuration.ipv6_pools.get(p)?.network_instance,
+                    "ipv6-pools",
+                ))
+            });
+            for (pool, instance, part) in four.chain(six) {
+                if *instance != profile.network_instance {
+                    let own = &profile.network_instance;
+                    self.at(&here, part, format!("pool `{pool}` is in network instance `{instance}`, the profile in `{own}`: expected the same"));
+                }
+            }
+        }
+    }
+}

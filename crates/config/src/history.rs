@@ -1,0 +1,277 @@
+//! The versions of the configuration on disk: one YAML file each, that an engineer can read, and with care even put in place.
+//!
+//! A version is written whole beside the others, made durable and then given its name: whenever the machine dies, there is the
+//! old one or the new one. A damaged file is never passed over in silence.
+
+use crate::check::{self, Checked};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// How many versions are kept.
+pub const KEPT: usize = 100;
+/// What the first line of a version begins with.
+const HEADER: &str = "# sluice ";
+
+/// Who made a version, when and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Version {
+    /// Its number; they count from 1.
+    pub version: u64,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Who: the name of a user of this machine, or what of the system itself.
+    pub by: String,
+    /// Why.
+    pub comment: String,
+    /// If it is not confirmed by then (seconds since 1970), the one before comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_by: Option<u64>,
+    /// SHA-256 of what follows the first line, in hexadecimal.
+    sha256: String,
+}
+
+/// Why the versions cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The operating system refused something.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file is not what was written.
+    #[error("{}: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// There is no such version.
+    #[error(
+        "there is no version {0}: `sluice show configuration versions` lists those that are kept"
+    )]
+    Unknown(u64),
+}
+
+/// Every version that is kept; the last one is in force.
+#[derive(Debug)]
+pub struct History {
+    folder: PathBuf,
+    versions: BTreeMap<u64, Version>,
+    current: Checked,
+}
+
+impl History {
+    /// Opens a folder, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written, or the version in force is damaged or not one of this model.
+    pub fn open(folder: &Path) -> Result<Self, HistoryError> {
+        let wrong = |path: &Path| {
+            let path = path.to_owned();
+            move |source| HistoryError::Io { path, source }
+        };
+        fs::create_dir_all(folder).map_err(wrong(folder))?;
+        let mut history = History {
+            folder: folder.to_owned(),
+            versions: BTreeMap::new(),
+            current: Checked::default(),
+        };
+        for entry in fs::read_dir(folder).map_err(wrong(folder))? {
+            let path = entry.map_err(wrong(folder))?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if name.ends_with(".new") {
+                fs::remove_file(&path).map_err(wrong(&path))?; // its writer died before it had its name
+                continue;
+            }
+            let number = name.strip_suffix(".yaml").and_then(|n| n.parse().ok());
+            if let Some(number) = number {
+                let (version, _) = read(&path, number)?;
+                history.versions.insert(number, version);
+            }
+        }
+        if let Some(last) = history.version() {
+            history.current = history.load(last)?;
+        }
+        Ok(history)
+    }
+
+    /// The number of the version in force; `None` if there was never one.
+    pub fn version(&self) -> Option<u64> {
+        self.versions.keys().next_back().copied()
+    }
+
+    /// What is in force.
+    pub fn current(&self) -> &Checked {
+        &self.current
+    }
+
+    /// Every version that is kept, the oldest first.
+    pub fn versions(&self) -> impl DoubleEndedIterator<Item = &Version> {
+        self.versions.values()
+    }
+
+    /// A version as it was.
+    ///
+    /// # Errors
+    /// It is not kept any more, cannot be read, or is not one of this model.
+    pub fn load(&self, number: u64) -> Result<Checked, HistoryError> {
+        if !self.versions.contains_key(&number) {
+            return Err(HistoryError::Unknown(number));
+        }
+        let path = self.path(number);
+        let (_, text) = read(&path, number)?;
+        check::read(&text).map_err(|faults| {
+            let mut why = format!("version {number} is not a configuration of this program:");
+            for fault in faults.iter().take(10) {
+                let _ = write!(why, "\n  {fault}");
+            }
+            HistoryError::Damaged { path, why }
+        })
+    }
+
+    /// Makes a configuration the one in force. It is durable when this returns.
+    ///
+    /// # Errors
+    /// It could not be written: the one before stays in force.
+    pub fn commit(
+        &mut self,
+        checked: Checked,
+        at: u64,
+        by: &str,
+        comment: &str,
+        confirm_by: Option<u64>,
+    ) -> Result<u64, HistoryError> {
+        let number = self.version().unwrap_or(0) + 1;
+        let text = crate::write(&checked.tree, true);
+        let version = Version {
+            version: number,
+            at,
+            by: by.into(),
+            comment: comment.into(),
+            confirm_by,
+            sha256: digest(&text),
+        };
+        self.put(&version, &text)?;
+        self.versions.insert(number, version);
+        self.current = checked;
+        self.prune();
+        Ok(number)
+    }
+
+    /// The version in force needs no confirmation any more.
+    ///
+    /// # Errors
+    /// It could not be written: it still needs one.
+    pub fn confirm(&mut self) -> Result<(), HistoryError> {
+        let Some(mut version) = self.version().map(|last| self.versions[&last].clone()) else {
+            return Ok(());
+        };
+        if version.confirm_by.take().is_some() {
+            let (_, text) = read(&self.path(version.version), version.version)?;
+            self.put(&version, &text)?;
+            self.versions.insert(version.version, version);
+        }
+        Ok(())
+    }
+
+    /// When the version in force is given up unless somebody confirms it, in seconds since 1970.
+    pub fn confirm_by(&self) -> Option<u64> {
+        self.versions.values().next_back()?.confirm_by
+    }
+
+    /// The last version that needs no confirmation: what comes back when the one in force is not confirmed.
+    pub fn last_confirmed(&self) -> Option<u64> {
+        let confirmed = |version: &&Version| version.confirm_by.is_none();
+        self.versions
+            .values()
+            .rev()
+            .find(confirmed)
+            .map(|version| version.version)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number:06}.yaml"))
+    }
+
+    fn put(&self, version: &Version, text: &str) -> Result<(), HistoryError> {
+        let path = self.path(version.version);
+        let new = path.with_extension("new");
+        let written = || -> io::Result<()> {
+            let header = serde_json::to_string(version)?;
+            let mut file = File::create(&new)?;
+            rustix::fs::fchmod(&file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?; // there are secrets in it
+            writeln!(file, "{HEADER}{header}")?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        written().map_err(|source| HistoryError::Io { path, source })
+    }
+
+    /// Lets go of what is too old; the last confirmed one is kept in any case.
+    fn prune(&mut self) {
+        let confirmed = self.last_confirmed();
+        while self.versions.len() > KEPT {
+            let oldest = self
+                .versions
+                .keys()
+                .copied()
+                .find(|n| Some(*n) != confirmed);
+            let Some(oldest) = oldest else { return };
+            // one that cannot be removed is tried again when the folder is opened anew
+            let _ = fs::remove_file(self.path(oldest));
+            self.versions.remove(&oldest);
+        }
+    }
+}
+
+fn digest(text: &str) -> String {
+    let mut hex = String::new();
+    for octet in Sha256::digest(text.as_bytes()) {
+        let _ = write!(hex, "{octet:02x}");
+    }
+    hex
+}
+
+/// The header and the document of a version.
+fn read(path: &Path, number: u64) -> Result<(Version, String), HistoryError> {
+    let damaged = |why: &str| HistoryError::Damaged {
+        path: path.to_owned(),
+        why: format!("{why}. Move the file away to go on with the version before it"),
+    };
+    let text = fs::read_to_string(path).map_err(|source| HistoryError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let (header, text) = text.split_once('\n').unwrap_or((&text, ""));
+    let header = header
+        .strip_prefix(HEADER)
+        .ok_or_else(|| damaged("it does not begin as a version does"))?;
+    let version: Version = serde_json::from_str(header)
+        .map_err(|error| damaged(&format!("its first line: {error}")))?;
+    if version.version != number {
+        return Err(damaged(&format!(
+            "it says that it is version {}",
+            version.version
+        )));
+    }
+    if version.sha256 != digest(text) {
+        return Err(damaged("it is not as it was written: the checksum differs"));
+    }
+    Ok((version, text.to_owned()))
+}

@@ -1,0 +1,199 @@
+//! User planes and their ports.
+
+use super::{Configuration, Level};
+use crate::{HoldSessions, SvlanSet};
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// A user plane.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct UserPlane {
+    /// Where it serves PFCP (UDP 8805) and GTP-U (UDP 2152): over IPv4 or IPv6.
+    #[schemars(extend("x-example" = "192.0.2.2"))]
+    pub address: IpAddr,
+    /// Where it serves its management interface: the path of a Unix socket on this machine, or an address and a TCP port.
+    #[schemars(extend("x-format" = "endpoint", "x-example" = "192.0.2.2:8806"))]
+    pub management: String,
+    /// How long sessions forward after their control plane was lost: `forever`, or seconds.
+    #[serde(default)]
+    #[schemars(with = "String", extend("x-format" = "hold", "x-unit" = "seconds", "default" = "forever"))]
+    pub hold_sessions: HoldSessions,
+    /// Its ports, towards subscribers and towards the operator's network.
+    #[serde(default)]
+    #[schemars(extend("x-key" = "the logical port's name, as PFCP's Logical Port carries it"))]
+    pub ports: BTreeMap<String, Port>,
+}
+
+/// A port of a user plane.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Port {
+    /// What is behind it.
+    pub role: PortRole,
+    /// What carries it: DPDK device arguments, such as `net_af_xdp0,iface=eth1`, or a PCI address.
+    #[schemars(extend("x-format" = "device", "x-example" = "net_af_xdp0,iface=eth1"))]
+    pub device: String,
+    /// Access: its segments; a port without any is one segment of all VLANs with the defaults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-key" = "the segment's name"))]
+    pub segments: BTreeMap<String, Segment>,
+    /// Access: the subscriber group of its sessions; by default one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reference" = "/subscriber-groups"))]
+    pub subscriber_group: Option<String>,
+    /// Core: the network instance of what it carries without a VLAN tag.
+    #[serde(default = "default_instance")]
+    #[schemars(extend("x-reference" = "/network-instances"))]
+    pub network_instance: String,
+    /// Core: the kernel interface that owns the port's addresses; by default `sl-` and the port's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-format" = "interface", "x-example" = "sl-core0"))]
+    pub tap: Option<String>,
+    /// Core: the port's own addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>", extend("x-format" = "interface-address", "x-example" = "198.51.100.1/24"))]
+    pub addresses: Vec<IpNet>,
+    /// Core: the largest IP packet.
+    #[serde(default = "mtu")]
+    #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
+    pub mtu: u16,
+    /// Core: 802.1Q sub-interfaces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-key" = "the sub-interface's name"))]
+    pub subinterfaces: BTreeMap<String, Subinterface>,
+}
+
+/// Which side of the gateway a port is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortRole {
+    /// Subscribers.
+    Access,
+    /// The operator's network.
+    Core,
+}
+
+/// An access segment: part of an access port, with PPPoE session ids of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Segment {
+    /// The outer VLANs that belong to it: ids and ranges, and `untagged`.
+    #[schemars(
+        with = "String",
+        extend("x-format" = "s-vlans", "default" = "untagged,0-4095", "x-example" = "100-199")
+    )]
+    pub s_vlans: SvlanSet,
+    /// How its subscribers are met; without it by the defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-reference" = "/access-profiles"))]
+    pub access_profile: Option<String>,
+}
+
+/// An 802.1Q sub-interface of a core port.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Subinterface {
+    /// The VLAN that it carries.
+    #[schemars(range(min = 1, max = 4094))]
+    pub vlan_id: u16,
+    /// The network instance of what it carries.
+    #[serde(default = "default_instance")]
+    #[schemars(extend("x-reference" = "/network-instances"))]
+    pub network_instance: String,
+    /// The kernel interface that owns its addresses; by default `sl-` and the sub-interface's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-format" = "interface", "x-example" = "sl-v300"))]
+    pub tap: Option<String>,
+    /// Its own addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>", extend("x-format" = "interface-address", "x-example" = "203.0.113.1/30"))]
+    pub addresses: Vec<IpNet>,
+    /// The largest IP packet.
+    #[serde(default = "mtu")]
+    #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
+    pub mtu: u16,
+}
+
+fn default_instance() -> String {
+    "default".into()
+}
+fn mtu() -> u16 {
+    1500
+}
+
+impl Port {
+    /// The name of its TAP, if it is a core port; `name` is the port's own.
+    pub fn tap_name(&self, name: &str) -> String {
+        self.tap.clone().unwrap_or_else(|| format!("sl-{name}"))
+    }
+
+    /// Its segments; a port that names none has one, `all`.
+    pub fn segments(&self) -> BTreeMap<String, Segment> {
+        match self.segments.is_empty() {
+            true => [("all".to_owned(), Segment::default())].into(),
+            false => self.segments.clone(),
+        }
+    }
+}
+
+impl Subinterface {
+    /// The name of its TAP; `name` is the sub-interface's own.
+    pub fn tap_name(&self, name: &str) -> String {
+        self.tap.clone().unwrap_or_else(|| format!("sl-{name}"))
+    }
+}
+
+/// The part of the configuration that a user plane is told.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct UserPlaneDocument {
+    /// The least severe messages of its log.
+    pub log_level: Level,
+    /// How long sessions forward after their control plane was lost.
+    pub hold_sessions: HoldSessions,
+    /// The network instances that its ports and its subscribers are in, by name.
+    pub network_instances: BTreeMap<String, DeviceDocument>,
+    /// Its ports, without what only the control plane has to know.
+    pub ports: BTreeMap<String, Port>,
+}
+
+/// A network instance as a user plane is told of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DeviceDocument {
+    /// The kernel interface through which the kernel reaches the instance's subscribers.
+    pub interface: String,
+    /// The gateway's own addresses towards subscribers.
+    pub gateway: Vec<IpAddr>,
+}
+
+impl Configuration {
+    /// What a user plane is told; `None` if there is none of this name.
+    pub fn document_for(&self, user_plane: &str) -> Option<UserPlaneDocument> {
+        let plane = self.user_planes.get(user_plane)?;
+        let instances = self.network_instances.iter().map(|(name, instance)| {
+            let interface = instance
+                .interface
+                .clone()
+                .unwrap_or_else(|| format!("sl-{name}"));
+            let gateway = instance.gateway.clone();
+            (name.clone(), DeviceDocument { interface, gateway })
+        });
+        let mut ports = plane.ports.clone();
+        for port in ports.values_mut() {
+            port.subscriber_group = None;
+            let segments = port.segments.values_mut();
+            segments.for_each(|segment| segment.access_profile = None);
+        }
+        Some(UserPlaneDocument {
+            log_level: self.logging.level,
+            hold_sessions: plane.hold_sessions,
+            network_instances: instances.collect(),
+            ports,
+        })
+    }
+}

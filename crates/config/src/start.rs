@@ -1,0 +1,148 @@
+//! What a daemon has to know before it can be told anything: its name, its sockets and its folders. Small files that are read
+//! at the start and never again; everything else is in [`crate::model`].
+
+use crate::{Addresses, Document, Fault};
+use serde::Deserialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// How `sluice-cp` starts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ControlPlane {
+    /// Its PFCP Node ID: a host name, at most 255 octets.
+    pub node_id: String,
+    /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served: an address of each family that a user plane has.
+    pub address: Addresses,
+    /// Where the local API listens.
+    #[serde(default = "cp_socket")]
+    pub api_socket: PathBuf,
+    /// The folder of its state: sessions, records and the versions of the configuration.
+    #[serde(default = "cp_state")]
+    pub state: PathBuf,
+    /// The configuration to begin with, where there is no version of it yet; without it, with an empty one.
+    #[serde(default)]
+    pub initial_configuration: Option<PathBuf>,
+}
+
+/// How `sluice-up` starts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct UserPlane {
+    /// Its PFCP Node ID: a host name, at most 255 octets.
+    pub node_id: String,
+    /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served.
+    pub address: IpAddr,
+    /// The control planes that may associate, each called as soon as there is no association with it. Empty: whoever
+    /// calls is let in, and none is called.
+    #[serde(default)]
+    pub control_planes: Vec<IpAddr>,
+    /// Where its management interface listens on this machine.
+    #[serde(default = "up_socket")]
+    pub api_socket: PathBuf,
+    /// Where its management interface listens beside that.
+    #[serde(default)]
+    pub management: Option<Management>,
+    /// The folder of its state: what it was last told over its management interface.
+    #[serde(default = "up_state")]
+    pub state: PathBuf,
+    /// MiB of packet memory, 64 to 65,536.
+    #[serde(default = "memory")]
+    pub memory: u32,
+    /// The most subscriber sessions, 1 to 1,048,576.
+    #[serde(default = "max_sessions")]
+    pub max_sessions: u32,
+}
+
+/// A management interface on the network: by mutual TLS, or without it on a loopback address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Management {
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// Who we are and whom we trust.
+    #[serde(default)]
+    pub tls: Option<Tls>,
+}
+
+/// Files in PEM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tls {
+    /// Our certificate, and those between it and the authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authority that has signed the other side's certificate.
+    pub authority: PathBuf,
+}
+
+fn cp_socket() -> PathBuf {
+    "/run/sluice/cp.sock".into()
+}
+fn up_socket() -> PathBuf {
+    "/run/sluice/up.sock".into()
+}
+fn cp_state() -> PathBuf {
+    "/var/lib/sluice/cp".into()
+}
+fn up_state() -> PathBuf {
+    "/var/lib/sluice/up".into()
+}
+fn memory() -> u32 {
+    256
+}
+fn max_sessions() -> u32 {
+    131_072
+}
+
+/// A number between two others, these included.
+fn within(name: &str, number: u32, range: core::ops::RangeInclusive<u32>) -> Result<(), Fault> {
+    if range.contains(&number) {
+        return Ok(());
+    }
+    let (least, most) = range.into_inner();
+    let message = format!("`{name}` is {number}: expected {least} to {most}");
+    Err(Fault::of_document(message))
+}
+
+fn node_id(name: &str) -> Result<(), Fault> {
+    match name.len() {
+        1..=255 => Ok(()),
+        n => Err(Fault::of_document(format!(
+            "`node-id` has {n} octets: expected 1 to 255"
+        ))),
+    }
+}
+
+impl Document for ControlPlane {
+    fn check(&self) -> Result<(), Fault> {
+        node_id(&self.node_id)
+    }
+}
+
+impl Document for UserPlane {
+    fn check(&self) -> Result<(), Fault> {
+        node_id(&self.node_id)?;
+        within("memory", self.memory, 64..=65_536)?;
+        within("max-sessions", self.max_sessions, 1..=1 << 20)?;
+        let unusable = self.address.is_unspecified() || self.address.is_multicast();
+        if unusable {
+            return Err(Fault::of_document(format!(
+                "`address` is {}: expected an address of this machine that the control plane reaches",
+                self.address
+            )));
+        }
+        let management = self.management.iter();
+        let open = management
+            .filter(|m| m.tls.is_none())
+            .flat_map(|m| &m.listen);
+        match open.clone().find(|at| !at.ip().is_loopback()) {
+            Some(at) => Err(Fault::of_document(format!(
+                "`management` listens at {at} without `tls`: whoever reaches it could change everything. Expected \
+                 `tls: {{certificate: …, key: …, authority: …}}`, or a loopback address"
+            ))),
+            None => Ok(()),
+        }
+    }
+}

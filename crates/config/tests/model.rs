@@ -1,0 +1,428 @@
+//! The model as its users meet it: documents, faults, edits.
+
+use config::schema::{self, Kind, Type};
+use config::{Checked, Edit, Path, check, edit, write};
+use proptest::prelude::*;
+use serde_json::Value;
+
+const EXAMPLE: &str = include_str!("../../../deploy/examples/sluice.yaml");
+
+fn example() -> Checked {
+    check::read(EXAMPLE).unwrap_or_else(|faults| panic!("{faults:#?}"))
+}
+
+/// What is said of the example with something replaced.
+fn said(from: &str, to: &str) -> Vec<String> {
+    assert!(EXAMPLE.contains(from), "{from}");
+    let faults = check::read(&EXAMPLE.replacen(from, to, 1)).expect_err(to);
+    faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_example_is_good_and_its_values_arrive() {
+    let read = example().configuration;
+    let up1 = read.document_for("up1").unwrap();
+    assert_eq!(up1.network_instances["default"].interface, "sl-default");
+    assert_eq!(up1.ports["core0"].subinterfaces["v300"].mtu, 1500);
+    assert_eq!(
+        up1.ports["access0"].subscriber_group, None,
+        "only the control plane has to know"
+    );
+    assert_eq!(read.aaa.servers["first"].secret_key.reveal(), "change-me");
+    assert_eq!(read.limits.half_open, 8192);
+    assert!(!format!("{read:?}").contains("change-me"));
+}
+
+#[test]
+fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
+    for (from, to, expected) in [
+        (
+            "role: access",
+            "rolle: access",
+            "line 14: user-planes up1 ports access0 rolle: `rolle` is not a setting here: did you mean `role`?",
+        ),
+        (
+            "role: access",
+            "role: acess",
+            "line 14: user-planes up1 ports access0 role: `acess` is not a value here: did you mean `access`? expected one of access, core",
+        ),
+        (
+            "subscriber-group: east",
+            "subscriber-group: eats",
+            "`subscriber-groups` has no `eats`: did you mean `east`?",
+        ),
+        (
+            "192.0.2.2  ",
+            "192.0.2.300",
+            "line 10: user-planes up1 address: `192.0.2.300` is wrong here: expected an IP address",
+        ),
+        (
+            "vlan-id: 300",
+            "vlan-id: 4095",
+            "expected a number from 1 to 4094",
+        ),
+        (
+            "prefix: 100.64.0.0/16",
+            "prefix: '2001:db8::/40'",
+            "ipv4-pools homes prefix: `2001:db8::/40` is wrong here: expected an IPv4 prefix",
+        ),
+        (
+            "prefix: 100.64.0.0/16",
+            "prefix: 100.64.0.1/16",
+            "expected an IPv4 prefix",
+        ),
+        (
+            "100.64.0.0/16}",
+            "100.64.0.0/16, net-length: 12}",
+            "expected a number from 16 to 30",
+        ),
+        (
+            "homes: {prefix: 100.64.0.0/16}",
+            "homes: {prefix: 100.64.0.0/16}\n  more: {prefix: 100.64.9.0/24}",
+            "overlaps with 100.64.0.0/16 of pool `homes`",
+        ),
+        (
+            "'untagged,200'",
+            "150-200",
+            "segment `business` has some of these VLANs",
+        ),
+        (
+            "v300: {",
+            "v300: {tap: sl-core0, ",
+            "both make a kernel interface `sl-core0`",
+        ),
+        (
+            "    role: core",
+            "    role: access",
+            "only core ports have this",
+        ),
+        (
+            "servers: [first, second]",
+            "servers: []",
+            "there is no server",
+        ),
+        (
+            "servers: [first, second]",
+            "servers: [first, first]",
+            "`first` is there twice",
+        ),
+        (
+            "secret-key: change-me",
+            "secret-key: '********'",
+            "expected the secret itself",
+        ),
+        (
+            "  east: {}",
+            "  east: {}\n  east: {}",
+            "line 34: subscriber-groups east: this is there already, in line 33",
+        ),
+        (
+            "address: 192.0.2.2  ",
+            "#",
+            "line 9: user-planes up1: `address` is missing: expected an IP address",
+        ),
+        ("users:", "users: &a", "anchors"),
+        ("users:", "users: !!map", "tags"),
+        ("users:", "users: [", "this is no YAML"),
+        ("users:", "---\nusers:", "second document"),
+        ("users:", "? [a]\n: b\nusers:", "this is no name"),
+    ] {
+        let said = said(from, to);
+        assert!(
+            said.iter().any(|fault| fault.contains(expected)),
+            "{to}: {said:#?}\nlacks {expected}"
+        );
+    }
+}
+
+#[test]
+fn every_fault_is_found_at_once() {
+    let text = "userz: {}\nlimits: {sessions: many}\nipv4-pools:\n  a: {prefix: x}\n  b: {}\n";
+    let lines: Vec<u64> = check::read(text)
+        .unwrap_err()
+        .iter()
+        .map(|fault| fault.line)
+        .collect();
+    assert_eq!(lines, [1, 2, 4, 5]);
+}
+
+#[test]
+fn hostile_documents_are_refused() {
+    let huge = format!("users: {{a: {{password: {}}}}}", "x".repeat(100 << 20));
+    assert!(
+        check::read(&huge).unwrap_err()[0]
+            .message
+            .contains("expected at most 16 MiB")
+    );
+    let deep = "{a: ".repeat(100_000);
+    assert!(!check::read(&deep).unwrap_err().is_empty());
+    let deep = "[".repeat(100_000);
+    assert!(!check::read(&deep).unwrap_err().is_empty());
+    let cyclic = "users: &a {b: *a}";
+    assert!(!check::read(cyclic).unwrap_err().is_empty());
+    let secret = check::read("users: {a: {password: [hunter2]}}").unwrap_err();
+    assert!(!format!("{secret:?}").contains("hunter2"));
+}
+
+#[test]
+fn every_node_is_explained() {
+    fn walk(path: &Path, schema: &schema::Schema) {
+        assert!(
+            path.is_root() || path.steps().last().unwrap() == "*" || schema.doc.len() > 10,
+            "{path}: {:?}",
+            schema.doc
+        );
+        match &schema.kind {
+            Kind::Container(parts) => parts
+                .iter()
+                .for_each(|(name, part)| walk(&path.join(name), part)),
+            Kind::Entries {
+                key,
+                reference,
+                entry,
+            } => {
+                assert!(key != "its name", "{path}: what is the name of?");
+                assert!(
+                    reference
+                        .as_ref()
+                        .is_none_or(|r| schema::root().find(r).is_some()),
+                    "{path}"
+                );
+                walk(&path.join("*"), entry);
+            }
+            Kind::Leaf(leaf) | Kind::LeafList(leaf) => {
+                if let Type::Word(words) = &leaf.leaf_type {
+                    assert!(
+                        words.iter().all(|(_, doc)| !doc.is_empty()),
+                        "{path}: {words:?}"
+                    );
+                }
+                if let Some(reference) = &leaf.reference {
+                    let target = schema::root().find(reference);
+                    assert!(
+                        target.is_some_and(|t| matches!(t.kind, Kind::Entries { .. })),
+                        "{path}"
+                    );
+                }
+            }
+        }
+    }
+    walk(&Path::default(), schema::root());
+}
+
+#[test]
+fn the_defaults_of_the_schema_are_those_of_the_types() {
+    let find = |path: &str| {
+        schema::root()
+            .find(&Path::parse(path).unwrap())
+            .unwrap()
+            .leaf()
+            .unwrap()
+            .default
+            .clone()
+    };
+    assert_eq!(find("limits half-open").as_deref(), Some("8192"));
+    assert_eq!(find("user-planes x ports y mtu").as_deref(), Some("1500"));
+    assert_eq!(
+        find("user-planes x hold-sessions").as_deref(),
+        Some("forever")
+    );
+    assert_eq!(
+        find("access-profiles x authentication").as_deref(),
+        Some("chap pap")
+    );
+    assert_eq!(find("logging level").as_deref(), Some("info"));
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let tree = example().tree;
+    let text = write(&tree, true);
+    assert_eq!(check::read(&text).unwrap().tree, tree, "{text}");
+    let shown = write(&tree, false);
+    assert!(!shown.contains("change-me") && shown.contains("'********'"));
+}
+
+#[test]
+fn edits_are_typed_as_they_are_read() {
+    let mut tree = example().tree;
+    let mut edit = |line: &str| {
+        Edit::parse(line)
+            .unwrap()
+            .apply(&mut tree)
+            .map_err(|e| e.to_string())
+    };
+    edit("set user-planes up1 ports core0 mtu 9000").unwrap();
+    edit("set subscriber-profiles standard dns 192.0.2.54").unwrap();
+    edit("delete subscriber-profiles standard dns 192.0.2.53").unwrap();
+    edit("set subscriber-groups west").unwrap();
+    edit("delete users").unwrap();
+    let wrong = [
+        (
+            "set user-planes up1 ports core0 mut 9000",
+            "`mut` is not known there",
+        ),
+        (
+            "set user-planes up1 ports core0 mtu",
+            "the value is missing: expected a number from 1280 to 9600 (octets)",
+        ),
+        (
+            "set user-planes up1 ports core0 mtu 9000 1",
+            "more than one value",
+        ),
+        ("delete users", "there is no `users` to delete"),
+        (
+            "delete user-planes up1 ports core0 mtu 1500",
+            "another value",
+        ),
+        ("set users x password", "the value is missing"),
+    ];
+    for (line, why) in wrong {
+        let said = edit(line).unwrap_err();
+        assert!(said.contains(why), "{said}");
+    }
+    let secret = Edit::parse("set users x password hunter2").unwrap();
+    assert_eq!(secret.to_string(), "set users x password ********");
+    let now = check::check(&tree).unwrap().configuration;
+    assert_eq!(now.user_planes["up1"].ports["core0"].mtu, 9000);
+    assert_eq!(now.subscriber_profiles["standard"].dns.len(), 2);
+    assert!(now.users.is_empty() && now.subscriber_groups.contains_key("west"));
+}
+
+#[test]
+fn who_edits_the_same_meets_a_conflict_and_nobody_else_does() {
+    let base = example().tree;
+    let edit = |line: &str| Edit::parse(line).unwrap();
+    let mut theirs = base.clone();
+    edit("set user-planes up1 ports core0 mtu 9000")
+        .apply(&mut theirs)
+        .unwrap();
+    edit("delete users test@sluice").apply(&mut theirs).unwrap();
+    let merge = |line: &str| edit::merge(&base, &[edit(line)], &theirs);
+    let merged = merge("set limits half-open 5").unwrap();
+    assert_eq!(
+        (merged["limits"]["half-open"].as_u64(), merged.get("users")),
+        (Some(5), None)
+    );
+    assert_eq!(
+        merge("set user-planes up1 ports core0 mtu 9000").unwrap(),
+        theirs,
+        "both want the same"
+    );
+    assert_eq!(merge("delete users").unwrap(), theirs);
+    for line in [
+        "set user-planes up1 ports core0 mtu 2000",
+        "delete user-planes up1",
+        "set users test@sluice password new",
+    ] {
+        assert_eq!(merge(line).unwrap_err().len(), 1, "{line}");
+    }
+}
+
+/// A word for a place of the model, often a right one.
+fn value(schema: &schema::Leaf) -> BoxedStrategy<String> {
+    let names = prop::sample::select(vec!["a", "b", "c"])
+        .prop_map(str::to_owned)
+        .boxed();
+    if schema.reference.is_some() {
+        return names;
+    }
+    match &schema.leaf_type {
+        Type::Boolean => prop::bool::ANY.prop_map(|b| b.to_string()).boxed(),
+        Type::Integer(min, max) => (*min..=*max).prop_map(|n| n.to_string()).boxed(),
+        Type::Word(words) => {
+            prop::sample::select(words.iter().map(|(w, _)| w.clone()).collect::<Vec<_>>()).boxed()
+        }
+        Type::Text(Some(_)) => prop::sample::select(vec![
+            "192.0.2.1",
+            "2001:db8::/48",
+            "10.0.0.0/8",
+            "x",
+            "forever",
+            "/run/x",
+        ])
+        .prop_map(str::to_owned)
+        .boxed(),
+        Type::Text(None) => {
+            "\\PC{0,9}|[\\x00-\\x20\\x7f-\\xa0\\u{2028}\\u{feff}#:'\"-]{1,5}".boxed()
+        }
+    }
+}
+
+fn any_edit() -> impl Strategy<Value = Edit> {
+    let leaves = schema::root().leaves();
+    prop::sample::select(leaves).prop_flat_map(|(path, schema)| {
+        let names = prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 4);
+        let steps = path.steps().to_vec();
+        (
+            names,
+            value(schema.leaf().unwrap()),
+            0..=steps.len(),
+            prop::bool::weighted(0.3),
+        )
+            .prop_map(move |(names, value, depth, delete)| {
+                let mut names = names.into_iter();
+                let name = |step: &String| match step.as_str() {
+                    "*" => names.next().unwrap().to_owned(),
+                    step => step.to_owned(),
+                };
+                let mut words: Vec<String> = steps.iter().map(name).collect();
+                if delete {
+                    words.truncate(depth.max(1));
+                    return Edit::delete(words.into_iter().collect());
+                }
+                words.push(value);
+                Edit::set(words.into_iter().collect())
+            })
+    })
+}
+
+fn any_tree() -> impl Strategy<Value = Value> {
+    prop::collection::vec(any_edit(), 0..40).prop_map(|edits| {
+        let mut tree = Value::Object(serde_json::Map::new());
+        for edit in edits {
+            let _ = edit.apply(&mut tree);
+        }
+        tree
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_difference_and_its_reverse_change_nothing(from in any_tree(), to in any_tree()) {
+        let mut tree = from.clone();
+        for edit in edit::difference(&from, &to) {
+            edit.apply(&mut tree).unwrap();
+        }
+        prop_assert_eq!(&tree, &to);
+        for edit in edit::difference(&to, &from) {
+            edit.apply(&mut tree).unwrap();
+        }
+        prop_assert_eq!(&tree, &from);
+        prop_assert_eq!(edit::difference(&from, &from), vec![]);
+    }
+
+    #[test]
+    fn an_edit_that_is_printed_is_the_same_when_it_is_typed(edit in any_edit()) {
+        let secret = edit.to_string().contains(config::MASK);
+        let typed = Edit::parse(&edit.to_string()).unwrap();
+        prop_assert!(secret || typed == edit);
+    }
+
+    #[test]
+    fn any_tree_survives_being_written(tree in any_tree()) {
+        let text = write(&tree, true);
+        let (node, faults) = config::tree::parse(&text);
+        prop_assert!(node.is_some() && faults.is_empty(), "{}\n{:?}", text, faults);
+        match (check::check(&tree), check::read(&text)) {
+            (Ok(one), Ok(other)) => prop_assert_eq!(one, other),
+            (Err(one), Err(other)) => prop_assert_eq!(one.len(), other.len(), "{}", text),
+            (one, other) => prop_assert!(false, "{one:?}\n{other:?}\n{text}"),
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_strange(text in "[ \\n:{}\\[\\],'\"a-c&*!|>#%@-]{0,80}") {
+        let _ = check::read(&text);
+    }
+}
