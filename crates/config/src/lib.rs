@@ -32,6 +32,7 @@ pub mod model;
 mod path;
 pub mod schema;
 pub mod start;
+pub mod transactions;
 pub mod tree;
 mod user_plane;
 mod values;
