@@ -28,6 +28,7 @@ pub mod check;
 mod control_plane;
 pub mod edit;
 pub mod history;
+pub mod manual;
 pub mod model;
 mod path;
 pub mod schema;

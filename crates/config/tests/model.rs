@@ -136,6 +136,15 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
 }
 
 #[test]
+fn what_names_no_network_instance_needs_the_default_one() {
+    let said = check::read("ipv4-pools: {a: {prefix: 10.0.0.0/16}}").unwrap_err();
+    assert!(
+        said[0].message.contains("set network-instances default"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn every_fault_is_found_at_once() {
     let text = "userz: {}\nlimits: {sessions: many}\nipv4-pools:\n  a: {prefix: x}\n  b: {}\n";
     let lines: Vec<u64> = check::read(text)

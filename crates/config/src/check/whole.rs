@@ -24,6 +24,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     }
     found.addresses(configuration);
     found.pools(configuration);
+    found.default_instance(configuration);
     for (name, user) in &configuration.users {
         if user
             .ipv6_prefix
@@ -92,6 +93,27 @@ impl Found {
             path,
             message,
         });
+    }
+
+    /// What names no network instance is in `default`, which has to be there then.
+    fn default_instance(&mut self, configuration: &Configuration) {
+        let there = |name: &String| configuration.network_instances.contains_key(name);
+        let four = configuration.ipv4_pools.iter();
+        let four = four.map(|(name, pool)| ("ipv4-pools", name, &pool.network_instance));
+        let six = configuration.ipv6_pools.iter();
+        let six = six.map(|(name, pool)| ("ipv6-pools", name, &pool.network_instance));
+        let profiles = configuration.subscriber_profiles.iter();
+        let profiles = profiles.map(|(name, p)| ("subscriber-profiles", name, &p.network_instance));
+        let planes = configuration.user_planes.iter();
+        let planes = planes.flat_map(|(name, plane)| {
+            let ports = plane.ports.values();
+            ports.map(move |port| ("user-planes", name, &port.network_instance))
+        });
+        let mut users = four.chain(six).chain(profiles).chain(planes);
+        if let Some((kind, name, missing)) = users.find(|(_, _, instance)| !there(instance)) {
+            let place: Path = ["network-instances"].into_iter().collect();
+            self.at(&place, "", format!("there is no `{missing}`, in which `{kind} {name}` is: `set network-instances {missing}`"));
+        }
     }
 
     fn doubled(&mut self, place: &Path, names: impl Iterator<Item = (String, Path)>) {

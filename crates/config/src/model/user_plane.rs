@@ -20,7 +20,7 @@ pub struct UserPlane {
     pub management: String,
     /// How long sessions forward after their control plane was lost: `forever`, or seconds.
     #[serde(default)]
-    #[schemars(with = "String", extend("x-format" = "hold", "x-unit" = "seconds", "default" = "forever"))]
+    #[schemars(with = "String", extend("x-format" = "hold", "default" = "forever"))]
     pub hold_sessions: HoldSessions,
     /// Its ports, towards subscribers and towards the operator's network.
     #[serde(default)]
