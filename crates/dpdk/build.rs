@@ -45,7 +45,7 @@ const PLAIN: &[&str] = &[
 const SHARED: &[&str] = &["xdp", "bpf", "pcap", "bsd", "numa", "m", "dl", "pthread"];
 
 fn main() {
-    println!("cargo:rerun-if-changed=c/shim.c");
+    println!("cargo:rerun-if-changed=c");
     println!("cargo:rerun-if-changed=build.rs");
     let dpdk = pkg_config::Config::new()
         .cargo_metadata(false)
@@ -56,7 +56,7 @@ fn main() {
         );
 
     let mut shim = cc::Build::new();
-    shim.file("c/shim.c")
+    shim.files(["c/shim.c", "c/af_xdp.c"])
         .opt_level(3)
         .flag("-include")
         .flag("rte_config.h")
@@ -69,6 +69,10 @@ fn main() {
     }
     // Before DPDK's libraries: the shim brings a `get_tsc_freq_arch` that must be found first (see there).
     shim.compile("sluice_dpdk");
+
+    let drivers = WHOLE.iter().filter_map(|lib| lib.strip_prefix("rte_"));
+    let drivers: Vec<&str> = drivers.filter(|name| name.starts_with("net_")).collect();
+    println!("cargo:rustc-env=SLUICE_DPDK_DRIVERS={}", drivers.join(","));
 
     for path in &dpdk.link_paths {
         println!("cargo:rustc-link-search=native={}", path.display());

@@ -96,34 +96,22 @@ impl World {
         let options = EalOptions {
             memory_mib: 64,
             huge_pages: false,
-            pci: vec![],
         };
         let eal = Eal::start(&options).expect("EAL");
         let pool = eal.pool("packets", 2047).expect("a pool");
+        let segment = |id, range| Segment {
+            id,
+            vlans: vec![range],
+        };
         let roles = [
             Role::Access {
-                segments: vec![0..=0, 100..=199],
+                segments: vec![segment(0, 0..=0), segment(1, 100..=199)],
             },
             Role::Core {
                 instance: InstanceIndex(0),
             },
         ];
         let free = pool.available();
-        let (ports, peers) = (roles.into_iter().enumerate())
-            .map(|(i, role)| {
-                let (port, peer) = eal
-                    .memory_port(&format!("port{i}"), 256, pool)
-                    .expect("a port");
-                (
-                    PortConfig {
-                        port,
-                        mac: Some(GATEWAY),
-                        role,
-                    },
-                    peer,
-                )
-            })
-            .unzip();
         let rate = PuntRate {
             per_second: 1_000_000_000,
             burst: 1_000_000,
@@ -141,17 +129,30 @@ impl World {
             sessions: 64,
             adjacencies: 8,
             routes: 1000,
+            ..Limits::default()
         };
-        let (controller, worker) = channel(
-            &eal,
-            pool,
-            Config {
-                ports,
-                limits,
-                punts,
-            },
-        )
-        .expect("a data plane");
+        let config = Config { limits, punts };
+        let (mut controller, worker) = channel(&eal, pool, config).expect("a data plane");
+        let mut peers = vec![];
+        for (role, i) in roles.into_iter().zip(0..) {
+            let name = format!("port{i}");
+            let (port, peer) = eal.memory_port(&name, 256, pool).expect("a port");
+            let mac = Some(GATEWAY);
+            controller
+                .add_port(PortIndex(i), PortConfig { port, mac, role })
+                .expect("room");
+            peers.push(peer);
+        }
+        // One VLAN of the core port is a subinterface.
+        let part = Subinterface {
+            port: PortIndex(CORE as u16),
+            vlan: 300,
+            instance: InstanceIndex(0),
+            mtu: 1400,
+        };
+        controller
+            .add_subinterface(PortIndex(9), part)
+            .expect("room");
         let mut world = World {
             controller,
             worker,

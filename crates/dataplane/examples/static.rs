@@ -12,10 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("static ACCESS CORE SECONDS".into());
     };
     let begin = std::time::Instant::now();
-    let eal = dpdk::Eal::start(&dpdk::EalOptions::for_ports([
-        access.as_str(),
-        core.as_str(),
-    ]))?;
+    let eal = dpdk::Eal::start(&dpdk::EalOptions::default())?;
     let pool = eal.pool("packets", 16383)?;
     let open = |devargs: &str, role| -> Result<PortConfig, dpdk::Error> {
         let port = eal.open_port(devargs, pool, &dpdk::PortOptions::default())?;
@@ -25,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             role,
         })
     };
-    let access = open(access, Role::Access { segments: vec![] })?;
+    let segments = Segment::whole_port();
+    let access = open(access, Role::Access { segments })?;
     let core = open(
         core,
         Role::Core {
@@ -34,13 +32,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     println!("open after {:?}", begin.elapsed());
     let gateway_mac = MacAddr(access.port.mac());
-    let ports = vec![access, core];
-    let config = Config {
-        ports,
-        limits: Limits::default(),
-        punts: PuntLimits::default(),
-    };
-    let (mut controller, worker) = channel(&eal, pool, config)?;
+    let (mut controller, worker) = channel(&eal, pool, Config::default())?;
+    controller.add_port(PortIndex(0), access)?;
+    controller.add_port(PortIndex(1), core)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     let worker = std::thread::spawn(move || worker.run(&flag));

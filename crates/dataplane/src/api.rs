@@ -4,7 +4,8 @@ use core::ops::RangeInclusive;
 use ipnet::Ipv6Net;
 use wire::eth::{MacAddr, Tags};
 
-/// A port, by its place in [`Config::ports`].
+/// A logical interface, chosen by the control thread: a port, or a subinterface of a core port; 0 to
+/// [`Limits::interfaces`] - 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortIndex(pub u16);
 
@@ -20,10 +21,9 @@ pub struct SessionIndex(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AdjacencyIndex(pub u32);
 
-/// What the data plane is made of.
+/// What the data plane is made of. Ports come later ([`Controller::add_port`](crate::Controller::add_port)), and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The ports; [`PortIndex`] counts them.
-    pub ports: Vec<PortConfig>,
     /// How large the tables may become.
     pub limits: Limits,
     /// How much may be punted.
@@ -45,9 +45,8 @@ pub struct PortConfig {
 pub enum Role {
     /// To subscribers.
     Access {
-        /// The access segments: ranges of (outer) VLAN ids that do not overlap; untagged frames count as VLAN 0.
-        /// Each segment has PPPoE session ids of its own. An empty list is one segment of all VLANs.
-        segments: Vec<RangeInclusive<u16>>,
+        /// The access segments, which do not overlap.
+        segments: Vec<Segment>,
     },
     /// To the core of a network instance.
     Core {
@@ -56,9 +55,47 @@ pub enum Role {
     },
 }
 
+/// An access segment, which has PPPoE session ids of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// What the segment is known by on its port when the port's segments change: sessions stay whose VLAN stays in the
+    /// segment of the same id.
+    pub id: u16,
+    /// Its (outer) VLAN ids, 0 to 4095; untagged frames count as VLAN 0.
+    pub vlans: Vec<RangeInclusive<u16>>,
+}
+
+impl Segment {
+    /// The only segment of a port: every VLAN, and untagged frames.
+    pub fn whole_port() -> Vec<Segment> {
+        vec![Segment {
+            id: 0,
+            vlans: vec![0..=4095],
+        }]
+    }
+}
+
+/// A part of a core port: the frames of one VLAN (IEEE 802.1Q). They are sent with priority 0; of what is received the
+/// priority is not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subinterface {
+    /// The core port.
+    pub port: PortIndex,
+    /// Its VLAN id, 1 to 4094.
+    pub vlan: u16,
+    /// The instance that packets from there are routed in.
+    pub instance: InstanceIndex,
+    /// The largest IP packet, in octets.
+    pub mtu: u16,
+}
+
 /// How large the tables may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Ports and subinterfaces together. (Of ports there are at most [`dpdk::MAX_PORTS`].)
+    pub interfaces: u16,
+    /// Access segments of all ports together.
+    pub segments: u16,
     /// Network instances.
     pub instances: u16,
     /// Sessions.
@@ -72,6 +109,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
+            interfaces: 256,
+            segments: 4096,
             instances: 1,
             sessions: 1 << 17,
             adjacencies: 4096,
@@ -174,15 +213,15 @@ pub enum Destination {
     Local,
     /// Nowhere.
     Discard,
-    /// Onto the net of a core port, to a neighbour that is not known yet: [`Event::NeighbourMissing`] says which.
+    /// Onto the net of a core port or subinterface, to a neighbour that is not known yet: [`Event::NeighbourMissing`] says which.
     /// Known ones have host routes to their adjacencies.
     Connected(PortIndex),
 }
 
-/// A neighbour on a core port.
+/// A neighbour on a core port or subinterface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Adjacency {
-    /// The port.
+    /// The port or subinterface.
     pub port: PortIndex,
     /// The neighbour's address.
     pub mac: MacAddr,
@@ -191,7 +230,8 @@ pub struct Adjacency {
 /// What the worker reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The answer to `read_usage` and, as the last of a session, to `remove_session`.
+    /// The answer to `read_usage` and, as the last of a session, to `remove_session`. Unasked, with `removed`, of a
+    /// session whose port or VLAN was taken away.
     Usage {
         /// The session.
         index: SessionIndex,
@@ -214,7 +254,7 @@ pub enum Event {
         /// The prefix.
         prefix: ipnet::IpNet,
     },
-    /// An adjacency could not be set: its index is beyond the limit, or the port does not exist.
+    /// An adjacency could not be set: its index is beyond the limit, or the port does not exist or is no core port.
     AdjacencyRefused(AdjacencyIndex),
     /// Packets went to this adjacency in the last seconds: keep the neighbour's entry fresh.
     AdjacencyUsed(AdjacencyIndex),
@@ -222,7 +262,7 @@ pub enum Event {
     AdjacencyMissing(AdjacencyIndex),
     /// A packet wanted a neighbour on a connected net (at most a few events a second for each).
     NeighbourMissing {
-        /// The port.
+        /// The port or subinterface.
         port: PortIndex,
         /// The neighbour.
         address: IpAddr,
@@ -249,7 +289,7 @@ pub enum Refusal {
 pub struct Punt<'a> {
     /// What it is.
     pub kind: PuntKind,
-    /// Where it arrived.
+    /// The port where it arrived.
     pub port: PortIndex,
     /// The whole Ethernet frame, or for [`PuntKind::Local`] and [`PuntKind::TtlExpired`] the IP packet.
     pub frame: &'a [u8],
@@ -262,8 +302,9 @@ pub enum PuntKind {
     Discovery,
     /// A control packet of a session (frame): a PADT, PPP's own protocols, ICMPv6 133–137, DHCPv6.
     Session(SessionIndex),
-    /// For the kernel behind a core port (frame): ARP, multicast, what is addressed to the gateway itself.
-    Core,
+    /// For the kernel behind a core port or subinterface (frame, without a subinterface's tag): ARP, multicast, what is
+    /// addressed to the gateway itself.
+    Core(PortIndex),
     /// From a subscriber to the gateway itself (IP packet), for the TUN of the instance.
     Local(InstanceIndex),
     /// A packet that was dropped because its time to live ended (IP packet): the sender may be told.
@@ -273,7 +314,7 @@ pub enum PuntKind {
 /// A packet that the control thread sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inject<'a> {
-    /// A whole Ethernet frame, sent as it is.
+    /// A whole Ethernet frame, sent by a port as it is, or by a subinterface with its tag.
     Port(PortIndex, &'a [u8]),
     /// An IP packet of the gateway itself, routed in an instance; its time to live is left alone.
     Route(InstanceIndex, &'a [u8]),
@@ -284,9 +325,48 @@ pub enum Inject<'a> {
 #[error("the worker's queue is full")]
 pub struct Busy;
 
+/// Why a port or subinterface is not added, changed or removed. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    /// Try again once the worker has caught up.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// The index is beyond [`Limits::interfaces`], or taken, also by a port that has not been handed back.
+    #[error("interface {} is taken or beyond the limit", .0.0)]
+    NoPlace(PortIndex),
+    /// There is no such interface, or it is not of the kind that is asked for.
+    #[error("interface {} is not there, or is another kind of interface", .0.0)]
+    Unknown(PortIndex),
+    /// There is no such network instance.
+    #[error("there is no network instance {}", .0.0)]
+    NoInstance(InstanceIndex),
+    /// The VLAN is none (1 to 4094), or another subinterface of the port has it.
+    #[error("VLAN {0} is none, or another subinterface has it")]
+    Vlan(u16),
+    /// The access segments contradict each other, or are too many.
+    #[error("{0}")]
+    Segments(String),
+    /// The port has subinterfaces, which have to go first.
+    #[error("interface {} has subinterfaces", .0.0)]
+    HasSubinterfaces(PortIndex),
+}
+
+/// A port that was removed: nothing polls it, and no packet is on its way to it.
+#[derive(Debug)]
+pub struct RemovedPort {
+    /// What was its place, which is free again.
+    pub index: PortIndex,
+    /// The port; dropping it closes it.
+    pub port: dpdk::Port,
+    /// Its last counters.
+    pub counters: PortCounters,
+}
+
 /// A snapshot of a port's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
+    /// Which port.
+    pub index: PortIndex,
     /// The device.
     pub name: String,
     /// The gateway's address there.

@@ -1,8 +1,10 @@
 //! Commands, applied to the tables between bursts.
 use crate::api::*;
-use crate::inspect::{self, host_routes};
+use crate::graph::{Source, Tables};
+use crate::inspect::{self, PIECE, host_routes};
 use crate::message::Command;
 use crate::tables::fib::Owner;
+use crate::tables::interfaces::Interface;
 use crate::worker::Worker;
 use ipnet::IpNet;
 
@@ -38,13 +40,107 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             }
             None
         }
+        other => {
+            ports(worker, other);
+            None
+        }
     };
     if let Some(event) = answer {
-        worker
-            .tables
-            .events
-            .push(event)
-            .expect("room was found before");
+        tell(worker, event);
+    }
+}
+
+fn tell(worker: &mut Worker, event: Event) {
+    let told = worker.tables.events.push(event);
+    told.expect("room was found before");
+}
+
+/// Commands about ports, which the control thread has checked.
+fn ports(worker: &mut Worker, command: Command) {
+    let Tables {
+        interfaces,
+        adjacencies,
+        sessions,
+        ..
+    } = &mut worker.tables;
+    match command {
+        Command::AddPort(port, vlans) => {
+            match port.source {
+                Source::Core { instance, .. } => {
+                    let interface = Interface {
+                        port: port.index,
+                        own: port.own,
+                        mtu: port.mtu,
+                        vlan: 0,
+                        instance: InstanceIndex(instance),
+                    };
+                    interfaces.add_port(interface, vlans);
+                }
+                _ => sessions.set_segments(port.index, Some(vlans)),
+            }
+            worker.ports.push(port);
+        }
+        Command::SetSegments(index, vlans) => {
+            sessions.set_segments(index, Some(vlans));
+            worker.sweep = Some(Sweep::default());
+        }
+        Command::RemovePort(index) => {
+            interfaces.remove(index);
+            adjacencies.forget(index);
+            sessions.set_segments(index, None);
+            let leaving = worker.ports.iter_mut().find(|p| p.index == index);
+            leaving.expect("the port is there").polled = false;
+            worker.sweep = Some(Sweep {
+                removing: Some(index),
+                ..Sweep::default()
+            });
+        }
+        Command::AddSubinterface(index, part) => interfaces.add_subinterface(index, part),
+        Command::RemoveSubinterface(index) => {
+            interfaces.remove(index);
+            adjacencies.forget(index);
+        }
+        Command::SetMtu(index, mtu) => {
+            interfaces.set_mtu(index, mtu);
+            adjacencies.set_mtu(index, mtu);
+        }
+        _ => {}
+    }
+}
+
+/// A search for sessions whose port or VLAN was taken away, a little at a time: there may be very many. Packets from their
+/// subscribers find nobody from the start; packets to them are sent until they are found.
+#[derive(Default)]
+pub(crate) struct Sweep {
+    /// Where to go on.
+    next: u32,
+    /// The port that is handed back at the end.
+    removing: Option<PortIndex>,
+}
+
+/// Goes on with the search. It has at most one event, for which there is room.
+pub(crate) fn sweep(worker: &mut Worker) {
+    let Some(mut sweep) = worker.sweep.take() else {
+        return;
+    };
+    let sessions = &worker.tables.sessions;
+    if let Some(index) = sessions.misplaced(sweep.next, PIECE as u32) {
+        let gone = remove_session(worker, index);
+        tell(worker, gone);
+        sweep.next = index.0 + 1;
+    } else {
+        sweep.next += PIECE as u32;
+    }
+    if (sweep.next as usize) < worker.tables.sessions.places() {
+        worker.sweep = Some(sweep);
+        return;
+    }
+    let leaving = worker.ports.iter();
+    let mut leaving = leaving.map(|port| Some(port.index));
+    if let Some(place) = leaving.position(|index| index == sweep.removing) {
+        let port = worker.ports.swap_remove(place);
+        let handed = worker.removed.push((port.index, port.port));
+        handed.expect("room for every port");
     }
 }
 
@@ -154,11 +250,16 @@ fn set_adjacency(
     index: AdjacencyIndex,
     to: Option<Adjacency>,
 ) -> Option<Event> {
-    let to = to.map(|adjacency| {
-        let port = worker.ports.get(adjacency.port.0 as usize)?;
-        Some((adjacency, port.own, port.mtu))
-    });
-    let known_port = to != Some(None);
-    let set = known_port && worker.tables.adjacencies.set(index, to.flatten());
+    let Tables {
+        interfaces,
+        adjacencies,
+        ..
+    } = &mut worker.tables;
+    let set = match to {
+        None => adjacencies.set(index, None),
+        Some(to) => interfaces
+            .get(to.port)
+            .is_some_and(|interface| adjacencies.set(index, Some((to, interface)))),
+    };
     (!set).then_some(Event::AdjacencyRefused(index))
 }

@@ -2,14 +2,18 @@
 use crate::api::*;
 use crate::counters::{self, Shared};
 use crate::drops::DropReason;
+use crate::graph::Source;
 use crate::inspect::{PIECE, Part, Piece};
 use crate::message::Command;
+use crate::ports::Ports;
 use crate::punt;
-use dpdk::{Consumer, Pool, PortHandle, Producer};
+use crate::worker::WorkerPort;
+use dpdk::{Consumer, Pool, Port, Producer};
 use ipnet::IpNet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use wire::eth::MacAddr;
 
 /// The control thread's end of the data plane: commands and packets in, events and punts out.
 ///
@@ -24,7 +28,9 @@ pub struct Controller {
     pub(crate) injects: Producer,
     pub(crate) pool: Pool,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) handles: Vec<PortHandle>,
+    pub(crate) ports: Ports,
+    /// Ports that the worker lets go of.
+    pub(crate) removed: rtrb::Consumer<(PortIndex, Port)>,
     pub(crate) limits: Limits,
 }
 
@@ -36,6 +42,85 @@ impl Controller {
     /// How many commands the queue takes now.
     pub fn free_commands(&self) -> usize {
         self.commands.slots()
+    }
+
+    /// Adds a port in a place of the caller's choice. On an error the port is dropped, which closes it.
+    pub fn add_port(&mut self, index: PortIndex, config: PortConfig) -> Result<(), PortError> {
+        self.room()?;
+        let vlans = self.ports.add(index, &config)?;
+        let own = config.mac.unwrap_or(MacAddr(config.port.mac()));
+        let port = WorkerPort {
+            index,
+            source: Source::of(index, &config.role, own),
+            own,
+            mtu: config.port.mtu(),
+            port: config.port,
+            polled: true,
+        };
+        Ok(self.send(Command::AddPort(port, vlans))?)
+    }
+
+    /// Changes the segments of an access port. Sessions whose VLAN is not in the segment any more are removed;
+    /// [`Event::Usage`] has their last counters.
+    pub fn set_segments(&mut self, index: PortIndex, to: &[Segment]) -> Result<(), PortError> {
+        self.room()?;
+        let vlans = self.ports.set_segments(index, to)?;
+        Ok(self.send(Command::SetSegments(index, vlans))?)
+    }
+
+    /// Removes a port; [`Controller::poll_removed`] hands it back. Its sessions are removed with it, and [`Event::Usage`]
+    /// has their last counters; its neighbours are forgotten. Subinterfaces have to be removed before.
+    pub fn remove_port(&mut self, index: PortIndex) -> Result<(), PortError> {
+        self.room()?;
+        self.ports.remove(index)?;
+        Ok(self.send(Command::RemovePort(index))?)
+    }
+
+    /// A port that was removed, when nothing is on its way to it any more; its place is free then.
+    pub fn poll_removed(&mut self) -> Option<RemovedPort> {
+        let (index, port) = self.removed.pop().ok()?;
+        let counted = &self.shared.ports[index.0 as usize];
+        let counters = self.ports.removed(index, counted.snapshot());
+        counted.reset();
+        Some(RemovedPort {
+            index,
+            port,
+            counters,
+        })
+    }
+
+    /// Adds a subinterface in a place of the caller's choice.
+    pub fn add_subinterface(
+        &mut self,
+        index: PortIndex,
+        part: Subinterface,
+    ) -> Result<(), PortError> {
+        self.room()?;
+        self.ports.add_part(index, &part)?;
+        Ok(self.send(Command::AddSubinterface(index, part))?)
+    }
+
+    /// Removes a subinterface; its neighbours are forgotten.
+    pub fn remove_subinterface(&mut self, index: PortIndex) -> Result<(), PortError> {
+        self.room()?;
+        self.ports.remove_part(index)?;
+        Ok(self.send(Command::RemoveSubinterface(index))?)
+    }
+
+    /// Changes the largest IP packet that leaves by a core port or subinterface, in octets. The device of a port is told
+    /// by [`dpdk::PortHandle::set_mtu`].
+    pub fn set_mtu(&mut self, index: PortIndex, mtu: u16) -> Result<(), PortError> {
+        self.room()?;
+        self.ports.check_core(index)?;
+        Ok(self.send(Command::SetMtu(index, mtu))?)
+    }
+
+    /// Whether a command will be taken: what is noted here has to reach the worker.
+    fn room(&self) -> Result<(), Busy> {
+        match self.commands.slots() {
+            0 => Err(Busy),
+            _ => Ok(()),
+        }
     }
 
     /// Adds a session, or changes one that has the same index; counters go on. Its host routes are set with it.
@@ -113,7 +198,8 @@ impl Controller {
 
     /// Sends a packet of the gateway itself.
     pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), Busy> {
-        let mbuf = punt::wrap(&self.pool, packet).ok_or(Busy)?;
+        let tagged = |interface| self.ports.tagged(interface);
+        let mbuf = punt::wrap(&self.pool, packet, tagged).ok_or(Busy)?;
         self.injects.send(mbuf).map_err(|_| Busy)?;
         counters::add(&self.shared.injected, 1);
         Ok(())
@@ -152,7 +238,10 @@ impl Controller {
         // The descriptor does not block; that nothing was signalled is no error.
         let _ = self.shared.wakeup.read();
         self.shared.asleep.store(true, SeqCst);
-        let idle = self.punts.is_empty() && self.events.is_empty() && self.pieces.is_empty();
+        let idle = self.punts.is_empty()
+            && self.events.is_empty()
+            && self.pieces.is_empty()
+            && self.removed.is_empty();
         if !idle {
             self.shared.asleep.store(false, SeqCst);
         }
@@ -164,19 +253,10 @@ impl Controller {
         self.limits
     }
 
-    /// The ports' counters.
+    /// The ports' counters, by index.
     pub fn ports(&self) -> Vec<PortCounters> {
-        let ports = self.shared.ports.iter().zip(&self.handles);
-        ports
-            .map(|(port, handle)| {
-                let health = handle.health().unwrap_or_default();
-                PortCounters {
-                    up: health.up,
-                    rx_lost: health.rx_missed + health.rx_errors + health.rx_no_buffer,
-                    ..port.snapshot()
-                }
-            })
-            .collect()
+        let counted = |index: PortIndex| self.shared.ports[index.0 as usize].snapshot();
+        self.ports.counters(counted).collect()
     }
 
     /// The drop counters, those at 0 too.

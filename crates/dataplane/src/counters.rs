@@ -3,7 +3,6 @@ use crate::api::{PortCounters, PuntCounters, PuntKind};
 use crate::drops::DropReason;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use nix::sys::eventfd::EventFd;
-use wire::eth::MacAddr;
 
 /// Adds to a counter that has one writer: no locked instruction is needed.
 #[inline(always)]
@@ -13,7 +12,8 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 
 /// What worker and control thread share.
 pub(crate) struct Shared {
-    pub ports: Vec<Port>,
+    /// By interface; those of subinterfaces are not used.
+    pub ports: Box<[Port]>,
     pub drops: [AtomicU64; DropReason::ALL.len()],
     punts: [AtomicU64; 5],
     pub injected: AtomicU64,
@@ -22,11 +22,9 @@ pub(crate) struct Shared {
     pub wakeup: EventFd,
 }
 
-/// A port's counters.
+/// A port's counters. While there is no port in its place nobody writes them.
+#[derive(Default)]
 pub(crate) struct Port {
-    pub name: String,
-    pub mac: MacAddr,
-    pub access: bool,
     pub rx_packets: AtomicU64,
     pub rx_octets: AtomicU64,
     pub tx_packets: AtomicU64,
@@ -35,9 +33,9 @@ pub(crate) struct Port {
 }
 
 impl Shared {
-    pub fn new(ports: Vec<Port>, wakeup: EventFd) -> Self {
+    pub fn new(interfaces: u16, wakeup: EventFd) -> Self {
         Shared {
-            ports,
+            ports: (0..interfaces).map(|_| Port::default()).collect(),
             drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
             punts: [const { AtomicU64::new(0) }; 5],
             injected: AtomicU64::new(0),
@@ -55,7 +53,7 @@ impl Shared {
         let place = match kind {
             PuntKind::Discovery => 0,
             PuntKind::Session(_) => 1,
-            PuntKind::Core => 2,
+            PuntKind::Core(_) => 2,
             PuntKind::Local(_) => 3,
             PuntKind::TtlExpired(_) => 4,
         };
@@ -76,32 +74,29 @@ impl Shared {
 }
 
 impl Port {
-    pub fn new(name: String, mac: MacAddr, access: bool) -> Self {
-        let zero = || AtomicU64::new(0);
-        Port {
-            name,
-            mac,
-            access,
-            rx_packets: zero(),
-            rx_octets: zero(),
-            tx_packets: zero(),
-            tx_octets: zero(),
-            tx_dropped: zero(),
-        }
-    }
-
+    /// The counters; what they do not know of is left open.
     pub fn snapshot(&self) -> PortCounters {
         PortCounters {
-            name: self.name.clone(),
-            mac: self.mac,
-            access: self.access,
-            up: false,
             rx_packets: self.rx_packets.load(Relaxed),
             rx_octets: self.rx_octets.load(Relaxed),
             tx_packets: self.tx_packets.load(Relaxed),
             tx_octets: self.tx_octets.load(Relaxed),
             tx_dropped: self.tx_dropped.load(Relaxed),
-            rx_lost: 0,
+            ..PortCounters::default()
         }
+    }
+
+    /// For the next port in this place.
+    pub fn reset(&self) {
+        let Port {
+            rx_packets,
+            rx_octets,
+            tx_packets,
+            tx_octets,
+            tx_dropped,
+        } = self;
+        let all = [rx_packets, rx_octets, tx_packets, tx_octets, tx_dropped];
+        all.into_iter()
+            .for_each(|counter| counter.store(0, Relaxed));
     }
 }

@@ -30,7 +30,7 @@ drops! {
     UnsupportedBuffer "unsupported-buffer" "The frame does not lie in one packet buffer of its own.",
     Truncated "truncated" "The frame ends before its headers do.",
     NotForUs "not-for-us" "The frame is addressed to another station than the gateway.",
-    UnknownVlan "unknown-vlan" "The frame's VLAN is in no access segment of the port.",
+    UnknownVlan "unknown-vlan" "The frame's VLAN is in no access segment of the port, and no subinterface has it.",
     UnexpectedType "unexpected-type" "The frame from an access port is not PPPoE.",
     BadPppoe "bad-pppoe" "The PPPoE header is not version 1, type 1, code 0, or longer than the frame.",
     UnknownSession "unknown-session" "No session has this PPPoE session id in the access segment.",
@@ -51,7 +51,7 @@ drops! {
     PuntPoliced "punt-policed" "The rate for packets of this kind to the control plane is exceeded.",
     SessionPoliced "session-policed" "The rate for control packets of this session is exceeded.",
     PuntQueueFull "punt-queue-full" "The queue to the control thread is full.",
-    BadInject "bad-inject" "A packet of the gateway itself cannot be sent: no such port, or it leads back to the gateway.",
+    BadInject "bad-inject" "A packet of the gateway itself cannot be sent: no such port (any more), or it leads back to the gateway.",
     TxQueueFull "tx-queue-full" "The port's transmit queue is full.",
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  access port ─▶ classify ─▶ session ─▶ ip ──┐                    ┌─▶ rewrite ─▶ access port
 //!                    │           │            ├─▶ lookup ─▶ hop ───┤
-//!  core port ───▶ classify ─────────────▶ ip ─┤      │             └─▶ rewrite ─▶ core port
+//!  core port ───▶ classify ──(untag)────▶ ip ─┤      │             └─▶ rewrite ─▶ core port
 //!                    │                        │      │
 //!  gateway ───────────────────────────▶ ip ───┘      │
 //!                    └───────────┬───────────────────┴─▶ punt ─▶ control thread
@@ -13,14 +13,15 @@
 //! will need. A packet either goes out by a port, or is punted, or is dropped for a named reason.
 use crate::api::{AdjacencyIndex, Event, PortIndex, Role};
 use crate::drops::DropReason;
-use crate::nodes::classify::{self, Access, Core, ETHERNET};
+use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Next, Origin};
 use crate::nodes::{Leave, Part, rewrite, session};
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Fib, Target};
+use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, HEAD, Outs, Packet, Rest};
+use dpdk::{Burst, HEAD, Outs, Packet, Rest, Window};
 use wire::eth::MacAddr;
 
 /// Where a burst came from.
@@ -29,16 +30,17 @@ pub(crate) enum Source {
     /// A port that leads to subscribers.
     Access { port: u16 },
     /// A port that leads to the core of an instance, and the gateway's address there.
-    Core { instance: u16, own: u64 },
+    Core { port: u16, instance: u16, own: u64 },
     /// The gateway itself: IP packets behind 14 octets that mean nothing.
     Gateway { instance: u16 },
 }
 
 impl Source {
-    pub fn of(port: usize, role: &Role, own: MacAddr) -> Self {
+    pub fn of(PortIndex(port): PortIndex, role: &Role, own: MacAddr) -> Self {
         match role {
-            Role::Access { .. } => Source::Access { port: port as u16 },
+            Role::Access { .. } => Source::Access { port },
             Role::Core { instance } => Source::Core {
+                port,
                 instance: instance.0,
                 own: classify::number(own),
             },
@@ -48,6 +50,7 @@ impl Source {
 
 /// What the nodes work with.
 pub(crate) struct Tables {
+    pub interfaces: Interfaces,
     pub sessions: Sessions,
     /// One for each network instance.
     pub fibs: Vec<Fib>,
@@ -85,25 +88,36 @@ pub(crate) fn run(
                 Access::Drop(reason) => Err(reason.into()),
             },
         ),
-        Source::Core { instance, own } => burst.two_pass(
+        Source::Core {
+            port,
+            instance,
+            own,
+        } => burst.two_pass(
             tables,
             outs,
             rest,
             |t, w, len| {
                 let kind = classify::core(w, len, own);
                 let target = match kind {
-                    Core::V4 => t.lookup_ahead(Family::V4, instance, w),
-                    Core::V6 => t.lookup_ahead(Family::V6, instance, w),
+                    Core::V4 => t.lookup_ahead(Family::V4, instance, w, IP),
+                    Core::V6 => t.lookup_ahead(Family::V6, instance, w, IP),
+                    Core::Tagged => return t.look_at_tagged(w, len, port, own),
                     _ => Target::default(),
                 };
                 (kind, target)
             },
-            |t, (kind, target), packet| match kind {
-                Core::V4 => downstream(t, Origin::Core, Family::V4, instance, target, packet),
-                Core::V6 if lookup::stays_on_link(packet.window(), IP) => Err(for_kernel()),
-                Core::V6 => downstream(t, Origin::Core, Family::V6, instance, target, packet),
-                Core::Kernel => Err(for_kernel()),
-                Core::Drop(reason) => Err(reason.into()),
+            |t, (kind, target), packet| {
+                let origin = Origin::Core(PortIndex(port));
+                match kind {
+                    Core::V4 => downstream(t, origin, Family::V4, instance, target, packet, IP),
+                    Core::V6 if lookup::stays_on_link(packet.window(), IP) => {
+                        Err(for_kernel(PortIndex(port), 0))
+                    }
+                    Core::V6 => downstream(t, origin, Family::V6, instance, target, packet, IP),
+                    Core::Kernel => Err(for_kernel(PortIndex(port), 0)),
+                    Core::Drop(reason) => Err(reason.into()),
+                    tagged => from_vlan(t, tagged, target, packet),
+                }
             },
         ),
         Source::Gateway { instance } => burst.two_pass(
@@ -116,10 +130,10 @@ pub(crate) fn run(
                 } else {
                     Family::V4
                 };
-                (family, t.lookup_ahead(family, instance, w))
+                (family, t.lookup_ahead(family, instance, w, IP))
             },
             |t, (family, target), packet| {
-                downstream(t, Origin::Gateway, family, instance, target, packet)
+                downstream(t, Origin::Gateway, family, instance, target, packet, IP)
             },
         ),
     }
@@ -128,8 +142,43 @@ pub(crate) fn run(
 /// Where IP starts in the window of a frame without tags.
 const IP: usize = HEAD + ETHERNET;
 
-fn for_kernel() -> Leave {
-    Leave::Punt(crate::PuntKind::Core, Part::WHOLE)
+/// Where IP starts in the window of a frame with one tag.
+const TAGGED_IP: usize = IP + TAG;
+
+fn for_kernel(interface: PortIndex, strip: usize) -> Leave {
+    let part = Part {
+        strip: strip as u8,
+        ..Part::WHOLE
+    };
+    Leave::Punt(crate::PuntKind::Core(interface), part)
+}
+
+/// untag → as from an untagged port.
+#[inline(never)]
+fn from_vlan(
+    t: &mut Tables,
+    kind: Core,
+    target: Target,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    let (interface, family) = match kind {
+        Core::TaggedV4(interface) => (interface, Family::V4),
+        Core::TaggedV6(interface) => (interface, Family::V6),
+        Core::TaggedKernel(interface) => {
+            classify::untag(packet.window());
+            return Err(for_kernel(interface, TAG));
+        }
+        Core::Drop(reason) => return Err(reason.into()),
+        // The others have no tag.
+        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return Err(Leave::default()),
+    };
+    classify::untag(packet.window());
+    if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
+        return Err(for_kernel(interface, TAG));
+    }
+    let instance = t.instance(interface);
+    let origin = Origin::Core(interface);
+    downstream(t, origin, family, instance, target, packet, TAGGED_IP)
 }
 
 /// session → lookup → rewrite.
@@ -160,16 +209,17 @@ fn downstream(
     instance: u16,
     target: Target,
     packet: &mut Packet<'_>,
+    ip: usize,
 ) -> Result<usize, Leave> {
-    let room = packet.len().saturating_sub(ETHERNET);
-    let total = ip::check(family, packet.window(), IP, room)?;
+    let room = packet.len().saturating_sub(ip - HEAD);
+    let total = ip::check(family, packet.window(), ip, room)?;
     forward(
         t,
         Arrived {
             origin,
             instance,
             family,
-            ip: IP,
+            ip,
             total,
         },
         target,
@@ -224,14 +274,32 @@ fn forward(
 impl Tables {
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
-    fn lookup_ahead(&self, family: Family, instance: u16, w: &dpdk::Window) -> Target {
-        let target = lookup::find(&self.fibs[instance as usize], family, w, IP);
+    fn lookup_ahead(&self, family: Family, instance: u16, w: &Window, ip: usize) -> Target {
+        let target = lookup::find(&self.fibs[instance as usize], family, w, ip);
         match target.destination() {
             Some(crate::Destination::Session(index)) => self.sessions.touch_down(index),
             Some(crate::Destination::Adjacency(index)) => self.adjacencies.touch(index),
             _ => {}
         }
         target
+    }
+
+    /// What `run` looks for in a frame from the core, for one with a tag.
+    #[inline(never)]
+    fn look_at_tagged(&self, w: &Window, len: usize, port: u16, own: u64) -> (Core, Target) {
+        let kind = classify::tagged(w, len, port, own, &self.interfaces);
+        let (interface, family) = match kind {
+            Core::TaggedV4(interface) => (interface, Family::V4),
+            Core::TaggedV6(interface) => (interface, Family::V6),
+            _ => return (kind, Target::default()),
+        };
+        let target = self.lookup_ahead(family, self.instance(interface), w, TAGGED_IP);
+        (kind, target)
+    }
+
+    /// The instance that packets from an interface are routed in.
+    fn instance(&self, interface: PortIndex) -> u16 {
+        self.interfaces.get(interface).map_or(0, |i| i.instance.0)
     }
 
     /// Asks the control thread for an adjacency. An event that finds no room is asked for again by a later packet.

@@ -20,6 +20,10 @@ pub enum Part {
     Routes(InstanceIndex, Option<IpNet>),
     /// Adjacencies, from this index on.
     Adjacencies(AdjacencyIndex),
+    /// Core ports and subinterfaces, from this index on.
+    Interfaces(PortIndex),
+    /// Access segments, from this VLAN of this port on.
+    Segments(PortIndex, u16),
 }
 
 impl Part {
@@ -61,6 +65,30 @@ pub enum Held {
     Route(InstanceIndex, IpNet, Destination),
     /// A neighbour.
     Adjacency(AdjacencyIndex, Adjacency),
+    /// A core port, or a subinterface of one.
+    Interface {
+        /// Which.
+        index: PortIndex,
+        /// The port: itself, or that of which it is a part.
+        port: PortIndex,
+        /// The VLAN id of its frames, 0 without a tag.
+        vlan: u16,
+        /// The instance that packets from there are routed in.
+        instance: InstanceIndex,
+        /// The largest IP packet.
+        mtu: u16,
+    },
+    /// VLANs of an access port that have the same PPPoE session ids.
+    Segment {
+        /// The port.
+        port: PortIndex,
+        /// The first VLAN.
+        from: u16,
+        /// The last VLAN.
+        to: u16,
+        /// Which segment: a number that differs between segments.
+        bank: u16,
+    },
 }
 
 /// The routes that every instance has from the start.
@@ -109,14 +137,22 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
             let known = (from..end).map(AdjacencyIndex);
             let held = |index| Some(Held::Adjacency(index, tables.adjacencies.known(index)?));
             found.extend(known.filter_map(held));
-            if end >= worker.limits.adjacencies {
-                return Piece {
-                    part,
-                    found,
-                    next: None,
-                };
+            match end < worker.limits.adjacencies {
+                true => Part::Adjacencies(AdjacencyIndex(end)),
+                false => Part::Interfaces(PortIndex(0)),
             }
-            Part::Adjacencies(AdjacencyIndex(end))
+        }
+        Part::Interfaces(PortIndex(from)) => {
+            let end = (from + PIECE as u16).min(worker.limits.interfaces);
+            found.extend((from..end).filter_map(|index| interface(worker, PortIndex(index))));
+            match end < worker.limits.interfaces {
+                true => Part::Interfaces(PortIndex(end)),
+                false => Part::Segments(PortIndex(0), 0),
+            }
+        }
+        Part::Segments(port, from) => {
+            let next = segments(worker, port, from, &mut found);
+            return Piece { part, found, next };
         }
     };
     Piece {
@@ -124,6 +160,45 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
         found,
         next: Some(next),
     }
+}
+
+fn interface(worker: &Worker, index: PortIndex) -> Option<Held> {
+    let known = worker.tables.interfaces.get(index)?;
+    Some(Held::Interface {
+        index,
+        port: known.port,
+        vlan: known.vlan,
+        instance: known.instance,
+        mtu: known.mtu,
+    })
+}
+
+/// The segments from a VLAN of a port on, as ranges; where to go on, if there are more.
+fn segments(worker: &Worker, port: PortIndex, vlan: u16, found: &mut Vec<Held>) -> Option<Part> {
+    let mut from = vlan;
+    for port in (port.0..worker.limits.interfaces).map(PortIndex) {
+        let vlans = worker.tables.sessions.segments(port).map_or(&[][..], |v| v);
+        let mut at = core::mem::take(&mut from);
+        for run in vlans
+            .get(at as usize..)
+            .unwrap_or_default()
+            .chunk_by(|a, b| a == b)
+        {
+            if found.len() == PIECE {
+                return Some(Part::Segments(port, at));
+            }
+            let to = at + run.len() as u16 - 1;
+            let bank = run[0].checked_sub(1);
+            found.extend(bank.map(|bank| Held::Segment {
+                port,
+                from: at,
+                to,
+                bank,
+            }));
+            at = to + 1;
+        }
+    }
+    None
 }
 
 fn session(worker: &Worker, index: SessionIndex) -> Option<Held> {

@@ -7,24 +7,28 @@
 //!
 //! Every packet in is a packet out, a packet punted to the control thread, or a drop with a name ([`DropReason`]).
 //!
+//! Ports come and go while it works ([`Controller::add_port`], [`Controller::remove_port`]); a core port may have
+//! subinterfaces ([`Subinterface`]).
+//!
 //! ```no_run
 //! use dataplane::*;
 //! use std::sync::atomic::AtomicBool;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let ports = ["net_af_xdp0,iface=acc0", "net_af_xdp1,iface=core0"];
-//! let eal = dpdk::Eal::start(&dpdk::EalOptions::for_ports(ports))?;
+//! let eal = dpdk::Eal::start(&dpdk::EalOptions::default())?;
 //! let pool = eal.pool("packets", 16384)?;
+//! let (mut controller, worker) = channel(&eal, pool, Config::default())?;
+//!
+//! static STOP: AtomicBool = AtomicBool::new(false);
+//! std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&STOP))?;
+//!
 //! let open = |devargs, role| -> Result<PortConfig, dpdk::Error> {
 //!     let port = eal.open_port(devargs, pool, &dpdk::PortOptions::default())?;
 //!     Ok(PortConfig { port, mac: None, role })
 //! };
-//! let access = open(ports[0], Role::Access { segments: vec![100..=199] })?;
-//! let core = open(ports[1], Role::Core { instance: InstanceIndex(0) })?;
-//! let config = Config { ports: vec![access, core], limits: Limits::default(), punts: PuntLimits::default() };
-//! let (mut controller, worker) = channel(&eal, pool, config)?;
-//!
-//! static STOP: AtomicBool = AtomicBool::new(false);
-//! std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&STOP))?;
+//! let segments = vec![Segment { id: 0, vlans: vec![100..=199] }];
+//! controller.add_port(PortIndex(0), open("net_af_xdp0,iface=acc0", Role::Access { segments })?)?;
+//! let core = Role::Core { instance: InstanceIndex(0) };
+//! controller.add_port(PortIndex(1), open("net_af_xdp1,iface=core0", core)?)?;
 //!
 //! let next_hop = Adjacency { port: PortIndex(1), mac: "02:00:00:00:00:01".parse()? };
 //! controller.set_adjacency(AdjacencyIndex(0), next_hop)?;
@@ -53,6 +57,7 @@ mod inspect;
 mod message;
 mod nodes;
 mod police;
+mod ports;
 mod punt;
 mod tables;
 mod worker;

@@ -1,10 +1,11 @@
 //! Commands from the control thread to the worker.
 use crate::api::*;
 use crate::inspect::{Held, Part};
+use crate::tables::Vlans;
+use crate::worker::WorkerPort;
 use ipnet::IpNet;
 
 /// A change to the tables or a question; applied between bursts.
-#[derive(Debug)]
 pub(crate) enum Command {
     SetSession(SessionEntry),
     RemoveSession(SessionIndex),
@@ -16,4 +17,11 @@ pub(crate) enum Command {
     Inspect(Part, Vec<Held>),
     RemoveStrayId(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
+    /// With its access segments' banks, or with nothing for a core port's VLANs.
+    AddPort(WorkerPort, Box<Vlans>),
+    SetSegments(PortIndex, Box<Vlans>),
+    RemovePort(PortIndex),
+    AddSubinterface(PortIndex, Subinterface),
+    RemoveSubinterface(PortIndex),
+    SetMtu(PortIndex, u16),
 }

@@ -2,13 +2,14 @@
 //! with each packet.
 use crate::api::*;
 use dpdk::{Mbuf, Pool};
+use wire::eth::TPID_8021Q;
 
 /// Both words of a punted packet: kind and port, and what the kind is about.
 pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
     let (code, about) = match kind {
         PuntKind::Discovery => (0, 0),
         PuntKind::Session(SessionIndex(i)) => (1, i),
-        PuntKind::Core => (2, 0),
+        PuntKind::Core(PortIndex(i)) => (2, i as u32),
         PuntKind::Local(InstanceIndex(i)) => (3, i as u32),
         PuntKind::TtlExpired(InstanceIndex(i)) => (4, i as u32),
     };
@@ -21,7 +22,7 @@ pub(crate) fn unpack([head, about]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
     let kind = match head >> 16 {
         0 => PuntKind::Discovery,
         1 => PuntKind::Session(SessionIndex(about)),
-        2 => PuntKind::Core,
+        2 => PuntKind::Core(PortIndex(about as u16)),
         3 => PuntKind::Local(instance),
         4 => PuntKind::TtlExpired(instance),
         _ => return None,
@@ -35,11 +36,24 @@ const NO_ETHERNET: [u8; 14] = [0; 14];
 /// The first word of a packet to be routed; that of one for a port is 0. The second word says where.
 pub(crate) const ROUTE: u32 = 1;
 
-/// Copies a packet of the gateway itself into a buffer.
-pub(crate) fn wrap(pool: &Pool, packet: Inject<'_>) -> Option<Mbuf> {
+/// Copies a packet of the gateway itself into a buffer; `tagged` says of which port an interface is a part, and its VLAN.
+pub(crate) fn wrap(
+    pool: &Pool,
+    packet: Inject<'_>,
+    tagged: impl Fn(PortIndex) -> Option<(PortIndex, u16)>,
+) -> Option<Mbuf> {
     let mut mbuf = pool.alloc()?;
     let (meta, fits) = match packet {
-        Inject::Port(port, frame) => ([0, port.0 as u32], mbuf.append(frame)),
+        Inject::Port(interface, frame) => match (tagged(interface), frame.split_at_checked(12)) {
+            (Some((port, vlan)), Some((addresses, rest))) => (
+                [0, port.0 as u32],
+                mbuf.append(addresses)
+                    && mbuf.append(&TPID_8021Q.to_be_bytes())
+                    && mbuf.append(&vlan.to_be_bytes())
+                    && mbuf.append(rest),
+            ),
+            _ => ([0, interface.0 as u32], mbuf.append(frame)),
+        },
         Inject::Route(instance, ip) => (
             [ROUTE, instance.0 as u32],
             mbuf.append(&NO_ETHERNET) && mbuf.append(ip),
@@ -58,7 +72,7 @@ mod tests {
         let kinds = [
             PuntKind::Discovery,
             PuntKind::Session(SessionIndex(0xffff_ffff)),
-            PuntKind::Core,
+            PuntKind::Core(PortIndex(0xffff)),
             PuntKind::Local(InstanceIndex(0xffff)),
             PuntKind::TtlExpired(InstanceIndex(7)),
         ];

@@ -1,6 +1,6 @@
 //! The worker: polls the ports, passes bursts through the graph, and between them does what the control thread asks.
 use crate::api::*;
-use crate::commands;
+use crate::commands::{self, Sweep};
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::graph::{self, Source, Tables};
@@ -16,16 +16,23 @@ use wire::eth::MacAddr;
 
 /// A port as the worker has it.
 pub(crate) struct WorkerPort {
+    pub index: PortIndex,
     pub port: Port,
     pub source: Source,
     pub own: MacAddr,
     pub mtu: u16,
+    /// It is not, while it is being removed.
+    pub polled: bool,
 }
 
 /// The worker's end: it owns the ports and the tables, and runs on one thread.
 pub struct Worker {
     pub(crate) eal: Eal,
+    /// In no order; room for all is there from the start.
     pub(crate) ports: Vec<WorkerPort>,
+    /// A search for sessions whose port or VLAN was taken away. Commands wait for its end.
+    pub(crate) sweep: Option<Sweep>,
+    pub(crate) removed: rtrb::Producer<(PortIndex, Port)>,
     pub(crate) tables: Tables,
     pub(crate) punter: Punter,
     pub(crate) injects: Consumer,
@@ -82,6 +89,10 @@ impl Worker {
             if self.tables.events.slots() == 0 {
                 return n;
             }
+            if self.sweep.is_some() {
+                commands::sweep(self);
+                continue;
+            }
             let Ok(command) = self.commands.pop() else {
                 return n;
             };
@@ -107,7 +118,9 @@ impl Worker {
                     },
                     0,
                 );
-            } else if kind != crate::punt::ROUTE && (place as usize) < self.ports.len() {
+            } else if kind != crate::punt::ROUTE
+                && self.ports.iter().any(|p| p.index.0 as u32 == place)
+            {
                 let _ = self.outs.get(place as usize).push(mbuf);
             } else {
                 self.shared.count_drop(DropReason::BadInject, 1);
@@ -122,15 +135,18 @@ impl Worker {
     /// Receives a burst from a port and does everything for it.
     fn poll(&mut self, port: usize) -> usize {
         let p = &mut self.ports[port];
+        if !p.polled {
+            return 0;
+        }
         let n = p.port.rx(&mut self.burst);
         if n == 0 {
             return 0;
         }
-        let source = p.source;
-        let counters = &self.shared.ports[port];
+        let (source, PortIndex(index)) = (p.source, p.index);
+        let counters = &self.shared.ports[index as usize];
         add(&counters.rx_packets, n as u64);
         add(&counters.rx_octets, self.burst.octets());
-        self.pass(source, port as u16);
+        self.pass(source, index);
         self.flush();
         n
     }
@@ -158,14 +174,15 @@ impl Worker {
 
     /// Sends what is ready.
     fn flush(&mut self) {
-        for (i, p) in self.ports.iter_mut().enumerate() {
-            let out = self.outs.get(i);
+        for p in &mut self.ports {
+            let index = p.index.0 as usize;
+            let out = self.outs.get(index);
             let n = out.len();
             if n == 0 {
                 continue;
             }
             let sent = p.port.tx(out);
-            let counters = &self.shared.ports[i];
+            let counters = &self.shared.ports[index];
             add(&counters.tx_packets, sent.packets as u64);
             add(&counters.tx_octets, sent.octets);
             if sent.packets < n {
@@ -203,7 +220,8 @@ impl Worker {
             return;
         }
         let events = self.tables.events.slots() < self.tables.events.buffer().capacity()
-            || self.pieces.slots() == 0;
+            || self.pieces.slots() == 0
+            || self.removed.slots() < self.removed.buffer().capacity();
         if (events || self.punter.waiting()) && self.shared.asleep.swap(false, SeqCst) {
             // Fails only if it would block, and then the control thread is awake.
             let _ = self.shared.wakeup.write(1);

@@ -1,4 +1,4 @@
-/* The whole C side of this crate: what DPDK offers only as inline functions, set-up that wants its structures, and
+/* The C side of this crate, but for af_xdp.c: what DPDK offers only as inline functions, set-up that wants its structures, and
  * asserts that Rust's picture of an mbuf is DPDK's. Functions return a negative errno on failure. */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -27,6 +27,7 @@
 AT(buf_addr, 0); AT(data_off, 16); AT(refcnt, 18); AT(nb_segs, 20); AT(port, 22); AT(ol_flags, 24);
 AT(packet_type, 32); AT(pkt_len, 36); AT(data_len, 40); AT(vlan_tci, 42); AT(hash, 44); AT(vlan_tci_outer, 52);
 AT(buf_len, 54); AT(pool, 56);
+_Static_assert(RTE_MAX_ETHPORTS == 32, "MAX_PORTS");
 _Static_assert(sizeof(struct rte_mbuf) == 128 && RTE_PKTMBUF_HEADROOM == 128, "mbuf");
 
 /* --- the packet path: one call a burst --- */
@@ -58,7 +59,9 @@ static int xdp_log(enum libxdp_print_level level, const char *format, va_list ar
 }
 
 /* EAL binds the calling thread to its main lcore's CPU; the caller's other work must not be bound, so that is undone. */
+extern void sl_mend_af_xdp(void);
 int sl_eal(int argc, char **argv) {
+  sl_mend_af_xdp();
   cookie_io_functions_t io = {.write = log_sink};
   FILE *log = fopencookie(NULL, "w", io);
   if (log == NULL) return -ENOMEM;
@@ -142,7 +145,15 @@ int sl_describe(uint16_t port, uint8_t mac[6], uint16_t *mtu) {
   memcpy(mac, a.addr_bytes, 6);
   return rte_eth_dev_get_mtu(port, mtu);
 }
-void sl_close(uint16_t port) { rte_eth_dev_stop(port); rte_eth_dev_close(port); }
+int sl_set_mtu(uint16_t port, uint16_t mtu) { return rte_eth_dev_set_mtu(port, mtu); }
+/* The device goes with its port; otherwise it could not be opened again. */
+void sl_close(uint16_t port) {
+  struct rte_eth_dev_info info;
+  struct rte_device *device = rte_eth_dev_info_get(port, &info) == 0 ? info.device : NULL;
+  rte_eth_dev_stop(port);
+  rte_eth_dev_close(port);
+  if (device != NULL) rte_dev_remove(device);
+}
 /* What the driver itself lost: no room in its queue, damaged frames, no buffers; and whether the link is up. */
 int sl_health(uint16_t port, uint64_t out[3]) {
   struct rte_eth_stats s;

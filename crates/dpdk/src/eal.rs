@@ -6,37 +6,29 @@ use core::ffi::{c_char, c_int};
 use std::ffi::CString;
 use std::sync::Mutex;
 
-/// How EAL is started.
+/// How EAL is started. No port belongs to that: ports are opened later ([`Eal::open_port`]) and closed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EalOptions {
     /// Memory for pools and rings, in MiB.
     pub memory_mib: u32,
     /// Take it from huge pages; otherwise from ordinary ones, which need no preparation.
     pub huge_pages: bool,
-    /// The PCI devices that may be touched; without any the bus is not even looked at.
-    pub pci: Vec<String>,
 }
 
-impl EalOptions {
-    /// What the ports with these devargs need.
-    ///
-    /// ```
-    /// let options = dpdk::EalOptions::for_ports(["net_af_xdp0,iface=acc0", "0000:03:00.0"]);
-    /// assert_eq!(options.pci, ["0000:03:00.0"]);
-    /// ```
-    pub fn for_ports<'a>(devargs: impl IntoIterator<Item = &'a str>) -> Self {
-        let pci = devargs
-            .into_iter()
-            .filter(|d| is_pci(d))
-            .map(str::to_owned)
-            .collect();
+impl Default for EalOptions {
+    fn default() -> Self {
         EalOptions {
             memory_mib: 128,
             huge_pages: false,
-            pci,
         }
     }
+}
 
+/// The host bridge, which is no network card. Naming one device that may be touched forbids all others, until
+/// [`Eal::open_port`] names another; forbidding the bus itself would be for ever.
+const NO_CARD: &str = "0000:00:00.0";
+
+impl EalOptions {
     fn arguments(&self) -> Vec<String> {
         let mut args = vec![
             "sluice".to_owned(),
@@ -46,27 +38,14 @@ impl EalOptions {
         // EAL binds its main thread to an lcore; this one may run wherever the process may.
         args.push(format!("--lcores=0@({})", allowed_cpus()));
         args.extend(["-m".to_owned(), self.memory_mib.to_string()]);
+        args.extend(["-a".to_owned(), NO_CARD.to_owned()]);
         match self.huge_pages {
             // No files, nothing shared: several gateways run on one machine.
             true => args.push("--in-memory".into()),
             false => args.extend(["--no-huge".into(), "--no-shconf".into()]),
         }
-        match self.pci.is_empty() {
-            true => args.push("--no-pci".into()),
-            false => args.extend(self.pci.iter().flat_map(|d| ["-a".to_owned(), d.clone()])),
-        }
         args
     }
-}
-
-/// Is this the address of a PCI device, like `0000:03:00.0` or `03:00.0`, with or without arguments behind it?
-fn is_pci(devargs: &str) -> bool {
-    let name = devargs.split(',').next().unwrap_or_default();
-    let Some((address, function)) = name.rsplit_once('.') else {
-        return false;
-    };
-    let hex = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_hexdigit());
-    hex(function) && address.contains(':') && address.split(':').all(hex)
 }
 
 /// The CPUs that the process may use, as a list.
@@ -152,24 +131,4 @@ pub fn tsc() -> u64 {
 pub fn tsc_hz(_: &Eal) -> u64 {
     // SAFETY: EAL runs and has measured it.
     unsafe { ffi::sl_tsc_hz() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pci_addresses_are_told_from_virtual_devices() {
-        for yes in ["0000:03:00.0", "03:00.1", "0000:af:1f.7,queues=2"] {
-            assert!(is_pci(yes), "{yes}");
-        }
-        for no in [
-            "net_af_xdp0,iface=acc0.100",
-            "net_ring0",
-            "",
-            "net_pcap0,rx_pcap=a.pcap",
-        ] {
-            assert!(!is_pci(no), "{no}");
-        }
-    }
 }

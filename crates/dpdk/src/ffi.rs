@@ -58,6 +58,7 @@ unsafe extern "C" {
         promiscuous: c_int,
     ) -> c_int;
     pub(crate) fn sl_describe(port: u16, mac: *mut u8, mtu: *mut u16) -> c_int;
+    pub(crate) fn sl_set_mtu(port: u16, mtu: u16) -> c_int;
     pub(crate) fn sl_close(port: u16);
     pub(crate) fn sl_health(port: u16, out: *mut u64) -> c_int;
 }

@@ -13,7 +13,7 @@
 //! ```no_run
 //! use dpdk::*;
 //! # fn main() -> Result<(), Error> {
-//! let eal = Eal::start(&EalOptions::for_ports(["net_af_xdp0,iface=acc0"]))?;
+//! let eal = Eal::start(&EalOptions::default())?;
 //! let pool = eal.pool("packets", 16384)?;
 //! let mut port = eal.open_port("net_af_xdp0,iface=acc0", pool, &PortOptions::default())?;
 //! let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(1), Rest::default());
@@ -49,7 +49,9 @@ pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
 pub use mbuf::Mbuf;
 pub use pool::Pool;
-pub use port::{Health, MemoryPeer, Port, PortHandle, PortOptions, Sent};
+pub use port::{
+    Health, MAX_PORTS, MemoryPeer, Port, PortHandle, PortOptions, Sent, device_name, drivers,
+};
 pub use ring::{Consumer, Producer};
 pub use window::{HEAD, WINDOW, Window};
 

@@ -3,6 +3,7 @@ use crate::ffi::{self, sl_rx, sl_tx};
 use crate::ring::{Consumer, Producer};
 use crate::{BURST, Burst, Eal, Error, Pool, log};
 use core::ffi::c_int;
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
 /// How a port is opened.
@@ -14,11 +15,20 @@ pub struct PortOptions {
     pub promiscuous: bool,
 }
 
+/// The most ports that can be open at once (RTE_MAX_ETHPORTS of Debian's DPDK; `c/shim.c` asserts it).
+pub const MAX_PORTS: u16 = 32;
+
+/// The names of the drivers that are linked in. A virtual device's name begins with its driver's.
+pub fn drivers() -> impl Iterator<Item = &'static str> {
+    env!("SLUICE_DPDK_DRIVERS").split(',')
+}
+
 /// Descriptors in a queue.
 const RX_DESCRIPTORS: u16 = 1024;
 const TX_DESCRIPTORS: u16 = 1024;
 
-/// An open port with one queue each way. One owner: polling takes `&mut`. Dropping it stops and closes the port.
+/// An open port with one queue each way. One owner: polling takes `&mut`. Dropping it stops and closes the port and lets
+/// go of its device, which can be opened again then; the driver takes its time for that, so no packet should wait for it.
 #[derive(Debug)]
 pub struct Port {
     id: u16,
@@ -46,18 +56,21 @@ pub struct Health {
 
 impl Eal {
     /// Opens the port that the devargs describe: `0000:03:00.0`, `net_af_xdp0,iface=acc0`,
-    /// `net_af_packet0,iface=acc0`, `net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap`.
+    /// `net_af_packet0,iface=acc0`, `net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap`. While other ports are polled, too.
+    ///
+    /// # Errors
+    /// The device is not there, or is open already, or its driver refuses it; it is left as it was.
     pub fn open_port(
         &self,
         devargs: &str,
         pool: Pool,
         options: &PortOptions,
     ) -> Result<Port, Error> {
-        let name = devargs.split(',').next().unwrap_or_default();
+        let name = device_name(devargs);
         let what = || format!("port {devargs:?}");
         let c_devargs = CString::new(with_defaults(devargs))
             .map_err(|_| Error::new(what(), "a NUL in the devargs"))?;
-        let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
+        let c_name = CString::new(&*name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
         log::clear();
         if let Some(interface) = missing_interface(devargs) {
             return Err(Error::new(
@@ -65,17 +78,17 @@ impl Eal {
                 format!("there is no network interface {interface:?}"),
             ));
         }
-        let mut id = find(&c_name);
-        if id < 0 {
-            // SAFETY: EAL runs, and the devargs are a C string.
-            let r = unsafe { ffi::sl_probe(c_devargs.as_ptr()) };
-            if r < 0 && r != -libc::EEXIST {
-                return Err(Error::errno(what(), r));
-            }
-            id = find(&c_name);
+        if find(&c_name) >= 0 {
+            return Err(Error::new(what(), format!("{name} is open already")));
         }
+        // SAFETY: EAL runs, and the devargs are a C string.
+        let r = unsafe { ffi::sl_probe(c_devargs.as_ptr()) };
+        if r < 0 {
+            return Err(Error::errno(what(), r));
+        }
+        let id = find(&c_name);
         let id = u16::try_from(id).map_err(|_| Error::errno(what(), -libc::ENODEV))?;
-        start(id, name, what(), pool, options)
+        start(id, &name, what(), pool, options)
     }
 
     /// A port in memory, for tests: what the peer sends arrives, and what is sent the peer receives. Both ways hold
@@ -103,6 +116,29 @@ impl Eal {
         };
         Ok((port, peer))
     }
+}
+
+/// The device that devargs are about, as DPDK names it: `net_af_xdp0`, `0000:03:00.0`. One device can be open once.
+///
+/// ```
+/// assert_eq!(dpdk::device_name("net_af_xdp0,iface=acc0"), "net_af_xdp0");
+/// assert_eq!(dpdk::device_name("03:00.0"), "0000:03:00.0");
+/// ```
+pub fn device_name(devargs: &str) -> Cow<'_, str> {
+    let name = devargs.split(',').next().unwrap_or_default();
+    match is_pci(name) && name.matches(':').count() == 1 {
+        true => format!("0000:{name}").into(),
+        false => name.into(),
+    }
+}
+
+/// Is this the address of a PCI device, like `0000:03:00.0` or `03:00.0`?
+fn is_pci(name: &str) -> bool {
+    let Some((address, function)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let hex = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_hexdigit());
+    hex(function) && address.contains(':') && address.split(':').all(hex)
 }
 
 /// Adds what we want otherwise than the driver: net_af_xdp's busy polling makes every poll of an empty queue a system
@@ -232,6 +268,19 @@ impl Drop for Port {
 }
 
 impl PortHandle {
+    /// Changes the largest IP packet that the port takes, while it is polled.
+    ///
+    /// # Errors
+    /// The driver cannot, or not while the port runs; the port was closed.
+    pub fn set_mtu(&self, mtu: u16) -> Result<(), Error> {
+        log::clear();
+        // SAFETY: ethdev checks that the port exists.
+        match unsafe { ffi::sl_set_mtu(self.0, mtu) } {
+            r if r < 0 => Err(Error::errno(format!("an MTU of {mtu}"), r)),
+            _ => Ok(()),
+        }
+    }
+
     /// What the driver says now; nothing after the port was closed.
     pub fn health(&self) -> Option<Health> {
         let mut c = [0u64; 3];
@@ -243,5 +292,21 @@ impl PortHandle {
             rx_errors: c[1],
             rx_no_buffer: c[2],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pci_addresses_are_told_from_virtual_devices() {
+        for yes in ["0000:03:00.0", "03:00.1", "0000:af:1f.7"] {
+            assert!(is_pci(yes), "{yes}");
+        }
+        for no in ["net_af_xdp0", "net_ring0", "", "a.b"] {
+            assert!(!is_pci(no), "{no}");
+        }
+        assert_eq!(device_name("0000:af:1f.7,queues=2"), "0000:af:1f.7");
     }
 }

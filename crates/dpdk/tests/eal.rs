@@ -35,7 +35,7 @@ fn eal_does_not_sleep_at_its_start() {
 #[ignore = "a part of eal_does_not_sleep_at_its_start, in a process of its own"]
 fn start_and_say_how_long() {
     let before = Instant::now();
-    Eal::start(&EalOptions::for_ports([])).unwrap();
+    Eal::start(&EalOptions::default()).unwrap();
     println!("\nmicros {}", before.elapsed().as_micros());
 }
 
@@ -44,11 +44,10 @@ fn eal_pools_rings_and_ports() {
     let options = EalOptions {
         memory_mib: 64,
         huge_pages: false,
-        pci: vec![],
     };
     let eal = Eal::start(&options).unwrap();
     assert!((100_000_000..10_000_000_000).contains(&tsc_hz(&eal)));
-    let again = Eal::start(&EalOptions::for_ports([])).unwrap_err();
+    let again = Eal::start(&EalOptions::default()).unwrap_err();
     assert_eq!(again.to_string(), "EAL: it runs already");
     let _registered = eal.register_thread().unwrap();
 
@@ -60,6 +59,7 @@ fn eal_pools_rings_and_ports() {
     ports_in_memory(&eal, pool);
     ports_that_do_not_exist(&eal, pool);
     pcap(&eal, pool);
+    ports_come_and_go(&eal, pool);
     assert_eq!(pool.available(), 1023, "a buffer was lost");
 }
 
@@ -202,5 +202,40 @@ fn pcap(eal: &Eal, pool: Pool) {
     let written = std::fs::read(&output).unwrap();
     assert_eq!(written.len(), file.len());
     assert!(written.ends_with(&[2; 60]));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A port is opened, refused a second time, closed and opened again, more often than there are ports, while another one
+/// goes on receiving.
+fn ports_come_and_go(eal: &Eal, pool: Pool) {
+    let (mut other, mut peer) = eal.memory_port("mem1", 256, pool).unwrap();
+    let mut burst = Burst::new();
+    let dir = std::env::temp_dir().join(format!("sluice-ports-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let devargs = format!("net_pcap9,tx_pcap={}", dir.join("out.pcap").display());
+    let open = || eal.open_port(&devargs, pool, &PortOptions::default());
+    for round in 0..2 * MAX_PORTS {
+        let mut port = open().unwrap();
+        let handle = port.handle();
+        assert_eq!(open().unwrap_err().reason, "net_pcap9 is open already");
+        burst.push(pool.packet(&[7; 60]).unwrap()).unwrap();
+        assert_eq!(port.tx(&mut burst).packets, 1, "round {round}");
+        assert!(handle.health().is_some());
+        drop(port);
+        assert_eq!(
+            (handle.health(), handle.set_mtu(1400).is_err()),
+            (None, true)
+        );
+        peer.to_port.send(pool.packet(&[8; 60]).unwrap()).unwrap();
+        assert_eq!(other.rx(&mut burst), 1);
+        burst.clear();
+    }
+    // As many as there may be, and one more.
+    let path = |n: u16| format!("net_pcap{n},tx_pcap={}", dir.join(n.to_string()).display());
+    let open = |n| eal.open_port(&path(n), pool, &PortOptions::default());
+    let all: Vec<Port> = (0..MAX_PORTS - 1).map(|n| open(n).unwrap()).collect();
+    assert!(open(MAX_PORTS).is_err());
+    drop(all);
+    drop(open(MAX_PORTS).unwrap());
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -125,6 +125,7 @@ impl Shown {
                     self.judge_adjacencies(fib, from, piece);
                 }
             }
+            Part::Interfaces(_) | Part::Segments(..) => {}
         }
         self.touched = Touched::default();
     }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use config::{HoldSessions, PortRole, UserPlane as Document};
 use dataplane::{
-    Controller, InstanceIndex, Limits, PortConfig, PortIndex, PuntLimits, Role, Worker,
+    Controller, InstanceIndex, Limits, PortConfig, PortIndex, PuntLimits, Role, Segment, Worker,
 };
 use dpdk::{Eal, EalOptions, Pool, PortOptions};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -164,12 +163,15 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
         described.push((MacAddr(port.port.mac()), port.port.mtu().min(document.mtu)));
     }
     let config = dataplane::Config {
-        ports,
         limits,
         punts: PuntLimits::default(),
     };
     let injects = eal.pool("injects", INJECT_BUFFERS)?;
-    let (controller, worker) = dataplane::channel(&eal, injects, config)?;
+    let (mut controller, worker) = dataplane::channel(&eal, injects, config)?;
+    for (port, index) in ports.into_iter().zip(0..) {
+        let added = controller.add_port(PortIndex(index), port);
+        added.map_err(|error| StartError::Unsupported(error.to_string()))?;
+    }
 
     let mut requester = Requester::open().context(|| "netlink".into())?;
     let mut devices = Devices::new(&mut requester);
@@ -314,7 +316,7 @@ fn open_ports(document: &Document) -> Result<(Eal, Vec<PortConfig>), StartError>
     let ports = &document.ports.value;
     let options = EalOptions {
         memory_mib: document.memory,
-        ..EalOptions::for_ports(ports.iter().map(|port| port.device.as_str()))
+        ..EalOptions::default()
     };
     let eal = Eal::start(&options)?;
     // Half of the memory for packets, the rest for the drivers' rings.
@@ -350,32 +352,22 @@ fn open_port(eal: &Eal, pool: Pool, port: &config::Port) -> Result<PortConfig, S
     })
 }
 
-/// The dataplane's segments are single ranges, each with PPPoE session ids of its own. A
-/// configured segment of several ranges becomes several of them: its ids are unique in
-/// all of them together, hence in each. Untagged frames count as VLAN 0.
-fn segments(configured: &[config::Segment]) -> Vec<RangeInclusive<u16>> {
-    let mut vlans: Vec<u16> = configured
-        .iter()
-        .flat_map(|segment| segment.s_vlans.members().map(|vlan| vlan.unwrap_or(0)))
-        .collect();
-    vlans.sort_unstable();
-    vlans.dedup();
-    let mut ranges: Vec<RangeInclusive<u16>> = Vec::new();
-    for vlan in vlans {
-        let owner = |vlan: u16| {
-            let of = |s: &config::Segment| {
-                s.s_vlans.contains(Some(vlan)) || (vlan == 0 && s.s_vlans.contains(None))
-            };
-            configured.iter().position(of)
-        };
-        match ranges.last_mut() {
-            Some(last) if *last.end() + 1 == vlan && owner(*last.end()) == owner(vlan) => {
-                *last = *last.start()..=vlan;
+/// Untagged frames count as VLAN 0.
+fn segments(configured: &[config::Segment]) -> Vec<Segment> {
+    let segments = configured.iter().zip(0..);
+    segments
+        .map(|(segment, id)| {
+            let members = segment.s_vlans.members().map(|vlan| vlan.unwrap_or(0));
+            let mut vlans: Vec<u16> = members.collect();
+            vlans.sort_unstable();
+            vlans.dedup();
+            let runs = vlans.chunk_by(|a, b| a + 1 == *b);
+            Segment {
+                id,
+                vlans: runs.map(|run| run[0]..=run[run.len() - 1]).collect(),
             }
-            _ => ranges.push(vlan..=vlan),
-        }
-    }
-    ranges
+        })
+        .collect()
 }
 
 fn access_ports(ports: &[Port]) -> impl Iterator<Item = (PortIndex, &Port)> {
@@ -416,11 +408,18 @@ network-instances:
 ";
 
     #[test]
-    fn segments_of_several_ranges_become_several_segments() {
+    fn segments_are_ranges_of_vlans() {
         let document = document(GOOD);
-        let ranges = segments(&document.ports.value[0].segments);
-        assert_eq!(ranges, [0..=0, 10..=19, 20..=29, 30..=30]);
-        assert_eq!(segments(&config::Segment::whole_port()), [0..=4095]);
+        let segment = |id, vlans| Segment { id, vlans };
+        assert_eq!(
+            segments(&document.ports.value[0].segments),
+            [
+                segment(0, vec![10..=19, 30..=30]),
+                segment(1, vec![0..=0, 20..=29])
+            ]
+        );
+        let whole = segments(&config::Segment::whole_port());
+        assert_eq!(whole, Segment::whole_port());
     }
 
     #[test]

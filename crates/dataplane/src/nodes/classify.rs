@@ -1,9 +1,12 @@
 //! Node `classify`: what kind of frame it is, by its addresses, tags and types.
 //!
 //! Out, from an access port: discovery → punt; session stage and PADT → `session`.
-//! Out, from a core port: IP to the gateway's address → `lookup`; ARP, multicast and the like → punt to the kernel.
+//! Out, from a core port: IP to the gateway's address → `lookup`; ARP, multicast and the like → punt to the kernel. A
+//! tagged frame is that of a subinterface.
 //! Drops: truncated, not-for-us, unknown-vlan, unexpected-type.
+use crate::api::PortIndex;
 use crate::drops::DropReason;
+use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
 use dpdk::{HEAD, Window};
 use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD, TPID_8021Q};
@@ -28,6 +31,12 @@ pub(crate) enum Core {
     V6,
     /// For the kernel.
     Kernel,
+    /// With a tag (IEEE 802.1Q): `tagged` says more.
+    Tagged,
+    /// What `tagged` says of a frame on this interface.
+    TaggedV4(PortIndex),
+    TaggedV6(PortIndex),
+    TaggedKernel(PortIndex),
     Drop(DropReason),
 }
 
@@ -97,20 +106,54 @@ pub(crate) fn core(w: &Window, len: usize, own: u64) -> Core {
     match w.u16(HEAD + 12) {
         IPV4 if to == own => Core::V4,
         IPV6 if to == own => Core::V6,
+        TPID_8021Q => Core::Tagged,
         _ if to == own || is_group(to) => Core::Kernel,
         _ => Core::Drop(DropReason::NotForUs),
     }
 }
 
+/// Octets of a tag.
+pub(crate) const TAG: usize = 4;
+
+/// Looks at a tagged frame of `len` octets from core port `port` where the gateway's address is `own`.
+#[inline]
+pub(crate) fn tagged(w: &Window, len: usize, port: u16, own: u64, interfaces: &Interfaces) -> Core {
+    if len < ETHERNET + TAG {
+        return Core::Drop(DropReason::Truncated);
+    }
+    let vlan = w.u16(HEAD + ETHERNET) & 0xfff;
+    let Some(interface) = interfaces.tagged(PortIndex(port), vlan) else {
+        return Core::Drop(DropReason::UnknownVlan);
+    };
+    let to = destination(w);
+    match w.u16(HEAD + 12 + TAG) {
+        IPV4 if to == own => Core::TaggedV4(interface),
+        IPV6 if to == own => Core::TaggedV6(interface),
+        _ if to == own || is_group(to) => Core::TaggedKernel(interface),
+        _ => Core::Drop(DropReason::NotForUs),
+    }
+}
+
+/// Takes the tag out: the frame begins [`TAG`] octets later then.
+#[inline]
+pub(crate) fn untag(w: &mut Window) {
+    let (first, last) = (w.u64(HEAD), w.u32(HEAD + 8));
+    w.put64(HEAD + TAG, first);
+    w.put32(HEAD + TAG + 8, last);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::eth::{Header, Tags};
+    use crate::api::{InstanceIndex, Subinterface};
+    use crate::tables::interfaces::Interface;
+    use crate::tables::no_vlans;
+    use wire::eth::{Header, Tag, Tags};
 
     const OWN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xaa]);
 
     fn classify(tags: Tags, ethertype: u16, id: u16, cut: usize) -> Access {
-        let sessions = Sessions::new(1, &[Some(vec![0..=0, 100..=199])]).unwrap();
+        let sessions = Sessions::with(1, &[0..=0, 100..=199]);
         let mut frame = vec![];
         Header {
             destination: OWN,
@@ -181,5 +224,89 @@ mod tests {
             Core::Drop(DropReason::NotForUs)
         );
         assert_eq!(look(OWN, IPV4, 13), Core::Drop(DropReason::Truncated));
+    }
+
+    #[test]
+    fn tagged_frames_from_the_core() {
+        let mut interfaces = Interfaces::new(8);
+        let port = Interface {
+            port: PortIndex(2),
+            own: OWN,
+            mtu: 1500,
+            vlan: 0,
+            instance: InstanceIndex(0),
+        };
+        interfaces.add_port(port, no_vlans());
+        let part = Subinterface {
+            port: PortIndex(2),
+            vlan: 300,
+            instance: InstanceIndex(0),
+            mtu: 1400,
+        };
+        interfaces.add_subinterface(PortIndex(5), part);
+        let classify = |interfaces: &Interfaces, to: MacAddr, tag: Tag, ethertype: u16, len| {
+            let mut frame = vec![];
+            let tags = Tags {
+                outer: Some(tag),
+                inner: None,
+            };
+            Header {
+                destination: to,
+                source: MacAddr([2; 6]),
+                tags,
+                ethertype,
+            }
+            .emit(&mut frame);
+            let w = Window::of(&frame);
+            match core(&w, len, number(OWN)) {
+                Core::Tagged => tagged(&w, len, 2, number(OWN), interfaces),
+                other => other,
+            }
+        };
+        let look = |to, tag, ethertype, len| classify(&interfaces, to, tag, ethertype, len);
+        let urgent = Tag {
+            pcp: 7,
+            ..Tag::new(300)
+        };
+        let part = PortIndex(5);
+        for tag in [Tag::new(300), urgent] {
+            assert_eq!(look(OWN, tag, IPV4, 60), Core::TaggedV4(part));
+            assert_eq!(look(OWN, tag, IPV6, 60), Core::TaggedV6(part));
+        }
+        let arp = look(MacAddr::BROADCAST, urgent, 0x0806, 60);
+        assert_eq!(arp, Core::TaggedKernel(part));
+        // A priority alone is no VLAN: the port's own.
+        let own = look(OWN, Tag::new(0), IPV4, 60);
+        assert_eq!(own, Core::TaggedV4(PortIndex(2)));
+        for (to, vlan, len, why) in [
+            (OWN, 301, 60, DropReason::UnknownVlan),
+            (MacAddr([2; 6]), 300, 60, DropReason::NotForUs),
+            (OWN, 300, 17, DropReason::Truncated),
+        ] {
+            assert_eq!(look(to, Tag::new(vlan), IPV4, len), Core::Drop(why));
+        }
+        interfaces.remove(part);
+        let gone = classify(&interfaces, OWN, urgent, IPV4, 60);
+        assert_eq!(gone, Core::Drop(DropReason::UnknownVlan));
+    }
+
+    #[test]
+    fn what_is_untagged_is_the_frame_without_its_tag() {
+        let header = Header {
+            destination: OWN,
+            source: MacAddr([7, 8, 9, 10, 11, 12]),
+            tags: Tags::single(300),
+            ethertype: IPV4,
+        };
+        let (mut with, mut without) = (vec![], vec![]);
+        header.emit(&mut with);
+        Header {
+            tags: Tags::NONE,
+            ..header
+        }
+        .emit(&mut without);
+        let mut w = Window::of(&with);
+        untag(&mut w);
+        assert_eq!(w.bytes(HEAD + TAG..HEAD + TAG + ETHERNET), without);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Out: to a neighbour or a subscriber → `rewrite`; to the gateway itself → punt.
 //! Drops: no-route, discard-route, no-adjacency (on a connected net), bad-inject.
+use super::classify::ETHERNET;
 use super::ip::Family;
 use super::{Leave, Part};
 use crate::api::{AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex};
@@ -15,7 +16,8 @@ use ipnet::IpNet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Subscriber,
-    Core,
+    /// A core port or subinterface.
+    Core(PortIndex),
     /// The gateway itself, or the kernel, which has routed it already.
     Gateway,
 }
@@ -65,7 +67,7 @@ pub(crate) fn route(
             Origin::Subscriber => {
                 Leave::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))
             }
-            Origin::Core => Leave::Punt(PuntKind::Core, Part::WHOLE),
+            Origin::Core(interface) => Leave::Punt(PuntKind::Core(interface), frame(ip)),
             Origin::Gateway => DropReason::BadInject.into(),
         }),
     }
@@ -76,6 +78,14 @@ pub(crate) fn packet(ip: usize, total: usize) -> Part {
     Part {
         strip: (ip - HEAD) as u8,
         len: total as u16,
+    }
+}
+
+/// The Ethernet frame of a packet from the core, without its tag if it had one.
+fn frame(ip: usize) -> Part {
+    Part {
+        strip: (ip - HEAD - ETHERNET) as u8,
+        len: u16::MAX,
     }
 }
 
@@ -119,7 +129,8 @@ mod tests {
 
     #[test]
     fn every_destination_from_every_origin() {
-        for origin in [Origin::Subscriber, Origin::Core, Origin::Gateway] {
+        let core = Origin::Core(PortIndex(1));
+        for origin in [Origin::Subscriber, core, Origin::Gateway] {
             let (adjacency, session) = (AdjacencyIndex(4), SessionIndex(5));
             assert_eq!(
                 to(Some(Destination::Adjacency(adjacency)), origin),
@@ -145,9 +156,13 @@ mod tests {
             local(Origin::Subscriber),
             Err(Leave::Punt(PuntKind::Local(InstanceIndex(2)), packet))
         );
+        let frame = Part {
+            strip: 16,
+            len: u16::MAX,
+        };
         assert_eq!(
-            local(Origin::Core),
-            Err(Leave::Punt(PuntKind::Core, Part::WHOLE))
+            local(core),
+            Err(Leave::Punt(PuntKind::Core(PortIndex(1)), frame))
         );
         assert_eq!(local(Origin::Gateway), Err(DropReason::BadInject.into()));
     }

@@ -94,7 +94,7 @@ impl Punter {
         let (bucket, rate) = match kind {
             PuntKind::Discovery => &mut self.rates.discovery,
             PuntKind::Session(_) => &mut self.rates.sessions,
-            PuntKind::Core => &mut self.rates.core,
+            PuntKind::Core(_) => &mut self.rates.core,
             PuntKind::Local(_) => &mut self.rates.local,
             PuntKind::TtlExpired(_) => &mut self.rates.ttl,
         };

@@ -5,10 +5,12 @@ use super::Leave;
 use super::ip::{self, Family};
 use crate::api::InstanceIndex;
 use crate::drops::DropReason;
+use crate::nodes::classify::{ETHERNET, TAG};
 use crate::nodes::lookup;
 use crate::tables::adjacency::Neighbour;
 use crate::tables::sessions::Down;
 use dpdk::Window;
+use wire::eth::TPID_8021Q;
 
 /// A frame that is ready: its port, where it starts in the window, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +59,24 @@ pub(crate) fn to_neighbour(
             wire::eth::IPV6
         },
     );
+    let mut header = ETHERNET;
+    if neighbour.vlan != 0 {
+        tag(neighbour, w, ip);
+        header += TAG;
+    }
     Ok(Frame {
         port: neighbour.port as usize,
-        start: ip - 14,
-        len: total + 14,
+        start: ip - header,
+        len: total + header,
     })
+}
+
+/// Ethernet with a tag of priority 0 (IEEE 802.1Q), in front of a type that is there.
+#[inline(never)]
+fn tag(neighbour: &Neighbour, w: &mut Window, ip: usize) {
+    w.copy_in(ip - 20, &neighbour.header);
+    w.put16(ip - 6, TPID_8021Q);
+    w.put16(ip - 4, neighbour.vlan);
 }
 
 /// Ethernet, tags, PPPoE and PPP to a subscriber, whose counters count it.
@@ -95,6 +110,7 @@ mod tests {
     use crate::api::*;
     use crate::nodes::Part;
     use crate::tables::adjacency::Adjacencies;
+    use crate::tables::interfaces::Interface;
     use crate::tables::sessions::Sessions;
     use dpdk::HEAD;
     use wire::eth::{Frame as Parsed, MacAddr, PPPOE_SESSION, Tags};
@@ -109,12 +125,19 @@ mod tests {
 
     #[test]
     fn a_neighbours_header() {
-        let mut all = Adjacencies::new(1);
+        let mut all = Adjacencies::new(2);
         let adjacency = Adjacency {
             port: PortIndex(2),
             mac: PEER,
         };
-        all.set(AdjacencyIndex(0), Some((adjacency, OWN, 1500)));
+        let port = Interface {
+            port: PortIndex(2),
+            own: OWN,
+            mtu: 1500,
+            vlan: 0,
+            instance: InstanceIndex(0),
+        };
+        all.set(AdjacencyIndex(0), Some((adjacency, &port)));
         let neighbour = all.take(AdjacencyIndex(0)).unwrap();
         for (family, ethertype) in [(Family::V4, wire::eth::IPV4), (Family::V6, wire::eth::IPV6)] {
             let mut w = Window::default();
@@ -131,6 +154,31 @@ mod tests {
             to_neighbour(neighbour, Family::V4, &mut Window::default(), IP, 1501),
             Err(DropReason::TooBig)
         );
+        // The same on a subinterface.
+        let part = Interface {
+            mtu: 1400,
+            vlan: 300,
+            ..port
+        };
+        all.set(AdjacencyIndex(1), Some((adjacency, &part)));
+        let neighbour = all.take(AdjacencyIndex(1)).unwrap();
+        let mut w = Window::default();
+        let frame = to_neighbour(neighbour, Family::V6, &mut w, IP, 1400).unwrap();
+        assert_eq!((frame.port, frame.len), (2, 1418));
+        let bytes = written(&w, frame);
+        let header = Parsed::parse(&bytes).unwrap().header;
+        let expected = (PEER, OWN, Tags::single(300), wire::eth::IPV6);
+        let found = (
+            header.destination,
+            header.source,
+            header.tags,
+            header.ethertype,
+        );
+        assert_eq!(found, expected);
+        assert_eq!(
+            to_neighbour(neighbour, Family::V6, &mut w, IP, 1401),
+            Err(DropReason::TooBig)
+        );
     }
 
     #[test]
@@ -139,7 +187,7 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            let mut sessions = Sessions::new(1, &[Some(vec![])]).unwrap();
+            let mut sessions = Sessions::with(1, &[0..=4095]);
             let entry = SessionEntry {
                 index: SessionIndex(0),
                 port: PortIndex(0),

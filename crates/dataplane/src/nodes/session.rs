@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn net(tags: Tags) -> Net {
-        let mut sessions = Sessions::new(8, &[Some(vec![])]).unwrap();
+        let mut sessions = Sessions::with(8, &[0..=4095]);
         let entry = SessionEntry {
             index: SessionIndex(3),
             port: PortIndex(0),

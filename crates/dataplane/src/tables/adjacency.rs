@@ -1,30 +1,39 @@
 //! Neighbours on core ports, and the questions about those that are not known.
 use crate::api::{Adjacency, AdjacencyIndex, PortIndex};
+use crate::tables::interfaces::Interface;
 use core::net::IpAddr;
 use wire::eth::MacAddr;
 
-/// A neighbour, as rewriting wants it.
+/// A neighbour, as rewriting wants it: half a cache line.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Neighbour {
     /// Two octets of padding, then the Ethernet header; the type is left open.
     pub header: [u8; 16],
+    /// The port, of which the neighbour's interface may be a part.
     pub port: u16,
     pub mtu: u16,
+    /// The VLAN id of frames to it, 0 without a tag.
+    pub vlan: u16,
     known: bool,
     used: bool,
     /// When (TSC) the control thread may be asked for it again.
     ask_after: u64,
 }
 
+const _: () = assert!(size_of::<Neighbour>() == 32);
+
 /// All adjacencies, by index.
 pub(crate) struct Adjacencies {
     all: Box<[Neighbour]>,
+    /// The interfaces that they are on.
+    on: Box<[PortIndex]>,
 }
 
 impl Adjacencies {
     pub fn new(limit: u32) -> Self {
         Adjacencies {
             all: vec![Neighbour::default(); limit as usize].into(),
+            on: vec![PortIndex(0); limit as usize].into(),
         }
     }
 
@@ -32,19 +41,21 @@ impl Adjacencies {
     pub fn set(
         &mut self,
         AdjacencyIndex(index): AdjacencyIndex,
-        to: Option<(Adjacency, MacAddr, u16)>,
+        to: Option<(Adjacency, &Interface)>,
     ) -> bool {
         let Some(place) = self.all.get_mut(index as usize) else {
             return false;
         };
-        *place = to.map_or_else(Neighbour::default, |(adjacency, own, mtu)| {
+        *place = to.map_or_else(Neighbour::default, |(adjacency, interface)| {
             let mut header = [0; 16];
             header[2..8].copy_from_slice(&adjacency.mac.0);
-            header[8..14].copy_from_slice(&own.0);
+            header[8..14].copy_from_slice(&interface.own.0);
+            self.on[index as usize] = adjacency.port;
             Neighbour {
                 header,
-                port: adjacency.port.0,
-                mtu,
+                port: interface.port.0,
+                mtu: interface.mtu,
+                vlan: interface.vlan,
                 known: true,
                 ..Neighbour::default()
             }
@@ -63,11 +74,32 @@ impl Adjacencies {
     /// The neighbour, for those who look and do not use it.
     pub fn known(&self, AdjacencyIndex(index): AdjacencyIndex) -> Option<Adjacency> {
         let neighbour = self.all.get(index as usize).filter(|n| n.known)?;
+        let port = self.on[index as usize];
         let [_, _, mac @ .., _, _, _, _, _, _, _, _] = neighbour.header;
         Some(Adjacency {
-            port: PortIndex(neighbour.port),
+            port,
             mac: MacAddr(mac),
         })
+    }
+
+    /// An interface takes packets of this size now.
+    pub fn set_mtu(&mut self, interface: PortIndex, mtu: u16) {
+        for neighbour in self.on(interface) {
+            neighbour.mtu = mtu;
+        }
+    }
+
+    /// Forgets the neighbours on an interface.
+    pub fn forget(&mut self, interface: PortIndex) {
+        for neighbour in self.on(interface) {
+            *neighbour = Neighbour::default();
+        }
+    }
+
+    fn on(&mut self, interface: PortIndex) -> impl Iterator<Item = &mut Neighbour> {
+        let all = self.all.iter_mut().zip(&self.on);
+        all.filter(move |(n, on)| n.known && **on == interface)
+            .map(|(n, _)| n)
     }
 
     #[inline(always)]
@@ -140,7 +172,14 @@ mod tests {
     #[test]
     fn a_neighbour_is_known_used_and_forgotten() {
         let (mut all, index) = (Adjacencies::new(8), AdjacencyIndex(3));
-        let (mac, own) = (MacAddr([1; 6]), MacAddr([2; 6]));
+        let mac = MacAddr([1; 6]);
+        let interface = Interface {
+            port: PortIndex(1),
+            own: MacAddr([2; 6]),
+            mtu: 1500,
+            vlan: 0,
+            instance: crate::InstanceIndex(0),
+        };
         assert!(all.take(index).is_none() && all.ask(index, 0, 10) && !all.ask(index, 9, 10));
         assert!(all.set(
             index,
@@ -149,8 +188,7 @@ mod tests {
                     port: PortIndex(1),
                     mac
                 },
-                own,
-                1500
+                &interface
             ))
         ));
         assert!(all.used().next().is_none());
@@ -160,6 +198,13 @@ mod tests {
         );
         assert_eq!(all.used().collect::<Vec<_>>(), [index]);
         assert!(all.used().next().is_none());
+        all.set_mtu(PortIndex(2), 9000);
+        all.forget(PortIndex(2));
+        assert_eq!(all.take(index).unwrap().mtu, 1500);
+        all.set_mtu(PortIndex(1), 9000);
+        assert_eq!(all.take(index).unwrap().mtu, 9000);
+        all.forget(PortIndex(1));
+        assert!(all.take(index).is_none());
         assert!(all.set(index, None) && all.take(index).is_none());
         assert!(all.ask(index, 5, 10) && !all.ask(index, 14, 10) && all.ask(index, 15, 10));
         assert!(!all.set(AdjacencyIndex(8), None));

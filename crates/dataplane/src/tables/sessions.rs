@@ -1,8 +1,8 @@
 //! Sessions: found upstream by access segment and PPPoE session id, downstream by index.
-use crate::api::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::classify::number;
 use crate::police::Bucket;
-use core::ops::RangeInclusive;
+use crate::tables::Vlans;
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod whole;
@@ -130,6 +130,8 @@ impl Down {
 /// What the packet path does not need of a session.
 struct Known {
     entry: SessionEntry,
+    /// The bank of its segment.
+    bank: u16,
     /// Its place among the upstream entries.
     slot: u32,
     /// Its bucket for punted packets.
@@ -144,8 +146,9 @@ struct Bank([u32; 65536 / PAGE]);
 
 /// All sessions.
 pub(crate) struct Sessions {
-    /// For each port and VLAN: the segment + 1, or 0. Core ports have none.
-    segments: Vec<Option<Box<[u16; 4096]>>>,
+    /// For each port and VLAN: the segment's bank + 1, or 0. Only access ports have them.
+    segments: Box<[Option<Box<Vlans>>]>,
+    /// One for each access segment; those of segments that are gone are empty.
     banks: Vec<Bank>,
     /// Pages of upstream entries. Page 0 is vacant and stays so: what has no page points there.
     up: Vec<Up>,
@@ -161,26 +164,48 @@ pub(crate) struct Sessions {
 const RESERVED_PAGES: usize = 4096;
 
 impl Sessions {
-    /// Tables for at most `limit` sessions on these ports: for each the segments of an access port, `None` for others.
-    pub fn new(limit: u32, ports: &[Option<Vec<RangeInclusive<u16>>>]) -> Result<Self, String> {
-        let mut banks = 0;
-        let segments: Result<Vec<_>, String> = ports
-            .iter()
-            .map(|p| p.as_ref().map(|p| segments(p, &mut banks)).transpose())
-            .collect();
-        let segments = segments?;
-        let pages = (banks * 65536 / PAGE).min(RESERVED_PAGES);
+    /// Tables for sessions, on ports that are yet to come.
+    pub fn new(limits: &Limits) -> Self {
+        let pages = (limits.sessions as usize).min(RESERVED_PAGES);
         let mut up = Vec::with_capacity((1 + pages) * PAGE);
         up.resize(PAGE, Up::NONE);
-        Ok(Sessions {
-            segments,
-            banks: (0..banks).map(|_| Bank([0; 65536 / PAGE])).collect(),
+        Sessions {
+            segments: (0..limits.interfaces).map(|_| None).collect(),
+            banks: Vec::with_capacity(limits.segments as usize),
             up,
             in_page: vec![0],
             free_pages: Vec::new(),
-            down: Vec::with_capacity(limit as usize),
-            known: Vec::with_capacity(limit as usize),
-            limit,
+            down: Vec::with_capacity(limits.sessions as usize),
+            known: Vec::with_capacity(limits.sessions as usize),
+            limit: limits.sessions,
+        }
+    }
+
+    /// Says which bank each VLAN of a port has (+ 1; 0: none), or that there are no subscribers on the port. Whatever
+    /// session is somewhere else then is not met by packets any more: it has to be looked for
+    /// ([`Sessions::misplaced`]) and removed before its bank is anybody's again.
+    pub fn set_segments(&mut self, PortIndex(port): PortIndex, banks: Option<Box<Vlans>>) {
+        let most = banks.iter().flat_map(|vlans| vlans.iter()).max();
+        let most = most.map_or(0, |bank| *bank as usize);
+        if most > self.banks.len() {
+            self.banks.resize_with(most, || Bank([0; 65536 / PAGE]));
+        }
+        self.segments[port as usize] = banks;
+    }
+
+    /// The bank of each VLAN of a port (+ 1; 0: none).
+    pub fn segments(&self, PortIndex(port): PortIndex) -> Option<&Vlans> {
+        self.segments.get(port as usize)?.as_deref()
+    }
+
+    /// The first among `most` sessions from `from` on whose segment is not where it was.
+    pub fn misplaced(&self, from: u32, most: u32) -> Option<SessionIndex> {
+        let end = (from + most).min(self.known.len() as u32);
+        (from..end).map(SessionIndex).find(|index| {
+            let known = self.known[index.0 as usize].as_ref();
+            known.is_some_and(|Known { entry, bank, .. }| {
+                self.bank(entry.port.0, outer_vid(entry.tags)) != Some(*bank as usize)
+            })
         })
     }
 
@@ -259,10 +284,18 @@ impl Sessions {
             Some(known) => (self.vacate(&known), known.punts),
             None => (Up::NONE, Bucket::FULL),
         };
-        let slot = self.occupy(&entry);
+        let bank = self
+            .bank(entry.port.0, outer_vid(entry.tags))
+            .expect("the segment was checked");
+        let slot = self.occupy(bank, entry.pppoe_session_id);
         self.up[slot as usize] = was.with(&entry);
         self.down[index] = self.down[index].with(&entry);
-        self.known[index] = Some(Known { entry, slot, punts });
+        self.known[index] = Some(Known {
+            entry,
+            bank: bank as u16,
+            slot,
+            punts,
+        });
     }
 
     /// Removes a session; `None` if it is not there.
@@ -286,27 +319,19 @@ impl Sessions {
         })
     }
 
-    /// Where the session's page is noted.
-    fn page_of(&mut self, entry: &SessionEntry) -> &mut u32 {
-        let bank = self
-            .bank(entry.port.0, outer_vid(entry.tags))
-            .expect("the segment was checked");
-        &mut self.banks[bank].0[entry.pppoe_session_id as usize / PAGE]
-    }
-
-    /// A place for the session, in a new page if it is the first of its ids.
-    fn occupy(&mut self, entry: &SessionEntry) -> u32 {
-        let mut page = *self.page_of(entry);
-        if page == 0 {
-            page = self.free_pages.pop().unwrap_or_else(|| {
+    /// A place for a session id, in a new page if it is the first of its ids.
+    fn occupy(&mut self, bank: usize, id: u16) -> u32 {
+        let noted = &mut self.banks[bank].0[id as usize / PAGE];
+        if *noted == 0 {
+            *noted = self.free_pages.pop().unwrap_or_else(|| {
                 self.up.resize(self.up.len() + PAGE, Up::NONE);
                 self.in_page.push(0);
                 self.in_page.len() as u32 - 1
             });
-            *self.page_of(entry) = page;
         }
+        let page = *noted;
         self.in_page[page as usize] += 1;
-        page * PAGE as u32 + (entry.pppoe_session_id as usize % PAGE) as u32
+        page * PAGE as u32 + (id as usize % PAGE) as u32
     }
 
     /// Empties the session's place, and frees its page if it was the last there.
@@ -314,35 +339,12 @@ impl Sessions {
         let page = known.slot / PAGE as u32;
         self.in_page[page as usize] -= 1;
         if self.in_page[page as usize] == 0 {
-            *self.page_of(&known.entry) = 0;
+            let id = known.entry.pppoe_session_id as usize;
+            self.banks[known.bank as usize].0[id / PAGE] = 0;
             self.free_pages.push(page);
         }
         core::mem::replace(&mut self.up[known.slot as usize], Up::NONE)
     }
-}
-
-/// The segment of each VLAN of a port.
-fn segments(ranges: &[RangeInclusive<u16>], banks: &mut usize) -> Result<Box<[u16; 4096]>, String> {
-    let all = [0..=4095];
-    let mut vlans = Box::new([0; 4096]);
-    for range in if ranges.is_empty() { &all[..] } else { ranges } {
-        if range.is_empty() || *range.end() > 4095 {
-            return Err(format!(
-                "{}-{} is not a range of VLAN ids",
-                range.start(),
-                range.end()
-            ));
-        }
-        *banks += 1;
-        let number =
-            u16::try_from(*banks).map_err(|_| "more than 65,535 access segments".to_owned())?;
-        for vlan in range.clone() {
-            if core::mem::replace(&mut vlans[vlan as usize], number) != 0 {
-                return Err(format!("VLAN {vlan} is in two access segments"));
-            }
-        }
-    }
-    Ok(vlans)
 }
 
 /// The tags' outer VLAN id, 0 without tags.
@@ -359,9 +361,27 @@ fn well_formed(tags: Tags) -> bool {
 }
 
 #[cfg(test)]
+impl Sessions {
+    /// Tables with port 0, an access port with these segments.
+    pub fn with(limit: u32, segments: &[core::ops::RangeInclusive<u16>]) -> Self {
+        let limits = Limits {
+            sessions: limit,
+            ..Limits::default()
+        };
+        let (mut sessions, mut vlans) = (Sessions::new(&limits), crate::tables::no_vlans());
+        for (range, bank) in segments.iter().zip(1..) {
+            range.clone().for_each(|vid| vlans[vid as usize] = bank);
+        }
+        sessions.set_segments(PortIndex(0), Some(vlans));
+        sessions
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::InstanceIndex;
+    use crate::tables::no_vlans;
     use wire::eth::MacAddr;
 
     pub(super) fn entry(index: u32, vid: u16, id: u16) -> SessionEntry {
@@ -381,7 +401,7 @@ mod tests {
     }
 
     pub(super) fn tables() -> Sessions {
-        Sessions::new(1000, &[Some(vec![0..=0, 100..=199, 200..=200]), None]).unwrap()
+        Sessions::with(1000, &[0..=0, 100..=199, 200..=200])
     }
 
     #[test]
@@ -498,13 +518,28 @@ mod tests {
     }
 
     #[test]
-    fn wrong_segments_are_refused() {
-        for bad in [
-            vec![RangeInclusive::new(5, 4)],
-            vec![0..=4096],
-            vec![1..=9, 9..=20],
-        ] {
-            assert!(Sessions::new(1, &[Some(bad)]).is_err());
+    fn a_session_outside_of_its_segment_is_found_and_leaves_nothing_behind() {
+        let mut t = tables();
+        for e in [entry(0, 100, 5), entry(1, 200, 5), entry(2, 150, 65535)] {
+            t.set(e);
         }
+        assert_eq!(t.misplaced(0, 1000), None);
+        // VLAN 150 goes to the third segment, VLAN 200 nowhere; 100 stays.
+        let mut vlans = no_vlans();
+        (vlans[100], vlans[150]) = (2, 3);
+        t.set_segments(PortIndex(0), Some(vlans));
+        assert_eq!(t.misplaced(0, 1), None);
+        assert_eq!(t.misplaced(0, 1000), Some(SessionIndex(1)));
+        t.remove(SessionIndex(1)).unwrap();
+        assert_eq!(t.misplaced(0, 1000), Some(SessionIndex(2)));
+        t.remove(SessionIndex(2)).unwrap();
+        assert_eq!(t.misplaced(0, 1000), None);
+        assert!(t.is_whole(SessionIndex(0)));
+        assert!(t.banks[2].0 == [0; 256] && t.banks[0].0 == [0; 256]);
+        t.set_segments(PortIndex(0), None);
+        assert_eq!(t.misplaced(0, 1000), Some(SessionIndex(0)));
+        assert_eq!(t.check(&entry(5, 100, 7)), Err(Refusal::NoSegment));
+        t.remove(SessionIndex(0)).unwrap();
+        assert!(t.up.iter().all(Up::vacant) && t.banks.iter().all(|b| b.0 == [0; 256]));
     }
 }

@@ -285,6 +285,7 @@ fn the_table_of_routes_has_a_bound() {
             sessions: 64,
             adjacencies: 8,
             routes: 100,
+            ..Limits::default()
         },
     );
     for n in 0..100u8 {

@@ -5,4 +5,6 @@ mod frames;
 mod inspect;
 mod model;
 mod pcap;
+mod ports;
+mod vlans;
 mod world;

@@ -1,7 +1,7 @@
 //! What has to become of a frame, written from the protocols' rules alone, the slow and plain way.
 use crate::frames::{self, GATEWAY, Home};
 use crate::world::{ACCESS, ACCESS2, CORE, CORE2, ROUTER, ROUTER2, World};
-use dataplane::{AdjacencyIndex, Destination, InstanceIndex, PuntKind, SessionIndex};
+use dataplane::{AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
@@ -171,7 +171,7 @@ impl Model {
         if frame.len() < 14 {
             return Drop("truncated");
         }
-        let kernel = Punt(PuntKind::Core, port, frame.to_vec());
+        let kernel = Punt(PuntKind::Core(PortIndex(port)), port, frame.to_vec());
         if frame[..6] != GATEWAY {
             return if frame[0] & 1 == 1 {
                 kernel
@@ -229,7 +229,7 @@ impl Model {
                         port,
                         packet.to_vec(),
                     ),
-                    None => Punt(PuntKind::Core, port, frame.to_vec()),
+                    None => Punt(PuntKind::Core(PortIndex(port)), port, frame.to_vec()),
                 };
             }
             Some((_, _, to)) => *to,

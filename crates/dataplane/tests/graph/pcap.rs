@@ -89,7 +89,8 @@ fn a_capture_goes_in_and_a_capture_comes_out() {
                 role,
             }
         };
-        let access = open("net_pcap0", "access", Role::Access { segments: vec![] });
+        let segments = Segment::whole_port();
+        let access = open("net_pcap0", "access", Role::Access { segments });
         let core = open(
             "net_pcap1",
             "core",
@@ -97,12 +98,9 @@ fn a_capture_goes_in_and_a_capture_comes_out() {
                 instance: InstanceIndex(0),
             },
         );
-        let config = Config {
-            ports: vec![access, core],
-            limits: Limits::default(),
-            punts: PuntLimits::default(),
-        };
-        let (mut c, mut worker) = channel(eal, pool, config).unwrap();
+        let (mut c, mut worker) = channel(eal, pool, Config::default()).unwrap();
+        c.add_port(PortIndex(ACCESS), access).unwrap();
+        c.add_port(PortIndex(CORE), core).unwrap();
         let router = Adjacency {
             port: PortIndex(CORE),
             mac: MacAddr(ROUTER),

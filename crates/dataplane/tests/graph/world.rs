@@ -32,7 +32,6 @@ fn dpdk() -> MutexGuard<'static, Dpdk> {
         let options = EalOptions {
             memory_mib: 128,
             huge_pages: false,
-            pci: vec![],
         };
         let eal = Eal::start(&options).expect("EAL");
         let pool = eal.pool("packets", 8191).expect("a pool");
@@ -52,12 +51,28 @@ pub fn with_ports<T>(f: impl FnOnce(&Eal, Pool) -> T) -> T {
 pub struct World {
     pub controller: Controller,
     worker: Option<Worker>,
-    pub peers: Vec<MemoryPeer>,
+    /// The other sides of the ports.
+    pub peers: BTreeMap<u16, MemoryPeer>,
     pub pool: Pool,
     sent: u64,
     got: u64,
     free: u32,
-    _turn: MutexGuard<'static, Dpdk>,
+    /// What ports counted that were removed.
+    gone: PortCounters,
+    opened: u32,
+    turn: MutexGuard<'static, Dpdk>,
+}
+
+/// The segments of the access ports.
+pub fn segments() -> Vec<Segment> {
+    let ranges = [0..=0, 100..=199, 300..=300];
+    let segments = ranges.into_iter().zip(0..);
+    segments
+        .map(|(range, id)| Segment {
+            id,
+            vlans: vec![range],
+        })
+        .collect()
 }
 
 /// A packet that was punted.
@@ -89,6 +104,7 @@ impl World {
                 sessions: 64,
                 adjacencies: 8,
                 routes: 1000,
+                ..Limits::default()
             },
         )
     }
@@ -96,58 +112,79 @@ impl World {
     pub fn with(punts: PuntLimits, limits: Limits) -> World {
         let mut turn = dpdk();
         turn.made += 1;
-        let Dpdk { eal, pool, made } = &*turn;
+        let Dpdk { eal, pool, .. } = &*turn;
         let free = pool.available();
-        let access = Role::Access {
-            segments: vec![0..=0, 100..=199, 300..=300],
-        };
-        let roles = [
-            access.clone(),
-            Role::Core {
-                instance: InstanceIndex(0),
-            },
-            access,
-            Role::Core {
-                instance: InstanceIndex(1),
-            },
-        ];
-        let open = |(i, role)| {
-            let (port, peer) = eal
-                .memory_port(&format!("w{made}p{i}"), 256, *pool)
-                .expect("a port");
-            (
-                PortConfig {
-                    port,
-                    mac: Some(MacAddr(GATEWAY)),
-                    role,
-                },
-                peer,
-            )
-        };
-        let (ports, peers) = roles.into_iter().enumerate().map(open).unzip();
-        let (controller, worker) = channel(
-            eal,
-            *pool,
-            Config {
-                ports,
-                limits,
-                punts,
-            },
-        )
-        .expect("a data plane");
+        let config = Config { limits, punts };
+        let (controller, worker) = channel(eal, *pool, config).expect("a data plane");
         let pool = *pool;
         let mut world = World {
             controller,
             worker: Some(worker),
-            peers,
+            peers: BTreeMap::new(),
             pool,
             sent: 0,
             got: 0,
             free,
-            _turn: turn,
+            gone: PortCounters::default(),
+            opened: 0,
+            turn,
         };
+        let core = |instance| Role::Core {
+            instance: InstanceIndex(instance),
+        };
+        world.add(
+            ACCESS,
+            Role::Access {
+                segments: segments(),
+            },
+        );
+        world.add(CORE, core(0));
+        world.add(
+            ACCESS2,
+            Role::Access {
+                segments: segments(),
+            },
+        );
+        world.add(CORE2, core(1));
         world.routes();
         world
+    }
+
+    /// Adds a port in memory.
+    pub fn add(&mut self, index: u16, role: Role) {
+        let name = format!("w{}p{}", self.turn.made, self.opened);
+        self.opened += 1;
+        let (port, peer) = (self.turn.eal)
+            .memory_port(&name, 256, self.pool)
+            .expect("a port");
+        let config = PortConfig {
+            port,
+            mac: Some(MacAddr(GATEWAY)),
+            role,
+        };
+        self.controller.add_port(PortIndex(index), config).unwrap();
+        self.peers.insert(index, peer);
+    }
+
+    /// Removes a port, and takes what it had sent.
+    pub fn remove(&mut self, index: u16) -> Vec<Vec<u8>> {
+        self.controller.remove_port(PortIndex(index)).unwrap();
+        self.settle();
+        let removed = self.controller.poll_removed().expect("it is handed back");
+        assert_eq!(removed.index, PortIndex(index));
+        self.gone.rx_packets += removed.counters.rx_packets;
+        self.gone.tx_packets += removed.counters.tx_packets;
+        let mut peer = self.peers.remove(&index).expect("a port");
+        let sent: Vec<_> =
+            std::iter::from_fn(|| Some(peer.from_port.recv()?.data().to_vec())).collect();
+        self.got += sent.len() as u64;
+        // What came too late stays in the ring: nobody receives it.
+        let mut port = removed.port;
+        let mut late = dpdk::Burst::new();
+        while port.rx(&mut late) > 0 {
+            self.sent -= late.len() as u64;
+        }
+        sent
     }
 
     /// Instance 0: a router and the internet behind it, a connected net, a discarded one, the gateway; instance 1: a
@@ -255,7 +292,9 @@ impl World {
     }
 
     pub fn send_mbuf(&mut self, port: u16, mbuf: Mbuf) {
-        self.peers[port as usize]
+        self.peers
+            .get_mut(&port)
+            .expect("a port")
             .to_port
             .send(mbuf)
             .expect("room in the ring");
@@ -270,9 +309,9 @@ impl World {
     /// All frames that came out of all ports.
     pub fn receive(&mut self) -> Vec<(u16, Vec<u8>)> {
         let mut all = vec![];
-        for (port, peer) in self.peers.iter_mut().enumerate() {
+        for (port, peer) in &mut self.peers {
             while let Some(mbuf) = peer.from_port.recv() {
-                all.push((port as u16, mbuf.data().to_vec()));
+                all.push((*port, mbuf.data().to_vec()));
             }
         }
         self.got += all.len() as u64;
@@ -331,8 +370,8 @@ impl Drop for World {
         let drops: u64 = self.drops().values().sum();
         let ports = self.controller.ports();
         let (rx, tx) = (
-            ports.iter().map(|p| p.rx_packets).sum::<u64>(),
-            ports.iter().map(|p| p.tx_packets).sum::<u64>(),
+            self.gone.rx_packets + ports.iter().map(|p| p.rx_packets).sum::<u64>(),
+            self.gone.tx_packets + ports.iter().map(|p| p.tx_packets).sum::<u64>(),
         );
         assert_eq!(rx + self.controller.injected(), self.sent);
         assert_eq!(tx, self.got);

@@ -88,9 +88,9 @@ impl UserPlane {
                 let wrapped = redirection.wrap_control(engine.control_tunnel(index), punt.frame);
                 send_gtpu(gtpu, wrapped, counters);
             }
-            PuntKind::Core => {
+            PuntKind::Core(interface) => {
                 let tap = ports
-                    .get(usize::from(punt.port.0))
+                    .get(usize::from(interface.0))
                     .and_then(|port| port.tap.as_ref());
                 write_device(tap, punt.frame, counters);
             }
