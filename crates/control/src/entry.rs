@@ -4,7 +4,7 @@ use crate::topology::{InstanceId, SegmentId, Seid};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
-use pfcp::bng::Usage;
+use pfcp::bng::{SessionSpec, Usage};
 use serde::{Deserialize, Serialize};
 use session::{Circuit, Session};
 
@@ -69,10 +69,42 @@ pub(crate) struct Rules {
     pub put_back: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
     pub families: [bool; 2],
-    /// Families that the last establishment named.
-    pub named: [bool; 2],
-    /// Counts what was asked about each family, so that an answer to what is no longer wanted is known as such.
+    /// What it was told last of what may change.
+    pub told: Told,
+    /// A modification is under way. Only one at a time is: PFCP says nothing of the order in which two arrive.
+    pub modifying: bool,
+    /// Counts modifications, so that a late answer is known as such.
+    pub modification: u8,
+    /// Counts how often each family was wanted, so that what was done for an earlier time is known as such.
     pub asked: [u8; 2],
+}
+
+/// What may change of a session's rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub ipv4: Option<Ipv4Addr>,
+    pub ipv6: Option<Ipv6Net>,
+    pub mtu: u16,
+}
+
+impl Told {
+    pub fn of(spec: &SessionSpec) -> Self {
+        Told {
+            ipv4: spec.ipv4,
+            ipv6: spec.ipv6,
+            mtu: spec.mtu,
+        }
+    }
+
+    /// The spec as it was told.
+    pub fn in_spec(self, spec: &SessionSpec) -> SessionSpec {
+        SessionSpec {
+            ipv4: self.ipv4,
+            ipv6: self.ipv6,
+            mtu: self.mtu,
+            ..spec.clone()
+        }
+    }
 }
 
 /// Who the subscriber is, as AAA says.

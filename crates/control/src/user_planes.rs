@@ -5,7 +5,6 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::Tunnel;
 use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Role};
-use session::Family;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use wire::pfcp::{Cause, FSeid, Message, NodeId};
@@ -22,8 +21,8 @@ pub const PFCP_PORT: u16 = 8805;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Establish(Seid),
-    Install(Seid, Family, u8),
-    Remove(Seid),
+    /// To change a session's rules; the number tells this from earlier ones.
+    Modify(Seid, u8),
     Usage(Seid, UsageFor),
     Delete(Seid),
     /// To end what the user plane has and we do not.

@@ -303,6 +303,41 @@ fn a_session_that_an_old_request_replaces_gets_its_rules_back() {
     assert_eq!(w.up.subscribers(), [], "nobody has them any more");
 }
 
+/// PFCP says nothing of the order in which two requests arrive.
+#[test]
+fn changes_of_a_session_s_rules_do_not_overtake_one_another() {
+    let mut w = World::with_patient_homes(1);
+    w.dial_all();
+    let before = w.up.subscribers();
+    w.held_up = Some(Vec::new());
+    // the home begins LCP anew: its address families go, and come again
+    let mut frame = Vec::new();
+    let rules = &before[0];
+    let header = wire::eth::Header {
+        destination: rules.circuit.gateway_mac,
+        source: rules.circuit.mac,
+        tags: rules.circuit.tags,
+        ethertype: wire::eth::PPPOE_SESSION,
+    };
+    header.emit(&mut frame);
+    let request = [0xc0, 0x21, wire::ppp::CONFIGURE_REQUEST, 99, 0, 4];
+    let packet = wire::pppoe::Packet {
+        code: 0,
+        session_id: rules.pppoe_session_id,
+        payload: &request,
+    };
+    packet.emit(&mut frame);
+    w.redirect(&frame);
+    w.settle();
+    let mut late = w.held_up.take().unwrap();
+    assert!(!late.is_empty());
+    late.reverse();
+    w.arrive_late(&late);
+    w.run(MINUTE);
+    assert_eq!(w.up.subscribers(), before);
+    assert_eq!(w.sessions().len(), 1);
+}
+
 #[test]
 fn an_answer_that_comes_twice_does_not_end_a_session_a_second_time() {
     let mut w = World::with_patient_homes(1);

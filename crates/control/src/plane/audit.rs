@@ -111,7 +111,10 @@ impl ControlPlane {
     fn name_in_audit(&self, seid: Seid) -> Option<(u64, u64)> {
         let index = self.find(seid)?;
         let entry = &self.sessions[index as usize];
-        let up_seid = entry.rules.up_seid.filter(|_| !entry.is_closing())?;
+        let up_seid = entry.rules.up_seid?;
+        if entry.is_closing() || entry.rules.modifying {
+            return None;
+        }
         Some((up_seid, self.spec(index).digest()))
     }
 

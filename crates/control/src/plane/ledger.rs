@@ -321,11 +321,11 @@ impl ControlPlane {
             index.is_some_and(|i| self.sessions[i as usize].rules.asked[family as usize] == asked)
         };
         for (_, request) in self.user_planes.requests() {
+            if let Request::Modify(seid, _) = *request {
+                seen_to.extend([false, true].map(|ipv6| Wait::Family(seid, ipv6)));
+            }
             seen_to.extend(match *request {
                 Request::Establish(seid) | Request::Delete(seid) => Some(Wait::Rules(seid)),
-                Request::Install(seid, family, number) if asked(seid, family, number) => {
-                    Some(Wait::Family(seid, family == Family::Ipv6))
-                }
                 Request::Usage(_, UsageFor::List(ticket)) => Some(Wait::Listing(ticket)),
                 Request::Audit(port, _) => Some(Wait::Audit(self.topology.port(port).user_plane)),
                 Request::Nets(group) => Some(Wait::Nets(group)),

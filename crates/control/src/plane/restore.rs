@@ -6,8 +6,8 @@ use crate::bank::Bank;
 use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, Ending, Entry, Owed, Record, Rules, Second, Stage, Started, Who, from_bytes, to_bytes,
-    usage_from_array, usage_to_array,
+    Account, Ending, Entry, Owed, Record, Rules, Second, Stage, Started, Told, Who, from_bytes,
+    to_bytes, usage_from_array, usage_to_array,
 };
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, UserPlaneId};
@@ -323,6 +323,7 @@ impl ControlPlane {
         let seconds = |s: u32| Duration::from_secs(s.into());
         let seed = self.random.random();
         let link = Session::restore(self.session_config.clone(), record.link, seed, now.at);
+        let mtu = link.mtu();
         let mut account = Account {
             started,
             usage: usage_from_array(record.usage),
@@ -351,6 +352,11 @@ impl ControlPlane {
             rules: Rules {
                 up_seid: Some(record.up_seid).filter(|seid| *seid != 0),
                 families: record.families,
+                told: Told {
+                    ipv4: record.ipv4.filter(|_| record.families[0]),
+                    ipv6: record.ipv6.filter(|_| record.families[1]),
+                    mtu,
+                },
                 ..Rules::default()
             },
             who: Who {

@@ -2,7 +2,7 @@
 
 use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
-use crate::entry::{Reports, Stage};
+use crate::entry::{Reports, Stage, Told};
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
 use pfcp::bng::{self, SessionSpec, Usage};
@@ -12,13 +12,6 @@ use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
 /// Seconds between the user plane's own reports: what it counted since is lost with it.
 const USAGE_PERIOD: u32 = 300;
-
-fn rules_of(family: Family) -> bng::Family {
-    match family {
-        Family::Ipv4 => bng::Family::Ipv4,
-        Family::Ipv6 => bng::Family::Ipv6,
-    }
-}
 
 impl ControlPlane {
     /// Everything about a session that its user plane is to know.
@@ -64,7 +57,9 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.rules.up_seid = None;
         entry.rules.establishing = true;
-        entry.rules.named = entry.rules.families;
+        entry.rules.told = Told::of(&spec);
+        entry.rules.modifying = false;
+        entry.rules.modification = entry.rules.modification.wrapping_add(1);
         let seid = entry.seid;
         let asked =
             self.user_planes
@@ -75,51 +70,49 @@ impl ControlPlane {
         }
     }
 
-    /// Asks for the rules of a family.
+    /// The rules of a family are wanted.
     pub(super) fn install(&mut self, now: Now, index: u32, family: Family) {
-        self.entry(index).rules.families[family as usize] = true;
-        let (spec, plane) = (self.spec(index), self.plane_of(index));
-        let entry = self.entry(index);
-        let seid = entry.seid;
-        entry.rules.asked[family as usize] = entry.rules.asked[family as usize].wrapping_add(1);
-        let request = Request::Install(seid, family, entry.rules.asked[family as usize]);
-        let (Some(up_seid), Some(message)) =
-            (entry.rules.up_seid, spec.add_family(rules_of(family)))
-        else {
-            return; // the user plane is being told the whole session, and then this family
-        };
-        if let Err(error) = self
-            .user_planes
-            .ask(now.at, plane, up_seid, request, message)
-        {
-            tracing::warn!(session = %seid, %family, %error, "cannot ask the user plane for rules");
-            self.counters.count(Counter::UserPlaneAbsent);
-            self.end(now, index, Cause::PortError);
-        }
+        let rules = &mut self.entry(index).rules;
+        rules.families[family as usize] = true;
+        rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
+        self.adjust(now, index);
     }
 
-    /// Takes the rules of a family back.
+    /// The rules of a family are not wanted any more.
     pub(super) fn uninstall(&mut self, now: Now, index: u32, family: Family) {
         let rules = &mut self.entry(index).rules;
         if !std::mem::take(&mut rules.families[family as usize]) {
             return;
         }
         rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
-        self.remove_rules(now, index, family);
+        self.adjust(now, index);
         self.persist(index);
     }
 
-    fn remove_rules(&mut self, now: Now, index: u32, family: Family) {
+    /// Tells the user plane what is wanted otherwise than it was told. While an answer is to come, of a modification or of
+    /// the whole session, it waits for that: two requests may overtake one another.
+    pub(super) fn adjust(&mut self, now: Now, index: u32) {
+        let rules = self.entry(index).rules;
+        let Some(up_seid) = rules.up_seid.filter(|_| !rules.modifying) else {
+            return;
+        };
         let (spec, plane) = (self.spec(index), self.plane_of(index));
+        let Some(message) = spec.change_from(&rules.told.in_spec(&spec)) else {
+            return;
+        };
+        let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        let seid = entry.seid;
-        // without a name of the user plane's it is being told the whole session, and then what changed since
-        if let Some(up_seid) = entry.rules.up_seid {
-            let message = spec.remove_family(rules_of(family));
-            // unanswered, it is repaired when the user plane is told the whole session again
-            let _ = self
-                .user_planes
-                .ask(now.at, plane, up_seid, Request::Remove(seid), message);
+        entry.rules.told = Told::of(&spec);
+        (entry.rules.modifying, entry.rules.modification) = (true, number);
+        let request = Request::Modify(entry.seid, number);
+        if let Err(error) = self
+            .user_planes
+            .ask(now.at, plane, up_seid, request, message)
+        {
+            let entry = self.entry(index);
+            entry.rules.modifying = false;
+            tracing::warn!(session = %entry.seid, %error, "cannot ask the user plane for rules");
+            self.on_modify_failed(now, index, Counter::UserPlaneAbsent);
         }
     }
 
@@ -160,10 +153,7 @@ impl ControlPlane {
     pub(super) fn on_answer(&mut self, now: Now, request: Request, message: Answer) {
         match request {
             Request::Establish(seid) => self.on_established(now, seid, message),
-            Request::Install(seid, family, asked) => {
-                self.on_installed(now, seid, family, asked, message)
-            }
-            Request::Remove(_) => {}
+            Request::Modify(seid, number) => self.on_modified(now, seid, number, message),
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
             Request::Audit(port, epoch) => self.on_audited(now, port, epoch, message),
@@ -192,7 +182,10 @@ impl ControlPlane {
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
                     Stage::Closing(_) => self.delete(now, index),
-                    _ => self.rules_are_back(now, index),
+                    _ => {
+                        self.rules_are_there(now, index);
+                        self.persist(index);
+                    }
                 }
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
@@ -255,50 +248,66 @@ impl ControlPlane {
         self.establish(now, index);
     }
 
-    /// A session was put back. Families that waited for their rules have them now, and what was wanted otherwise since
-    /// the session was named is asked for.
-    fn rules_are_back(&mut self, now: Now, index: u32) {
+    /// The user plane has what it was told. Families that waited for their rules have them now, and what is wanted otherwise
+    /// since then is asked for.
+    fn rules_are_there(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
             let entry = &self.sessions[index as usize];
-            let up = entry.link.as_ref().is_some_and(|link| link.is_up(family));
-            let rules = &entry.rules;
-            match (
-                rules.families[family as usize],
-                rules.named[family as usize],
-            ) {
-                (true, true) if !up => self.await_durable(now, index, family),
-                (true, false) => self.install(now, index, family),
-                (false, true) => self.remove_rules(now, index, family),
-                _ => {}
+            let (rules, wanted) = (&entry.rules, entry.rules.families[family as usize]);
+            let there = match family {
+                Family::Ipv4 => rules.told.ipv4.is_some() && rules.told.ipv4 == entry.ipv4,
+                Family::Ipv6 => rules.told.ipv6.is_some() && rules.told.ipv6 == entry.ipv6,
+            };
+            let link = entry.link.as_ref();
+            if wanted && there && link.is_some_and(|link| link.waits_for_rules(family)) {
+                self.await_durable(now, index, family);
             }
         }
-        self.persist(index);
+        self.adjust(now, index);
     }
 
-    fn on_installed(&mut self, now: Now, seid: Seid, family: Family, asked: u8, message: Answer) {
+    fn on_modified(&mut self, now: Now, seid: Seid, number: u8, message: Answer) {
         let Some(index) = self.find(seid) else {
             return;
         };
         let entry = self.entry(index);
-        if entry.rules.asked[family as usize] != asked || entry.is_closing() {
-            return; // no longer wanted
+        if !entry.rules.modifying || entry.rules.modification != number {
+            return; // the whole session was told since
+        }
+        entry.rules.modifying = false;
+        if entry.is_closing() {
+            return;
         }
         match message {
             Ok(Message::SessionModificationResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
-                self.await_durable(now, index, family);
+                self.rules_are_there(now, index);
             }
             Ok(Message::SessionModificationResponse(m)) => {
-                self.counters.count(Counter::UserPlaneRefused);
                 let offending = m.offending_ie;
-                tracing::error!(session = %seid, %family, cause = %m.cause, ?offending, "user plane refuses the rules");
-                self.end(now, index, Cause::PortError);
+                tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the rules");
+                self.on_modify_failed(now, index, Counter::UserPlaneRefused);
             }
-            _ => {
-                self.counters.count(Counter::UserPlaneSilent);
-                self.end(now, index, Cause::PortError);
-            }
+            Err(FailReason::AssociationDown) if !self.waits_for_rules(index) => {} // the next audit compares
+            _ => self.on_modify_failed(now, index, Counter::UserPlaneSilent),
+        }
+    }
+
+    fn waits_for_rules(&self, index: u32) -> bool {
+        let link = self.sessions[index as usize].link.as_ref();
+        let families = [Family::Ipv4, Family::Ipv6];
+        link.is_some_and(|link| families.iter().any(|family| link.waits_for_rules(*family)))
+    }
+
+    /// What the user plane has of the session is not what was wanted, or not known. A subscriber that waits for it is sent
+    /// away; otherwise the session is told whole.
+    fn on_modify_failed(&mut self, now: Now, index: u32, counter: Counter) {
+        self.counters.count(counter);
+        if self.waits_for_rules(index) {
+            self.end(now, index, Cause::PortError);
+        } else if self.user_planes.is_up(self.plane_of(index)) {
+            self.establish(now, index);
         }
     }
 

@@ -34,6 +34,8 @@ pub struct World {
     pub up: UserPlane,
     /// No datagram passes between the planes.
     pub cut: bool,
+    /// Session Modification Requests on their way to the user plane, while they are held up.
+    pub held_up: Option<Vec<Vec<u8>>>,
     /// The Session Establishment Requests that the user plane got.
     pub establishments: Vec<Vec<u8>>,
     /// The disk does not answer.
@@ -128,6 +130,7 @@ aaa: {aaa}
             plane: start(&config, &BTreeMap::new(), moment(now, 0)),
             up: UserPlane::new(7),
             cut: false,
+            held_up: None,
             establishments: Vec::new(),
             disk_stalls: false,
             store: BTreeMap::new(),
@@ -383,6 +386,11 @@ aaa: {aaa}
         while let Some(output) = self.plane.poll_output() {
             any = true;
             match output {
+                Output::Pfcp { bytes, .. } if bytes[1] == 52 && self.held_up.is_some() => {
+                    self.held_up
+                        .iter_mut()
+                        .for_each(|held| held.push(bytes.clone()));
+                }
                 Output::Pfcp { bytes, .. } if !self.cut => {
                     self.up.node.handle_datagram(self.now, at(CP, 8805), &bytes);
                     if bytes[1] == 50 {

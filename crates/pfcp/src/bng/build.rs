@@ -193,6 +193,55 @@ impl SessionSpec {
         }
     }
 
+    /// What makes the rules of this spec out of those of `before`, which may differ in addresses and MTU; `None` if there is
+    /// no difference.
+    pub fn change_from(&self, before: &SessionSpec) -> Option<SessionModificationRequest> {
+        let mut change = SessionModificationRequest::default();
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let (old, new) = (before.address(family), self.address(family));
+            if old != new {
+                if old.is_some() {
+                    let gone = self.remove_family(family);
+                    change.remove_pdrs.extend(gone.remove_pdrs);
+                    change.remove_fars.extend(gone.remove_fars);
+                    let endpoints = gone.remove_traffic_endpoints;
+                    change.remove_traffic_endpoints.extend(endpoints);
+                }
+                let rules = self.family_rules(family).unwrap_or_default();
+                change.create_pdrs.extend(rules.pdrs);
+                change.create_fars.extend(rules.fars);
+                change.create_traffic_endpoints.extend(rules.endpoints);
+            } else if new.is_some() && before.mtu != self.mtu {
+                change.update_fars.push(self.update_mtu(family));
+            }
+        }
+        (change != SessionModificationRequest::default()).then_some(change)
+    }
+
+    fn update_mtu(&self, family: Family) -> UpdateFar {
+        let parameters = UpdateForwardingParameters {
+            mtu: Some(Change::Set(self.mtu)),
+            ..Default::default()
+        };
+        UpdateFar {
+            far_id: match family {
+                Family::Ipv4 => 4,
+                Family::Ipv6 => 7,
+            },
+            forwarding_parameters: Some(parameters),
+            ..Default::default()
+        }
+    }
+
+    fn address(&self, family: Family) -> Option<IpNet> {
+        match family {
+            Family::Ipv4 => self
+                .ipv4
+                .map(|address| IpNet::from(core::net::IpAddr::from(address))),
+            Family::Ipv6 => self.ipv6.map(IpNet::from),
+        }
+    }
+
     fn establishment(&self, rules: Rules) -> SessionEstablishmentRequest {
         SessionEstablishmentRequest {
             node_id: self.node_id.clone(),

@@ -62,9 +62,7 @@ impl ControlPlane {
             .user_planes
             .requests()
             .filter_map(|(_, request)| match request {
-                Request::Install(seid, ..) | Request::Remove(seid) | Request::Delete(seid) => {
-                    Some(*seid)
-                }
+                Request::Modify(seid, _) | Request::Delete(seid) => Some(*seid),
                 _ => None,
             })
             .collect();

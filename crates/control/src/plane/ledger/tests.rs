@@ -218,7 +218,7 @@ fn requests_and_questions() {
     let stray = |plane: &mut ControlPlane, _: Now| {
         plane
             .user_planes
-            .invent_request(Request::Remove(Seid::new(1, 0)));
+            .invent_request(Request::Modify(Seid::new(1, 0), 0));
     };
     broken(stray, "PFCP request", Fault::WithoutOwner);
     let stray = |plane: &mut ControlPlane, _: Now| {
