@@ -321,7 +321,7 @@ impl Loaded {
         let sessions = self.arena.gateway.sessions()?;
         let online = sessions
             .into_iter()
-            .filter(|session| session.state == SessionState::Online);
+            .filter(|session| session.state() == SessionState::Online);
         Ok(online.map(|session| session.id).collect())
     }
 

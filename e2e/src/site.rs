@@ -273,7 +273,9 @@ impl Site {
     /// The session on a C-tag, with its counters as they are now.
     pub fn session_of(&self, c_tag: u16) -> Result<Session> {
         let sessions = self.sessions()?;
-        let found = sessions.iter().find(|session| session.c_tag == Some(c_tag));
+        let found = sessions
+            .iter()
+            .find(|session| session.c_tag == Some(c_tag.into()));
         let found =
             found.with_context(|| format!("no session on C-tag {c_tag} among {sessions:?}"))?;
         self.show(&["session", &found.id])

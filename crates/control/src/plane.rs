@@ -26,7 +26,7 @@ use crate::user_planes::{Happening, UserPlanes};
 use crate::wheel::TimerWheel;
 use core::net::SocketAddr;
 use core::time::Duration;
-use northbound::{Request as Call, Response};
+use northbound::{Answer, Request as Call};
 use pfcp::RequestId;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -120,7 +120,7 @@ pub enum Output {
         /// The call's ticket.
         ticket: u64,
         /// The answer.
-        response: Response,
+        answer: Answer,
     },
 }
 

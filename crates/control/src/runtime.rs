@@ -92,7 +92,7 @@ struct Edge {
     store: StoreThread,
     durable: watch::Receiver<Result<u64, String>>,
     calls: mpsc::Receiver<northbound::Call>,
-    answers: HashMap<u64, oneshot::Sender<northbound::Response>>,
+    answers: HashMap<u64, oneshot::Sender<northbound::Answer>>,
     next_ticket: u64,
 }
 
@@ -208,12 +208,11 @@ impl Edge {
         }
     }
 
-    fn on_call(&mut self, call: northbound::Call) {
+    fn on_call(&mut self, (call, reply): northbound::Call) {
         self.next_ticket += 1;
         let ticket = self.next_ticket;
         self.answers.retain(|_, waiting| !waiting.is_closed());
-        self.answers.insert(ticket, call.reply);
-        let call = call.request;
+        self.answers.insert(ticket, reply);
         self.plane
             .handle(self.clock.now(), Input::Call { ticket, call });
     }
@@ -237,9 +236,9 @@ impl Edge {
                         self.on_durable()?;
                     }
                 }
-                Output::Answer { ticket, response } => {
+                Output::Answer { ticket, answer } => {
                     if let Some(reply) = self.answers.remove(&ticket) {
-                        let _ = reply.send(response); // whoever asked may have gone
+                        let _ = reply.send(answer); // whoever asked may have gone
                     }
                 }
             }

@@ -8,7 +8,8 @@ mod world;
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
-use northbound::{Request, Response, SessionState, UserPlaneState};
+use northbound::{PAGE, Refusal, Request, Response, SessionState, UserPlaneState};
+use std::collections::BTreeSet;
 use wire::pfcp::Cause;
 use wire::radius::Kind;
 use world::{Choice, World};
@@ -33,7 +34,7 @@ fn homes_come_and_go_and_leave_nothing() {
         w.dial_all();
         assert_eq!(w.online(), 50);
         let sessions = w.sessions();
-        assert!(sessions.iter().all(|s| s.state == SessionState::Online));
+        assert!(sessions.iter().all(|s| s.state() == SessionState::Online));
         let addresses: std::collections::BTreeSet<_> = sessions
             .iter()
             .flat_map(|s| [&s.ipv4, &s.ipv6_prefix])
@@ -93,7 +94,7 @@ fn an_end_that_the_user_plane_did_not_hear_of_is_told_again() {
     let id = w.sessions()[0].id.clone();
     // Longer than a request is repeated, and shorter than it takes to give the path up.
     w.cut = true;
-    w.call(Request::ClearSession { id });
+    w.call(Request::ClearSession { id }).unwrap();
     w.run(Duration::from_millis(11_500));
     assert!(w.count(Counter::UserPlaneSilent) >= 1);
     w.cut = false;
@@ -389,8 +390,8 @@ fn a_second_user_plane_of_the_same_name_is_refused_and_disturbs_nobody() {
     let before = w.up.subscribers();
     let heard = w.call_as("192.0.2.66", "up1");
     assert_eq!(heard, [Some(Cause::REQUEST_REJECTED)]);
-    let drops = match w.call(Request::ShowDrops) {
-        Response::Drops { drops } => drops,
+    let drops = match w.call(Request::ListDrops) {
+        Ok(Response::Drops { drops }) => drops,
         other => panic!("{other:?}"),
     };
     let taken = drops.iter().find(|d| d.name == "pfcp-node-id-taken");
@@ -415,7 +416,7 @@ fn whoever_hangs_up_while_the_user_plane_is_away_is_cleaned_up_later() {
         2,
         "the user plane holds what it has"
     );
-    let states: Vec<_> = w.sessions().iter().map(|s| s.state).collect();
+    let states: Vec<_> = w.sessions().iter().map(|s| s.state()).collect();
     assert_eq!(states, [SessionState::Online; 2]);
     w.cut = false;
     w.run(4 * MINUTE); // now their silence counts
@@ -467,34 +468,58 @@ fn an_operator_looks_and_ends() {
     let mut w = World::new(2, Choice::default());
     w.dial_all();
     let id = w.sessions()[0].id.clone();
-    let Response::Session { session } = w.call(Request::ShowSession { id: id.clone() }) else {
+    let Ok(Response::Session { session }) = w.call(Request::GetSession { id: id.clone() }) else {
         panic!()
     };
+    let traffic = session.traffic.unwrap();
     assert_eq!(
-        (session.traffic.up_octets, session.traffic.down_octets),
+        (traffic.up_octets, traffic.down_octets),
         (2000, 4000),
         "read now, and once for the list"
     );
-    let Response::Session { session } = w.call(Request::ShowSession { id: id.clone() }) else {
+    let Ok(Response::Session { session }) = w.call(Request::GetSession { id: id.clone() }) else {
         panic!()
     };
-    assert_eq!(session.traffic.up_octets, 3000, "what is reported adds up");
+    let traffic = session.traffic.unwrap();
+    assert_eq!(traffic.up_octets, 3000, "what is reported adds up");
     assert_eq!(
         w.call(Request::ClearSession { id: id.clone() }),
-        Response::Done
+        Ok(Response::Done)
     );
     w.run(Duration::from_secs(1));
     assert!(w.sessions().iter().all(|s| s.id != id));
     assert!(matches!(
         w.call(Request::ClearSession { id }),
-        Response::Error { .. }
+        Err(Refusal::NotFound(_))
     ));
     assert!(matches!(
-        w.call(Request::ShowSession {
+        w.call(Request::GetSession {
             id: "nonsense".into()
         }),
-        Response::Error { .. }
+        Err(Refusal::NotFound(_))
     ));
+}
+
+/// Whoever lists very many sessions gets them a page at a time, and each of those that stay once, whatever comes and goes.
+#[test]
+fn sessions_are_listed_a_page_at_a_time() {
+    let mut w = World::new(PAGE + 100, Choice::default());
+    w.dial_all();
+    let page = |w: &mut World, from| match w.call(Request::ListSessions { from }) {
+        Ok(Response::Sessions { sessions, next }) => (sessions, next),
+        other => panic!("{other:?}"),
+    };
+    let (first, next) = page(&mut w, 0);
+    assert_eq!(first.len(), PAGE);
+    for session in &first[..10] {
+        let id = session.id.clone();
+        w.call(Request::ClearSession { id }).unwrap();
+    }
+    w.run(Duration::from_secs(1));
+    let (second, next) = page(&mut w, next.expect("there are more"));
+    assert_eq!((second.len(), next), (100, None));
+    let ids: BTreeSet<_> = first.iter().chain(&second).map(|s| &s.id).collect();
+    assert_eq!(ids.len(), PAGE + 100);
 }
 
 #[test]
@@ -502,30 +527,32 @@ fn an_operator_sees_how_a_user_plane_stands() {
     let mut w = World::new(2, Choice::default());
     w.dial_all();
     w.run(MINUTE);
-    let seen = |w: &mut World| match w.call(Request::ShowUserPlanes) {
-        Response::UserPlanes { mut user_planes } if user_planes.len() == 1 => user_planes.remove(0),
+    let seen = |w: &mut World| match w.call(Request::ListUserPlanes) {
+        Ok(Response::UserPlanes { mut user_planes }) if user_planes.len() == 1 => {
+            user_planes.remove(0)
+        }
         other => panic!("{other:?}"),
     };
     let up = seen(&mut w);
     assert_eq!((up.node_id.as_str(), up.sessions), ("up1", 2));
-    assert_eq!((up.state, up.restarts), (UserPlaneState::Associated, 0));
+    assert_eq!((up.state(), up.restarts), (UserPlaneState::Associated, 0));
     assert!(up.since_seconds >= 60 && up.access_ports[0].open);
 
     w.cut = true;
     w.restart_user_plane();
     w.run(MINUTE);
     let up = seen(&mut w);
-    assert_eq!((up.state, up.sessions), (UserPlaneState::Lost, 2));
+    assert_eq!((up.state(), up.sessions), (UserPlaneState::Lost, 2));
     assert!(up.since_seconds < 60 && !up.access_ports[0].open);
 
     w.cut = false;
     w.run(MINUTE);
     let up = seen(&mut w);
-    assert_eq!((up.state, up.restarts), (UserPlaneState::Associated, 1));
+    assert_eq!((up.state(), up.restarts), (UserPlaneState::Associated, 1));
 
     w.cut = true;
     w.restart_control_plane();
-    assert_eq!(seen(&mut w).state, UserPlaneState::NeverSeen);
+    assert_eq!(seen(&mut w).state(), UserPlaneState::NeverSeen);
 }
 
 #[test]

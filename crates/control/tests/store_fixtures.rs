@@ -102,24 +102,26 @@ aaa: {radius: {servers: [{address: 192.0.2.9, secret: testing123}]}}
     let mut plane = ControlPlane::new(config, restored, [1; 32], now).unwrap();
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);
-    let call = Request::ShowSessions;
+    let call = Request::ListSessions { from: 0 };
     plane.handle(now, Input::Call { ticket: 1, call });
     let sessions = std::iter::from_fn(|| plane.poll_output()).find_map(|output| match output {
         Output::Answer {
-            response: Response::Sessions { sessions },
+            answer: Ok(Response::Sessions { sessions, .. }),
             ..
         } => Some(sessions),
         _ => None,
     });
-    sessions.unwrap().iter().map(line).collect()
+    let mut sessions = sessions.unwrap();
+    sessions.sort_by(|a, b| a.id.cmp(&b.id));
+    sessions.iter().map(line).collect()
 }
 
 fn line(s: &Session) -> String {
-    let traffic = &s.traffic;
+    let traffic = s.traffic.unwrap_or_default();
     format!(
         "{} {:?} {} {}/{} {:?}.{:?} {} pppoe {} {} {:?} {:?} up {} {} down {} {}\n",
         s.id,
-        s.state,
+        s.state(),
         s.user,
         s.user_plane,
         s.port,
@@ -153,7 +155,7 @@ fn write(folder: &Path) {
     world.run(Duration::from_secs(10));
     let id = world.sessions()[0].id.clone();
     world.cut = true;
-    world.call(Request::ClearSession { id });
+    world.call(Request::ClearSession { id }).unwrap();
     world.run(Duration::from_secs(15));
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(directory.path()).unwrap();

@@ -1,45 +1,76 @@
-//! The command line's side of the socket.
+//! The command line's side of the control plane's socket.
 
-use crate::{Request, Response};
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use crate::control_plane_client::ControlPlaneClient;
+use crate::{
+    CallError, CheckLedgerRequest, ClearSessionRequest, Connection, DropCounter, GetSessionRequest,
+    Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK,
+    Session, UserPlane,
+};
+use std::path::Path;
 use std::time::Duration;
+use tonic::transport::Channel;
 
-/// Why a daemon could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// Nobody listens on the socket.
-    #[error("nothing answers at {}: {source}", path.display())]
-    Unreachable {
-        /// The socket's path.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
-    /// The connection broke or the time ran out before the answer.
-    #[error("the answer did not come: {0}")]
-    Broken(#[from] io::Error),
-    /// The daemon answered with something that this version does not know.
-    #[error("the answer is not one that this version knows: {0}")]
-    Unknown(#[from] serde_json::Error),
+/// A connection to a control plane. Each call waits for its answer.
+pub struct Client {
+    connection: Connection,
+    client: ControlPlaneClient<Channel>,
 }
 
-/// Asks the daemon at `path` and waits up to `timeout` for each read of its answer.
-pub fn call(path: &Path, request: &Request, timeout: Duration) -> Result<Response, CallError> {
-    let mut stream = UnixStream::connect(path).map_err(|source| CallError::Unreachable {
-        path: path.to_owned(),
-        source,
-    })?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
-    if answer.is_empty() {
-        return Err(CallError::Broken(io::ErrorKind::UnexpectedEof.into()));
+impl Client {
+    /// As [`Connection::open`].
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self, CallError> {
+        let connection = Connection::open(path, patience)?;
+        let client = ControlPlaneClient::new(connection.channel());
+        Ok(Client { connection, client })
     }
-    Ok(serde_json::from_str(&answer)?)
+
+    /// Every session, in order of id.
+    pub fn sessions(&mut self) -> Result<Vec<Session>, CallError> {
+        let Client { connection, client } = self;
+        let mut listing = connection
+            .wait(client.list_sessions(ListSessionsRequest {}))?
+            .into_inner();
+        let mut sessions = Vec::new();
+        while let Some(more) = connection.wait(listing.message())? {
+            sessions.extend(more.sessions);
+        }
+        sessions.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        Ok(sessions)
+    }
+
+    /// One session.
+    pub fn session(&mut self, id: &str) -> Result<Session, CallError> {
+        let request = GetSessionRequest { id: id.into() };
+        let answer = self.connection.wait(self.client.get_session(request))?;
+        Ok(answer.into_inner().session.unwrap_or_default())
+    }
+
+    /// Ends a session.
+    pub fn clear_session(&mut self, id: &str) -> Result<(), CallError> {
+        let request = ClearSessionRequest { id: id.into() };
+        self.connection.wait(self.client.clear_session(request))?;
+        Ok(())
+    }
+
+    /// Every user plane, in the order of the configuration.
+    pub fn user_planes(&mut self) -> Result<Vec<UserPlane>, CallError> {
+        let answer = self.client.list_user_planes(ListUserPlanesRequest {});
+        Ok(self.connection.wait(answer)?.into_inner().user_planes)
+    }
+
+    /// The control plane's counters, those that are zero too.
+    pub fn drops(&mut self) -> Result<Vec<DropCounter>, CallError> {
+        let answer = self.client.list_drops(ListDropsRequest {});
+        Ok(self.connection.wait(answer)?.into_inner().drops)
+    }
+
+    /// Compares what the control plane holds with the owners of it, and puts right what differs if `repair` is set.
+    pub fn check_ledger(&mut self, repair: bool) -> Result<Ledger, CallError> {
+        let answer = self.client.check_ledger(CheckLedgerRequest { repair });
+        let answer = self.connection.wait_for(PATIENCE_FOR_A_CHECK, answer)?;
+        Ok(answer.into_inner().ledger.unwrap_or_default())
+    }
 }

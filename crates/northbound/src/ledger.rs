@@ -20,7 +20,7 @@
 //! assert!(!ledger.is_balanced());
 //! ```
 
-use serde::{Deserialize, Serialize};
+use crate::{Account, Fault, Finding, Ledger};
 use std::fmt::Display;
 
 /// A kind of thing that is acquired and released.
@@ -49,68 +49,8 @@ impl Kind {
     }
 }
 
-/// How much is held of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
-    /// The node id of the plane.
-    pub plane: String,
-    /// The kind.
-    pub kind: String,
-    /// How many the tables have.
-    pub booked: u64,
-    /// How many the owners say that they have.
-    pub owned: u64,
-    /// How many of the booked have no owner.
-    pub without_owner: u64,
-    /// How many of the owned are not booked, or have several owners.
-    pub missing: u64,
-}
-
-/// How something differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fault {
-    /// It is booked, and nobody owns it.
-    WithoutOwner,
-    /// Somebody owns it, and it is not booked.
-    Missing,
-    /// Two owners say that it is theirs.
-    Twice,
-}
-
-/// Something that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// As [`Account::plane`].
-    pub plane: String,
-    /// The kind.
-    pub kind: String,
-    /// How it differs.
-    pub fault: Fault,
-    /// What it is.
-    pub what: String,
-    /// Whose it is said to be; two owners with a comma between them.
-    pub whose: Option<String>,
-    /// What that means, and what to do.
-    pub meaning: String,
-    /// It was put right meanwhile.
-    pub repaired: bool,
-}
-
 /// The most findings that are told one by one; accounts count them all.
 const MAX_FINDINGS: usize = 1000;
-
-/// Accounts and findings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
-    /// Whose ledger it is, as [`Account::plane`].
-    #[serde(skip)]
-    plane: String,
-    /// Every kind, also where nothing is held.
-    pub accounts: Vec<Account>,
-    /// Whatever differs, or differed and was put right; at most 1,000.
-    pub findings: Vec<Finding>,
-}
 
 /// What differs of one kind, for whoever repairs it.
 #[derive(Debug, PartialEq, Eq)]
@@ -195,12 +135,12 @@ impl Ledger {
         self.findings.push(Finding {
             plane: self.plane.clone(),
             kind: kind.name.into(),
-            fault,
+            fault: fault.into(),
             what,
             whose,
             meaning: match fault {
                 Fault::WithoutOwner => kind.without_owner,
-                Fault::Missing | Fault::Twice => kind.missing,
+                _ => kind.missing,
             }
             .into(),
             repaired: false,
@@ -288,7 +228,7 @@ mod tests {
         );
         let told = ledger.findings.iter();
         let told: Vec<_> = told
-            .map(|f| (f.fault, &*f.what, f.whose.as_deref()))
+            .map(|f| (f.fault(), &*f.what, f.whose.as_deref()))
             .collect();
         assert_eq!(
             told,

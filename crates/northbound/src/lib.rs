@@ -1,37 +1,46 @@
-//! The local API: what the `sluice` command asks the two daemons over a Unix socket.
+//! The local API: what people on its machine ask and tell a daemon, by gRPC over a Unix socket.
 //!
-//! One JSON object a line each way: a [`Request`], then its [`Response`]. `sluice-cp` answers for sessions and the
-//! control plane's counters, `sluice-up` for ports and the packet path's. Nothing listens on the network.
-//! The daemons call [`serve()`], the command line calls [`call`].
+//! The services and their messages are in `proto/sluice/v1`; what is generated from them is here. A daemon calls
+//! [`serve()`] and takes each [`Call`] from a bounded queue; the command line has a [`Client`]. Nothing listens on the
+//! network. The user plane's service is that of the management interface (`crates/mi`), which uses the same parts.
 //!
 //! ```
-//! use northbound::{Request, Response};
-//!
-//! let line = serde_json::to_string(&Request::ShowSession { id: "1f".into() }).unwrap();
-//! assert_eq!(line, r#"{"request":"show-session","id":"1f"}"#);
-//! let refusal: Response = serde_json::from_str(r#"{"response":"error","message":"no session 1f"}"#).unwrap();
-//! assert_eq!(refusal, Response::Error { message: "no session 1f".into() });
+//! let session = northbound::Session {
+//!     id: "18bcff4aa4100000".into(),
+//!     state: northbound::SessionState::Online.into(),
+//!     ..Default::default()
+//! };
+//! let shown = serde_json::to_value(&session).unwrap();
+//! assert_eq!(shown["state"], "online");
+//! assert_eq!(shown["ipv4"], serde_json::Value::Null);
 //! ```
 #![forbid(unsafe_code)]
 
+mod caller;
+mod calls;
 mod client;
+mod connection;
 mod ledger;
-mod messages;
+mod listen;
 mod serve;
 pub mod supervisor;
+mod words;
 
-pub use client::{CallError, call};
-pub use ledger::{Account, Differences, Fault, Finding, Kind, Ledger};
-pub use messages::{
-    DropCounter, Port, Request, Response, Session, SessionState, Traffic, UserPlane, UserPlanePort,
-    UserPlaneState,
-};
-pub use serve::{Call, serve};
+/// What `protoc` and tonic made of `proto/sluice/v1`.
+mod generated {
+    tonic::include_proto!("sluice.v1");
+}
+
+pub use caller::Caller;
+pub use calls::{Asked, Calls, Refusal, other_answer};
+pub use client::Client;
+pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
+pub use generated::*;
+pub use ledger::{Differences, Kind};
+pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, server};
+pub use serve::{Answer, Call, PAGE, Request, Response, serve};
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.
 pub const CP_SOCKET: &str = "/run/sluice/cp.sock";
 /// Where `sluice-up` listens unless its configuration says otherwise.
 pub const UP_SOCKET: &str = "/run/sluice/up.sock";
-
-/// The longest request line that a daemon reads, in octets.
-const MAX_REQUEST: usize = 64 * 1024;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dataplane::{Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part};
 use ipnet::IpNet;
-use northbound::{Call, supervisor};
+use mi::Call;
+use northbound::supervisor;
 use pfcp::{Node, RequestId};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;

@@ -12,8 +12,8 @@ use dataplane::{
     Controller, InstanceIndex, Limits, PortConfig, PortIndex, PuntLimits, Role, Segment, Worker,
 };
 use dpdk::{Eal, EalOptions, Pool, PortOptions};
+use mi::Call;
 use nix::sys::socket::{setsockopt, sockopt};
-use northbound::Call;
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -254,7 +254,7 @@ async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, S
 fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     let (sender, calls) = mpsc::channel(16);
     let path = &document.api_socket;
-    let server = northbound::serve(path, sender);
+    let server = mi::serve(path, sender);
     tokio::spawn(server.context(|| format!("local API at {}", path.display()))?);
     Ok(calls)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
-use northbound::{Fault, Ledger, Request, Response};
+use northbound::{Fault, Ledger};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
 use tokio::net::UdpSocket;
@@ -475,12 +475,12 @@ fn check_usage(reports: &[UsageReport], up: u64, down: u64) {
 }
 
 async fn check_ledger(api: &Path, repair: bool) -> Ledger {
-    let (api, request) = (api.to_owned(), Request::CheckLedger { repair });
-    let ask = move || northbound::call(&api, &request, Duration::from_secs(20));
-    match tokio::task::spawn_blocking(ask).await.unwrap().unwrap() {
-        Response::Ledger { ledger } => ledger,
-        other => panic!("{other:?}"),
-    }
+    let api = api.to_owned();
+    let ask = move || {
+        let mut user_plane = mi::blocking::Client::connect(&api, Duration::from_secs(20))?;
+        user_plane.check_ledger(repair)
+    };
+    tokio::task::spawn_blocking(ask).await.unwrap().unwrap()
 }
 
 /// Everything that is held has its owner, until somebody puts a route of ours into the kernel.
@@ -502,7 +502,7 @@ async fn ledger(api: &Path) {
         panic!("{:#?}", ledger.findings)
     };
     assert_eq!(
-        (&*finding.kind, finding.fault),
+        (&*finding.kind, finding.fault()),
         ("kernel route", Fault::WithoutOwner)
     );
     assert!(

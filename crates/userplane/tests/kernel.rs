@@ -118,7 +118,9 @@ impl Bench {
         second.compare(&mut ledger);
         self.fib.compare(&mut ledger);
         let findings = ledger.findings.into_iter();
-        findings.map(|f| (f.kind, f.fault, f.what)).collect()
+        findings
+            .map(|f| (f.kind.clone(), f.fault(), f.what))
+            .collect()
     }
 
     /// Follows the kernel until a command comes.

@@ -27,5 +27,10 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         format!("{stop:?}").contains("Admin-Reset"),
         "the record does not say who ended it: {stop:#?}"
     );
+    let log = std::fs::read_to_string(stage.site.cp.log())?;
+    let told = log
+        .lines()
+        .find(|line| line.contains(&id) && line.contains("by=\"root\""));
+    ensure!(told.is_some(), "the log does not say who ended it:\n{log}");
     Ok(())
 }

@@ -4,6 +4,7 @@ mod bad_config;
 mod clear_session;
 pub mod come_and_go;
 mod gateway_ping;
+mod grpc_peer;
 mod idle_cpu;
 mod kills;
 mod lab;
@@ -61,6 +62,11 @@ pub const CASES: &[Case] = &[
         "pfcp-peer",
         "an independent PFCP peer in Go works with either plane",
         pfcp_peer::run,
+    ),
+    case(
+        "grpc-peer",
+        "Google's gRPC for Python reads from the .proto files what the command shows",
+        grpc_peer::run,
     ),
     case(
         "radius-servers",

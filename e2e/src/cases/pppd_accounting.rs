@@ -22,7 +22,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     home.wait_ipv6()?;
     std::thread::sleep(Duration::from_secs(2));
     let before = home.counted()?;
-    let already = stage.site.session_of(7)?.traffic;
+    let already = stage.site.session_of(7)?.traffic.unwrap_or_default();
     let server = Server::start(stage.lab)?;
     home.ping(&INTERNET_V4.to_string(), 3)?;
     // A small window: what overflows a queue between the interface and the gateway only one of them has counted.

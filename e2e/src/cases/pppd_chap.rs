@@ -36,17 +36,17 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
     let session = stage.site.session_of(7)?;
     ensure!(
-        session.state == SessionState::Online && session.user == "alice",
+        session.state() == SessionState::Online && session.user == "alice",
         "{session:?}"
     );
     ensure!(
         session.ipv4 == Some(granted.local.to_string()),
         "{session:?}"
     );
+    let traffic = session.traffic.unwrap_or_default();
     ensure!(
-        session.traffic.up_packets >= 5 && session.traffic.down_packets >= 5,
-        "{:?}",
-        session.traffic
+        traffic.up_packets >= 5 && traffic.down_packets >= 5,
+        "{traffic:?}"
     );
 
     // An address that RADIUS chose (Framed-IP-Address) comes before the pool.

@@ -2,13 +2,13 @@
 
 use crate::rig::Rig;
 use crate::site::{UP, daemon};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use control::plane::{STORE_RECOVERY_KEY, StoredSession};
 use control::store::{Record, Store};
 use control::topology::Seid;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use northbound::{Request, Response, Session, SessionState};
+use northbound::{Client, Session, SessionState};
 use session::Circuit;
 use sluice::lab::process::Process;
 use sluice::lab::topology::{ACCESS_PORT, Lab, Place};
@@ -127,7 +127,7 @@ impl<'a> Planes<'a> {
             "the audit found differences\n{}",
             self.cp.tail()
         );
-        let online = |session: &&Session| session.state == SessionState::Online;
+        let online = |session: &&Session| session.state() == SessionState::Online;
         let shown = self.show()?.iter().filter(online).count();
         ensure!(
             shown == self.sessions as usize,
@@ -138,10 +138,7 @@ impl<'a> Planes<'a> {
 
     fn show(&self) -> Result<Vec<Session>> {
         let socket = self.lab.dir().join("cp.sock");
-        match northbound::call(&socket, &Request::ShowSessions, PATIENCE)? {
-            Response::Sessions { sessions } => Ok(sessions),
-            other => bail!("sluice-cp answered {other:?} when asked for its sessions"),
-        }
+        Ok(Client::connect(&socket, PATIENCE)?.sessions()?)
     }
 
     fn said(&self, words: &str) -> Result<usize> {

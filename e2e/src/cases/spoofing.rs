@@ -128,7 +128,7 @@ fn line_of(home: &Home, user: &str, password: &str, site: &Site) -> Result<Hones
         gateway: mac(&granted.gateway_mac)?,
         mac: mac(&home.mac())?,
         tags: [S_TAG, home.c_tag()],
-        session: session.pppoe_session_id,
+        session: session.pppoe_session_id.try_into()?,
     };
     Ok(Honest {
         line,

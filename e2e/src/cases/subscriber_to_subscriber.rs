@@ -20,8 +20,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(said.matches("ttl=63").count() == 3, "{said}");
 
     let (up, down) = (
-        stage.site.session_of(7)?.traffic,
-        stage.site.session_of(8)?.traffic,
+        stage.site.session_of(7)?.traffic.unwrap_or_default(),
+        stage.site.session_of(8)?.traffic.unwrap_or_default(),
     );
     ensure!(
         up.up_packets >= 6 && down.down_packets >= 6,

@@ -1,15 +1,13 @@
 //! Asking a daemon, and saying in plain words why it did not answer.
 
 use crate::lab::topology;
-use northbound::{CallError, Request, Response};
+use northbound::CallError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a daemon may take for each part of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take to compare all of its tables.
-const PATIENCE_FOR_A_CHECK: Duration = Duration::from_secs(60);
 
 /// What the control plane's socket is called.
 const CP_NAME: &str = "cp.sock";
@@ -77,17 +75,29 @@ impl From<std::io::Error> for Failure {
 
 impl Sockets {
     /// Asks `sluice-cp`.
-    pub fn control_plane(&self, request: &Request) -> Result<Response, Failure> {
-        ask("sluice-cp", self.control_plane_path(), request)
+    pub fn control_plane<T>(
+        &self,
+        question: impl FnOnce(&mut northbound::Client) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        let path = self.control_plane_path();
+        let answer = northbound::Client::connect(&path, PATIENCE);
+        let answer = answer.and_then(|mut client| question(&mut client));
+        answer.map_err(|error| failure("sluice-cp", &path, error))
     }
 
     /// Asks `sluice-up`.
-    pub fn user_plane(&self, request: &Request) -> Result<Response, Failure> {
-        ask("sluice-up", self.user_plane_path(), request)
+    pub fn user_plane<T>(
+        &self,
+        question: impl FnOnce(&mut mi::blocking::Client) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        ask_user_plane(&self.user_plane_path(), question)
     }
 
     /// Asks the `sluice-up` that was named, or else every one whose socket is in the same folder, in order of their names.
-    pub fn user_planes(&self, request: &Request) -> Vec<Result<Response, Failure>> {
+    pub fn user_planes<T>(
+        &self,
+        question: impl Fn(&mut mi::blocking::Client) -> Result<T, CallError>,
+    ) -> Vec<Result<T, Failure>> {
         let one = self.user_plane_path();
         let mut paths = vec![one.clone()];
         if self.up_socket.is_none() && self.user_plane.is_none() {
@@ -98,8 +108,8 @@ impl Sockets {
             let beside = beside.unwrap_or_default();
             paths = if beside.is_empty() { paths } else { beside };
         }
-        let ask = |path| ask("sluice-up", path, request);
-        paths.into_iter().map(ask).collect()
+        let ask = |path: &PathBuf| ask_user_plane(path, &question);
+        paths.iter().map(ask).collect()
     }
 
     fn control_plane_path(&self) -> PathBuf {
@@ -151,34 +161,35 @@ fn sockets_in(folder: &Path, control_plane: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn ask(daemon: &'static str, path: PathBuf, request: &Request) -> Result<Response, Failure> {
-    let patience = match request {
-        Request::CheckLedger { .. } => PATIENCE_FOR_A_CHECK,
-        _ => PATIENCE,
-    };
-    match northbound::call(&path, request, patience) {
-        Ok(Response::Error { message }) => Err(Failure::Other(message)),
-        Ok(response) => Ok(response),
-        Err(CallError::Unreachable { path, source }) => Err(Failure::Unreachable {
+fn ask_user_plane<T>(
+    path: &Path,
+    question: impl FnOnce(&mut mi::blocking::Client) -> Result<T, CallError>,
+) -> Result<T, Failure> {
+    let answer = mi::blocking::Client::connect(path, PATIENCE);
+    let answer = answer.and_then(|mut client| question(&mut client));
+    answer.map_err(|error| failure("sluice-up", path, error))
+}
+
+fn failure(daemon: &'static str, path: &Path, error: CallError) -> Failure {
+    match error {
+        CallError::Refused(message) => Failure::Other(message),
+        CallError::Unreachable { path, source } => Failure::Unreachable {
             daemon,
             path,
             reason: source,
-        }),
-        Err(other) => Err(Failure::Other(format!(
-            "{daemon} at {}: {other}",
-            path.display()
-        ))),
+        },
+        other => Failure::Other(format!("{daemon} at {}: {other}", path.display())),
     }
 }
 
 /// What several daemons said, and the last reason why one of them said nothing; those before it are told here.
-pub(crate) fn answers(
-    asked: impl IntoIterator<Item = Result<Response, Failure>>,
-) -> (Vec<Response>, Option<Failure>) {
+pub(crate) fn answers<T>(
+    asked: impl IntoIterator<Item = Result<T, Failure>>,
+) -> (Vec<T>, Option<Failure>) {
     let (mut answers, mut failure) = (Vec::new(), None);
     for answer in asked {
         match answer {
-            Ok(response) => answers.push(response),
+            Ok(answer) => answers.push(answer),
             Err(error) => {
                 if let Some(before) = failure.replace(error) {
                     eprintln!("sluice: {before}");
@@ -187,13 +198,6 @@ pub(crate) fn answers(
         }
     }
     (answers, failure)
-}
-
-/// For an answer to another question than the one that was asked.
-pub(crate) fn unexpected(daemon: &str) -> Failure {
-    Failure::Other(format!(
-        "{daemon} answered another question: are its version and this command's the same?"
-    ))
 }
 
 #[cfg(test)]
@@ -219,7 +223,7 @@ mod tests {
             cp_socket: Some("/nonexistent/cp.sock".into()),
             ..Sockets::default()
         };
-        let failure = sockets.control_plane(&Request::ShowSessions).unwrap_err();
+        let failure = sockets.control_plane(|cp| cp.sessions()).unwrap_err();
         assert!(matches!(failure, Failure::Unreachable { .. }));
         let text = failure.to_string();
         assert!(

@@ -1,20 +1,17 @@
 //! `sluice check`: whether everything that the planes hold has its owner.
 
-use super::ask::{Failure, Sockets, answers, unexpected};
+use super::ask::{Failure, Sockets, answers};
 use super::show::{print_json, print_lines, terminal_width};
 use super::table::{Column, Table};
-use northbound::{Fault, Finding, Ledger, Request, Response};
+use northbound::{Fault, Finding, Ledger};
 
 /// `sluice check --ledger`: every plane's ledger; what one says is shown even where another does not answer.
 pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<(), Failure> {
-    let request = Request::CheckLedger { repair };
-    let control_plane = std::iter::once(sockets.control_plane(&request));
-    let (said, failure) = answers(control_plane.chain(sockets.user_planes(&request)));
+    let control_plane = sockets.control_plane(|cp| cp.check_ledger(repair));
+    let user_planes = sockets.user_planes(|up| up.check_ledger(repair));
+    let (said, failure) = answers(std::iter::once(control_plane).chain(user_planes));
     let mut all = Ledger::default();
-    for answer in &said {
-        let Response::Ledger { ledger } = answer else {
-            return Err(unexpected("a daemon"));
-        };
+    for ledger in &said {
         all.accounts.extend_from_slice(&ledger.accounts);
         all.findings.extend_from_slice(&ledger.findings);
     }
@@ -72,10 +69,10 @@ fn lines(ledger: &Ledger, all: bool, width: Option<usize>) -> Vec<String> {
 
 /// A finding as a sentence.
 fn told(f: &Finding) -> String {
-    let whose = match (f.fault, &f.whose) {
+    let whose = match (f.fault(), &f.whose) {
         (Fault::WithoutOwner, _) | (_, None) => "has no owner".to_owned(),
-        (Fault::Missing, Some(whose)) => format!("of {whose} is not booked"),
         (Fault::Twice, Some(whose)) => format!("is of several: {whose}"),
+        (_, Some(whose)) => format!("of {whose} is not booked"),
     };
     let repaired = if f.repaired { " (repaired)" } else { "" };
     format!(

@@ -107,11 +107,13 @@ impl Cli {
         let sockets = self.sockets;
         let done = match self.command {
             Command::Show(Show::Sessions(format)) => show::sessions(&sockets, format.json),
-            Command::Show(Show::Session { id, format }) => show::session(&sockets, id, format.json),
+            Command::Show(Show::Session { id, format }) => {
+                show::session(&sockets, &id, format.json)
+            }
             Command::Show(Show::UserPlanes(format)) => show::user_planes(&sockets, format.json),
             Command::Show(Show::Ports(format)) => show::ports(&sockets, format.json),
             Command::Show(Show::Drops { all, format }) => show::drops(&sockets, all, format.json),
-            Command::Clear(Clear::Session { id }) => show::clear_session(&sockets, id),
+            Command::Clear(Clear::Session { id }) => show::clear_session(&sockets, &id),
             Command::Check(check) => check::ledger(&sockets, check.repair, check.format.json),
             Command::Store(store) => store.run(),
             Command::Lab(options) => return crate::lab::run(&options),

@@ -1,19 +1,16 @@
 //! The answers as tables and as JSON.
 
-use super::ask::{Failure, Sockets, answers, unexpected};
+use super::ask::{Failure, Sockets, answers};
 use super::table::{Column, Table};
 use super::units::{count, duration, octets};
-use northbound::{
-    DropCounter, Port, Request, Response, Session, SessionState, UserPlane, UserPlaneState,
-};
+use mi::Port;
+use northbound::{DropCounter, Session, SessionState, UserPlane, UserPlaneState};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
 /// `sluice show sessions`.
 pub fn sessions(sockets: &Sockets, json: bool) -> Result<(), Failure> {
-    let Response::Sessions { sessions } = sockets.control_plane(&Request::ShowSessions)? else {
-        return Err(unexpected("sluice-cp"));
-    };
+    let sessions = sockets.control_plane(|cp| cp.sessions())?;
     if json {
         return print_json(&sessions);
     }
@@ -23,17 +20,15 @@ pub fn sessions(sockets: &Sockets, json: bool) -> Result<(), Failure> {
     };
     let online = sessions
         .iter()
-        .filter(|s| s.state == SessionState::Online)
+        .filter(|s| s.state() == SessionState::Online)
         .count();
     lines.push(format!("{} sessions, {online} online", sessions.len()));
     print_lines(&lines)
 }
 
 /// `sluice show session ID`.
-pub fn session(sockets: &Sockets, id: String, json: bool) -> Result<(), Failure> {
-    let Response::Session { session } = sockets.control_plane(&Request::ShowSession { id })? else {
-        return Err(unexpected("sluice-cp"));
-    };
+pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<(), Failure> {
+    let session = sockets.control_plane(|cp| cp.session(id))?;
     match json {
         true => print_json(&session),
         false => print_lines(&session_page(&session)),
@@ -42,10 +37,7 @@ pub fn session(sockets: &Sockets, id: String, json: bool) -> Result<(), Failure>
 
 /// `sluice show user-planes`.
 pub fn user_planes(sockets: &Sockets, json: bool) -> Result<(), Failure> {
-    let Response::UserPlanes { user_planes } = sockets.control_plane(&Request::ShowUserPlanes)?
-    else {
-        return Err(unexpected("sluice-cp"));
-    };
+    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
     match json {
         true => print_json(&user_planes),
         false => print_lines(&user_plane_table(&user_planes).render(terminal_width())),
@@ -54,9 +46,7 @@ pub fn user_planes(sockets: &Sockets, json: bool) -> Result<(), Failure> {
 
 /// `sluice show ports`.
 pub fn ports(sockets: &Sockets, json: bool) -> Result<(), Failure> {
-    let Response::Ports { ports } = sockets.user_plane(&Request::ShowPorts)? else {
-        return Err(unexpected("sluice-up"));
-    };
+    let ports = sockets.user_plane(|up| up.ports())?;
     match json {
         true => print_json(&ports),
         false => print_lines(&port_table(&ports).render(terminal_width())),
@@ -66,16 +56,10 @@ pub fn ports(sockets: &Sockets, json: bool) -> Result<(), Failure> {
 /// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
 pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<(), Failure> {
     let (said, failure) = answers([
-        sockets.user_plane(&Request::ShowDrops),
-        sockets.control_plane(&Request::ShowDrops),
+        sockets.user_plane(|up| up.drops()),
+        sockets.control_plane(|cp| cp.drops()),
     ]);
-    let mut drops = Vec::new();
-    for answer in said {
-        let Response::Drops { drops: more } = answer else {
-            return Err(unexpected("a daemon"));
-        };
-        drops.extend(more);
-    }
+    let drops = said.concat();
     if json {
         print_json(&drops)?;
     } else if failure.is_none() || !drops.is_empty() {
@@ -97,11 +81,9 @@ pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<(), Failure> {
 }
 
 /// `sluice clear session ID`.
-pub fn clear_session(sockets: &Sockets, id: String) -> Result<(), Failure> {
-    match sockets.control_plane(&Request::ClearSession { id: id.clone() })? {
-        Response::Done => print_lines(&[format!("session {id} is being ended")]),
-        _ => Err(unexpected("sluice-cp")),
-    }
+pub fn clear_session(sockets: &Sockets, id: &str) -> Result<(), Failure> {
+    sockets.control_plane(|cp| cp.clear_session(id))?;
+    print_lines(&[format!("session {id} is being ended")])
 }
 
 fn session_table(sessions: &[Session]) -> Table {
@@ -120,9 +102,10 @@ fn session_table(sessions: &[Session]) -> Table {
         Column::numbers("DOWN", 4),
     ]);
     for s in sessions {
+        let traffic = s.traffic.unwrap_or_default();
         table.push([
             s.id.clone(),
-            state(s.state).into(),
+            state(s.state()).into(),
             s.user.clone(),
             format!("{}/{}", s.user_plane, s.port),
             vlan(s),
@@ -131,8 +114,8 @@ fn session_table(sessions: &[Session]) -> Table {
             s.ipv4.clone().unwrap_or_default(),
             s.ipv6_prefix.clone().unwrap_or_default(),
             duration(s.online_seconds),
-            octets(s.traffic.up_octets),
-            octets(s.traffic.down_octets),
+            octets(traffic.up_octets),
+            octets(traffic.down_octets),
         ]);
     }
     table
@@ -140,11 +123,11 @@ fn session_table(sessions: &[Session]) -> Table {
 
 fn session_page(s: &Session) -> Vec<String> {
     let none = || "none".to_owned();
-    let t = &s.traffic;
+    let t = s.traffic.unwrap_or_default();
     let traffic = |packets, bytes| format!("{} packets, {}", count(packets), octets(bytes));
     [
         ("session", s.id.clone()),
-        ("state", state(s.state).to_owned()),
+        ("state", state(s.state()).to_owned()),
         ("user", s.user.clone()),
         (
             "line",
@@ -192,7 +175,7 @@ fn user_plane_table(user_planes: &[UserPlane]) -> Table {
         table.push([
             u.node_id.clone(),
             u.address.clone(),
-            user_plane_state(u.state).into(),
+            user_plane_state(u.state()).into(),
             duration(u.since_seconds),
             u.started_at.map(ago).unwrap_or_default(),
             u.restarts.to_string(),
@@ -252,6 +235,7 @@ fn drop_table(drops: &[&DropCounter]) -> Table {
 
 fn state(state: SessionState) -> &'static str {
     match state {
+        SessionState::Unspecified => "unknown",
         SessionState::Connecting => "connecting",
         SessionState::Online => "online",
         SessionState::Closing => "closing",
@@ -260,6 +244,7 @@ fn state(state: SessionState) -> &'static str {
 
 fn user_plane_state(state: UserPlaneState) -> &'static str {
     match state {
+        UserPlaneState::Unspecified => "unknown",
         UserPlaneState::NeverSeen => "never seen",
         UserPlaneState::Restoring => "restoring",
         UserPlaneState::Associated => "associated",
@@ -309,7 +294,7 @@ mod tests {
     fn example() -> Session {
         Session {
             id: "65f0a1-00000007".into(),
-            state: SessionState::Online,
+            state: SessionState::Online.into(),
             user: "home7@sluice".into(),
             user_plane: "up1".into(),
             port: "access0".into(),
@@ -322,12 +307,12 @@ mod tests {
             ipv4: Some("100.64.0.9".into()),
             ipv6_prefix: Some("2001:db8:100:7::/64".into()),
             online_seconds: 125,
-            traffic: Traffic {
+            traffic: Some(Traffic {
                 up_packets: 1000,
                 up_octets: 64_000,
                 down_packets: 10,
                 down_octets: 640,
-            },
+            }),
         }
     }
 

@@ -12,7 +12,7 @@ use super::topology::{
 };
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
-use northbound::{Request, Response, Session, UserPlaneState};
+use northbound::{CallError, Client, Session, UserPlaneState};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt;
@@ -67,7 +67,7 @@ impl Gateway {
         for (&up, (process, _)) in ups.iter().zip(&mut user_planes) {
             let socket = socket(dir, Daemon::UserPlane(up));
             process.wait_until("an answer from its API", START_LIMIT, || {
-                answers(&socket, &Request::ShowPorts)
+                ports(&socket, PATIENCE).is_ok()
             })?;
             lab.default_routes(up)?;
         }
@@ -151,10 +151,7 @@ impl Gateway {
 
     /// The sessions that the control plane knows.
     pub fn sessions(&self) -> Result<Vec<Session>> {
-        match northbound::call(&self.cp_socket, &Request::ShowSessions, PATIENCE)? {
-            Response::Sessions { sessions } => Ok(sessions),
-            other => bail!("sluice-cp answered {other:?} when asked for its sessions"),
-        }
+        Ok(Client::connect(&self.cp_socket, PATIENCE)?.sessions()?)
     }
 
     /// What must be gone once every home has left and is not: sessions, and kernel routes to subscriber nets.
@@ -205,11 +202,12 @@ struct GatewayProbe {
 
 impl Probe for GatewayProbe {
     fn answers(&self, daemon: Daemon) -> bool {
-        let request = match daemon {
-            Daemon::ControlPlane => Request::ShowUserPlanes,
-            Daemon::UserPlane(_) => Request::ShowPorts,
+        let path = socket(&self.dir, daemon);
+        let answers = match daemon {
+            Daemon::ControlPlane => user_planes(&path, PROBE_PATIENCE).is_ok(),
+            Daemon::UserPlane(_) => ports(&path, PROBE_PATIENCE).is_ok(),
         };
-        if northbound::call(&socket(&self.dir, daemon), &request, PROBE_PATIENCE).is_err() {
+        if !answers {
             return false;
         }
         // The kernel forgot the default routes when the core port's TAP went away.
@@ -224,7 +222,7 @@ impl Probe for GatewayProbe {
         let cp = socket(&self.dir, Daemon::ControlPlane);
         user_planes(&cp, PROBE_PATIENCE).is_ok_and(|planes| {
             let mut planes = planes.iter();
-            let ready = |plane: &northbound::UserPlane| plane.state == UserPlaneState::Associated;
+            let ready = |plane: &northbound::UserPlane| plane.state() == UserPlaneState::Associated;
             match daemon {
                 Daemon::ControlPlane => planes.all(ready),
                 // Its association may still be the one from before its death.
@@ -241,15 +239,19 @@ pub fn socket(dir: &Path, daemon: Daemon) -> PathBuf {
     dir.join(format!("{}.sock", daemon.name()))
 }
 
-fn user_planes(cp_socket: &Path, patience: Duration) -> Result<Vec<northbound::UserPlane>> {
-    match northbound::call(cp_socket, &Request::ShowUserPlanes, patience)? {
-        Response::UserPlanes { user_planes } => Ok(user_planes),
-        other => bail!("sluice-cp answered {other:?} when asked for its user planes"),
-    }
+fn user_planes(
+    cp_socket: &Path,
+    patience: Duration,
+) -> Result<Vec<northbound::UserPlane>, CallError> {
+    Client::connect(cp_socket, patience)?.user_planes()
+}
+
+fn ports(up_socket: &Path, patience: Duration) -> Result<Vec<mi::Port>, CallError> {
+    mi::blocking::Client::connect(up_socket, patience)?.ports()
 }
 
 fn all_associated(cp_socket: &Path) -> bool {
-    let ready = |plane: &northbound::UserPlane| plane.state == UserPlaneState::Associated;
+    let ready = |plane: &northbound::UserPlane| plane.state() == UserPlaneState::Associated;
     user_planes(cp_socket, PATIENCE).is_ok_and(|planes| planes.iter().all(ready))
 }
 
@@ -285,10 +287,6 @@ fn spawn(lab: &Lab, daemon: Daemon, configuration: &Path) -> Result<(Process, Ke
     let mut command = lab.netns(place).command("bash");
     keep.become_daemon(&mut command, &program, configuration);
     Ok((Process::spawn(lab.dir(), daemon.name(), command)?, keep))
-}
-
-fn answers(socket: &Path, request: &Request) -> bool {
-    northbound::call(socket, request, PATIENCE).is_ok()
 }
 
 /// Is it a route into the subscribers' nets (the gateway's own addresses aside, which stay)?

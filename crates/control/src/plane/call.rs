@@ -6,8 +6,8 @@ use crate::entry::{Entry, Stage};
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::UsageFor;
 use northbound::{
-    Request, Response, Session as SessionRow, SessionState, Traffic, UserPlane, UserPlanePort,
-    UserPlaneState,
+    Answer, PAGE, Refusal, Request, Response, Session as SessionRow, SessionState, Traffic,
+    UserPlane, UserPlanePort, UserPlaneState,
 };
 use session::Cause;
 
@@ -19,38 +19,35 @@ const READ_FOR_LISTING: usize = 1024;
 impl ControlPlane {
     pub(super) fn on_call(&mut self, now: Now, ticket: u64, call: Request) {
         match call {
-            Request::ShowSessions => self.list_sessions(now, ticket),
-            Request::ShowSession { id } => match self.find_by_id(&id) {
+            Request::ListSessions { from: 0 } => self.list_sessions(now, ticket),
+            Request::ListSessions { from } => self.answer_sessions(now, ticket, from),
+            Request::GetSession { id } => match self.find_by_id(&id) {
                 Ok(seid) if self.ask_usage(now, seid.index(), UsageFor::Call(ticket)) => {}
                 Ok(seid) => self.answer_session(now, ticket, seid),
-                Err(message) => self.answer(ticket, Response::Error { message }),
+                Err(refusal) => self.answer(ticket, Err(refusal)),
             },
             Request::ClearSession { id } => match self.find_by_id(&id) {
                 Ok(seid) => {
                     self.end(now, seid.index(), Cause::AdminReset);
-                    self.answer(ticket, Response::Done);
+                    self.answer(ticket, Ok(Response::Done));
                 }
-                Err(message) => self.answer(ticket, Response::Error { message }),
+                Err(refusal) => self.answer(ticket, Err(refusal)),
             },
-            Request::ShowDrops => {
+            Request::ListDrops => {
                 let drops = self.drop_rows();
-                self.answer(ticket, Response::Drops { drops });
+                self.answer(ticket, Ok(Response::Drops { drops }));
             }
-            Request::ShowUserPlanes => {
+            Request::ListUserPlanes => {
                 let ids: Vec<UserPlaneId> = self.topology.user_planes().map(|(id, _)| id).collect();
                 let user_planes = ids.into_iter().map(|id| self.user_plane_row(now, id));
                 let user_planes = user_planes.collect();
-                self.answer(ticket, Response::UserPlanes { user_planes });
+                self.answer(ticket, Ok(Response::UserPlanes { user_planes }));
             }
             Request::CheckLedger { repair } => self.begin_check(now, ticket, repair),
-            Request::ShowPorts => {
-                let message = "ports are the user plane's: ask its socket".into();
-                self.answer(ticket, Response::Error { message });
-            }
         }
     }
 
-    /// Answers with every session. Of few sessions the counters are read first; of many they are as last reported.
+    /// Answers with the first sessions. Of few sessions the counters are read first; of many they are as last reported.
     fn list_sessions(&mut self, now: Now, ticket: u64) {
         let mut asked = 0;
         if self.sessions.len() <= READ_FOR_LISTING {
@@ -63,7 +60,7 @@ impl ControlPlane {
             asked = online.iter().map(ask).filter(|asked| *asked).count();
         }
         match asked {
-            0 => self.answer_sessions(now, ticket),
+            0 => self.answer_sessions(now, ticket, 0),
             asked => drop(self.listings.insert(ticket, asked)),
         }
     }
@@ -76,44 +73,46 @@ impl ControlPlane {
         *left -= 1;
         if *left == 0 {
             self.listings.remove(&ticket);
-            self.answer_sessions(now, ticket);
+            self.answer_sessions(now, ticket, 0);
         }
     }
 
-    pub(super) fn answer_sessions(&mut self, now: Now, ticket: u64) {
-        let mut entries: Vec<&Entry> = self.sessions.iter().map(|(_, e)| &**e).collect();
-        entries.sort_by_key(|entry| entry.seid);
-        let sessions = entries
-            .into_iter()
-            .map(|e| self.session_row(now, e))
-            .collect();
-        self.answer(ticket, Response::Sessions { sessions });
+    /// Answers with a page of the table of sessions.
+    pub(super) fn answer_sessions(&mut self, now: Now, ticket: u64, from: usize) {
+        let places = from..self.sessions.capacity();
+        let entries = places.filter_map(|place| Some((place, &**self.sessions.get(place)?)));
+        let page: Vec<(usize, &Entry)> = entries.take(PAGE).collect();
+        let last = page.last().filter(|_| page.len() == PAGE);
+        let next = last.map(|(place, _)| place + 1);
+        let rows = page.iter().map(|(_, entry)| self.session_row(now, entry));
+        let sessions = rows.collect();
+        self.answer(ticket, Ok(Response::Sessions { sessions, next }));
     }
 
     pub(super) fn answer_session(&mut self, now: Now, ticket: u64, seid: Seid) {
-        let response = match self.find(seid) {
+        let answer = match self.find(seid) {
             Some(index) => {
                 let session = self.session_row(now, &self.sessions[index as usize]);
-                Response::Session {
+                Ok(Response::Session {
                     session: Box::new(session),
-                }
+                })
             }
-            None => Response::Error {
-                message: format!("session {seid} has just ended"),
-            },
+            None => Err(Refusal::NotFound(format!("session {seid} has just ended"))),
         };
-        self.answer(ticket, response);
+        self.answer(ticket, answer);
     }
 
-    pub(super) fn answer(&mut self, ticket: u64, response: Response) {
-        self.outputs.push_back(Output::Answer { ticket, response });
+    pub(super) fn answer(&mut self, ticket: u64, answer: Answer) {
+        self.outputs.push_back(Output::Answer { ticket, answer });
     }
 
-    fn find_by_id(&self, id: &str) -> Result<Seid, String> {
+    fn find_by_id(&self, id: &str) -> Result<Seid, Refusal> {
         let seid = u64::from_str_radix(id, 16).ok().map(Seid);
         let found = seid.filter(|seid| self.find(*seid).is_some());
         found.ok_or_else(|| {
-            format!("there is no session `{id}`: expected an id that `sluice show sessions` prints")
+            Refusal::NotFound(format!(
+                "there is no session `{id}`: expected an id that `sluice show sessions` prints"
+            ))
         })
     }
 
@@ -186,14 +185,15 @@ impl ControlPlane {
                 (false, true) => UserPlaneState::Lost,
                 (true, _) if restoring => UserPlaneState::Restoring,
                 (true, _) => UserPlaneState::Associated,
-            },
+            }
+            .into(),
             since_seconds: now.at.saturating_sub(standing.since).as_secs(),
             started_at: self
                 .user_planes
                 .recovery(plane)
                 .map(|stamp| u64::from(stamp).saturating_sub(NTP_OFFSET)),
             restarts: standing.restarts,
-            sessions: sessions.len(),
+            sessions: sessions.len() as u64,
             access_ports,
         }
     }
@@ -210,14 +210,15 @@ impl ControlPlane {
                 Stage::Admitted(_) | Stage::Connecting => SessionState::Connecting,
                 Stage::Online => SessionState::Online,
                 Stage::Closing(_) => SessionState::Closing,
-            },
+            }
+            .into(),
             user: entry.who.username.escape_ascii().to_string(),
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
             port: port.name.clone(),
-            s_tag,
-            c_tag,
+            s_tag: s_tag.map(u32::from),
+            c_tag: c_tag.map(u32::from),
             mac: entry.circuit.mac.to_string(),
-            pppoe_session_id: entry.pppoe_id,
+            pppoe_session_id: entry.pppoe_id.into(),
             group: self.topology.group(port.group).name.clone(),
             network_instance: self.topology.instance(entry.instance).name.clone(),
             ipv4: entry.ipv4.map(|a| a.to_string()),
@@ -226,12 +227,12 @@ impl ControlPlane {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),
             },
-            traffic: Traffic {
+            traffic: Some(Traffic {
                 up_packets: usage.up_packets,
                 up_octets: usage.up_octets,
                 down_packets: usage.down_packets,
                 down_octets: usage.down_octets,
-            },
+            }),
         }
     }
 }

@@ -5,7 +5,7 @@ use control::{ControlPlane, Input, Now, Output, Restored};
 use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
-use northbound::{Request, Response, Session};
+use northbound::{Answer, Request, Response, Session};
 use pfcp::bng::Facts;
 use pfcp::{Config, Event, Node, Role};
 use radius::Radius;
@@ -49,7 +49,7 @@ pub struct World {
     pub homes: Vec<Home>,
     pub radius: Radius,
     config: String,
-    answers: VecDeque<Response>,
+    answers: VecDeque<Answer>,
     /// Frames of homes on their way to the user plane.
     frames: VecDeque<Vec<u8>>,
     _users: tempfile::NamedTempFile,
@@ -205,7 +205,7 @@ aaa: {aaa}
         self.plane.counters().get(counter)
     }
 
-    pub fn call(&mut self, call: Request) -> Response {
+    pub fn call(&mut self, call: Request) -> Answer {
         let now = self.moment();
         self.plane.handle(now, Input::Call { ticket: 1, call });
         self.settle();
@@ -213,10 +213,21 @@ aaa: {aaa}
     }
 
     pub fn sessions(&mut self) -> Vec<Session> {
-        match self.call(Request::ShowSessions) {
-            Response::Sessions { sessions } => sessions,
-            other => panic!("{other:?}"),
+        let (mut sessions, mut from) = (Vec::new(), Some(0));
+        while let Some(place) = from {
+            match self.call(Request::ListSessions { from: place }) {
+                Ok(Response::Sessions {
+                    sessions: more,
+                    next,
+                }) => {
+                    sessions.extend(more);
+                    from = next;
+                }
+                other => panic!("{other:?}"),
+            }
         }
+        sessions.sort_by(|a, b| a.id.cmp(&b.id));
+        sessions
     }
 
     /// The control plane dies and comes back with what its store holds.
@@ -410,7 +421,7 @@ aaa: {aaa}
                         self.plane.handle(now, input);
                     }
                 }
-                Output::Answer { response, .. } => self.answers.push_back(response),
+                Output::Answer { answer, .. } => self.answers.push_back(answer),
                 _ => {}
             }
         }

@@ -1,27 +1,23 @@
-//! What the local API answers: ports and counters.
+//! What the management interface answers: ports and counters.
 
-use northbound::{Call, DropCounter, Port as ShownPort, Request, Response};
+use mi::{Call, Port as ShownPort, Request, Response};
+use northbound::DropCounter;
 
 use super::UserPlane;
 
 impl UserPlane {
-    pub(super) fn answer(&mut self, call: Call) {
-        let response = match call.request {
-            Request::CheckLedger { repair } => return self.check_ledger(repair, call.reply),
-            Request::ShowPorts => Response::Ports {
+    pub(super) fn answer(&mut self, (request, reply): Call) {
+        let response = match request {
+            Request::CheckLedger { repair } => return self.check_ledger(repair, reply),
+            Request::ListPorts => Response::Ports {
                 ports: self.show_ports(),
             },
-            Request::ShowDrops => Response::Drops {
+            Request::ListDrops => Response::Drops {
                 drops: self.show_drops(),
-            },
-            _ => Response::Error {
-                message:
-                    "this is the user plane: ask the control plane about sessions and user planes"
-                        .into(),
             },
         };
         // Whoever asked may have gone away.
-        let _ = call.reply.send(response);
+        let _ = reply.send(Ok(response));
     }
 
     fn show_ports(&self) -> Vec<ShownPort> {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dataplane::Part;
-use northbound::{Ledger, Response};
+use mi::{Answer, Response};
+use northbound::{Ledger, Refusal};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
@@ -19,7 +20,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(200);
 
 /// A check under way.
 pub(super) struct Check {
-    reply: oneshot::Sender<Response>,
+    reply: oneshot::Sender<Answer>,
     /// What is found is to be put right.
     repair: bool,
     /// What was found before it was put right.
@@ -38,10 +39,10 @@ enum Kernel {
 }
 
 impl UserPlane {
-    pub(super) fn check_ledger(&mut self, repair: bool, reply: oneshot::Sender<Response>) {
+    pub(super) fn check_ledger(&mut self, repair: bool, reply: oneshot::Sender<Answer>) {
         if self.check.is_some() {
             let message = "a check of the ledger is under way: ask again when it is done".into();
-            let _ = reply.send(Response::Error { message });
+            let _ = reply.send(Err(Refusal::Busy(message)));
             return;
         }
         self.begin_check(repair, None, reply);
@@ -51,7 +52,7 @@ impl UserPlane {
         &mut self,
         repair: bool,
         before: Option<Ledger>,
-        reply: oneshot::Sender<Response>,
+        reply: oneshot::Sender<Answer>,
     ) {
         self.check = Some(Box::new(Check {
             reply,
@@ -144,7 +145,7 @@ impl UserPlane {
     fn check_failed(&mut self, error: &std::io::Error) {
         if let Some(check) = self.check.take() {
             let message = format!("cannot read the kernel's tables: {error}");
-            let _ = check.reply.send(Response::Error { message });
+            let _ = check.reply.send(Err(Refusal::Failed(message)));
         }
     }
 
@@ -200,7 +201,7 @@ impl UserPlane {
             ledger = ledger.after_repair_of(before);
         }
         info!(balanced = ledger.is_balanced(), "the ledger was checked");
-        let _ = reply.send(Response::Ledger { ledger }); // whoever asked may have gone
+        let _ = reply.send(Ok(Response::Ledger { ledger })); // whoever asked may have gone
     }
 
     /// Tells the worker again what it is to have, and to let go of the rest. What has changed since it was judged is

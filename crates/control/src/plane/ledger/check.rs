@@ -5,7 +5,7 @@ use super::kinds;
 use crate::plane::{ControlPlane, Now};
 use crate::topology::{Seid, UserPlaneId};
 use crate::user_planes::Request;
-use northbound::{Ledger, Response};
+use northbound::{Ledger, Refusal, Response};
 use std::collections::{BTreeSet, HashSet};
 
 /// A check under way.
@@ -35,7 +35,7 @@ impl ControlPlane {
         };
         if let Some(other) = self.check.replace(Box::new(check)) {
             let message = "another check of the ledger was asked for meanwhile".into();
-            self.answer(other.ticket, Response::Error { message });
+            self.answer(other.ticket, Err(Refusal::Busy(message)));
         }
         for plane in planes {
             self.audit_again(now, plane);
@@ -97,7 +97,7 @@ impl ControlPlane {
         ledger.accounts.extend(audits.accounts);
         ledger.findings.extend(audits.findings);
         let ticket = check.ticket;
-        self.answer(ticket, Response::Ledger { ledger });
+        self.answer(ticket, Ok(Response::Ledger { ledger }));
     }
 
     /// What audits found. It is put right whether or not a repair is wanted: an audit has no other way.

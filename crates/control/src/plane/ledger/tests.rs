@@ -9,7 +9,7 @@ use super::super::Waiting;
 use super::*;
 use crate::topology::InstanceId;
 use core::time::Duration;
-use northbound::{Fault, Request as Call, Response};
+use northbound::{Fault, Refusal, Request as Call, Response};
 use world::{Choice, World};
 
 const HERE: InstanceId = InstanceId(0);
@@ -19,7 +19,7 @@ const PLANE: UserPlaneId = UserPlaneId(0);
 
 fn check(w: &mut World, repair: bool) -> Ledger {
     match w.call(Call::CheckLedger { repair }) {
-        Response::Ledger { ledger } => ledger,
+        Ok(Response::Ledger { ledger }) => ledger,
         other => panic!("{other:?}"),
     }
 }
@@ -40,7 +40,7 @@ fn broken(what: impl FnOnce(&mut ControlPlane, Now), kind: &str, fault: Fault) -
     what(&mut w.plane, now);
     for _ in 0..2 {
         let ledger = check(&mut w, false);
-        let found = |f: &northbound::Finding| f.kind == kind && f.fault == fault && !f.repaired;
+        let found = |f: &northbound::Finding| f.kind == kind && f.fault() == fault && !f.repaired;
         assert!(
             ledger.findings.iter().any(found),
             "{kind}: {:#?}",
@@ -276,7 +276,7 @@ fn whoever_waits_for_what_nobody_does() {
     );
     let lost = w.call(Call::CheckLedger { repair: true });
     assert!(
-        matches!(lost, Response::Sessions { .. }),
+        matches!(lost, Ok(Response::Sessions { .. })),
         "the lost call is answered first"
     );
     assert!(check(&mut w, false).findings.iter().all(|f| f.repaired));
@@ -319,7 +319,7 @@ fn user_planes_are_audited_and_put_right() {
     let told: Vec<_> = ledger
         .findings
         .iter()
-        .map(|f| (&*f.kind, f.fault, f.repaired))
+        .map(|f| (&*f.kind, f.fault(), f.repaired))
         .collect();
     assert_eq!(told, [("rules", Fault::Missing, true); 2]);
     assert_eq!(w.up.subscribers().len(), 4);
@@ -336,7 +336,10 @@ fn user_planes_are_audited_and_put_right() {
     w.plane.release(now, index, session::Cause::LostCarrier);
     let ledger = check(&mut w, false);
     let found = &ledger.findings[0];
-    assert_eq!((&*found.kind, found.fault), ("rules", Fault::WithoutOwner));
+    assert_eq!(
+        (&*found.kind, found.fault()),
+        ("rules", Fault::WithoutOwner)
+    );
     w.run(Duration::from_secs(1));
     assert_eq!(w.up.subscribers().len(), 3);
 
@@ -354,7 +357,7 @@ fn user_planes_are_audited_and_put_right() {
     w.settle();
     let other = w.call(call(false));
     assert!(
-        matches!(other, Response::Error { .. }),
+        matches!(other, Err(Refusal::Busy(_))),
         "the first is answered: {other:?}"
     );
     w.run(Duration::from_secs(120));
@@ -371,7 +374,7 @@ fn an_audit_whose_default_session_is_gone_begins_again_on_a_new_one() {
     let told: Vec<_> = check(&mut w, false)
         .findings
         .into_iter()
-        .map(|f| (f.kind, f.fault, f.repaired))
+        .map(|f| (f.kind.clone(), f.fault(), f.repaired))
         .collect();
     assert_eq!(told, [("rules".into(), Fault::Missing, true)]);
     assert_eq!(w.up.nets().len(), 2);

@@ -70,7 +70,7 @@ fn broken(what: impl FnOnce(&mut Bench, u64), kind: &str, fault: Fault) -> (Benc
     assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
     what(&mut bench, first);
     let (ledger, _) = bench.ledger();
-    let found = |f: &northbound::Finding| f.kind == kind && f.fault == fault;
+    let found = |f: &northbound::Finding| f.kind == kind && f.fault() == fault;
     assert!(
         ledger.findings.iter().any(found),
         "{kind}: {:#?}",

@@ -1,0 +1,48 @@
+//! The command line's side of a user plane's Unix socket.
+
+use crate::mi_client::MiClient;
+use crate::{ListPortsRequest, Port};
+use northbound::{
+    CallError, CheckLedgerRequest, Connection, DropCounter, Ledger, ListDropsRequest,
+    PATIENCE_FOR_A_CHECK,
+};
+use std::path::Path;
+use std::time::Duration;
+use tonic::transport::Channel;
+
+/// A connection to a user plane on this machine. Each call waits for its answer.
+pub struct Client {
+    connection: Connection,
+    client: MiClient<Channel>,
+}
+
+impl Client {
+    /// As [`Connection::open`].
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self, CallError> {
+        let connection = Connection::open(path, patience)?;
+        let client = MiClient::new(connection.channel());
+        Ok(Client { connection, client })
+    }
+
+    /// The ports in the order of the configuration.
+    pub fn ports(&mut self) -> Result<Vec<Port>, CallError> {
+        let answer = self.client.list_ports(ListPortsRequest {});
+        Ok(self.connection.wait(answer)?.into_inner().ports)
+    }
+
+    /// The user plane's counters, those that are zero too.
+    pub fn drops(&mut self) -> Result<Vec<DropCounter>, CallError> {
+        let answer = self.client.list_drops(ListDropsRequest {});
+        Ok(self.connection.wait(answer)?.into_inner().drops)
+    }
+
+    /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.
+    pub fn check_ledger(&mut self, repair: bool) -> Result<Ledger, CallError> {
+        let answer = self.client.check_ledger(CheckLedgerRequest { repair });
+        let answer = self.connection.wait_for(PATIENCE_FOR_A_CHECK, answer)?;
+        Ok(answer.into_inner().ledger.unwrap_or_default())
+    }
+}

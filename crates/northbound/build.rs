@@ -1,0 +1,28 @@
+//! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
+
+/// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
+const WORDS: [(&str, &str); 3] = [
+    ("Session.state", "SessionState"),
+    ("UserPlane.state", "UserPlaneState"),
+    ("Finding.fault", "Fault"),
+];
+
+fn main() -> std::io::Result<()> {
+    let shown = "#[derive(serde::Serialize, serde::Deserialize)]";
+    let mut builder = tonic_prost_build::configure()
+        .message_attribute(".", shown)
+        .enum_attribute(".", shown)
+        .enum_attribute(".", "#[serde(rename_all = \"kebab-case\")]")
+        .field_attribute("sluice.v1.Ledger.plane", "#[serde(skip)]");
+    for (field, of) in WORDS {
+        let attribute = format!(
+            "#[serde(serialize_with = \"crate::words::serialize::<{of}, _>\", \
+             deserialize_with = \"crate::words::deserialize::<{of}, _>\")]"
+        );
+        builder = builder.field_attribute(format!("sluice.v1.{field}"), attribute);
+    }
+    builder.compile_protos(
+        &["sluice/v1/common.proto", "sluice/v1/control_plane.proto"],
+        &["../../proto"],
+    )
+}

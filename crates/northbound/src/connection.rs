@@ -1,0 +1,128 @@
+//! The command line's way to a daemon: it waits for each answer, and has no tasks of its own.
+
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Code, Status};
+
+/// How long a daemon may take to compare all of its tables.
+pub const PATIENCE_FOR_A_CHECK: Duration = Duration::from_secs(60);
+/// What a daemon may send before it was taken in, in octets.
+const WINDOW: u32 = 1 << 20;
+
+/// Why a daemon could not be asked, or did not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nobody listens on the socket.
+    #[error("nothing answers at {}: {source}", path.display())]
+    Unreachable {
+        /// The socket's path.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The connection broke or the time ran out before the answer.
+    #[error("the answer did not come: {0}")]
+    Broken(io::Error),
+    /// What answers does not speak as this version does.
+    #[error(
+        "it does not answer as this version does ({0}): are its version and this command's the same?"
+    )]
+    Unknown(String),
+    /// The daemon says why not.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        let mut cause = std::error::Error::source(&status);
+        // what the daemon says comes without a cause, what happens here with one
+        if cause.is_none() && status.code() != Code::Unimplemented {
+            return CallError::Refused(status.message().to_owned());
+        }
+        let mut last = status.message().to_owned();
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return CallError::Broken(io::Error::new(error.kind(), error.to_string()));
+            }
+            (last, cause) = (error.to_string(), error.source());
+        }
+        CallError::Unknown(last)
+    }
+}
+
+/// A connection to a daemon's Unix socket.
+pub struct Connection {
+    runtime: Runtime,
+    channel: Channel,
+    patience: Duration,
+}
+
+impl Connection {
+    /// Connects to the socket at `path`; each answer, or part of one, may take as long as `patience`.
+    ///
+    /// # Errors
+    /// [`CallError::Unreachable`] if nobody listens.
+    pub fn open(path: &Path, patience: Duration) -> Result<Self, CallError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(CallError::Broken)?;
+        let channel = runtime.block_on(connect(path))?;
+        Ok(Connection {
+            runtime,
+            channel,
+            patience,
+        })
+    }
+
+    /// For a client that is generated.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Waits for an answer, or a part of one.
+    ///
+    /// # Errors
+    /// Why it did not come, or what the daemon refused.
+    pub fn wait<T>(&self, answer: impl Future<Output = Result<T, Status>>) -> Result<T, CallError> {
+        self.wait_for(self.patience, answer)
+    }
+
+    /// Waits for an answer to a question that takes its time.
+    ///
+    /// # Errors
+    /// As [`Connection::wait`].
+    pub fn wait_for<T>(
+        &self,
+        patience: Duration,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, CallError> {
+        let answer = async { tokio::time::timeout(patience, answer).await };
+        match self.runtime.block_on(answer) {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(CallError::Broken(io::ErrorKind::TimedOut.into())),
+        }
+    }
+}
+
+async fn connect(path: &Path) -> Result<Channel, CallError> {
+    let unreachable = |source| CallError::Unreachable {
+        path: path.to_owned(),
+        source,
+    };
+    let mut stream = Some(UnixStream::connect(path).await.map_err(unreachable)?);
+    // a connection that broke is not made again: whoever asked is told
+    let once = tower::service_fn(move |_: Uri| {
+        let stream = stream.take().ok_or(io::ErrorKind::ConnectionReset);
+        async { Ok::<_, io::Error>(TokioIo::new(stream?)) }
+    });
+    let endpoint = Endpoint::from_static("http://daemon.invalid") // not looked up
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW);
+    let connected = endpoint.connect_with_connector(once).await;
+    connected.map_err(|error| CallError::from(Status::from_error(error.into())))
+}

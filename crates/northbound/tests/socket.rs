@@ -1,0 +1,259 @@
+//! The control plane's socket with a plane behind it that only tells what it was asked.
+
+use northbound::control_plane_client::ControlPlaneClient;
+use northbound::{
+    Account, Answer, Call, CallError, Client, Connection, DropCounter, Ledger, ListSessionsRequest,
+    MAX_CONNECTIONS, PAGE, Refusal, Request, Response, Session, SessionState, UserPlane, serve,
+};
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A daemon with so many sessions, whose ids fall from place to place; and how many pages of them it was asked for.
+struct Daemon {
+    path: PathBuf,
+    pages: Arc<AtomicUsize>,
+    _dir: tempfile::TempDir,
+}
+
+impl Daemon {
+    fn start(sessions: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x/test.sock");
+        let pages = Arc::new(AtomicUsize::new(0));
+        let (served, asked) = (path.clone(), pages.clone());
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let (calls, mut asked_for) = mpsc::channel::<Call>(4);
+                tokio::spawn(serve(&served, calls).unwrap());
+                ready.send(()).unwrap();
+                while let Some((request, reply)) = asked_for.recv().await {
+                    let _ = reply.send(answer(request, sessions, &asked));
+                }
+            });
+        });
+        is_ready.recv().unwrap();
+        Daemon {
+            path,
+            pages,
+            _dir: dir,
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.path, PATIENCE).unwrap()
+    }
+}
+
+fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
+    Ok(match request {
+        Request::ListSessions { from } => {
+            pages.fetch_add(1, Ordering::Relaxed);
+            let end = sessions.min(from + PAGE);
+            Response::Sessions {
+                sessions: (from..end).map(|n| session(sessions - n)).collect(),
+                next: (end < sessions).then_some(end),
+            }
+        }
+        Request::GetSession { id } if id == "7" => Response::Session {
+            session: Box::new(session(7)),
+        },
+        Request::ClearSession { id } if id == "7" => Response::Done,
+        Request::GetSession { id } | Request::ClearSession { id } => {
+            return Err(Refusal::NotFound(format!("there is no session {id}")));
+        }
+        Request::ListUserPlanes => Response::UserPlanes {
+            user_planes: vec![UserPlane {
+                node_id: "up1".into(),
+                ..UserPlane::default()
+            }],
+        },
+        Request::ListDrops => Response::Drops {
+            drops: vec![DropCounter {
+                name: "bad-cookie".into(),
+                count: u64::MAX,
+                ..DropCounter::default()
+            }],
+        },
+        Request::CheckLedger { repair } => Response::Ledger {
+            ledger: Ledger {
+                accounts: vec![Account {
+                    booked: repair.into(),
+                    ..Account::default()
+                }],
+                ..Ledger::default()
+            },
+        },
+    })
+}
+
+fn session(number: usize) -> Session {
+    Session {
+        id: format!("{number:016x}"),
+        state: SessionState::Online.into(),
+        user: format!("home{number}@sluice.example"),
+        s_tag: Some(100),
+        network_instance: "default".into(),
+        ipv6_prefix: Some("2001:db8:100:7::/64".into()),
+        ..Session::default()
+    }
+}
+
+#[test]
+fn every_call_meets_its_answer() {
+    let daemon = Daemon::start(1000);
+    let mut client = daemon.client();
+    let sessions = client.sessions().unwrap();
+    let in_order: Vec<Session> = (1..=1000).map(session).collect();
+    assert_eq!(sessions, in_order);
+    assert_eq!(daemon.pages.load(Ordering::Relaxed), 2);
+    assert_eq!(client.session("7").unwrap(), session(7));
+    client.clear_session("7").unwrap();
+    assert_eq!(client.user_planes().unwrap()[0].node_id, "up1");
+    assert_eq!(client.drops().unwrap()[0].count, u64::MAX);
+    for repair in [false, true] {
+        let ledger = client.check_ledger(repair).unwrap();
+        assert_eq!(ledger.accounts[0].booked, u64::from(repair));
+    }
+    assert!(Daemon::start(0).client().sessions().unwrap().is_empty());
+}
+
+#[test]
+fn a_refusal_is_told_in_the_words_of_the_plane() {
+    let daemon = Daemon::start(0);
+    let mut client = daemon.client();
+    for refused in [client.session("9").err(), client.clear_session("9").err()] {
+        let Some(CallError::Refused(message)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(message, "there is no session 9");
+    }
+}
+
+#[test]
+fn garbage_and_requests_that_are_too_large_are_refused_and_the_daemon_lives() {
+    let daemon = Daemon::start(1);
+    let mut stream = UnixStream::connect(&daemon.path).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+        .write_all(b"{\"request\":\"show-sessions\"}\n")
+        .unwrap();
+    let hung_up = stream.read_to_end(&mut Vec::new()).map_err(|e| e.kind());
+    assert!(
+        matches!(hung_up, Ok(_) | Err(io::ErrorKind::ConnectionReset)),
+        "{hung_up:?}"
+    );
+
+    let mut client = daemon.client();
+    let refused = client.session(&"7".repeat(64 * 1024)).unwrap_err();
+    assert!(
+        matches!(&refused, CallError::Refused(why) if why.contains("too large")),
+        "{refused:?}"
+    );
+    assert_eq!(client.sessions().unwrap().len(), 1);
+}
+
+/// A whole gateway's sessions are not put together for a reader that does not read.
+#[test]
+fn a_slow_reader_holds_up_nothing_but_itself() {
+    let daemon = Daemon::start(1000 * PAGE);
+    let slow = Connection::open(&daemon.path, PATIENCE).unwrap();
+    let mut client = ControlPlaneClient::new(slow.channel());
+    let mut listing = slow
+        .wait(client.list_sessions(ListSessionsRequest {}))
+        .unwrap()
+        .into_inner();
+    let first = slow.wait(listing.message()).unwrap().unwrap();
+    assert_eq!(first.sessions.len(), PAGE);
+    // while it does not read, others are served, and no more is asked for than fits on the way to it
+    let mut last = usize::MAX;
+    while daemon.pages.load(Ordering::Relaxed) != last {
+        last = daemon.pages.load(Ordering::Relaxed);
+        assert_eq!(daemon.client().drops().unwrap().len(), 1);
+        slow.wait(async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert!(last < 100, "{last} pages were asked for");
+    let second = slow.wait(listing.message()).unwrap().unwrap();
+    assert_ne!(first.sessions, second.sessions);
+}
+
+#[test]
+fn one_connection_too_many_waits_until_another_one_ends() {
+    let daemon = Daemon::start(0);
+    let mut clients: Vec<Client> = (0..MAX_CONNECTIONS).map(|_| daemon.client()).collect();
+    for client in &mut clients {
+        client.drops().unwrap();
+    }
+    let impatient = Client::connect(&daemon.path, Duration::from_millis(300));
+    let late = impatient.unwrap().drops().unwrap_err();
+    assert!(
+        matches!(&late, CallError::Broken(why) if why.kind() == io::ErrorKind::TimedOut),
+        "{late:?}"
+    );
+    clients.pop();
+    daemon.client().drops().unwrap();
+}
+
+#[test]
+fn a_second_daemon_does_not_take_the_socket() {
+    let daemon = Daemon::start(0);
+    let (calls, _asked) = mpsc::channel(1);
+    let error = serve(&daemon.path, calls).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    daemon.client().drops().unwrap();
+}
+
+#[tokio::test]
+async fn a_stale_socket_is_replaced_and_the_socket_goes_with_the_daemon() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "left by a daemon that was killed");
+    let (calls, asked) = mpsc::channel(1);
+    let served = tokio::spawn(serve(&path, calls).unwrap());
+    let there = path.clone();
+    let connect = move || Connection::open(&there, PATIENCE).map(drop);
+    tokio::task::spawn_blocking(connect).await.unwrap().unwrap();
+    drop(asked);
+    served.await.unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn nobody_there_is_said_plainly() {
+    let error = Client::connect(Path::new("/nonexistent/cp.sock"), PATIENCE).err();
+    assert!(
+        matches!(error, Some(CallError::Unreachable { .. })),
+        "{error:?}"
+    );
+}
+
+/// A daemon that speaks JSON lines, as those before gRPC did.
+#[test]
+fn a_daemon_of_another_version_is_told_from_one_that_does_not_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"{\"response\":\"error\",\"message\":\"not a request\"}\n");
+        }
+    });
+    let error = Client::connect(&path, PATIENCE).and_then(|mut client| client.drops());
+    assert!(matches!(error, Err(CallError::Unknown(_))), "{error:?}");
+}
