@@ -1,22 +1,48 @@
 //! The user plane's side.
 
+use crate::client::unusable;
 use crate::mi_server::{Mi, MiServer};
-use crate::{ListPortsRequest, ListPortsResponse, Port};
+use crate::network::{NetworkError, Port as TcpPort, server_tls};
+use crate::{
+    ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
+    ListPortsRequest, ListPortsResponse, MAX_TEXT, Port, State, ValidateRequest, ValidateResponse,
+    WatchRequest,
+};
+use config::start::Management;
+use futures_util::Stream;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::{BoxStream, try_unfold};
 use northbound::{
     Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger, ListDropsRequest,
     ListDropsResponse, Refusal, UnixSocket, other_answer, server,
 };
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tonic::transport::server::Connected;
 use tonic::{Response as Reply, Status};
 
-/// The largest request that is read, in octets.
-const MAX_REQUEST: usize = 64 * 1024;
+/// The largest request that is read, in octets: a document and what is around it.
+const MAX_REQUEST: usize = MAX_TEXT + 1024;
+/// Calls of one connection that are read and answered at once.
+const AT_ONCE: usize = 4;
+/// The intervals at which the state can be watched, in milliseconds.
+const INTERVALS: std::ops::RangeInclusive<u32> = 100..=60_000;
 
 /// What the user plane is asked or told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
+    /// Who it is, what it can do and what is in force.
+    Describe,
+    /// What is wrong with a document, which is whole ([`Document::verify`]).
+    Validate(Document),
+    /// Put a document in force, which is whole ([`Document::verify`]).
+    Apply(Document),
+    /// The state.
+    GetState,
     /// The ports with their counters.
     ListPorts,
     /// The named counters of whatever was refused or dropped.
@@ -31,6 +57,14 @@ pub enum Request {
 /// What the user plane answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Response {
+    /// To [`Request::Describe`].
+    Description(DescribeResponse),
+    /// To [`Request::Validate`]: what is wrong.
+    Faults(Vec<DocumentFault>),
+    /// To [`Request::Apply`].
+    Applied(ApplyResponse),
+    /// To [`Request::GetState`].
+    State(State),
     /// To [`Request::ListPorts`].
     Ports {
         /// The ports in the order of the configuration.
@@ -53,31 +87,123 @@ pub type Answer = Result<Response, Refusal>;
 /// A request with the place for its answer.
 pub type Call = Asked<Request, Response>;
 
-/// Binds `path` as [`UnixSocket::bind`] does and hands every request to `calls`, until the receiver is dropped.
+/// Listens on a Unix socket, as [`UnixSocket::bind`] does, and on the addresses of `management`, and hands every request to
+/// `calls`, until the receiver is dropped.
 ///
 /// # Errors
-/// As [`UnixSocket::bind`].
+/// What cannot be listened on, and why; an address without TLS that is not a loopback address.
 pub fn serve(
-    path: &Path,
+    socket: &Path,
+    management: Option<&Management>,
     calls: mpsc::Sender<Call>,
-) -> io::Result<impl Future<Output = ()> + use<>> {
-    let socket = UnixSocket::bind(path)?;
+) -> Result<impl Future<Output = ()> + use<>, NetworkError> {
     let calls = Calls::new(calls);
-    let service = MiServer::new(Service(calls.clone()));
-    let router = server().add_service(service.max_decoding_message_size(MAX_REQUEST));
-    Ok(async move {
+    let unix = UnixSocket::bind(socket).map_err(|source| NetworkError::Socket {
+        path: socket.to_owned(),
+        source,
+    })?;
+    let mut served = vec![run(&calls, None, unix.connections())?];
+    if let Some(management) = management {
+        for at in &management.listen {
+            let port = TcpPort::bind(*at, management)?;
+            served.push(run(&calls, Some(management), port.connections())?);
+        }
+    }
+    Ok(async {
+        join_all(served).await;
+    })
+}
+
+/// Serves the connections of one socket.
+fn run<S: Connected + AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    calls: &Calls<Request, Response>,
+    management: Option<&Management>,
+    connections: impl Stream<Item = io::Result<S>> + Send + 'static,
+) -> Result<BoxFuture<'static, ()>, NetworkError> {
+    let mut server = server().concurrency_limit_per_connection(AT_ONCE);
+    if let Some(tls) = management.and_then(|management| management.tls.as_ref()) {
+        server = server.tls_config(server_tls(tls)?).map_err(unusable)?;
+    }
+    let service = MiServer::new(Service(calls.clone())).max_decoding_message_size(MAX_REQUEST);
+    let (router, calls) = (server.add_service(service), calls.clone());
+    Ok(Box::pin(async move {
         let end = calls.closed();
-        let served = router.serve_with_incoming_shutdown(socket.connections(), end);
+        let served = router.serve_with_incoming_shutdown(connections, end);
         if let Err(error) = served.await {
             tracing::error!(%error, "the management interface ends");
         }
-    })
+    }))
 }
 
 struct Service(Calls<Request, Response>);
 
+/// A document of a request, if it is whole.
+fn whole(document: Option<Document>) -> Result<Document, Status> {
+    let document = document.unwrap_or_default();
+    document.verify().map_err(Status::invalid_argument)?;
+    Ok(document)
+}
+
 #[tonic::async_trait]
 impl Mi for Service {
+    type WatchStream = BoxStream<'static, Result<State, Status>>;
+
+    async fn describe(
+        &self,
+        _: tonic::Request<DescribeRequest>,
+    ) -> Result<Reply<DescribeResponse>, Status> {
+        match self.0.ask(Request::Describe).await? {
+            Response::Description(description) => Ok(Reply::new(description)),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn validate(
+        &self,
+        request: tonic::Request<ValidateRequest>,
+    ) -> Result<Reply<ValidateResponse>, Status> {
+        let document = whole(request.into_inner().document)?;
+        match self.0.ask(Request::Validate(document)).await? {
+            Response::Faults(faults) => Ok(Reply::new(ValidateResponse { faults })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn apply(
+        &self,
+        request: tonic::Request<ApplyRequest>,
+    ) -> Result<Reply<ApplyResponse>, Status> {
+        let document = whole(request.into_inner().document)?;
+        match self.0.ask(Request::Apply(document)).await? {
+            Response::Applied(answer) => Ok(Reply::new(answer)),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    /// A state is asked for when it is time and whoever watches has room for it: none is kept for a slow reader.
+    async fn watch(
+        &self,
+        request: tonic::Request<WatchRequest>,
+    ) -> Result<Reply<Self::WatchStream>, Status> {
+        let milliseconds = request.into_inner().interval_milliseconds;
+        if !INTERVALS.contains(&milliseconds) {
+            let (least, most) = INTERVALS.into_inner();
+            return Err(Status::invalid_argument(format!(
+                "an interval of {milliseconds} ms: expected {least} to {most}"
+            )));
+        }
+        let mut ticks = interval(Duration::from_millis(milliseconds.into()));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let states = try_unfold((self.0.clone(), ticks), async |(calls, mut ticks)| {
+            ticks.tick().await;
+            match calls.ask(Request::GetState).await? {
+                Response::State(state) => Ok(Some((state, (calls, ticks)))),
+                other => Err(other_answer(other)),
+            }
+        });
+        Ok(Reply::new(Box::pin(states)))
+    }
+
     async fn list_ports(
         &self,
         _: tonic::Request<ListPortsRequest>,

@@ -12,6 +12,9 @@ pub enum Refusal {
     /// It cannot be done while something else is under way.
     #[error("{0}")]
     Busy(String),
+    /// Something later has been done already.
+    #[error("{0}")]
+    Outdated(String),
     /// It was begun and failed.
     #[error("{0}")]
     Failed(String),
@@ -22,6 +25,7 @@ impl From<Refusal> for Status {
         match refusal {
             Refusal::NotFound(message) => Status::not_found(message),
             Refusal::Busy(message) => Status::aborted(message),
+            Refusal::Outdated(message) => Status::failed_precondition(message),
             Refusal::Failed(message) => Status::internal(message),
         }
     }

@@ -37,7 +37,7 @@ pub use client::Client;
 pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
 pub use generated::*;
 pub use ledger::{Differences, Kind};
-pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, server};
+pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use serve::{Answer, Call, PAGE, Request, Response, serve};
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.

@@ -85,8 +85,8 @@ impl Drop for UnixSocket {
     }
 }
 
-/// What `accept` gives of a listener, one after the other, as long as there is room.
-fn bounded<L, S>(
+/// What `accept` gives of a listener, one after the other: at most [`MAX_CONNECTIONS`] at once.
+pub fn bounded<L, S>(
     listener: L,
     accept: impl AsyncFn(&L) -> io::Result<S>,
 ) -> impl Stream<Item = io::Result<Bounded<S>>> {

@@ -55,6 +55,9 @@ pub enum StartError {
     /// The dataplane cannot be put together.
     #[error(transparent)]
     Dataplane(#[from] dataplane::Error),
+    /// The management interface cannot be served.
+    #[error("the management interface cannot be served at {0}")]
+    Management(#[from] mi::NetworkError),
     /// A socket, device or netlink request failed.
     #[error("{what}: {source}")]
     System {
@@ -253,9 +256,7 @@ async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, S
 
 fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     let (sender, calls) = mpsc::channel(16);
-    let path = &document.api_socket;
-    let server = mi::serve(path, sender);
-    tokio::spawn(server.context(|| format!("local API at {}", path.display()))?);
+    tokio::spawn(mi::serve(&document.api_socket, None, sender)?);
     Ok(calls)
 }
 

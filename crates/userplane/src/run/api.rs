@@ -1,23 +1,52 @@
 //! What the management interface answers: ports and counters.
 
-use mi::{Call, Port as ShownPort, Request, Response};
-use northbound::DropCounter;
+use mi::{Call, DescribeResponse, Port as ShownPort, Request, Response, State, Worker};
+use northbound::{DropCounter, Refusal};
 
 use super::UserPlane;
 
 impl UserPlane {
     pub(super) fn answer(&mut self, (request, reply): Call) {
-        let response = match request {
+        let answer = match request {
             Request::CheckLedger { repair } => return self.check_ledger(repair, reply),
-            Request::ListPorts => Response::Ports {
+            Request::Describe => Ok(Response::Description(self.describe())),
+            Request::GetState => Ok(Response::State(self.state())),
+            Request::ListPorts => Ok(Response::Ports {
                 ports: self.show_ports(),
-            },
-            Request::ListDrops => Response::Drops {
+            }),
+            Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
-            },
+            }),
+            Request::Validate(_) | Request::Apply(_) => Err(Refusal::Failed(
+                "this user plane is configured by its file alone".into(),
+            )),
         };
         // Whoever asked may have gone away.
-        let _ = reply.send(Ok(response));
+        let _ = reply.send(answer);
+    }
+
+    fn describe(&self) -> DescribeResponse {
+        DescribeResponse {
+            node_id: self.name.clone(),
+            software: env!("CARGO_PKG_VERSION").into(),
+            capabilities: Vec::new(),
+            in_force: None,
+        }
+    }
+
+    fn state(&self) -> State {
+        let punts = self.controller.punts();
+        State {
+            in_force: None,
+            ports: self.show_ports(),
+            drops: self.show_drops(),
+            workers: vec![Worker {
+                number: 0,
+                punted: punts.discovery + punts.session + punts.core + punts.local,
+                injected: self.controller.injected(),
+            }],
+            sessions: self.engine.sessions() as u64,
+        }
     }
 
     fn show_ports(&self) -> Vec<ShownPort> {

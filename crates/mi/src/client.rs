@@ -1,0 +1,163 @@
+//! The control plane's side.
+
+use crate::mi_client::MiClient;
+use crate::network::{NetworkError, client_tls};
+use crate::{
+    ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault, State,
+    ValidateRequest, WatchRequest,
+};
+use config::start::Tls;
+use hyper_util::rt::TokioIo;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Uri};
+use tonic::{Status, Streaming};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take: ports are opened meanwhile.
+const ANSWER: Duration = Duration::from_secs(60);
+/// After so long without a sign of life a user plane is asked for one, and is given up after as long again.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Between two attempts to reach a user plane, at first and at most.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Where a user plane serves its management interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix socket on this machine.
+    Unix(PathBuf),
+    /// An address and a TCP port.
+    Tcp(SocketAddr),
+}
+
+impl FromStr for Endpoint {
+    type Err = NetworkError;
+
+    /// A path, with or without `unix:` before it, or `192.0.2.2:8806`, `[2001:db8::2]:8806`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = text.strip_prefix("unix:").unwrap_or(text);
+        if path.starts_with('/') {
+            return Ok(Endpoint::Unix(path.into()));
+        }
+        let at = text.parse().map(Endpoint::Tcp);
+        at.map_err(|_| NetworkError::Endpoint(text.to_owned()))
+    }
+}
+
+/// The way to one user plane. It connects when it is used, and again when the connection is lost.
+#[derive(Clone, Debug)]
+pub struct Client(MiClient<Channel>);
+
+impl Client {
+    /// A way that begins to connect when it is used first. It needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The files of `tls` cannot be used, or there are none for an address that is not a loopback address.
+    pub fn new(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Self, NetworkError> {
+        let channel = match endpoint {
+            Endpoint::Unix(path) => unix(path.clone()),
+            Endpoint::Tcp(at) => tcp(*at, tls)?,
+        };
+        Ok(Client(MiClient::new(channel)))
+    }
+
+    /// Asks who the user plane is, again and again until it answers.
+    pub async fn meet(&mut self) -> DescribeResponse {
+        let (mut pause, longest) = BACKOFF;
+        let mut told = false;
+        loop {
+            match self.describe().await {
+                Ok(description) => return description,
+                Err(status) if !told => {
+                    told = true;
+                    let error = reason(&status);
+                    tracing::warn!(error, "a user plane's management interface does not answer");
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = longest.min(pause * 2);
+        }
+    }
+
+    /// Who the user plane is, what it can do, and which document is in force.
+    pub async fn describe(&mut self) -> Result<DescribeResponse, Status> {
+        Ok(self.0.describe(DescribeRequest {}).await?.into_inner())
+    }
+
+    /// What is wrong with a document.
+    pub async fn validate(&mut self, document: Document) -> Result<Vec<DocumentFault>, Status> {
+        let document = Some(document);
+        let answer = self.0.validate(ValidateRequest { document }).await?;
+        Ok(answer.into_inner().faults)
+    }
+
+    /// Puts a document in force. It is if the answer has no faults.
+    pub async fn apply(&mut self, document: Document) -> Result<ApplyResponse, Status> {
+        let document = Some(document);
+        let answer = self.0.apply(ApplyRequest { document }).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// The state now, and again after each interval of 100 ms to 60 s, until the connection is lost.
+    pub async fn watch(&mut self, interval: Duration) -> Result<Streaming<State>, Status> {
+        let interval_milliseconds = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
+        let request = WatchRequest {
+            interval_milliseconds,
+        };
+        Ok(self.0.watch(request).await?.into_inner())
+    }
+}
+
+/// What happened, down to its cause.
+fn reason(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        text = error.to_string();
+        cause = error.source();
+    }
+    text
+}
+
+fn settings(uri: Uri) -> tonic::transport::Endpoint {
+    Channel::builder(uri)
+        .connect_timeout(CONNECT)
+        .timeout(ANSWER)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(SILENCE)
+        .keep_alive_timeout(SILENCE)
+        .keep_alive_while_idle(true)
+}
+
+fn unix(path: PathBuf) -> Channel {
+    let connect = tower::service_fn(move |_: Uri| {
+        let path = path.clone();
+        async { Ok::<_, std::io::Error>(TokioIo::new(UnixStream::connect(path).await?)) }
+    });
+    let nowhere = Uri::from_static("http://user-plane.invalid"); // not looked up
+    settings(nowhere).connect_with_connector_lazy(connect)
+}
+
+fn tcp(at: SocketAddr, tls: Option<&Tls>) -> Result<Channel, NetworkError> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let uri = format!("{scheme}://{at}").parse();
+    let uri = uri.map_err(|_| NetworkError::Endpoint(at.to_string()))?;
+    let endpoint = match tls {
+        Some(tls) => settings(uri)
+            .tls_config(client_tls(tls)?)
+            .map_err(unusable)?,
+        None if at.ip().is_loopback() => settings(uri),
+        None => return Err(NetworkError::Open(at.to_string())),
+    };
+    Ok(endpoint.connect_lazy())
+}
+
+pub(crate) fn unusable(error: tonic::transport::Error) -> NetworkError {
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    NetworkError::Tls(cause.unwrap_or_else(|| error.to_string()))
+}

@@ -1,0 +1,115 @@
+//! How a document comes into force: judged, written, applied, kept, in this order.
+
+use crate::{ApplyResponse, Document, DocumentFault, InForce, Kept, Response};
+use northbound::Refusal;
+
+/// What is in force, and whether a restart will find it.
+#[derive(Debug)]
+pub struct Configured {
+    kept: Kept,
+    in_force: Option<InForce>,
+    /// What is in force is on the disk.
+    is_kept: bool,
+    /// A change is under way.
+    changing: bool,
+}
+
+/// What becomes of an order to put a document in force.
+#[derive(Debug)]
+pub enum Begun {
+    /// It is in force already.
+    Done(Response),
+    /// It is on the disk, and is to be applied: whoever does so goes on with [`Configured::finish`] or [`Configured::give_up`].
+    Apply(Document),
+}
+
+impl Configured {
+    /// Nothing is in force yet.
+    pub fn new(kept: Kept) -> Self {
+        Configured {
+            kept,
+            in_force: None,
+            is_kept: false,
+            changing: false,
+        }
+    }
+
+    /// What is in force.
+    pub fn in_force(&self) -> Option<&InForce> {
+        self.in_force.as_ref()
+    }
+
+    /// The document that was kept has been applied, at the start; `now` in seconds since 1970.
+    pub fn resumed(&mut self, document: &Document, now: u64) {
+        self.in_force = Some(document.in_force(now));
+        self.is_kept = true;
+    }
+
+    /// Begins to put a document in force.
+    ///
+    /// # Errors
+    /// It is older than what is in force, another change is under way, or it cannot be written.
+    pub fn begin(&mut self, document: Document) -> Result<Begun, Refusal> {
+        if self.changing {
+            return Err(Refusal::Busy(
+                "another document is being put in force: ask again when it is done".into(),
+            ));
+        }
+        let known = match &self.in_force {
+            Some(in_force) => in_force.is(&document)?,
+            None => false,
+        };
+        if known && self.is_kept {
+            return Ok(Begun::Done(self.applied()));
+        }
+        self.kept.begin(&document).map_err(not_kept)?;
+        if known {
+            self.keep()?;
+            return Ok(Begun::Done(self.applied()));
+        }
+        self.changing = true;
+        Ok(Begun::Apply(document))
+    }
+
+    /// The document that was begun has been applied; `now` in seconds since 1970.
+    ///
+    /// # Errors
+    /// It cannot be kept: it is in force, but not after a restart. When it is sent again, that is tried again.
+    pub fn finish(&mut self, document: &Document, now: u64) -> Result<Response, Refusal> {
+        (self.changing, self.is_kept) = (false, false);
+        self.in_force = Some(document.in_force(now));
+        self.keep()?;
+        Ok(self.applied())
+    }
+
+    /// The document that was begun cannot be applied; what was in force still is.
+    pub fn give_up(&mut self, faults: Vec<DocumentFault>) -> Response {
+        self.changing = false;
+        if let Err(error) = self.kept.give_up() {
+            tracing::debug!(%error, "a refused document is left until the next one");
+        }
+        Response::Applied(ApplyResponse {
+            faults,
+            in_force: self.in_force.clone(),
+        })
+    }
+
+    fn keep(&mut self) -> Result<(), Refusal> {
+        self.kept.finish().map_err(not_kept)?;
+        self.is_kept = true;
+        Ok(())
+    }
+
+    fn applied(&self) -> Response {
+        Response::Applied(ApplyResponse {
+            faults: Vec::new(),
+            in_force: self.in_force.clone(),
+        })
+    }
+}
+
+fn not_kept(error: std::io::Error) -> Refusal {
+    Refusal::Failed(format!(
+        "the document cannot be kept for a restart: {error}. Free or replace the disk of `state`, and send it again"
+    ))
+}
