@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod capabilities;
 pub mod check;
 mod control_plane;
 pub mod edit;
@@ -39,6 +40,7 @@ mod user_plane;
 mod values;
 mod write;
 
+pub use capabilities::Capabilities;
 pub use check::Checked;
 pub use control_plane::{
     Aaa, AccessPort, Auth, ControlPlane, Echo, Ipv4Pool, Ipv6Pool, Limits, NetworkInstanceService,

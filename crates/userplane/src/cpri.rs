@@ -58,6 +58,11 @@ impl Redirection {
         }
     }
 
+    /// The access ports are others now, or have other names.
+    pub fn set_ports(&mut self, ports: Vec<(PortIndex, Vec<u8>)>) {
+        self.ports = ports;
+    }
+
     /// Wraps a discovery packet: CPR-NSH names the port, as no session does.
     pub fn wrap_discovery(
         &mut self,

@@ -312,6 +312,17 @@ impl<T: Copy> Engine<T> {
         }
     }
 
+    /// Ports and instances have other names or places now. Sessions that are there stay as they are.
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.config.layout = layout;
+    }
+
+    /// How long a control plane's sessions are held from now on after the path to it was lost; those of one that is lost
+    /// already are held as long as they were to be.
+    pub fn set_hold(&mut self, hold: Option<Duration>) {
+        self.config.hold = hold;
+    }
+
     /// The next thing to be done.
     pub fn poll_output(&mut self) -> Option<Output<T>> {
         self.outputs.pop_front()

@@ -156,6 +156,57 @@ impl Fib {
         }
     }
 
+    /// A core port or subinterface has come: routes through its TAP lead there.
+    pub fn add_port(&mut self, link: u32, port: u16) {
+        self.ports.insert(link, port);
+        self.refresh_link(link);
+    }
+
+    /// A core port or subinterface goes: routes through its TAP lead nowhere.
+    pub fn remove_port(&mut self, link: u32) {
+        self.ports.remove(&link);
+        self.down.remove(&link);
+        self.refresh_link(link);
+        self.kernel.neighbours.retain(|(on, _), _| *on != link);
+    }
+
+    /// Works out anew what concerns a link.
+    fn refresh_link(&mut self, link: u32) {
+        let routes = self.kernel.routes.iter();
+        let through = routes.filter(|(_, routes)| {
+            let mut hops = routes.iter().flat_map(|route| &route.hops);
+            hops.any(|hop| hop.link == link)
+        });
+        let mut prefixes: Vec<IpNet> = through.map(|(net, _)| *net).collect();
+        let neighbours = self.kernel.neighbours.keys();
+        let on_link = neighbours.filter(|(on, _)| *on == link);
+        prefixes.extend(on_link.map(|(_, address)| host(*address)));
+        prefixes.into_iter().for_each(|net| self.refresh(net));
+    }
+
+    /// The instance has another TUN: what is announced is announced there.
+    pub fn move_tun(&mut self, tun: u32) {
+        let old = std::mem::replace(&mut self.tun, tun);
+        self.down.remove(&old);
+        for link in [old, tun] {
+            self.refresh_link(link);
+        }
+        let nets = self.nets.iter().chain(&self.kept);
+        self.commands.extend(nets.map(|net| Command::Export(*net)));
+    }
+
+    /// The instance goes: nothing leads anywhere, and nothing is announced.
+    pub fn clear(&mut self) {
+        let nets: Vec<IpNet> = self.nets().collect();
+        let withdrawn = nets.iter().map(|net| Command::Withdraw(*net, self.tun));
+        self.commands.extend(withdrawn);
+        self.nets.clear();
+        self.kept.clear();
+        self.kernel = Snapshot::default();
+        let told: Vec<IpNet> = self.installed.keys().copied().collect();
+        told.into_iter().for_each(|net| self.refresh(net));
+    }
+
     /// Takes what is to be done since the last call.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)

@@ -32,21 +32,27 @@ pub struct ErrorSource {
 impl ErrorSource {
     /// Errors come from the first gateway address of each family; without one, none are sent.
     pub fn new(gateway: &[IpAddr]) -> Self {
-        let v4 = gateway.iter().find_map(|a| match a {
-            IpAddr::V4(a) => Some(*a),
-            IpAddr::V6(_) => None,
-        });
-        let v6 = gateway.iter().find_map(|a| match a {
-            IpAddr::V6(a) => Some(*a),
-            IpAddr::V4(_) => None,
-        });
-        Self {
-            v4,
-            v6,
+        let mut source = Self {
+            v4: None,
+            v6: None,
             tokens: f64::from(BURST),
             filled: Duration::ZERO,
             suppressed: 0,
-        }
+        };
+        source.set_sources(gateway);
+        source
+    }
+
+    /// The gateway's addresses are others now.
+    pub fn set_sources(&mut self, gateway: &[IpAddr]) {
+        self.v4 = gateway.iter().find_map(|a| match a {
+            IpAddr::V4(a) => Some(*a),
+            IpAddr::V6(_) => None,
+        });
+        self.v6 = gateway.iter().find_map(|a| match a {
+            IpAddr::V6(a) => Some(*a),
+            IpAddr::V4(_) => None,
+        });
     }
 
     /// The answer to a packet whose TTL or hop limit ran out: a whole IP packet.

@@ -1,6 +1,7 @@
 //! The user plane's control thread: everything of `sluice-up` that is not the packet path.
 //!
-//! **What lives here.** [`start`](start()) brings a user plane up from its configuration,
+//! **What lives here.** [`start`](start()) brings a user plane up that is nothing yet,
+//! [`configure`] makes it what a document says, at first and whenever that changes, and
 //! [`run::UserPlane::run`] is its loop. The parts that decide know no sockets and no clock,
 //! so that a simulator can run them:
 //!
@@ -13,12 +14,12 @@
 //! | [`icmp`] | the gateway's own ICMP errors |
 //! | [`ledger`] | whether everything that is held has its owner |
 //!
-//! [`netlink`], [`device`] and [`run`] are the edge: sockets, TAPs, TUNs, the loop.
+//! [`netlink`], [`device`], [`configure`] and [`run`] are the edge: sockets, TAPs, TUNs, the loop.
 //!
 //! **Who may call it.** `bin/sluice-up`, and tests.
 //!
 //! **The kernel's part.** Addresses of core ports and the gateway's own are the kernel's:
-//! a TAP for each core port, a TUN for each network instance, both persistent. Subscriber
+//! a TAP for each core port and subinterface, a TUN for each network instance, both persistent. Subscriber
 //! nets are exported as `NET dev TUN proto sluice` (protocol number 96). A clean exit
 //! withdraws them, since nobody forwards any more; a crash leaves them for the successor,
 //! which keeps them for a minute and then removes what no control plane asked for again, so
@@ -42,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compile;
+pub mod configure;
 pub mod cpri;
 pub mod device;
 pub mod engine;
@@ -53,4 +55,4 @@ pub mod run;
 mod start;
 pub mod table;
 
-pub use start::{Parts, StartError, WorkerThread, check, start};
+pub use start::{Parts, StartError, WorkerThread, start};

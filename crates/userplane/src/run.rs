@@ -4,25 +4,28 @@
 //! [`crate::cpri`], `pfcp::Node`) and knows no sockets; this carries inputs to them and
 //! their outputs away. Each source is read in portions, so that none starves the others.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use dataplane::{Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part};
+use config::UserPlaneDocument;
+use config::model::DeviceDocument;
+use dataplane::{
+    Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part, PortIndex,
+};
 use ipnet::IpNet;
 use mi::Call;
-use northbound::supervisor;
 use pfcp::{Node, RequestId};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tracing::warn;
 use udp::{Batch, Receiver};
-use wire::eth::MacAddr;
 
+use crate::configure::{Ask, Kept, Management, Parked, Port, Source};
 use crate::cpri::Redirection;
 use crate::device::Device;
 use crate::engine::{Engine, Now, WorkerCommand};
@@ -38,6 +41,7 @@ mod kernel;
 mod ledger;
 mod packets;
 mod sessions;
+mod tables;
 mod watchdog;
 
 /// Frames, datagrams and punts that are handled before other sources get their turn.
@@ -89,20 +93,6 @@ impl Default for Clock {
     }
 }
 
-/// A port as the control thread knows it.
-pub struct Port {
-    /// Its logical name.
-    pub name: String,
-    /// Its devargs.
-    pub device: String,
-    /// Whether subscribers are behind it.
-    pub access: bool,
-    /// Its own MAC address.
-    pub mac: MacAddr,
-    /// Where the kernel owns its addresses, on a core port.
-    pub tap: Option<Device>,
-}
-
 /// A network instance.
 pub struct Instance {
     /// Its name.
@@ -113,10 +103,12 @@ pub struct Instance {
     pub errors: ErrorSource,
     /// Where the kernel has the gateway's addresses.
     pub tun: Device,
+    /// What it was told to be.
+    pub document: DeviceDocument,
 }
 
 /// Something for the worker that its queue had no room for yet.
-enum ForWorker {
+pub(crate) enum ForWorker {
     Session(WorkerCommand),
     SetRoute(InstanceIndex, IpNet, Destination),
     RemoveRoute(InstanceIndex, IpNet),
@@ -142,14 +134,23 @@ struct Counters {
 pub struct UserPlane {
     /// Its node id.
     name: String,
-    clock: Clock,
+    pub(crate) address: IpAddr,
+    pub(crate) max_sessions: u32,
+    pub(crate) clock: Clock,
     node: Node,
-    engine: Engine<RequestId>,
-    redirection: Redirection,
-    controller: Controller,
-    ports: Vec<Port>,
-    instances: Vec<Instance>,
-    requester: Requester,
+    pub(crate) engine: Engine<RequestId>,
+    pub(crate) redirection: Redirection,
+    pub(crate) controller: Controller,
+    pub(crate) source: Source,
+    /// What it was told to be.
+    pub(crate) document: UserPlaneDocument,
+    pub(crate) ports: BTreeMap<String, Port>,
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) kept: Kept,
+    pub(crate) parked: Vec<Parked>,
+    pub(crate) management: Management,
+    asked: mpsc::Receiver<Ask>,
+    pub(crate) requester: Requester,
     monitor: Monitor,
     pfcp: UdpSocket,
     received: Receiver,
@@ -161,13 +162,13 @@ pub struct UserPlane {
     calls: mpsc::Receiver<Call>,
     worker: WorkerThread,
     wakeup: AsyncFd<OwnedFd>,
-    backlog: VecDeque<ForWorker>,
+    pub(crate) backlog: VecDeque<ForWorker>,
     reading: Option<(Dump, Snapshot)>,
     /// When the kernel's tables are to be read.
-    read_at: Option<Duration>,
+    pub(crate) read_at: Option<Duration>,
     /// When nets that nobody asked for again are withdrawn.
-    end_keeping_at: Option<Duration>,
-    watchdog: Watchdog,
+    pub(crate) end_keeping_at: Option<Duration>,
+    pub(crate) watchdog: Watchdog,
     /// When the ports are looked at.
     watch_at: Duration,
     /// A check of the ledger.
@@ -187,6 +188,7 @@ enum Ready {
     Worker,
     Kernel(io::Result<Change>),
     Call(Call),
+    Asked(Ask),
     Other,
 }
 
@@ -199,15 +201,24 @@ impl UserPlane {
         #[expect(deprecated)]
         let wakeup = AsyncFd::with_interest(wakeup, Interest::READABLE)?;
         let gtpu_now = parts.gtpu.as_fd().try_clone_to_owned()?.into();
+        let (management, asked) = Management::new();
         Ok(Self {
             name: parts.name,
+            address: parts.address,
+            max_sessions: parts.max_sessions,
             clock,
             node: parts.node,
             engine: parts.engine,
             redirection: parts.redirection,
             controller: parts.controller,
-            ports: parts.ports,
-            instances: parts.instances,
+            source: parts.source,
+            document: UserPlaneDocument::default(),
+            ports: BTreeMap::new(),
+            instances: Vec::new(),
+            kept: Kept::from_supervisor(),
+            parked: Vec::new(),
+            management,
+            asked,
             requester: parts.requester,
             monitor: parts.monitor,
             pfcp: parts.pfcp,
@@ -231,23 +242,12 @@ impl UserPlane {
         })
     }
 
-    /// Makes TAPs and TUNs outlive the process, and has a supervisor hold them.
-    pub fn keep_devices(&self) -> io::Result<()> {
-        self.devices().try_for_each(|device| device.keep())?;
-        for device in self.devices().filter(|device| device.is_new()) {
-            if let Err(error) = supervisor::keep(&device.kept_as(), device.as_fd()) {
-                warn!(
-                    device = device.name(), %error,
-                    "the supervisor cannot be asked to hold a device: it loses its carrier if we die"
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn devices(&self) -> impl Iterator<Item = &Device> {
-        let taps = self.ports.iter().filter_map(|port| port.tap.as_ref());
-        taps.chain(self.instances.iter().map(|instance| &instance.tun))
+    /// Its TAPs with the interfaces of the dataplane behind them, and its TUNs with their instances.
+    fn devices(&self) -> impl Iterator<Item = (&Device, Result<PortIndex, InstanceIndex>)> {
+        let taps = self.ports.values().flat_map(Port::interfaces);
+        let tuns = self.instances.iter().zip(0..);
+        taps.map(|(index, tap)| (tap, Ok(index)))
+            .chain(tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index)))))
     }
 
     /// Works until `shutdown` is over, then withdraws what was announced.
@@ -269,6 +269,7 @@ impl UserPlane {
                 Ready::Worker | Ready::Other => {}
                 Ready::Kernel(change) => self.kernel_changed(change?),
                 Ready::Call(call) => self.answer(call),
+                Ready::Asked(ask) => self.asked(ask),
             }
             drained = self.drain_worker();
             self.judge_piece();
@@ -301,10 +302,18 @@ impl UserPlane {
             Some(stopped) => Err(io::Error::other(format!(
                 "port {} ({}) loses every packet and receives none: its driver has stopped. The \
                  supervisor starts us again, which opens it anew",
-                self.ports[stopped].name, self.ports[stopped].device
+                self.port_name(ports[stopped].index),
+                ports[stopped].name
             ))),
             None => Ok(()),
         }
+    }
+
+    /// The logical port in a place of the dataplane.
+    fn port_name(&self, index: PortIndex) -> &str {
+        let mut ports = self.ports.iter();
+        let found = ports.find(|(_, port)| port.index == index);
+        found.map_or("?", |(name, _)| name)
     }
 
     async fn wait(
@@ -330,8 +339,9 @@ impl UserPlane {
             self.clock
                 .instant(at.unwrap_or(self.clock.now().monotonic + never)),
         );
-        let taps = self.ports.iter().filter_map(|port| port.tap.as_ref());
+        let taps = self.ports.values().flat_map(Port::interfaces);
         let devices: Vec<&Device> = taps
+            .map(|(_, tap)| tap)
             .chain(self.instances.iter().map(|instance| &instance.tun))
             .collect();
         tokio::select! {
@@ -348,6 +358,7 @@ impl UserPlane {
             // Changes wait in the socket while the tables are read: they are newer.
             change = self.monitor.next(), if self.reading.is_none() => Ready::Kernel(change),
             Some(call) = self.calls.recv() => Ready::Call(call),
+            Some(ask) = self.asked.recv() => Ready::Asked(ask),
             () = sleep => Ready::Other,
             () = tokio::task::yield_now(), if busy => Ready::Other,
         }

@@ -1,39 +1,28 @@
-//! How a user plane comes up: everything that can fail first, what lasts at the end.
+//! How a user plane comes up, without anything that it can be told later.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use config::{HoldSessions, PortRole, UserPlane as Document};
-use dataplane::{
-    Controller, InstanceIndex, Limits, PortConfig, PortIndex, PuntLimits, Role, Segment, Worker,
-};
-use dpdk::{Eal, EalOptions, Pool, PortOptions};
+use config::start::UserPlane as Document;
+use dataplane::{Controller, Limits, PuntLimits, Worker};
+use dpdk::{Eal, EalOptions};
 use mi::Call;
 use nix::sys::socket::{setsockopt, sockopt};
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tracing::info;
-use wire::eth::MacAddr;
 use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures};
 
-use crate::compile::Layout;
+use crate::configure::Source;
 use crate::cpri::Redirection;
 use crate::engine::{self, Engine};
 use crate::fib::MAX_ADJACENCIES;
 use crate::netlink::socket::{Monitor, Requester};
-use crate::run::{Clock, Instance, Port, UserPlane};
+use crate::run::{Clock, UserPlane};
 
-mod devices;
-
-use devices::{Devices, describe_ports, make_instances};
-
-/// The only network instance that can be served: the process's own network namespace.
-const DEFAULT_INSTANCE: &str = "default";
 /// A buffer of 2 KiB with its headers and the pool's share.
 const BUFFER: u32 = 2432;
 /// Packets that the control thread has under way.
@@ -44,13 +33,8 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// Why a user plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration asks for something that this version cannot do.
-    #[error("{0}")]
-    Unsupported(String),
-    /// DPDK refused a port or its own start.
-    #[error(
-        "{0}: check `device` and, for net_af_xdp and net_af_packet, that the interface exists and nobody else uses it"
-    )]
+    /// DPDK refused its start.
+    #[error("{0}: `memory` must fit into what this machine has free")]
     Dpdk(#[from] dpdk::Error),
     /// The dataplane cannot be put together.
     #[error(transparent)]
@@ -79,34 +63,6 @@ impl<T> Context<T> for io::Result<T> {
             source,
         })
     }
-}
-
-/// What the document asks for that this version cannot do, in the words of a
-/// configuration error.
-pub fn check(document: &Document) -> Result<(), StartError> {
-    let unsupported = |text| Err(StartError::Unsupported(text));
-    if let Some(name) = document
-        .network_instances
-        .keys()
-        .find(|name| *name != DEFAULT_INSTANCE)
-    {
-        return unsupported(format!(
-            "network instance `{name}`: expected only `{DEFAULT_INSTANCE}`, which is the \
-             network namespace that sluice-up runs in"
-        ));
-    }
-    if !document.network_instances.contains_key(DEFAULT_INSTANCE) {
-        return unsupported(format!(
-            "`network-instances` lacks `{DEFAULT_INSTANCE}`: expected it"
-        ));
-    }
-    if document.address.is_unspecified() || document.address.is_multicast() {
-        return unsupported(format!(
-            "`address` is {}: expected an address of this machine that the control plane reaches",
-            document.address
-        ));
-    }
-    Ok(())
 }
 
 /// The worker's thread; dropping it stops and joins.
@@ -144,58 +100,42 @@ impl Drop for WorkerThread {
     }
 }
 
-/// Brings a user plane up. On an error nothing is left behind: devices that were made
-/// here vanish with the process, as they are kept only at the end.
+/// Brings a user plane up that has neither ports nor network instances: it waits to be told
+/// ([`UserPlane::reconfigure`]), and is there for its control planes meanwhile.
 pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
-    check(document)?;
     let clock = Clock::new();
     let pfcp = bind(document.address, wire::pfcp::PORT, "PFCP").await?;
     udp::receive_batches(&pfcp);
     let gtpu = bind(document.address, wire::gtpu::PORT, "GTP-U").await?;
     let calls = serve_api(document)?;
 
+    let engine = engine_config(document);
     let limits = Limits {
         instances: 1,
-        sessions: engine_config(document, Layout::default()).places(),
+        sessions: engine.places(),
         adjacencies: MAX_ADJACENCIES as u32,
         ..Limits::default()
     };
-    let (eal, ports) = open_ports(document)?;
-    let mut described = Vec::with_capacity(ports.len());
-    for (port, document) in ports.iter().zip(&document.ports.value) {
-        described.push((MacAddr(port.port.mac()), port.port.mtu().min(document.mtu)));
-    }
+    let source = start_dpdk(document.memory)?;
     let config = dataplane::Config {
         limits,
         punts: PuntLimits::default(),
     };
-    let injects = eal.pool("injects", INJECT_BUFFERS)?;
-    let (mut controller, worker) = dataplane::channel(&eal, injects, config)?;
-    for (port, index) in ports.into_iter().zip(0..) {
-        let added = controller.add_port(PortIndex(index), port);
-        added.map_err(|error| StartError::Unsupported(error.to_string()))?;
-    }
-
-    let mut requester = Requester::open().context(|| "netlink".into())?;
-    let mut devices = Devices::new(&mut requester);
-    let ports = describe_ports(document, &described, &mut devices)?;
-    let instances = make_instances(document, &ports, &mut devices)?;
-    devices.forget_unused();
-    // After the devices are as they shall be: the first reading shows them all.
+    let injects = source.eal.pool("injects", INJECT_BUFFERS)?;
+    let (controller, worker) = dataplane::channel(&source.eal, injects, config)?;
+    let requester = Requester::open().context(|| "netlink".into())?;
     let monitor = Monitor::open().context(|| "netlink".into())?;
     let worker = WorkerThread::start(worker).context(|| "the worker's thread".into())?;
-
-    let layout = layout(document, &ports);
-    let names = access_ports(&ports).map(|(index, port)| (index, port.name.clone().into_bytes()));
-    let user_plane = UserPlane::new(
+    UserPlane::new(
         Parts {
             name: document.node_id.clone(),
+            address: document.address,
+            max_sessions: document.max_sessions,
             node: node(document, clock),
-            engine: Engine::new(engine_config(document, layout)),
-            redirection: Redirection::new(document.address, names.collect()),
+            engine: Engine::new(engine),
+            redirection: Redirection::new(document.address, Vec::new()),
             controller,
-            ports,
-            instances,
+            source,
             requester,
             monitor,
             pfcp,
@@ -205,17 +145,17 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
         },
         clock,
     )
-    .context(|| "the worker's eventfd".into())?;
-    user_plane
-        .keep_devices()
-        .context(|| "TUNSETPERSIST".into())?;
-    Ok(user_plane)
+    .context(|| "the worker's eventfd".into())
 }
 
 /// What [`UserPlane::new`] puts together.
 pub struct Parts {
     /// The node id.
     pub name: String,
+    /// Where PFCP and GTP-U are served.
+    pub address: IpAddr,
+    /// The most subscriber sessions.
+    pub max_sessions: u32,
     /// PFCP's transport.
     pub node: pfcp::Node,
     /// Sessions.
@@ -224,10 +164,8 @@ pub struct Parts {
     pub redirection: Redirection,
     /// The dataplane's end.
     pub controller: Controller,
-    /// Ports in the order of the configuration.
-    pub ports: Vec<Port>,
-    /// Network instances.
-    pub instances: Vec<Instance>,
+    /// Where ports come from.
+    pub source: Source,
     /// Netlink requests.
     pub requester: Requester,
     /// Netlink changes.
@@ -260,14 +198,9 @@ fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     Ok(calls)
 }
 
-fn engine_config(document: &Document, layout: Layout) -> engine::Config {
+fn engine_config(document: &Document) -> engine::Config {
     engine::Config {
-        layout,
-        max_sessions: document.max_sessions.value,
-        hold: match document.hold_sessions {
-            HoldSessions::Forever => None,
-            HoldSessions::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
-        },
+        max_sessions: document.max_sessions,
         seed: rand::rng().random(),
         ..engine::Config::new(node_id(&document.node_id), document.address)
     }
@@ -313,131 +246,15 @@ fn node_config(document: &Document, clock: Clock) -> pfcp::Config {
     config
 }
 
-fn open_ports(document: &Document) -> Result<(Eal, Vec<PortConfig>), StartError> {
-    let ports = &document.ports.value;
+fn start_dpdk(memory: u32) -> Result<Source, StartError> {
     let options = EalOptions {
-        memory_mib: document.memory,
+        memory_mib: memory,
         ..EalOptions::default()
     };
     let eal = Eal::start(&options)?;
     // Half of the memory for packets, the rest for the drivers' rings.
-    let buffers = document.memory * (1 << 20) / 2 / BUFFER;
+    let buffers = memory * (1 << 20) / 2 / BUFFER;
     let buffers = buffers.saturating_sub(INJECT_BUFFERS).max(INJECT_BUFFERS);
     let pool = eal.pool("packets", buffers)?;
-    let opened = ports.iter().map(|port| open_port(&eal, pool, port));
-    Ok((eal, opened.collect::<Result<_, StartError>>()?))
-}
-
-fn open_port(eal: &Eal, pool: Pool, port: &config::Port) -> Result<PortConfig, StartError> {
-    let core = port.role == PortRole::Core;
-    // The gateway's addresses towards subscribers are virtual, and the kernel behind a
-    // core port joins multicast groups that the device is not told of.
-    let options = PortOptions {
-        mtu: core.then_some(port.mtu),
-        promiscuous: true,
-    };
-    let open = eal.open_port(&port.device, pool, &options)?;
-    info!(port = port.name, device = port.device, mac = %MacAddr(open.mac()), "port open");
-    let role = match port.role {
-        PortRole::Access => Role::Access {
-            segments: segments(&port.segments),
-        },
-        PortRole::Core => Role::Core {
-            instance: InstanceIndex(0),
-        },
-    };
-    Ok(PortConfig {
-        port: open,
-        mac: None,
-        role,
-    })
-}
-
-/// Untagged frames count as VLAN 0.
-fn segments(configured: &[config::Segment]) -> Vec<Segment> {
-    let segments = configured.iter().zip(0..);
-    segments
-        .map(|(segment, id)| {
-            let members = segment.s_vlans.members().map(|vlan| vlan.unwrap_or(0));
-            let mut vlans: Vec<u16> = members.collect();
-            vlans.sort_unstable();
-            vlans.dedup();
-            let runs = vlans.chunk_by(|a, b| a + 1 == *b);
-            Segment {
-                id,
-                vlans: runs.map(|run| run[0]..=run[run.len() - 1]).collect(),
-            }
-        })
-        .collect()
-}
-
-fn access_ports(ports: &[Port]) -> impl Iterator<Item = (PortIndex, &Port)> {
-    let indexed = ports
-        .iter()
-        .zip(0..)
-        .map(|(port, index)| (PortIndex(index), port));
-    indexed.filter(|(_, port)| port.access)
-}
-
-fn layout(document: &Document, ports: &[Port]) -> Layout {
-    let named =
-        |(index, port): (PortIndex, &Port)| (port.name.clone().into_bytes(), (index, port.mac));
-    let instances = document.network_instances.keys().zip(0..);
-    Layout {
-        access_ports: access_ports(ports).map(named).collect(),
-        instances: instances
-            .map(|(name, index)| (name.clone(), InstanceIndex(index)))
-            .collect(),
-        address: Some(document.address),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn document(text: &str) -> Document {
-        config::parse(text, "up.yaml").unwrap()
-    }
-
-    const GOOD: &str = "node-id: up1
-address: 192.0.2.2
-ports:
-  - {name: a, role: access, device: net_null0, segments: [{name: x, s-vlans: '10-19,30'}, {name: y, s-vlans: 'untagged,20-29'}]}
-network-instances:
-  default: {device: sl-default}
-";
-
-    #[test]
-    fn segments_are_ranges_of_vlans() {
-        let document = document(GOOD);
-        let segment = |id, vlans| Segment { id, vlans };
-        assert_eq!(
-            segments(&document.ports.value[0].segments),
-            [
-                segment(0, vec![10..=19, 30..=30]),
-                segment(1, vec![0..=0, 20..=29])
-            ]
-        );
-        let whole = segments(&config::Segment::whole_port());
-        assert_eq!(whole, Segment::whole_port());
-    }
-
-    #[test]
-    fn what_cannot_be_done_is_said() {
-        check(&document(GOOD)).unwrap();
-        for (from, to, said) in [
-            ("default: {", "red: {", "`red`: expected only `default`"),
-            (
-                "192.0.2.2",
-                "0.0.0.0",
-                "expected an address of this machine",
-            ),
-        ] {
-            let error = check(&document(&GOOD.replace(from, to)))
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(said), "{error}");
-        }
-    }
+    Ok(Source { eal, pool })
 }

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
+use config::UserPlaneDocument;
 use northbound::{Fault, Ledger};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
 use tokio::net::UdpSocket;
+use userplane::configure::Management;
 use userplane::device::{Device, Kind};
 use wire::eth::{self, MacAddr, Tags};
 use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionDeletionResponse, UsageReport};
@@ -34,27 +36,29 @@ fn ip(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn document(directory: &std::path::Path) -> config::UserPlane {
+fn start_file(directory: &std::path::Path) -> config::start::UserPlane {
     let text = format!(
         "node-id: up1
 address: {UP}
 api-socket: {}/up.sock
 memory: 64
 max-sessions: 1000
-ports:
-  - {{name: access0, role: access, device: 'net_af_packet0,iface=acc0'}}
-  - name: core0
-    role: core
-    device: net_af_packet1,iface=core0
-    tap: sl-core0
-    addresses: [198.51.100.1/24, '2001:db8:1::1/64']
-network-instances:
-  default: {{device: sl-default, gateway: [100.64.0.1, '2001:db8:64::1']}}
 ",
         directory.display()
     );
     config::parse(&text, "up.yaml").unwrap()
 }
+
+const DOCUMENT: &str = "
+ports:
+  access0: {role: access, device: 'net_af_packet0,iface=acc0'}
+  core0:
+    role: core
+    device: net_af_packet1,iface=core0
+    addresses: [198.51.100.1/24, '2001:db8:1::1/64']
+network-instances:
+  default: {interface: sl-default, gateway: [100.64.0.1, '2001:db8:64::1']}
+";
 
 /// A control plane without a mind of its own.
 struct ControlPlane {
@@ -311,19 +315,24 @@ fn a_subscriber_is_carried_from_discovery_to_deletion() {
 
 async fn scenario() {
     let directory = tempfile::tempdir().unwrap();
-    let document = document(directory.path());
+    let document = start_file(directory.path());
     let access = Device::open("acc0", Kind::Tap).unwrap();
     let core = Device::open("core0", Kind::Tap).unwrap();
     ip("link set acc0 up");
     ip("link set core0 up");
-    let user_plane = userplane::start(&document).await.unwrap();
+    let mut user_plane = userplane::start(&document).await.unwrap();
+    let told: UserPlaneDocument = serde_saphyr::from_str(DOCUMENT).unwrap();
+    user_plane.reconfigure(&told).unwrap();
+    let management = user_plane.management();
     ip("neigh replace 198.51.100.9 lladdr 02:00:00:00:02:09 dev sl-core0");
     ip("route add default via 198.51.100.9");
 
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = user_plane.run(async { drop(stopped.await) });
     let story = async {
-        story(&access, &core, &document.api_socket).await;
+        let mut cp = ControlPlane::new().await;
+        story(&mut cp, &access, &core, &document.api_socket).await;
+        a_port_goes(&mut cp, &management, told, &document.api_socket).await;
         stop.send(()).unwrap();
     };
     let (ended, ()) = tokio::join!(running, story);
@@ -336,8 +345,7 @@ async fn scenario() {
     );
 }
 
-async fn story(access: &Device, core: &Device, api: &Path) {
-    let mut cp = ControlPlane::new().await;
+async fn story(cp: &mut ControlPlane, access: &Device, core: &Device, api: &Path) {
     cp.until(|event| matches!(event, Event::AssociationUp { .. }).then_some(()))
         .await;
     let default = cp.establish(default_spec().establish().0).await;
@@ -346,11 +354,11 @@ async fn story(access: &Device, core: &Device, api: &Path) {
         shown.contains("100.64.0.0/24") && shown.contains("2001:db8:64::/56")
     })
     .await;
-    discovery(&cp, access).await;
+    discovery(cp, access).await;
 
     let spec = session_spec();
     let seid = cp.establish(spec.establish_control()).await;
-    control(&cp, access).await;
+    control(cp, access).await;
     let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
     assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
     let (up, down) = data(access, core).await;
@@ -384,6 +392,36 @@ async fn story(access: &Device, core: &Device, api: &Path) {
         announced().contains("100.64.0.0/24")
     })
     .await;
+}
+
+/// An access port that is taken away ends its sessions, whatever the control plane thinks of it; put back, it is a new one.
+async fn a_port_goes(
+    cp: &mut ControlPlane,
+    management: &Management,
+    told: UserPlaneDocument,
+    api: &Path,
+) {
+    let seid = cp.establish(session_spec().establish_control()).await;
+    let mut without = told.clone();
+    without.ports.remove("access0");
+    management.reconfigure(without).await.unwrap();
+    let gone = cp.ask(seid, delete()).await.cause();
+    assert_eq!(gone, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
+    eventually("nets are withdrawn", || announced().is_empty()).await;
+    assert!(check_ledger(api, false).await.is_balanced());
+    let refused = cp.ask(0, session_spec().establish_control()).await;
+    assert_eq!(refused.cause(), Some(Cause::RULE_CREATION_FAILURE));
+
+    management.reconfigure(told).await.unwrap();
+    cp.establish(default_spec().establish().0).await;
+    cp.establish(session_spec().establish_control()).await;
+    eventually("nets are announced again", || {
+        announced().contains("100.64.0.0/24")
+    })
+    .await;
+    let ledger = check_ledger(api, false).await;
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    assert_eq!(ledger.held("session"), 1);
 }
 
 /// Discovery up with the port's name, its answer down without any session.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use dataplane::SessionIndex;
+use dataplane::{PortIndex, SessionEntry, SessionIndex};
 use pfcp::bng::{Rejection, RuleSet, Usage};
 use tracing::{debug, warn};
 use wire::pfcp::{
@@ -362,6 +362,37 @@ impl<T: Copy> Engine<T> {
             }
             None => self.worker(WorkerCommand::Remove(index)),
         }
+    }
+
+    /// Ends subscribers' sessions that are told of nobody: their place in the configuration is gone. Returns how many.
+    pub fn end_sessions(&mut self, which: impl Fn(&SessionEntry) -> bool) -> usize {
+        let gone = |session: &Session<T>| match &session.compiled {
+            Compiled::Subscriber { entry, .. } => which(entry),
+            Compiled::Default { .. } => false,
+        };
+        let staying = self
+            .table
+            .iter()
+            .filter(|(_, session)| !session.is_leaving());
+        let gone: Vec<SessionIndex> = staying
+            .filter_map(|(index, session)| gone(session).then_some(index))
+            .collect();
+        for &index in &gone {
+            self.remove(index, After::Nothing);
+        }
+        gone.len()
+    }
+
+    /// An access port goes: its default sessions and its subscribers' sessions end. Returns how many of the latter.
+    pub fn end_port(&mut self, port: PortIndex) -> usize {
+        let defaults = self.defaults.iter();
+        let defaults: Vec<SessionIndex> = defaults
+            .filter_map(|(index, of)| (*of == Some(port)).then_some(*index))
+            .collect();
+        for index in defaults {
+            self.remove(index, After::Nothing);
+        }
+        self.end_sessions(|entry| entry.port == port)
     }
 
     /// Answers what can no longer be done because the session goes.

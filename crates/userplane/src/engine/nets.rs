@@ -51,6 +51,12 @@ impl<T: Copy> Engine<T> {
         late.into_iter().for_each(|peer| self.release_nets(peer));
     }
 
+    /// The nets of an instance that sessions announce.
+    pub fn announced(&self, instance: InstanceIndex) -> impl Iterator<Item = IpNet> + '_ {
+        let nets = self.nets.keys().filter(move |(of, _)| *of == instance);
+        nets.map(|(_, net)| *net)
+    }
+
     /// Announces nets that no session announced before, and withdraws those that none does.
     pub(super) fn change_nets(
         &mut self,

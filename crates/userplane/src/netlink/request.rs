@@ -87,8 +87,33 @@ pub fn link_up(index: u32) -> Request {
     }
 }
 
+/// Removes a link that is virtual.
+pub fn delete_link(index: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    Request {
+        message: RouteNetlinkMessage::DelLink(message),
+        flags: 0,
+    }
+}
+
 /// Gives a link an address, whether or not it has it already.
 pub fn add_address(index: u32, address: IpNet) -> Request {
+    Request {
+        message: RouteNetlinkMessage::NewAddress(address_of(index, address)),
+        flags: CREATE | REPLACE,
+    }
+}
+
+/// Takes an address away from a link.
+pub fn remove_address(index: u32, address: IpNet) -> Request {
+    Request {
+        message: RouteNetlinkMessage::DelAddress(address_of(index, address)),
+        flags: 0,
+    }
+}
+
+fn address_of(index: u32, address: IpNet) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = family(address.addr());
     message.header.prefix_len = address.prefix_len();
@@ -99,10 +124,7 @@ pub fn add_address(index: u32, address: IpNet) -> Request {
     message
         .attributes
         .push(AddressAttribute::Address(address.addr()));
-    Request {
-        message: RouteNetlinkMessage::NewAddress(message),
-        flags: CREATE | REPLACE,
-    }
+    message
 }
 
 fn route(net: IpNet, index: u32) -> RouteMessage {

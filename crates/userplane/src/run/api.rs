@@ -50,12 +50,16 @@ impl UserPlane {
     }
 
     fn show_ports(&self) -> Vec<ShownPort> {
-        let shown = self.ports.iter().zip(self.controller.ports());
+        let counted = self.controller.ports();
+        let shown = self.ports.iter().filter_map(|(name, port)| {
+            let counted = counted.iter().find(|counted| counted.index == port.index)?;
+            Some((name, port, counted))
+        });
         shown
-            .map(|(port, counted)| ShownPort {
-                name: port.name.clone(),
-                role: if port.access { "access" } else { "core" }.into(),
-                device: port.device.clone(),
+            .map(|(name, port, counted)| ShownPort {
+                name: name.clone(),
+                role: if counted.access { "access" } else { "core" }.into(),
+                device: port.config.device.clone(),
                 mac: counted.mac.to_string(),
                 rx_packets: counted.rx_packets,
                 rx_octets: counted.rx_octets,

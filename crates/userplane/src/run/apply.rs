@@ -1,6 +1,6 @@
 //! Commands on their way to the worker and to the kernel.
 
-use dataplane::{Adjacency, AdjacencyIndex, InstanceIndex, PortIndex};
+use dataplane::{Adjacency, AdjacencyIndex, InstanceIndex, PortIndex, first_routes};
 use tracing::{info, warn};
 use wire::eth::MacAddr;
 
@@ -10,7 +10,7 @@ use crate::netlink::request;
 
 impl UserPlane {
     /// Carries away what the parts want done, until they want no more.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while self.settle_node() | self.settle_engine() {}
         self.send_pfcp();
         for index in 0..self.instances.len() {
@@ -29,7 +29,12 @@ impl UserPlane {
                     self.for_worker(ForWorker::SetRoute(instance, prefix, to));
                 }
                 Command::RemoveRoute(prefix) => {
-                    self.for_worker(ForWorker::RemoveRoute(instance, prefix));
+                    // What an instance has from the start it has again.
+                    let first = first_routes().find(|(net, _)| *net == prefix);
+                    self.for_worker(match first {
+                        Some((_, to)) => ForWorker::SetRoute(instance, prefix, to),
+                        None => ForWorker::RemoveRoute(instance, prefix),
+                    });
                 }
                 Command::SetAdjacency { id, port, mac } => {
                     let to = mac.map(|mac| Adjacency {

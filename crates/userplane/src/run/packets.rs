@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use dataplane::{Inject, InstanceIndex, PortIndex, PuntKind};
+use dataplane::{Inject, PuntKind};
 use tokio::net::UdpSocket;
 
-use super::{Counters, Now, PORTION, UserPlane};
+use super::{Counters, Now, PORTION, Port, UserPlane};
 use crate::cpri::Verdict;
 use crate::device::Device;
 
@@ -28,21 +28,20 @@ impl UserPlane {
 
     /// Frames that the kernel sends: at a core port's TAP as they are, at a TUN to be routed.
     pub(super) fn read_device(&mut self, index: usize) {
-        let taps = self
-            .ports
-            .iter()
-            .zip(0..)
-            .filter_map(|(port, index)| Some((port.tap.as_ref()?, Ok(PortIndex(index)))));
-        let tuns = self.instances.iter().zip(0..);
-        let tuns = tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index))));
-        let Some((device, to)) = taps.chain(tuns).nth(index) else {
-            return;
-        };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.read_frames(index, &mut buffer);
+        self.buffer = buffer;
+    }
+
+    fn read_frames(&mut self, index: usize, buffer: &mut [u8]) {
         for _ in 0..PORTION {
-            let Ok(length) = device.try_read(&mut self.buffer) else {
+            let Some((device, to)) = self.devices().nth(index) else {
                 return;
             };
-            let frame = &self.buffer[..length];
+            let Ok(length) = device.try_read(buffer) else {
+                return;
+            };
+            let frame = &buffer[..length];
             let packet = match to {
                 Ok(port) => Inject::Port(port, frame),
                 Err(_) if is_multicast(frame) => continue,
@@ -54,7 +53,7 @@ impl UserPlane {
     }
 
     /// Takes a portion of what the worker has. Whether that was all.
-    pub(super) fn drain_worker(&mut self) -> bool {
+    pub(crate) fn drain_worker(&mut self) -> bool {
         let now = self.clock.now();
         for _ in 0..PORTION {
             match self.controller.poll_event() {
@@ -89,10 +88,9 @@ impl UserPlane {
                 send_gtpu(gtpu, wrapped, counters);
             }
             PuntKind::Core(interface) => {
-                let tap = ports
-                    .get(usize::from(interface.0))
-                    .and_then(|port| port.tap.as_ref());
-                write_device(tap, punt.frame, counters);
+                let mut taps = ports.values().flat_map(Port::interfaces);
+                let tap = taps.find(|(index, _)| *index == interface);
+                write_device(tap.map(|(_, tap)| tap), punt.frame, counters);
             }
             PuntKind::Local(instance) => {
                 let instance = instances.get(usize::from(instance.0));

@@ -1,0 +1,320 @@
+//! What a user plane can do, and whether a document asks for more: looked at by the user plane that is told, and before that
+//! by the control plane, so that nobody finds out at night.
+
+use crate::model::{Port, PortRole};
+use crate::{Fault, Path, UserPlaneDocument};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a user plane can do, as it says over its management interface.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Capabilities {
+    /// The network instances that it can serve.
+    pub network_instances: Vec<String>,
+    /// The DPDK drivers that it has, by name. A virtual device's name begins with its driver's.
+    pub drivers: Vec<String>,
+    /// The most ports.
+    pub ports: u32,
+    /// The most ports and subinterfaces together.
+    pub interfaces: u32,
+    /// The most access segments of all ports together.
+    pub segments: u32,
+    /// The most subscriber sessions.
+    pub sessions: u32,
+    /// Whether core ports can have 802.1Q subinterfaces.
+    pub subinterfaces: bool,
+}
+
+/// The device that devargs are about: what stands before the first comma.
+fn device(devargs: &str) -> &str {
+    devargs.split(',').next().unwrap_or_default()
+}
+
+/// The Linux interface that devargs name.
+pub fn linux_interface(devargs: &str) -> Option<&str> {
+    devargs
+        .split(',')
+        .find_map(|arg| arg.strip_prefix("iface="))
+}
+
+/// Whether devargs are about a PCI device, such as `0000:03:00.0`.
+fn is_pci(devargs: &str) -> bool {
+    let name = device(devargs);
+    let hex = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
+    name.contains(':') && name.contains('.') && name.chars().all(hex)
+}
+
+impl Capabilities {
+    /// What a document asks for that cannot be done, at its place in the document.
+    pub fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
+        let mut check = Check {
+            can: self,
+            document,
+            faults: Vec::new(),
+        };
+        check.instances();
+        check.sizes();
+        check.names();
+        for (name, port) in &document.ports {
+            check.port(&Path::from_iter(["ports", name]), port);
+        }
+        check.faults
+    }
+}
+
+struct Check<'a> {
+    can: &'a Capabilities,
+    document: &'a UserPlaneDocument,
+    faults: Vec<Fault>,
+}
+
+impl Check<'_> {
+    fn fault(&mut self, path: Path, message: String) {
+        self.faults.push(Fault {
+            line: 0,
+            path,
+            message,
+        });
+    }
+
+    fn instances(&mut self) {
+        for name in self.document.network_instances.keys() {
+            if !self.can.network_instances.contains(name) {
+                let known = self.can.network_instances.join("`, `");
+                self.fault(
+                    Path::from_iter(["network-instances", name]),
+                    format!("the user plane cannot serve it: expected `{known}`"),
+                );
+            }
+        }
+    }
+
+    fn sizes(&mut self) {
+        let ports = &self.document.ports;
+        let parts: usize = ports.values().map(|port| port.subinterfaces.len()).sum();
+        let access = ports.values().filter(|port| port.role == PortRole::Access);
+        let segments: usize = access.map(|port| port.segments().len()).sum();
+        for (what, asked, most) in [
+            ("ports", ports.len(), self.can.ports),
+            (
+                "ports and subinterfaces",
+                ports.len() + parts,
+                self.can.interfaces,
+            ),
+            ("access segments", segments, self.can.segments),
+        ] {
+            if asked > most as usize {
+                let message = format!("{asked} {what}: the user plane can have {most}");
+                self.fault(Path::from_iter(["ports"]), message);
+            }
+        }
+    }
+
+    /// Devices and kernel interfaces are each one port's.
+    fn names(&mut self) {
+        let (mut devices, mut interfaces) = (BTreeMap::new(), BTreeMap::new());
+        let mut doubled = Vec::new();
+        for (name, instance) in &self.document.network_instances {
+            let path = Path::from_iter(["network-instances", name, "interface"]);
+            interfaces.insert(instance.interface.clone(), path);
+        }
+        for (name, port) in &self.document.ports {
+            let path = Path::from_iter(["ports", name]);
+            let here = path.join("device");
+            let uses = [Some(device(&port.device)), linux_interface(&port.device)];
+            for used in uses.into_iter().flatten() {
+                if let Some(other) = devices.insert(used, here.clone()) {
+                    doubled.push((here.clone(), format!("`{used}` is used by `{other}`, too")));
+                }
+            }
+            for (path, tap) in taps(&path, name, port) {
+                if let Some(other) = interfaces.insert(tap.clone(), path.clone()) {
+                    let message = format!("the kernel interface `{tap}` is that of `{other}`, too");
+                    doubled.push((path, message));
+                }
+            }
+        }
+        for (path, message) in doubled {
+            self.fault(path, message);
+        }
+    }
+
+    fn port(&mut self, path: &Path, port: &Port) {
+        let known = |driver: &String| device(&port.device).starts_with(driver);
+        if !is_pci(&port.device) && !self.can.drivers.iter().any(known) {
+            let drivers: Vec<&str> = self.can.drivers.iter().map(String::as_str).collect();
+            let message = format!(
+                "the user plane has no driver for `{}`: expected a PCI address, or a name that begins with one of {}",
+                port.device,
+                drivers.join(", ")
+            );
+            self.fault(path.join("device"), message);
+        }
+        match port.role {
+            PortRole::Access => self.access(path, port),
+            PortRole::Core => self.core(path, port),
+        }
+    }
+
+    fn access(&mut self, path: &Path, port: &Port) {
+        let mut owners = BTreeMap::new();
+        for (name, segment) in port.segments() {
+            let shared = segment.s_vlans.members().find_map(|vlan| {
+                // Untagged frames count as VLAN 0.
+                let other = owners.insert(vlan.unwrap_or(0), name.clone());
+                other.filter(|other| *other != name)
+            });
+            if let Some(other) = shared {
+                let here = path.join("segments").join(name).join("s-vlans");
+                self.fault(
+                    here,
+                    format!("segment `{other}` has one of these S-VLANs, too"),
+                );
+            }
+        }
+    }
+
+    fn core(&mut self, path: &Path, port: &Port) {
+        self.instance(path, &port.network_instance);
+        let below = path.join("subinterfaces");
+        if !self.can.subinterfaces && !port.subinterfaces.is_empty() {
+            let message = "the user plane has no subinterfaces".to_owned();
+            self.fault(below.clone(), message);
+        }
+        let mut vlans = BTreeMap::new();
+        for (name, part) in &port.subinterfaces {
+            let here = below.join(name);
+            self.instance(&here, &part.network_instance);
+            if let Some(other) = vlans.insert(part.vlan_id, name) {
+                let message = format!("subinterface `{other}` has VLAN {}, too", part.vlan_id);
+                self.fault(here.join("vlan-id"), message);
+            }
+            if part.mtu > port.mtu {
+                let message = format!("expected at most {}, which is the port's", port.mtu);
+                self.fault(here.join("mtu"), message);
+            }
+        }
+    }
+
+    fn instance(&mut self, path: &Path, name: &str) {
+        if !self.document.network_instances.contains_key(name) {
+            let message = format!("there is no network instance `{name}` in the document");
+            self.fault(path.join("network-instance"), message);
+        }
+    }
+}
+
+/// The TAPs of a port, and where they are named.
+fn taps(path: &Path, name: &str, port: &Port) -> Vec<(Path, String)> {
+    if port.role == PortRole::Access {
+        return Vec::new();
+    }
+    let parts = port.subinterfaces.iter().map(|(name, part)| {
+        let path = path.join("subinterfaces").join(name).join("tap");
+        (path, part.tap_name(name))
+    });
+    let own = (path.join("tap"), port.tap_name(name));
+    std::iter::once(own).chain(parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn can() -> Capabilities {
+        Capabilities {
+            network_instances: vec!["default".into()],
+            drivers: vec!["net_af_xdp".into(), "net_ixgbe".into()],
+            ports: 3,
+            interfaces: 4,
+            segments: 3,
+            sessions: 1000,
+            subinterfaces: true,
+        }
+    }
+
+    const GOOD: &str = "
+network-instances: {default: {interface: sl-default, gateway: [100.64.0.1]}}
+ports:
+  access0: {role: access, device: 'net_af_xdp0,iface=acc0', segments: {east: {s-vlans: 100-199}, west: {s-vlans: 'untagged,200'}}}
+  core0:
+    role: core
+    device: 0000:03:00.0
+    addresses: [198.51.100.1/24]
+    subinterfaces: {v300: {vlan-id: 300}, v301: {vlan-id: 301, mtu: 1400}}
+";
+
+    fn faults(text: &str) -> Vec<String> {
+        let document: UserPlaneDocument = serde_saphyr::from_str(text).unwrap();
+        let faults = can().check(&document);
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_can_be_done_is_no_fault() {
+        assert_eq!(faults(GOOD), [""; 0]);
+        assert_eq!(faults("{}"), [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_told_at_its_place() {
+        for (from, to, said) in [
+            (
+                "{default: {",
+                "{red: {interface: sl-red, gateway: []}, default: {",
+                "network-instances red: the user plane cannot serve it: expected `default`",
+            ),
+            (
+                "net_af_xdp0,iface=acc0",
+                "net_tap0",
+                "ports access0 device: the user plane has no driver for `net_tap0`",
+            ),
+            (
+                "0000:03:00.0",
+                "net_af_xdp1,iface=acc0",
+                "ports core0 device: `acc0` is used by `ports access0 device`, too",
+            ),
+            (
+                "vlan-id: 301",
+                "vlan-id: 300",
+                "ports core0 subinterfaces v301 vlan-id: subinterface `v300` has VLAN 300, too",
+            ),
+            (
+                "mtu: 1400",
+                "mtu: 1600",
+                "ports core0 subinterfaces v301 mtu: expected at most 1500",
+            ),
+            (
+                "mtu: 1400",
+                "network-instance: red",
+                "v301 network-instance: there is no network instance `red`",
+            ),
+            (
+                "mtu: 1400",
+                "tap: sl-default",
+                "ports core0 subinterfaces v301 tap: the kernel interface `sl-default` is that of",
+            ),
+            (
+                "'untagged,200'",
+                "'untagged,150'",
+                "ports access0 segments west s-vlans: segment `east` has one of these",
+            ),
+            (
+                "v300: {vlan-id: 300}",
+                "v300: {vlan-id: 300}, v302: {vlan-id: 302}",
+                "ports: 5 ports and subinterfaces: the user plane can have 4",
+            ),
+            (
+                "west: {",
+                "s: {s-vlans: 7}, t: {s-vlans: 8}, west: {",
+                "ports: 4 access segments: the user plane can have 3",
+            ),
+        ] {
+            assert!(GOOD.contains(from), "{from}");
+            let found = faults(&GOOD.replace(from, to));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains(said), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! TAPs, TUNs and network instances: made, or taken up from a supervisor that held them, changed, and ended.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::fd::{AsFd, OwnedFd};
+
+use config::model::DeviceDocument;
+use config::{Fault, Path, UserPlaneDocument};
+use dataplane::InstanceIndex;
+use ipnet::IpNet;
+use nix::net::if_::if_nametoindex;
+use northbound::supervisor;
+use tracing::{info, warn};
+use wire::eth::MacAddr;
+
+use super::fault;
+use crate::device::{Device, Kind};
+use crate::fib::Fib;
+use crate::icmp::ErrorSource;
+use crate::netlink::request::{self, LinkSettings};
+use crate::run::{Instance, UserPlane};
+
+/// What the kernel may send through a TUN: what a PPPoE session usually takes (RFC 2516 §7).
+const TUN_MTU: u32 = 1492;
+
+/// What a supervisor holds for us.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Of an earlier run, until it is taken up.
+    earlier: BTreeMap<String, OwnedFd>,
+    /// What it was given in this run or the last.
+    given: BTreeSet<String>,
+}
+
+/// A device that nothing wants just now, with what it was given.
+pub(crate) struct Parked {
+    device: Device,
+    mac: Option<[u8; 6]>,
+    addresses: Vec<IpNet>,
+}
+
+impl Kept {
+    /// What the supervisor passed on.
+    pub fn from_supervisor() -> Self {
+        let earlier = supervisor::kept().unwrap_or_else(|error| {
+            warn!(%error, "cannot take up what the supervisor held: opening devices anew");
+            BTreeMap::new()
+        });
+        Self {
+            given: earlier.keys().cloned().collect(),
+            earlier,
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if self.given.remove(name)
+            && let Err(error) = supervisor::forget(name)
+        {
+            warn!(name, %error, "the supervisor cannot be told to hold a device no longer");
+        }
+    }
+}
+
+impl UserPlane {
+    /// Makes a device and brings it up. Until [`UserPlane::keep_devices`] it vanishes with us.
+    pub(super) fn make_device(
+        &mut self,
+        path: &Path,
+        name: &str,
+        kind: Kind,
+        mut settings: LinkSettings,
+        addresses: &[IpNet],
+    ) -> Result<Device, Fault> {
+        let is_it = |parked: &Parked| parked.device.kept_as() == kind.kept_as(name);
+        let parked = self.parked.iter().position(is_it);
+        let (device, had) = match parked.map(|place| self.parked.remove(place)) {
+            Some(parked) => {
+                // Told the same MAC address again, the kernel would forget every neighbour.
+                settings.mac = settings.mac.filter(|mac| parked.mac != Some(*mac));
+                (parked.device, parked.addresses)
+            }
+            None => (self.open_device(path, name, kind)?, Vec::new()),
+        };
+        let index = device.index();
+        self.ask_kernel(path, request::configure_link(index, settings), || {
+            format!("cannot set MAC and MTU of `{name}`")
+        })?;
+        self.change_addresses(path, &device, &had, addresses)?;
+        self.ask_kernel(path, request::link_up(index), || {
+            format!("cannot bring `{name}` up")
+        })?;
+        Ok(device)
+    }
+
+    fn open_device(&mut self, path: &Path, name: &str, kind: Kind) -> Result<Device, Fault> {
+        if let Some(device) = self.take_up(name, kind) {
+            return Ok(device);
+        }
+        Device::open(name, kind).map_err(|error| {
+            let must = format!("if it exists, it must be a free {kind:?} device");
+            let message = format!("cannot make the interface `{name}`: {error}; {must}");
+            fault(path, message)
+        })
+    }
+
+    pub(super) fn ask_kernel(
+        &mut self,
+        path: &Path,
+        request: request::Request,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), Fault> {
+        let done = self.requester.request(request);
+        done.map_err(|error| fault(path, format!("{}: {error}", what())))
+    }
+
+    fn give_addresses(
+        &mut self,
+        path: &Path,
+        device: &Device,
+        addresses: &[IpNet],
+    ) -> Result<(), Fault> {
+        for address in addresses {
+            let give = request::add_address(device.index(), *address);
+            self.ask_kernel(path, give, || {
+                format!("cannot give `{}` the address {address}", device.name())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Gives a device other addresses than it has.
+    pub(super) fn change_addresses(
+        &mut self,
+        path: &Path,
+        device: &Device,
+        old: &[IpNet],
+        new: &[IpNet],
+    ) -> Result<(), Fault> {
+        if old == new {
+            return Ok(());
+        }
+        self.give_addresses(path, device, new)?;
+        for address in old.iter().filter(|address| !new.contains(address)) {
+            let take = request::remove_address(device.index(), *address);
+            if let Err(error) = self.requester.request(take) {
+                // Somebody else has taken it already.
+                warn!(device = device.name(), %address, %error, "cannot take an address away");
+            }
+        }
+        // With the first address of a net the kernel takes the others away (secondary addresses).
+        self.give_addresses(path, device, new)
+    }
+
+    fn take_up(&mut self, name: &str, kind: Kind) -> Option<Device> {
+        let kept_as = kind.kept_as(name);
+        let kept = self.kept.earlier.remove(&kept_as)?;
+        match Device::take_up(kept, name, kind) {
+            Ok(device) => {
+                info!(device = name, "taken up from the supervisor");
+                Some(device)
+            }
+            Err(error) => {
+                warn!(device = name, %error, "opening it anew");
+                self.kept.forget(&kept_as);
+                None
+            }
+        }
+    }
+
+    /// Makes TAPs and TUNs outlive the process, and has a supervisor hold them.
+    pub(super) fn keep_devices(&mut self) {
+        let Self {
+            kept,
+            ports,
+            instances,
+            ..
+        } = self;
+        let taps = ports.values().flat_map(|port| port.interfaces());
+        let taps = taps.map(|(_, tap)| tap);
+        let tuns = instances.iter().map(|instance| &instance.tun);
+        for device in taps.chain(tuns) {
+            let name = device.kept_as();
+            if kept.given.contains(&name) {
+                continue;
+            }
+            let held = device
+                .keep()
+                .and_then(|()| supervisor::keep(&name, device.as_fd()));
+            match held {
+                Ok(()) => drop(kept.given.insert(name)),
+                Err(error) => warn!(
+                    device = device.name(), %error,
+                    "the device loses its carrier if we die: it cannot be kept"
+                ),
+            }
+        }
+    }
+
+    /// Ends devices of an earlier configuration that a supervisor held and nothing took up.
+    pub(super) fn forget_earlier(&mut self) {
+        for name in std::mem::take(&mut self.kept.earlier).into_keys() {
+            self.kept.forget(&name);
+            let device = name.split_once('-').map_or("", |(_, device)| device);
+            if let Ok(index) = if_nametoindex(device) {
+                self.delete_link(device, index);
+            }
+        }
+    }
+
+    /// Leaves a device to whoever wants it before all is done.
+    pub(super) fn park_device(
+        &mut self,
+        device: Device,
+        mac: Option<MacAddr>,
+        addresses: Vec<IpNet>,
+    ) {
+        self.parked.push(Parked {
+            device,
+            mac: mac.map(|mac| mac.0),
+            addresses,
+        });
+    }
+
+    /// Ends for good what nobody wanted.
+    pub(super) fn end_parked(&mut self) {
+        for Parked { device, .. } in std::mem::take(&mut self.parked) {
+            self.kept.forget(&device.kept_as());
+            self.delete_link(device.name(), device.index());
+        }
+    }
+
+    fn delete_link(&mut self, device: &str, index: u32) {
+        match self.requester.request(request::delete_link(index)) {
+            Ok(()) => info!(device, "removed"),
+            Err(error) => warn!(device, %error, "cannot remove a device"),
+        }
+    }
+
+    /// Makes network instances that are new, and changes those that differ.
+    pub(super) fn open_instances(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
+        for (name, document) in &to.network_instances {
+            let path = Path::from_iter(["network-instances", name]);
+            match self.instances.iter().position(|i| i.name == *name) {
+                Some(place) => self.change_instance(&path, place, document)?,
+                None => self.add_instance(&path, name, document)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn make_tun(&mut self, path: &Path, document: &DeviceDocument) -> Result<Device, Fault> {
+        let settings = LinkSettings {
+            mac: None,
+            mtu: Some(TUN_MTU),
+            link_local: false,
+        };
+        let addresses = host_nets(document);
+        self.make_device(path, &document.interface, Kind::Tun, settings, &addresses)
+    }
+
+    fn add_instance(
+        &mut self,
+        path: &Path,
+        name: &str,
+        document: &DeviceDocument,
+    ) -> Result<(), Fault> {
+        let tun = self.make_tun(path, document)?;
+        let interfaces = self.ports.values().flat_map(|port| port.interfaces());
+        let taps: HashMap<u32, u16> = interfaces
+            .map(|(index, tap)| (tap.index(), index.0))
+            .collect();
+        let mut fib = Fib::new(taps, tun.index());
+        if self.end_keeping_at.is_none() {
+            fib.end_keeping();
+        }
+        let index = InstanceIndex(self.instances.len() as u16);
+        for net in self.engine.announced(index) {
+            fib.add_net(net);
+        }
+        self.instances.push(Instance {
+            name: name.to_owned(),
+            fib,
+            errors: ErrorSource::new(&document.gateway),
+            tun,
+            document: document.clone(),
+        });
+        self.read_again();
+        Ok(())
+    }
+
+    fn change_instance(
+        &mut self,
+        path: &Path,
+        place: usize,
+        document: &DeviceDocument,
+    ) -> Result<(), Fault> {
+        let was = self.instances[place].document.clone();
+        if was == *document {
+            return Ok(());
+        }
+        if was.interface == document.interface {
+            let (old, new) = (host_nets(&was), host_nets(document));
+            let instance = self.instances.remove(place);
+            let changed = self.change_addresses(path, &instance.tun, &old, &new);
+            self.instances.insert(place, instance);
+            changed?;
+        } else {
+            let tun = self.make_tun(path, document)?;
+            let instance = &mut self.instances[place];
+            instance.fib.move_tun(tun.index());
+            let old = std::mem::replace(&mut instance.tun, tun);
+            self.park_device(old, None, host_nets(&was));
+        }
+        let instance = &mut self.instances[place];
+        instance.errors.set_sources(&document.gateway);
+        instance.document = document.clone();
+        self.read_again();
+        Ok(())
+    }
+
+    /// Ends network instances that are in the document no more.
+    pub(super) fn close_instances(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
+        let gone = |i: &Instance| !to.network_instances.contains_key(&i.name);
+        while let Some(place) = self.instances.iter().position(gone) {
+            let path = Path::from_iter(["network-instances", &self.instances[place].name]);
+            self.instances[place].fib.clear();
+            self.catch_up(&path)?;
+            let instance = self.instances.remove(place);
+            self.park_device(instance.tun, None, host_nets(&instance.document));
+        }
+        Ok(())
+    }
+
+    /// The kernel's tables are not what they were.
+    pub(super) fn read_again(&mut self) {
+        self.read_at = Some(self.clock.now().monotonic);
+    }
+}
+
+fn host_nets(document: &DeviceDocument) -> Vec<IpNet> {
+    document.gateway.iter().map(|a| IpNet::from(*a)).collect()
+}

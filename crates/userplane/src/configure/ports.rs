@@ -1,0 +1,513 @@
+//! Ports and subinterfaces: opened, changed and closed.
+
+use std::collections::BTreeMap;
+
+use config::model::{Port as Document, Segment as SegmentDocument, Subinterface as PartDocument};
+use config::{Fault, Path, capabilities::linux_interface};
+use dataplane::{InstanceIndex, PortConfig, PortIndex, Role, Segment, SessionEntry, Subinterface};
+use dpdk::{PortHandle, PortOptions};
+use ipnet::IpNet;
+use tracing::info;
+use wire::eth::MacAddr;
+
+use super::{fault, is_access};
+use crate::device::{Device, Kind};
+use crate::netlink::request::{self, LinkSettings};
+use crate::run::UserPlane;
+
+/// A port that is open.
+pub struct Port {
+    /// What it was told to be, without its subinterfaces.
+    pub(crate) config: Document,
+    /// Its place in the dataplane.
+    pub(crate) index: PortIndex,
+    /// Its own MAC address.
+    pub(crate) mac: MacAddr,
+    handle: PortHandle,
+    /// Where the kernel owns its addresses, on a core port.
+    pub(crate) tap: Option<Device>,
+    /// What the dataplane knows its access segments by.
+    segments: BTreeMap<String, u16>,
+    /// Its subinterfaces.
+    pub(crate) parts: BTreeMap<String, Part>,
+}
+
+/// A subinterface of a core port.
+pub struct Part {
+    config: PartDocument,
+    pub(crate) index: PortIndex,
+    tap: Device,
+}
+
+impl Part {
+    fn stays(&self, new: &PartDocument) -> bool {
+        let old = &self.config;
+        (old.vlan_id, &old.network_instance) == (new.vlan_id, &new.network_instance)
+    }
+}
+
+impl Port {
+    /// Whether it can become what a document says without being closed.
+    pub(super) fn stays(&self, new: &Document) -> bool {
+        let old = &self.config;
+        (old.role, &old.device, &old.network_instance)
+            == (new.role, &new.device, &new.network_instance)
+    }
+
+    /// Its interfaces with the kernel: its own, and those of its subinterfaces.
+    pub(crate) fn interfaces(&self) -> impl Iterator<Item = (PortIndex, &Device)> {
+        let parts = self.parts.values().map(|part| (part.index, &part.tap));
+        let own = self.tap.as_ref().map(|tap| (self.index, tap));
+        own.into_iter().chain(parts)
+    }
+
+    /// Its places in the dataplane: its own, and those of its subinterfaces.
+    pub(super) fn places(&self) -> impl Iterator<Item = PortIndex> {
+        let parts = self.parts.values().map(|part| part.index);
+        std::iter::once(self.index).chain(parts)
+    }
+
+    /// The access segment of a VLAN, 0 for untagged frames.
+    pub(crate) fn segment_of(&self, vlan: u16) -> Option<&str> {
+        let segments = self.segments.keys();
+        let all = self.config.segments();
+        let of = owner(&all, Some(vlan))?;
+        segments.map(String::as_str).find(|name| name == of)
+    }
+
+    /// What nobody else can have while it is open.
+    pub(super) fn claims(&self, name: &str) -> Vec<String> {
+        let taps = self.interfaces().map(|(_, tap)| tap.name().to_owned());
+        claims(name, &self.config).chain(taps).collect()
+    }
+}
+
+/// What a port needs for itself: its device, the Linux interface below and those above.
+pub(super) fn claims(name: &str, port: &Document) -> impl Iterator<Item = String> {
+    let device = dpdk::device_name(&port.device).into_owned();
+    let below = linux_interface(&port.device).map(str::to_owned);
+    let own = (!is_access(port)).then(|| port.tap_name(name));
+    let parts = port.subinterfaces.iter();
+    let parts: Vec<String> = parts.map(|(name, part)| part.tap_name(name)).collect();
+    let one = std::iter::once(device);
+    one.chain(below).chain(own).chain(parts)
+}
+
+impl UserPlane {
+    pub(super) fn add_port(&mut self, name: &str, document: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name]);
+        let index = self.free_place(&path)?;
+        let core = !is_access(document);
+        // The gateway's addresses towards subscribers are virtual, and the kernel behind a core port joins multicast
+        // groups that the device is not told of.
+        let options = PortOptions {
+            mtu: core.then_some(document.mtu),
+            promiscuous: true,
+        };
+        let source = self.source;
+        let open = source
+            .eal
+            .open_port(&document.device, source.pool, &options)
+            .map_err(|error| {
+                let hint = "check the device, and that nobody else uses it";
+                fault(&path.join("device"), format!("{error}: {hint}"))
+            })?;
+        let (mac, mtu, handle) = (MacAddr(open.mac()), open.mtu(), open.handle());
+        info!(port = name, device = document.device, %mac, "port open");
+        let mut tap = None;
+        if core {
+            let mtu = mtu.min(document.mtu);
+            let name = document.tap_name(name);
+            tap = Some(self.make_tap(&path, &name, mac, mtu, &document.addresses)?);
+        }
+        let segments = segment_ids(&BTreeMap::new(), &document.segments());
+        let role = match core {
+            true => Role::Core {
+                instance: InstanceIndex(0),
+            },
+            false => Role::Access {
+                segments: lay_out(&segments, &document.segments()),
+            },
+        };
+        self.catch_up(&path)?;
+        let config = PortConfig {
+            port: open,
+            mac: None,
+            role,
+        };
+        let added = self.controller.add_port(index, config);
+        added.map_err(|error| fault(&path, error))?;
+        if let Some(tap) = &tap {
+            self.kernel_owns(tap.index(), index);
+        }
+        let port = Port {
+            config: Document {
+                subinterfaces: BTreeMap::new(),
+                ..document.clone()
+            },
+            index,
+            mac,
+            handle,
+            tap,
+            segments,
+            parts: BTreeMap::new(),
+        };
+        self.ports.insert(name.to_owned(), port);
+        self.change_parts(name, document)
+    }
+
+    fn make_tap(
+        &mut self,
+        path: &Path,
+        name: &str,
+        mac: MacAddr,
+        mtu: u16,
+        addresses: &[IpNet],
+    ) -> Result<Device, Fault> {
+        let settings = LinkSettings {
+            mac: Some(mac.0),
+            mtu: Some(mtu.into()),
+            link_local: true,
+        };
+        self.make_device(path, name, Kind::Tap, settings, addresses)
+    }
+
+    /// From now on the kernel's routes through a TAP lead to this interface.
+    fn kernel_owns(&mut self, link: u32, index: PortIndex) {
+        for instance in &mut self.instances {
+            instance.fib.add_port(link, index.0);
+        }
+        self.read_again();
+    }
+
+    /// Routes through a TAP lead nowhere any more.
+    fn kernel_leaves(&mut self, link: u32) {
+        for instance in &mut self.instances {
+            instance.fib.remove_port(link);
+        }
+        self.read_again();
+    }
+
+    pub(super) fn change_port(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        match is_access(new) {
+            true => self.change_segments(name, new),
+            false => {
+                self.change_core(name, new)?;
+                self.change_parts(name, new)
+            }
+        }
+    }
+
+    /// Sessions end whose VLAN is in another segment than before, or in none.
+    fn change_segments(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name, "segments"]);
+        let port = &self.ports[name];
+        let (old, to, index) = (port.config.segments(), new.segments(), port.index);
+        if old == to {
+            return Ok(());
+        }
+        let ids = segment_ids(&port.segments, &to);
+        let moved = |entry: &SessionEntry| {
+            let vlan = entry.tags.outer.map(|tag| tag.vid);
+            entry.port == index && owner(&old, vlan) != owner(&to, vlan)
+        };
+        let ended = self.engine.end_sessions(moved);
+        self.catch_up(&path)?;
+        let set = self.controller.set_segments(index, &lay_out(&ids, &to));
+        set.map_err(|error| fault(&path, error))?;
+        if ended > 0 {
+            info!(
+                port = name,
+                sessions = ended,
+                "sessions ended with their access segments"
+            );
+        }
+        if let Some(port) = self.ports.get_mut(name) {
+            port.segments = ids;
+            port.config.segments = new.segments.clone();
+        }
+        Ok(())
+    }
+
+    fn change_core(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name]);
+        let Some(mut port) = self.ports.remove(name) else {
+            return Ok(());
+        };
+        let changed = self.change_core_port(&path, name, &mut port, new);
+        self.ports.insert(name.to_owned(), port);
+        changed
+    }
+
+    fn change_core_port(
+        &mut self,
+        path: &Path,
+        name: &str,
+        port: &mut Port,
+        new: &Document,
+    ) -> Result<(), Fault> {
+        let Some(tap) = &port.tap else { return Ok(()) };
+        if port.config.mtu != new.mtu {
+            let path = path.join("mtu");
+            let set = port.handle.set_mtu(new.mtu);
+            set.map_err(|error| fault(&path, error))?;
+            self.set_mtu(&path, port.index, tap.index(), new.mtu)?;
+            port.config.mtu = new.mtu;
+        }
+        let wanted = new.tap_name(name);
+        if tap.name() != wanted {
+            let path = path.join("tap");
+            let made = self.make_tap(&path, &wanted, port.mac, new.mtu, &new.addresses)?;
+            self.move_tap(tap.index(), made.index(), port.index);
+            if let Some(old) = port.tap.replace(made) {
+                self.park_device(old, Some(port.mac), port.config.addresses.clone());
+            }
+        } else {
+            let path = path.join("addresses");
+            self.change_addresses(&path, tap, &port.config.addresses, &new.addresses)?;
+        }
+        port.config.tap = new.tap.clone();
+        port.config.addresses = new.addresses.clone();
+        Ok(())
+    }
+
+    fn move_tap(&mut self, from: u32, to: u32, index: PortIndex) {
+        self.kernel_leaves(from);
+        self.kernel_owns(to, index);
+    }
+
+    fn set_mtu(&mut self, path: &Path, index: PortIndex, link: u32, mtu: u16) -> Result<(), Fault> {
+        self.catch_up(path)?;
+        let set = self.controller.set_mtu(index, mtu);
+        set.map_err(|error| fault(path, error))?;
+        let settings = LinkSettings {
+            mac: None,
+            mtu: Some(mtu.into()),
+            link_local: true,
+        };
+        let set = request::configure_link(link, settings);
+        self.ask_kernel(path, set, || {
+            "cannot set the MTU of the port's interface".into()
+        })
+    }
+
+    /// Makes the difference between the subinterfaces of a port and those of a document.
+    fn change_parts(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name, "subinterfaces"]);
+        let stays = |(name, part): (&String, &Part)| {
+            let new = new.subinterfaces.get(name);
+            new.is_some_and(|new| part.stays(new))
+        };
+        let parts = &self.ports[name].parts;
+        let (staying, going): (Vec<String>, Vec<String>) = parts
+            .keys()
+            .cloned()
+            .partition(|part| stays((part, &parts[part])));
+        for part in &going {
+            self.remove_part(name, part)?;
+        }
+        for (part, document) in &new.subinterfaces {
+            match staying.contains(part) {
+                true => self.change_part(&path.join(part), name, part, document)?,
+                false => self.add_part(&path.join(part), name, part, document)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_part(
+        &mut self,
+        path: &Path,
+        port: &str,
+        name: &str,
+        document: &PartDocument,
+    ) -> Result<(), Fault> {
+        let index = self.free_place(path)?;
+        let (of, mac) = (self.ports[port].index, self.ports[port].mac);
+        let tap_name = document.tap_name(name);
+        let tap = self.make_tap(path, &tap_name, mac, document.mtu, &document.addresses)?;
+        self.catch_up(path)?;
+        let part = Subinterface {
+            port: of,
+            vlan: document.vlan_id,
+            instance: InstanceIndex(0),
+            mtu: document.mtu,
+        };
+        let added = self.controller.add_subinterface(index, part);
+        added.map_err(|error| fault(path, error))?;
+        self.kernel_owns(tap.index(), index);
+        if let Some(port) = self.ports.get_mut(port) {
+            let part = Part {
+                config: document.clone(),
+                index,
+                tap,
+            };
+            port.parts.insert(name.to_owned(), part);
+        }
+        Ok(())
+    }
+
+    fn change_part(
+        &mut self,
+        path: &Path,
+        port: &str,
+        name: &str,
+        new: &PartDocument,
+    ) -> Result<(), Fault> {
+        let of = self.ports.get_mut(port);
+        let Some(mut part) = of.and_then(|port| port.parts.remove(name)) else {
+            return Ok(());
+        };
+        let changed = self.change_taken_part(path, port, name, &mut part, new);
+        if let Some(port) = self.ports.get_mut(port) {
+            port.parts.insert(name.to_owned(), part);
+        }
+        changed
+    }
+
+    fn change_taken_part(
+        &mut self,
+        path: &Path,
+        port: &str,
+        name: &str,
+        part: &mut Part,
+        new: &PartDocument,
+    ) -> Result<(), Fault> {
+        if part.config.mtu != new.mtu {
+            self.set_mtu(&path.join("mtu"), part.index, part.tap.index(), new.mtu)?;
+            part.config.mtu = new.mtu;
+        }
+        let wanted = new.tap_name(name);
+        if part.tap.name() != wanted {
+            let mac = self.ports[port].mac;
+            let made = self.make_tap(&path.join("tap"), &wanted, mac, new.mtu, &new.addresses)?;
+            self.move_tap(part.tap.index(), made.index(), part.index);
+            let old = std::mem::replace(&mut part.tap, made);
+            self.park_device(old, Some(mac), part.config.addresses.clone());
+        } else {
+            let path = path.join("addresses");
+            self.change_addresses(&path, &part.tap, &part.config.addresses, &new.addresses)?;
+        }
+        part.config = new.clone();
+        Ok(())
+    }
+
+    fn remove_part(&mut self, port: &str, name: &str) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", port, "subinterfaces", name]);
+        let part = &self.ports[port].parts[name];
+        let (link, index) = (part.tap.index(), part.index);
+        self.kernel_leaves(link);
+        self.catch_up(&path)?;
+        let removed = self.controller.remove_subinterface(index);
+        removed.map_err(|error| fault(&path, error))?;
+        let (mac, of) = (self.ports[port].mac, self.ports.get_mut(port));
+        if let Some(part) = of.and_then(|port| port.parts.remove(name)) {
+            self.park_device(part.tap, Some(mac), part.config.addresses);
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name]);
+        let parts: Vec<String> = self.ports[name].parts.keys().cloned().collect();
+        for part in parts {
+            self.remove_part(name, &part)?;
+        }
+        let (index, tap) = (self.ports[name].index, self.ports[name].tap.as_ref());
+        if let Some(link) = tap.map(Device::index) {
+            self.kernel_leaves(link);
+        }
+        let ended = self.engine.end_port(index);
+        self.catch_up(&path)?;
+        let removed = self.controller.remove_port(index);
+        removed.map_err(|error| fault(&path, error))?;
+        if let Some(port) = self.ports.remove(name)
+            && let Some(tap) = port.tap
+        {
+            self.park_device(tap, Some(port.mac), port.config.addresses);
+        }
+        self.await_removed(index, &path)?;
+        info!(port = name, sessions = ended, "port closed");
+        Ok(())
+    }
+}
+
+/// What the dataplane is to know segments by: those that it knows already by what they had.
+fn segment_ids(
+    known: &BTreeMap<String, u16>,
+    segments: &BTreeMap<String, SegmentDocument>,
+) -> BTreeMap<String, u16> {
+    let mut ids: BTreeMap<String, u16> = known.clone();
+    ids.retain(|name, _| segments.contains_key(name));
+    for name in segments.keys() {
+        if !ids.contains_key(name) {
+            let free = (0..).find(|id| !ids.values().any(|taken| taken == id));
+            ids.insert(name.clone(), free.unwrap_or_default());
+        }
+    }
+    ids
+}
+
+/// The segments as the dataplane knows them: untagged frames count as VLAN 0.
+fn lay_out(
+    ids: &BTreeMap<String, u16>,
+    segments: &BTreeMap<String, SegmentDocument>,
+) -> Vec<Segment> {
+    let segment = |(name, segment): (&String, &SegmentDocument)| {
+        let members = segment.s_vlans.members().map(|vlan| vlan.unwrap_or(0));
+        let mut vlans: Vec<u16> = members.collect();
+        vlans.sort_unstable();
+        vlans.dedup();
+        let runs = vlans.chunk_by(|a, b| a + 1 == *b);
+        Segment {
+            id: ids[name],
+            vlans: runs.map(|run| run[0]..=run[run.len() - 1]).collect(),
+        }
+    };
+    segments.iter().map(segment).collect()
+}
+
+/// The segment of a VLAN.
+fn owner(segments: &BTreeMap<String, SegmentDocument>, vlan: Option<u16>) -> Option<&String> {
+    let vlan = vlan.filter(|vlan| *vlan != 0);
+    let has = |segment: &SegmentDocument| match vlan {
+        None => segment.s_vlans.contains(None) || segment.s_vlans.contains(Some(0)),
+        some => segment.s_vlans.contains(some),
+    };
+    let found = segments.iter().find(|(_, segment)| has(segment));
+    found.map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(text: &str) -> BTreeMap<String, SegmentDocument> {
+        let text = format!("ports: {{p: {{role: access, device: d, segments: {{{text}}}}}}}");
+        let document: config::UserPlaneDocument = serde_saphyr::from_str(&text).unwrap();
+        document.ports["p"].segments()
+    }
+
+    #[test]
+    fn segments_are_ranges_of_vlans_and_keep_their_ids() {
+        let before = segments("a: {s-vlans: '10-19,30'}, b: {s-vlans: 'untagged,20-29'}");
+        let ids = segment_ids(&BTreeMap::new(), &before);
+        let segment = |id, vlans| Segment { id, vlans };
+        assert_eq!(
+            lay_out(&ids, &before),
+            [
+                segment(0, vec![10..=19, 30..=30]),
+                segment(1, vec![0..=0, 20..=29])
+            ]
+        );
+        let after = segments("b: {s-vlans: 5}, c: {s-vlans: untagged}, d: {s-vlans: 7}");
+        let ids = segment_ids(&ids, &after);
+        assert_eq!(ids.values().copied().collect::<Vec<_>>(), [1, 0, 2]);
+        let moved = |vlan| owner(&before, vlan) != owner(&after, vlan);
+        assert!(moved(None) && moved(Some(0)) && moved(Some(20)) && moved(Some(5)));
+        assert!(!moved(Some(99)));
+        let whole = segments("");
+        let ids = segment_ids(&BTreeMap::new(), &whole);
+        assert_eq!(lay_out(&ids, &whole), Segment::whole_port());
+    }
+}

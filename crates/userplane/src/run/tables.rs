@@ -1,0 +1,135 @@
+//! What the worker's tables hold of the configuration and of the kernel's routes, by names, so that two user planes with the
+//! same configuration can be compared: places and numbers are each one's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use dataplane::{Adjacency, AdjacencyIndex, Destination, Held, Part, PortIndex};
+
+use super::{ForWorker, UserPlane};
+
+/// How long the worker may take to show everything.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl UserPlane {
+    /// A line for each interface, access segment, route and next hop that the worker has, and for each device with what it
+    /// was told. Sessions are not among them.
+    pub fn tables(&mut self) -> BTreeSet<String> {
+        let held = self.held();
+        let names = self.interface_names();
+        let hops: BTreeMap<AdjacencyIndex, Adjacency> = held
+            .iter()
+            .filter_map(|held| match held {
+                Held::Adjacency(index, to) => Some((*index, *to)),
+                _ => None,
+            })
+            .collect();
+        let lines = held.iter().filter_map(|held| line(held, &names, &hops));
+        lines.chain(self.segments(&held)).collect()
+    }
+
+    /// Which VLANs are in which access segment; that a segment's share their session ids, and with no other.
+    fn segments(&self, held: &[Held]) -> Vec<String> {
+        let (mut lines, mut banks) = (Vec::new(), BTreeMap::new());
+        for held in held {
+            let Held::Segment {
+                port,
+                from,
+                to,
+                bank,
+            } = held
+            else {
+                continue;
+            };
+            let found = self.ports.iter().find(|(_, known)| known.index == *port);
+            let Some((name, port)) = found else { continue };
+            let segment = port.segment_of(*from).unwrap_or("?");
+            let key = (name.clone(), segment.to_owned());
+            let own = banks.entry(*bank).or_insert_with(|| key.clone());
+            let fault = if *own == key {
+                ""
+            } else {
+                " with the session ids of another"
+            };
+            lines.push(format!(
+                "vlans {from}-{to} of {name} are segment {segment}{fault}"
+            ));
+        }
+        lines
+    }
+
+    /// Everything that the worker shows, asked for piece by piece.
+    fn held(&mut self) -> Vec<Held> {
+        let (mut all, mut next) = (Vec::new(), Some(Part::FIRST));
+        let begun = Instant::now();
+        // A check of the ledger has the pieces for itself.
+        while let Some(part) = next
+            && self.check.is_none()
+        {
+            self.for_worker(ForWorker::Inspect(part));
+            let piece = loop {
+                self.settle();
+                if let Some(piece) = self.controller.poll_piece() {
+                    break piece;
+                }
+                if begun.elapsed() > PATIENCE {
+                    return all;
+                }
+                self.drain_worker();
+                std::thread::sleep(Duration::from_micros(200));
+            };
+            all.extend(piece.found);
+            next = piece.next;
+        }
+        all
+    }
+
+    fn interface_names(&self) -> BTreeMap<PortIndex, String> {
+        let ports = self.ports.iter().flat_map(|(name, port)| {
+            let parts = port.parts.iter();
+            let parts = parts.map(move |(part, p)| (p.index, format!("{name} {part}")));
+            std::iter::once((port.index, name.clone())).chain(parts)
+        });
+        ports.collect()
+    }
+}
+
+fn line(
+    held: &Held,
+    names: &BTreeMap<PortIndex, String>,
+    hops: &BTreeMap<AdjacencyIndex, Adjacency>,
+) -> Option<String> {
+    let name = |index: &PortIndex| names.get(index).map_or("?", String::as_str);
+    let hop = |to: &Adjacency| format!("{} on {}", to.mac, name(&to.port));
+    Some(match held {
+        Held::Interface {
+            index,
+            port,
+            vlan,
+            instance,
+            mtu,
+        } => {
+            let (index, port) = (name(index), name(port));
+            format!(
+                "interface {index} of {port} vlan {vlan} instance {} mtu {mtu}",
+                instance.0
+            )
+        }
+        Held::Route(instance, net, to) => {
+            let to = match to {
+                Destination::Adjacency(index) => match hops.get(index) {
+                    Some(to) => hop(to),
+                    None => "an unresolved next hop".to_owned(),
+                },
+                Destination::Connected(port) => format!("on the net of {}", name(port)),
+                other => format!("{other:?}"),
+            };
+            format!("route {net} of {} to {to}", instance.0)
+        }
+        Held::Adjacency(_, to) => format!("next hop {}", hop(to)),
+        Held::Session { .. }
+        | Held::StrayId { .. }
+        | Held::HostRoute(..)
+        | Held::Segment { .. } => return None,
+    })
+}
