@@ -7,7 +7,7 @@ use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
-use session::{Cause, Family, Input};
+use session::{Cause, Family, Input, Phase};
 use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
 /// Seconds between the user plane's own reports: what it counted since is lost with it.
@@ -301,12 +301,15 @@ impl ControlPlane {
     }
 
     /// What the user plane has of the session is not what was wanted, or not known. A subscriber that waits for it is sent
-    /// away; otherwise the session is told whole.
+    /// away; otherwise the session is told whole, unless it is ending.
     fn on_modify_failed(&mut self, now: Now, index: u32, counter: Counter) {
         self.counters.count(counter);
+        let link = self.sessions[index as usize].link.as_ref();
+        let ending = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
+        let stays = link.is_some_and(|link| !ending(link.phase()));
         if self.waits_for_rules(index) {
             self.end(now, index, Cause::PortError);
-        } else if self.user_planes.is_up(self.plane_of(index)) {
+        } else if stays && self.user_planes.is_up(self.plane_of(index)) {
             self.establish(now, index);
         }
     }
