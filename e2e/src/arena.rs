@@ -59,9 +59,13 @@ impl Arena {
         let radius = FreeRadius::start(lab, &ALONE, SECRET)?;
         let server = ALONE.yaml();
         let aaa = format!(
-            "radius: {{servers: [{server}], timeout: 1, interim-interval: {INTERIM}}}
-pppoe:
-  echo: {{interval: {ECHO_INTERVAL}, failures: {ECHO_FAILURES}}}"
+            "    server-group: radius
+    echo-interval: {ECHO_INTERVAL}
+    echo-failures: {ECHO_FAILURES}
+aaa:
+  servers: {{one: {server}}}
+  server-groups: {{radius: {{servers: [one], interim-interval: {INTERIM}}}}}
+"
         );
         let gateway = Gateway::start_with(lab, &UserPlane::ALL, &aaa, MOST)?;
         Ok(Arena {

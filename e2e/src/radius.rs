@@ -93,7 +93,9 @@ impl Server {
             ..
         } = self;
         format!(
-            "{{address: {address}, authentication-port: {authentication}, accounting-port: {accounting}, secret: {SECRET}}}"
+            "{{address: {address}, auth-port: {authentication}, acct-port: {accounting}, secret-key: {SECRET}, timeout: 1, \
+             retransmit-attempts: 1, dead-time: {}}}",
+            DEAD_TIME.as_secs()
         )
     }
 }

@@ -78,13 +78,32 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// `sluice-cp`'s document.
-    pub fn control_plane(&self, dir: &Path) -> String {
+    /// `sluice-cp`'s start file.
+    pub fn start(dir: &Path) -> String {
+        let (dir, own) = (dir.display(), UP.control_plane());
+        format!(
+            "node-id: cp-e2e
+address: {own}
+api-socket: {dir}/cp.sock
+state: {dir}/store
+initial-configuration: sluice.yaml
+"
+        )
+    }
+
+    /// The configuration.
+    pub fn configuration(&self, dir: &Path) -> String {
         let dir = dir.display();
-        let servers = match self.aaa {
-            Aaa::FreeRadius | Aaa::Forger => radius::ALONE.yaml(),
-            Aaa::Two => radius::PAIR.map(|server| server.yaml()).join(", "),
+        let servers: Vec<String> = match self.aaa {
+            Aaa::FreeRadius | Aaa::Forger => vec![radius::ALONE.yaml()],
+            Aaa::Two => radius::PAIR.map(|server| server.yaml()).into(),
         };
+        let names: Vec<String> = (0..servers.len()).map(|n| format!("server{n}")).collect();
+        let servers = names.iter().zip(servers);
+        let servers: String = servers
+            .map(|(name, server)| format!("    {name}: {server}\n"))
+            .collect();
+        let names = names.join(", ");
         let Setup {
             authentication,
             sessions,
@@ -94,35 +113,37 @@ impl Setup {
         } = self;
         let ((pool4, net4), (pool6, net6)) = (&self.ipv4_pool, &self.ipv6_pool);
         let [dns1, dns2] = DNS;
-        let (own, up) = (UP.control_plane(), UP.management());
+        let up = UP.management();
         format!(
-            "node-id: cp-e2e
-address: {own}
-api-socket: {dir}/cp.sock
-store: {dir}/store
-limits: {{sessions: {sessions}}}
-user-planes:
-  - node-id: up-e2e
-    address: {up}
-    access-ports: [{{port: {ACCESS_PORT}}}]
+            "limits: {{sessions: {sessions}}}
 network-instances:
-  default:
-    gateway: {SUBSCRIBER_GATEWAY_V4}
-    ipv4-pool: {{prefix: {pool4}, net-length: {net4}}}
-    ipv6-pool: {{prefix: '{pool6}', net-length: {net6}}}
-    dns: [{dns1}, {dns2}, '2001:db8::53']
-pppoe:
-  authentication: [{authentication}]
-  echo: {{interval: {echo_interval}, failures: 3}}
+  default: {{gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
+user-planes:
+  up-e2e:
+    address: {up}
+    management: {dir}/up.sock
+    ports:
+      {ACCESS_PORT}:
+        role: access
+        device: 'net_af_xdp0,iface={ACCESS_PORT}'
+        segments: {{all: {{access-profile: pppoe}}}}
+access-profiles:
+  pppoe:
+    authentication: [{authentication}]
+    echo-interval: {echo_interval}
+    server-group: radius
+    subscriber-profile: standard
+subscriber-profiles:
+  standard: {{dns: [{dns1}, {dns2}, '2001:db8::53']}}
+ipv4-pools:
+  homes: {{prefix: {pool4}, net-length: {net4}}}
+ipv6-pools:
+  homes: {{prefix: '{pool6}', net-length: {net6}}}
 aaa:
-  radius:
-    servers: [{servers}]
-    timeout: 1
-    tries: 2
-    interim-interval: {interim_interval}
-    dead-time: {}
-",
-            radius::DEAD_TIME.as_secs()
+  servers:
+{servers}  server-groups:
+    radius: {{servers: [{names}], interim-interval: {interim_interval}}}
+"
         )
     }
 
@@ -182,7 +203,8 @@ impl Site {
             Aaa::Two => (None, None),
         };
         fs::write(dir.join("up.yaml"), Setup::user_plane(&dir))?;
-        fs::write(dir.join("cp.yaml"), setup.control_plane(&dir))?;
+        fs::write(dir.join("cp.yaml"), Setup::start(&dir))?;
+        fs::write(dir.join("sluice.yaml"), setup.configuration(&dir))?;
         let routes = Routes::follow(lab, &[UP])?;
         let clock = setup.clock.then(|| dir.join(CLOCK));
         if let Some(clock) = &clock {

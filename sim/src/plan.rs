@@ -66,7 +66,29 @@ pub enum Fault {
     Impostor(usize, u32),
     /// The household hangs up, and another one moves in and dials. That stays so, too.
     MoveIn(usize),
+    /// The operator changes the configuration, by these of [`CHANGES`].
+    Change(usize),
 }
+
+/// Changes of the configuration; each is taken back later.
+pub const CHANGES: [&[&str]; 8] = [
+    &["set subscriber-profiles home mtu 1400"],
+    &[
+        "set access-profiles pppoe echo-interval 7",
+        "set access-profiles pppoe echo-failures 2",
+    ],
+    &["set aaa server-groups radius interim-interval 7"],
+    &["set subscriber-profiles home session-timeout 60"],
+    &[
+        "set subscriber-groups east virtual-mac 02:00:00:00:00:77",
+        "set user-planes up1 ports access0 subscriber-group east",
+    ],
+    &["delete user-planes up1 ports access1"],
+    &["delete user-planes up2"],
+    &[REMOVES_SERVER],
+];
+/// The change after which records may be written down by two servers.
+const REMOVES_SERVER: &str = "delete aaa server-groups radius servers server0";
 
 /// What a seed stands for.
 #[derive(Clone, Debug)]
@@ -146,6 +168,7 @@ impl Plan {
             Fault::Cut(ways) => ways
                 .iter()
                 .any(|way| matches!(way, Way::ToServer(_) | Way::FromServer(_))),
+            Fault::Change(n) => CHANGES[*n].contains(&REMOVES_SERVER),
             // An answer that waits while it is stopped may come after the next try.
             Fault::Stop(part) => *part == Part::Control,
             Fault::ControlPlane
@@ -169,7 +192,7 @@ impl Fault {
         let mostly_short = if random.random_bool(0.8) { short } else { long };
         let plane = random.random_range(0..USER_PLANES);
         let server = random.random_range(0..SERVERS);
-        let (fault, span) = match random.random_range(0..18) {
+        let (fault, span) = match random.random_range(0..20) {
             0..2 => (Fault::ControlPlane, mostly_short),
             2..4 => (Fault::UserPlane(plane), mostly_short),
             4 => (Fault::Server(server), some),
@@ -187,6 +210,7 @@ impl Fault {
                 return vec![(at, impostor, Duration::ZERO)];
             }
             15..17 => return die_together(random, at),
+            17..19 => (Fault::Change(random.random_range(0..CHANGES.len())), some),
             _ => return move_during_cut(random, at, long, plane),
         };
         vec![(at, fault, span)]

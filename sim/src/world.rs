@@ -21,7 +21,7 @@ use cpe::Verifier;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use stops::Stop;
 
@@ -152,7 +152,9 @@ pub struct World<'a> {
     armed: BTreeMap<Who, Duration>,
     instants: VecDeque<Instant>,
 
-    config: config::ControlPlane,
+    start: config::start::ControlPlane,
+    /// The configuration of now.
+    pub(crate) configuration: config::Checked,
     /// The control plane, while it lives.
     pub(crate) control: Option<ControlPlane>,
     control_life: u32,
@@ -169,6 +171,8 @@ pub struct World<'a> {
     origins: BTreeMap<Part, Duration>,
     /// By how many seconds each machine's wall clock was set.
     clocks: BTreeMap<Part, i64>,
+    /// The changes of the configuration that hold now, by the numbers of their faults.
+    changes: BTreeSet<usize>,
     /// How often each way is cut.
     cuts: BTreeMap<Way, u32>,
     /// How many faults keep each part down.
@@ -190,7 +194,8 @@ impl<'a> World<'a> {
         let plan = Plan::draw(&mut random);
         let mut world = World {
             houses: House::draw_all(&mut random),
-            config: document(&plan),
+            start: scene::start(&plan),
+            configuration: document(&plan),
             random,
             now: BEGIN,
             queue: BinaryHeap::new(),
@@ -207,6 +212,7 @@ impl<'a> World<'a> {
             stops: BTreeMap::new(),
             origins: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            changes: BTreeSet::new(),
             cuts: BTreeMap::new(),
             down: BTreeMap::new(),
             at_internet: Verifier::new(RUN, HOMES as u32),

@@ -1,8 +1,10 @@
 //! `sluice-cp`: the control plane as a process.
 
 use clap::Parser;
+use config::Configuration;
+use config::start::ControlPlane;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Rules and records are built and let go of by the hundred thousand after a restart: the system's allocator had a good part
@@ -14,9 +16,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(name = "sluice-cp", version)]
 struct Arguments {
-    /// The configuration file (YAML); deploy/examples/cp.yaml explains every setting.
-    config: PathBuf,
-    /// Only read the configuration and say what is wrong with it.
+    /// The start file (YAML); deploy/examples/cp.yaml explains every setting.
+    start: PathBuf,
+    /// Only read the start file and the configuration that it names, and say what is wrong with them.
     #[arg(long)]
     check: bool,
 }
@@ -26,29 +28,47 @@ const BAD_CONFIG: u8 = 2;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match config::load::<config::ControlPlane>(&arguments.config) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("sluice-cp: {error}");
+    let (start, configuration) = match read(&arguments.start) {
+        Ok(read) => read,
+        Err(said) => {
+            eprintln!("sluice-cp: {said}");
             return ExitCode::from(BAD_CONFIG);
         }
     };
-    if let Err(error) = control::check(&config) {
-        eprintln!("sluice-cp: {}: {error}", arguments.config.display());
-        return ExitCode::from(BAD_CONFIG);
-    }
     if arguments.check {
-        println!("{}: good", arguments.config.display());
+        println!("{}: good", arguments.start.display());
         return ExitCode::SUCCESS;
     }
     start_log();
-    match control::runtime::run(config) {
+    match control::runtime::run(start, configuration) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The start file, and the configuration that it names: a path that is not absolute begins where the start file is.
+fn read(file: &Path) -> Result<(ControlPlane, Configuration), String> {
+    let start = config::load::<ControlPlane>(file).map_err(|error| error.to_string())?;
+    let Some(initial) = &start.initial_configuration else {
+        return Ok((start, Configuration::default()));
+    };
+    let file = file.with_file_name(initial);
+    let name = file.display();
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| format!("{name}: cannot be read: {error}"))?;
+    let said = |faults: Vec<config::Fault>| {
+        let line = |fault: &config::Fault| match fault.line {
+            0 => format!("{name}: {fault}"),
+            line => format!("{name}:{line}: {}: {}", fault.path, fault.message),
+        };
+        faults.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let configuration = config::check::read(&text).map_err(said)?.configuration;
+    control::check(&start, &configuration).map_err(said)?;
+    Ok((start, configuration))
 }
 
 /// Logs go to standard error; `RUST_LOG` chooses what (`info` by default).

@@ -35,28 +35,28 @@ pub enum Delivery {
     Resumed,
 }
 
-struct Offer {
+pub(crate) struct Offer {
     token: u64,
     slot: Slot,
     attributes: Box<[u8]>,
     insists: bool,
     /// Servers asked in this round, the last of which is asked now; none while the record rests.
-    asked: Vec<usize>,
+    pub(crate) asked: Vec<usize>,
     /// When the present server was first asked.
     asked_at: Duration,
     /// How often it was asked.
     sent: u32,
     timeout: Duration,
-    deadline: Duration,
+    pub(crate) deadline: Duration,
 }
 
 /// Records that no server has answered yet, and the servers.
 pub(crate) struct Accounting {
-    servers: Vec<Server>,
+    pub(crate) servers: Vec<Server>,
     /// One slot is good for all servers.
     slots: Slots<usize>,
-    offers: Slab<Offer>,
-    deadlines: BTreeSet<(Duration, usize)>,
+    pub(crate) offers: Slab<Offer>,
+    pub(crate) deadlines: BTreeSet<(Duration, usize)>,
 }
 
 impl Accounting {
@@ -237,7 +237,7 @@ impl Client {
     }
 
     /// Offers a record to the next server; when there is none, it rests or is given up.
-    fn offer_next(&mut self, now: Duration, key: usize) {
+    pub(crate) fn offer_next(&mut self, now: Duration, key: usize) {
         let offer = &self.accounting.offers[key];
         match self.accounting.next_server(now, offer) {
             Some(server) => {

@@ -234,6 +234,7 @@ pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccep
             Value::InterfaceId(identifier) => Some(*identifier),
             _ => None,
         })?,
+        filter_id: text(packet, Kind::FILTER_ID)?,
         framed_pool: text(packet, Kind::FRAMED_POOL)?,
         framed_ipv6_pool: text(packet, Kind::FRAMED_IPV6_POOL)?,
         class: packet

@@ -12,7 +12,7 @@ use crate::attributes::{access_accept, access_request, reply_message};
 use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::random::Random;
 use crate::server::{Server, Slot, Slots};
-use crate::{ClientConfig, Nas};
+use crate::{ClientConfig, Nas, ServerConfig};
 
 /// MRT of RFC 5080 §2.2.1: the longest time between retransmissions.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
@@ -82,19 +82,19 @@ pub struct Counters {
 }
 
 /// A question that is not answered yet.
-struct Open {
+pub(crate) struct Open {
     token: u64,
     request: Box<AccessRequest>,
     /// Servers that have been asked; the last is asked now.
-    asked: Vec<usize>,
+    pub(crate) asked: Vec<usize>,
     /// When the present server was first asked.
     asked_at: Duration,
     /// How often it was asked.
     sent: u32,
     timeout: Duration,
-    deadline: Duration,
+    pub(crate) deadline: Duration,
     /// The identifier under which the present server may answer.
-    slot: Option<Slot>,
+    pub(crate) slot: Option<Slot>,
     /// What was sent.
     bytes: Vec<u8>,
 }
@@ -107,20 +107,31 @@ struct Owner {
 }
 
 /// A server for authentication.
-struct Peer {
-    server: Server,
+pub(crate) struct Peer {
+    pub(crate) server: Server,
     slots: Slots<Owner>,
     /// Requests that found no identifier free, in order.
-    waiting: VecDeque<usize>,
+    pub(crate) waiting: VecDeque<usize>,
+}
+
+impl Peer {
+    pub(crate) fn new(config: ServerConfig, sockets: u16) -> Self {
+        Peer {
+            server: Server::new(config),
+            slots: Slots::new(sockets),
+            waiting: VecDeque::new(),
+        }
+    }
 }
 
 /// A RADIUS client for authentication and accounting: a state machine without sockets, clock or randomness of its own.
 pub struct Client {
     pub(crate) nas: Nas,
-    peers: Vec<Peer>,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) max_sockets: u16,
     max_requests: usize,
-    requests: Slab<Open>,
-    deadlines: BTreeSet<(Duration, usize)>,
+    pub(crate) requests: Slab<Open>,
+    pub(crate) deadlines: BTreeSet<(Duration, usize)>,
     pub(crate) accounting: Accounting,
     pub(crate) output: VecDeque<Output>,
     pub(crate) random: Random,
@@ -133,14 +144,11 @@ impl Client {
     pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
         let sockets = config.max_sockets;
         let mut random = Random::new(&seed);
-        let peer = |server| Peer {
-            server: Server::new(server),
-            slots: Slots::new(sockets),
-            waiting: VecDeque::new(),
-        };
+        let peer = |server| Peer::new(server, sockets);
         Self {
             nas: config.nas,
             peers: config.authentication.into_iter().map(peer).collect(),
+            max_sockets: sockets,
             max_requests: config.max_requests,
             requests: Slab::new(),
             deadlines: BTreeSet::new(),
@@ -278,7 +286,7 @@ impl Client {
     }
 
     /// Asks the next server for the first time, or waits until an identifier is free there.
-    fn ask_next(&mut self, now: Duration, key: usize) {
+    pub(crate) fn ask_next(&mut self, now: Duration, key: usize) {
         let Some(index) = self.next_server(now, &self.requests[key]) else {
             self.counters.unanswered += 1;
             return self.finish(key, Outcome::Unavailable(Unavailable::NoAnswer));

@@ -1,4 +1,4 @@
-//! Authentication and accounting: a RADIUS client, and the users file as the embedded default.
+//! Authentication and accounting: a RADIUS client, and users that are known without one.
 //!
 //! The [`Client`] is sans-IO: whoever drives it (the control plane) gives it requests, received datagrams and the time, and
 //! does what comes out of [`Client::poll_output`]. It knows ordered servers for authentication and for accounting,
@@ -41,6 +41,7 @@ mod client;
 mod config;
 mod message;
 mod random;
+mod reconfigure;
 mod secret;
 mod server;
 mod users;
@@ -54,4 +55,4 @@ pub use message::{
 };
 pub use secret::Secret;
 pub use server::Slot;
-pub use users::{Users, UsersError};
+pub use users::{User, Users};

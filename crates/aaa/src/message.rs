@@ -1,4 +1,4 @@
-//! What the gateway asks and what it is told, whoever answers: RADIUS servers or the users file.
+//! What the gateway asks and what it is told, whoever answers: RADIUS servers or the configured users.
 
 use core::net::Ipv4Addr;
 use core::time::Duration;
@@ -84,6 +84,8 @@ pub struct AccessAccept {
     pub framed_interface_id: Option<u64>,
     /// Framed-Pool: name of the IPv4 pool to take an address from (RFC 2869).
     pub framed_pool: Option<String>,
+    /// What the subscriber gets, by name (Filter-Id, RFC 2865 §5.11).
+    pub filter_id: Option<String>,
     /// Framed-IPv6-Pool: name of the pool to take a prefix from (RFC 3162).
     pub framed_ipv6_pool: Option<String>,
     /// Every Class, to be echoed in order in each accounting record (RFC 2865 §5.25).
@@ -110,7 +112,7 @@ pub struct AccessReject {
 /// Why a subscriber is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectReason {
-    /// The server said Access-Reject, or the users file does not know this name with this proof.
+    /// The server said Access-Reject, or no user is known by this name with this proof.
     #[error("refused by the server")]
     Refused,
     /// The server wants to ask back, which neither PAP nor CHAP can do (RFC 2865 §4.4: to be taken as a refusal).
@@ -161,7 +163,7 @@ pub enum Authentic {
     /// A RADIUS server.
     #[default]
     Radius,
-    /// The gateway itself, by its users file.
+    /// The gateway itself, by its own users.
     Local,
 }
 

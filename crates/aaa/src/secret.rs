@@ -1,12 +1,10 @@
 //! Bytes that must never be seen in a log.
 
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// A password or a shared secret. Its `Debug` form tells nothing, not even the length.
-#[derive(Clone, Default, Deserialize)]
-#[serde(from = "String")]
+#[derive(Clone, Default)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {

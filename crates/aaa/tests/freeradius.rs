@@ -228,6 +228,7 @@ fn alice() -> AccessAccept {
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
         framed_interface_id: None,
+        filter_id: None,
         framed_pool: Some("homes".into()),
         framed_ipv6_pool: Some("homes6".into()),
         class: vec![b"gold".to_vec(), b"second".to_vec()],

@@ -26,7 +26,6 @@
 
 pub mod capabilities;
 pub mod check;
-mod control_plane;
 pub mod edit;
 pub mod history;
 pub mod manual;
@@ -42,10 +41,6 @@ mod write;
 
 pub use capabilities::Capabilities;
 pub use check::Checked;
-pub use control_plane::{
-    Aaa, AccessPort, Auth, ControlPlane, Echo, Ipv4Pool, Ipv6Pool, Limits, NetworkInstanceService,
-    Pppoe, RadiusServer, RadiusServers, UserPlanePeer,
-};
 pub use edit::{Edit, Verb};
 pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
@@ -170,7 +165,7 @@ mod tests {
     fn the_examples_are_good() {
         let examples = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
         load::<UserPlane>(&examples.join("up.yaml")).unwrap();
-        load::<ControlPlane>(&examples.join("cp.yaml")).unwrap();
+        load::<start::ControlPlane>(&examples.join("cp.yaml")).unwrap();
     }
 
     #[test]

@@ -123,7 +123,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct NetworkInstance {
-    /// The gateway's own addresses towards subscribers: the first one of IPv4 is the far end of their PPP links (IPCP).
+    /// The gateway's own addresses towards subscribers: the first one of IPv4 is the far end of the PPP links
+    /// (IPCP) of those that dial in from then on. Nobody gets one of them out of a pool.
     #[schemars(extend("x-example" = "100.64.0.1"))]
     pub gateway: Vec<IpAddr>,
     /// The kernel interface through which a user plane's kernel reaches the instance's subscribers; by default `sl-` and

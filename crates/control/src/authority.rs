@@ -1,16 +1,19 @@
-//! Who knows the subscribers: RADIUS servers or the users file.
+//! Who knows the subscribers: groups of RADIUS servers, and the users of the configuration.
 
-use crate::topology::Seid;
+use crate::topology::{Numbers, Seid};
 use aaa::{
     AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
-    ServerConfig, Users,
+    ServerConfig, User, Users,
 };
-use config::{Aaa, ControlPlane};
+use config::model::{Server, ServerGroup};
+use config::{Configuration, Fault, start};
 use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::DropCounter;
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Who asked to come in; the attempt tells this question from earlier ones of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,83 +34,215 @@ pub(crate) enum Heard {
     Accounted(u64),
 }
 
-/// UDP sockets for RADIUS, of each address family: 256 accounting records can be under way on each.
+/// UDP sockets for RADIUS, of each server group and address family: 256 accounting records can be under way on each.
 pub(crate) const RADIUS_SOCKETS: u16 = 16;
+/// The most server groups, by the sockets that they take.
+const MAX_GROUPS: usize = 32;
 
 /// AAA, behind one face.
 pub(crate) struct Authority {
-    source: Source,
+    node_id: String,
+    addresses: config::Addresses,
+    random: StdRng,
+    groups: BTreeMap<String, Group>,
+    users: Users,
+    /// What the users' entries answered.
+    answers: VecDeque<(u64, Outcome)>,
     asked: Slab<Asked>,
 }
 
-enum Source {
-    Radius {
-        client: Box<Client>,
-        /// Interim interval where the server sends none.
-        interim: Option<Duration>,
-    },
-    /// The file knows who may come in; accounting has nobody to go to.
-    File {
-        users: Users,
-        outputs: VecDeque<Output>,
-    },
+/// A group of RADIUS servers.
+struct Group {
+    /// Its sockets' numbers follow from this.
+    number: u16,
+    client: Client,
+    /// The address families (is it IPv6?) that its sockets have had.
+    families: BTreeSet<bool>,
+}
+
+/// What is too much, with its place.
+pub(crate) fn bounds(configuration: &Configuration) -> Vec<Fault> {
+    let groups = configuration.aaa.server_groups.len();
+    let too_many = (groups > MAX_GROUPS).then(|| Fault {
+        line: 0,
+        path: ["aaa", "server-groups"].into_iter().collect(),
+        message: format!("{groups} server groups: expected at most {MAX_GROUPS}"),
+    });
+    too_many.into_iter().collect()
 }
 
 impl Authority {
-    /// Reads the users file if there is one.
-    pub fn new(config: &ControlPlane, seed: [u8; 32]) -> Result<Self, String> {
-        let source = match &config.aaa {
-            Aaa::UsersFile(path) => Source::File {
-                users: Users::load(path).map_err(|error| error.to_string())?,
-                outputs: VecDeque::new(),
-            },
-            Aaa::Radius(radius) => Source::Radius {
-                client: Box::new(Client::new(client_config(config, radius), seed)),
-                interim: (radius.interim_interval > 0)
-                    .then(|| Duration::from_secs(radius.interim_interval.into())),
-            },
-        };
-        Ok(Authority {
-            source,
+    pub fn new(start: &start::ControlPlane, seed: [u8; 32]) -> Self {
+        Authority {
+            node_id: start.node_id.clone(),
+            addresses: start.address,
+            random: StdRng::from_seed(seed),
+            groups: BTreeMap::new(),
+            users: Users::default(),
+            answers: VecDeque::new(),
             asked: Slab::new(),
-        })
+        }
     }
 
-    pub fn authenticate(&mut self, now: Duration, seid: Seid, attempt: u8, request: AccessRequest) {
-        let token = self.asked.insert(Asked { seid, attempt }) as u64;
-        match &mut self.source {
-            Source::Radius { client, .. } => client.authenticate(now, token, request),
-            Source::File { users, outputs } => {
-                let outcome = users.authenticate(&request);
-                outputs.push_back(Output::Done { token, outcome });
+    /// Follows a configuration. `kept`: the numbers of groups that the store has. A group that the configuration has no
+    /// more stays without a server as long as records wait for one of its.
+    pub fn update(
+        &mut self,
+        now: Duration,
+        configuration: &Configuration,
+        kept: &Numbers,
+        is_owed: impl Fn(&str) -> bool,
+    ) {
+        let users = configuration.users.iter().map(|(name, user)| {
+            let known = User {
+                password: Secret::new(user.password.reveal()),
+                ipv4: user.ipv4_address,
+                ipv6_prefix: user.ipv6_prefix,
+                profile: user.subscriber_profile.clone(),
+            };
+            (name.clone(), known)
+        });
+        self.users = users.collect();
+        let configured = &configuration.aaa.server_groups;
+        let owed = kept.keys().filter_map(|name| name.strip_prefix("servers "));
+        let owed = owed.filter(|name| is_owed(name)).map(str::to_owned);
+        let names: BTreeSet<String> = configured.keys().cloned().chain(owed).collect();
+        self.groups.retain(|name, _| names.contains(name));
+        for name in names {
+            let servers = &configuration.aaa.servers;
+            let client = self.client_config(configured.get(&name), servers);
+            if !self.groups.contains_key(&name) {
+                let group = self.open(&name, kept);
+                self.groups.insert(name.clone(), group);
             }
+            let group = self.groups.get_mut(&name).expect("just there");
+            let all = client.authentication.iter().chain(&client.accounting);
+            group
+                .families
+                .extend(all.map(|server| server.address.is_ipv6()));
+            group.client.reconfigure(now, client);
+        }
+    }
+
+    /// Whether a group is there that the configuration has no more.
+    pub fn has_retired(&self, configuration: &Configuration) -> bool {
+        let configured = &configuration.aaa.server_groups;
+        self.groups
+            .keys()
+            .any(|name| !configured.contains_key(name))
+    }
+
+    fn open(&mut self, name: &str, kept: &Numbers) -> Group {
+        let taken: BTreeSet<u16> = self.groups.values().map(|group| group.number).collect();
+        let kept_ones = kept.iter().filter(|(name, _)| name.starts_with("servers "));
+        let kept_ones: BTreeSet<u16> = kept_ones.map(|(_, number)| *number).collect();
+        let own = kept.get(&format!("servers {name}")).copied();
+        let is_free = |number: &u16| !taken.contains(number) && !kept_ones.contains(number);
+        let number = own.filter(|number| !taken.contains(number));
+        let number = number.or_else(|| (0..).find(is_free)).unwrap_or_default();
+        let mut seed = [0; 32];
+        self.random.fill_bytes(&mut seed);
+        Group {
+            number,
+            client: Client::new(self.client_config(None, &BTreeMap::new()), seed),
+            families: BTreeSet::new(),
+        }
+    }
+    fn client_config(
+        &self,
+        group: Option<&ServerGroup>,
+        servers: &BTreeMap<String, Server>,
+    ) -> ClientConfig {
+        let identifier = group.and_then(|group| group.nas_identifier.clone());
+        let mut client = ClientConfig::new(Nas {
+            identifier: identifier.unwrap_or_else(|| self.node_id.clone()),
+            ipv4: self.addresses.ipv4,
+            ipv6: self.addresses.ipv6,
+        });
+        client.max_sockets = RADIUS_SOCKETS;
+        let named = group.into_iter().flat_map(|group| &group.servers);
+        for server in named.filter_map(|name| servers.get(name)) {
+            let at = |port| ServerConfig {
+                timeout: Duration::from_secs(server.timeout.into()),
+                retries: server.retransmit_attempts.into(),
+                dead_time: Duration::from_secs(server.dead_time.into()),
+                require_message_authenticator: server.require_message_authenticator,
+                ..ServerConfig::new(
+                    SocketAddr::new(server.address, port),
+                    Secret::new(server.secret_key.reveal()),
+                )
+            };
+            client.authentication.push(at(server.auth_port));
+            client.accounting.push(at(server.acct_port));
+        }
+        client
+    }
+
+    /// The numbers that are to be kept in the store.
+    pub fn numbers(&self) -> Numbers {
+        let groups = self.groups.iter();
+        groups
+            .map(|(name, group)| (format!("servers {name}"), group.number))
+            .collect()
+    }
+
+    /// The sockets that are needed: by address family (is it IPv6?) and number.
+    pub fn sockets(&self) -> BTreeSet<(bool, u16)> {
+        let groups = self.groups.values();
+        let families = groups.flat_map(|group| group.families.iter().map(|f| (*f, group.number)));
+        families
+            .flat_map(|(ipv6, number)| {
+                let first = number * RADIUS_SOCKETS;
+                (first..first + RADIUS_SOCKETS).map(move |socket| (ipv6, socket))
+            })
+            .collect()
+    }
+
+    /// Asks the servers of a group, or without one the users.
+    pub fn authenticate(
+        &mut self,
+        now: Duration,
+        servers: Option<&str>,
+        asked: Asked,
+        request: AccessRequest,
+    ) {
+        let token = self.asked.insert(asked) as u64;
+        match servers {
+            None => {
+                let outcome = self.users.authenticate(&request);
+                self.answers.push_back((token, outcome));
+            }
+            Some(name) => match self.groups.get_mut(name) {
+                Some(group) => group.client.authenticate(now, token, request),
+                None => {
+                    let none = Outcome::Unavailable(aaa::Unavailable::NoServer);
+                    self.answers.push_back((token, none));
+                }
+            },
         }
     }
 
     /// What a record says, for [`Client::account`].
-    pub fn attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>, String> {
-        match &self.source {
-            Source::Radius { client, .. } => client
-                .accounting_attributes(record)
-                .map_err(|error| error.to_string()),
-            Source::File { .. } => Err("nobody keeps records".into()),
-        }
+    pub fn attributes(
+        &self,
+        servers: &str,
+        record: &AccountingRecord,
+    ) -> Result<Box<[u8]>, String> {
+        let group = self.groups.get(servers).ok_or("its servers are gone")?;
+        let attributes = group.client.accounting_attributes(record);
+        attributes.map_err(|error| error.to_string())
     }
 
-    /// The RADIUS client, to which accounting records go; [`Heard::Accounted`] tells what became of one.
-    pub fn client(&mut self) -> Option<&mut Client> {
-        match &mut self.source {
-            Source::Radius { client, .. } => Some(client),
-            Source::File { .. } => None,
-        }
+    /// The RADIUS client of a group, to which accounting records go; [`Heard::Accounted`] tells what became of one.
+    pub fn client(&mut self, servers: &str) -> Option<&mut Client> {
+        self.groups.get_mut(servers).map(|group| &mut group.client)
     }
 
-    /// The interim interval of sessions whose server names none; `None`: no interim records.
-    pub fn default_interim(&self) -> Option<Duration> {
-        match &self.source {
-            Source::Radius { interim, .. } => *interim,
-            Source::File { .. } => None,
-        }
+    /// The group whose number is the lowest.
+    pub fn first_group(&self) -> Option<&str> {
+        let groups = self.groups.iter();
+        let first = groups.min_by_key(|(_, group)| group.number);
+        first.map(|(name, _)| name.as_str())
     }
 
     /// The questions that wait for an answer, by their tokens.
@@ -119,16 +254,10 @@ impl Authority {
 
     /// The tokens of the questions that whoever knows the subscribers has.
     pub fn open_tokens(&self) -> Vec<u64> {
-        match &self.source {
-            Source::Radius { client, .. } => client.open_tokens().collect(),
-            Source::File { outputs, .. } => {
-                let done = outputs.iter().filter_map(|output| match output {
-                    Output::Done { token, .. } => Some(*token),
-                    _ => None,
-                });
-                done.collect()
-            }
-        }
+        let groups = self.groups.values();
+        let asked = groups.flat_map(|group| group.client.open_tokens());
+        let answers = self.answers.iter().map(|(token, _)| *token);
+        asked.chain(answers).collect()
     }
 
     /// Forgets a question that nobody will answer.
@@ -136,31 +265,35 @@ impl Authority {
         self.asked.try_remove(token as usize);
     }
 
-    /// Whether accounting records reach anybody.
-    pub fn accounts(&self) -> bool {
-        matches!(self.source, Source::Radius { .. })
-    }
-
-    pub fn authentic(&self) -> Authentic {
-        match &self.source {
-            Source::Radius { .. } => Authentic::Radius,
-            Source::File { .. } => Authentic::Local,
+    pub fn authentic(servers: Option<&str>) -> Authentic {
+        match servers {
+            Some(_) => Authentic::Radius,
+            None => Authentic::Local,
         }
     }
 
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
-        if let Source::Radius { client, .. } = &mut self.source {
-            client.handle(now, socket, from, bytes);
+        let number = socket / RADIUS_SOCKETS;
+        let mut groups = self.groups.values_mut();
+        if let Some(group) = groups.find(|group| group.number == number) {
+            let own = socket % RADIUS_SOCKETS;
+            group.client.handle(now, own, from, bytes);
         }
     }
 
     pub fn poll(&mut self) -> Option<Heard> {
-        let output = match &mut self.source {
-            Source::Radius { client, .. } => client.poll_output(),
-            Source::File { outputs, .. } => outputs.pop_front(),
-        };
-        Some(match output? {
-            Output::Transmit { socket, to, bytes } => Heard::Transmit { socket, to, bytes },
+        if let Some((token, outcome)) = self.answers.pop_front() {
+            return Some(Heard::Answer(self.asked.remove(token as usize), outcome));
+        }
+        let mut groups = self.groups.values_mut();
+        let (number, output) =
+            groups.find_map(|group| Some((group.number, group.client.poll_output()?)))?;
+        Some(match output {
+            Output::Transmit { socket, to, bytes } => Heard::Transmit {
+                socket: number * RADIUS_SOCKETS + socket,
+                to,
+                bytes,
+            },
             Output::Done { token, outcome } => {
                 Heard::Answer(self.asked.remove(token as usize), outcome)
             }
@@ -169,24 +302,20 @@ impl Authority {
     }
 
     pub fn poll_at(&self) -> Option<Duration> {
-        match &self.source {
-            Source::Radius { client, .. } => client.poll_at(),
-            Source::File { .. } => None,
-        }
+        let clients = self.groups.values().map(|group| &group.client);
+        clients.filter_map(Client::poll_at).min()
     }
 
     pub fn on_timeout(&mut self, now: Duration) {
-        if let Source::Radius { client, .. } = &mut self.source {
-            client.on_timeout(now);
+        for group in self.groups.values_mut() {
+            group.client.on_timeout(now);
         }
     }
 
-    /// The client's counters for `show drops`.
+    /// The clients' counters for `show drops`.
     pub fn rows(&self) -> Vec<DropCounter> {
-        match &self.source {
-            Source::Radius { client, .. } => crate::counters::radius_rows(&client.counters()),
-            Source::File { .. } => Vec::new(),
-        }
+        let counters = self.groups.values().map(|group| group.client.counters());
+        crate::counters::radius_rows(counters)
     }
 }
 
@@ -196,29 +325,4 @@ impl Authority {
     pub fn invent_question(&mut self, asked: Asked) {
         self.asked.insert(asked);
     }
-}
-
-fn client_config(config: &ControlPlane, radius: &config::RadiusServers) -> ClientConfig {
-    let identifier = radius.nas_identifier.clone();
-    let mut client = ClientConfig::new(Nas {
-        identifier: identifier.unwrap_or_else(|| config.node_id.clone()),
-        ipv4: config.address.ipv4,
-        ipv6: config.address.ipv6,
-    });
-    client.max_sockets = RADIUS_SOCKETS;
-    for server in &radius.servers.value {
-        let at = |port| ServerConfig {
-            timeout: Duration::from_secs(radius.timeout.into()),
-            retries: u32::from(radius.tries).saturating_sub(1),
-            dead_time: Duration::from_secs(radius.dead_time.into()),
-            require_message_authenticator: server.require_message_authenticator,
-            ..ServerConfig::new(
-                SocketAddr::new(server.address, port),
-                Secret::new(server.secret.reveal()),
-            )
-        };
-        client.authentication.push(at(server.authentication_port));
-        client.accounting.push(at(server.accounting_port));
-    }
-    client
 }

@@ -2,7 +2,8 @@
 
 use crate::topology::Seid;
 use aaa::Slot;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 /// Which record of a session, in the order in which they are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ pub(crate) enum Stage {
 pub(crate) struct Page {
     pub seid: Seid,
     pub which: Which,
+    /// The group of servers that it is for.
+    pub servers: Arc<str>,
     /// What it says; the client's from [`Stage::Underway`] on.
     pub attributes: Box<[u8]>,
     pub stage: Stage,
@@ -47,8 +50,8 @@ pub(crate) struct Book {
     pages: HashMap<u64, Page>,
     last: u64,
     by_session: HashMap<Seid, [Option<u64>; 3]>,
-    /// Those that found no slot free, in order.
-    starved: VecDeque<u64>,
+    /// Those that found no slot free, in order, by their servers.
+    starved: BTreeMap<Arc<str>, VecDeque<u64>>,
 }
 
 impl Book {
@@ -68,12 +71,19 @@ impl Book {
     }
 
     /// Adds a record and gives its token.
-    pub fn add(&mut self, seid: Seid, which: Which, attributes: Box<[u8]>) -> u64 {
+    pub fn add(
+        &mut self,
+        seid: Seid,
+        which: Which,
+        servers: Arc<str>,
+        attributes: Box<[u8]>,
+    ) -> u64 {
         self.last += 1;
         let token = self.last;
         let page = Page {
             seid,
             which,
+            servers,
             attributes,
             stage: Stage::Waits,
         };
@@ -104,11 +114,19 @@ impl Book {
 
     /// There is no slot for a record now.
     pub fn starve(&mut self, token: u64) {
-        self.starved.push_back(token);
+        if let Some(page) = self.pages.get(&token) {
+            let starved = self.starved.entry(page.servers.clone());
+            starved.or_default().push_back(token);
+        }
     }
 
     /// The record that has waited for a slot for longest.
-    pub fn next_starved(&mut self) -> Option<u64> {
-        self.starved.pop_front()
+    pub fn next_starved(&mut self, servers: &str) -> Option<u64> {
+        self.starved.get_mut(servers)?.pop_front()
+    }
+
+    /// Whether a record is for these servers.
+    pub fn is_owed(&self, servers: &str) -> bool {
+        self.pages.values().any(|page| &*page.servers == servers)
     }
 }

@@ -111,16 +111,18 @@ pub fn row(name: &str, count: u64, meaning: String) -> DropCounter {
 }
 
 /// The RADIUS client's part of `show drops`.
-pub(crate) fn radius_rows(c: &aaa::Counters) -> Vec<DropCounter> {
+pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<DropCounter> {
+    let clients: Vec<aaa::Counters> = clients.collect();
+    let sum = |one: fn(&aaa::Counters) -> u64| clients.iter().map(one).sum::<u64>();
     [
-        ("radius-unauthentic-reply", c.unauthentic_replies, "A RADIUS reply had a wrong authenticator, or no Message-Authenticator: check the shared secret."),
-        ("radius-unexpected-reply", c.unexpected_replies, "A RADIUS reply answered nothing that was asked."),
-        ("radius-mismatched-reply", c.mismatched_replies, "A RADIUS reply was of a kind that does not answer the request."),
-        ("radius-unusable-accept", c.unusable_accepts, "An Access-Accept asked for what the gateway cannot do; the subscriber was refused."),
-        ("radius-unanswered", c.unanswered, "A RADIUS request was given up: no server answered."),
-        ("radius-postponed", c.postponed, "A Start or Stop was put off: no server answered. It is offered again."),
-        ("radius-queue-full", c.queue_full, "A RADIUS request was not made because too many were open."),
-        ("radius-unsendable", c.unsendable, "A RADIUS request did not fit into a packet."),
+        ("radius-unauthentic-reply", sum(|c| c.unauthentic_replies), "A RADIUS reply had a wrong authenticator, or no Message-Authenticator: check the shared secret."),
+        ("radius-unexpected-reply", sum(|c| c.unexpected_replies), "A RADIUS reply answered nothing that was asked."),
+        ("radius-mismatched-reply", sum(|c| c.mismatched_replies), "A RADIUS reply was of a kind that does not answer the request."),
+        ("radius-unusable-accept", sum(|c| c.unusable_accepts), "An Access-Accept asked for what the gateway cannot do; the subscriber was refused."),
+        ("radius-unanswered", sum(|c| c.unanswered), "A RADIUS request was given up: no server answered."),
+        ("radius-postponed", sum(|c| c.postponed), "A Start or Stop was put off: no server answered. It is offered again."),
+        ("radius-queue-full", sum(|c| c.queue_full), "A RADIUS request was not made because too many were open."),
+        ("radius-unsendable", sum(|c| c.unsendable), "A RADIUS request did not fit into a packet."),
     ]
     .into_iter()
     .map(|(name, count, meaning)| row(name, count, meaning.into()))

@@ -1,17 +1,23 @@
 //! A session as the control plane keeps it, and as it is stored.
 
-use crate::topology::{InstanceId, SegmentId, Seid};
+use crate::topology::{GroupId, InstanceId, SegmentId, Seid};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::Ipv6Net;
 use pfcp::bng::{SessionSpec, Usage};
 use serde::{Deserialize, Serialize};
 use session::{Circuit, Session};
+use std::sync::Arc;
+use wire::eth::MacAddr;
 
 /// A session.
 pub(crate) struct Entry {
     pub seid: Seid,
     pub segment: SegmentId,
+    /// The group that it began in.
+    pub group: GroupId,
+    /// The group's MAC address then: its subscriber knows the gateway by it.
+    pub gateway_mac: MacAddr,
     pub instance: InstanceId,
     pub circuit: Circuit,
     pub pppoe_id: u16,
@@ -22,6 +28,10 @@ pub(crate) struct Entry {
     pub link: Option<Box<Session>>,
     pub rules: Rules,
     pub who: Who,
+    /// The group of servers that let it in, to which its records go; without one the users did.
+    pub servers: Option<Arc<str>>,
+    /// What it gets, by name, if AAA said so.
+    pub profile: Option<Box<str>>,
     pub ipv4: Option<Ipv4Addr>,
     pub ipv6: Option<Ipv6Net>,
     pub account: Account,
@@ -122,6 +132,8 @@ pub(crate) struct Account {
     pub started: Option<Started>,
     /// What it carried, as far as the user plane has told.
     pub usage: Usage,
+    /// AAA said how long it is between interim records, and how long the session lasts.
+    pub of_aaa: [bool; 2],
     /// Between interim records; `None` for none.
     pub interim: Option<Duration>,
     pub next_interim: Option<Duration>,
@@ -246,6 +258,9 @@ pub(crate) struct Record {
     /// What version 2 put behind all this.
     #[serde(skip)]
     pub second: Second,
+    /// What version 3 put behind that.
+    #[serde(skip)]
+    pub third: Option<Third>,
 }
 
 /// What version 2 added to [`Record`].
@@ -260,16 +275,29 @@ pub(crate) struct Second {
     pub reports: Reports,
 }
 
+/// What version 3 added to [`Record`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Third {
+    pub gateway_mac: MacAddr,
+    pub servers: Option<String>,
+    pub profile: Option<String>,
+    /// [`Account::of_aaa`].
+    pub of_aaa: [bool; 2],
+}
+
 /// An accounting record that no server has yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
     /// Socket and identifier, if it may have been sent: what is sent again has to be the same.
     pub slot: Option<(u16, u8)>,
     pub attributes: Box<[u8]>,
+    /// The group of servers that it is for; version 2 knew only one.
+    #[serde(skip)]
+    pub servers: Option<String>,
 }
 
 /// The layout of what is stored of a session; a later one is refused, not guessed. Version 1 knew nothing but [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 2;
+pub(crate) const RECORD_VERSION: u8 = 3;
 
 /// A value of the store, behind the version.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -283,7 +311,7 @@ fn extend(value: &impl Serialize, bytes: Vec<u8>) -> Vec<u8> {
 /// Reads what [`to_bytes`] has written.
 pub(crate) fn from_bytes<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
     match version(bytes)? {
-        (RECORD_VERSION, rest) => postcard::from_bytes(rest).map_err(|e| e.to_string()),
+        (2..=RECORD_VERSION, rest) => postcard::from_bytes(rest).map_err(|e| e.to_string()),
         (other, _) => Err(unknown(other)),
     }
 }
@@ -299,7 +327,11 @@ fn unknown(version: u8) -> String {
 
 impl Record {
     pub fn to_bytes(&self) -> Vec<u8> {
-        extend(&self.second, to_bytes(self))
+        let bytes = extend(&self.second, to_bytes(self));
+        match &self.third {
+            Some(third) => extend(third, bytes),
+            None => bytes,
+        }
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
@@ -310,9 +342,32 @@ impl Record {
         let (mut record, rest): (Record, _) =
             postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
         if version > 1 {
-            record.second = postcard::from_bytes(rest).map_err(|e| e.to_string())?;
+            let (second, rest) = postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
+            record.second = second;
+            if version > 2 {
+                record.third = Some(postcard::from_bytes(rest).map_err(|e| e.to_string())?);
+            }
         }
         Ok(record)
+    }
+}
+
+impl Owed {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        extend(&self.servers, to_bytes(self))
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let (version, rest) = version(bytes)?;
+        if !(2..=RECORD_VERSION).contains(&version) {
+            return Err(unknown(version));
+        }
+        let (mut owed, rest): (Owed, _) =
+            postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
+        if version > 2 {
+            owed.servers = postcard::from_bytes(rest).map_err(|e| e.to_string())?;
+        }
+        Ok(owed)
     }
 }
 

@@ -35,12 +35,16 @@ pub mod wheel;
 
 pub use plane::{ControlPlane, Input, Now, Output, Restored};
 
-/// Finds what is wrong with a configuration beyond its own text: pools that cannot be cut, a users file that cannot be
-/// read. Nothing is started.
+/// Finds what cannot be served of a configuration beyond what [`config::check`] finds: pools that cannot be cut, more than
+/// there are numbers for. Nothing is started.
 ///
 /// # Errors
-/// A text for the operator.
-pub fn check(config: &config::ControlPlane) -> Result<(), String> {
-    addresses::Addresses::new(&topology::Topology::new(config))?;
-    authority::Authority::new(config, [0; 32]).map(drop)
+/// Everything that is wrong.
+pub fn check(
+    start: &config::start::ControlPlane,
+    configuration: &config::Configuration,
+) -> Result<(), Vec<config::Fault>> {
+    plane::faults(start, configuration)?;
+    let topology = topology::Topology::new(configuration, topology::Numbers::new());
+    addresses::Addresses::new(configuration, &topology).map(drop)
 }

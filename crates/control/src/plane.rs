@@ -6,11 +6,14 @@ mod account;
 mod admit;
 mod audit;
 mod call;
+mod change;
 mod holdings;
 mod ledger;
 mod link;
+mod profiles;
 mod release;
 mod restore;
+mod retire;
 mod rules;
 mod tunnel;
 
@@ -21,23 +24,25 @@ use crate::book::Book;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::store::Record as StoreRecord;
-use crate::topology::{SegmentId, Seid, Topology, UserPlaneId};
+use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{Happening, UserPlanes};
 use crate::wheel::TimerWheel;
+use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::RequestId;
+use profiles::AccessProfiles;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
-use session::discovery::Discovery;
-use session::{Family, SessionConfig};
+use session::Family;
 use slab::Slab;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::eth::MacAddr;
 use wire::pfcp::Cause as PfcpCause;
 
+pub use change::Effect;
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use restore::{RadiusPorts, Restored, STORE_RECOVERY_KEY};
 
@@ -76,6 +81,8 @@ pub enum Input<'a> {
         /// The datagram.
         bytes: &'a [u8],
     },
+    /// The ports of the sockets that [`Output::RadiusSockets`] wanted.
+    RadiusPorts(RadiusPorts),
     /// The store has every batch up to this number on disk; batches count from 1.
     Durable(u64),
     /// A call of the local API; answered under the same ticket.
@@ -104,7 +111,10 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// Send a RADIUS datagram from the socket of this number: see [`Restored::radius_ports`].
+    /// Have these sockets for RADIUS from now on, by whether they are of IPv6 and by number, each at the port that it had,
+    /// if it had one; then say which ports they have with [`Input::RadiusPorts`].
+    RadiusSockets(BTreeMap<(bool, u16), Option<u16>>),
+    /// Send a RADIUS datagram from the socket of this number: see [`Output::RadiusSockets`].
     Radius {
         /// The socket's number.
         socket: u16,
@@ -148,20 +158,29 @@ enum Awaited {
 
 /// The control plane.
 pub struct ControlPlane {
-    config: config::ControlPlane,
+    start: config::start::ControlPlane,
+    configuration: Arc<Configuration>,
     topology: Topology,
-    discovery: Discovery,
-    session_config: Arc<SessionConfig>,
+    access: AccessProfiles,
+    cookie_key: [u8; 32],
     sessions: Slab<Box<Entry>>,
     by_place: HashMap<Place, Seid>,
     /// Sessions in the order of their PADR, to shed the oldest one that is half open.
     admitted: VecDeque<Seid>,
     half_open: usize,
     wheel: TimerWheel,
-    banks: Vec<Bank>,
+    banks: BTreeMap<SegmentId, Bank>,
     addresses: Addresses,
     user_planes: UserPlanes,
     authority: Authority,
+    /// What the store has of numbers, and of the ports of RADIUS sockets.
+    numbers: Numbers,
+    radius_ports: RadiusPorts,
+    radius_sockets: BTreeSet<(bool, u16)>,
+    /// What the configuration has no more.
+    retirement: retire::Retirement,
+    /// Sessions whose rules are to be compared with what is wanted, as the user planes answer.
+    adjusting: VecDeque<Seid>,
     /// Records of the batch that is being put together.
     records: Vec<StoreRecord>,
     /// The number of the batch that is being put together.
@@ -189,38 +208,39 @@ impl ControlPlane {
     /// A control plane with what the store held. `seed` comes from the system's generator.
     ///
     /// # Errors
-    /// A text for the operator, when the configuration cannot be served: a users file that cannot be read, pools that
-    /// cannot be cut.
+    /// What cannot be served of the configuration.
     pub fn new(
-        config: config::ControlPlane,
+        start: &config::start::ControlPlane,
+        configuration: Arc<Configuration>,
         mut restored: Restored,
         seed: [u8; 32],
         now: Now,
-    ) -> Result<Self, String> {
-        let topology = Topology::new(&config);
+    ) -> Result<Self, Vec<Fault>> {
+        faults(start, &configuration)?;
+        let mut topology = Topology::new(&configuration, restored.take_numbers());
+        restored.find_places(&mut topology);
+        topology.forget_kept();
         let mut random = StdRng::from_seed(seed);
         let mut keys = [[0u8; 32]; 2];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
-        let discovery = Discovery::new(admit::discovery_config(&config, keys[0]));
-        let user_planes = UserPlanes::new(
-            &topology,
-            &config,
-            restored.recovery_time_stamp,
-            &restored.user_planes,
-            random.next_u32(),
-            now.at,
-        );
+        let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
         let mut plane = ControlPlane {
-            session_config: Arc::new(admit::session_config(&config)),
-            addresses: Addresses::new(&topology)?,
-            authority: Authority::new(&config, keys[1])?,
-            banks: topology.segments().map(|_| Bank::default()).collect(),
+            access: profiles::access_profiles(&configuration, keys[0]),
+            cookie_key: keys[0],
+            addresses: Addresses::new(&configuration, &topology)?,
+            authority: Authority::new(start, keys[1]),
+            banks: BTreeMap::new(),
             sessions: Slab::new(),
             by_place: HashMap::new(),
             admitted: VecDeque::new(),
             half_open: 0,
             wheel: TimerWheel::new(Duration::from_millis(10)),
             user_planes,
+            numbers: restored.numbers().clone(),
+            radius_ports: restored.radius_ports().clone(),
+            radius_sockets: BTreeSet::new(),
+            retirement: retire::Retirement::default(),
+            adjusting: VecDeque::new(),
             records: restored.first_records(),
             batch: 1,
             waiting: VecDeque::new(),
@@ -234,10 +254,14 @@ impl ControlPlane {
             random,
             counters: Counters::default(),
             outputs: VecDeque::new(),
-            discovery,
             topology,
-            config,
+            start: start.clone(),
+            configuration,
         };
+        for (id, user_plane) in plane.topology.user_planes() {
+            let recovery = restored.recovery_of(&user_plane.node_id);
+            plane.user_planes.add(now.at, id, user_plane, recovery);
+        }
         plane.resume(restored, now);
         Ok(plane)
     }
@@ -259,6 +283,7 @@ impl ControlPlane {
                 from,
                 bytes,
             } => self.authority.handle(now.at, socket, from, bytes),
+            Input::RadiusPorts(ports) => self.on_radius_ports(ports),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Call { ticket, call } => self.on_call(now, ticket, call),
         }
@@ -272,6 +297,9 @@ impl ControlPlane {
         }
         self.user_planes.on_timeout(now.at, &self.topology);
         self.authority.on_timeout(now.at);
+        if self.retirement.look_at.is_some_and(|at| at <= now.at) {
+            self.look_at_retired(now);
+        }
         self.settle(now);
     }
 
@@ -281,6 +309,7 @@ impl ControlPlane {
             self.wheel.next_at(),
             self.user_planes.poll_at(),
             self.authority.poll_at(),
+            self.retirement.look_at,
         ];
         times.into_iter().flatten().min()
     }
@@ -386,5 +415,33 @@ impl ControlPlane {
     }
 }
 
-/// Known user planes and their recovery time stamps, by node id.
-pub(crate) type KnownUserPlanes = BTreeMap<String, u32>;
+/// What cannot be served of a configuration, whatever subscribers have.
+pub(crate) fn faults(
+    start: &config::start::ControlPlane,
+    configuration: &Configuration,
+) -> Result<(), Vec<Fault>> {
+    let mut faults = crate::topology::bounds(configuration);
+    faults.extend(crate::authority::bounds(configuration));
+    for (name, plane) in &configuration.user_planes {
+        if start.address.towards(plane.address).is_none() {
+            let family = if plane.address.is_ipv4() {
+                "IPv4"
+            } else {
+                "IPv6"
+            };
+            faults.push(Fault {
+                line: 0,
+                path: ["user-planes", name, "address"].into_iter().collect(),
+                message: format!(
+                    "`{}` is an {family} address: expected one of ours of that family in `address` of the control plane's \
+                     start file, too",
+                    plane.address
+                ),
+            });
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(faults),
+    }
+}

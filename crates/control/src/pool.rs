@@ -24,7 +24,7 @@ use core::hash::Hash;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use ipnet::{Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// A pool of single IPv4 addresses.
 pub type Ipv4Pool<G> = Pool<Ipv4Net, G>;
@@ -33,7 +33,7 @@ pub type Ipv4Pool<G> = Pool<Ipv4Net, G>;
 pub type Ipv6Pool<G> = Pool<Ipv6Net, G>;
 
 /// What a pool must know of an address family. A *unit* is what one subscriber gets.
-pub trait Family: Copy + Eq + core::fmt::Debug {
+pub trait Family: Copy + Eq + core::fmt::Debug + Into<IpNet> {
     /// What one subscriber gets.
     type Unit: Copy + Eq + core::fmt::Debug;
     /// Prefix length of a unit.
@@ -51,6 +51,10 @@ pub trait Family: Copy + Eq + core::fmt::Debug {
     fn number(unit: Self::Unit) -> Option<u64>;
     /// The unit of this number.
     fn unit(number: u64) -> Self::Unit;
+    /// A unit as a net.
+    fn of_unit(unit: Self::Unit) -> IpNet;
+    /// The unit that a net is; `None` if it is none.
+    fn unit_of(net: IpNet) -> Option<Self::Unit>;
 }
 
 impl Family for Ipv4Net {
@@ -77,6 +81,17 @@ impl Family for Ipv4Net {
     fn unit(number: u64) -> Ipv4Addr {
         Ipv4Addr::from(number as u32)
     }
+
+    fn of_unit(unit: Ipv4Addr) -> IpNet {
+        Ipv4Net::from(unit).into()
+    }
+
+    fn unit_of(net: IpNet) -> Option<Ipv4Addr> {
+        match net {
+            IpNet::V4(net) if net.prefix_len() == 32 => Some(net.addr()),
+            _ => None,
+        }
+    }
 }
 
 impl Family for Ipv6Net {
@@ -102,6 +117,17 @@ impl Family for Ipv6Net {
 
     fn unit(number: u64) -> Ipv6Net {
         Self::net(number, 64)
+    }
+
+    fn of_unit(unit: Ipv6Net) -> IpNet {
+        unit.into()
+    }
+
+    fn unit_of(net: IpNet) -> Option<Ipv6Net> {
+        match net {
+            IpNet::V6(net) if net.prefix_len() == 64 => Some(net),
+            _ => None,
+        }
     }
 }
 
@@ -309,13 +335,18 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
             .map(|(&number, _)| self.net(number))
     }
 
-    /// Every unit that a subscriber has.
-    pub fn given(&self) -> impl Iterator<Item = F::Unit> {
+    /// Whether a unit is one of this pool's, given to anyone or not.
+    pub fn contains(&self, unit: F::Unit) -> bool {
+        self.locate(unit).is_ok()
+    }
+
+    /// Every unit that a subscriber has, with the group.
+    pub fn leases(&self) -> impl Iterator<Item = (G, F::Unit)> {
         self.lent.iter().flat_map(move |(_, lent)| {
             let used = |(_, unit): &(u64, &Unit)| **unit == Unit::USED;
             let units = (0..).zip(lent.units.iter()).filter(used);
             let first = self.first + u64::from(lent.number) * u64::from(self.net_units);
-            units.map(move |(index, _)| F::unit(first + index))
+            units.map(move |(index, _)| (lent.group, F::unit(first + index)))
         })
     }
 

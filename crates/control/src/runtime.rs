@@ -1,6 +1,5 @@
 //! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
-use crate::authority::RADIUS_SOCKETS;
 use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
 use crate::store::{Store, StoreThread};
 use crate::user_planes::PFCP_PORT;
@@ -9,7 +8,7 @@ use core::time::Duration;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -34,12 +33,15 @@ const NTP_OFFSET: u32 = 2_208_988_800;
 ///
 /// # Errors
 /// A text for the operator: what could not be opened or read, and why. Nothing is half started then.
-pub fn run(config: config::ControlPlane) -> Result<(), String> {
+pub fn run(
+    start: config::start::ControlPlane,
+    configuration: config::Configuration,
+) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| format!("cannot start the event loop: {error}"))?;
-    runtime.block_on(async { Edge::open(config)?.serve().await })
+    runtime.block_on(async { Edge::open(start, configuration)?.serve().await })
 }
 
 /// Monotonic time since the machine was started, so that it goes on when this process is started again.
@@ -97,21 +99,27 @@ struct Edge {
 }
 
 impl Edge {
-    fn open(config: config::ControlPlane) -> Result<Self, String> {
-        let pfcp = Sockets::bind(config.address, PFCP_PORT)?;
-        let gtpu = Sockets::bind(config.address, gtpu::PORT)?;
+    fn open(
+        start: config::start::ControlPlane,
+        configuration: config::Configuration,
+    ) -> Result<Self, String> {
+        let pfcp = Sockets::bind(start.address, PFCP_PORT)?;
+        let gtpu = Sockets::bind(start.address, gtpu::PORT)?;
         let mut seed = [0; 32];
         OsRng
             .try_fill_bytes(&mut seed)
             .map_err(|error| format!("no randomness from the system: {error}"))?;
         let clock = Clock::start();
-        let (store, mut restored) = open_store(&config, &boot_id(&seed))?;
-        let radius = Radius::open(&config, restored.radius_ports())?;
-        restored.set_radius_ports(radius.ports()?);
+        let (store, restored) = open_store(&start, &boot_id(&seed))?;
         let (calls_in, calls) = mpsc::channel(64);
-        let api = config.api_socket.clone();
+        let api = start.api_socket.clone();
         let count = restored.session_count();
-        let plane = ControlPlane::new(config, restored, seed, clock.now())?;
+        let configuration = Arc::new(configuration);
+        let plane = ControlPlane::new(&start, configuration, restored, seed, clock.now());
+        let plane = plane.map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            faults.join("\n")
+        })?;
         let (acknowledge, durable) = watch::channel(Ok(0));
         let store = StoreThread::start(store, STORE_QUEUE, move |done| {
             let _ = acknowledge.send(done.map_err(|error| error.to_string()));
@@ -127,7 +135,7 @@ impl Edge {
             clock,
             pfcp,
             gtpu,
-            radius,
+            radius: Radius::new(),
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
             calls,
@@ -229,6 +237,11 @@ impl Edge {
                     self.pfcp.flush().await;
                     self.gtpu.send(to, &bytes).await;
                 }
+                Output::RadiusSockets(wanted) => {
+                    let ports = self.radius.follow(&wanted);
+                    self.plane
+                        .handle(self.clock.now(), Input::RadiusPorts(ports));
+                }
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
                 Output::Store(records) => {
                     // the reason of a failure comes by `durable`
@@ -323,43 +336,73 @@ async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
     }
 }
 
-/// The sockets of the RADIUS client, by address family (is it IPv6?) and number. All of them are open from the beginning, at
-/// the ports that they had before, so that servers know a request that comes again, and their answers find us.
+/// The sockets of the RADIUS clients, by address family (is it IPv6?) and number: at the ports that they had before, so that
+/// servers know a request that comes again, and their answers find us.
 struct Radius {
-    sockets: BTreeMap<(bool, u16), Arc<UdpSocket>>,
+    sockets: BTreeMap<(bool, u16), Open>,
+    sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
     replies: mpsc::Receiver<(u16, SocketAddr, Vec<u8>)>,
 }
 
+struct Open {
+    socket: Arc<UdpSocket>,
+    port: u16,
+    hearing: tokio::task::AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.hearing.abort();
+    }
+}
+
 impl Radius {
-    fn open(config: &config::ControlPlane, kept: &RadiusPorts) -> Result<Self, String> {
-        let servers = match &config.aaa {
-            config::Aaa::Radius(radius) => radius.servers.value.as_slice(),
-            config::Aaa::UsersFile(_) => &[],
-        };
+    fn new() -> Self {
         let (sender, replies) = mpsc::channel(RADIUS_QUEUE);
-        let families: BTreeSet<bool> = servers.iter().map(|s| s.address.is_ipv6()).collect();
-        let mut sockets = BTreeMap::new();
-        for ipv6 in families {
-            for number in 0..RADIUS_SOCKETS {
-                let socket = Arc::new(bind_again(ipv6, kept.get(&(ipv6, number)))?);
-                tokio::spawn(hear(socket.clone(), number, sender.clone()));
-                sockets.insert((ipv6, number), socket);
-            }
+        Radius {
+            sockets: BTreeMap::new(),
+            sender,
+            replies,
         }
-        Ok(Radius { sockets, replies })
     }
 
-    fn ports(&self) -> Result<RadiusPorts, String> {
-        let port = |(key, socket): (&(bool, u16), &Arc<UdpSocket>)| {
-            let address = socket.local_addr();
-            Ok((*key, address.map_err(|error| error.to_string())?.port()))
-        };
-        self.sockets.iter().map(port).collect()
+    /// Opens the sockets that are wanted, closes the others, and says which ports they have.
+    fn follow(&mut self, wanted: &BTreeMap<(bool, u16), Option<u16>>) -> RadiusPorts {
+        self.sockets.retain(|key, _| wanted.contains_key(key));
+        for (&(ipv6, number), kept) in wanted {
+            if self.sockets.contains_key(&(ipv6, number)) {
+                continue;
+            }
+            match self.open(ipv6, number, kept.as_ref()) {
+                Ok(open) => drop(self.sockets.insert((ipv6, number), open)),
+                Err(error) => {
+                    tracing::error!(%error, "a RADIUS socket is missing: what would go through it is lost")
+                }
+            }
+        }
+        self.sockets
+            .iter()
+            .map(|(key, open)| (*key, open.port))
+            .collect()
+    }
+
+    fn open(&self, ipv6: bool, number: u16, kept: Option<&u16>) -> Result<Open, String> {
+        let socket = Arc::new(bind_again(ipv6, kept)?);
+        let port = socket
+            .local_addr()
+            .map_err(|error| error.to_string())?
+            .port();
+        let task = tokio::spawn(hear(socket.clone(), number, self.sender.clone()));
+        Ok(Open {
+            socket,
+            port,
+            hearing: task.abort_handle(),
+        })
     }
 
     async fn send(&self, number: u16, to: SocketAddr, bytes: &[u8]) {
-        if let Some(socket) = self.sockets.get(&(to.is_ipv6(), number)) {
-            send(socket, to, bytes).await;
+        if let Some(open) = self.sockets.get(&(to.is_ipv6(), number)) {
+            send(&open.socket, to, bytes).await;
         }
     }
 }
@@ -430,8 +473,11 @@ fn bind(address: IpAddr, port: u16) -> Result<UdpSocket, String> {
     })
 }
 
-fn open_store(config: &config::ControlPlane, boot: &str) -> Result<(Store, Restored), String> {
-    let (store, opened) = Store::open(&config.store).map_err(|error| error.to_string())?;
+fn open_store(
+    start: &config::start::ControlPlane,
+    boot: &str,
+) -> Result<(Store, Restored), String> {
+    let (store, opened) = Store::open(&start.state).map_err(|error| error.to_string())?;
     if opened.cut > 0 {
         tracing::warn!(
             octets = opened.cut,

@@ -1,10 +1,14 @@
 //! The keys that everything hangs on, and what the configuration says about them: user planes, subscriber groups,
-//! access ports and segments, network instances. Made once at start, then only read.
+//! access ports and segments, network instances.
+//!
+//! A key stays the same as long as anything is named by it, whatever the configuration says meanwhile: what goes is
+//! retired first, and its key is free when nothing refers to it any more. The keys of groups and ports, of which the
+//! user planes know (TEIDs, SEIDs), are kept in the store by name.
 
-use config::{ControlPlane, Segment as SegmentConfig};
+use config::{Configuration, Fault, Path, SvlanSet};
 use core::net::IpAddr;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::eth::{MacAddr, Tags};
 
 macro_rules! ids {
@@ -16,12 +20,12 @@ macro_rules! ids {
         impl Topology { $(
             #[doc = concat!("Every [`", stringify!($of), "`] with its key.")]
             pub fn $items(&self) -> impl Iterator<Item = ($id, &$of)> {
-                (0..).map($id).zip(&self.$items)
+                self.$items.iter().map(|(id, one)| ($id(*id), one))
             }
 
             #[doc = concat!("The [`", stringify!($of), "`] of a key that this topology gave.")]
             pub fn $one(&self, id: $id) -> &$of {
-                &self.$items[usize::from(id.0)]
+                &self.$items[&id.0]
             }
         )* }
     };
@@ -30,7 +34,7 @@ macro_rules! ids {
 ids! {
     /// A user plane.
     UserPlaneId => user_planes, user_plane: UserPlane;
-    /// A subscriber group: what moves between user planes as a whole. Every session belongs to one.
+    /// A subscriber group on a user plane: what moves between user planes as a whole. Every session belongs to one.
     GroupId => groups, group: Group;
     /// An access port of a user plane.
     PortId => ports, port: Port;
@@ -49,6 +53,12 @@ const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 /// The most sessions that identifiers have room for.
 pub const MAX_SESSIONS: u32 = 1 << INDEX_BITS;
+/// The most groups that TEIDs have room for.
+const MAX_GROUPS: usize = (1 << (u32::BITS - INDEX_BITS)) - 1;
+/// The most user planes, ports, and segments.
+const MAX_USER_PLANES: usize = 1024;
+const MAX_PORTS: usize = 16_384;
+const MAX_SEGMENTS: usize = 32_768;
 
 /// The control plane's PFCP Session Endpoint Identifier of a session; in hexadecimal also its Acct-Session-Id and its
 /// name for people. A generation above the index: a late message for an earlier owner of an index meets nobody.
@@ -112,135 +122,395 @@ impl TunnelOwner {
 }
 
 /// A user plane.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct UserPlane {
     /// Its PFCP Node ID.
     pub node_id: String,
     /// Where it serves PFCP and GTP-U.
     pub address: IpAddr,
+    /// The configuration has it no more.
+    pub retired: bool,
 }
 
 /// A subscriber group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group {
     /// Its name.
     pub name: String,
     /// Where its sessions are.
     pub user_plane: UserPlaneId,
-    /// The gateway's MAC address towards its subscribers; the same wherever the group is.
+    /// The gateway's MAC address towards subscribers that dial in; the same wherever the group is.
     pub virtual_mac: MacAddr,
-    /// The first of its access ports, whose default session carries the group's nets.
-    pub first_port: PortId,
-    /// Where its subscribers' addresses are.
-    pub instance: InstanceId,
+    /// The access port whose default session carries the group's nets.
+    pub carrier: PortId,
+    /// No port names it any more.
+    pub retired: bool,
 }
 
 /// An access port.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Port {
     /// The logical port's name.
     pub name: String,
     /// The user plane that it is on.
     pub user_plane: UserPlaneId,
-    /// The group of its sessions.
+    /// The group of sessions that begin on it.
     pub group: GroupId,
+    /// The configuration has it no more.
+    pub retired: bool,
 }
 
 /// An access segment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Segment {
+    /// Its name.
+    pub name: String,
     /// The port that it is part of.
     pub port: PortId,
-    config: SegmentConfig,
+    /// How its subscribers are met, by name; by the defaults without one.
+    pub access_profile: Option<String>,
+    s_vlans: SvlanSet,
+    /// The configuration has it no more.
+    pub retired: bool,
 }
 
 /// A network instance.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Instance {
     /// Its name, as PFCP's Network Instance carries it.
     pub name: String,
-    /// What subscribers get there.
-    pub service: config::NetworkInstanceService,
 }
 
+/// Numbers that were given out, by what has them: `group up1 east`, `port up1 access0`.
+pub type Numbers = BTreeMap<String, u16>;
+
 /// Everything by its key.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Topology {
-    user_planes: Vec<UserPlane>,
-    groups: Vec<Group>,
-    ports: Vec<Port>,
-    segments: Vec<Segment>,
-    instances: Vec<Instance>,
+    user_planes: BTreeMap<u16, UserPlane>,
+    groups: BTreeMap<u16, Group>,
+    ports: BTreeMap<u16, Port>,
+    segments: BTreeMap<u16, Segment>,
+    instances: BTreeMap<u16, Instance>,
+    /// Numbers of earlier lives that nobody has claimed yet.
+    kept: Numbers,
+}
+
+/// The carrier of a group on a user plane without a port.
+const NO_PORT: PortId = PortId(u16::MAX);
+
+/// The number after the highest one; when there is none, the lowest that is free. So a number rests for long.
+fn free<T>(items: &BTreeMap<u16, T>, taken: &BTreeSet<u16>, most: usize) -> u16 {
+    let is_free = |number: &u16| !items.contains_key(number) && !taken.contains(number);
+    let highest = items.keys().chain(taken).max();
+    let next = highest.map_or(0, |highest| usize::from(*highest) + 1);
+    match u16::try_from(next) {
+        Ok(next) if usize::from(next) < most => next,
+        _ => (0..=u16::MAX).find(is_free).expect("bounds are checked"),
+    }
+}
+
+/// The name of a group that is a port's own.
+fn own_group(plane: &str, port: &str) -> String {
+    format!("{plane}/{port}")
+}
+
+/// What is too much, with its place.
+pub(crate) fn bounds(configuration: &Configuration) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let planes = &configuration.user_planes;
+    let ports = || planes.values().flat_map(|plane| plane.ports.values());
+    let access = || ports().filter(|port| port.role == config::model::PortRole::Access);
+    let groups: BTreeSet<(&str, String)> = planes
+        .iter()
+        .flat_map(|(plane, of)| {
+            of.ports.iter().map(move |(name, port)| {
+                let named = port.subscriber_group.clone();
+                (&**plane, named.unwrap_or_else(|| own_group(plane, name)))
+            })
+        })
+        .collect();
+    let segments = access().map(|port| port.segments().len()).sum();
+    for (what, found, most) in [
+        ("user planes", planes.len(), MAX_USER_PLANES),
+        ("access ports", access().count(), MAX_PORTS),
+        ("access segments", segments, MAX_SEGMENTS),
+        // half of the numbers, so that those that go can rest
+        ("subscriber groups", groups.len(), MAX_GROUPS / 2),
+    ] {
+        if found > most {
+            faults.push(Fault {
+                line: 0,
+                path: ["user-planes"].into_iter().collect::<Path>(),
+                message: format!("{found} {what}: expected at most {most}"),
+            });
+        }
+    }
+    faults
 }
 
 impl Topology {
-    /// Reads the checked configuration.
-    pub fn new(config: &ControlPlane) -> Self {
-        let instances = config.network_instances.iter();
-        let instances: Vec<Instance> = instances
-            .map(|(name, service)| Instance {
-                name: name.clone(),
-                service: service.clone(),
-            })
-            .collect();
-        let default = instances.iter().position(|i| i.name == "default");
-        let default = InstanceId(default.expect("checked by the configuration") as u16);
+    /// What the configuration says, with the numbers that were given out in earlier lives.
+    pub fn new(configuration: &Configuration, kept: Numbers) -> Self {
         let mut topology = Topology {
-            user_planes: Vec::new(),
-            groups: Vec::new(),
-            ports: Vec::new(),
-            segments: Vec::new(),
-            instances,
+            kept,
+            ..Topology::default()
         };
-        for peer in &config.user_planes.value {
-            topology.add_user_plane(peer, default);
-        }
+        topology.update(configuration);
         topology
     }
 
-    fn add_user_plane(&mut self, peer: &config::UserPlanePeer, instance: InstanceId) {
-        let user_plane = UserPlaneId(self.user_planes.len() as u16);
-        self.user_planes.push(UserPlane {
-            node_id: peer.node_id.clone(),
-            address: peer.address,
-        });
-        let mut by_name: BTreeMap<String, GroupId> = BTreeMap::new();
-        for config in &peer.access_ports {
-            let port = PortId(self.ports.len() as u16);
-            let default_name = || format!("{}/{}", peer.node_id, config.port);
-            let name = config.subscriber_group.clone().unwrap_or_else(default_name);
-            let group = *by_name.entry(name.clone()).or_insert_with(|| {
-                self.groups.push(Group {
-                    virtual_mac: virtual_mac(&name),
-                    name,
-                    user_plane,
-                    first_port: port,
-                    instance,
-                });
-                GroupId(self.groups.len() as u16 - 1)
-            });
-            self.ports.push(Port {
-                name: config.port.clone(),
-                user_plane,
-                group,
-            });
-            let segments = config.segments.iter().cloned();
-            self.segments
-                .extend(segments.map(|config| Segment { port, config }));
+    /// Follows a changed configuration, whose [`bounds`] are checked. What it has no more is retired.
+    pub fn update(&mut self, configuration: &Configuration) {
+        self.user_planes.values_mut().for_each(|p| p.retired = true);
+        self.groups.values_mut().for_each(|g| g.retired = true);
+        self.ports.values_mut().for_each(|p| p.retired = true);
+        self.segments.values_mut().for_each(|s| s.retired = true);
+        for name in configuration.network_instances.keys() {
+            self.instance_of(name);
         }
+        for profile in configuration.subscriber_profiles.values() {
+            self.instance_of(&profile.network_instance);
+        }
+        self.instance_of("default");
+        for (name, plane) in &configuration.user_planes {
+            let id = self.user_plane_of(name, plane.address);
+            let entry = self.user_planes.get_mut(&id.0).expect("just there");
+            (entry.address, entry.retired) = (plane.address, false);
+            let access = |port: &config::model::Port| port.role == config::model::PortRole::Access;
+            for (port, of) in plane.ports.iter().filter(|(_, port)| access(port)) {
+                self.update_port(id, port, of);
+            }
+        }
+        self.update_groups(configuration);
+    }
+
+    fn update_port(&mut self, plane: UserPlaneId, name: &str, of: &config::model::Port) {
+        let group = match &of.subscriber_group {
+            Some(group) => group.clone(),
+            None => own_group(&self.user_plane(plane).node_id, name),
+        };
+        let group = self.group_of(plane, &group);
+        let id = self.port_of(plane, name, group);
+        let port = self.ports.get_mut(&id.0).expect("just there");
+        (port.group, port.retired) = (group, false);
+        self.groups.get_mut(&group.0).expect("just there").retired = false;
+        for (name, segment) in of.segments() {
+            let id = self.segment_of(id, &name);
+            let entry = self.segments.get_mut(&id.0).expect("just there");
+            entry.retired = false;
+            entry.s_vlans = segment.s_vlans;
+            entry.access_profile = segment.access_profile;
+        }
+    }
+
+    /// A group's carrier stays as long as it can.
+    fn update_groups(&mut self, configuration: &Configuration) {
+        let mut first: BTreeMap<GroupId, PortId> = BTreeMap::new();
+        let mut any: BTreeMap<UserPlaneId, PortId> = BTreeMap::new();
+        for (id, port) in self.ports.iter().filter(|(_, port)| !port.retired) {
+            first.entry(port.group).or_insert(PortId(*id));
+            any.entry(port.user_plane).or_insert(PortId(*id));
+        }
+        for (id, group) in &mut self.groups {
+            let there = |port: &Port| !port.retired && port.user_plane == group.user_plane;
+            if !self.ports.get(&group.carrier.0).is_some_and(there)
+                && let Some(carrier) = first.get(&GroupId(*id)).or(any.get(&group.user_plane))
+            {
+                group.carrier = *carrier;
+            }
+            let configured = configuration.subscriber_groups.get(&group.name);
+            let mac = configured.and_then(|group| config::mac(group.virtual_mac.as_deref()?));
+            if !group.retired {
+                group.virtual_mac = mac.map_or_else(|| virtual_mac(&group.name), MacAddr);
+            }
+        }
+    }
+
+    /// The key of a network instance, which it gets if it has none.
+    pub fn instance_of(&mut self, name: &str) -> InstanceId {
+        if let Some((id, _)) = self.instances().find(|(_, one)| one.name == name) {
+            return id;
+        }
+        let id = free(&self.instances, &BTreeSet::new(), usize::from(u16::MAX));
+        self.instances.insert(id, Instance { name: name.into() });
+        InstanceId(id)
+    }
+
+    /// The key of a user plane, which it gets if it has none, and is retired then.
+    pub fn user_plane_of(&mut self, name: &str, address: IpAddr) -> UserPlaneId {
+        if let Some((id, _)) = self.user_planes().find(|(_, one)| one.node_id == name) {
+            return id;
+        }
+        let id = free(&self.user_planes, &BTreeSet::new(), usize::from(u16::MAX));
+        let plane = UserPlane {
+            node_id: name.into(),
+            address,
+            retired: true,
+        };
+        self.user_planes.insert(id, plane);
+        UserPlaneId(id)
+    }
+
+    /// The key of a group, which it gets if it has none, and is retired then.
+    pub fn group_of(&mut self, plane: UserPlaneId, name: &str) -> GroupId {
+        let is_it = |(_, g): &(GroupId, &Group)| g.user_plane == plane && g.name == name;
+        if let Some((id, _)) = self.groups().find(is_it) {
+            return id;
+        }
+        let key = format!("group {} {name}", self.user_plane(plane).node_id);
+        let kept = self.kept.remove(&key);
+        let kept = kept.filter(|id| !self.groups.contains_key(id));
+        let id = kept.unwrap_or_else(|| free(&self.groups, &self.kept_of("group "), MAX_GROUPS));
+        let group = Group {
+            name: name.into(),
+            user_plane: plane,
+            virtual_mac: virtual_mac(name),
+            carrier: self.ports_of(plane).next().unwrap_or(NO_PORT),
+            retired: true,
+        };
+        self.groups.insert(id, group);
+        GroupId(id)
+    }
+
+    /// The key of a port, which it gets if it has none, and is retired then.
+    pub fn port_of(&mut self, plane: UserPlaneId, name: &str, group: GroupId) -> PortId {
+        let is_it = |(_, p): &(PortId, &Port)| p.user_plane == plane && p.name == name;
+        if let Some((id, _)) = self.ports().find(is_it) {
+            return id;
+        }
+        let key = format!("port {} {name}", self.user_plane(plane).node_id);
+        let kept = self.kept.remove(&key);
+        let kept = kept.filter(|id| !self.ports.contains_key(id));
+        let id = kept.unwrap_or_else(|| free(&self.ports, &self.kept_of("port "), 2 * MAX_PORTS));
+        let port = Port {
+            name: name.into(),
+            user_plane: plane,
+            group,
+            retired: true,
+        };
+        self.ports.insert(id, port);
+        let of_plane = self.groups.values_mut().filter(|g| g.user_plane == plane);
+        for group in of_plane.filter(|group| group.carrier == NO_PORT) {
+            group.carrier = PortId(id);
+        }
+        PortId(id)
+    }
+
+    /// The key of a segment, which it gets if it has none, and is retired then.
+    pub fn segment_of(&mut self, port: PortId, name: &str) -> SegmentId {
+        let is_it = |(_, s): &(SegmentId, &Segment)| s.port == port && s.name == name;
+        if let Some((id, _)) = self.segments().find(is_it) {
+            return id;
+        }
+        let id = free(&self.segments, &BTreeSet::new(), 2 * MAX_SEGMENTS);
+        let segment = Segment {
+            name: name.into(),
+            port,
+            access_profile: None,
+            s_vlans: SvlanSet::default(),
+            retired: true,
+        };
+        self.segments.insert(id, segment);
+        SegmentId(id)
+    }
+
+    fn kept_of(&self, kind: &str) -> BTreeSet<u16> {
+        let kept = self.kept.iter().filter(|(name, _)| name.starts_with(kind));
+        kept.map(|(_, number)| *number).collect()
+    }
+
+    /// The numbers that are to be kept in the store.
+    pub fn numbers(&self) -> Numbers {
+        let plane = |id| &self.user_plane(id).node_id;
+        let groups = self.groups.iter().map(|(id, group)| {
+            let key = format!("group {} {}", plane(group.user_plane), group.name);
+            (key, *id)
+        });
+        let ports = self.ports.iter().map(|(id, port)| {
+            let key = format!("port {} {}", plane(port.user_plane), port.name);
+            (key, *id)
+        });
+        groups.chain(ports).collect()
+    }
+
+    /// Those who asked for their numbers of earlier lives have them: the others are free.
+    pub fn forget_kept(&mut self) {
+        self.kept.clear();
+    }
+
+    /// Whether there is a port of this key.
+    pub fn has_port(&self, id: PortId) -> bool {
+        self.ports.contains_key(&id.0)
+    }
+
+    /// Whether there is a group of this key.
+    pub fn has_group(&self, id: GroupId) -> bool {
+        self.groups.contains_key(&id.0)
+    }
+
+    /// Whether anything is retired.
+    pub fn has_retired(&self) -> bool {
+        self.user_planes.values().any(|plane| plane.retired)
+            || self.groups.values().any(|group| group.retired)
+            || self.ports.values().any(|port| port.retired)
+            || self.segments.values().any(|segment| segment.retired)
+    }
+
+    /// Takes a user plane out, with all that is on it.
+    pub fn remove_user_plane(&mut self, id: UserPlaneId) {
+        let ports: Vec<PortId> = self.ports_of(id).collect();
+        ports.into_iter().for_each(|port| self.remove_port(port));
+        self.groups.retain(|_, group| group.user_plane != id);
+        self.user_planes.remove(&id.0);
+    }
+
+    /// Takes a port out, with its segments.
+    pub fn remove_port(&mut self, id: PortId) {
+        self.segments.retain(|_, segment| segment.port != id);
+        self.ports.remove(&id.0);
+    }
+
+    /// Takes a group out.
+    pub fn remove_group(&mut self, id: GroupId) {
+        self.groups.remove(&id.0);
+    }
+
+    /// Takes a segment out.
+    pub fn remove_segment(&mut self, id: SegmentId) {
+        self.segments.remove(&id.0);
+    }
+
+    /// The ports of a user plane.
+    pub fn ports_of(&self, plane: UserPlaneId) -> impl Iterator<Item = PortId> {
+        let ports = self
+            .ports()
+            .filter(move |(_, port)| port.user_plane == plane);
+        ports.map(|(id, _)| id)
     }
 
     /// The access port of a user plane by its name.
     pub fn find_port(&self, user_plane: UserPlaneId, name: &[u8]) -> Option<PortId> {
-        let is_it = |p: &Port| p.user_plane == user_plane && p.name.as_bytes() == name;
-        Some(PortId(self.ports.iter().position(is_it)? as u16))
+        let is_it = |(_, p): &(PortId, &Port)| {
+            p.user_plane == user_plane && p.name.as_bytes() == name && !p.retired
+        };
+        self.ports().find(is_it).map(|(id, _)| id)
     }
 
     /// The segment of a port that a frame with these tags belongs to.
     pub fn find_segment(&self, port: PortId, tags: &Tags) -> Option<SegmentId> {
         let s_vlan = tags.outer.map(|tag| tag.vid);
-        let is_it = |s: &Segment| s.port == port && s.config.s_vlans.contains(s_vlan);
-        Some(SegmentId(self.segments.iter().position(is_it)? as u16))
+        let is_it = |(_, s): &(SegmentId, &Segment)| {
+            s.port == port && !s.retired && s.s_vlans.contains(s_vlan)
+        };
+        self.segments().find(is_it).map(|(id, _)| id)
+    }
+
+    /// The network instance of this name.
+    pub fn find_instance(&self, name: &str) -> Option<InstanceId> {
+        self.instances()
+            .find(|(_, one)| one.name == name)
+            .map(|(id, _)| id)
     }
 }
 
@@ -252,60 +522,4 @@ fn virtual_mac(group: &str) -> MacAddr {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn topology() -> Topology {
-        let text = "node-id: cp1
-address: [192.0.2.1, '2001:db8::1']
-user-planes:
-  - node-id: up1
-    address: 192.0.2.2
-    access-ports:
-      - {port: a, segments: [{name: east, s-vlans: 100-199}, {name: west, s-vlans: 'untagged,200'}]}
-      - {port: b, subscriber-group: shared}
-      - {port: c, subscriber-group: shared}
-  - {node-id: up2, address: '2001:db8::2', access-ports: [{port: a}]}
-network-instances: {default: {}}
-aaa: {users-file: users.yaml}
-";
-        Topology::new(&config::parse(text, "cp.yaml").unwrap())
-    }
-
-    #[test]
-    fn groups_and_segments_follow_the_ports() {
-        let t = topology();
-        let names: Vec<&str> = t.groups().map(|(_, g)| g.name.as_str()).collect();
-        assert_eq!(names, ["up1/a", "shared", "up2/a"]);
-        assert_eq!(t.group(GroupId(1)).first_port, PortId(1));
-        let macs = [0, 1].map(|n| t.group(GroupId(n)).virtual_mac);
-        assert!(macs[0] != macs[1] && macs.iter().all(|m| !m.is_group()));
-        let find = |up, port: &str, vid: Option<u16>| {
-            let port = t.find_port(UserPlaneId(up), port.as_bytes())?;
-            let segment = t.find_segment(port, &vid.map_or(Tags::NONE, Tags::single))?;
-            Some((segment, t.port(port).group))
-        };
-        assert_eq!(find(0, "a", Some(150)), Some((SegmentId(0), GroupId(0))));
-        assert_eq!(find(0, "a", None), Some((SegmentId(1), GroupId(0))));
-        assert_eq!(find(0, "a", Some(300)), None);
-        assert_eq!(find(0, "c", Some(300)), Some((SegmentId(3), GroupId(1))));
-        assert_eq!(find(1, "a", Some(300)), Some((SegmentId(4), GroupId(2))));
-        assert_eq!(find(1, "b", None), None);
-    }
-
-    #[test]
-    fn identifiers_say_whose_they_are() {
-        for owner in [
-            TunnelOwner::Default(PortId(0)),
-            TunnelOwner::Session(GroupId(0), 0),
-            TunnelOwner::Session(GroupId(4), MAX_SESSIONS - 1),
-        ] {
-            assert_eq!(TunnelOwner::of(owner.teid()), Some(owner));
-        }
-        assert_eq!(TunnelOwner::of(0), None);
-        let seid = Seid::new(9, 77);
-        assert_eq!((seid.generation(), seid.index()), (9, 77));
-        assert_eq!(Seid::of_port(PortId(3)).generation(), 0);
-        assert_eq!(Seid(0x1f).to_string(), "000000000000001f");
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The user planes: associations, default sessions, and the nets that groups announce.
 
-use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlane, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::Tunnel;
@@ -30,6 +30,8 @@ pub(crate) enum Request {
     /// A block of the audit of this epoch, by a port's default session.
     Audit(PortId, u32),
     DefaultSession(PortId),
+    /// To close the default session of a port.
+    ClosePort(PortId),
     Nets(GroupId),
 }
 
@@ -80,10 +82,10 @@ pub(crate) struct UserPlanes {
     node: Node,
     node_id: NodeId,
     own: config::Addresses,
-    peers: Vec<Peer>,
-    /// The user plane's SEIDs of default sessions, by port.
-    defaults: Vec<Option<u64>>,
-    nets: Vec<Nets>,
+    peers: BTreeMap<UserPlaneId, Peer>,
+    /// The user plane's SEIDs of default sessions that are open, by port.
+    defaults: BTreeMap<PortId, u64>,
+    nets: BTreeMap<GroupId, Nets>,
     requests: Slab<Request>,
     happenings: VecDeque<Happening>,
 }
@@ -113,51 +115,89 @@ pub(crate) struct Standing {
 }
 
 impl UserPlanes {
-    /// `recovery_time_stamp`: ours, kept as long as the store is. `known`: the recovery time stamps of user planes that
-    /// had our sessions, by node id.
+    /// `recovery_time_stamp`: ours, kept as long as the store is.
     pub fn new(
-        topology: &Topology,
-        config: &config::ControlPlane,
+        start: &config::start::ControlPlane,
         recovery_time_stamp: u32,
-        known: &BTreeMap<String, u32>,
         first_sequence: u32,
-        now: Duration,
     ) -> Self {
-        let node_id = NodeId::Fqdn(config.node_id.clone());
-        let mut node = Node::new(Config {
+        let node_id = NodeId::Fqdn(start.node_id.clone());
+        let node = Node::new(Config {
             retain_sessions: true,
             first_sequence,
             ..Config::new(Role::Control, node_id.clone(), recovery_time_stamp)
         });
-        let peers: Vec<Peer> = topology
-            .user_planes()
-            .map(|(_, plane)| Peer {
-                address: SocketAddr::new(plane.address, PFCP_PORT),
-                recovery: known.get(&plane.node_id).copied(),
-                standing: Standing {
-                    since: now,
-                    ..Standing::default()
-                },
-                resync: VecDeque::new(),
-                resyncing: 0,
-                resynced: 0,
-                resync_began: now,
-            })
-            .collect();
-        for (peer, (_, plane)) in peers.iter().zip(topology.user_planes()) {
-            node.add_peer(now, peer.address);
-            node.reserve(peer.address, NodeId::Fqdn(plane.node_id.clone()));
-        }
         UserPlanes {
             node,
             node_id,
-            own: config.address,
-            peers,
-            defaults: topology.ports().map(|_| None).collect(),
-            nets: topology.groups().map(|_| Nets::default()).collect(),
+            own: start.address,
+            peers: BTreeMap::new(),
+            defaults: BTreeMap::new(),
+            nets: BTreeMap::new(),
             requests: Slab::new(),
             happenings: VecDeque::new(),
         }
+    }
+
+    /// Takes on a user plane. `recovery`: the recovery time stamp of the run that had our sessions.
+    pub fn add(
+        &mut self,
+        now: Duration,
+        id: UserPlaneId,
+        plane: &UserPlane,
+        recovery: Option<u32>,
+    ) {
+        let address = SocketAddr::new(plane.address, PFCP_PORT);
+        let peer = Peer {
+            address,
+            recovery,
+            standing: Standing {
+                since: now,
+                ..Standing::default()
+            },
+            resync: VecDeque::new(),
+            resyncing: 0,
+            resynced: 0,
+            resync_began: now,
+        };
+        self.peers.insert(id, peer);
+        // one that left before the store knew its address cannot be reached
+        if !plane.address.is_unspecified() {
+            self.node.add_peer(now, address);
+            let name = NodeId::Fqdn(plane.node_id.clone());
+            self.node.reserve(address, name);
+        }
+    }
+
+    /// A user plane is at another address now, and has none of our sessions there.
+    pub fn relocate(
+        &mut self,
+        now: Duration,
+        id: UserPlaneId,
+        plane: &UserPlane,
+        topology: &Topology,
+    ) {
+        self.forget_default_sessions(id, topology);
+        if let Some(peer) = self.peers.remove(&id) {
+            self.node.release(now, peer.address);
+        }
+        self.add(now, id, plane, None);
+    }
+
+    /// A user plane that has none of our sessions any more leaves.
+    pub fn remove(&mut self, now: Duration, id: UserPlaneId, topology: &Topology) {
+        self.forget_default_sessions(id, topology);
+        if let Some(peer) = self.peers.remove(&id) {
+            self.node.release(now, peer.address);
+        }
+        let of_plane =
+            |group: &GroupId| topology.has_group(*group) && topology.group(*group).user_plane == id;
+        self.nets.retain(|group, _| !of_plane(group));
+    }
+
+    /// Whether a user plane is known.
+    pub fn knows(&self, id: UserPlaneId) -> bool {
+        self.peers.contains_key(&id)
     }
 
     pub fn node_id(&self) -> NodeId {
@@ -193,17 +233,20 @@ impl UserPlanes {
 
     /// The user plane that has this address.
     pub fn find(&self, address: IpAddr) -> Option<UserPlaneId> {
-        let found = self.peers.iter().position(|p| p.address.ip() == address)?;
-        Some(UserPlaneId(found as u16))
+        let mut peers = self.peers.iter();
+        let (id, _) = peers.find(|(_, peer)| peer.address.ip() == address)?;
+        Some(*id)
     }
 
     pub fn is_up(&self, plane: UserPlaneId) -> bool {
-        self.node.is_associated(self.peer(plane).address)
+        let peer = self.peers.get(&plane);
+        peer.is_some_and(|peer| self.node.is_associated(peer.address))
     }
 
     /// Whether it answers now: what its subscribers say reaches us.
     pub fn is_answering(&self, plane: UserPlaneId) -> bool {
-        self.node.is_answering(self.peer(plane).address)
+        let peer = self.peers.get(&plane);
+        peer.is_some_and(|peer| self.node.is_answering(peer.address))
     }
 
     pub fn counters(&self) -> pfcp::Counters {
@@ -269,7 +312,7 @@ impl UserPlanes {
 
     /// A new association: what was under way with the one before is void.
     pub fn begin_resync(&mut self, now: Duration, plane: UserPlaneId) {
-        let peer = &mut self.peers[usize::from(plane.0)];
+        let peer = self.peer_mut(plane);
         peer.resync.clear();
         peer.resyncing = 0;
         peer.resynced = 0;
@@ -278,12 +321,12 @@ impl UserPlanes {
 
     /// Queues sessions of a user plane to be put back or deleted.
     pub fn queue_resync(&mut self, plane: UserPlaneId, sessions: impl IntoIterator<Item = Seid>) {
-        self.peers[usize::from(plane.0)].resync.extend(sessions);
+        self.peer_mut(plane).resync.extend(sessions);
     }
 
     /// The next session to put back, if the window allows; one more is under way then.
     pub fn next_resync(&mut self, plane: UserPlaneId) -> Option<Seid> {
-        let peer = &mut self.peers[usize::from(plane.0)];
+        let peer = self.peer_mut(plane);
         if peer.resyncing >= RESYNC_WINDOW {
             return None;
         }
@@ -294,7 +337,7 @@ impl UserPlanes {
 
     /// One session that was put back is done, one way or the other. How many were and what it took, once it is the last.
     pub fn resync_done(&mut self, now: Duration, plane: UserPlaneId) -> Option<(usize, Duration)> {
-        let peer = &mut self.peers[usize::from(plane.0)];
+        let peer = self.peer_mut(plane);
         peer.resyncing = peer.resyncing.checked_sub(1)?;
         peer.resynced += 1;
         let last = peer.resyncing == 0 && peer.resync.is_empty();
@@ -302,7 +345,11 @@ impl UserPlanes {
     }
 
     fn peer(&self, plane: UserPlaneId) -> &Peer {
-        &self.peers[usize::from(plane.0)]
+        &self.peers[&plane]
+    }
+
+    fn peer_mut(&mut self, plane: UserPlaneId) -> &mut Peer {
+        self.peers.get_mut(&plane).expect("a user plane of ours")
     }
 
     fn drain(&mut self, now: Duration, topology: &Topology) {
@@ -322,7 +369,7 @@ impl UserPlanes {
                 let Some(plane) = self.find(peer.ip()) else {
                     return;
                 };
-                let entry = &mut self.peers[usize::from(plane.0)];
+                let entry = self.peer_mut(plane);
                 let before = entry.recovery.replace(info.recovery_time_stamp);
                 let lost = before != Some(info.recovery_time_stamp);
                 entry.standing.restarts += u32::from(lost && before.is_some());
@@ -335,7 +382,7 @@ impl UserPlanes {
             Event::AssociationDown { peer, reason } => {
                 tracing::warn!(%peer, ?reason, "user plane is no longer associated; its sessions are kept");
                 if let Some(plane) = self.find(peer.ip()) {
-                    self.peers[usize::from(plane.0)].standing.since = now;
+                    self.peer_mut(plane).standing.since = now;
                     self.forget_default_sessions(plane, topology);
                 }
             }
@@ -391,7 +438,11 @@ impl UserPlanes {
             return;
         };
         match request {
+            Request::DefaultSession(port) | Request::ClosePort(port) | Request::Audit(port, _)
+                if !topology.has_port(port) => {}
+            Request::Nets(group) if !topology.has_group(group) => {}
             Request::DefaultSession(port) => self.on_default_session(now, port, message, topology),
+            Request::ClosePort(port) => self.on_port_closed(now, port, message, topology),
             Request::Nets(group) => self.on_nets(now, group, message, topology),
             request => self
                 .happenings

@@ -638,7 +638,7 @@ fn an_audit_puts_back_what_the_user_plane_lost_or_changed() {
 
 #[test]
 fn a_port_that_the_user_plane_does_not_have_keeps_no_audit_from_the_others() {
-    let access_ports = "{port: nowhere}, {port: access0}";
+    let access_ports = "a: {role: access, device: a}, access0: {role: access, device: b}";
     let mut w = World::new(
         3,
         Choice {

@@ -86,20 +86,28 @@ fn sessions(live: Live) -> String {
         .iter()
         .filter(|(key, _)| key.starts_with(b"accounting/"));
     let owed = owed.count();
-    let config = "node-id: cp1
-address: 2001:db8::1
-user-planes: [{node-id: up1, address: 2001:db8::2, access-ports: [{port: access0}]}]
-network-instances:
-  default: {gateway: 100.64.0.1, ipv4-pool: {prefix: 100.64.0.0/16}, ipv6-pool: {prefix: '2001:db8:100::/48'}}
-aaa: {radius: {servers: [{address: 192.0.2.9, secret: testing123}]}}
+    let start = "node-id: cp1\naddress: 2001:db8::1\n";
+    let document = "network-instances: {default: {gateway: [100.64.0.1]}}
+user-planes:
+  up1:
+    address: 2001:db8::2
+    management: /run/up1.sock
+    ports: {access0: {role: access, device: a, segments: {all: {access-profile: pppoe}}}}
+access-profiles: {pppoe: {server-group: radius}}
+ipv4-pools: {homes: {prefix: 100.64.0.0/16}}
+ipv6-pools: {homes: {prefix: '2001:db8:100::/48'}}
+aaa:
+  servers: {one: {address: 192.0.2.9, secret-key: testing123}}
+  server-groups: {radius: {servers: [one]}}
 ";
     let now = Now {
         at: Duration::from_secs(1),
         unix: 2_000_000_000,
     };
-    let config = config::parse(config, "cp.yaml").unwrap();
+    let start = config::parse(start, "cp.yaml").unwrap();
     let restored = Restored::read(live, 1, "boot").unwrap();
-    let mut plane = ControlPlane::new(config, restored, [1; 32], now).unwrap();
+    let configuration = world::checked(document).configuration.into();
+    let mut plane = ControlPlane::new(&start, configuration, restored, [1; 32], now).unwrap();
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);
     let call = Request::ListSessions { from: 0 };

@@ -390,12 +390,13 @@ impl Node {
         }
     }
 
-    /// Ends an association and the efforts for it. A user plane asks the control plane to end it (TS 29.244 §6.2.8.3).
+    /// Ends an association and the efforts for it; the peer's name is free. A user plane asks the control plane to end it (TS 29.244 §6.2.8.3).
     pub fn release(&mut self, now: Duration, peer: SocketAddr) {
         let Some(entry) = self.peers.get_mut(&peer) else {
             return;
         };
         entry.configured = false;
+        entry.reserved = None;
         self.disarm_setup(peer);
         if !self.is_associated(peer) {
             return;

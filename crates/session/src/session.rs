@@ -11,6 +11,7 @@ use crate::time::{Deadline, Rng};
 use crate::types::{
     Cause, Discarded, Family, Grant, Input, Ipv6Grant, Output, Phase, Random, SessionConfig,
 };
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -198,6 +199,28 @@ impl Session {
             .min(self.start)
             .min(self.setup)
             .get()
+    }
+
+    /// Follows a changed configuration: from now on as far as it is about what happens time and again (echoes, challenges),
+    /// with the next negotiation otherwise.
+    pub fn reconfigure(&mut self, now: Duration, config: Arc<SessionConfig>) {
+        self.core.now = now;
+        let before = std::mem::replace(&mut self.core.config, config);
+        let open = matches!(self.phase, Phase::Authenticate | Phase::Network);
+        if open && self.core.config.echo_interval != before.echo_interval {
+            self.keepalive.stop();
+            self.keepalive.resume(&mut self.core);
+        }
+    }
+
+    /// Other DNS servers: for the next negotiation of IPCP, and the next Router Advertisement.
+    pub fn set_dns(&mut self, ipv4: [Option<Ipv4Addr>; 2], ipv6: Vec<Ipv6Addr>) {
+        if self.has_ipv4 {
+            self.ipcp.options.grant.dns = ipv4;
+        }
+        if let Some(grant) = &mut self.ipv6 {
+            grant.dns = ipv6;
+        }
     }
 
     /// The way to the subscriber is cut on our side, so that its silence proves nothing: echoes that were missed do not

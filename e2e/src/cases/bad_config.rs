@@ -8,10 +8,10 @@ use std::time::Duration;
 pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
     let up = Setup::user_plane(lab.dir());
-    let cp = Setup::default().control_plane(lab.dir());
+    let start = Setup::start(lab.dir());
     let both = [
         ("sluice-up", Place::UserPlane(UP), up),
-        ("sluice-cp", Place::ControlPlane, cp),
+        ("sluice-cp", Place::ControlPlane, start.clone()),
     ];
     for (daemon, place, good) in &both {
         let faults = [
@@ -22,14 +22,29 @@ pub fn run(rig: &mut Rig) -> Result<()> {
                 "address",
             ),
             (
-                good.replace("network-instances:", "network-instance:"),
-                line_of(good, "network-instances:")?,
-                "network-instance",
+                good.replace("api-socket:", "api-sockets:"),
+                line_of(good, "api-socket:")?,
+                "api-sockets",
             ),
         ];
         for (text, line, says) in faults {
-            refused(lab, *place, daemon, &text, line, says)?;
+            refused(lab, *place, daemon, &text, "wrong.yaml", line, says)?;
         }
+    }
+    let good = Setup::default().configuration(lab.dir());
+    for (from, to, says) in [
+        ("network-instances:", "network-instance:", "did you mean"),
+        (
+            "        role: access",
+            "        role: acess",
+            "did you mean",
+        ),
+        ("  homes: {prefix: 100", "  homes: {prefix: 300", "expected"),
+    ] {
+        let line = line_of(&good, from)?;
+        fs::write(lab.dir().join("sluice.yaml"), good.replacen(from, to, 1))?;
+        let place = Place::ControlPlane;
+        refused(lab, place, "sluice-cp", &start, "sluice.yaml", line, says)?;
     }
     Ok(())
 }
@@ -40,6 +55,7 @@ fn refused(
     place: Place,
     daemon: &str,
     text: &str,
+    at_fault: &str,
     line: usize,
     says: &str,
 ) -> Result<()> {
@@ -63,7 +79,7 @@ fn refused(
         "{daemon} ended with {} after {text}\n{said}",
         done.status
     );
-    let place_of_fault = format!("wrong.yaml:{line}:");
+    let place_of_fault = format!("{at_fault}:{line}:");
     ensure!(
         said.contains(&place_of_fault),
         "{daemon} did not name {place_of_fault} but said: {said}"

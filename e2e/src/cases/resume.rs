@@ -76,10 +76,7 @@ impl<'a> Planes<'a> {
             fs::remove_dir_all(&store)?;
         }
         fill(&store, sessions)?;
-        fs::write(
-            dir.join("users.yaml"),
-            "users: [{name: home0, password: secret0}]\n",
-        )?;
+        fs::write(dir.join("sluice.yaml"), configuration())?;
         fs::write(dir.join("up.yaml"), user_plane(dir))?;
         fs::write(dir.join("cp.yaml"), control_plane(dir))?;
         let up = daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?;
@@ -253,20 +250,34 @@ const SEGMENTS: &str =
     "[{name: a, s-vlans: 100}, {name: b, s-vlans: 101}, {name: c, s-vlans: 102}]";
 
 fn control_plane(dir: &Path) -> String {
-    let (dir, user_plane, own) = (dir.display(), UP.management(), UP.control_plane());
+    let (dir, own) = (dir.display(), UP.control_plane());
     format!(
         "node-id: cp1
 address: {own}
 api-socket: {dir}/cp.sock
-store: {dir}/store
+state: {dir}/store
+initial-configuration: sluice.yaml
+"
+    )
+}
+
+fn configuration() -> String {
+    let user_plane = UP.management();
+    format!(
+        "network-instances:
+  default: {{gateway: [100.64.0.1, '2001:db8:64::1']}}
 user-planes:
-  - {{node-id: up1, address: {user_plane}, access-ports: [{{port: {ACCESS_PORT}, segments: {SEGMENTS}}}]}}
-network-instances:
-  default:
-    gateway: 100.64.0.1
-    ipv4-pool: {{prefix: 100.64.0.0/10}}
-    ipv6-pool: {{prefix: '2001:db8:100::/40'}}
-aaa: {{users-file: {dir}/users.yaml}}
+  up1:
+    address: {user_plane}
+    management: /run/up1.sock
+    ports:
+      {ACCESS_PORT}:
+        role: access
+        device: 'net_af_packet0,iface={ACCESS_PORT}'
+        segments: {{a: {{s-vlans: 100}}, b: {{s-vlans: 101}}, c: {{s-vlans: 102}}}}
+ipv4-pools: {{homes: {{prefix: 100.64.0.0/10}}}}
+ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}}}
+users: {{home0: {{password: secret0}}}}
 "
     )
 }

@@ -1,7 +1,8 @@
 //! What homes and misfortunes do.
 
+use super::scene::document;
 use super::{Event, Phase, Who, World};
-use crate::plan::{Fault, HOMES, Part};
+use crate::plan::{CHANGES, Fault, HOMES, Part};
 use crate::server::Health;
 use crate::street::Whim;
 use core::time::Duration;
@@ -35,6 +36,49 @@ impl World<'_> {
         }
         self.drain_home(home);
         self.later(after, Event::Whim(home));
+    }
+
+    /// The configuration is the first one with all changes of now.
+    fn reconfigure(&mut self, number: usize, breaks: bool) {
+        if self.is_stopped(Part::Control) {
+            let again = if breaks {
+                Event::Break(number)
+            } else {
+                Event::Mend(number)
+            };
+            return self.later(Duration::from_secs(1), again);
+        }
+        match breaks {
+            true => drop(self.changes.insert(number)),
+            false => drop(self.changes.remove(&number)),
+        }
+        let mut tree = document(&self.plan).tree;
+        for number in &self.changes {
+            let Fault::Change(change) = self.plan.faults[*number].1 else {
+                continue;
+            };
+            for line in CHANGES[change] {
+                let edit = config::Edit::parse(line).expect("a line that can be read");
+                let _ = edit.apply(&mut tree); // another one may have been faster
+            }
+        }
+        match config::check::check(&tree) {
+            Ok(checked) => self.configuration = checked,
+            Err(faults) => return self.wrong(format!("{faults:?}")),
+        }
+        let moment = self.moment(Part::Control);
+        let new = self.configuration.configuration.clone().into();
+        let Some(control) = &mut self.control else {
+            return; // it starts with it
+        };
+        match control.reconfigure(moment, new) {
+            Ok(effects) => effects
+                .iter()
+                .for_each(|effect| self.say(|| effect.text.clone())),
+            // it is what it was, except for what is still on its way out
+            Err(faults) => self.say(|| format!("refused: {faults:?}")),
+        }
+        self.drain_control();
     }
 
     pub(super) fn change(&mut self, number: usize, breaks: bool) {
@@ -73,6 +117,7 @@ impl World<'_> {
             }
             Fault::MoveIn(home) if breaks => self.move_in(home),
             Fault::Impostor(plane, times) if breaks => self.claim(plane, times),
+            Fault::Change(_) => self.reconfigure(number, breaks),
             Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) => {}
             Fault::Disk => {
                 self.disk.stalled = matches!(self.count_down((2, 0), breaks), (_, 1..));

@@ -47,7 +47,8 @@ impl World<'_> {
                     self.disk.write(records);
                     self.sync();
                 }
-                Output::Answer { .. } => {}
+                // a socket keeps its number, and with that its port
+                Output::RadiusSockets(_) | Output::Answer { .. } => {}
             }
         }
         self.checks.control_changed = true;
@@ -79,7 +80,11 @@ impl World<'_> {
             .disk
             .open()
             .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), "boot"))
-            .and_then(|restored| ControlPlane::new(self.config.clone(), restored, seed, moment));
+            .and_then(|restored| {
+                let configuration = self.configuration.configuration.clone().into();
+                ControlPlane::new(&self.start, configuration, restored, seed, moment)
+                    .map_err(|faults| format!("{faults:?}"))
+            });
         match started {
             Ok(control) => {
                 let sessions = control.session_count();

@@ -44,25 +44,36 @@ pub(super) fn plane_name(plane: usize) -> String {
     format!("up{}", plane + 1)
 }
 
-pub(super) fn document(plan: &Plan) -> config::ControlPlane {
-    let port = |name: &&str| format!("{{port: {name}}}");
+/// What the control plane starts with.
+pub(super) fn start(plan: &Plan) -> config::start::ControlPlane {
+    let address = control_address(plan.over_ipv6);
+    let text = format!("node-id: cp1\naddress: '{address}'\n");
+    config::parse(&text, "cp.yaml").unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The configuration that it begins with.
+pub(super) fn document(plan: &Plan) -> config::Checked {
+    let port = |name: &&str| {
+        format!(
+            "{name}: {{role: access, device: {name}, segments: {{all: {{access-profile: pppoe}}}}}}"
+        )
+    };
     let ports = crate::user_plane::PORTS
         .iter()
         .map(port)
         .collect::<Vec<_>>()
         .join(", ");
-    let planes: Vec<String> = (0..USER_PLANES)
-        .map(|n| {
-            format!(
-                "{{node-id: {}, address: '{}', access-ports: [{ports}]}}",
-                plane_name(n),
-                plane_address(n, plan.over_ipv6)
-            )
-        })
-        .collect();
-    let servers: Vec<String> = (0..SERVERS)
-        .map(|n| format!("{{address: {}, secret: {SECRET}}}", server_address(n)))
-        .collect();
+    let planes = (0..USER_PLANES).map(|n| {
+        let (name, address) = (plane_name(n), plane_address(n, plan.over_ipv6));
+        format!(
+            "  {name}: {{address: '{address}', management: /run/{name}.sock, ports: {{{ports}}}}}\n"
+        )
+    });
+    let servers = (0..SERVERS).map(|n| {
+        let address = server_address(n);
+        format!("    server{n}: {{address: {address}, secret-key: {SECRET}}}\n")
+    });
+    let names: Vec<String> = (0..SERVERS).map(|n| format!("server{n}")).collect();
     let Plan {
         sessions,
         half_open,
@@ -73,28 +84,29 @@ pub(super) fn document(plan: &Plan) -> config::ControlPlane {
         ..
     } = plan;
     let text = format!(
-        "node-id: cp1
-address: '{}'
-limits: {{sessions: {sessions}, half-open: {half_open}}}
-user-planes: [{}]
-network-instances:
-  default:
-    gateway: 100.64.0.1
-    ipv4-pool: {{prefix: 100.64.0.0/{}, net-length: {}}}
-    ipv6-pool: {{prefix: '2001:db8:100::/{}', net-length: {}}}
-    dns: [192.0.2.53, '2001:db8::53']
-pppoe: {{echo: {{interval: {echo}, failures: 3}}}}
-aaa: {{radius: {{servers: [{}], interim-interval: {interim}}}}}
+        "limits: {{sessions: {sessions}, half-open: {half_open}}}
+network-instances: {{default: {{gateway: [100.64.0.1]}}}}
+user-planes:
+{}access-profiles:
+  pppoe: {{echo-interval: {echo}, server-group: radius, subscriber-profile: home}}
+subscriber-profiles:
+  home: {{dns: [192.0.2.53, '2001:db8::53']}}
+ipv4-pools: {{homes: {{prefix: 100.64.0.0/{}, net-length: {}}}}}
+ipv6-pools: {{homes: {{prefix: '2001:db8:100::/{}', net-length: {}}}}}
+aaa:
+  servers:
+{}  server-groups:
+    radius: {{servers: [{}], interim-interval: {interim}}}
 ",
-        control_address(plan.over_ipv6),
-        planes.join(", "),
+        planes.collect::<String>(),
         ipv4_pool.0,
         ipv4_pool.1,
         ipv6_pool.0,
         ipv6_pool.1,
-        servers.join(", "),
+        servers.collect::<String>(),
+        names.join(", "),
     );
-    config::parse(&text, "cp.yaml").unwrap_or_else(|error| panic!("{error}\n{text}"))
+    config::check::read(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"))
 }
 
 /// Some homes are given something special.

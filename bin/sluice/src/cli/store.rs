@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(super) enum Store {
     /// Read a store or a backup from its first byte to its last; sluice-cp may be running
     Check {
-        /// The folder of the store (`store` in cp.yaml), or a backup
+        /// The folder of the store (`state` in cp.yaml), or a backup
         path: PathBuf,
         /// Print JSON
         #[arg(long)]

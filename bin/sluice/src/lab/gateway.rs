@@ -46,15 +46,13 @@ pub struct Gateway {
 impl Gateway {
     /// Starts the daemons for these users, name and password.
     pub fn start(lab: &Lab, ups: &[UserPlane], users: &[(String, String)]) -> Result<Self> {
-        let file = lab.dir().join("users.yaml");
-        write_secret(&file, &users_yaml(users))?;
-        let aaa = format!("users-file: {}", file.display());
-        Self::start_with(lab, ups, &aaa, users.len())
+        Self::start_with(lab, ups, &users_yaml(users), users.len())
     }
 
     /// Writes the configuration and starts the control plane with these user planes; returns when subscribers can dial.
     ///
-    /// `aaa` is what the control plane's document says of who knows the subscribers, of whom there are `homes`.
+    /// `aaa` is the end of the configuration: the rest of the access profile, and who knows the subscribers, of whom there are
+    /// `homes`.
     pub fn start_with(lab: &Lab, ups: &[UserPlane], aaa: &str, homes: usize) -> Result<Self> {
         let (dir, cp_file) = (lab.dir(), lab.dir().join("cp.yaml"));
         let routes = Routes::follow(lab, ups)?;
@@ -71,7 +69,9 @@ impl Gateway {
             })?;
             lab.default_routes(up)?;
         }
-        fs::write(&cp_file, control_plane_yaml(dir, ups, aaa, homes))?;
+        fs::write(&cp_file, start_yaml(dir, ups))?;
+        let configuration = configuration_yaml(dir, ups, aaa, homes);
+        write_secret(&dir.join("sluice.yaml"), &configuration)?;
         let (mut cp, cp_keep) = spawn(lab, Daemon::ControlPlane, &cp_file)?;
         let cp_socket = socket(dir, Daemon::ControlPlane);
         cp.wait_until("its user planes to be ready", MEETING_LIMIT, || {
@@ -328,40 +328,63 @@ network-instances:
     )
 }
 
-fn control_plane_yaml(dir: &Path, ups: &[UserPlane], aaa: &str, homes: usize) -> String {
-    let (dir, half_open) = (dir.display(), homes.max(1024));
+/// What the control plane starts with.
+fn start_yaml(dir: &Path, ups: &[UserPlane]) -> String {
+    let dir = dir.display();
     let own = ups.iter().map(|up| format!("'{}'", up.control_plane()));
     let own = own.collect::<Vec<_>>().join(", ");
-    let peer = |up: &UserPlane| {
-        let (name, address) = (up.name(), up.management());
-        format!(
-            "  - {{node-id: {name}, address: '{address}', access-ports: [{{port: {ACCESS_PORT}}}]}}\n"
-        )
-    };
-    let peers: String = ups.iter().map(peer).collect();
     format!(
         "node-id: cp1
 address: [{own}]
 api-socket: {dir}/cp.sock
-store: {dir}/store
-limits: {{half-open: {half_open}}}
-user-planes:
-{peers}network-instances:
-  default:
-    gateway: {SUBSCRIBER_GATEWAY_V4}
-    ipv4-pool: {{prefix: '{SUBSCRIBERS_V4}'}}
-    ipv6-pool: {{prefix: '{SUBSCRIBERS_V6}'}}
-    dns: ['{INTERNET_V4}', '{INTERNET_V6}']
-aaa:
-  {aaa}
+state: {dir}/store
+initial-configuration: sluice.yaml
 "
     )
 }
 
-fn users_yaml(users: &[(String, String)]) -> String {
-    let entry = |(name, password): &(String, String)| {
-        format!("  - {{name: {name}, password: {password}}}\n")
+fn configuration_yaml(dir: &Path, ups: &[UserPlane], aaa: &str, homes: usize) -> String {
+    let half_open = homes.max(1024);
+    let peer = |up: &UserPlane| {
+        let (name, address) = (up.name(), up.management());
+        let socket = socket(dir, Daemon::UserPlane(*up));
+        let (socket, core_v4, core_v6) = (socket.display(), up.core_v4(), up.core_v6());
+        format!(
+            "  {name}:
+    address: '{address}'
+    management: {socket}
+    ports:
+      {ACCESS_PORT}:
+        role: access
+        device: 'net_af_xdp0,iface={ACCESS_PORT}'
+        segments: {{all: {{access-profile: pppoe}}}}
+      {CORE_PORT}:
+        role: core
+        device: 'net_af_xdp1,iface={CORE_PORT}'
+        addresses: ['{core_v4}/{CORE_V4_LEN}', '{core_v6}/{CORE_V6_LEN}']
+"
+        )
     };
+    let peers: String = ups.iter().map(peer).collect();
+    format!(
+        "limits: {{half-open: {half_open}}}
+network-instances:
+  default: {{gateway: ['{SUBSCRIBER_GATEWAY_V4}', '{SUBSCRIBER_GATEWAY_V6}']}}
+user-planes:
+{peers}subscriber-profiles:
+  home: {{dns: ['{INTERNET_V4}', '{INTERNET_V6}']}}
+ipv4-pools: {{homes: {{prefix: '{SUBSCRIBERS_V4}'}}}}
+ipv6-pools: {{homes: {{prefix: '{SUBSCRIBERS_V6}'}}}}
+access-profiles:
+  pppoe:
+    subscriber-profile: home
+{aaa}"
+    )
+}
+
+fn users_yaml(users: &[(String, String)]) -> String {
+    let entry =
+        |(name, password): &(String, String)| format!("  {name}: {{password: {password}}}\n");
     format!("users:\n{}", users.iter().map(entry).collect::<String>())
 }
 

@@ -14,7 +14,8 @@ pub struct Aaa {
     /// RADIUS servers.
     #[schemars(extend("x-key" = "the server's name"))]
     pub servers: BTreeMap<String, Server>,
-    /// Servers that know the same subscribers.
+    /// Servers that know the same subscribers. Accounting records for a group that is deleted are kept until there is one of
+    /// its name again.
     #[schemars(extend("x-key" = "the group's name"))]
     pub server_groups: BTreeMap<String, ServerGroup>,
 }

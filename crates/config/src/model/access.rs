@@ -16,7 +16,7 @@ pub struct AccessProfile {
     /// that dial in from then on.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
     pub max_mru: u16,
-    /// The authentication protocols in order of preference.
+    /// The authentication protocols in order of preference. For those that dial in from then on.
     pub authentication: Vec<Authentication>,
     /// How long a silent subscriber is left alone before it is asked by an LCP echo whether it is there; 0: for ever.
     #[schemars(range(max = 3600), extend("x-unit" = "seconds"))]
@@ -24,7 +24,8 @@ pub struct AccessProfile {
     /// How many echoes without an answer end the session.
     #[schemars(range(min = 1, max = 255))]
     pub echo_failures: u8,
-    /// The RADIUS servers that know the subscribers; without it they are looked up among `users`.
+    /// The RADIUS servers that know the subscribers; without it they are looked up among `users`. Records of a session go to
+    /// the group that let it in.
     #[schemars(extend("x-reference" = "/aaa/server-groups"))]
     pub server_group: Option<String>,
     /// What those get of whom neither server nor user entry says otherwise; without it the defaults.

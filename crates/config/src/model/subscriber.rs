@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubscriberGroup {
-    /// The gateway's MAC address towards the group's subscribers; by default one made from the group's name.
+    /// The gateway's MAC address towards the group's subscribers; by default one made from the group's name. For those that
+    /// dial in from then on: who is online knows the gateway by the one before.
     #[schemars(extend("x-format" = "mac", "x-example" = "02:53:00:00:00:01"))]
     pub virtual_mac: Option<String>,
 }
@@ -18,16 +19,19 @@ pub struct SubscriberGroup {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubscriberProfile {
-    /// The network instance of its addresses.
+    /// The network instance of its addresses. For those that dial in from then on.
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
-    /// Where its IPv4 address comes from, the first one first; without any, every pool of the network instance.
+    /// Where its IPv4 address comes from, the first one first; without any, every pool of the network instance. For those
+    /// that dial in from then on.
     #[schemars(extend("x-reference" = "/ipv4-pools"))]
     pub ipv4_pools: Vec<String>,
-    /// Where its IPv6 prefix comes from, the first one first; without any, every pool of the network instance.
+    /// Where its IPv6 prefix comes from, the first one first; without any, every pool of the network instance. For those
+    /// that dial in from then on.
     #[schemars(extend("x-reference" = "/ipv6-pools"))]
     pub ipv6_pools: Vec<String>,
     /// Name servers: the first two of IPv4 go into IPCP, those of IPv6 into Router Advertisements (RFC 8106).
+    /// Who is online hears of others by the next Router Advertisement, and by IPCP when it dials in anew.
     #[schemars(extend("x-example" = "192.0.2.53"))]
     pub dns: Vec<IpAddr>,
     /// The largest IP packet that is sent to it, if its link agreed on no smaller one.

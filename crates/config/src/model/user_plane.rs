@@ -41,7 +41,7 @@ pub struct Port {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-key" = "the segment's name"))]
     pub segments: BTreeMap<String, Segment>,
-    /// Access: the subscriber group of its sessions; by default one of its own.
+    /// Access: the subscriber group of its sessions; by default one of its own. For those that begin from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reference" = "/subscriber-groups"))]
     pub subscriber_group: Option<String>,

@@ -7,13 +7,15 @@
 //! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
 
 use super::{Awaited, ControlPlane, Now, Waiting};
+use crate::authority::Authority;
 use crate::book::{Stage as PageStage, Which};
 use crate::counters::Counter;
-use crate::entry::{Entry, Owed, Stage, Started, to_bytes};
+use crate::entry::{Entry, Owed, Stage, Started};
 use crate::store::Record as StoreRecord;
 use crate::topology::Seid;
 use aaa::{AccountingKind, AccountingRecord, Delivery, Slot, TerminateCause, Traffic};
 use session::Cause;
+use std::sync::Arc;
 
 pub(super) const ACCOUNTING_PREFIX: &[u8] = b"accounting/";
 
@@ -79,9 +81,9 @@ impl ControlPlane {
     }
 
     fn record(&mut self, now: Now, index: u32, kind: AccountingKind) {
-        if !self.authority.accounts() {
-            return;
-        }
+        let Some(servers) = self.entry(index).servers.clone() else {
+            return; // nobody keeps records
+        };
         let which = match kind {
             AccountingKind::Start => Which::Start,
             AccountingKind::Interim => Which::Interim,
@@ -90,17 +92,17 @@ impl ControlPlane {
         let seid = self.entry(index).seid;
         self.withdraw_interim(seid);
         let record = self.accounting_record(now, index, kind);
-        let attributes = match self.authority.attributes(&record) {
+        let attributes = match self.authority.attributes(&servers, &record) {
             Ok(attributes) => attributes,
             Err(why) => return self.lose(seid, &why),
         };
-        if self.book.len() >= self.config.limits.accounting_records as usize {
+        if self.book.len() >= self.configuration.limits.accounting_records as usize {
             if which != Which::Interim {
                 self.lose(seid, "too many wait for a server already");
             }
             return;
         }
-        let token = self.book.add(seid, which, attributes);
+        let token = self.book.add(seid, which, servers, attributes);
         self.prepare(token);
     }
 
@@ -125,7 +127,7 @@ impl ControlPlane {
             framed_ip: entry.ipv4,
             framed_ipv6_prefix: entry.ipv6,
             framed_interface_id: entry.peer_interface_id(),
-            authentic: self.authority.authentic(),
+            authentic: Authority::authentic(entry.servers.as_deref()),
             event_time,
             session_time,
             input: Traffic {
@@ -144,14 +146,17 @@ impl ControlPlane {
         let Some(token) = self.book.find(seid, Which::Interim) else {
             return;
         };
-        if let (Some(page), Some(client)) = (self.book.remove(token), self.authority.client()) {
+        let Some(page) = self.book.remove(token) else {
+            return;
+        };
+        if let Some(client) = self.authority.client(&page.servers) {
             match page.stage {
                 PageStage::Waits => {}
                 PageStage::Written(slot) => client.give_back(slot),
                 PageStage::Underway(slot) => client.withdraw(token, slot),
             }
         }
-        self.serve_starved();
+        self.serve_starved(&page.servers);
     }
 
     /// Takes a slot for a record, and writes both into the batch that is being put together. A Stop that has to wait for its
@@ -160,10 +165,10 @@ impl ControlPlane {
         let Some(page) = self.book.page(token) else {
             return;
         };
-        let (seid, which) = (page.seid, page.which);
+        let (seid, which, servers) = (page.seid, page.which, page.servers.clone());
         let first = which != Which::Stop || self.book.find(seid, Which::Start).is_none();
         let slot = first
-            .then(|| self.authority.client()?.take_slot())
+            .then(|| self.authority.client(&servers)?.take_slot())
             .flatten();
         match slot {
             Some(slot) => {
@@ -190,8 +195,9 @@ impl ControlPlane {
             let owed = Owed {
                 slot: slot.map(|slot| (slot.socket(), slot.identifier())),
                 attributes: page.attributes.clone(),
+                servers: Some((*page.servers).to_owned()),
             };
-            let record = StoreRecord::put(key(page.seid, page.which), to_bytes(&owed));
+            let record = StoreRecord::put(key(page.seid, page.which), owed.to_bytes());
             self.records.push(record);
         }
     }
@@ -211,7 +217,10 @@ impl ControlPlane {
     }
 
     fn hand_over(&mut self, now: Now, token: u64, slot: Slot, delivery: Delivery) {
-        if let (Some(page), Some(client)) = (self.book.page(token), self.authority.client()) {
+        let Some(page) = self.book.page(token) else {
+            return;
+        };
+        if let Some(client) = self.authority.client(&page.servers) {
             page.stage = PageStage::Underway(slot);
             let attributes = std::mem::take(&mut page.attributes);
             client.account(now.at, token, slot, attributes, delivery);
@@ -232,13 +241,13 @@ impl ControlPlane {
         {
             self.prepare(stop);
         }
-        self.serve_starved();
+        self.serve_starved(&page.servers);
     }
 
     /// A slot is free.
-    fn serve_starved(&mut self) {
-        if self.authority.client().is_some_and(|c| c.has_slot())
-            && let Some(token) = self.book.next_starved()
+    fn serve_starved(&mut self, servers: &str) {
+        if self.authority.client(servers).is_some_and(|c| c.has_slot())
+            && let Some(token) = self.book.next_starved(servers)
         {
             self.prepare(token);
         }
@@ -247,15 +256,27 @@ impl ControlPlane {
     /// Goes on with the records that the store held, in the order of its keys: a Start comes before its Stop.
     pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, Which, Owed)>) {
         let mut others = Vec::new();
-        for (seid, which, Owed { slot, attributes }) in owed {
-            if !self.authority.accounts() {
+        for (seid, which, owed) in owed {
+            let Owed {
+                slot,
+                attributes,
+                servers,
+            } = owed;
+            let Some(servers) = servers.or_else(|| self.authority.first_group().map(str::to_owned))
+            else {
                 self.lose(seid, "no RADIUS server is configured any more");
                 self.records.push(StoreRecord::delete(key(seid, which)));
                 continue;
-            }
-            let token = self.book.add(seid, which, attributes);
+            };
+            let servers: Arc<str> = servers.into();
+            let token = self.book.add(seid, which, servers.clone(), attributes);
             let slot = slot.map(|(socket, identifier)| Slot::new(socket, identifier));
-            let claim = |slot: &Slot| self.authority.client().is_some_and(|c| c.claim_slot(*slot));
+            let authority = &mut self.authority;
+            let claim = |slot: &Slot| {
+                authority
+                    .client(&servers)
+                    .is_some_and(|client| client.claim_slot(*slot))
+            };
             match slot.filter(claim) {
                 Some(slot) => self.hand_over(now, token, slot, Delivery::Resumed),
                 None => others.push(token),

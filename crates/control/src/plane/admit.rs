@@ -4,53 +4,11 @@ use super::tunnel::Refused;
 use super::{ControlPlane, Now, Place};
 use crate::counters::Counter;
 use crate::entry::{Account, Entry, LineIds, Rules, Stage, Who};
-use crate::topology::{SegmentId, Seid};
-use core::time::Duration;
+use crate::topology::{InstanceId, SegmentId, Seid};
 use rand::Rng;
-use session::discovery::{Answer, DiscoveryConfig, Padr, Refusal};
-use session::{AuthPolicy, Cause, Circuit, Session, SessionConfig};
+use session::discovery::{Answer, Padr, Refusal};
+use session::{Cause, Circuit, Session};
 use wire::eth::PPPOE_DISCOVERY;
-
-/// What a cookie is good for: a home that takes longer between PADO and PADR asks again.
-const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
-
-pub(super) fn discovery_config(
-    config: &config::ControlPlane,
-    cookie_key: [u8; 32],
-) -> DiscoveryConfig {
-    DiscoveryConfig {
-        ac_name: config.pppoe.ac_name.clone(),
-        service_names: config.pppoe.service_names.clone(),
-        cookie_key,
-        cookie_lifetime: COOKIE_LIFETIME,
-        max_payload: (config.pppoe.mru > PPPOE_MRU).then_some(config.pppoe.mru),
-    }
-}
-
-/// The largest MRU over PPPoE without PPP-Max-Payload (RFC 2516 §7).
-const PPPOE_MRU: u16 = 1492;
-
-/// How long a subscriber is left to speak first: Linux's pppd takes some 20 ms from its PADS to its first request.
-const START_DELAY: Duration = Duration::from_millis(200);
-
-pub(super) fn session_config(config: &config::ControlPlane) -> SessionConfig {
-    use config::Auth::{Chap, Pap};
-    let pppoe = &config.pppoe;
-    SessionConfig {
-        name: pppoe.ac_name.clone(),
-        auth: match pppoe.authentication[..] {
-            [Chap] => AuthPolicy::Chap,
-            [Pap] => AuthPolicy::Pap,
-            [Pap, ..] => AuthPolicy::PapThenChap,
-            _ => AuthPolicy::ChapThenPap,
-        },
-        mru: pppoe.mru.min(PPPOE_MRU),
-        echo_interval: Duration::from_secs(pppoe.echo.interval.into()),
-        echo_failures: pppoe.echo.failures,
-        start_delay: START_DELAY,
-        ..SessionConfig::default()
-    }
-}
 
 pub(super) fn place(segment: SegmentId, circuit: &Circuit) -> Place {
     let (outer, inner) = circuit.tags.vids();
@@ -66,11 +24,16 @@ impl ControlPlane {
         payload: &[u8],
     ) -> Result<(), Refused> {
         let port = self.topology.segment(segment).port;
-        match self.discovery.on_frame(now.at, &circuit, payload) {
+        let answer = self
+            .access(segment)
+            .discovery
+            .on_frame(now.at, &circuit, payload);
+        match answer {
             Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {
                 if let Err((counter, text)) = self.admit(now, segment, &circuit, &padr) {
-                    let refusal = self.discovery.refuse(&padr, Refusal::System(text));
+                    let discovery = &self.access(segment).discovery;
+                    let refusal = discovery.refuse(&padr, Refusal::System(text));
                     self.send_by_default(port, &circuit, &refusal);
                     return Err(counter);
                 }
@@ -87,6 +50,13 @@ impl ControlPlane {
             }
         }
         Ok(())
+    }
+
+    /// The network instance that a session is in until AAA has spoken.
+    fn first_instance(&self, segment: SegmentId) -> InstanceId {
+        let profile = self.view().profile(segment, None);
+        let instance = self.topology.find_instance(&profile.network_instance);
+        instance.expect("the topology has those of all profiles")
     }
 
     /// Begins a session for a valid PADR, or says why not: a counter, and a text for the subscriber.
@@ -110,13 +80,13 @@ impl ControlPlane {
         if !self.user_planes.is_up(plane) {
             return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
         }
-        if self.half_open >= self.config.limits.half_open as usize {
+        if self.half_open >= self.configuration.limits.half_open as usize {
             self.shed_oldest(now);
         }
-        if self.sessions.len() >= self.config.limits.sessions as usize {
+        if self.sessions.len() >= self.configuration.limits.sessions as usize {
             return Err((Counter::SessionTableFull, "no session left"));
         }
-        let pppoe_id = self.banks[usize::from(segment.0)].take(now.at);
+        let pppoe_id = self.banks.entry(segment).or_default().take(now.at);
         let pppoe_id = pppoe_id.ok_or((Counter::SessionIdsExhausted, "no session id left"))?;
         let index = self.sessions.vacant_key() as u32;
         self.count_generation();
@@ -125,7 +95,9 @@ impl ControlPlane {
         self.sessions.insert(Box::new(Entry {
             seid,
             segment,
-            instance: self.topology.group(group).instance,
+            group,
+            gateway_mac: self.topology.group(group).virtual_mac,
+            instance: self.first_instance(segment),
             circuit: circuit.clone(),
             pppoe_id,
             line: LineIds {
@@ -136,13 +108,15 @@ impl ControlPlane {
             link: None,
             rules: Rules::default(),
             who: Who::default(),
+            servers: None,
+            profile: None,
             ipv4: None,
             ipv6: None,
             account: Account::default(),
             stored: false,
         }));
         self.by_place.insert(place, seid);
-        if self.admitted.len() >= 2 * self.config.limits.half_open as usize {
+        if self.admitted.len() >= 2 * self.configuration.limits.half_open as usize {
             self.forget_admitted();
         }
         self.admitted.push_back(seid);
@@ -162,7 +136,8 @@ impl ControlPlane {
                     .as_ref()
                     .is_some_and(|l| l.phase() == session::Phase::Establish) =>
             {
-                let pads = self.discovery.pads(padr, entry.pppoe_id);
+                let discovery = &self.access(entry.segment).discovery;
+                let pads = discovery.pads(padr, entry.pppoe_id);
                 self.send_to_session(index, PPPOE_DISCOVERY, &pads);
                 true
             }
@@ -181,7 +156,7 @@ impl ControlPlane {
     }
 
     /// Ends the oldest session that is not online yet.
-    fn shed_oldest(&mut self, now: Now) {
+    pub(super) fn shed_oldest(&mut self, now: Now) {
         while let Some(seid) = self.admitted.pop_front() {
             let Some(index) = self.find(seid) else {
                 continue;
@@ -195,11 +170,13 @@ impl ControlPlane {
 
     /// The user plane is ready for the session's control packets: PADS goes out and PPP begins.
     pub(super) fn confirm(&mut self, now: Now, index: u32) {
-        let entry = &mut self.sessions[index as usize];
+        let entry = &self.sessions[index as usize];
         let Stage::Admitted(padr) = &entry.stage else {
             return;
         };
-        let pads = self.discovery.pads(padr, entry.pppoe_id);
+        let access = self.access(entry.segment);
+        let pads = access.discovery.pads(padr, entry.pppoe_id);
+        let (config, max_payload) = (access.session.clone(), padr.max_payload);
         let random = session::Random {
             magic: self.random.random(),
             chap_challenge: self.random.random(),
@@ -207,13 +184,9 @@ impl ControlPlane {
             interface_id: self.random.random(),
             seed: self.random.random(),
         };
-        let config = self.session_config.clone();
-        entry.link = Some(Box::new(Session::new(
-            config,
-            padr.max_payload,
-            random,
-            now.at,
-        )));
+        let entry = self.entry(index);
+        let link = Session::new(config, max_payload, random, now.at);
+        entry.link = Some(Box::new(link));
         entry.stage = Stage::Connecting;
         self.send_to_session(index, PPPOE_DISCOVERY, &pads);
         self.carry_out(now, index);
@@ -224,9 +197,9 @@ impl ControlPlane {
         self.counters.count(counter);
         let entry = &self.sessions[index as usize];
         if let Stage::Admitted(padr) = &entry.stage {
-            let refusal = self
-                .discovery
-                .refuse(padr, Refusal::System("gateway cannot take the session"));
+            let discovery = &self.access(entry.segment).discovery;
+            let refusal =
+                discovery.refuse(padr, Refusal::System("gateway cannot take the session"));
             let (port, circuit) = (
                 self.topology.segment(entry.segment).port,
                 entry.circuit.clone(),

@@ -219,7 +219,7 @@ impl ControlPlane {
             c_tag: c_tag.map(u32::from),
             mac: entry.circuit.mac.to_string(),
             pppoe_session_id: entry.pppoe_id.into(),
-            group: self.topology.group(port.group).name.clone(),
+            group: self.topology.group(entry.group).name.clone(),
             network_instance: self.topology.instance(entry.instance).name.clone(),
             ipv4: entry.ipv4.map(|a| a.to_string()),
             ipv6_prefix: entry.ipv6.map(|p| p.to_string()),

@@ -110,7 +110,7 @@ impl ControlPlane {
         Held {
             seid: entry.seid,
             user_plane: port.user_plane,
-            teid: TunnelOwner::Session(port.group, entry.seid.index()).teid(),
+            teid: TunnelOwner::Session(entry.group, entry.seid.index()).teid(),
             circuit: &entry.circuit,
             pppoe_id: entry.pppoe_id,
             ipv4: entry.ipv4,

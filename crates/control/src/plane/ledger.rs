@@ -11,7 +11,7 @@ pub(super) use check::Check;
 use super::{Awaited, ControlPlane, Now, Place};
 use crate::addresses::Net;
 use crate::entry::Entry;
-use crate::topology::{GroupId, PortId, SegmentId, Seid, UserPlaneId};
+use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, UserPlaneId};
 use crate::user_planes::{Request, UsageFor};
 use ipnet::IpNet;
 use northbound::{Differences, Ledger};
@@ -40,7 +40,7 @@ const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 impl ControlPlane {
     /// Compares everything that is lent, taken or waited for with the sessions that it is for.
     pub fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::of(&self.config.node_id);
+        let mut ledger = Ledger::of(&self.start.node_id);
         self.compare_sessions(&mut ledger);
         self.compare_addresses(&mut ledger);
         self.compare_lent_nets(&mut ledger);
@@ -69,7 +69,7 @@ impl ControlPlane {
         self.ledger().after_repair_of(found)
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(in crate::plane) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.sessions.iter().map(|(_, entry)| &**entry)
     }
 
@@ -96,8 +96,9 @@ impl ControlPlane {
             let instance = entry.instance;
             for net in addresses(entry) {
                 let (net, of_pool) = self.addresses.net_of(Net { instance, net });
-                let group = self.group_of(entry);
-                needed.entry((group, net)).or_insert((entry.seid, of_pool));
+                needed
+                    .entry((entry.group, net))
+                    .or_insert((entry.seid, of_pool));
             }
         }
         needed
@@ -121,7 +122,7 @@ impl ControlPlane {
     fn compare_announcements(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), String> {
         let settled = |group: GroupId| {
             let group_of = self.topology.group(group);
-            let open = self.user_planes.default_session(group_of.first_port);
+            let open = self.user_planes.default_session(group_of.carrier);
             open.is_some() && !self.user_planes.is_telling(group)
         };
         let booked = self.user_planes.told_nets();
@@ -138,8 +139,8 @@ impl ControlPlane {
     }
 
     fn compare_session_ids(&self, ledger: &mut Ledger) -> Differences<(SegmentId, u16), Seid> {
-        let banks = (0..).map(SegmentId).zip(&self.banks);
-        let booked = banks.flat_map(|(segment, bank)| bank.taken().map(move |id| (segment, id)));
+        let banks = self.banks.iter();
+        let booked = banks.flat_map(|(segment, bank)| bank.taken().map(|id| (*segment, id)));
         let owned = self.entries().map(|e| ((e.segment, e.pppoe_id), e.seid));
         ledger.compare(&kinds::SESSION_ID, booked, owned, |(segment, id)| {
             let port = self.topology.segment(*segment).port;
@@ -236,7 +237,8 @@ impl ControlPlane {
             .collect();
         let ports = self.topology.ports();
         let up = |plane| self.user_planes.is_up(plane);
-        let owned: Vec<_> = ports.filter(|(_, port)| up(port.user_plane)).collect();
+        let there = |port: &Port| !port.retired && up(port.user_plane);
+        let owned: Vec<_> = ports.filter(|(_, port)| there(port)).collect();
         let booked = owned.iter().map(|(port, _)| *port);
         let booked = booked.filter(|port| {
             self.user_planes.default_session(*port).is_some() || asked.contains(port)
@@ -324,13 +326,17 @@ impl ControlPlane {
             if let Request::Modify(seid, _) = *request {
                 seen_to.extend([false, true].map(|ipv6| Wait::Family(seid, ipv6)));
             }
+            // a net that was not answered about is told again with the whole default session
+            if let Request::DefaultSession(port) = *request {
+                let groups = self.topology.groups();
+                let carried = groups.filter(|(_, group)| group.carrier == port);
+                seen_to.extend(carried.map(|(group, _)| Wait::Nets(group)));
+            }
             seen_to.extend(match *request {
                 Request::Establish(seid) | Request::Delete(seid) => Some(Wait::Rules(seid)),
                 Request::Usage(_, UsageFor::List(ticket)) => Some(Wait::Listing(ticket)),
                 Request::Audit(port, _) => Some(Wait::Audit(self.topology.port(port).user_plane)),
                 Request::Nets(group) => Some(Wait::Nets(group)),
-                // a net that was not answered about is told again with the whole default session
-                Request::DefaultSession(port) => Some(Wait::Nets(self.topology.port(port).group)),
                 _ => None,
             });
         }
@@ -347,12 +353,6 @@ impl ControlPlane {
         let questions = self.authority.questions();
         seen_to.extend(questions.map(|(_, asked)| Wait::Verdict(asked.seid)));
         seen_to
-    }
-
-    fn group_of(&self, entry: &Entry) -> GroupId {
-        self.topology
-            .port(self.topology.segment(entry.segment).port)
-            .group
     }
 
     // ---- names for people

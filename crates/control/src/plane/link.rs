@@ -127,7 +127,15 @@ impl ControlPlane {
             acct_session_id: seid.to_string(),
             line,
         };
-        self.authority.authenticate(now.at, seid, attempt, request);
+        let segment = self.sessions[index as usize].segment;
+        let servers = self.view().access_profile(segment).server_group.clone();
+        let entry = self.entry(index);
+        if entry.account.started.is_none() {
+            entry.servers = servers.clone().map(Into::into);
+        }
+        let asked = Asked { seid, attempt };
+        let servers = servers.as_deref();
+        self.authority.authenticate(now.at, servers, asked, request);
     }
 
     /// AAA answered about a subscriber that waits to be let in.
@@ -167,14 +175,29 @@ impl ControlPlane {
     }
 
     fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
-        let grant = self.grant(now, index, &accept);
-        let default_interim = self.authority.default_interim();
+        if let Some(name) = &accept.filter_id
+            && !self.configuration.subscriber_profiles.contains_key(name)
+        {
+            let why = format!("AAA names the subscriber profile `{name}`, which is not configured");
+            let message = b"service is not available".to_vec();
+            self.counters.count(Counter::AuthenticationRejected);
+            return self.turn_away(now, index, &why, message);
+        }
         let entry = self.entry(index);
-        entry.who.class = accept.class.into_boxed_slice();
-        entry.account.interim = accept.acct_interim.or(default_interim);
-        entry.account.session_timeout = accept.session_timeout;
+        entry.profile = accept.filter_id.clone().map(Into::into);
+        entry.account.of_aaa = [
+            accept.acct_interim.is_some(),
+            accept.session_timeout.is_some(),
+        ];
+        (entry.account.interim, entry.account.session_timeout) =
+            (accept.acct_interim, accept.session_timeout);
+        entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
+        self.set_times(index);
+        self.set_instance(now, index);
+        let grant = self.grant(now, index, &accept);
         if grant.ipv4.is_none() && grant.ipv6.is_none() {
+            let entry = self.entry(index);
             let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());
             tracing::warn!(session = %seid, user, "no address is left for the subscriber: the session ends. \
                 Enlarge the pools of its network instance");
@@ -187,12 +210,29 @@ impl ControlPlane {
         self.drive(now, index, Input::Auth { attempt, reply });
     }
 
+    /// The network instance follows the subscriber's profile. What it has of another one it gives back.
+    fn set_instance(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index as usize];
+        let name = &self.subscriber_profile(entry).network_instance;
+        let instance = self.topology.find_instance(name);
+        let instance = instance.expect("the topology has those of all profiles");
+        if entry.instance != instance {
+            self.take_back_ipv4(now, index);
+            self.take_back_ipv6(now, index);
+            self.entry(index).instance = instance;
+        }
+    }
+
     /// Takes the addresses that the subscriber gets: AAA's choice, or from the group's part of the pools. One that began PPP
     /// anew keeps those that it has.
     fn grant(&mut self, now: Now, index: u32, accept: &AccessAccept) -> Grant {
-        let instance = self.sessions[index as usize].instance;
-        let service = &self.topology.instance(instance).service;
-        let (gateway, dns, dns_ipv6) = (service.gateway, service.dns_ipv4(), service.dns_ipv6());
+        let profile = self.subscriber_profile(&self.sessions[index as usize]);
+        let instance = self
+            .configuration
+            .network_instances
+            .get(&profile.network_instance);
+        let gateway = instance.and_then(|instance| instance.gateway_ipv4());
+        let (dns, dns_ipv6) = (profile.dns_ipv4(), profile.dns_ipv6());
         let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
         let ipv4 = gateway.and_then(|gateway| {
             let address = self.give_ipv4(now, index, fixed)?;
@@ -214,19 +254,18 @@ impl ControlPlane {
     }
 
     fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
-        let (instance, group) = self.home_of(index);
-        let has = self.entry(index).ipv4;
+        let home = self.home_of(index);
+        let entry = &self.sessions[index as usize];
+        let has = entry.ipv4;
         if has.is_some() && (fixed.is_none() || fixed == has) {
             return has;
         }
-        if fixed.is_none() && !self.addresses.has_ipv4(instance) {
-            return None;
-        }
-        match self.addresses.give_ipv4(instance, group, fixed) {
+        let pools = self.subscriber_profile(entry).ipv4_pools.clone();
+        match self.addresses.give_ipv4(home, &pools, fixed)? {
             Ok(given) => {
                 self.take_back_ipv4(now, index);
                 self.entry(index).ipv4 = Some(given.address);
-                self.lend(now, group, given.new_net);
+                self.lend(now, home.1, given.new_net);
                 Some(given.address)
             }
             Err(error) => {
@@ -238,19 +277,18 @@ impl ControlPlane {
     }
 
     fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) -> Option<Ipv6Net> {
-        let (instance, group) = self.home_of(index);
-        let has = self.entry(index).ipv6;
+        let home = self.home_of(index);
+        let entry = &self.sessions[index as usize];
+        let has = entry.ipv6;
         if has.is_some() && (fixed.is_none() || fixed == has) {
             return has;
         }
-        if fixed.is_none() && !self.addresses.has_ipv6(instance) {
-            return None;
-        }
-        match self.addresses.give_ipv6(instance, group, fixed) {
+        let pools = self.subscriber_profile(entry).ipv6_pools.clone();
+        match self.addresses.give_ipv6(home, &pools, fixed)? {
             Ok(given) => {
                 self.take_back_ipv6(now, index);
                 self.entry(index).ipv6 = Some(given.address);
-                self.lend(now, group, given.new_net);
+                self.lend(now, home.1, given.new_net);
                 Some(given.address)
             }
             Err(error) => {

@@ -63,7 +63,8 @@ impl ControlPlane {
         self.take_back_ipv4(now, index);
         self.take_back_ipv6(now, index);
         let entry = self.sessions.remove(index as usize);
-        self.banks[usize::from(entry.segment.0)].free(entry.pppoe_id, now.at);
+        let bank = self.banks.entry(entry.segment).or_default();
+        bank.free(entry.pppoe_id, now.at);
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.records.extend(keys.map(StoreRecord::delete));
@@ -73,10 +74,7 @@ impl ControlPlane {
     /// Where a session's addresses are, and who lends them.
     pub(super) fn home_of(&self, index: u32) -> (InstanceId, GroupId) {
         let entry = &self.sessions[index as usize];
-        let port = self
-            .topology
-            .port(self.topology.segment(entry.segment).port);
-        (entry.instance, port.group)
+        (entry.instance, entry.group)
     }
 
     /// Gives the session's IPv4 address back, and the net of which it was the last.

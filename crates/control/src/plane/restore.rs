@@ -1,20 +1,24 @@
 //! What the store holds of the control plane, and how it goes on from there after a restart.
 
 use super::account::ACCOUNTING_PREFIX;
-use super::{ControlPlane, KnownUserPlanes, Now};
+use super::{ControlPlane, Now, Output};
 use crate::bank::Bank;
 use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, Ending, Entry, Owed, Record, Rules, Second, Stage, Started, Told, Who, from_bytes,
-    to_bytes, usage_from_array, usage_to_array,
+    Account, Ending, Entry, Owed, Record, Rules, Second, Stage, Started, Third, Told, Who,
+    from_bytes, to_bytes, usage_from_array, usage_to_array,
 };
+use crate::pool::PoolError;
 use crate::store::{Live, Record as StoreRecord};
-use crate::topology::{GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, UserPlaneId};
+use crate::topology::{
+    GroupId, InstanceId, MAX_SESSIONS, Numbers, SegmentId, Seid, Topology, UserPlaneId,
+};
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use rand::Rng;
 use session::{Cause, Session};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The store's key of our PFCP Recovery Time Stamp (u32, big endian): kept as long as the store is.
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
@@ -26,6 +30,8 @@ const ENDING_PREFIX: &[u8] = b"ending/";
 const GENERATION_KEY: &[u8] = b"generation";
 /// How many generations are put into the store at once.
 const GENERATIONS: u64 = 1 << 20;
+/// Behind it what has a number, as in [`Numbers`]; the value is the number (u16, big endian).
+const NUMBER_PREFIX: &[u8] = b"number/";
 /// Behind it the address family, `4` or `6`, and the socket's number (u16, big endian); the value is a port (u16, big
 /// endian).
 const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
@@ -37,7 +43,8 @@ pub type RadiusPorts = BTreeMap<(bool, u16), u16>;
 #[derive(Default)]
 pub struct Restored {
     pub(crate) recovery_time_stamp: u32,
-    pub(crate) user_planes: KnownUserPlanes,
+    user_planes: BTreeMap<String, KnownUserPlane>,
+    numbers: Numbers,
     sessions: Vec<(Seid, Record)>,
     endings: BTreeMap<Seid, Ending>,
     owed: Vec<(Seid, Which, Owed)>,
@@ -81,8 +88,11 @@ impl Restored {
             self.last_generation = u64::from_be_bytes(number(value)?);
         } else if let Some(name) = key.strip_prefix(USER_PLANE_PREFIX) {
             let name = String::from_utf8_lossy(name).into_owned();
-            self.user_planes
-                .insert(name, u32::from_be_bytes(number(value)?));
+            self.user_planes.insert(name, KnownUserPlane::read(value)?);
+        } else if let Some(name) = key.strip_prefix(NUMBER_PREFIX) {
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.numbers
+                .insert(name, u16::from_be_bytes(number(value)?));
         } else if let Some(socket) = key.strip_prefix(RADIUS_PORT_PREFIX) {
             let [family, high, low] = number(socket)?;
             let socket = (family == b'6', u16::from_be_bytes([high, low]));
@@ -96,7 +106,8 @@ impl Restored {
         } else if let Some(key) = key.strip_prefix(ACCOUNTING_PREFIX) {
             let (which, seid) = key.split_last().ok_or("without a session")?;
             let which = Which::stored(*which).ok_or("of an unknown kind")?;
-            self.owed.push((seid_of(seid)?, which, from_bytes(value)?));
+            self.owed
+                .push((seid_of(seid)?, which, Owed::from_bytes(value)?));
         } else {
             return Err("unknown; was it written by a later version?".into());
         }
@@ -113,16 +124,54 @@ impl Restored {
         &self.radius_ports
     }
 
-    /// The ports that they have now; what is new goes into the store with the first batch.
-    pub fn set_radius_ports(&mut self, ports: RadiusPorts) {
-        for (socket, port) in &ports {
-            if self.radius_ports.get(socket) != Some(port) {
-                let family = if socket.0 { b"6" } else { b"4" };
-                let key = [RADIUS_PORT_PREFIX, family, &socket.1.to_be_bytes()].concat();
-                self.news.push(StoreRecord::put(key, port.to_be_bytes()));
+    /// The numbers that were given out. Stores of version 2 name them in their sessions alone.
+    pub(super) fn take_numbers(&mut self) -> Numbers {
+        let mut numbers = self.numbers.clone();
+        for (_, record) in &self.sessions {
+            let key = format!("group {} {}", record.user_plane, record.group);
+            numbers.entry(key).or_insert(record.group_number);
+        }
+        numbers
+    }
+
+    /// The numbers that the store has.
+    pub(super) fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// The recovery time stamp of the run of a user plane that had our sessions.
+    pub(super) fn recovery_of(&self, user_plane: &str) -> Option<u32> {
+        self.user_planes.get(user_plane).map(|known| known.recovery)
+    }
+
+    /// Where the stored sessions are is in the topology, retired if the configuration has it no more: there they end.
+    pub(super) fn find_places(&self, topology: &mut Topology) {
+        for (name, known) in &self.user_planes {
+            let nowhere = Ipv4Addr::UNSPECIFIED.into();
+            topology.user_plane_of(name, known.address.unwrap_or(nowhere));
+        }
+        for name in self.numbers.keys() {
+            let Some((plane, port)) = name.strip_prefix("port ").and_then(|n| n.split_once(' '))
+            else {
+                continue;
+            };
+            let plane = topology.user_plane_of(plane, Ipv4Addr::UNSPECIFIED.into());
+            if topology.find_port(plane, port.as_bytes()).is_none() {
+                let group = format!("{}/{port}", topology.user_plane(plane).node_id);
+                let group = topology.group_of(plane, &group);
+                topology.port_of(plane, port, group);
             }
         }
-        self.radius_ports = ports;
+        for (_, record) in &self.sessions {
+            let plane = topology.user_plane_of(&record.user_plane, Ipv4Addr::UNSPECIFIED.into());
+            let group = topology.group_of(plane, &record.group);
+            topology.instance_of(&record.instance);
+            let name = String::from_utf8_lossy(&record.circuit.logical_port);
+            let port = topology.port_of(plane, &name, group);
+            if topology.find_segment(port, &record.circuit.tags).is_none() {
+                topology.segment_of(port, GONE_SEGMENT);
+            }
+        }
     }
 
     pub(super) fn first_records(&mut self) -> Vec<StoreRecord> {
@@ -138,6 +187,43 @@ impl Restored {
     }
 }
 
+/// What the store says of a user plane.
+struct KnownUserPlane {
+    /// The recovery time stamp of the run that had our sessions.
+    recovery: u32,
+    /// Where it was; version 2 does not say.
+    address: Option<IpAddr>,
+}
+
+impl KnownUserPlane {
+    fn read(value: &[u8]) -> Result<Self, String> {
+        let (recovery, address) = value.split_at_checked(4).ok_or("too short")?;
+        let address = match address.len() {
+            0 => None,
+            4 => Some(IpAddr::from(number::<4>(address)?)),
+            _ => Some(IpAddr::from(number::<16>(address)?)),
+        };
+        Ok(KnownUserPlane {
+            recovery: u32::from_be_bytes(number(recovery)?),
+            address,
+        })
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.recovery.to_be_bytes().to_vec();
+        match self.address {
+            Some(IpAddr::V4(address)) => bytes.extend(address.octets()),
+            Some(IpAddr::V6(address)) => bytes.extend(address.octets()),
+            None => {}
+        }
+        bytes
+    }
+}
+
+/// The name of the segment of sessions whose S-VLAN is in none any more. No segment of the configuration has a blank in its
+/// name.
+const GONE_SEGMENT: &str = "none any more";
+
 fn number<const N: usize>(octets: &[u8]) -> Result<[u8; N], String> {
     let octets = octets.try_into();
     octets.map_err(|_| format!("not a number of {N} octets"))
@@ -145,6 +231,10 @@ fn number<const N: usize>(octets: &[u8]) -> Result<[u8; N], String> {
 
 fn seid_of(key: &[u8]) -> Result<Seid, String> {
     Ok(Seid(u64::from_be_bytes(number(key)?)))
+}
+
+pub(super) fn user_plane_key(name: &str) -> Vec<u8> {
+    [USER_PLANE_PREFIX, name.as_bytes()].concat()
 }
 
 pub(super) fn session_key(seid: Seid) -> Vec<u8> {
@@ -192,8 +282,8 @@ impl ControlPlane {
         let seconds = |d: Option<Duration>| d.map(|d| d.as_secs() as u32);
         let record = Record {
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
-            group: self.topology.group(port.group).name.clone(),
-            group_number: port.group.0,
+            group: self.topology.group(entry.group).name.clone(),
+            group_number: entry.group.0,
             instance: self.topology.instance(entry.instance).name.clone(),
             circuit: entry.circuit.clone(),
             pppoe_id: entry.pppoe_id,
@@ -215,6 +305,12 @@ impl ControlPlane {
                 before: entry.account.started.map_or(0, |s| s.before),
                 reports: entry.account.reports,
             },
+            third: Some(Third {
+                gateway_mac: entry.gateway_mac,
+                servers: entry.servers.as_deref().map(str::to_owned),
+                profile: entry.profile.as_deref().map(str::to_owned),
+                of_aaa: entry.account.of_aaa,
+            }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
         self.records.push(record);
@@ -242,13 +338,88 @@ impl ControlPlane {
         }
     }
 
+    /// Brings the numbers in the store up to date.
+    pub(super) fn persist_numbers(&mut self) {
+        let mut numbers = self.topology.numbers();
+        numbers.extend(self.authority.numbers());
+        let key = |name: &String| [NUMBER_PREFIX, name.as_bytes()].concat();
+        let gone = self
+            .numbers
+            .keys()
+            .filter(|name| !numbers.contains_key(*name));
+        self.records
+            .extend(gone.map(|name| StoreRecord::delete(key(name))));
+        let new = numbers
+            .iter()
+            .filter(|(name, number)| self.numbers.get(*name) != Some(number));
+        let new = new.map(|(name, number)| StoreRecord::put(key(name), number.to_be_bytes()));
+        self.records.extend(new);
+        self.numbers = numbers;
+    }
+
+    /// AAA follows the configuration.
+    pub(super) fn update_authority(&mut self, now: Now, owed: &[(Seid, Which, Owed)]) {
+        let used: HashSet<&str> = self
+            .sessions
+            .iter()
+            .filter_map(|(_, e)| e.servers.as_deref())
+            .collect();
+        let is_owed = |name: &str| {
+            let stored = owed
+                .iter()
+                .any(|(_, _, owed)| owed.servers.as_deref() == Some(name));
+            used.contains(name) || self.book.is_owed(name) || stored
+        };
+        let configuration = &self.configuration;
+        self.authority
+            .update(now.at, configuration, &self.numbers, is_owed);
+        let sockets = self.authority.sockets();
+        if sockets != self.radius_sockets {
+            let kept = |socket: &(bool, u16)| (*socket, self.radius_ports.get(socket).copied());
+            let wanted = sockets.iter().map(kept).collect();
+            self.outputs.push_back(Output::RadiusSockets(wanted));
+            self.radius_sockets = sockets;
+        }
+    }
+
+    /// The sockets for RADIUS are open: their ports go into the store.
+    pub(super) fn on_radius_ports(&mut self, ports: RadiusPorts) {
+        let key = |socket: &(bool, u16)| {
+            let family = if socket.0 { b"6" } else { b"4" };
+            [RADIUS_PORT_PREFIX, family, &socket.1.to_be_bytes()].concat()
+        };
+        let gone = self
+            .radius_ports
+            .keys()
+            .filter(|socket| !ports.contains_key(*socket));
+        self.records
+            .extend(gone.map(|socket| StoreRecord::delete(key(socket))));
+        let new = ports
+            .iter()
+            .filter(|(socket, port)| self.radius_ports.get(*socket) != Some(port));
+        let new = new.map(|(socket, port)| StoreRecord::put(key(socket), port.to_be_bytes()));
+        self.records.extend(new);
+        self.radius_ports = ports;
+    }
+
+    /// The session's times are counted from its start.
+    pub(super) fn rearm_times(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        if entry.account.started.is_some() && !entry.is_closing() {
+            entry.account.arm_interim(now.at);
+            entry.account.arm_timeout(now.at);
+        }
+    }
+
     /// Remembers which run of a user plane has our sessions.
     pub(super) fn persist_user_plane(&mut self, plane: UserPlaneId) {
         if let Some(recovery) = self.user_planes.recovery(plane) {
-            let name = self.topology.user_plane(plane).node_id.as_bytes();
-            let key = [USER_PLANE_PREFIX, name].concat();
-            self.records
-                .push(StoreRecord::put(key, recovery.to_be_bytes()));
+            let known = KnownUserPlane {
+                recovery,
+                address: Some(self.topology.user_plane(plane).address),
+            };
+            let key = user_plane_key(&self.topology.user_plane(plane).node_id);
+            self.records.push(StoreRecord::put(key, known.to_bytes()));
         }
     }
 
@@ -283,12 +454,16 @@ impl ControlPlane {
             }
         }
         for (segment, taken) in ids {
-            self.banks[usize::from(segment.0)] = Bank::with_taken(taken);
+            self.banks.insert(segment, Bank::with_taken(taken));
         }
         let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
         self.sessions = entries.into_iter().collect();
+        self.update_authority(now, &restored.owed);
         self.resume_records(now, restored.owed);
         for index in indexes {
+            self.set_times(index);
+            self.set_dns(index);
+            self.rearm_times(now, index);
             self.resume_account(now, index);
             self.carry_out(now, index);
         }
@@ -296,6 +471,8 @@ impl ControlPlane {
         for seid in replaced {
             self.end(now, seid.index(), Cause::NasRequest);
         }
+        self.persist_numbers();
+        self.end_displaced(now);
     }
 
     /// Version 1 stored that a subscriber may be online before it stored the start.
@@ -315,30 +492,45 @@ impl ControlPlane {
         started: Option<Started>,
         ending: Option<Ending>,
     ) -> Result<Entry, String> {
-        let (segment, group, instance) = self.find_home(&record)?;
+        let (segment, group, instance) = self.find_home(&record);
         if seid.index() >= MAX_SESSIONS || seid.generation() == 0 {
             return Err("its identifier is none that we give".into());
         }
         self.reserve_addresses(now, group, instance, &record)?;
         let seconds = |s: u32| Duration::from_secs(s.into());
         let seed = self.random.random();
-        let link = Session::restore(self.session_config.clone(), record.link, seed, now.at);
-        let mtu = link.mtu();
-        let mut account = Account {
+        let config = self.access(segment).session.clone();
+        let link = Session::restore(config, record.link, seed, now.at);
+        let third = record.third.unwrap_or_else(|| {
+            // version 2 knew one group of servers, and no times but those of AAA
+            let profile = self.view().access_profile(segment);
+            Third {
+                gateway_mac: self.topology.group(group).virtual_mac,
+                servers: profile.server_group.clone(),
+                profile: None,
+                of_aaa: [
+                    record.interim_seconds.is_some(),
+                    record.timeout_seconds.is_some(),
+                ],
+            }
+        });
+        let mtu = link
+            .mtu()
+            .min(self.view().profile(segment, third.profile.as_deref()).mtu);
+        let account = Account {
             started,
             usage: usage_from_array(record.usage),
+            of_aaa: third.of_aaa,
             interim: record.interim_seconds.map(seconds),
             session_timeout: record.timeout_seconds.map(seconds),
             reports: record.second.reports,
             ..Account::default()
         };
-        if started.is_some() && ending.is_none() {
-            account.arm_interim(now.at);
-            account.arm_timeout(now.at);
-        }
         Ok(Entry {
             seid,
             segment,
+            group,
+            gateway_mac: third.gateway_mac,
             instance,
             circuit: record.circuit,
             pppoe_id: record.pppoe_id,
@@ -364,6 +556,8 @@ impl ControlPlane {
                 class: record.class.into_boxed_slice(),
                 attempt: 0,
             },
+            servers: third.servers.map(Into::into),
+            profile: third.profile.map(Into::into),
             ipv4: record.ipv4,
             ipv6: record.ipv6,
             account,
@@ -371,37 +565,16 @@ impl ControlPlane {
         })
     }
 
-    /// Where the configuration of today has what the record names.
-    fn find_home(&self, record: &Record) -> Result<(SegmentId, GroupId, InstanceId), String> {
-        let plane = self
-            .topology
-            .user_planes()
-            .find(|(_, u)| u.node_id == record.user_plane);
-        let (plane, _) = plane.ok_or(format!(
-            "user plane `{}` is not configured",
-            record.user_plane
-        ))?;
-        let name = &record.circuit.logical_port;
-        let port = self.topology.find_port(plane, name);
-        let port = port.ok_or(format!("port `{}` is not configured", name.escape_ascii()))?;
-        let segment = self.topology.find_segment(port, &record.circuit.tags);
-        let segment = segment.ok_or("its S-VLAN is in no access segment")?;
-        let group = self.topology.port(port).group;
-        if group.0 != record.group_number || self.topology.group(group).name != record.group {
-            return Err(format!(
-                "its subscriber group `{}` was moved or renamed",
-                record.group
-            ));
-        }
-        let instance = self
-            .topology
-            .instances()
-            .find(|(_, i)| i.name == record.instance);
-        let (instance, _) = instance.ok_or(format!(
-            "network instance `{}` is not configured",
-            record.instance
-        ))?;
-        Ok((segment, group, instance))
+    /// Where the topology has what the record names: [`Restored::find_places`] saw to that.
+    fn find_home(&mut self, record: &Record) -> (SegmentId, GroupId, InstanceId) {
+        let topology = &mut self.topology;
+        let plane = topology.user_plane_of(&record.user_plane, Ipv4Addr::UNSPECIFIED.into());
+        let group = topology.group_of(plane, &record.group);
+        let name = String::from_utf8_lossy(&record.circuit.logical_port);
+        let port = topology.port_of(plane, &name, group);
+        let segment = topology.find_segment(port, &record.circuit.tags);
+        let segment = segment.unwrap_or_else(|| topology.segment_of(port, GONE_SEGMENT));
+        (segment, group, topology.instance_of(&record.instance))
     }
 
     fn reserve_addresses(
@@ -413,15 +586,18 @@ impl ControlPlane {
     ) -> Result<(), String> {
         let mut nets = Vec::new();
         if let Some(address) = record.ipv4 {
-            let given = self.addresses.give_ipv4(instance, group, Some(address));
-            nets.extend(
-                given
-                    .map_err(|error| format!("{address}: {error}"))?
-                    .new_net,
-            );
+            let given = self
+                .addresses
+                .give_ipv4((instance, group), &[], Some(address));
+            let given = given.unwrap_or(Err(PoolError::Foreign));
+            let given = given.map_err(|error| format!("{address}: {error}"))?;
+            nets.extend(given.new_net);
         }
         if let Some(prefix) = record.ipv6 {
-            match self.addresses.give_ipv6(instance, group, Some(prefix)) {
+            let given = self
+                .addresses
+                .give_ipv6((instance, group), &[], Some(prefix));
+            match given.unwrap_or(Err(PoolError::Foreign)) {
                 Ok(given) => nets.extend(given.new_net),
                 Err(error) => {
                     if let Some(address) = record.ipv4 {

@@ -20,7 +20,7 @@ impl ControlPlane {
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
-        let owner = TunnelOwner::Session(port.group, index);
+        let owner = TunnelOwner::Session(entry.group, index);
         let [ipv4, ipv6] = entry.rules.families;
         SessionSpec {
             node_id: self.user_planes.node_id(),
@@ -29,7 +29,7 @@ impl ControlPlane {
                 logical_port: port.name.clone().into_bytes(),
                 tags: entry.circuit.tags,
                 mac: entry.circuit.mac,
-                gateway_mac: self.topology.group(port.group).virtual_mac,
+                gateway_mac: entry.gateway_mac,
             },
             pppoe_session_id: entry.pppoe_id,
             // one session is one subscriber until policy knows of homes
@@ -37,7 +37,7 @@ impl ControlPlane {
             uplink: self.user_planes.uplink(port.user_plane, owner),
             downlink: self.user_planes.downlink(port.user_plane, owner),
             network_instance: self.topology.instance(entry.instance).name.clone(),
-            mtu: entry.link.as_ref().map_or(1492, |link| link.mtu()),
+            mtu: self.view().terms(entry).mtu,
             usage_period: Some(USAGE_PERIOD),
             ipv4: entry.ipv4.filter(|_| ipv4),
             ipv6: entry.ipv6.filter(|_| ipv6),
@@ -116,6 +116,19 @@ impl ControlPlane {
         }
     }
 
+    /// Adjusts the next of the sessions that wait for it.
+    pub(super) fn adjust_next(&mut self, now: Now) {
+        while let Some(seid) = self.adjusting.pop_front() {
+            let Some(index) = self.find(seid) else {
+                continue;
+            };
+            self.adjust(now, index);
+            if self.sessions[index as usize].rules.modifying {
+                return; // its answer lets the next one go
+            }
+        }
+    }
+
     /// Reads the counters for an interim record, and arms the next.
     pub(super) fn ask_interim(&mut self, now: Now, index: u32) {
         self.entry(index).account.arm_interim(now.at);
@@ -153,14 +166,17 @@ impl ControlPlane {
     pub(super) fn on_answer(&mut self, now: Now, request: Request, message: Answer) {
         match request {
             Request::Establish(seid) => self.on_established(now, seid, message),
-            Request::Modify(seid, number) => self.on_modified(now, seid, number, message),
+            Request::Modify(seid, number) => {
+                self.on_modified(now, seid, number, message);
+                self.adjust_next(now);
+            }
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
             Request::Audit(port, epoch) => self.on_audited(now, port, epoch, message),
             Request::Stranger(plane, up_seid) => {
                 self.on_stranger_deleted(now, plane, up_seid, message)
             }
-            Request::DefaultSession(_) | Request::Nets(_) => {
+            Request::DefaultSession(_) | Request::ClosePort(_) | Request::Nets(_) => {
                 unreachable!("taken care of by UserPlanes")
             }
         }

@@ -52,7 +52,7 @@ impl ControlPlane {
                 let port = self
                     .topology
                     .port(self.topology.segment(entry.segment).port);
-                if port.group != group || port.user_plane != plane {
+                if entry.group != group || port.user_plane != plane {
                     return Err(Counter::UnknownTunnel);
                 }
                 self.on_session_frame(now, index, payload)
@@ -146,10 +146,9 @@ impl ControlPlane {
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
-        let (plane, group) = (port.user_plane, port.group);
-        let source = self.topology.group(group).virtual_mac;
-        let frame = frame(&entry.circuit, source, ethertype, payload);
-        self.send(plane, TunnelOwner::Session(group, index), &frame);
+        let frame = frame(&entry.circuit, entry.gateway_mac, ethertype, payload);
+        let owner = TunnelOwner::Session(entry.group, index);
+        self.send(port.user_plane, owner, &frame);
     }
 
     fn send(&mut self, plane: UserPlaneId, owner: TunnelOwner, payload: &[u8]) {

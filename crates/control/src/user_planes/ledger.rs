@@ -24,25 +24,26 @@ impl UserPlanes {
 
     /// Every net that a group is to announce.
     pub fn wanted_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
-        let groups = (0..).map(GroupId).zip(&self.nets);
-        groups.flat_map(|(group, nets)| nets.wanted.iter().map(move |net| (group, *net)))
+        let groups = self.nets.iter();
+        groups.flat_map(|(group, nets)| nets.wanted.iter().map(|net| (*group, *net)))
     }
 
     /// Every net that a user plane announces for a group.
     pub fn told_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
-        let groups = (0..).map(GroupId).zip(&self.nets);
-        groups.flat_map(|(group, nets)| nets.told.keys().map(move |net| (group, *net)))
+        let groups = self.nets.iter();
+        groups.flat_map(|(group, nets)| nets.told.keys().map(|net| (*group, *net)))
     }
 
     /// Whether a change of the group's nets is under way.
     pub fn is_telling(&self, group: GroupId) -> bool {
-        self.nets[usize::from(group.0)].under_way.is_some()
+        let nets = self.nets.get(&group);
+        nets.is_some_and(|nets| nets.under_way.is_some())
     }
 
     /// Sessions that wait to be put back or deleted.
     pub fn resync_queue(&self) -> impl Iterator<Item = Seid> {
         self.peers
-            .iter()
+            .values()
             .flat_map(|peer| peer.resync.iter().copied())
     }
 
@@ -53,7 +54,7 @@ impl UserPlanes {
 
     /// Corrects how many sessions are being put back.
     pub fn set_resyncing(&mut self, plane: UserPlaneId, resyncing: usize) {
-        self.peers[usize::from(plane.0)].resyncing = resyncing;
+        self.peer_mut(plane).resyncing = resyncing;
     }
 
     /// Ends a request that PFCP does not have (any more), as one that was not answered.
@@ -66,7 +67,7 @@ impl UserPlanes {
 #[cfg(test)]
 impl UserPlanes {
     pub fn lose_port(&mut self, port: PortId) {
-        self.defaults[usize::from(port.0)] = None;
+        self.defaults.remove(&port);
     }
 
     pub fn invent_request(&mut self, request: Request) {
@@ -74,10 +75,10 @@ impl UserPlanes {
     }
 
     pub fn lose_announcement(&mut self, group: GroupId) {
-        self.nets[usize::from(group.0)].told.pop_first();
+        self.nets.entry(group).or_default().told.pop_first();
     }
 
     pub fn invent_telling(&mut self, group: GroupId) {
-        self.nets[usize::from(group.0)].under_way = Some(Change::Remove(Vec::new()));
+        self.nets.entry(group).or_default().under_way = Some(Change::Remove(Vec::new()));
     }
 }

@@ -27,19 +27,19 @@ pub(super) enum Change {
 impl UserPlanes {
     /// Gives a group a net to announce.
     pub fn lend(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
-        self.nets[usize::from(group.0)].wanted.insert(net);
+        self.nets.entry(group).or_default().wanted.insert(net);
         self.tell_nets(now, group, topology);
     }
 
     /// Takes a net from a group.
     pub fn withdraw(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
-        self.nets[usize::from(group.0)].wanted.remove(&net);
+        self.nets.entry(group).or_default().wanted.remove(&net);
         self.tell_nets(now, group, topology);
     }
 
     /// The user plane's SEID of a port's default session, while that is open.
     pub fn default_session(&self, port: PortId) -> Option<u64> {
-        self.defaults[usize::from(port.0)]
+        self.defaults.get(&port).copied()
     }
 
     pub(super) fn open_default_sessions(
@@ -66,19 +66,70 @@ impl UserPlanes {
             nets: Vec::new(),
         };
         let (establish, _) = spec.establish();
-        self.defaults[usize::from(id.0)] = None;
+        self.defaults.remove(&id);
         let request = Request::DefaultSession(id);
         if let Err(error) = self.ask(now, port.user_plane, 0, request, establish) {
             tracing::warn!(port = %port.name, %error, "cannot open the default session");
         }
     }
 
+    /// Closes the default session of a port that is retired. False if that cannot be asked for now.
+    pub fn close_port(&mut self, now: Duration, id: PortId, topology: &Topology) -> bool {
+        let closing = |request: &Request| matches!(request, Request::ClosePort(port) | Request::DefaultSession(port) if *port == id);
+        if self.requests.iter().any(|(_, request)| closing(request)) {
+            return true;
+        }
+        let Some(up_seid) = self.default_session(id) else {
+            return false;
+        };
+        let plane = topology.port(id).user_plane;
+        let request = Request::ClosePort(id);
+        self.ask(now, plane, up_seid, request, pfcp::bng::delete())
+            .is_ok()
+    }
+
+    pub(super) fn on_port_closed(
+        &mut self,
+        now: Duration,
+        port: PortId,
+        message: Answer,
+        topology: &Topology,
+    ) {
+        if let Ok(Message::SessionDeletionResponse(_)) = message {
+            self.defaults.remove(&port);
+            tracing::info!(port = %topology.port(port).name, "access port is closed");
+            if !topology.port(port).retired {
+                self.open_default_session(now, port, topology); // it is wanted again
+            }
+        }
+    }
+
+    /// A group's nets are carried by another port from now on. Those that the one before announces stay with it until it
+    /// is closed.
+    pub fn carry(&mut self, now: Duration, group: GroupId, topology: &Topology) {
+        let nets = self.nets.entry(group).or_default();
+        nets.told.clear();
+        nets.under_way = None;
+        self.tell_nets(now, group, topology);
+    }
+
+    /// Whether a group's user plane knows the group's nets as they are.
+    pub fn is_told(&self, group: GroupId) -> bool {
+        let nets = self.nets.get(&group);
+        nets.is_none_or(|nets| nets.under_way.is_none() && nets.told.keys().eq(nets.wanted.iter()))
+    }
+
+    /// Forgets a group that has nothing to announce any more.
+    pub fn forget_group(&mut self, group: GroupId) {
+        self.nets.remove(&group);
+    }
+
     pub(super) fn forget_default_sessions(&mut self, plane: UserPlaneId, topology: &Topology) {
         for (id, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
-            self.defaults[usize::from(id.0)] = None;
+            self.defaults.remove(&id);
         }
         for (id, _) in topology.groups().filter(|(_, g)| g.user_plane == plane) {
-            let nets = &mut self.nets[usize::from(id.0)];
+            let nets = self.nets.entry(id).or_default();
             nets.told.clear();
             nets.under_way = None;
         }
@@ -94,12 +145,13 @@ impl UserPlanes {
         let name = &topology.port(port).name;
         match message {
             Ok(Message::SessionEstablishmentResponse(m)) if m.cause == Cause::REQUEST_ACCEPTED => {
-                self.defaults[usize::from(port.0)] = m.up_f_seid.map(|f| f.seid);
+                let up_seid = m.up_f_seid.map_or(0, |f| f.seid);
+                self.defaults.insert(port, up_seid);
                 tracing::info!(port = %name, "access port is open for subscribers");
                 self.happenings.push_back(Happening::Open(port));
-                let group = topology.port(port).group;
-                let nets = &mut self.nets[usize::from(group.0)];
-                if topology.group(group).first_port == port {
+                let carried = topology.groups().filter(|(_, group)| group.carrier == port);
+                for (group, _) in carried {
+                    let nets = self.nets.entry(group).or_default();
                     nets.told.clear();
                     nets.under_way = None;
                     self.tell_nets(now, group, topology);
@@ -120,11 +172,12 @@ impl UserPlanes {
 
     /// Brings what the user plane knows nearer to what the group has, one message at a time so that none overtakes another.
     fn tell_nets(&mut self, now: Duration, group: GroupId, topology: &Topology) {
-        let port = topology.group(group).first_port;
-        let Some(up_seid) = self.defaults[usize::from(port.0)] else {
+        let carrier = topology.group(group).carrier;
+        let Some(up_seid) = self.default_session(carrier) else {
             return;
         };
-        let nets = &mut self.nets[usize::from(group.0)];
+        let used = self.slots_of(carrier, topology);
+        let nets = self.nets.entry(group).or_default();
         if nets.under_way.is_some() {
             return;
         }
@@ -138,7 +191,6 @@ impl UserPlanes {
             .map(|(net, slot)| (*net, *slot))
             .collect();
         let (change, messages) = if gone.is_empty() {
-            let used: BTreeSet<u16> = nets.told.values().copied().collect();
             let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
             let new = nets
                 .wanted
@@ -166,14 +218,31 @@ impl UserPlanes {
         };
         let plane = topology.group(group).user_plane;
         let asked = self.ask(now, plane, up_seid, Request::Nets(group), message);
-        self.nets[usize::from(group.0)].under_way = asked.is_ok().then_some(change);
+        let nets = self.nets.entry(group).or_default();
+        nets.under_way = asked.is_ok().then_some(change);
+    }
+
+    /// The slots that are taken in the default session of a port, by all groups whose nets it carries.
+    fn slots_of(&self, carrier: PortId, topology: &Topology) -> BTreeSet<u16> {
+        let carried = self.nets.iter().filter(|(group, _)| {
+            topology.has_group(**group) && topology.group(**group).carrier == carrier
+        });
+        let slots = carried.flat_map(|(_, nets)| {
+            let adding = match &nets.under_way {
+                Some(Change::Add(adding)) => adding.as_slice(),
+                _ => &[],
+            };
+            let adding = adding.iter().map(|(_, slot)| *slot);
+            nets.told.values().copied().chain(adding)
+        });
+        slots.collect()
     }
 
     /// Tells a group's nets anew, with the whole default session that carries them: what the user plane has of them is
     /// not known.
     pub fn tell_again(&mut self, now: Duration, group: GroupId, topology: &Topology) {
-        let port = topology.group(group).first_port;
-        self.open_default_session(now, port, topology);
+        let carrier = topology.group(group).carrier;
+        self.open_default_session(now, carrier, topology);
     }
 
     pub(super) fn on_nets(
@@ -183,7 +252,7 @@ impl UserPlanes {
         message: Answer,
         topology: &Topology,
     ) {
-        let nets = &mut self.nets[usize::from(group.0)];
+        let nets = self.nets.entry(group).or_default();
         let Some(change) = nets.under_way.take() else {
             return; // of an association that has ended
         };

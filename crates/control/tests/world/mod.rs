@@ -1,5 +1,7 @@
 //! A control plane, a user plane that only keeps rules, homes and a store, in one thread on a clock of its own.
 
+use config::{Checked, Configuration, Edit, Fault};
+use control::plane::Effect;
 use control::store::Record;
 use control::{ControlPlane, Input, Now, Output, Restored};
 use core::net::SocketAddr;
@@ -10,6 +12,7 @@ use pfcp::bng::Facts;
 use pfcp::{Config, Event, Node, Role};
 use radius::Radius;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 pub use user_plane::UserPlane;
 use wire::eth::Frame;
 use wire::pfcp::{Cause, Message, NodeId, ntp_seconds};
@@ -48,11 +51,22 @@ pub struct World {
     batches: u64,
     pub homes: Vec<Home>,
     pub radius: Radius,
-    config: String,
+    pub configuration: Arc<Configuration>,
+    /// As it was written.
+    pub tree: serde_json::Value,
+    /// A place of the configuration whose changes do not reach the control plane.
+    pub frozen: Option<config::Path>,
+    /// Frames that homes got.
+    pub heard: Vec<Vec<u8>>,
+    /// Where PFCP datagrams went.
+    pub told: Vec<SocketAddr>,
+    /// When and where RADIUS requests went, and their codes.
+    pub asked: Vec<(Duration, SocketAddr, u8)>,
+    /// Datagrams and records that the control plane has sent and stored.
+    pub said: u64,
     answers: VecDeque<Answer>,
     /// Frames of homes on their way to the user plane.
     frames: VecDeque<Vec<u8>>,
-    _users: tempfile::NamedTempFile,
 }
 
 /// A configuration whose ports, pools and limits a test may choose.
@@ -63,14 +77,14 @@ pub struct Choice {
     pub sessions: u32,
     pub half_open: u32,
     pub accounting_records: u32,
-    /// AAA by RADIUS instead of the users file.
+    /// AAA by RADIUS instead of users.
     pub radius: bool,
 }
 
 impl Default for Choice {
     fn default() -> Self {
         Choice {
-            access_ports: "{port: access0}",
+            access_ports: "access0: {role: access, device: a}",
             ipv4_pool: Some("{prefix: 100.64.0.0/16}"),
             ipv6_pool: Some("{prefix: '2001:db8:100::/48'}"),
             sessions: 1000,
@@ -91,43 +105,61 @@ impl Choice {
     }
 }
 
+impl Choice {
+    /// The configuration, with a user for each home.
+    pub fn document(&self, homes: usize) -> String {
+        let pool = |key: &str, pool: Option<&str>| {
+            pool.map_or(String::new(), |pool| format!("{key}: {{homes: {pool}}}\n"))
+        };
+        let aaa = match self.radius {
+            true => "    server-group: radius
+aaa:
+  servers: {one: {address: 192.0.2.9, secret-key: testing123}}
+  server-groups: {radius: {servers: [one], interim-interval: 0}}
+"
+            .into(),
+            false => {
+                let users = (0..homes).map(|n| format!("  home{n}: {{password: secret{n}}}\n"));
+                format!("users:\n{}", users.collect::<String>())
+            }
+        };
+        format!(
+            "limits: {{sessions: {}, half-open: {}, accounting-records: {}}}
+network-instances: {{default: {{gateway: [100.64.0.1]}}}}
+user-planes:
+  up1:
+    address: {UP}
+    management: /run/up1.sock
+    ports: {{{}}}
+subscriber-profiles: {{home: {{dns: [192.0.2.53, '2001:db8::53']}}}}
+{}{}access-profiles:
+  pppoe:
+    subscriber-profile: home
+{aaa}",
+            self.sessions,
+            self.half_open,
+            self.accounting_records,
+            self.access_ports
+                .replace('}', ", segments: {all: {access-profile: pppoe}}}"),
+            pool("ipv4-pools", self.ipv4_pool),
+            pool("ipv6-pools", self.ipv6_pool),
+        )
+    }
+}
+
 impl World {
     pub fn new(homes: usize, choice: Choice) -> Self {
-        use std::io::Write;
-        let mut users = tempfile::NamedTempFile::new().unwrap();
-        writeln!(users, "users:").unwrap();
-        for n in 0..homes {
-            writeln!(users, "  - {{name: home{n}, password: secret{n}}}").unwrap();
-        }
-        let pool = |key: &str, prefix: Option<&str>| {
-            prefix.map_or(String::new(), |p| format!("    {key}: {p}\n"))
-        };
-        let aaa = match choice.radius {
-            true => "{radius: {servers: [{address: 192.0.2.9, secret: testing123}], interim-interval: 0}}".into(),
-            false => format!("{{users-file: {}}}", users.path().display()),
-        };
-        let config = format!(
-            "node-id: cp1
-address: {CP}
-limits: {{sessions: {}, half-open: {}, accounting-records: {}}}
-user-planes: [{{node-id: up1, address: {UP}, access-ports: [{}]}}]
-network-instances:
-  default:
-    gateway: 100.64.0.1
-{}{}    dns: [192.0.2.53, '2001:db8::53']
-aaa: {aaa}
-",
-            choice.sessions,
-            choice.half_open,
-            choice.accounting_records,
-            choice.access_ports,
-            pool("ipv4-pool", choice.ipv4_pool),
-            pool("ipv6-pool", choice.ipv6_pool),
-        );
+        World::of(homes, &choice.document(homes))
+    }
+
+    /// A world of this configuration.
+    pub fn of(homes: usize, document: &str) -> Self {
+        let checked = checked(document);
+        let (tree, configuration) = (checked.tree, Arc::new(checked.configuration));
         let now = Duration::from_secs(1000);
         let mut world = World {
             now,
-            plane: start(&config, &BTreeMap::new(), moment(now, 0)),
+            plane: start(&configuration, &BTreeMap::new(), moment(now, 0)),
             up: UserPlane::new(7),
             cut: false,
             held_up: None,
@@ -139,10 +171,15 @@ aaa: {aaa}
             batches: 0,
             homes: (0..homes).map(home).collect(),
             radius: Radius::default(),
-            config,
+            configuration,
+            tree,
+            frozen: None,
+            heard: Vec::new(),
+            told: Vec::new(),
+            asked: Vec::new(),
+            said: 0,
             answers: VecDeque::new(),
             frames: VecDeque::new(),
-            _users: users,
         };
         world.run(Duration::from_secs(2));
         world
@@ -159,6 +196,30 @@ aaa: {aaa}
             *home = Home::new(patient, 1);
         }
         world
+    }
+
+    /// Changes the configuration as an operator does, line by line; what it does.
+    #[allow(dead_code)]
+    pub fn configure(&mut self, lines: &[&str]) -> Result<Vec<Effect>, Vec<Fault>> {
+        let mut tree = self.tree.clone();
+        for line in lines {
+            let edit = Edit::parse(line).unwrap();
+            edit.apply(&mut tree).unwrap();
+        }
+        if let Some(frozen) = &self.frozen {
+            put_back(&mut tree, &self.tree, frozen.steps());
+        }
+        let checked = config::check::check(&tree)?;
+        let configuration = Arc::new(checked.configuration);
+        let now = self.moment();
+        let planned = self.plane.plan(now, &configuration);
+        let done = self.plane.reconfigure(now, configuration.clone());
+        assert_eq!(planned, done, "what was planned is done");
+        if done.is_ok() {
+            (self.tree, self.configuration) = (checked.tree, configuration);
+        }
+        self.settle();
+        done
     }
 
     pub fn moment(&self) -> Now {
@@ -189,6 +250,20 @@ aaa: {aaa}
 
     pub fn stored_sessions(&self) -> usize {
         self.stored(b"session/")
+    }
+
+    /// The numbers that the store keeps.
+    #[allow(dead_code)] // changes of the configuration are looked at by it
+    pub fn numbers(&self) -> Vec<String> {
+        let keys = self.store.keys().filter(|key| key.starts_with(b"number/"));
+        keys.map(|key| key.escape_ascii().to_string()).collect()
+    }
+
+    /// Whether an edit can be carried out.
+    #[allow(dead_code)]
+    pub fn can_edit(&self, line: &str) -> bool {
+        let edit = Edit::parse(line).unwrap();
+        edit.apply(&mut self.tree.clone()).is_ok()
     }
 
     /// Accounting records that no server has yet.
@@ -236,7 +311,7 @@ aaa: {aaa}
         if let Some(on_disk) = self.on_disk.take() {
             (self.store, self.disk_stalls) = (on_disk, false);
         }
-        self.plane = start(&self.config, &self.store, self.moment());
+        self.plane = start(&self.configuration, &self.store, self.moment());
         self.settle();
     }
 
@@ -396,13 +471,15 @@ aaa: {aaa}
         let mut any = false;
         while let Some(output) = self.plane.poll_output() {
             any = true;
+            self.said += 1;
             match output {
                 Output::Pfcp { bytes, .. } if bytes[1] == 52 && self.held_up.is_some() => {
                     self.held_up
                         .iter_mut()
                         .for_each(|held| held.push(bytes.clone()));
                 }
-                Output::Pfcp { bytes, .. } if !self.cut => {
+                Output::Pfcp { to, bytes } if !self.cut => {
+                    self.told.push(to);
                     self.up.node.handle_datagram(self.now, at(CP, 8805), &bytes);
                     if bytes[1] == 50 {
                         self.establishments.push(bytes);
@@ -411,7 +488,8 @@ aaa: {aaa}
                 Output::Gtpu { bytes, .. } if !self.cut => self.deliver(&bytes),
                 Output::Store(records) => self.write(records),
                 Output::Radius { socket, to, bytes } => {
-                    if let Some(bytes) = self.radius.serve(socket, &bytes) {
+                    self.asked.push((self.now, to, bytes[0]));
+                    if let Some(bytes) = self.radius.serve(to.ip(), socket, &bytes) {
                         let now = self.moment();
                         let input = Input::Radius {
                             socket,
@@ -455,6 +533,7 @@ aaa: {aaa}
         } else {
             payload
         };
+        self.heard.push(frame.to_vec());
         let destination = Frame::parse(frame).unwrap().header.destination;
         for home in self
             .homes
@@ -511,17 +590,40 @@ fn moment(now: Duration, wall_step: i64) -> Now {
     }
 }
 
-fn start(config: &str, store: &BTreeMap<Vec<u8>, Vec<u8>>, moment: Now) -> ControlPlane {
+/// A document of the configuration's model, checked.
+pub fn checked(document: &str) -> Checked {
+    let checked = config::check::read(document);
+    checked.unwrap_or_else(|faults| panic!("{faults:#?}\n{document}"))
+}
+
+/// Puts a place of a tree back to what it was.
+fn put_back(tree: &mut serde_json::Value, old: &serde_json::Value, steps: &[String]) {
+    let Some((first, rest)) = steps.split_first() else {
+        return *tree = old.clone();
+    };
+    let empty = serde_json::Value::Null;
+    let before = old.get(first);
+    if rest.is_empty() && before.is_none() {
+        tree.as_object_mut().map(|map| map.remove(first));
+    } else if let Some(map) = tree.as_object_mut()
+        && (map.contains_key(first) || before.is_some())
+    {
+        let below = map.entry(first).or_insert_with(|| serde_json::json!({}));
+        put_back(below, before.unwrap_or(&empty), rest);
+    }
+}
+
+fn start(
+    configuration: &Arc<Configuration>,
+    store: &BTreeMap<Vec<u8>, Vec<u8>>,
+    moment: Now,
+) -> ControlPlane {
     let live = store.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot").unwrap();
     let seed = [moment.at.as_secs() as u8; 32];
-    ControlPlane::new(
-        config::parse(config, "cp.yaml").unwrap(),
-        restored,
-        seed,
-        moment,
-    )
-    .unwrap()
+    let file = format!("node-id: cp1\naddress: {CP}\n");
+    let file: config::start::ControlPlane = config::parse(&file, "cp.yaml").unwrap();
+    ControlPlane::new(&file, configuration.clone(), restored, seed, moment).unwrap()
 }
 
 fn home(n: usize) -> Home {

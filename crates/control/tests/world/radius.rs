@@ -14,23 +14,41 @@ pub struct Radius {
     pub dead: bool,
     /// Does not take records.
     pub full: bool,
+    /// The server at this address does not answer.
+    pub dead_at: Option<std::net::IpAddr>,
+    /// Its answers have no Message-Authenticator.
+    pub unsigned: bool,
+    /// The secret of the last request.
+    pub secret: Vec<u8>,
     /// Takes records, but the answers get lost.
     pub unheard: bool,
 }
 
-const SECRET: &[u8] = b"testing123";
+/// The secrets that it knows.
+const SECRETS: [&[u8]; 3] = [b"testing123", b"first", b"second"];
 
 impl Radius {
-    pub(super) fn serve(&mut self, socket: u16, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn serve(
+        &mut self,
+        at: std::net::IpAddr,
+        socket: u16,
+        bytes: &[u8],
+    ) -> Option<Vec<u8>> {
         let request = Packet::parse(bytes).unwrap();
-        let mut reply = match request.code {
-            _ if self.dead => return None,
+        let fits = |secret: &&&[u8]| match request.code {
+            Code::ACCOUNTING_REQUEST => verify_accounting_request(bytes, secret).is_ok(),
+            _ => verify_access_request(bytes, secret).is_ok(),
+        };
+        let secret = *SECRETS.iter().find(fits).expect("a secret that it knows");
+        self.secret = secret.to_vec();
+        let reply = match request.code {
+            _ if self.dead || self.dead_at == Some(at) => return None,
             Code::ACCOUNTING_REQUEST if self.full => return None,
             Code::ACCOUNTING_REQUEST => {
                 let datagram = (socket, bytes.to_vec());
                 if !self.datagrams.contains(&datagram) {
                     self.records
-                        .push(verify_accounting_request(bytes, SECRET).unwrap());
+                        .push(verify_accounting_request(bytes, secret).unwrap());
                 }
                 self.datagrams.push(datagram);
                 if self.unheard {
@@ -39,15 +57,17 @@ impl Radius {
                 Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
             }
             _ => {
-                verify_access_request(bytes, SECRET).unwrap();
                 let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
                 let attributes = self.accept.iter().cloned();
                 attributes.for_each(|(kind, value)| accept.push(kind, value));
                 accept
             }
         };
-        reply.push(Kind::MESSAGE_AUTHENTICATOR, vec![0; 16]);
-        Some(reply.emit_response(&request.authenticator, SECRET).unwrap())
+        let signed = reply.emit_response(&request.authenticator, secret).unwrap();
+        Some(match self.unsigned {
+            true => without_signature(&signed, &request.authenticator, secret),
+            false => signed,
+        })
     }
 
     /// Acct-Status-Type of the records, in their order.
@@ -64,4 +84,13 @@ pub fn number(packet: &Packet, kind: Kind) -> u32 {
         Some(Value::Integer(n) | Value::Time(n)) => *n,
         other => panic!("{other:?}"),
     }
+}
+
+/// The same reply without its Message-Authenticator, which comes first: with a Response Authenticator alone (RFC 2865 §3).
+fn without_signature(reply: &[u8], request_authenticator: &[u8; 16], secret: &[u8]) -> Vec<u8> {
+    use md5::{Digest, Md5};
+    let length = (reply.len() as u16 - 18).to_be_bytes();
+    let (head, rest) = ([&reply[..2], &length].concat(), &reply[38..]);
+    let text = [&head, request_authenticator.as_slice(), rest, secret].concat();
+    [&head, Md5::digest(text).as_slice(), rest].concat()
 }

@@ -98,6 +98,13 @@ impl UserPlane {
         sessions
     }
 
+    /// How many default sessions there are.
+    #[allow(dead_code)] // changes of the configuration close them
+    pub fn default_sessions(&self) -> usize {
+        let default = |facts: &&Facts| matches!(facts, Facts::Default(_));
+        self.facts().filter(default).count()
+    }
+
     pub fn nets(&self) -> Vec<String> {
         let nets = self.facts().flat_map(|facts| match facts {
             Facts::Default(d) => d.nets.as_slice(),

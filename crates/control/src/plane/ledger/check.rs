@@ -104,11 +104,11 @@ impl ControlPlane {
     fn compare_audited(&self, check: &Check) -> Ledger {
         let right = check.named.difference(&check.wrong).copied();
         let owned = |seid: &Seid| (*seid, *seid);
-        let mut found = Ledger::of(&self.config.node_id);
+        let mut found = Ledger::of(&self.start.node_id);
         let booked = right.chain(check.strangers.iter().copied());
         let named = || check.named.iter().map(owned);
         found.compare(&kinds::RULES, booked, named(), Seid::to_string);
-        let mut after = Ledger::of(&self.config.node_id);
+        let mut after = Ledger::of(&self.start.node_id);
         let booked = check.named.iter().copied();
         after.compare(&kinds::RULES, booked, named(), Seid::to_string);
         after.after_repair_of(found)

@@ -34,19 +34,20 @@ impl ControlPlane {
             self.end_without(now, seid, net);
         }
         for (net, seid) in found.missing {
-            let group = self.group_of(&self.sessions[seid.index() as usize]);
+            let group = self.sessions[seid.index() as usize].group;
+            let home = (net.instance, group);
             let given = match net.net {
                 IpNet::V4(address) => {
                     let address = Some(address.addr());
-                    let given = self.addresses.give_ipv4(net.instance, group, address);
-                    given.map(drop)
+                    let given = self.addresses.give_ipv4(home, &[], address);
+                    given.map(|given| given.map(drop))
                 }
                 IpNet::V6(prefix) => {
-                    let given = self.addresses.give_ipv6(net.instance, group, Some(prefix));
-                    given.map(drop)
+                    let given = self.addresses.give_ipv6(home, &[], Some(prefix));
+                    given.map(|given| given.map(drop))
                 }
             };
-            if let Err(error) = given {
+            if let Some(Err(error)) = given {
                 tracing::error!(session = %seid, net = %net.net, %error, "a session's address cannot be booked: it ends");
                 self.end_without(now, seid, net);
             }
@@ -96,10 +97,10 @@ impl ControlPlane {
     fn repair_session_ids(&mut self, now: Now) {
         let found = self.compare_session_ids(&mut Ledger::default());
         for (segment, id) in found.without_owner {
-            self.banks[usize::from(segment.0)].free(id, now.at);
+            self.banks.entry(segment).or_default().free(id, now.at);
         }
         for ((segment, id), _) in found.missing {
-            self.banks[usize::from(segment.0)].claim(id);
+            self.banks.entry(segment).or_default().claim(id);
         }
         for (_, seid) in found.twice {
             if let Some(index) = self.find(seid) {

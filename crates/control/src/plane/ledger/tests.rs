@@ -85,10 +85,14 @@ fn homes_that_come_and_go_keep_it_balanced_and_leave_nothing() {
 #[test]
 fn addresses() {
     let stray = |plane: &mut ControlPlane, _: Now| {
-        plane.addresses.give_ipv4(HERE, GROUP, None).unwrap();
-        plane.addresses.give_ipv6(HERE, GROUP, None).unwrap();
+        let home = (HERE, GROUP);
+        let given = plane.addresses.give_ipv4(home, &[], None);
+        given.unwrap().unwrap();
+        let given = plane.addresses.give_ipv6(home, &[], None);
+        given.unwrap().unwrap();
         let fixed = Some("203.0.113.7".parse().unwrap());
-        plane.addresses.give_ipv4(HERE, GROUP, fixed).unwrap();
+        let given = plane.addresses.give_ipv4(home, &[], fixed);
+        given.unwrap().unwrap();
     };
     let w = broken(stray, "address", Fault::WithoutOwner);
     assert_eq!(w.online(), 4);
@@ -164,12 +168,17 @@ fn nets_that_were_refused_are_told_with_the_next() {
 fn session_ids_and_places() {
     let kind = "PPPoE session id";
     let stray = |plane: &mut ControlPlane, now: Now| {
-        plane.banks[0].take(now.at).unwrap();
+        plane
+            .banks
+            .get_mut(&SegmentId(0))
+            .unwrap()
+            .take(now.at)
+            .unwrap();
     };
     broken(stray, kind, Fault::WithoutOwner);
     let lost = |plane: &mut ControlPlane, now: Now| {
         let id = plane.sessions[2].pppoe_id;
-        plane.banks[0].free(id, now.at);
+        plane.banks.get_mut(&SegmentId(0)).unwrap().free(id, now.at);
     };
     let w = broken(lost, kind, Fault::Missing);
     assert_eq!(w.online(), 4);

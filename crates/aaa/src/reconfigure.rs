@@ -1,0 +1,102 @@
+//! Other servers for a client that has requests under way.
+
+use core::time::Duration;
+
+use crate::client::Peer;
+use crate::server::Server;
+use crate::{Client, ClientConfig, ServerConfig};
+
+/// Whether what a server was asked can be answered by another: it is the same one, and knows us by the same secret.
+fn is_same(one: &ServerConfig, other: &ServerConfig) -> bool {
+    one.address == other.address && one.secret.matches(other.secret.expose())
+}
+
+/// Where each of the servers is among the new ones.
+fn places(old: &[&ServerConfig], new: &[ServerConfig]) -> Vec<Option<usize>> {
+    let place = |one: &&ServerConfig| new.iter().position(|other| is_same(one, other));
+    old.iter().map(place).collect()
+}
+
+fn moved(asked: &[usize], places: &[Option<usize>]) -> Vec<usize> {
+    asked.iter().filter_map(|server| places[*server]).collect()
+}
+
+impl Client {
+    /// Follows a changed configuration, apart from the bounds in it. What a server that is gone was asked goes to the next
+    /// one. Accounting records wait for a server if there is none.
+    pub fn reconfigure(&mut self, now: Duration, config: ClientConfig) {
+        self.nas = config.nas;
+        self.change_authentication(now, config.authentication);
+        self.change_accounting(now, config.accounting);
+    }
+
+    fn change_authentication(&mut self, now: Duration, servers: Vec<ServerConfig>) {
+        let old: Vec<&ServerConfig> = self.peers.iter().map(|p| &p.server.config).collect();
+        let places = places(&old, &servers);
+        let sockets = self.max_sockets;
+        let mut old: Vec<Option<Peer>> = self.peers.drain(..).map(Some).collect();
+        let mut kept = |new: usize| {
+            let place = places.iter().position(|place| *place == Some(new))?;
+            old[place].take()
+        };
+        let servers = servers.into_iter().enumerate();
+        self.peers = servers
+            .map(|(place, config)| match kept(place) {
+                Some(mut peer) => {
+                    peer.server.config = config;
+                    peer
+                }
+                None => Peer::new(config, sockets),
+            })
+            .collect();
+        let gone = old.into_iter().flatten();
+        let mut again: Vec<usize> = gone.flat_map(|peer| peer.waiting).collect();
+        for (key, open) in &mut self.requests {
+            if let Some(present) = open.slot.and(open.asked.last())
+                && places[*present].is_none()
+            {
+                self.deadlines.remove(&(open.deadline, key));
+                open.slot = None;
+                again.push(key);
+            }
+            open.asked = moved(&open.asked, &places);
+        }
+        for key in again {
+            self.ask_next(now, key);
+        }
+    }
+
+    fn change_accounting(&mut self, now: Duration, servers: Vec<ServerConfig>) {
+        let accounting = &mut self.accounting;
+        let old: Vec<&ServerConfig> = accounting.servers.iter().map(|s| &s.config).collect();
+        let places = places(&old, &servers);
+        let mut old: Vec<Option<Server>> = accounting.servers.drain(..).map(Some).collect();
+        let mut kept = |new: usize| {
+            let place = places.iter().position(|place| *place == Some(new))?;
+            old[place].take()
+        };
+        let servers = servers.into_iter().enumerate();
+        accounting.servers = servers
+            .map(|(place, config)| match kept(place) {
+                Some(mut server) => {
+                    server.config = config;
+                    server
+                }
+                None => Server::new(config),
+            })
+            .collect();
+        let mut again = Vec::new();
+        for (key, offer) in &mut accounting.offers {
+            if let Some(present) = offer.asked.last()
+                && places[*present].is_none()
+            {
+                accounting.deadlines.remove(&(offer.deadline, key));
+                again.push(key);
+            }
+            offer.asked = moved(&offer.asked, &places);
+        }
+        for key in again {
+            self.offer_next(now, key);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+use super::*;
+use crate::topology::Numbers;
+
+const POOLS: &str = "ipv4-pools: {homes: {prefix: 100.64.0.0/23}}
+ipv6-pools: {homes: {prefix: '2001:db8::/48'}}
+";
+
+fn world(pools: &str) -> (Configuration, Topology) {
+    let text =
+        format!("network-instances: {{default: {{gateway: [100.64.0.1]}}, red: {{}}}}\n{pools}");
+    let checked = config::check::read(&text).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let topology = Topology::new(&checked.configuration, Numbers::new());
+    (checked.configuration, topology)
+}
+
+fn addresses() -> Addresses {
+    let (configuration, topology) = world(POOLS);
+    Addresses::new(&configuration, &topology).unwrap()
+}
+
+const HERE: InstanceId = InstanceId(0);
+const HOME: (InstanceId, GroupId) = (HERE, GroupId(0));
+
+fn give(addresses: &mut Addresses, fixed: Option<&str>) -> Result<Given<Ipv4Addr>, PoolError> {
+    let fixed = fixed.map(|address| address.parse().unwrap());
+    addresses.give_ipv4(HOME, &[], fixed).expect("a pool")
+}
+
+#[test]
+fn nets_are_announced_with_their_first_address_and_withdrawn_with_their_last() {
+    let mut a = addresses();
+    let one = give(&mut a, None).unwrap();
+    let net = Net {
+        instance: HERE,
+        net: "100.64.0.0/24".parse().unwrap(),
+    };
+    assert_eq!(
+        (one.address, one.new_net),
+        ("100.64.0.2".parse().unwrap(), Some(net)),
+        "not the gateway's"
+    );
+    let two = give(&mut a, None).unwrap();
+    assert_eq!(two.new_net, None);
+    assert_eq!(a.take_ipv4(HERE, one.address), None);
+    assert_eq!(a.take_ipv4(HERE, two.address), Some(net));
+    assert_eq!(a.take_ipv4(HERE, two.address), None, "already back");
+    let short = Some("2001:db8:1::/56".parse().unwrap());
+    assert_eq!(a.give_ipv6(HOME, &[], short), Some(Err(PoolError::Foreign)));
+    let six = a.give_ipv6(HOME, &[], None).unwrap().unwrap();
+    assert_eq!(a.take_ipv6(HERE, six.address), six.new_net);
+}
+
+#[test]
+fn fixed_addresses_inside_and_outside_of_the_pool() {
+    let mut a = addresses();
+    assert!(give(&mut a, Some("100.64.1.9")).unwrap().new_net.is_some());
+    assert_eq!(give(&mut a, Some("100.64.1.9")), Err(PoolError::InUse));
+    let given = give(&mut a, Some("203.0.113.7")).unwrap();
+    assert_eq!(
+        given.new_net.unwrap().net,
+        "203.0.113.7/32".parse().unwrap()
+    );
+    assert_eq!(give(&mut a, Some("203.0.113.7")), Err(PoolError::InUse));
+    assert_eq!(a.take_ipv4(HERE, given.address), given.new_net);
+    assert!(give(&mut a, Some("203.0.113.7")).is_ok());
+    assert!(
+        give(&mut a, Some("100.64.0.1")).is_err(),
+        "the gateway's own"
+    );
+}
+
+#[test]
+fn the_next_pool_is_used_when_one_is_exhausted() {
+    let pools = "ipv4-pools:
+  a: {prefix: 100.64.0.0/30, net-length: 30}
+  b: {prefix: 100.64.1.0/30, net-length: 30}
+  c: {prefix: 100.64.2.0/30, net-length: 30, network-instance: red}
+";
+    let (configuration, topology) = world(pools);
+    let mut a = Addresses::new(&configuration, &topology).unwrap();
+    let named = ["b".to_owned(), "a".to_owned()];
+    let give = |a: &mut Addresses, pools: &[String]| {
+        let given = a.give_ipv4(HOME, pools, None).unwrap();
+        given.map(|given| given.address.to_string())
+    };
+    let in_order: Vec<_> = (0..3).map(|_| give(&mut a, &named).unwrap()).collect();
+    assert_eq!(in_order, ["100.64.1.1", "100.64.1.2", "100.64.0.2"]);
+    assert_eq!(
+        give(&mut a, &[]),
+        Err(PoolError::Exhausted),
+        "not of another instance"
+    );
+    assert!(a.give_ipv4(HOME, &["c".to_owned()], None).is_none());
+}
+
+#[test]
+fn a_pool_changes_under_those_who_have_addresses_of_it_as_far_as_it_keeps_these() {
+    let mut a = addresses();
+    let has = give(&mut a, Some("100.64.1.9")).unwrap();
+    let change = |a: &Addresses, from: &str, to: &str| {
+        let (configuration, topology) = world(&POOLS.replace(from, to));
+        a.change(&configuration, &topology)
+    };
+    for (from, to) in [
+        ("100.64.0.0/23", "100.64.0.0/24"),
+        ("ipv4-pools: {homes:", "ipv4-pools: {others:"),
+        ("100.64.0.0/23}", "100.64.0.0/23, network-instance: red}"),
+    ] {
+        let faults = change(&a, from, to).err().expect(to);
+        assert!(
+            faults[0].to_string().contains("such as 100.64.1.9"),
+            "{faults:?}"
+        );
+        assert!(faults[0].path.to_string().starts_with("ipv4-pools homes"));
+    }
+    let wider = change(&a, "100.64.0.0/23", "100.64.0.0/16").unwrap();
+    assert!(
+        wider.lent.is_empty() && wider.withdrawn.is_empty(),
+        "nets as before"
+    );
+    a.apply(wider);
+    let finer = change(&a, "100.64.0.0/23}", "100.64.0.0/16, net-length: 25}").unwrap();
+    let nets = |nets: &[(GroupId, Net)]| {
+        nets.iter()
+            .map(|(_, n)| n.net.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(nets(&finer.lent), ["100.64.1.0/25"]);
+    assert_eq!(nets(&finer.withdrawn), ["100.64.1.0/24"]);
+    a.apply(finer);
+    assert_eq!(give(&mut a, Some("100.64.1.9")), Err(PoolError::InUse));
+    assert!(a.take_ipv4(HERE, has.address).is_some());
+    assert!(change(&a, "ipv4-pools: {homes:", "ipv4-pools: {others:").is_ok());
+}
+
+#[test]
+fn a_new_pool_leaves_fixed_addresses_alone() {
+    let mut a = addresses();
+    give(&mut a, Some("203.0.113.7")).unwrap();
+    let (configuration, topology) =
+        world(&POOLS.replace("}}\nipv6", "}, new: {prefix: 203.0.113.0/24}}\nipv6"));
+    let faults = a.change(&configuration, &topology).err().expect("a fault");
+    assert!(faults[0].to_string().contains("203.0.113.7"), "{faults:?}");
+}

@@ -1,0 +1,438 @@
+//! A changed configuration: what it does to whom, and doing exactly that.
+
+use super::profiles::{Terms, View, access_profiles};
+use super::{ControlPlane, Now, faults};
+use crate::addresses;
+use crate::entry::Stage;
+use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
+use config::{Configuration, Fault};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a change does, for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// A sentence.
+    pub text: String,
+    /// How many sessions it is about; 0 if it is about those alone that begin from then on.
+    pub sessions: u64,
+    /// They end.
+    pub ends: bool,
+}
+
+impl Effect {
+    fn new(sessions: u64, ends: bool, text: String) -> Self {
+        Effect {
+            text,
+            sessions,
+            ends,
+        }
+    }
+}
+
+/// What a changed configuration does, worked out before anything is done.
+struct Change {
+    topology: Topology,
+    addresses: addresses::Change,
+    /// User planes that are at another address.
+    moved: Vec<UserPlaneId>,
+    /// Sessions whose terms are others, with what differs.
+    terms: Vec<(u32, Differs)>,
+    effects: Vec<Effect>,
+}
+
+/// What differs of a session's terms.
+#[derive(Clone, Copy, Default)]
+struct Differs {
+    mtu: bool,
+    times: bool,
+    access: bool,
+    dns: bool,
+}
+
+impl Differs {
+    fn any(self) -> bool {
+        self.mtu || self.times || self.access || self.dns
+    }
+}
+
+impl ControlPlane {
+    /// What a changed configuration would do.
+    ///
+    /// # Errors
+    /// What cannot be done while subscribers have what they have, or at all, each with what to do.
+    pub fn plan(&self, now: Now, new: &Configuration) -> Result<Vec<Effect>, Vec<Fault>> {
+        self.change(now, new).map(|change| change.effects)
+    }
+
+    /// Follows a changed configuration; what it does is what [`ControlPlane::plan`] says.
+    ///
+    /// # Errors
+    /// As those of [`ControlPlane::plan`]; nothing has changed then.
+    pub fn reconfigure(
+        &mut self,
+        now: Now,
+        new: Arc<Configuration>,
+    ) -> Result<Vec<Effect>, Vec<Fault>> {
+        let change = self.change(now, &new)?;
+        let carriers = carriers(&self.topology);
+        let ports: Vec<PortId> = self.topology.ports().map(|(id, _)| id).collect();
+        self.access = access_profiles(&new, self.cookie_key);
+        self.configuration = new;
+        self.topology = change.topology;
+        self.follow_user_planes(now, change.moved, &ports);
+        self.addresses_change(now, change.addresses);
+        for (group, carrier) in self
+            .topology
+            .groups()
+            .map(|(id, g)| (id, g.carrier))
+            .collect::<Vec<_>>()
+        {
+            if carriers
+                .get(&group)
+                .is_some_and(|before| *before != carrier)
+            {
+                self.user_planes.carry(now.at, group, &self.topology);
+            }
+        }
+        self.update_authority(now, &[]);
+        self.change_terms(now, change.terms);
+        self.end_displaced(now);
+        let most = self.configuration.limits.half_open as usize;
+        for _ in most..self.half_open {
+            self.shed_oldest(now);
+        }
+        self.persist_numbers();
+        self.settle(now);
+        Ok(change.effects)
+    }
+
+    fn change(&self, now: Now, new: &Configuration) -> Result<Change, Vec<Fault>> {
+        let mut wrong = faults(&self.start, new).err().unwrap_or_default();
+        wrong.extend(self.taken_addresses(new));
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let mut topology = self.topology.clone();
+        topology.update(new);
+        let addresses = self.addresses.change(new, &topology)?;
+        let moved = topology.user_planes().filter(|(id, plane)| {
+            let known = self.user_planes.knows(*id);
+            known && !plane.retired && self.topology.user_plane(*id).address != plane.address
+        });
+        let mut change = Change {
+            moved: moved.map(|(id, _)| id).collect(),
+            addresses,
+            terms: Vec::new(),
+            effects: Vec::new(),
+            topology,
+        };
+        self.find_displaced(new, &mut change);
+        self.find_terms(now, new, &mut change);
+        self.find_moved(&mut change);
+        let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
+        if excess > 0 {
+            let text = format!("the oldest {excess} sessions that are not online yet give way");
+            change.effects.push(Effect::new(excess, true, text));
+        }
+        change.effects.extend(from_now_on(&self.configuration, new));
+        Ok(change)
+    }
+
+    /// A user plane cannot be where another one is at present.
+    fn taken_addresses(&self, new: &Configuration) -> Vec<Fault> {
+        let taken = new.user_planes.iter().filter_map(|(name, plane)| {
+            let mut others = self.topology.user_planes();
+            let (_, other) = others.find(|(_, other)| {
+                other.address == plane.address && other.node_id != *name
+            })?;
+            Some(Fault {
+                line: 0,
+                path: ["user-planes", name, "address"].into_iter().collect(),
+                message: format!(
+                    "`{}` is the address of user plane `{}` at present: change or delete that one first, and this one when it \
+                     has gone (30 seconds at most)",
+                    plane.address, other.node_id
+                ),
+            })
+        });
+        taken.collect()
+    }
+
+    fn find_displaced(&self, new: &Configuration, change: &mut Change) {
+        let mut by_place: BTreeMap<String, u64> = BTreeMap::new();
+        for entry in self.entries().filter(|entry| !entry.is_closing()) {
+            let segment = change.topology.segment(entry.segment);
+            let port = change.topology.port(segment.port);
+            let plane = change.topology.user_plane(port.user_plane);
+            let found = change
+                .topology
+                .find_segment(segment.port, &entry.circuit.tags);
+            let why = match (plane.retired, port.retired, found == Some(entry.segment)) {
+                (true, ..) => format!("user plane {} is taken out", plane.node_id),
+                (_, true, _) => format!("port {} of {} is taken out", port.name, plane.node_id),
+                (_, _, false) => format!(
+                    "their S-VLAN is no longer in segment {} of port {} of {}",
+                    segment.name, port.name, plane.node_id
+                ),
+                _ => continue,
+            };
+            *by_place.entry(why).or_default() += 1;
+        }
+        for (why, count) in by_place {
+            let text = format!("{} end: {why}", sessions(count));
+            change.effects.push(Effect::new(count, true, text));
+        }
+        for (name, plane) in &new.user_planes {
+            let known = self.configuration.user_planes.get(name);
+            if known.is_none() {
+                let text = format!("user plane {name} is taken on at {}", plane.address);
+                change.effects.push(Effect::new(0, false, text));
+            }
+        }
+    }
+
+    fn find_terms(&self, now: Now, new: &Configuration, change: &mut Change) {
+        let (before, after) = (
+            self.view(),
+            View {
+                configuration: new,
+                topology: &change.topology,
+            },
+        );
+        let mut counts: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
+        let (mut over, mut found) = (0, Vec::new());
+        for entry in self.entries().filter(|entry| !entry.is_closing()) {
+            let (old, terms) = (before.terms(entry), after.terms(entry));
+            let differs = differs(&old, &terms, entry);
+            if !differs.any() {
+                continue;
+            }
+            let profile = after
+                .profile_name(entry)
+                .unwrap_or("(the defaults)")
+                .to_owned();
+            let online = matches!(entry.stage, Stage::Online);
+            let timeout = terms.timeout.filter(|_| !entry.account.of_aaa[1]);
+            if online && differs.times && timeout.is_some_and(|t| t <= entry.account.lasted(now.at))
+            {
+                over += 1;
+            }
+            let mut count = |what: &'static str, of: &str| {
+                *counts.entry((what, of.to_owned())).or_default() += 1;
+            };
+            if online && differs.mtu {
+                count("MTU", &profile);
+            }
+            if online && old.timeout != terms.timeout && !entry.account.of_aaa[1] {
+                count("session timeout", &profile);
+            }
+            if online && old.interim != terms.interim && !entry.account.of_aaa[0] {
+                count("interval of interim records", &profile);
+            }
+            if online && differs.dns {
+                count("name servers", &profile);
+            }
+            if differs.access {
+                count(
+                    "way of being met and asked whether they are there",
+                    &profile,
+                );
+            }
+            found.push((entry.seid.index(), differs));
+        }
+        for ((what, profile), count) in counts {
+            let verb = if what.ends_with("servers") {
+                "change"
+            } else {
+                "changes"
+            };
+            let mut text = format!(
+                "the {what} of {} of profile {profile} {verb}",
+                sessions(count)
+            );
+            if what == "name servers" {
+                text += ": by Router Advertisements soon, by IPCP when they dial in anew";
+            }
+            change.effects.push(Effect::new(count, false, text));
+        }
+        if over > 0 {
+            let text = format!(
+                "{} end: they have lasted longer than the new session timeout",
+                sessions(over)
+            );
+            change.effects.push(Effect::new(over, true, text));
+        }
+        change.terms = found;
+    }
+
+    fn find_moved(&self, change: &mut Change) {
+        for id in &change.moved {
+            let plane = change.topology.user_plane(*id);
+            let count = self.sessions_of(*id).len() as u64;
+            let text = format!(
+                "user plane {} is met at {}: its {} are put back there, and forward nothing until then",
+                plane.node_id,
+                plane.address,
+                sessions(count)
+            );
+            change.effects.push(Effect::new(count, false, text));
+        }
+    }
+
+    /// User planes and ports that are new, or elsewhere.
+    fn follow_user_planes(&mut self, now: Now, moved: Vec<UserPlaneId>, before: &[PortId]) {
+        for id in moved {
+            for index in self.sessions_of(id) {
+                let rules = &mut self.entry(index).rules;
+                (rules.up_seid, rules.put_back) = (None, false);
+            }
+            let plane = self.topology.user_plane(id);
+            self.audits.remove(&id);
+            self.user_planes.relocate(now.at, id, plane, &self.topology);
+            self.audit_over(now, id);
+        }
+        for (id, plane) in self.topology.user_planes() {
+            if !self.user_planes.knows(id) {
+                self.user_planes.add(now.at, id, plane, None);
+            }
+        }
+        let ports = self.topology.ports();
+        let new = ports
+            .filter(|(id, port)| !before.contains(id) && self.user_planes.is_up(port.user_plane));
+        let new: Vec<PortId> = new.map(|(id, _)| id).collect();
+        for port in new {
+            let topology = &self.topology;
+            self.user_planes
+                .open_default_session(now.at, port, topology);
+        }
+    }
+
+    fn addresses_change(&mut self, now: Now, mut change: addresses::Change) {
+        let (lent, withdrawn) = (
+            std::mem::take(&mut change.lent),
+            std::mem::take(&mut change.withdrawn),
+        );
+        self.addresses.apply(change);
+        let (planes, topology) = (&mut self.user_planes, &self.topology);
+        for (group, net) in lent {
+            planes.lend(now.at, group, net, topology);
+        }
+        for (group, net) in withdrawn {
+            planes.withdraw(now.at, group, net, topology);
+        }
+    }
+
+    fn change_terms(&mut self, now: Now, terms: Vec<(u32, Differs)>) {
+        for (index, differs) in terms {
+            let entry = &self.sessions[index as usize];
+            let seid = entry.seid;
+            if differs.access {
+                let config = self.access(entry.segment).session.clone();
+                if let Some(link) = &mut self.entry(index).link {
+                    link.reconfigure(now.at, config);
+                }
+            }
+            if differs.dns {
+                self.set_dns(index);
+            }
+            if differs.times {
+                self.set_times(index);
+                self.rearm_times(now, index);
+            }
+            if differs.mtu {
+                self.adjusting.push_back(seid);
+            }
+            self.arm(index);
+        }
+        for _ in 0..ADJUST_WINDOW {
+            self.adjust_next(now);
+        }
+    }
+}
+
+/// How many changes of rules are under way at once.
+const ADJUST_WINDOW: usize = 384;
+
+fn carriers(topology: &Topology) -> BTreeMap<GroupId, PortId> {
+    let groups = topology.groups();
+    groups.map(|(id, group)| (id, group.carrier)).collect()
+}
+
+fn differs(old: &Terms<'_>, new: &Terms<'_>, entry: &crate::entry::Entry) -> Differs {
+    let [interim_of_aaa, timeout_of_aaa] = entry.account.of_aaa;
+    Differs {
+        mtu: old.mtu != new.mtu,
+        times: old.interim != new.interim && !interim_of_aaa
+            || old.timeout != new.timeout && !timeout_of_aaa,
+        access: old.session != new.session,
+        dns: old.dns != new.dns,
+    }
+}
+
+fn sessions(count: u64) -> String {
+    match count {
+        1 => "1 session".into(),
+        n => format!("{n} sessions"),
+    }
+}
+
+/// What is about those alone that dial in from then on.
+fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let mut say = |text: String| effects.push(Effect::new(0, false, text));
+    for name in changed(&old.access_profiles, &new.access_profiles) {
+        say(format!(
+            "sessions that begin from now on are met by access profile {name} as it is now"
+        ));
+    }
+    for name in changed(&old.subscriber_profiles, &new.subscriber_profiles) {
+        say(format!(
+            "sessions that begin from now on get what subscriber profile {name} says now"
+        ));
+    }
+    for name in changed(&old.subscriber_groups, &new.subscriber_groups) {
+        say(format!(
+            "sessions that begin from now on meet group {name} by its MAC address of now"
+        ));
+    }
+    for name in changed(&old.ipv4_pools, &new.ipv4_pools) {
+        say(format!(
+            "sessions that begin from now on get IPv4 addresses of pool {name} as it is now"
+        ));
+    }
+    for name in changed(&old.ipv6_pools, &new.ipv6_pools) {
+        say(format!(
+            "sessions that begin from now on get IPv6 prefixes of pool {name} as it is now"
+        ));
+    }
+    for name in changed(&old.aaa.server_groups, &new.aaa.server_groups) {
+        say(format!("server group {name} is asked as it is now"));
+    }
+    for name in changed(&old.aaa.servers, &new.aaa.servers) {
+        say(format!("RADIUS server {name} is asked as it is now"));
+    }
+    let users = changed(&old.users, &new.users).len();
+    if users > 0 {
+        say(format!(
+            "{users} users are let in, or not, as they are now; those who are online stay"
+        ));
+    }
+    if old.limits != new.limits {
+        say("the limits hold for whoever dials in from now on".into());
+    }
+    effects
+}
+
+/// The names of entries that are new, others, or gone.
+fn changed<'a, T: PartialEq>(
+    old: &'a BTreeMap<String, T>,
+    new: &'a BTreeMap<String, T>,
+) -> Vec<&'a str> {
+    let names = old
+        .keys()
+        .chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let differs = |name: &&String| old.get(*name) != new.get(*name);
+    names.filter(differs).map(String::as_str).collect()
+}

@@ -1,0 +1,156 @@
+//! What the configuration has no more goes when nothing refers to it.
+//!
+//! Its sessions end by the one way out; then the default session of a port is closed, and the association with a user plane
+//! is released. What was given to subscribers and to user planes by its number is free only then.
+
+use super::restore::user_plane_key;
+use super::{ControlPlane, Now};
+use crate::entry::Stage;
+use crate::store::Record as StoreRecord;
+use crate::topology::{GroupId, PortId, SegmentId, UserPlaneId};
+use core::time::Duration;
+use session::Cause;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often what is retired is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a user plane that the configuration has no more is given to let go of its sessions.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// What is retired, while anything is.
+#[derive(Default)]
+pub(super) struct Retirement {
+    /// When it is looked at next.
+    pub look_at: Option<Duration>,
+    /// User planes that go, and until when they have time for it.
+    leaving: BTreeMap<UserPlaneId, Duration>,
+}
+
+impl ControlPlane {
+    /// Sessions that the configuration has no place for any more.
+    pub(super) fn displaced(&self) -> Vec<u32> {
+        let displaced = self.sessions.iter().filter(|(_, entry)| {
+            let segment = self.topology.segment(entry.segment);
+            let found = self
+                .topology
+                .find_segment(segment.port, &entry.circuit.tags);
+            let port = self.topology.port(segment.port);
+            let gone = port.retired || self.topology.user_plane(port.user_plane).retired;
+            !entry.is_closing() && (gone || found != Some(entry.segment))
+        });
+        displaced.map(|(index, _)| index as u32).collect()
+    }
+
+    /// Ends the sessions that have no place any more, and begins to look after what is retired.
+    pub(super) fn end_displaced(&mut self, now: Now) {
+        for index in self.displaced() {
+            if self.sessions.contains(index as usize) {
+                self.end(now, index, Cause::AdminReset);
+            }
+        }
+        self.arm_retirement(now);
+    }
+
+    fn arm_retirement(&mut self, now: Now) {
+        let retired =
+            self.topology.has_retired() || self.authority.has_retired(&self.configuration);
+        self.retirement.look_at = retired.then_some(now.at + LOOK);
+    }
+
+    /// Lets go of what nothing refers to any more.
+    pub(super) fn look_at_retired(&mut self, now: Now) {
+        let planes = self
+            .topology
+            .user_planes()
+            .filter(|(_, plane)| plane.retired);
+        let planes: Vec<UserPlaneId> = planes.map(|(id, _)| id).collect();
+        self.retirement
+            .leaving
+            .retain(|plane, _| planes.contains(plane));
+        planes
+            .into_iter()
+            .for_each(|plane| self.see_off(now, plane));
+        self.close_ports(now);
+        self.forget_groups_and_segments();
+        self.update_authority(now, &[]);
+        self.persist_numbers();
+        self.arm_retirement(now);
+    }
+
+    /// A user plane goes with its last session, or when its time is over.
+    fn see_off(&mut self, now: Now, plane: UserPlaneId) {
+        let until = *self
+            .retirement
+            .leaving
+            .entry(plane)
+            .or_insert(now.at + FAREWELL);
+        let sessions = self.sessions_of(plane);
+        if !sessions.is_empty() && now.at < until {
+            return;
+        }
+        for index in sessions {
+            if !matches!(self.entry(index).stage, Stage::Closing(_)) {
+                self.release(now, index, Cause::AdminReset);
+            }
+            if self.sessions.contains(index as usize) {
+                self.entry(index).rules.establishing = false;
+                self.finish(now, index);
+            }
+        }
+        let name = self.topology.user_plane(plane).node_id.clone();
+        tracing::info!(user_plane = %name, "user plane is taken out");
+        self.user_planes.remove(now.at, plane, &self.topology);
+        self.audits.remove(&plane);
+        self.audit_over(now, plane);
+        self.topology.remove_user_plane(plane);
+        self.records
+            .push(StoreRecord::delete(user_plane_key(&name)));
+    }
+
+    fn close_ports(&mut self, now: Now) {
+        let retired = self.topology.ports().filter(|(_, port)| port.retired);
+        let retired: BTreeSet<PortId> = retired.map(|(id, _)| id).collect();
+        let port_of = |segment| self.topology.segment(segment).port;
+        let used: BTreeSet<PortId> = self.entries().map(|entry| port_of(entry.segment)).collect();
+        for id in retired.difference(&used) {
+            let plane = self.topology.port(*id).user_plane;
+            let groups = || {
+                self.topology
+                    .groups()
+                    .filter(|(_, g)| g.user_plane == plane)
+            };
+            let carried = groups().any(|(_, group)| group.carrier == *id);
+            let told = groups()
+                .filter(|(_, group)| group.carrier != *id)
+                .all(|(group, _)| self.user_planes.is_told(group));
+            // what it announced of a group is announced by another port before it is closed
+            if !self.user_planes.is_up(plane) || !carried && !told {
+                continue;
+            }
+            if !self.user_planes.close_port(now.at, *id, &self.topology) {
+                self.topology.remove_port(*id);
+            }
+        }
+    }
+
+    fn forget_groups_and_segments(&mut self) {
+        let used: BTreeSet<GroupId> = self.entries().map(|entry| entry.group).collect();
+        let groups = self.topology.groups().filter(|(id, group)| {
+            group.retired && !used.contains(id) && self.user_planes.is_told(*id)
+        });
+        let groups: Vec<GroupId> = groups.map(|(id, _)| id).collect();
+        for group in groups {
+            self.user_planes.forget_group(group);
+            self.topology.remove_group(group);
+        }
+        let used: BTreeSet<SegmentId> = self.entries().map(|entry| entry.segment).collect();
+        let segments = self.topology.segments();
+        let segments = segments.filter(|(id, segment)| segment.retired && !used.contains(id));
+        let segments: Vec<SegmentId> = segments.map(|(id, _)| id).collect();
+        segments
+            .into_iter()
+            .for_each(|id| self.topology.remove_segment(id));
+        let there: BTreeSet<SegmentId> = self.topology.segments().map(|(id, _)| id).collect();
+        self.banks.retain(|segment, _| there.contains(segment));
+    }
+}

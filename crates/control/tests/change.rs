@@ -1,0 +1,333 @@
+//! A configuration that changes under running sessions: it concerns whom it concerns, and does what was planned.
+
+// The world is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod world;
+
+use control::plane::Effect;
+use core::time::Duration;
+use proptest::prelude::*;
+use world::{Choice, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn texts(effects: &[Effect]) -> String {
+    let lines = effects
+        .iter()
+        .map(|effect| format!("{} ({})", effect.text, effect.ends));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn assert_balanced(w: &World) {
+    let ledger = w.plane.ledger();
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+}
+
+#[test]
+fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
+    let mut w = World::new(1000, Choice::default());
+    w.dial_all();
+    let before = w.up.subscribers();
+    assert!(before.iter().all(|s| s.mtu == Some(1492)));
+    let done = w
+        .configure(&["set subscriber-profiles home mtu 1400"])
+        .unwrap();
+    assert!(
+        texts(&done).contains("the MTU of 1000 sessions of profile home changes (false)"),
+        "{}",
+        texts(&done)
+    );
+    w.run(SECOND);
+    let after = w.up.subscribers();
+    assert!(after.iter().all(|s| s.mtu == Some(1400)));
+    assert_eq!((w.online(), after.len()), (1000, 1000));
+    w.configure(&["delete subscriber-profiles home mtu"])
+        .unwrap();
+    w.run(SECOND);
+    assert_eq!(
+        w.up.subscribers(),
+        before,
+        "a change and its reverse change nothing"
+    );
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_change_that_concerns_no_session_sends_and_stores_nothing_about_one() {
+    let mut w = World::new(1000, Choice::default());
+    w.dial_all();
+    let said = w.said;
+    let done = w
+        .configure(&[
+            "set users somebody password else",
+            "set subscriber-profiles gold mtu 1300",
+            "set ipv4-pools more prefix 100.80.0.0/16",
+            "set access-profiles other ac-name other",
+        ])
+        .unwrap();
+    assert!(
+        done.iter().all(|effect| effect.sessions == 0),
+        "{}",
+        texts(&done)
+    );
+    assert_eq!(w.said, said, "no datagram, and no record");
+    assert_eq!(w.online(), 1000);
+    w.run(SECOND);
+    assert_balanced(&w);
+}
+
+#[test]
+fn sessions_of_a_port_that_goes_end_and_the_port_is_closed() {
+    let mut w = World::new(3, Choice::default());
+    w.dial_all();
+    let nets = w.up.nets();
+    let done = w
+        .configure(&["delete user-planes up1 ports access0"])
+        .unwrap();
+    assert!(
+        texts(&done).contains("3 sessions end: port access0 of up1 is taken out (true)"),
+        "{}",
+        texts(&done)
+    );
+    w.run(MINUTE);
+    assert_eq!(
+        (
+            w.plane.session_count(),
+            w.up.subscribers().len(),
+            w.stored_sessions()
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(w.up.default_sessions(), 0);
+    assert!(w.numbers().is_empty(), "{:?}", w.numbers());
+    assert_balanced(&w);
+    let port = [
+        "set user-planes up1 ports access0 role access",
+        "set user-planes up1 ports access0 device a",
+        "set user-planes up1 ports access0 segments all access-profile pppoe",
+    ];
+    w.configure(&port).unwrap();
+    w.run(SECOND);
+    w.dial_all();
+    assert_eq!((w.online(), w.up.nets().len()), (3, nets.len()));
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_port_that_goes_while_nobody_is_there_to_do_it_goes_later() {
+    let mut w = World::new(3, Choice::default());
+    w.dial_all();
+    w.cut = true;
+    w.configure(&["delete user-planes up1 ports access0"])
+        .unwrap();
+    w.run(MINUTE);
+    w.restart_control_plane();
+    w.run(MINUTE);
+    w.cut = false;
+    w.run(2 * MINUTE);
+    assert_eq!(
+        (
+            w.plane.session_count(),
+            w.up.subscribers().len(),
+            w.stored_sessions()
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(w.up.default_sessions(), 0);
+    assert!(w.numbers().is_empty(), "{:?}", w.numbers());
+}
+
+#[test]
+fn a_user_plane_that_goes_is_released() {
+    let mut w = World::new(3, Choice::default());
+    w.dial_all();
+    let done = w.configure(&["delete user-planes up1"]).unwrap();
+    assert!(
+        texts(&done).contains("3 sessions end: user plane up1 is taken out (true)"),
+        "{}",
+        texts(&done)
+    );
+    w.run(MINUTE);
+    assert_eq!(
+        (
+            w.plane.session_count(),
+            w.up.subscribers().len(),
+            w.stored_sessions()
+        ),
+        (0, 0, 0)
+    );
+    assert!(w.numbers().is_empty(), "{:?}", w.numbers());
+    assert!(!w.store.keys().any(|key| key.starts_with(b"user-plane/")));
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_group_that_moves_keeps_its_sessions_and_their_numbers_over_a_restart() {
+    let mut w = World::new(3, Choice::default());
+    w.dial_all();
+    let before = w.up.subscribers();
+    let lines = [
+        "set subscriber-groups east virtual-mac 02:00:00:00:00:77",
+        "set user-planes up1 ports access0 subscriber-group east",
+    ];
+    w.configure(&lines).unwrap();
+    w.run(SECOND);
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!(w.up.subscribers(), before, "who is online stays as it is");
+    assert_eq!(w.online(), 3);
+    assert_balanced(&w);
+    w.hang_up(0);
+    w.run(SECOND);
+    w.dial(0);
+    w.run(10 * SECOND);
+    let macs: Vec<_> =
+        w.up.subscribers()
+            .iter()
+            .map(|s| s.circuit.gateway_mac)
+            .collect();
+    assert!(macs.contains(&[2, 0, 0, 0, 0, 0x77].into()), "{macs:?}");
+    assert_eq!(w.online(), 3);
+    assert_balanced(&w);
+}
+
+#[test]
+fn what_subscribers_have_is_not_taken_away() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    for (lines, says) in [
+        (
+            vec!["delete ipv4-pools homes"],
+            "2 sessions have addresses of this pool",
+        ),
+        (
+            vec!["set ipv4-pools homes prefix 100.99.0.0/16"],
+            "such as 100.64.0.",
+        ),
+        (
+            vec!["set network-instances default gateway 100.64.0.2"],
+            "such as 100.64.0.2",
+        ),
+        (
+            vec!["set user-planes up1 address 2001:db8::2"],
+            "expected one of ours of that family",
+        ),
+    ] {
+        let faults = w.configure(&lines).expect_err(says);
+        assert!(faults[0].to_string().contains(says), "{faults:?}");
+    }
+    w.configure(&["set ipv4-pools homes prefix 100.64.0.0/12"])
+        .unwrap();
+    assert_eq!(w.online(), 2);
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_session_timeout_counts_from_the_beginning_of_the_session() {
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    w.homes
+        .iter_mut()
+        .for_each(|home| *home = cpe::Home::new(home.config().clone(), 7));
+    let done = w
+        .configure(&["set subscriber-profiles home session-timeout 30"])
+        .unwrap();
+    assert!(texts(&done).contains("the session timeout of 2 sessions of profile home changes"));
+    w.run(10 * SECOND);
+    assert_eq!(w.plane.session_count(), 2);
+    w.run(25 * SECOND);
+    assert_eq!(w.plane.session_count(), 0);
+    assert_balanced(&w);
+}
+
+/// Edits that a small configuration bears, most of them in any order.
+const EDITS: [&str; 26] = [
+    "set subscriber-profiles home mtu 1400",
+    "set subscriber-profiles home mtu 1300",
+    "delete subscriber-profiles home mtu",
+    "set subscriber-profiles home session-timeout 300",
+    "delete subscriber-profiles home session-timeout",
+    "set subscriber-profiles gold mtu 1200",
+    "delete subscriber-profiles gold",
+    "set users home0 subscriber-profile gold",
+    "delete users home0 subscriber-profile",
+    "set access-profiles pppoe echo-interval 5",
+    "delete access-profiles pppoe echo-interval",
+    "set access-profiles pppoe subscriber-profile gold",
+    "set access-profiles pppoe subscriber-profile home",
+    "set subscriber-groups east virtual-mac 02:00:00:00:00:77",
+    "set user-planes up1 ports access0 subscriber-group east",
+    "delete user-planes up1 ports access0 subscriber-group",
+    "set user-planes up1 ports access0 segments all s-vlans 100-199",
+    "set user-planes up1 ports access0 segments all s-vlans 200",
+    "delete user-planes up1 ports access0 segments all s-vlans",
+    "set user-planes up1 ports access0 role core",
+    "set user-planes up1 ports access0 role access",
+    "set ipv4-pools homes net-length 26",
+    "delete ipv4-pools homes net-length",
+    "set ipv4-pools more prefix 100.80.0.0/24",
+    "delete ipv4-pools more",
+    "set limits half-open 3",
+];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Edit(usize),
+    Dial(usize),
+    HangUp(usize),
+    Pass(u64),
+    RestartControlPlane,
+    RestartUserPlane,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..EDITS.len()).prop_map(Step::Edit),
+        4 => (0..6usize).prop_map(Step::Dial),
+        2 => (0..6usize).prop_map(Step::HangUp),
+        3 => (1..20_000u64).prop_map(Step::Pass),
+        1 => Just(Step::RestartControlPlane),
+        1 => Just(Step::RestartUserPlane),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_is_changed_the_books_balance_and_the_rules_are_those_of_a_fresh_start(steps in steps()) {
+        let mut w = World::new(6, Choice::default());
+        for step in steps {
+            match step {
+                // one that contradicts what is there, or what subscribers have, is refused
+                Step::Edit(n) if w.can_edit(EDITS[n]) => drop(w.configure(&[EDITS[n]])),
+                Step::Edit(_) => {}
+                Step::Dial(n) => w.dial(n),
+                Step::HangUp(n) => w.hang_up(n),
+                Step::Pass(milliseconds) => w.run(Duration::from_millis(milliseconds)),
+                Step::RestartControlPlane => w.restart_control_plane(),
+                Step::RestartUserPlane => w.restart_user_plane(),
+            }
+        }
+        // whoever still tries to dial in gives up
+        let trying = |w: &World, n: &usize| w.homes[*n].state() != cpe::State::Online;
+        let trying: Vec<usize> = (0..6).filter(|n| trying(&w, n)).collect();
+        trying.into_iter().for_each(|n| w.hang_up(n));
+        w.run(2 * MINUTE);
+        assert_balanced(&w);
+        let (rules, nets, numbers) = (w.up.subscribers(), w.up.nets(), w.numbers());
+        w.restart_control_plane();
+        w.run(10 * SECOND);
+        prop_assert_eq!(&w.up.subscribers(), &rules);
+        w.restart_user_plane();
+        w.user_plane_calls();
+        w.run(10 * SECOND);
+        let mut both = [w.up.nets(), nets];
+        both.iter_mut().for_each(|nets| nets.sort());
+        prop_assert_eq!(&both[0], &both[1]);
+        prop_assert_eq!(w.up.subscribers(), rules);
+        prop_assert_eq!(w.numbers(), numbers);
+        assert_balanced(&w);
+    }
+}
