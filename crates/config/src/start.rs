@@ -46,6 +46,10 @@ pub struct UserPlane {
     /// The folder of its state: what it was last told over its management interface.
     #[serde(default = "up_state")]
     pub state: PathBuf,
+    /// The document to begin with, as the management interface would bring it, where none was ever brought: for user planes
+    /// whose control plane has no management interface.
+    #[serde(default)]
+    pub initial_configuration: Option<PathBuf>,
     /// MiB of packet memory, 64 to 65,536.
     #[serde(default = "memory")]
     pub memory: u32,
@@ -144,5 +148,13 @@ impl Document for UserPlane {
             ))),
             None => Ok(()),
         }
+    }
+}
+
+/// What is wrong with a document shows when it is held against what the user plane can do
+/// ([`crate::capabilities::Capabilities::check`]).
+impl Document for crate::UserPlaneDocument {
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
     }
 }

@@ -152,14 +152,20 @@ impl UserPlane {
         }
     }
 
+    /// What of a document cannot be done, as far as that shows without doing it.
+    pub fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
+        let mut faults = self.capabilities().check(document);
+        faults.extend(self.missing_interfaces(document));
+        faults
+    }
+
     /// Becomes what a document says; all of it or nothing.
     ///
     /// # Errors
     /// What cannot be done, and where in the document. If putting back what was before fails as well, the last fault says
     /// so, and what could be put back is there.
     pub fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
-        let mut faults = self.capabilities().check(document);
-        faults.extend(self.missing_interfaces(document));
+        let faults = self.check(document);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -175,6 +181,7 @@ impl UserPlane {
         self.renew_names();
         if result.is_ok() {
             self.document = document.clone();
+            (self.set_level)(document.log_level);
             info!(
                 ports = self.ports.len(),
                 instances = self.instances.len(),

@@ -17,7 +17,7 @@ use dataplane::{
     Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part, PortIndex,
 };
 use ipnet::IpNet;
-use mi::Call;
+use mi::{Call, Configured};
 use pfcp::{Node, RequestId};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -32,7 +32,7 @@ use crate::engine::{Engine, Now, WorkerCommand};
 use crate::fib::{Command, Fib, Snapshot};
 use crate::icmp::ErrorSource;
 use crate::netlink::socket::{Change, Dump, Monitor, Requester};
-use crate::start::{Parts, WorkerThread};
+use crate::start::{Parts, SetLevel, WorkerThread};
 use watchdog::{Received, Watchdog};
 
 mod api;
@@ -144,6 +144,10 @@ pub struct UserPlane {
     pub(crate) source: Source,
     /// What it was told to be.
     pub(crate) document: UserPlaneDocument,
+    /// What its control plane brought, and whether a restart finds it.
+    configured: Configured,
+    /// Has the log say as much as the document wants.
+    pub(crate) set_level: SetLevel,
     pub(crate) ports: BTreeMap<String, Port>,
     pub(crate) instances: Vec<Instance>,
     pub(crate) kept: Kept,
@@ -213,6 +217,8 @@ impl UserPlane {
             controller: parts.controller,
             source: parts.source,
             document: UserPlaneDocument::default(),
+            configured: parts.configured,
+            set_level: parts.set_level,
             ports: BTreeMap::new(),
             instances: Vec::new(),
             kept: Kept::from_supervisor(),

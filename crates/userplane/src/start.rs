@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use config::model::Level;
 use config::start::UserPlane as Document;
+use config::{Fault, UserPlaneDocument};
 use dataplane::{Controller, Limits, PuntLimits, Worker};
 use dpdk::{Eal, EalOptions};
-use mi::Call;
+use mi::{Call, Configured, Kept};
 use nix::sys::socket::{setsockopt, sockopt};
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tracing::error;
 use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures};
 
 use crate::configure::Source;
@@ -33,6 +36,9 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// Why a user plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The document to begin with cannot be done.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Initial(Vec<Fault>),
     /// DPDK refused its start.
     #[error("{0}: `memory` must fit into what this machine has free")]
     Dpdk(#[from] dpdk::Error),
@@ -100,14 +106,22 @@ impl Drop for WorkerThread {
     }
 }
 
-/// Brings a user plane up that has neither ports nor network instances: it waits to be told
-/// ([`UserPlane::reconfigure`]), and is there for its control planes meanwhile.
-pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
+/// Brings a user plane up. It goes on with the document that it was brought last; one that never was begins with `initial`, or
+/// has neither ports nor network instances and waits to be told, and is there for its control planes meanwhile.
+pub async fn start(
+    document: &Document,
+    initial: Option<&UserPlaneDocument>,
+    set_level: SetLevel,
+) -> Result<UserPlane, StartError> {
     let clock = Clock::new();
     let pfcp = bind(document.address, wire::pfcp::PORT, "PFCP").await?;
     udp::receive_batches(&pfcp);
     let gtpu = bind(document.address, wire::gtpu::PORT, "GTP-U").await?;
     let calls = serve_api(document)?;
+
+    let state = &document.state;
+    let kept = Kept::open(state).context(|| format!("the state in {}", state.display()))?;
+    let last = kept.document();
 
     let engine = engine_config(document);
     let limits = Limits {
@@ -126,7 +140,7 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
     let requester = Requester::open().context(|| "netlink".into())?;
     let monitor = Monitor::open().context(|| "netlink".into())?;
     let worker = WorkerThread::start(worker).context(|| "the worker's thread".into())?;
-    UserPlane::new(
+    let user_plane = UserPlane::new(
         Parts {
             name: document.node_id.clone(),
             address: document.address,
@@ -142,10 +156,24 @@ pub async fn start(document: &Document) -> Result<UserPlane, StartError> {
             gtpu,
             calls,
             worker,
+            configured: Configured::new(kept),
+            set_level,
         },
         clock,
-    )
-    .context(|| "the worker's eventfd".into())
+    );
+    let mut user_plane = user_plane.context(|| "the worker's eventfd".into())?;
+    match last {
+        Ok(Some(last)) => user_plane.resume(&last),
+        Ok(None) => {
+            if let Some(initial) = initial {
+                user_plane.reconfigure(initial).map_err(StartError::Initial)?;
+            }
+        }
+        Err(error) => {
+            error!(%error, "what the control plane brought last cannot be read: it has to bring it again");
+        }
+    }
+    Ok(user_plane)
 }
 
 /// What [`UserPlane::new`] puts together.
@@ -178,7 +206,14 @@ pub struct Parts {
     pub calls: mpsc::Receiver<Call>,
     /// The worker.
     pub worker: WorkerThread,
+    /// What was brought over the management interface.
+    pub configured: Configured,
+    /// Sets how much the log says.
+    pub set_level: SetLevel,
 }
+
+/// Sets how much the log says.
+pub type SetLevel = Box<dyn Fn(Level) + Send>;
 
 async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, StartError> {
     let socket = UdpSocket::bind(SocketAddr::new(address, port)).await.context(|| {
@@ -194,7 +229,8 @@ async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, S
 
 fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     let (sender, calls) = mpsc::channel(16);
-    tokio::spawn(mi::serve(&document.api_socket, None, sender)?);
+    let management = document.management.as_ref();
+    tokio::spawn(mi::serve(&document.api_socket, management, sender)?);
     Ok(calls)
 }
 

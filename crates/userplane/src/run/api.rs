@@ -1,9 +1,35 @@
 //! What the management interface answers: ports and counters.
 
-use mi::{Call, DescribeResponse, Port as ShownPort, Request, Response, State, Worker};
+use config::{Fault, UserPlaneDocument};
+use mi::{
+    Begun, Call, Capability, DescribeResponse, Document, DocumentFault, Port as ShownPort, Request,
+    Response, State, Worker,
+};
 use northbound::{DropCounter, Refusal};
+use tracing::error;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::UserPlane;
+
+/// The document in a message.
+fn read(document: &Document) -> Result<UserPlaneDocument, DocumentFault> {
+    serde_json::from_str(&document.text).map_err(|error| DocumentFault {
+        path: String::new(),
+        message: format!("this version does not know such a document: {error}"),
+    })
+}
+
+fn told(fault: Fault) -> DocumentFault {
+    DocumentFault {
+        path: fault.path.to_string(),
+        message: fault.message,
+    }
+}
+
+fn unix_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
 
 impl UserPlane {
     pub(super) fn answer(&mut self, (request, reply): Call) {
@@ -17,27 +43,79 @@ impl UserPlane {
             Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
             }),
-            Request::Validate(_) | Request::Apply(_) => Err(Refusal::Failed(
-                "this user plane is configured by its file alone".into(),
-            )),
+            Request::Validate(document) => Ok(Response::Faults(match read(&document) {
+                Ok(document) => self.check(&document).into_iter().map(told).collect(),
+                Err(fault) => vec![fault],
+            })),
+            Request::Apply(document) => self.apply(document),
         };
         // Whoever asked may have gone away.
         let _ = reply.send(answer);
     }
 
+    /// Puts a document in force that is durable by the time this is answered.
+    fn apply(&mut self, document: Document) -> Result<Response, Refusal> {
+        let document = match self.configured.begin(document)? {
+            Begun::Done(response) => return Ok(response),
+            Begun::Apply(document) => document,
+        };
+        let faults = match read(&document) {
+            Ok(read) => self.reconfigure(&read).err().unwrap_or_default(),
+            Err(fault) => return Ok(self.configured.give_up(vec![fault])),
+        };
+        if faults.is_empty() {
+            return self.configured.finish(&document, unix_time());
+        }
+        let told = faults.into_iter().map(told).collect();
+        Ok(self.configured.give_up(told))
+    }
+
+    /// Goes on with the document that was kept. Where it cannot be done any more, the user plane waits for its control plane.
+    pub(crate) fn resume(&mut self, document: &Document) {
+        let faults = match read(document) {
+            Ok(read) => self.reconfigure(&read).err().unwrap_or_default(),
+            Err(fault) => vec![Fault::of_document(fault.message)],
+        };
+        if faults.is_empty() {
+            return self.configured.resumed(document, unix_time());
+        }
+        for fault in faults {
+            error!(
+                generation = document.generation, %fault,
+                "what the control plane brought last cannot be done: nothing is forwarded until that is put right"
+            );
+        }
+    }
+
     fn describe(&self) -> DescribeResponse {
+        let can = self.capabilities();
+        let number = |name: &str, limit: Option<u64>| Capability {
+            name: name.into(),
+            limit,
+        };
+        let instances = can.network_instances.iter();
+        let instances = instances.map(|name| number(&format!("network-instance {name}"), None));
+        let drivers = can.drivers.iter();
+        let drivers = drivers.map(|name| number(&format!("driver {name}"), None));
+        let limits = [
+            number("ports", Some(can.ports.into())),
+            number("interfaces", Some(can.interfaces.into())),
+            number("segments", Some(can.segments.into())),
+            number("sessions", Some(can.sessions.into())),
+        ];
+        let subinterfaces = can.subinterfaces.then(|| number("subinterfaces", None));
         DescribeResponse {
             node_id: self.name.clone(),
             software: env!("CARGO_PKG_VERSION").into(),
-            capabilities: Vec::new(),
-            in_force: None,
+            capabilities: limits.into_iter().chain(subinterfaces).chain(instances).chain(drivers).collect(),
+            in_force: self.configured.in_force().cloned(),
         }
     }
 
     fn state(&self) -> State {
         let punts = self.controller.punts();
         State {
-            in_force: None,
+            in_force: self.configured.in_force().cloned(),
             ports: self.show_ports(),
             drops: self.show_drops(),
             workers: vec![Worker {
