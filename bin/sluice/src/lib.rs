@@ -17,3 +17,4 @@
 
 pub mod cli;
 pub mod lab;
+pub mod shell;

@@ -1,0 +1,5 @@
+//! The interactive command line.
+
+pub mod candidate;
+pub mod complete;
+pub mod pipe;

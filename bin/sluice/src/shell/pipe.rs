@@ -1,0 +1,131 @@
+//! What is done to an answer before it is shown: `| match alice | count`.
+
+/// One step behind a `|`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    /// Only lines that have this text in them, in whatever case.
+    Match(String),
+    /// Only lines that have it not.
+    Except(String),
+    /// How many lines there are.
+    Count,
+    /// In JSON.
+    Json,
+    /// All at once, without a pause after each screen.
+    NoMore,
+    /// Again and again, after so many seconds.
+    Watch(u64),
+}
+
+/// The words of the pipes, with what each does.
+pub const PIPES: [(&str, &str); 6] = [
+    ("count", "How many lines there are"),
+    ("except", "Only lines without a text"),
+    ("json", "In JSON"),
+    ("match", "Only lines with a text"),
+    ("no-more", "Without a pause after each screen"),
+    (
+        "watch",
+        "Again and again, every 2 seconds or as many as you say; Ctrl-C ends it",
+    ),
+];
+
+/// A line's command, and its pipes.
+///
+/// # Errors
+/// A text that says what is expected.
+pub fn parse(line: &str) -> Result<(Vec<String>, Vec<Pipe>), String> {
+    let words = config::words(line)?;
+    let mut parts = words.split(|word| word == "|");
+    let command = parts.next().unwrap_or_default().to_vec();
+    let pipes: Result<Vec<Pipe>, String> = parts.map(one).collect();
+    Ok((command, pipes?))
+}
+
+fn one(words: &[String]) -> Result<Pipe, String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["match", text] => Ok(Pipe::Match(text.to_lowercase())),
+        ["except", text] => Ok(Pipe::Except(text.to_lowercase())),
+        ["count"] => Ok(Pipe::Count),
+        ["json"] => Ok(Pipe::Json),
+        ["no-more"] => Ok(Pipe::NoMore),
+        ["watch"] => Ok(Pipe::Watch(2)),
+        ["watch", seconds] => match seconds.parse() {
+            Ok(seconds @ 1..=3600) => Ok(Pipe::Watch(seconds)),
+            _ => Err(format!(
+                "`{seconds}` is no number of seconds: expected 1 to 3600"
+            )),
+        },
+        _ => {
+            let known: Vec<&str> = PIPES.iter().map(|(word, _)| *word).collect();
+            let what = words.join(" ");
+            Err(format!(
+                "`| {what}` is not known: expected one of {}; `match` and `except` want a text",
+                known.join(", ")
+            ))
+        }
+    }
+}
+
+/// The lines that are left. The first line of a table is its heading and stays.
+pub fn apply(pipes: &[Pipe], mut lines: Vec<String>, table: bool) -> Vec<String> {
+    for pipe in pipes {
+        let heading = usize::from(table && !lines.is_empty());
+        match pipe {
+            Pipe::Match(text) => keep(&mut lines, heading, |line| line.contains(text)),
+            Pipe::Except(text) => keep(&mut lines, heading, |line| !line.contains(text)),
+            Pipe::Count => return vec![format!("{} lines", lines.len() - heading)],
+            Pipe::Json | Pipe::NoMore | Pipe::Watch(_) => {}
+        }
+    }
+    lines
+}
+
+fn keep(lines: &mut Vec<String>, heading: usize, wanted: impl Fn(&str) -> bool) {
+    let mut at = 0;
+    lines.retain(|line| {
+        at += 1;
+        at <= heading || wanted(&line.to_lowercase())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_are_read_and_applied_in_order() {
+        let (command, pipes) = parse("show sessions | match Alice | except 'x | count").unwrap();
+        assert_eq!(command, ["show", "sessions"]);
+        assert_eq!(
+            pipes,
+            [
+                Pipe::Match("alice".into()),
+                Pipe::Except("'x".into()),
+                Pipe::Count
+            ]
+        );
+        let lines = ["USER", "ALICE 1", "alice 'x", "bob"]
+            .map(str::to_owned)
+            .to_vec();
+        assert_eq!(apply(&pipes, lines.clone(), true), ["1 lines"]);
+        assert_eq!(
+            apply(&pipes[..1], lines.clone(), true),
+            ["USER", "ALICE 1", "alice 'x"]
+        );
+        assert_eq!(apply(&pipes[..1], lines, false), ["ALICE 1", "alice 'x"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        for (line, why) in [
+            ("x | grep a", "expected one of count, except"),
+            ("x | watch 0", "1 to 3600"),
+            ("x |", "`| `"),
+        ] {
+            let said = parse(line).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}
