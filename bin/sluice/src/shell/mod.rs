@@ -2,4 +2,6 @@
 
 pub mod candidate;
 pub mod complete;
+pub mod pager;
 pub mod pipe;
+pub mod terminal;
