@@ -22,7 +22,11 @@ fn main() -> std::io::Result<()> {
         builder = builder.field_attribute(format!("sluice.v1.{field}"), attribute);
     }
     builder.compile_protos(
-        &["sluice/v1/common.proto", "sluice/v1/control_plane.proto"],
+        &[
+            "sluice/v1/common.proto",
+            "sluice/v1/configuration.proto",
+            "sluice/v1/control_plane.proto",
+        ],
         &["../../proto"],
     )
 }

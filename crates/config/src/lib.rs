@@ -46,7 +46,7 @@ pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
 pub use user_plane::{HoldSessions, NetworkInstance, Port, PortRole, UserPlane};
 pub use values::{Addresses, MASK, Secret, Segment, SvlanSet, mac};
-pub use write::write;
+pub use write::{masked, write};
 
 use serde::de::DeserializeOwned;
 use std::path::Path as FilePath;

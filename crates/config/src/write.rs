@@ -17,6 +17,27 @@ pub fn write(tree: &Value, secrets: bool) -> String {
     out
 }
 
+/// A tree with its secrets hidden.
+pub fn masked(tree: &Value) -> Value {
+    mask(schema::root(), tree)
+}
+
+fn mask(schema: &Schema, tree: &Value) -> Value {
+    match (&schema.kind, tree) {
+        (Kind::Leaf(leaf), _) if leaf.secret => Value::from(MASK),
+        (_, Value::Object(map)) => {
+            let below = |(name, value): (&String, &Value)| {
+                let masked = schema
+                    .step(name)
+                    .map_or(Value::Null, |schema| mask(schema, value));
+                (name.clone(), masked)
+            };
+            Value::Object(map.iter().map(below).collect())
+        }
+        (_, other) => other.clone(),
+    }
+}
+
 fn node(out: &mut String, schema: &Schema, tree: &Value, depth: usize, secrets: bool) {
     for (name, value) in tree.as_object().into_iter().flatten() {
         let Some(below) = schema.step(name) else {

@@ -19,6 +19,7 @@
 mod caller;
 mod calls;
 mod client;
+mod configuration;
 mod connection;
 mod ledger;
 mod listen;
@@ -34,6 +35,10 @@ mod generated {
 pub use caller::Caller;
 pub use calls::{Asked, Calls, Refusal, other_answer};
 pub use client::Client;
+pub use configuration::{
+    ConfigurationCall, ConfigurationClient, ConfigurationLock, ConfigurationRequest,
+    ConfigurationResponse,
+};
 pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
 pub use generated::*;
 pub use ledger::{Differences, Kind};

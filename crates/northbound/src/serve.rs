@@ -1,6 +1,7 @@
 //! The control plane's side of its socket.
 
 use crate::calls::{Asked, Calls, Refusal, other_answer};
+use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::{
     Caller, CheckLedgerRequest, CheckLedgerResponse, ClearSessionRequest, ClearSessionResponse,
@@ -88,18 +89,22 @@ pub type Answer = Result<Response, Refusal>;
 /// A request with the place for its answer.
 pub type Call = Asked<Request, Response>;
 
-/// Binds `path` as [`UnixSocket::bind`] does and hands every request to `calls`, until the receiver is dropped.
+/// Binds `path` as [`UnixSocket::bind`] does and hands every request to `calls`, and those about the configuration to
+/// `configuration`, until the first receiver is dropped.
 ///
 /// # Errors
 /// As [`UnixSocket::bind`].
 pub fn serve(
     path: &Path,
     calls: mpsc::Sender<Call>,
+    configuration: mpsc::Sender<ConfigurationCall>,
 ) -> io::Result<impl Future<Output = ()> + use<>> {
     let socket = UnixSocket::bind(path)?;
     let calls = Calls::new(calls);
     let service = ControlPlaneServer::new(Service(calls.clone()));
-    let router = server().add_service(service.max_decoding_message_size(MAX_REQUEST));
+    let router = server()
+        .add_service(service.max_decoding_message_size(MAX_REQUEST))
+        .add_service(crate::configuration::service(configuration));
     Ok(async move {
         let end = calls.closed();
         let served = router.serve_with_incoming_shutdown(socket.connections(), end);

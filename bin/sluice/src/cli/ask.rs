@@ -1,14 +1,20 @@
 //! Asking a daemon, and saying in plain words why it did not answer.
 
 use crate::lab::topology;
+use crate::shell::Candidate;
 use northbound::CallError;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// How long a daemon may take for each part of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The exit code when a daemon does not answer.
+const UNREACHABLE: u8 = 3;
+/// The most names that are offered.
+const MAX_NAMES: usize = 1000;
 /// What the control plane's socket is called.
 const CP_NAME: &str = "cp.sock";
 
@@ -67,6 +73,17 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Failure {
+    /// Says it on standard error; the exit code that goes with it.
+    pub fn report(&self) -> ExitCode {
+        eprintln!("sluice: {self}");
+        match self {
+            Failure::Unreachable { .. } => ExitCode::from(UNREACHABLE),
+            Failure::Other(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Failure::Other(format!("cannot print: {error}"))
@@ -83,6 +100,15 @@ impl Sockets {
         let answer = northbound::Client::connect(&path, PATIENCE);
         let answer = answer.and_then(|mut client| question(&mut client));
         answer.map_err(|error| failure("sluice-cp", &path, error))
+    }
+
+    /// The configuration of `sluice-cp`.
+    pub fn configuration(&self) -> Result<Configuration, Failure> {
+        let path = self.control_plane_path();
+        match northbound::ConfigurationClient::connect(&path, PATIENCE) {
+            Ok(client) => Ok(Configuration { path, client }),
+            Err(error) => Err(failure("sluice-cp", &path, error)),
+        }
     }
 
     /// Asks `sluice-up`.
@@ -112,6 +138,18 @@ impl Sockets {
         paths.iter().map(ask).collect()
     }
 
+    /// The names of what there is of a kind, for completion; nothing where nobody answers.
+    pub fn names(&self, kind: &str) -> Vec<Candidate> {
+        match kind {
+            "SESSION" => {
+                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
+                let sessions = sessions.into_iter().take(MAX_NAMES);
+                sessions.map(|s| Candidate::new(s.id, s.user)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn control_plane_path(&self) -> PathBuf {
         path(self.cp_socket.clone(), northbound::CP_SOCKET, CP_NAME)
     }
@@ -129,6 +167,22 @@ impl Sockets {
                 &socket(topology::UserPlane::One.name()),
             ),
         }
+    }
+}
+
+/// The way to the configuration.
+pub struct Configuration {
+    path: PathBuf,
+    client: northbound::ConfigurationClient,
+}
+
+impl Configuration {
+    /// Asks.
+    pub fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut northbound::ConfigurationClient) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        question(&mut self.client).map_err(|error| failure("sluice-cp", &self.path, error))
     }
 }
 

@@ -1,12 +1,12 @@
 //! `sluice check`: whether everything that the planes hold has its owner.
 
 use super::ask::{Failure, Sockets, answers};
-use super::show::{print_json, print_lines, terminal_width};
+use super::show::{Answer, terminal_width};
 use super::table::{Column, Table};
 use northbound::{Fault, Finding, Ledger};
 
 /// `sluice check --ledger`: every plane's ledger; what one says is shown even where another does not answer.
-pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<(), Failure> {
+pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<Answer, Failure> {
     let control_plane = sockets.control_plane(|cp| cp.check_ledger(repair));
     let user_planes = sockets.user_planes(|up| up.check_ledger(repair));
     let (said, failure) = answers(std::iter::once(control_plane).chain(user_planes));
@@ -15,16 +15,16 @@ pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<(), Failure
         all.accounts.extend_from_slice(&ledger.accounts);
         all.findings.extend_from_slice(&ledger.findings);
     }
-    match json {
-        _ if said.is_empty() => {}
-        true => print_json(&all)?,
-        false => print_lines(&lines(&all, failure.is_none(), terminal_width()))?,
-    }
-    match failure {
-        Some(failure) => Err(failure),
-        None if all.is_balanced() => Ok(()),
-        None => Err(Failure::Other(remedy(repair).into())),
-    }
+    let answer = match json {
+        _ if said.is_empty() => Answer::default(),
+        true => Answer::json(&all)?,
+        false => Answer::table(lines(&all, failure.is_none(), terminal_width())),
+    };
+    let failure = match failure {
+        None if !all.is_balanced() => Some(Failure::Other(remedy(repair).into())),
+        other => other,
+    };
+    Ok(Answer { failure, ..answer })
 }
 
 fn remedy(repaired: bool) -> &'static str {

@@ -5,17 +5,17 @@ pub mod units;
 
 mod ask;
 mod check;
+mod configuration;
 mod show;
 mod store;
 
-pub use ask::{Failure, Sockets};
+pub use ask::{Configuration, Failure, Sockets};
+pub use configuration::versions;
+pub use show::Answer;
 
 use crate::lab::LabOptions;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-
-/// The exit code when a daemon does not answer.
-const UNREACHABLE: u8 = 3;
 
 /// Looks into a running gateway, and runs a whole one in a lab.
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ pub struct Cli {
     #[command(flatten)]
     sockets: Sockets,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -36,6 +36,12 @@ enum Command {
     /// Show the state of the gateway
     #[command(subcommand)]
     Show(Show),
+    /// Change the configuration, or with commands on standard input have it changed
+    Configure {
+        /// Keep everybody else out meanwhile
+        #[arg(value_parser = ["exclusive"])]
+        exclusive: Option<String>,
+    },
     /// End something
     #[command(subcommand)]
     Clear(Clear),
@@ -55,10 +61,21 @@ enum Show {
     /// One session, with its counters read from the user plane now
     Session {
         /// Its id, as `show sessions` prints it
+        #[arg(value_name = "SESSION")]
         id: String,
         #[command(flatten)]
         format: Format,
     },
+    /// The configuration, without its secrets
+    Configuration {
+        /// As it was in this version
+        #[arg(long)]
+        version: Option<u64>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// The versions of the configuration: who made each, when and why
+    Versions(Format),
     /// The control plane's user planes
     UserPlanes(Format),
     /// The user plane's ports
@@ -97,36 +114,65 @@ enum Clear {
     /// End a session; its subscriber may dial in again
     Session {
         /// Its id, as `show sessions` prints it
+        #[arg(value_name = "SESSION")]
         id: String,
     },
 }
 
 impl Cli {
-    /// Does what was asked for.
-    pub fn run(self) -> ExitCode {
-        let sockets = self.sockets;
-        let done = match self.command {
-            Command::Show(Show::Sessions(format)) => show::sessions(&sockets, format.json),
-            Command::Show(Show::Session { id, format }) => {
-                show::session(&sockets, &id, format.json)
+    /// Does what was asked for; without a command, whatever is typed.
+    pub fn run(mut self) -> ExitCode {
+        match self.command.take() {
+            None => crate::shell::run(self.sockets, None),
+            Some(Command::Configure { exclusive }) => {
+                crate::shell::run(self.sockets, Some(exclusive.is_some()))
             }
-            Command::Show(Show::UserPlanes(format)) => show::user_planes(&sockets, format.json),
-            Command::Show(Show::Ports(format)) => show::ports(&sockets, format.json),
-            Command::Show(Show::Drops { all, format }) => show::drops(&sockets, all, format.json),
-            Command::Clear(Clear::Session { id }) => show::clear_session(&sockets, &id),
-            Command::Check(check) => check::ledger(&sockets, check.repair, check.format.json),
-            Command::Store(store) => store.run(),
-            Command::Lab(options) => return crate::lab::run(&options),
-        };
-        match done {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => {
-                eprintln!("sluice: {failure}");
-                match failure {
-                    Failure::Unreachable { .. } => ExitCode::from(UNREACHABLE),
-                    Failure::Other(_) => ExitCode::FAILURE,
-                }
+            Some(Command::Store(store)) => match store.run() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => failure.report(),
+            },
+            Some(Command::Lab(options)) => crate::lab::run(&options),
+            Some(command) => match command.answer(&self.sockets).and_then(Answer::print) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => failure.report(),
+            },
+        }
+    }
+
+    /// What is to be shown of a command that was typed at the interactive command line.
+    pub fn answer(self, sockets: &Sockets) -> Result<Answer, Failure> {
+        match self.command {
+            Some(command) => command.answer(sockets),
+            None => Ok(Answer::default()),
+        }
+    }
+}
+
+impl Command {
+    fn answer(self, sockets: &Sockets) -> Result<Answer, Failure> {
+        match self {
+            Command::Show(show) => show.answer(sockets),
+            Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
+            Command::Check(check) => check::ledger(sockets, check.repair, check.format.json),
+            Command::Configure { .. } | Command::Store(_) | Command::Lab(_) => Err(Failure::Other(
+                "this is for a shell: leave with `exit` and type it behind `sluice`".into(),
+            )),
+        }
+    }
+}
+
+impl Show {
+    fn answer(self, sockets: &Sockets) -> Result<Answer, Failure> {
+        match self {
+            Show::Sessions(format) => show::sessions(sockets, format.json),
+            Show::Session { id, format } => show::session(sockets, &id, format.json),
+            Show::UserPlanes(format) => show::user_planes(sockets, format.json),
+            Show::Ports(format) => show::ports(sockets, format.json),
+            Show::Drops { all, format } => show::drops(sockets, all, format.json),
+            Show::Configuration { version, format } => {
+                configuration::show(sockets, version, format.json)
             }
+            Show::Versions(format) => versions(&mut sockets.configuration()?, format.json),
         }
     }
 }

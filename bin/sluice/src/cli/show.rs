@@ -8,82 +8,126 @@ use northbound::{DropCounter, Session, SessionState, UserPlane, UserPlaneState};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
+/// What is to be shown.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Its lines.
+    pub lines: Vec<String>,
+    /// The first one is a heading.
+    pub table: bool,
+    /// What could not be asked beside it.
+    pub failure: Option<Failure>,
+}
+
+impl Answer {
+    /// Lines of text.
+    pub fn of(lines: Vec<String>) -> Self {
+        Answer {
+            lines,
+            ..Answer::default()
+        }
+    }
+
+    /// Lines of which the first is a heading.
+    pub fn table(lines: Vec<String>) -> Self {
+        Answer {
+            table: !lines.is_empty(),
+            ..Answer::of(lines)
+        }
+    }
+
+    /// A value in JSON.
+    pub fn json(value: &impl Serialize) -> Result<Self, Failure> {
+        let text =
+            serde_json::to_string_pretty(value).map_err(|e| Failure::Other(e.to_string()))?;
+        Ok(Answer::of(text.lines().map(str::to_owned).collect()))
+    }
+
+    /// Prints it, and passes on what could not be asked.
+    pub fn print(self) -> Result<(), Failure> {
+        print_lines(&self.lines)?;
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
 /// `sluice show sessions`.
-pub fn sessions(sockets: &Sockets, json: bool) -> Result<(), Failure> {
+pub fn sessions(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
     let sessions = sockets.control_plane(|cp| cp.sessions())?;
     if json {
-        return print_json(&sessions);
+        return Answer::json(&sessions);
     }
-    let mut lines = match sessions.is_empty() {
-        true => Vec::new(),
-        false => session_table(&sessions).render(terminal_width()),
+    let mut answer = match sessions.is_empty() {
+        true => Answer::default(),
+        false => Answer::table(session_table(&sessions).render(terminal_width())),
     };
     let online = sessions
         .iter()
         .filter(|s| s.state() == SessionState::Online)
         .count();
-    lines.push(format!("{} sessions, {online} online", sessions.len()));
-    print_lines(&lines)
+    let total = format!("{} sessions, {online} online", sessions.len());
+    answer.lines.push(total);
+    Ok(answer)
 }
 
 /// `sluice show session ID`.
-pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<(), Failure> {
+pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failure> {
     let session = sockets.control_plane(|cp| cp.session(id))?;
     match json {
-        true => print_json(&session),
-        false => print_lines(&session_page(&session)),
+        true => Answer::json(&session),
+        false => Ok(Answer::of(session_page(&session))),
     }
 }
 
 /// `sluice show user-planes`.
-pub fn user_planes(sockets: &Sockets, json: bool) -> Result<(), Failure> {
+pub fn user_planes(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
     let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
     match json {
-        true => print_json(&user_planes),
-        false => print_lines(&user_plane_table(&user_planes).render(terminal_width())),
+        true => Answer::json(&user_planes),
+        false => Ok(Answer::table(
+            user_plane_table(&user_planes).render(terminal_width()),
+        )),
     }
 }
 
 /// `sluice show ports`.
-pub fn ports(sockets: &Sockets, json: bool) -> Result<(), Failure> {
+pub fn ports(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
     let ports = sockets.user_plane(|up| up.ports())?;
     match json {
-        true => print_json(&ports),
-        false => print_lines(&port_table(&ports).render(terminal_width())),
+        true => Answer::json(&ports),
+        false => Ok(Answer::table(port_table(&ports).render(terminal_width()))),
     }
 }
 
 /// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
-pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<(), Failure> {
+pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<Answer, Failure> {
     let (said, failure) = answers([
         sockets.user_plane(|up| up.drops()),
         sockets.control_plane(|cp| cp.drops()),
     ]);
     let drops = said.concat();
     if json {
-        print_json(&drops)?;
-    } else if failure.is_none() || !drops.is_empty() {
-        let shown: Vec<&DropCounter> = drops.iter().filter(|d| all || d.count > 0).collect();
-        let mut lines = match shown.is_empty() {
-            true => Vec::new(),
-            false => drop_table(&shown).render(terminal_width()),
-        };
-        if !all {
-            lines.push(format!(
-                "{} of {} counters are not zero (--all shows every one)",
-                shown.len(),
-                drops.len()
-            ));
-        }
-        print_lines(&lines)?;
+        let answer = Answer::json(&drops)?;
+        return Ok(Answer { failure, ..answer });
     }
-    failure.map_or(Ok(()), Err)
+    let shown: Vec<&DropCounter> = drops.iter().filter(|d| all || d.count > 0).collect();
+    let mut answer = match shown.is_empty() {
+        true => Answer::default(),
+        false => Answer::table(drop_table(&shown).render(terminal_width())),
+    };
+    if !all && !drops.is_empty() {
+        answer.lines.push(format!(
+            "{} of {} counters are not zero (--all shows every one)",
+            shown.len(),
+            drops.len()
+        ));
+    }
+    Ok(Answer { failure, ..answer })
 }
 
 /// `sluice clear session ID`.
-pub fn clear_session(sockets: &Sockets, id: &str) -> Result<(), Failure> {
+pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
     sockets.control_plane(|cp| cp.clear_session(id))?;
-    print_lines(&[format!("session {id} is being ended")])
+    Ok(Answer::of(vec![format!("session {id} is being ended")]))
 }
 
 fn session_table(sessions: &[Session]) -> Table {

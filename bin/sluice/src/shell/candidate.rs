@@ -11,6 +11,8 @@ pub struct Candidate {
     pub base: u64,
     before: Value,
     tree: Value,
+    /// It is what this version was, and nothing was done to it since: its secrets, which are not shown, are that one's.
+    version: Option<u64>,
     /// Where `edit` has led.
     pub here: Path,
 }
@@ -22,6 +24,7 @@ impl Candidate {
             base,
             before: tree.clone(),
             tree,
+            version: None,
             here: Path::default(),
         }
     }
@@ -34,7 +37,19 @@ impl Candidate {
     /// The whole becomes another tree.
     pub fn replace(&mut self, tree: Value) {
         self.tree = tree;
+        self.version = None;
         self.settle();
+    }
+
+    /// The whole becomes what a version was.
+    pub fn roll_back(&mut self, version: u64, tree: Value) {
+        self.replace(tree);
+        self.version = Some(version);
+    }
+
+    /// The version that it is, if it is just that.
+    pub fn is_version(&self) -> Option<u64> {
+        self.version
     }
 
     /// Sets or deletes something below where we are.
@@ -45,6 +60,7 @@ impl Candidate {
         let words: Path = self.here.steps().iter().chain(words).cloned().collect();
         let edit = Edit { verb, words };
         edit.apply(&mut self.tree)?;
+        self.version = None;
         self.settle();
         Ok(())
     }

@@ -16,7 +16,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    fn new(word: impl Into<String>, help: impl Into<String>) -> Self {
+    /// A word with what it is.
+    pub fn new(word: impl Into<String>, help: impl Into<String>) -> Self {
         Candidate {
             word: word.into(),
             help: help.into(),

@@ -15,10 +15,16 @@ pub enum Pipe {
     NoMore,
     /// Again and again, after so many seconds.
     Watch(u64),
+    /// In `configure`: compared with a version, or with what is in force.
+    Compare(Option<u64>),
 }
 
 /// The words of the pipes, with what each does.
-pub const PIPES: [(&str, &str); 6] = [
+pub const PIPES: [(&str, &str); 7] = [
+    (
+        "compare",
+        "In `configure`: what differs from what is in force, or from a version",
+    ),
     ("count", "How many lines there are"),
     ("except", "Only lines without a text"),
     ("json", "In JSON"),
@@ -50,6 +56,11 @@ fn one(words: &[String]) -> Result<Pipe, String> {
         ["count"] => Ok(Pipe::Count),
         ["json"] => Ok(Pipe::Json),
         ["no-more"] => Ok(Pipe::NoMore),
+        ["compare"] => Ok(Pipe::Compare(None)),
+        ["compare", version] => match version.parse() {
+            Ok(version) => Ok(Pipe::Compare(Some(version))),
+            Err(_) => Err(format!("`{version}` is no version: `versions` lists them")),
+        },
         ["watch"] => Ok(Pipe::Watch(2)),
         ["watch", seconds] => match seconds.parse() {
             Ok(seconds @ 1..=3600) => Ok(Pipe::Watch(seconds)),
@@ -76,7 +87,7 @@ pub fn apply(pipes: &[Pipe], mut lines: Vec<String>, table: bool) -> Vec<String>
             Pipe::Match(text) => keep(&mut lines, heading, |line| line.contains(text)),
             Pipe::Except(text) => keep(&mut lines, heading, |line| !line.contains(text)),
             Pipe::Count => return vec![format!("{} lines", lines.len() - heading)],
-            Pipe::Json | Pipe::NoMore | Pipe::Watch(_) => {}
+            Pipe::Json | Pipe::NoMore | Pipe::Watch(_) | Pipe::Compare(_) => {}
         }
     }
     lines
@@ -120,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_said() {
         for (line, why) in [
-            ("x | grep a", "expected one of count, except"),
+            ("x | grep a", "expected one of compare, count"),
             ("x | watch 0", "1 to 3600"),
             ("x |", "`| `"),
         ] {

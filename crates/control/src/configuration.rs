@@ -1,0 +1,306 @@
+//! The keeper of the configuration: one task that changes it, one change after the other, and tells the planes.
+//!
+//! A change is checked by the model, by the control plane and by the user planes that can be reached; then it is written, and from
+//! that moment it holds: whoever dies comes back with it. Then the planes are told.
+
+use config::edit::Edit as ModelEdit;
+use config::transactions::{Author, Change, Refusal, Transactions};
+use config::{Checked, Configuration, Fault, Path, Verb};
+use northbound::{
+    CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest,
+    ConfigurationResponse, Effect, GetConfigurationResponse, Refusal as Refused, Version, change,
+};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// The longest comment, in octets.
+const MAX_COMMENT: usize = 1000;
+/// The longest time that a version may wait to be confirmed, in seconds.
+const MAX_CONFIRM: u32 = 86_400;
+/// Who brings a version back that nobody confirmed.
+const OURSELVES: &str = "sluice-cp";
+
+/// What the control plane's loop is asked.
+pub(crate) enum ToPlane {
+    /// What a change would do, or why it cannot be.
+    Plan(Arc<Configuration>, oneshot::Sender<Result<Vec<Effect>, Vec<Fault>>>),
+    /// The configuration is this one now.
+    Adopt(Arc<Configuration>, oneshot::Sender<()>),
+}
+
+/// See the module's page.
+pub(crate) struct Keeper {
+    transactions: Transactions,
+    plane: mpsc::Sender<ToPlane>,
+    calls: mpsc::Receiver<ConfigurationCall>,
+    /// When the version in force is given up.
+    give_up_at: Option<Instant>,
+}
+
+type Answer = Result<ConfigurationResponse, Refused>;
+
+impl Keeper {
+    /// Keeps what `transactions` has; the control plane has it already.
+    pub fn new(
+        transactions: Transactions,
+        plane: mpsc::Sender<ToPlane>,
+        calls: mpsc::Receiver<ConfigurationCall>,
+    ) -> Self {
+        let mut keeper = Keeper {
+            transactions,
+            plane,
+            calls,
+            give_up_at: None,
+        };
+        keeper.arm();
+        keeper
+    }
+
+    /// Serves until nobody can ask any more.
+    pub async fn run(mut self) {
+        loop {
+            let give_up = async {
+                match self.give_up_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                call = self.calls.recv() => {
+                    let Some((request, reply)) = call else { return };
+                    let answer = self.answer(request).await;
+                    let _ = reply.send(answer); // whoever asked may have gone
+                }
+                () = give_up => self.give_up().await,
+            }
+        }
+    }
+
+    /// The clock that says when a version has to be confirmed is the wall's; from now on the monotonic one runs.
+    fn arm(&mut self) {
+        let by = self.transactions.history().confirm_by();
+        self.give_up_at = by.map(|by| Instant::now() + Duration::from_secs(by.saturating_sub(unix_time())));
+    }
+
+    async fn answer(&mut self, request: ConfigurationRequest) -> Answer {
+        match request {
+            ConfigurationRequest::Get(version) => self.get(version),
+            ConfigurationRequest::Versions => Ok(ConfigurationResponse::Versions(self.versions())),
+            ConfigurationRequest::Check(change) => {
+                Ok(ConfigurationResponse::Checked(self.check(change).await?))
+            }
+            ConfigurationRequest::Commit { by, commit } => {
+                Ok(ConfigurationResponse::Committed(self.commit(by, commit).await?))
+            }
+            ConfigurationRequest::Confirm { by, lock } => self.confirm(by, lock).await,
+            ConfigurationRequest::Lock { by } => {
+                let lock = self.transactions.acquire(&by, unix_time());
+                lock.map(ConfigurationResponse::Locked).map_err(refused)
+            }
+            ConfigurationRequest::Unlock(number) => {
+                self.transactions.unlock(number);
+                Ok(ConfigurationResponse::Done)
+            }
+        }
+    }
+
+    fn get(&self, version: Option<u64>) -> Answer {
+        let version = version.unwrap_or(self.transactions.version());
+        let loaded = self.transactions.load(version);
+        let tree = loaded.map_err(|error| refused(error.into()))?.tree;
+        Ok(ConfigurationResponse::Configuration(GetConfigurationResponse {
+            version,
+            document: config::write(&tree, false),
+            tree: config::masked(&tree).to_string(),
+        }))
+    }
+
+    fn versions(&self) -> Vec<Version> {
+        let versions = self.transactions.history().versions();
+        let told = versions.map(|v| Version {
+            version: v.version,
+            at: v.at,
+            by: v.by.clone(),
+            comment: v.comment.clone(),
+            confirm_by: v.confirm_by,
+        });
+        told.collect()
+    }
+
+    async fn check(&mut self, change: northbound::Change) -> Result<CheckChangeResponse, Refused> {
+        let candidate = match self.transactions.candidate(&read_change(change)?) {
+            Ok(candidate) => candidate,
+            Err(why) => {
+                return Ok(CheckChangeResponse {
+                    faults: faults_of(why),
+                    ..CheckChangeResponse::default()
+                });
+            }
+        };
+        let (effects, faults) = self.plan(&candidate).await?;
+        Ok(CheckChangeResponse {
+            faults,
+            effects,
+            tree: config::masked(&candidate.tree).to_string(),
+        })
+    }
+
+    /// What the planes say of a candidate.
+    async fn plan(&mut self, candidate: &Checked) -> Result<(Vec<Effect>, Vec<ConfigurationFault>), Refused> {
+        let (reply, answer) = oneshot::channel();
+        let plan = ToPlane::Plan(Arc::new(candidate.configuration.clone()), reply);
+        self.plane.send(plan).await.map_err(|_| gone())?;
+        Ok(match answer.await.map_err(|_| gone())? {
+            Ok(effects) => (effects, Vec::new()),
+            Err(faults) => (Vec::new(), faults.into_iter().map(told).collect()),
+        })
+    }
+
+    async fn commit(&mut self, by: String, request: CommitRequest) -> Result<CommitResponse, Refused> {
+        if request.comment.len() > MAX_COMMENT {
+            return Err(Refused::Failed(format!("the comment is too long: at most {MAX_COMMENT} octets")));
+        }
+        if request.confirm_within > MAX_CONFIRM {
+            return Err(Refused::Failed(format!("a version waits for {MAX_CONFIRM} seconds at most")));
+        }
+        let author = Author {
+            name: by,
+            lock: (request.lock != 0).then_some(request.lock),
+            at: unix_time(),
+        };
+        let change = read_change(request.change.unwrap_or_default())?;
+        let refuse = |faults| CommitResponse {
+            faults,
+            ..CommitResponse::default()
+        };
+        let candidate = self.transactions.may_commit(&author, &change);
+        let candidate = match candidate.and_then(|()| self.transactions.candidate(&change)) {
+            Ok(candidate) => candidate,
+            Err(why) => return Ok(refuse(faults_of(why))),
+        };
+        let (effects, mut faults) = self.plan(&candidate).await?;
+        let ending: u64 = effects.iter().filter(|e| e.ends).map(|e| e.sessions).sum();
+        if ending > 0 && !request.end_sessions {
+            let what: Vec<&str> = effects.iter().filter(|e| e.ends).map(|e| e.text.as_str()).collect();
+            let message = format!("sessions would end: {}. `commit ending-sessions` does it", what.join("; "));
+            faults.push(told(Fault::of_document(message)));
+        }
+        if !faults.is_empty() {
+            return Ok(refuse(faults));
+        }
+        let confirm_by = (request.confirm_within > 0).then(|| author.at + u64::from(request.confirm_within));
+        match self.adopt(candidate, &author, &request.comment, confirm_by).await? {
+            Ok(version) => Ok(CommitResponse {
+                version,
+                effects,
+                ..CommitResponse::default()
+            }),
+            Err(why) => Ok(refuse(faults_of(why))),
+        }
+    }
+
+    /// Writes a version and tells the planes.
+    async fn adopt(
+        &mut self,
+        candidate: Checked,
+        author: &Author,
+        comment: &str,
+        confirm_by: Option<u64>,
+    ) -> Result<Result<u64, Refusal>, Refused> {
+        let configuration = Arc::new(candidate.configuration.clone());
+        // some milliseconds of disk: small enough for the loop that everything else waits for, once a change
+        let version = match self.transactions.commit(candidate, author, comment, confirm_by) {
+            Ok(version) => version,
+            Err(why) => return Ok(Err(why)),
+        };
+        tracing::info!(version, by = author.name, comment, "configuration changes");
+        self.arm();
+        let (reply, done) = oneshot::channel();
+        let adopt = ToPlane::Adopt(configuration, reply);
+        self.plane.send(adopt).await.map_err(|_| gone())?;
+        done.await.map_err(|_| gone())?;
+        Ok(Ok(version))
+    }
+
+    async fn confirm(&mut self, by: String, lock: u64) -> Answer {
+        let author = Author {
+            name: by,
+            lock: (lock != 0).then_some(lock),
+            at: unix_time(),
+        };
+        let version = self.transactions.version();
+        let may = self.transactions.may_commit(&author, &Change::Version(version));
+        let confirmed = may.and_then(|()| self.transactions.confirm()).map_err(refused)?;
+        tracing::info!(version, by = author.name, "configuration is confirmed");
+        self.arm();
+        Ok(ConfigurationResponse::Confirmed(confirmed))
+    }
+
+    /// Nobody has confirmed the version in force: the one before comes back.
+    async fn give_up(&mut self) {
+        self.give_up_at = None;
+        let author = Author {
+            name: OURSELVES.into(),
+            lock: None,
+            at: unix_time(),
+        };
+        let back = match self.transactions.unconfirmed() {
+            Ok(Some((before, comment))) => self.adopt(before, &author, &comment, None).await,
+            Ok(None) => return,
+            Err(why) => Ok(Err(why.into())),
+        };
+        if let Ok(Err(why)) = back {
+            tracing::error!(%why, "a version that nobody confirmed cannot be given up: `rollback` to the one before it");
+        }
+    }
+}
+
+fn read_change(change: northbound::Change) -> Result<Change, Refused> {
+    let verb = |delete| if delete { Verb::Delete } else { Verb::Set };
+    match change.change {
+        Some(change::Change::Edits(edits)) => Ok(Change::Edits {
+            base: edits.base,
+            edits: edits
+                .edits
+                .into_iter()
+                .map(|edit| ModelEdit {
+                    verb: verb(edit.delete),
+                    words: Path::from_iter(edit.words),
+                })
+                .collect(),
+        }),
+        Some(change::Change::Document(text)) => Ok(Change::Document(text)),
+        Some(change::Change::Version(version)) => Ok(Change::Version(version)),
+        None => Err(Refused::Failed("the request names no change".into())),
+    }
+}
+
+fn faults_of(why: Refusal) -> Vec<ConfigurationFault> {
+    match why {
+        Refusal::Faults(faults) => faults.into_iter().map(told).collect(),
+        other => vec![told(Fault::of_document(other.to_string()))],
+    }
+}
+
+fn told(fault: Fault) -> ConfigurationFault {
+    ConfigurationFault {
+        line: fault.line,
+        path: fault.path.to_string(),
+        message: fault.message,
+    }
+}
+
+fn refused(why: Refusal) -> Refused {
+    Refused::Failed(why.to_string())
+}
+
+fn gone() -> Refused {
+    Refused::Failed("the control plane is shutting down".into())
+}
+
+fn unix_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
