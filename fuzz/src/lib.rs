@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod classify;
+pub mod configuration;
 pub mod discovery;
 pub mod gtpu;
 pub mod pfcp;
@@ -33,7 +34,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp pfcp radius gtpu store classify }
+targets! { discovery ppp pfcp radius gtpu store classify configuration }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]
