@@ -25,6 +25,7 @@ mod site;
 mod sniff;
 mod soak;
 mod street;
+mod street_lab;
 mod vm;
 
 use anyhow::{Result, bail};

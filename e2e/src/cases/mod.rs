@@ -5,6 +5,7 @@ mod clear_session;
 pub mod come_and_go;
 mod gateway_ping;
 mod grpc_peer;
+mod how_to;
 mod idle_cpu;
 mod kills;
 mod lab;
@@ -24,6 +25,7 @@ mod radius_bad_authenticator;
 mod radius_servers;
 mod resume;
 mod session_table_full;
+mod shell;
 mod spoofing;
 mod subscriber_to_subscriber;
 mod tshark_wire;
@@ -92,6 +94,16 @@ pub const CASES: &[Case] = &[
         "lab-100",
         "the lab's 100 homes get online, nothing is wrong, and nothing is left",
         lab::hundred,
+    ),
+    case(
+        "how-to",
+        "every command of the how-to does what it says in a running lab",
+        how_to::run,
+    ),
+    case(
+        "shell",
+        "the interactive command line as a person meets it: completion, help, pages, Ctrl-C, a narrow terminal, none",
+        shell::run,
     ),
     case(
         "lab-restart",

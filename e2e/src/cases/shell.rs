@@ -1,0 +1,237 @@
+use crate::rig::Rig;
+use crate::site::program;
+use crate::street_lab::StreetLab;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u32 = 60;
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let dir = rig.without_site()?.dir().to_owned();
+    let lab = StreetLab::start(&dir, HOMES)?;
+    let screen = Screen::open(dir.join("tmux"), 80, 24)?;
+    help_and_completion(&screen)?;
+    pages_and_pipes(&screen)?;
+    watching(&screen)?;
+    configuring(&screen)?;
+    screen.close()?;
+    narrow(dir.join("tmux"))?;
+    without_a_terminal()?;
+    let report = lab.end()?;
+    ensure!(
+        report.online == HOMES && report.packets_wrong == 0,
+        "{report:?}"
+    );
+    Ok(())
+}
+
+fn help_and_completion(screen: &Screen) -> Result<()> {
+    screen.wait("sluice>")?;
+    screen.keys(&["?"])?;
+    screen.wait("configure  Change the configuration")?;
+    screen.wait("show       Show the state of the gateway")?;
+    screen.keys(&["sh", "Tab", "user", "Tab", "Enter"])?;
+    let shown = screen.wait("associated")?;
+    ensure!(
+        shown.contains("sluice> show user-planes"),
+        "Tab did not complete:\n{shown}"
+    );
+    screen.keys(&["show session ?"])?;
+    let ids = screen.wait("@")?;
+    ensure!(
+        !ids.contains("nothing more"),
+        "no session is offered:\n{ids}"
+    );
+    screen.keys(&["C-u", "shov ports", "Enter"])?;
+    screen.wait("unrecognized subcommand 'shov'")?;
+    Ok(())
+}
+
+fn pages_and_pipes(screen: &Screen) -> Result<()> {
+    screen.clear()?;
+    screen.keys(&["show sessions", "Enter"])?;
+    screen.wait("--more--")?;
+    screen.keys(&["Space"])?;
+    sleep(Duration::from_millis(300));
+    screen.keys(&["q"])?;
+    screen.wait("sluice> $")?;
+    screen.clear()?;
+    screen.keys(&["show sessions | match online | count", "Enter"])?;
+    screen.wait(&format!("{} lines", HOMES + 1))?;
+    screen.keys(&["show ports | json | match access", "Enter"])?;
+    screen.wait("\"role\": \"access\"")?;
+    Ok(())
+}
+
+fn watching(screen: &Screen) -> Result<()> {
+    screen.clear()?;
+    screen.keys(&["show user-planes | watch 1", "Enter"])?;
+    screen.wait("up2")?;
+    screen.keys(&["C-c"])?;
+    screen.wait("sluice> $")?;
+    Ok(())
+}
+
+fn configuring(screen: &Screen) -> Result<()> {
+    screen.clear()?;
+    screen.keys(&["configure", "Enter"])?;
+    screen.wait("sluice#")?;
+    screen.keys(&["edit subscriber-pro", "Tab", "ho", "Tab", "Enter"])?;
+    screen.wait("[edit subscriber-profiles home]")?;
+    screen.keys(&["set mtu ?"])?;
+    screen.wait("<value>  a number from 576 to 9216 (octets), 1492 by default")?;
+    screen.keys(&["C-u", "set mtu 99", "Enter", "commit", "Enter"])?;
+    screen.wait("`99` is wrong here: expected a number from 576 to 9216 (octets)")?;
+    screen.keys(&["set mtu 1400", "Enter", "show | compare", "Enter"])?;
+    screen.wait("+  mtu 1400")?;
+    screen.clear()?;
+    screen.keys(&["commit check", "Enter"])?;
+    screen.wait(&format!("{HOMES} sessions"))?;
+    screen.keys(&["commit confirmed 1 comment \"smaller packets\"", "Enter"])?;
+    screen.wait("`commit confirm` keeps it")?;
+    screen.keys(&["commit confirm", "Enter"])?;
+    screen.wait("version 2 is kept")?;
+    screen.keys(&[
+        "top",
+        "Enter",
+        "set users a password hunter2",
+        "Enter",
+        "exit",
+        "Enter",
+    ])?;
+    screen.wait("1 edits were not committed and are forgotten")?;
+    screen.clear()?;
+    screen.keys(&["Up", "Up"])?;
+    let recalled = screen.wait("sluice> top")?;
+    ensure!(
+        !recalled.contains("hunter2"),
+        "a secret is in the history:\n{recalled}"
+    );
+    screen.keys(&["C-u", "exit", "Enter"])?;
+    Ok(())
+}
+
+/// On 50 columns every line fits.
+fn narrow(socket: PathBuf) -> Result<()> {
+    let screen = Screen::open(socket, 50, 24)?;
+    screen.wait("sluice>")?;
+    screen.keys(&["show sessions | no-more", "Enter"])?;
+    let shown = screen.wait(&format!("{HOMES} sessions"))?;
+    let broken = shown
+        .lines()
+        .filter(|line| line.contains("online"))
+        .all(|line| line.contains('@'));
+    ensure!(broken, "rows are broken in two:\n{shown}");
+    screen.close()
+}
+
+/// Piped in and out: no prompt, no colours, an exit code that says whether it went well.
+fn without_a_terminal() -> Result<()> {
+    let run = |commands: &str| {
+        let script = format!(
+            "printf '%s' '{commands}' | '{}'",
+            program("sluice")?.display()
+        );
+        Command::new("sh")
+            .args(["-c", &script])
+            .output()
+            .context("sh")
+    };
+    let good = run("show user-planes\n")?;
+    let out = String::from_utf8_lossy(&good.stdout);
+    ensure!(
+        good.status.success() && out.starts_with("NODE") && !out.contains('\x1b'),
+        "{out}"
+    );
+    let bad = run("configure\nset limits sessions none\ncommit\nshow\n")?;
+    let err = String::from_utf8_lossy(&bad.stderr);
+    ensure!(
+        bad.status.code() == Some(1)
+            && err.contains("`commit`")
+            && err.contains("limits sessions: `none` is wrong here"),
+        "{err}"
+    );
+    Ok(())
+}
+
+/// A terminal that somebody types at, by tmux.
+struct Screen {
+    socket: PathBuf,
+}
+
+impl Screen {
+    fn open(socket: PathBuf, width: u32, height: u32) -> Result<Self> {
+        let screen = Screen { socket };
+        let command = program("sluice")?.display().to_string();
+        let (width, height) = (width.to_string(), height.to_string());
+        screen.tmux(&["new-session", "-d", "-x", &width, "-y", &height, &command])?;
+        Ok(screen)
+    }
+
+    fn tmux(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new("tmux");
+        command.env("HOME", self.socket.parent().context("a folder")?);
+        let done = command
+            .arg("-S")
+            .arg(&self.socket)
+            .args(["-f", "/dev/null"])
+            .args(words)
+            .output()?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "tmux {words:?}: {said}");
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// Types; the names of keys, such as `Tab`, are pressed.
+    fn keys(&self, keys: &[&str]) -> Result<()> {
+        for key in keys {
+            let named = ["Tab", "Enter", "Space", "Up", "C-c", "C-u", "C-l"].contains(key);
+            match named {
+                true => self.tmux(&["send-keys", key])?,
+                false => self.tmux(&["send-keys", "-l", key])?,
+            };
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn clear(&self) -> Result<()> {
+        self.keys(&["C-l"])
+    }
+
+    fn shown(&self) -> Result<String> {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// Waits until the screen has this on it; with `$` behind it, at the end of the last line.
+    fn wait(&self, what: &str) -> Result<String> {
+        let start = Instant::now();
+        loop {
+            let shown = self.shown()?;
+            let there = match what.strip_suffix(" $") {
+                Some(last) => shown.trim_end().ends_with(last),
+                None => shown.contains(what),
+            };
+            if there {
+                return Ok(shown);
+            }
+            if start.elapsed() > Duration::from_secs(10) {
+                bail!("the screen does not show `{what}`:\n{shown}");
+            }
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.tmux(&["kill-server"]).map(drop)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.tmux(&["kill-server"]);
+    }
+}
