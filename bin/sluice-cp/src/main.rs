@@ -1,11 +1,15 @@
 //! `sluice-cp`: the control plane as a process.
 
 use clap::Parser;
-use config::Configuration;
+use config::Checked;
+use config::model::Level;
 use config::start::ControlPlane;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, reload};
 
 /// Rules and records are built and let go of by the hundred thousand after a restart: the system's allocator had a good part
 /// of that work.
@@ -39,8 +43,8 @@ fn main() -> ExitCode {
         println!("{}: good", arguments.start.display());
         return ExitCode::SUCCESS;
     }
-    start_log();
-    match control::runtime::run(start, configuration) {
+    let set_level = start_log();
+    match control::runtime::run(start, configuration, set_level) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -50,10 +54,10 @@ fn main() -> ExitCode {
 }
 
 /// The start file, and the configuration that it names: a path that is not absolute begins where the start file is.
-fn read(file: &Path) -> Result<(ControlPlane, Configuration), String> {
+fn read(file: &Path) -> Result<(ControlPlane, Option<Checked>), String> {
     let start = config::load::<ControlPlane>(file).map_err(|error| error.to_string())?;
     let Some(initial) = &start.initial_configuration else {
-        return Ok((start, Configuration::default()));
+        return Ok((start, None));
     };
     let file = file.with_file_name(initial);
     let name = file.display();
@@ -66,20 +70,29 @@ fn read(file: &Path) -> Result<(ControlPlane, Configuration), String> {
         };
         faults.iter().map(line).collect::<Vec<_>>().join("\n")
     };
-    let configuration = config::check::read(&text).map_err(said)?.configuration;
-    control::check(&start, &configuration).map_err(said)?;
-    Ok((start, configuration))
+    let initial = config::check::read(&text).map_err(said)?;
+    control::check(&start, &initial.configuration).map_err(said)?;
+    Ok((start, Some(initial)))
 }
 
-/// Logs go to standard error; `RUST_LOG` chooses what (`info` by default).
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
-        .from_env_lossy();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+/// Logs go to standard error. How much they say, the configuration tells; `RUST_LOG` overrules it.
+fn start_log() -> control::SetLevel {
+    let chosen = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let filter = EnvFilter::new(chosen.as_deref().unwrap_or(Level::Info.word()));
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
+        .with_target(false);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
         .init();
+    Box::new(move |level| {
+        if chosen.is_none()
+            && let Err(error) = handle.reload(EnvFilter::new(level.word()))
+        {
+            tracing::warn!(%error, "the log goes on as it did");
+        }
+    })
 }

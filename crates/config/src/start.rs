@@ -20,6 +20,9 @@ pub struct ControlPlane {
     /// The folder of its state: sessions, records and the versions of the configuration.
     #[serde(default = "cp_state")]
     pub state: PathBuf,
+    /// Who we are towards user planes on other machines, and whom we trust; on this machine none is needed.
+    #[serde(default)]
+    pub management: Option<Tls>,
     /// The configuration to begin with, where there is no version of it yet; without it, with an empty one.
     #[serde(default)]
     pub initial_configuration: Option<PathBuf>,

@@ -3,12 +3,16 @@
 //! A change is checked by the model, by the control plane and by the user planes that can be reached; then it is written, and from
 //! that moment it holds: whoever dies comes back with it. Then the planes are told.
 
+use crate::management::Management;
+use crate::plane::{ControlPlane, Now};
 use config::edit::Edit as ModelEdit;
+use config::model::Level;
 use config::transactions::{Author, Change, Refusal, Transactions};
 use config::{Checked, Configuration, Fault, Path, Verb};
 use northbound::{
-    CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault, ConfigurationRequest,
-    ConfigurationResponse, Effect, GetConfigurationResponse, Refusal as Refused, Version, change,
+    CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault,
+    ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse,
+    Refusal as Refused, Version, change,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,43 +23,124 @@ use tokio::time::Instant;
 const MAX_COMMENT: usize = 1000;
 /// The longest time that a version may wait to be confirmed, in seconds.
 const MAX_CONFIRM: u32 = 86_400;
+/// How long sessions may take to end before their user planes are told that their ports go.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Between two looks at whether they have.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long a commit waits for the user planes.
+const SETTLE: Duration = Duration::from_secs(10);
 /// Who brings a version back that nobody confirmed.
 const OURSELVES: &str = "sluice-cp";
 
 /// What the control plane's loop is asked.
 pub(crate) enum ToPlane {
     /// What a change would do, or why it cannot be.
-    Plan(Arc<Configuration>, oneshot::Sender<Result<Vec<Effect>, Vec<Fault>>>),
-    /// The configuration is this one now.
-    Adopt(Arc<Configuration>, oneshot::Sender<()>),
+    Plan(
+        Arc<Configuration>,
+        oneshot::Sender<Result<Vec<Effect>, Vec<Fault>>>,
+    ),
+    /// The configuration is this one, as soon as it is written.
+    Adopt(Box<Adoption>),
+    /// Whether something that the configuration has no more is still there.
+    IsRetiring(oneshot::Sender<bool>),
+}
+
+/// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.
+pub(crate) struct Adoption {
+    candidate: Checked,
+    author: Author,
+    comment: String,
+    confirm_by: Option<u64>,
+    transactions: Transactions,
+    reply: oneshot::Sender<(Transactions, Result<u64, Refusal>)>,
+}
+
+impl Adoption {
+    /// Writes the version if the plane says that it can follow, and has it follow.
+    pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
+        let configuration = Arc::new(self.candidate.configuration.clone());
+        let done = match plane.plan(now, &configuration) {
+            Err(faults) => Err(Refusal::Faults(faults)),
+            // some milliseconds of disk
+            Ok(_) => {
+                let by = self.confirm_by;
+                self.transactions
+                    .commit(self.candidate, &self.author, &self.comment, by)
+            }
+        };
+        if done.is_ok()
+            && let Err(faults) = plane.reconfigure(now, configuration)
+        {
+            tracing::error!(
+                ?faults,
+                "the control plane does not follow what it has agreed to: start it again"
+            );
+        }
+        let _ = self.reply.send((self.transactions, done)); // the keeper outlives its questions
+    }
 }
 
 /// See the module's page.
 pub(crate) struct Keeper {
-    transactions: Transactions,
+    /// Away while the loop writes a version.
+    transactions: Option<Transactions>,
+    management: Management,
+    /// Has the log say as much as the configuration wants.
+    set_level: SetLevel,
     plane: mpsc::Sender<ToPlane>,
     calls: mpsc::Receiver<ConfigurationCall>,
     /// When the version in force is given up.
     give_up_at: Option<Instant>,
 }
 
+/// Sets how much the log says.
+pub type SetLevel = Box<dyn Fn(Level) + Send>;
 type Answer = Result<ConfigurationResponse, Refused>;
 
 impl Keeper {
-    /// Keeps what `transactions` has; the control plane has it already.
+    /// Keeps what `transactions` has; the control plane has it already, the user planes hear of it now.
     pub fn new(
         transactions: Transactions,
+        management: Management,
+        set_level: SetLevel,
         plane: mpsc::Sender<ToPlane>,
         calls: mpsc::Receiver<ConfigurationCall>,
     ) -> Self {
         let mut keeper = Keeper {
-            transactions,
+            transactions: Some(transactions),
+            management,
+            set_level,
             plane,
             calls,
             give_up_at: None,
         };
-        keeper.arm();
+        keeper.follow();
         keeper
+    }
+
+    fn transactions(&self) -> &Transactions {
+        self.transactions
+            .as_ref()
+            .expect("it is here between two changes")
+    }
+
+    fn transactions_mut(&mut self) -> &mut Transactions {
+        self.transactions
+            .as_mut()
+            .expect("it is here between two changes")
+    }
+
+    /// What is in force is what the log, the user planes and the clock go by.
+    fn follow(&mut self) {
+        let transactions = self
+            .transactions
+            .as_ref()
+            .expect("it is here between two changes");
+        let configuration = &transactions.current().configuration;
+        (self.set_level)(configuration.logging.level);
+        self.management
+            .follow(configuration, transactions.version());
+        self.arm();
     }
 
     /// Serves until nobody can ask any more.
@@ -80,8 +165,9 @@ impl Keeper {
 
     /// The clock that says when a version has to be confirmed is the wall's; from now on the monotonic one runs.
     fn arm(&mut self) {
-        let by = self.transactions.history().confirm_by();
-        self.give_up_at = by.map(|by| Instant::now() + Duration::from_secs(by.saturating_sub(unix_time())));
+        let by = self.transactions().history().confirm_by();
+        self.give_up_at =
+            by.map(|by| Instant::now() + Duration::from_secs(by.saturating_sub(unix_time())));
     }
 
     async fn answer(&mut self, request: ConfigurationRequest) -> Answer {
@@ -91,34 +177,40 @@ impl Keeper {
             ConfigurationRequest::Check(change) => {
                 Ok(ConfigurationResponse::Checked(self.check(change).await?))
             }
-            ConfigurationRequest::Commit { by, commit } => {
-                Ok(ConfigurationResponse::Committed(self.commit(by, commit).await?))
+            ConfigurationRequest::Commit { by, commit } => Ok(ConfigurationResponse::Committed(
+                self.commit(by, commit).await?,
+            )),
+            ConfigurationRequest::Managed => {
+                let managed = self.management.managed().collect();
+                Ok(ConfigurationResponse::Managed(managed))
             }
             ConfigurationRequest::Confirm { by, lock } => self.confirm(by, lock).await,
             ConfigurationRequest::Lock { by } => {
-                let lock = self.transactions.acquire(&by, unix_time());
+                let lock = self.transactions_mut().acquire(&by, unix_time());
                 lock.map(ConfigurationResponse::Locked).map_err(refused)
             }
             ConfigurationRequest::Unlock(number) => {
-                self.transactions.unlock(number);
+                self.transactions_mut().unlock(number);
                 Ok(ConfigurationResponse::Done)
             }
         }
     }
 
     fn get(&self, version: Option<u64>) -> Answer {
-        let version = version.unwrap_or(self.transactions.version());
-        let loaded = self.transactions.load(version);
+        let version = version.unwrap_or(self.transactions().version());
+        let loaded = self.transactions().load(version);
         let tree = loaded.map_err(|error| refused(error.into()))?.tree;
-        Ok(ConfigurationResponse::Configuration(GetConfigurationResponse {
-            version,
-            document: config::write(&tree, false),
-            tree: config::masked(&tree).to_string(),
-        }))
+        Ok(ConfigurationResponse::Configuration(
+            GetConfigurationResponse {
+                version,
+                document: config::write(&tree, false),
+                tree: config::masked(&tree).to_string(),
+            },
+        ))
     }
 
     fn versions(&self) -> Vec<Version> {
-        let versions = self.transactions.history().versions();
+        let versions = self.transactions().history().versions();
         let told = versions.map(|v| Version {
             version: v.version,
             at: v.at,
@@ -130,7 +222,7 @@ impl Keeper {
     }
 
     async fn check(&mut self, change: northbound::Change) -> Result<CheckChangeResponse, Refused> {
-        let candidate = match self.transactions.candidate(&read_change(change)?) {
+        let candidate = match self.transactions().candidate(&read_change(change)?) {
             Ok(candidate) => candidate,
             Err(why) => {
                 return Ok(CheckChangeResponse {
@@ -148,22 +240,40 @@ impl Keeper {
     }
 
     /// What the planes say of a candidate.
-    async fn plan(&mut self, candidate: &Checked) -> Result<(Vec<Effect>, Vec<ConfigurationFault>), Refused> {
+    async fn plan(
+        &mut self,
+        candidate: &Checked,
+    ) -> Result<(Vec<Effect>, Vec<ConfigurationFault>), Refused> {
         let (reply, answer) = oneshot::channel();
         let plan = ToPlane::Plan(Arc::new(candidate.configuration.clone()), reply);
         self.plane.send(plan).await.map_err(|_| gone())?;
-        Ok(match answer.await.map_err(|_| gone())? {
+        let (effects, mut faults) = match answer.await.map_err(|_| gone())? {
             Ok(effects) => (effects, Vec::new()),
-            Err(faults) => (Vec::new(), faults.into_iter().map(told).collect()),
-        })
+            Err(faults) => (Vec::new(), faults),
+        };
+        let version = self.transactions().version() + 1;
+        faults.extend(
+            self.management
+                .validate(&candidate.configuration, version)
+                .await,
+        );
+        Ok((effects, faults.into_iter().map(told).collect()))
     }
 
-    async fn commit(&mut self, by: String, request: CommitRequest) -> Result<CommitResponse, Refused> {
+    async fn commit(
+        &mut self,
+        by: String,
+        request: CommitRequest,
+    ) -> Result<CommitResponse, Refused> {
         if request.comment.len() > MAX_COMMENT {
-            return Err(Refused::Failed(format!("the comment is too long: at most {MAX_COMMENT} octets")));
+            return Err(Refused::Failed(format!(
+                "the comment is too long: at most {MAX_COMMENT} octets"
+            )));
         }
         if request.confirm_within > MAX_CONFIRM {
-            return Err(Refused::Failed(format!("a version waits for {MAX_CONFIRM} seconds at most")));
+            return Err(Refused::Failed(format!(
+                "a version waits for {MAX_CONFIRM} seconds at most"
+            )));
         }
         let author = Author {
             name: by,
@@ -175,26 +285,38 @@ impl Keeper {
             faults,
             ..CommitResponse::default()
         };
-        let candidate = self.transactions.may_commit(&author, &change);
-        let candidate = match candidate.and_then(|()| self.transactions.candidate(&change)) {
+        let candidate = self.transactions().may_commit(&author, &change);
+        let candidate = match candidate.and_then(|()| self.transactions().candidate(&change)) {
             Ok(candidate) => candidate,
             Err(why) => return Ok(refuse(faults_of(why))),
         };
         let (effects, mut faults) = self.plan(&candidate).await?;
         let ending: u64 = effects.iter().filter(|e| e.ends).map(|e| e.sessions).sum();
         if ending > 0 && !request.end_sessions {
-            let what: Vec<&str> = effects.iter().filter(|e| e.ends).map(|e| e.text.as_str()).collect();
-            let message = format!("sessions would end: {}. `commit ending-sessions` does it", what.join("; "));
+            let what: Vec<&str> = effects
+                .iter()
+                .filter(|e| e.ends)
+                .map(|e| e.text.as_str())
+                .collect();
+            let message = format!(
+                "sessions would end: {}. `commit ending-sessions` does it",
+                what.join("; ")
+            );
             faults.push(told(Fault::of_document(message)));
         }
         if !faults.is_empty() {
             return Ok(refuse(faults));
         }
-        let confirm_by = (request.confirm_within > 0).then(|| author.at + u64::from(request.confirm_within));
-        match self.adopt(candidate, &author, &request.comment, confirm_by).await? {
+        let confirm_by =
+            (request.confirm_within > 0).then(|| author.at + u64::from(request.confirm_within));
+        match self
+            .adopt(candidate, &author, &request.comment, confirm_by)
+            .await?
+        {
             Ok(version) => Ok(CommitResponse {
                 version,
                 effects,
+                pending: self.management.settle(SETTLE).await,
                 ..CommitResponse::default()
             }),
             Err(why) => Ok(refuse(faults_of(why))),
@@ -209,19 +331,45 @@ impl Keeper {
         comment: &str,
         confirm_by: Option<u64>,
     ) -> Result<Result<u64, Refusal>, Refused> {
-        let configuration = Arc::new(candidate.configuration.clone());
-        // some milliseconds of disk: small enough for the loop that everything else waits for, once a change
-        let version = match self.transactions.commit(candidate, author, comment, confirm_by) {
+        let (reply, done) = oneshot::channel();
+        let adoption = Adoption {
+            candidate,
+            author: author.clone(),
+            comment: comment.to_owned(),
+            confirm_by,
+            transactions: self
+                .transactions
+                .take()
+                .expect("it is here between two changes"),
+            reply,
+        };
+        let sent = self.plane.send(ToPlane::Adopt(Box::new(adoption))).await;
+        sent.map_err(|_| gone())?;
+        let (transactions, done) = done.await.map_err(|_| gone())?;
+        self.transactions = Some(transactions);
+        let version = match done {
             Ok(version) => version,
             Err(why) => return Ok(Err(why)),
         };
         tracing::info!(version, by = author.name, comment, "configuration changes");
-        self.arm();
-        let (reply, done) = oneshot::channel();
-        let adopt = ToPlane::Adopt(configuration, reply);
-        self.plane.send(adopt).await.map_err(|_| gone())?;
-        done.await.map_err(|_| gone())?;
+        self.let_go().await?;
+        self.follow();
         Ok(Ok(version))
+    }
+
+    /// Sessions that end are deleted from their user planes, with their last counters, before these are told that their ports
+    /// or segments go.
+    async fn let_go(&mut self) -> Result<(), Refused> {
+        let until = Instant::now() + LAST_WORDS;
+        loop {
+            let (reply, retiring) = oneshot::channel();
+            let sent = self.plane.send(ToPlane::IsRetiring(reply)).await;
+            sent.map_err(|_| gone())?;
+            if !retiring.await.map_err(|_| gone())? || Instant::now() >= until {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     async fn confirm(&mut self, by: String, lock: u64) -> Answer {
@@ -230,9 +378,13 @@ impl Keeper {
             lock: (lock != 0).then_some(lock),
             at: unix_time(),
         };
-        let version = self.transactions.version();
-        let may = self.transactions.may_commit(&author, &Change::Version(version));
-        let confirmed = may.and_then(|()| self.transactions.confirm()).map_err(refused)?;
+        let version = self.transactions().version();
+        let may = self
+            .transactions()
+            .may_commit(&author, &Change::Version(version));
+        let confirmed = may
+            .and_then(|()| self.transactions_mut().confirm())
+            .map_err(refused)?;
         tracing::info!(version, by = author.name, "configuration is confirmed");
         self.arm();
         Ok(ConfigurationResponse::Confirmed(confirmed))
@@ -246,7 +398,7 @@ impl Keeper {
             lock: None,
             at: unix_time(),
         };
-        let back = match self.transactions.unconfirmed() {
+        let back = match self.transactions().unconfirmed() {
             Ok(Some((before, comment))) => self.adopt(before, &author, &comment, None).await,
             Ok(None) => return,
             Err(why) => Ok(Err(why.into())),

@@ -23,8 +23,10 @@ pub mod addresses;
 mod authority;
 pub mod bank;
 mod book;
+mod configuration;
 pub mod counters;
 mod entry;
+mod management;
 pub mod plane;
 pub mod pool;
 pub mod runtime;
@@ -33,6 +35,7 @@ pub mod topology;
 mod user_planes;
 pub mod wheel;
 
+pub use configuration::SetLevel;
 pub use plane::{ControlPlane, Input, Now, Output, Restored};
 
 /// Finds what cannot be served of a configuration beyond what [`config::check`] finds: pools that cannot be cut, more than

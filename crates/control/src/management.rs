@@ -4,6 +4,7 @@
 use config::start::Tls;
 use config::{Configuration, Fault, Path};
 use mi::{Client, Document, DocumentFault, Endpoint, InForce, State};
+use northbound::Managed;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -91,13 +92,20 @@ impl Management {
                     Ok(link) => {
                         self.links.insert(name.clone(), link);
                     }
-                    Err(why) => tracing::error!(user_plane = name, why, "a user plane cannot be managed"),
+                    Err(why) => {
+                        tracing::error!(user_plane = name, why, "a user plane cannot be managed")
+                    }
                 },
             }
         }
     }
 
-    fn open(&self, configuration: &Configuration, name: &str, wanted: Wanted) -> Result<Link, String> {
+    fn open(
+        &self,
+        configuration: &Configuration,
+        name: &str,
+        wanted: Wanted,
+    ) -> Result<Link, String> {
         let endpoint = configuration.user_planes[name].management.clone();
         let client = self.client(&endpoint)?;
         let (wanted, wants) = watch::channel(wanted);
@@ -118,7 +126,9 @@ impl Management {
     }
 
     fn client(&self, endpoint: &str) -> Result<Client, String> {
-        let at: Endpoint = endpoint.parse().map_err(|error: mi::NetworkError| error.to_string())?;
+        let at: Endpoint = endpoint
+            .parse()
+            .map_err(|error: mi::NetworkError| error.to_string())?;
         Client::new(&at, self.tls.as_ref()).map_err(|error| error.to_string())
     }
 
@@ -126,7 +136,10 @@ impl Management {
     pub async fn validate(&self, configuration: &Configuration, version: u64) -> Vec<Fault> {
         let mut faults = Vec::new();
         for (name, plane) in &configuration.user_planes {
-            let known = self.links.get(name).filter(|link| link.endpoint == plane.management);
+            let known = self
+                .links
+                .get(name)
+                .filter(|link| link.endpoint == plane.management);
             let client = match known {
                 Some(link) if !link.standing.borrow().reached => continue,
                 Some(link) => Ok(link.client.clone()),
@@ -136,7 +149,11 @@ impl Management {
                 Ok(client) => client,
                 Err(message) => {
                     let path = Path::from_iter(["user-planes", name, "management"]);
-                    faults.push(Fault { line: 0, path, message });
+                    faults.push(Fault {
+                        line: 0,
+                        path,
+                        message,
+                    });
                     continue;
                 }
             };
@@ -144,7 +161,10 @@ impl Management {
             match timeout(VALIDATE, client.validate(document)).await {
                 Ok(Ok(told)) => faults.extend(told.into_iter().map(|fault| here(name, fault))),
                 Ok(Err(_)) | Err(_) => {
-                    tracing::warn!(user_plane = name, "a user plane does not say whether it can do the new configuration");
+                    tracing::warn!(
+                        user_plane = name,
+                        "a user plane does not say whether it can do the new configuration"
+                    );
                 }
             }
         }
@@ -159,23 +179,36 @@ impl Management {
                 let wanted = link.wanted.borrow().hash.clone();
                 let mut standing = link.standing.clone();
                 let over = |s: &Standing| {
-                    !s.reached || s.refused.is_some() || s.in_force.as_ref().is_some_and(|f| f.hash == wanted)
+                    !s.reached
+                        || s.refused.is_some()
+                        || s.in_force.as_ref().is_some_and(|f| f.hash == wanted)
                 };
                 let _ = standing.wait_for(over).await;
             }
         };
         let _ = timeout(patience, settled).await;
-        let pending = self.links.iter().filter_map(|(name, link)| {
-            let standing = link.standing.borrow();
-            let has = standing.in_force.as_ref().is_some_and(|f| f.hash == link.wanted.borrow().hash);
-            (!has).then(|| format!("{name}: {}", standing.why()))
-        });
-        pending.collect()
+        let pending = self.managed().filter(|m| !m.in_force);
+        pending.map(|m| format!("{}: {}", m.name, m.why)).collect()
     }
 
-    /// How each user plane stands.
-    pub fn standings(&self) -> impl Iterator<Item = (&str, Standing)> {
-        self.links.iter().map(|(name, link)| (name.as_str(), link.standing.borrow().clone()))
+    /// What each user plane has.
+    pub fn managed(&self) -> impl Iterator<Item = Managed> {
+        self.links.iter().map(|(name, link)| {
+            let standing = link.standing.borrow();
+            let in_force = standing.in_force.as_ref();
+            let has = in_force.is_some_and(|f| f.hash == link.wanted.borrow().hash);
+            Managed {
+                name: name.clone(),
+                in_force: has,
+                why: if has {
+                    String::new()
+                } else {
+                    standing.why().into()
+                },
+                generation: in_force.map(|f| f.generation),
+                reached: standing.reached,
+            }
+        })
     }
 }
 
@@ -208,13 +241,20 @@ fn wanted(configuration: &Configuration, name: &str, version: u64) -> Wanted {
     for octet in Sha256::digest(text.as_bytes()) {
         let _ = write!(hash, "{octet:02x}");
     }
-    Wanted { version, hash, text }
+    Wanted {
+        version,
+        hash,
+        text,
+    }
 }
 
 /// A fault in a user plane's document, in its place in the configuration.
 fn here(name: &str, fault: DocumentFault) -> Fault {
     let inner = Path::parse(&fault.path).unwrap_or_default();
-    let shared = inner.steps().first().is_some_and(|step| step == "network-instances");
+    let shared = inner
+        .steps()
+        .first()
+        .is_some_and(|step| step == "network-instances");
     let above: &[&str] = if shared { &[] } else { &["user-planes", name] };
     let steps = above.iter().map(|step| (*step).to_owned());
     Fault {
@@ -239,13 +279,21 @@ impl Keeper {
     async fn run(mut self) {
         loop {
             let description = self.client.meet().await;
-            tracing::info!(user_plane = self.name, software = description.software, "user plane is managed");
+            tracing::info!(
+                user_plane = self.name,
+                software = description.software,
+                "user plane is managed"
+            );
             self.stands.send_modify(|s| {
                 s.reached = true;
                 s.in_force = description.in_force;
             });
             let why = self.keep().await;
-            tracing::warn!(user_plane = self.name, why, "a user plane cannot be managed for now");
+            tracing::warn!(
+                user_plane = self.name,
+                why,
+                "a user plane cannot be managed for now"
+            );
             self.stands.send_modify(|s| {
                 s.reached = false;
                 s.state = None;
@@ -310,12 +358,28 @@ impl Keeper {
         }
         let next = in_force.as_ref().map_or(0, |f| f.generation + 1);
         let document = wanted.document(next);
-        tracing::info!(user_plane = self.name, generation = document.generation, "a user plane is told its configuration");
-        let answer = self.client.apply(document).await.map_err(|status| status.to_string())?;
-        let faults: Vec<String> = answer.faults.into_iter().map(|f| here(&self.name, f).to_string()).collect();
+        tracing::info!(
+            user_plane = self.name,
+            generation = document.generation,
+            "a user plane is told its configuration"
+        );
+        let answer = self
+            .client
+            .apply(document)
+            .await
+            .map_err(|status| status.to_string())?;
+        let faults: Vec<String> = answer
+            .faults
+            .into_iter()
+            .map(|f| here(&self.name, f).to_string())
+            .collect();
         let refused = (!faults.is_empty()).then(|| faults.join("; "));
         if let Some(why) = &refused {
-            tracing::error!(user_plane = self.name, why, "a user plane refuses its configuration: it goes on with the one before");
+            tracing::error!(
+                user_plane = self.name,
+                why,
+                "a user plane refuses its configuration: it goes on with the one before"
+            );
         }
         self.stands.send_modify(|s| {
             s.in_force = answer.in_force;

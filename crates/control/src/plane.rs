@@ -42,8 +42,8 @@ use std::sync::Arc;
 use wire::eth::MacAddr;
 use wire::pfcp::Cause as PfcpCause;
 
-pub use change::Effect;
 pub use holdings::{Held, HeldStage, StoredSession};
+pub use northbound::Effect;
 pub use restore::{RadiusPorts, Restored, STORE_RECOVERY_KEY};
 
 /// A moment, on the clock that timers use and on the clock that records use.

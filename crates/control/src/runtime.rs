@@ -1,8 +1,12 @@
 //! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
+use crate::configuration::{Keeper, SetLevel, ToPlane};
+use crate::management::Management;
 use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
 use crate::store::{Store, StoreThread};
 use crate::user_planes::PFCP_PORT;
+use config::history::History;
+use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use rand::TryRngCore;
@@ -35,13 +39,43 @@ const NTP_OFFSET: u32 = 2_208_988_800;
 /// A text for the operator: what could not be opened or read, and why. Nothing is half started then.
 pub fn run(
     start: config::start::ControlPlane,
-    configuration: config::Configuration,
+    initial: Option<config::Checked>,
+    set_level: SetLevel,
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| format!("cannot start the event loop: {error}"))?;
-    runtime.block_on(async { Edge::open(start, configuration)?.serve().await })
+    runtime.block_on(async { Edge::open(start, initial, set_level)?.serve().await })
+}
+
+/// The versions that there are; where there is none yet, `initial` becomes the first one.
+fn open_configuration(
+    start: &config::start::ControlPlane,
+    initial: Option<config::Checked>,
+) -> Result<Transactions, String> {
+    let history = History::open(&start.state.join("configuration"));
+    let mut transactions = Transactions::new(history.map_err(|error| error.to_string())?);
+    let in_force = transactions.version();
+    match initial {
+        Some(initial) if in_force == 0 => {
+            let author = Author {
+                name: "sluice-cp".into(),
+                lock: None,
+                at: unix_time().into(),
+            };
+            let first = transactions.commit(initial, &author, "as it began", None);
+            first.map_err(|error| format!("the initial configuration cannot be kept: {error}"))?;
+        }
+        Some(initial) if initial.tree != transactions.current().tree => {
+            tracing::info!(
+                in_force,
+                "the initial configuration is not read any more: the version in force has changed since"
+            );
+        }
+        _ => {}
+    }
+    Ok(transactions)
 }
 
 /// Monotonic time since the machine was started, so that it goes on when this process is started again.
@@ -87,6 +121,8 @@ fn unix_time() -> u32 {
 
 struct Edge {
     plane: ControlPlane,
+    /// What the keeper of the configuration wants.
+    asks: mpsc::Receiver<ToPlane>,
     clock: Clock,
     pfcp: Sockets,
     gtpu: Sockets,
@@ -101,8 +137,10 @@ struct Edge {
 impl Edge {
     fn open(
         start: config::start::ControlPlane,
-        configuration: config::Configuration,
+        initial: Option<config::Checked>,
+        set_level: SetLevel,
     ) -> Result<Self, String> {
+        let transactions = open_configuration(&start, initial)?;
         let pfcp = Sockets::bind(start.address, PFCP_PORT)?;
         let gtpu = Sockets::bind(start.address, gtpu::PORT)?;
         let mut seed = [0; 32];
@@ -114,7 +152,7 @@ impl Edge {
         let (calls_in, calls) = mpsc::channel(64);
         let api = start.api_socket.clone();
         let count = restored.session_count();
-        let configuration = Arc::new(configuration);
+        let configuration = Arc::new(transactions.current().configuration.clone());
         let plane = ControlPlane::new(&start, configuration, restored, seed, clock.now());
         let plane = plane.map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -124,14 +162,26 @@ impl Edge {
         let store = StoreThread::start(store, STORE_QUEUE, move |done| {
             let _ = acknowledge.send(done.map_err(|error| error.to_string()));
         });
-        let served = northbound::serve(&api, calls_in);
+        let (configuration_in, configuration_calls) = mpsc::channel(64);
+        let served = northbound::serve(&api, calls_in, configuration_in);
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
         if let Err(error) = northbound::supervisor::notify("READY=1") {
             tracing::warn!(%error, "the supervisor cannot be told that we are ready");
         }
+        let (to_plane, asks) = mpsc::channel(1);
+        let management = Management::new(start.management.clone());
+        let keeper = Keeper::new(
+            transactions,
+            management,
+            set_level,
+            to_plane,
+            configuration_calls,
+        );
+        tokio::spawn(keeper.run());
         Ok(Edge {
             plane,
+            asks,
             clock,
             pfcp,
             gtpu,
@@ -168,6 +218,7 @@ impl Edge {
                 }
                 Ok(()) = self.durable.changed() => self.on_durable()?,
                 Some(call) = self.calls.recv() => self.on_call(call),
+                Some(ask) = self.asks.recv() => self.on_ask(ask),
                 () = sleep_until(wake) => self.plane.on_timeout(self.clock.now()),
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
@@ -223,6 +274,21 @@ impl Edge {
         self.answers.insert(ticket, reply);
         self.plane
             .handle(self.clock.now(), Input::Call { ticket, call });
+    }
+
+    fn on_ask(&mut self, ask: ToPlane) {
+        let now = self.clock.now();
+        // the keeper outlives its questions
+        match ask {
+            ToPlane::Plan(configuration, reply) => {
+                let plan = self.plane.plan(now, &configuration);
+                let _ = reply.send(plan);
+            }
+            ToPlane::Adopt(adoption) => adoption.carry_out(now, &mut self.plane),
+            ToPlane::IsRetiring(reply) => {
+                let _ = reply.send(self.plane.is_retiring());
+            }
+        }
     }
 
     async fn carry_out(&mut self) -> Result<(), String> {

@@ -6,8 +6,8 @@ use crate::configuration_server::{Configuration, ConfigurationServer};
 use crate::{
     CallError, Caller, Change, CheckChangeRequest, CheckChangeResponse, CommitRequest,
     CommitResponse, ConfirmRequest, ConfirmResponse, Connection, GetConfigurationRequest,
-    GetConfigurationResponse, ListVersionsRequest, ListVersionsResponse, LockRequest, LockResponse,
-    Version,
+    GetConfigurationResponse, ListManagedRequest, ListManagedResponse, ListVersionsRequest,
+    ListVersionsResponse, LockRequest, LockResponse, Managed, Version,
 };
 use futures_util::stream::{BoxStream, StreamExt, once, pending};
 use std::path::Path;
@@ -51,6 +51,8 @@ pub enum ConfigurationRequest {
     },
     /// And let in again.
     Unlock(u64),
+    /// What each user plane has.
+    Managed,
 }
 
 /// What is answered.
@@ -70,6 +72,8 @@ pub enum ConfigurationResponse {
     Locked(u64),
     /// To [`ConfigurationRequest::Unlock`].
     Done,
+    /// To [`ConfigurationRequest::Managed`].
+    Managed(Vec<Managed>),
 }
 
 /// A request with the place for its answer.
@@ -170,6 +174,18 @@ impl Configuration for Service {
         }
     }
 
+    async fn list_managed(
+        &self,
+        _: tonic::Request<ListManagedRequest>,
+    ) -> Result<Reply<ListManagedResponse>, Status> {
+        match self.0.ask(ConfigurationRequest::Managed).await? {
+            ConfigurationResponse::Managed(managed) => {
+                Ok(Reply::new(ListManagedResponse { managed }))
+            }
+            other => Err(other_answer(other)),
+        }
+    }
+
     /// The lock is held as long as the stream is: a connection that breaks lets go of it.
     async fn lock(
         &self,
@@ -254,6 +270,12 @@ impl ConfigurationClient {
     pub fn confirm(&mut self, lock: u64) -> Result<u64, CallError> {
         let answer = self.client.confirm(ConfirmRequest { lock });
         Ok(self.connection.wait(answer)?.into_inner().version)
+    }
+
+    /// What each user plane has of the configuration in force.
+    pub fn managed(&mut self) -> Result<Vec<Managed>, CallError> {
+        let answer = self.client.list_managed(ListManagedRequest {});
+        Ok(self.connection.wait(answer)?.into_inner().managed)
     }
 
     /// Keeps everybody else from changing the configuration.

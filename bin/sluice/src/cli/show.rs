@@ -81,12 +81,20 @@ pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failur
 /// `sluice show user-planes`.
 pub fn user_planes(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
     let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
-    match json {
-        true => Answer::json(&user_planes),
-        false => Ok(Answer::table(
-            user_plane_table(&user_planes).render(terminal_width()),
-        )),
+    if json {
+        return Answer::json(&user_planes);
     }
+    let managed = sockets.configuration()?.ask(|c| c.managed())?;
+    let mut answer = Answer::table(user_plane_table(&user_planes).render(terminal_width()));
+    let behind = managed.iter().filter(|m| !m.in_force);
+    let told = behind.map(|m| {
+        format!(
+            "{} does not have the configuration in force: {}",
+            m.name, m.why
+        )
+    });
+    answer.lines.extend(told);
+    Ok(answer)
 }
 
 /// `sluice show ports`.

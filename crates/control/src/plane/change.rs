@@ -6,30 +6,9 @@ use crate::addresses;
 use crate::entry::Stage;
 use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
 use config::{Configuration, Fault};
-use serde::{Deserialize, Serialize};
+use northbound::Effect;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// What a change does, for the operator.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effect {
-    /// A sentence.
-    pub text: String,
-    /// How many sessions it is about; 0 if it is about those alone that begin from then on.
-    pub sessions: u64,
-    /// They end.
-    pub ends: bool,
-}
-
-impl Effect {
-    fn new(sessions: u64, ends: bool, text: String) -> Self {
-        Effect {
-            text,
-            sessions,
-            ends,
-        }
-    }
-}
 
 /// What a changed configuration does, worked out before anything is done.
 struct Change {
@@ -54,6 +33,14 @@ struct Differs {
 impl Differs {
     fn any(self) -> bool {
         self.mtu || self.times || self.access || self.dns
+    }
+}
+
+fn effect(sessions: u64, ends: bool, text: String) -> Effect {
+    Effect {
+        text,
+        sessions,
+        ends,
     }
 }
 
@@ -134,7 +121,7 @@ impl ControlPlane {
         let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
         if excess > 0 {
             let text = format!("the oldest {excess} sessions that are not online yet give way");
-            change.effects.push(Effect::new(excess, true, text));
+            change.effects.push(effect(excess, true, text));
         }
         change.effects.extend(from_now_on(&self.configuration, new));
         Ok(change)
@@ -182,13 +169,13 @@ impl ControlPlane {
         }
         for (why, count) in by_place {
             let text = format!("{} end: {why}", sessions(count));
-            change.effects.push(Effect::new(count, true, text));
+            change.effects.push(effect(count, true, text));
         }
         for (name, plane) in &new.user_planes {
             let known = self.configuration.user_planes.get(name);
             if known.is_none() {
                 let text = format!("user plane {name} is taken on at {}", plane.address);
-                change.effects.push(Effect::new(0, false, text));
+                change.effects.push(effect(0, false, text));
             }
         }
     }
@@ -255,14 +242,14 @@ impl ControlPlane {
             if what == "name servers" {
                 text += ": by Router Advertisements soon, by IPCP when they dial in anew";
             }
-            change.effects.push(Effect::new(count, false, text));
+            change.effects.push(effect(count, false, text));
         }
         if over > 0 {
             let text = format!(
                 "{} end: they have lasted longer than the new session timeout",
                 sessions(over)
             );
-            change.effects.push(Effect::new(over, true, text));
+            change.effects.push(effect(over, true, text));
         }
         change.terms = found;
     }
@@ -277,7 +264,7 @@ impl ControlPlane {
                 plane.address,
                 sessions(count)
             );
-            change.effects.push(Effect::new(count, false, text));
+            change.effects.push(effect(count, false, text));
         }
     }
 
@@ -381,7 +368,7 @@ fn sessions(count: u64) -> String {
 /// What is about those alone that dial in from then on.
 fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     let mut effects = Vec::new();
-    let mut say = |text: String| effects.push(Effect::new(0, false, text));
+    let mut say = |text: String| effects.push(effect(0, false, text));
     for name in changed(&old.access_profiles, &new.access_profiles) {
         say(format!(
             "sessions that begin from now on are met by access profile {name} as it is now"

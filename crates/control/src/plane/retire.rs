@@ -51,6 +51,12 @@ impl ControlPlane {
         self.arm_retirement(now);
     }
 
+    /// Whether something that the configuration has no more is still there: ports, segments and groups with what was given by
+    /// them.
+    pub fn is_retiring(&self) -> bool {
+        self.topology.has_retired()
+    }
+
     fn arm_retirement(&mut self, now: Now) {
         let retired =
             self.topology.has_retired() || self.authority.has_retired(&self.configuration);
