@@ -78,7 +78,9 @@ fn read(file: &Path) -> Result<(ControlPlane, Option<Checked>), String> {
 /// Logs go to standard error. How much they say, the configuration tells; `RUST_LOG` overrules it.
 fn start_log() -> control::SetLevel {
     let chosen = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let filter = EnvFilter::new(chosen.as_deref().unwrap_or(Level::Info.word()));
+    let filter = chosen
+        .as_deref()
+        .map_or_else(|| filter_of(Level::Info), EnvFilter::new);
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -90,9 +92,15 @@ fn start_log() -> control::SetLevel {
         .init();
     Box::new(move |level| {
         if chosen.is_none()
-            && let Err(error) = handle.reload(EnvFilter::new(level.word()))
+            && let Err(error) = handle.reload(filter_of(level))
         {
             tracing::warn!(%error, "the log goes on as it did");
         }
     })
+}
+
+/// Our own messages of a level, and of the libraries below only what matters.
+fn filter_of(level: Level) -> EnvFilter {
+    let word = level.word();
+    EnvFilter::new(format!("{word},h2=warn,hyper=warn,tower=warn,tonic=warn"))
 }

@@ -3,6 +3,7 @@
 mod bad_config;
 mod clear_session;
 pub mod come_and_go;
+mod commits;
 mod gateway_ping;
 mod grpc_peer;
 mod how_to;
@@ -99,6 +100,11 @@ pub const CASES: &[Case] = &[
         "how-to",
         "every command of the how-to does what it says in a running lab",
         how_to::run,
+    ),
+    case(
+        "commits",
+        "100 changes a second that concern nobody, and 100 readers, touch none of 1,000 homes and lose no packet",
+        commits::run,
     ),
     case(
         "shell",

@@ -282,7 +282,10 @@ impl Configure {
         );
         lines.push(format!("version {} is in force", done.version));
         if minutes > 0 {
-            lines.push(format!("`commit confirm` keeps it; without that the one before comes back in {minutes} minutes"));
+            let time = crate::cli::units::duration(u64::from(minutes) * 60);
+            lines.push(format!(
+                "`commit confirm` keeps it; without that the one before comes back in {time}"
+            ));
         }
         Ok(Answer::of(lines))
     }

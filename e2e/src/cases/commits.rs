@@ -1,0 +1,115 @@
+use crate::rig::Rig;
+use crate::street_lab::StreetLab;
+use anyhow::{Context, Result, ensure};
+use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change};
+use sluice::lab::daemon::Daemon;
+use sluice::lab::gateway::socket;
+use sluice::lab::topology::directory;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const HOMES: u32 = 1000;
+const READERS: usize = 100;
+/// How often a second the configuration changes.
+const RATE: u32 = 100;
+const SECONDS: u32 = 10;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Changes that concern nobody touch nobody, however many they are and whoever reads meanwhile.
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let dir = rig.without_site()?.dir().to_owned();
+    let lab = StreetLab::start(&dir, HOMES)?;
+    let cp = socket(&directory(""), Daemon::ControlPlane);
+    let (over, reads) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (commits, seconds) = thread::scope(|scope| -> Result<(u32, f64)> {
+        let readers: Vec<_> = (0..READERS)
+            .map(|_| scope.spawn(|| read(&cp, &over, &reads)))
+            .collect();
+        let done = write(&cp);
+        over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader
+                .join()
+                .map_err(|_| anyhow::anyhow!("a reader panicked"))??;
+        }
+        done
+    })?;
+    let rate = f64::from(commits) / seconds;
+    let reads = reads.into_inner();
+    println!(
+        "        {commits} commits in {seconds:.1} s, {rate:.0} a second; {READERS} readers read {reads} times meanwhile"
+    );
+    let versions = client(&cp)?.versions()?;
+    ensure!(
+        versions
+            .last()
+            .is_some_and(|v| v.version == u64::from(commits) + 1),
+        "versions are missing"
+    );
+    ensure!(reads > READERS as u64, "the readers were kept waiting");
+    let report = lab.end()?;
+    println!("        {report:?}");
+    ensure!(
+        report.online == HOMES && report.restarts.values().all(|n| *n == 0),
+        "sessions were touched"
+    );
+    ensure!(
+        report.packets_wrong == 0 && report.packets_sent == report.packets_received,
+        "packets were lost"
+    );
+    ensure!(
+        rate >= f64::from(RATE) * 0.9,
+        "{rate:.0} commits a second, wanted {RATE}"
+    );
+    Ok(())
+}
+
+fn client(cp: &Path) -> Result<ConfigurationClient> {
+    ConfigurationClient::connect(cp, PATIENCE).context("the configuration cannot be reached")
+}
+
+/// Reads what is in force, on a connection of its own each time.
+fn read(cp: &PathBuf, over: &AtomicBool, reads: &AtomicU64) -> Result<()> {
+    while !over.load(Ordering::Relaxed) {
+        let read = client(cp)?.get(None)?;
+        ensure!(
+            read.document.contains("user-planes"),
+            "not a configuration: {}",
+            read.document
+        );
+        reads.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Commits at the wanted rate, or as fast as it goes; how often, in how many seconds.
+fn write(cp: &Path) -> Result<(u32, f64)> {
+    let mut client = client(cp)?;
+    let begun = Instant::now();
+    for n in 0..RATE * SECONDS {
+        let due = Duration::from_secs(1) * n / RATE;
+        thread::sleep(due.saturating_sub(begun.elapsed()));
+        let words = ["users", "nobody", "password", &format!("secret {n}")].map(str::to_owned);
+        let edits = Edits {
+            base: u64::from(n) + 1,
+            edits: vec![Edit {
+                delete: false,
+                words: words.to_vec(),
+            }],
+        };
+        let done = client.commit(CommitRequest {
+            change: Some(Change {
+                change: Some(change::Change::Edits(edits)),
+            }),
+            ..CommitRequest::default()
+        })?;
+        ensure!(
+            done.faults.is_empty(),
+            "commit {n} was refused: {:?}",
+            done.faults
+        );
+    }
+    Ok((RATE * SECONDS, begun.elapsed().as_secs_f64()))
+}
