@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 /// What `sluice lab --json` prints.
 #[derive(Debug, Deserialize)]
 pub struct Report {
-    /// Homes that dialled.
-    pub homes: u32,
     /// Those that are online at the end.
     pub online: u32,
     /// Packets that were not what was sent.

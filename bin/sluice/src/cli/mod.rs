@@ -14,7 +14,8 @@ pub use configuration::versions;
 pub use show::Answer;
 
 use crate::lab::LabOptions;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Looks into a running gateway, and runs a whole one in a lab.
@@ -50,6 +51,16 @@ enum Command {
     /// Check, back up or bring back the session store, on the machine where it is
     #[command(subcommand)]
     Store(store::Store),
+    /// Print the completions for a shell: sluice completions bash > /etc/bash_completion.d/sluice
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages to a folder: sluice man /usr/share/man/man1
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Run homes, access network, gateway and internet in namespaces of this machine (needs root)
     Lab(LabOptions),
 }
@@ -131,6 +142,17 @@ impl Cli {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(failure) => failure.report(),
             },
+            Some(Command::Completions { shell }) => {
+                let mut command = Cli::command();
+                clap_complete::generate(shell, &mut command, "sluice", &mut std::io::stdout());
+                ExitCode::SUCCESS
+            }
+            Some(Command::Man { folder }) => {
+                match clap_mangen::generate_to(Cli::command(), &folder) {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(error) => Failure::Other(format!("{}: {error}", folder.display())).report(),
+                }
+            }
             Some(Command::Lab(options)) => crate::lab::run(&options),
             Some(command) => match command.answer(&self.sockets).and_then(Answer::print) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -154,7 +176,11 @@ impl Command {
             Command::Show(show) => show.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Check(check) => check::ledger(sockets, check.repair, check.format.json),
-            Command::Configure { .. } | Command::Store(_) | Command::Lab(_) => Err(Failure::Other(
+            Command::Configure { .. }
+            | Command::Store(_)
+            | Command::Completions { .. }
+            | Command::Man { .. }
+            | Command::Lab(_) => Err(Failure::Other(
                 "this is for a shell: leave with `exit` and type it behind `sluice`".into(),
             )),
         }
@@ -180,7 +206,6 @@ impl Show {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {
