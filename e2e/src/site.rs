@@ -113,7 +113,7 @@ initial-configuration: sluice.yaml
         } = self;
         let ((pool4, net4), (pool6, net6)) = (&self.ipv4_pool, &self.ipv6_pool);
         let [dns1, dns2] = DNS;
-        let up = UP.management();
+        let (up, core_v4, core_v6) = (UP.management(), UP.core_v4(), UP.core_v6());
         format!(
             "limits: {{sessions: {sessions}}}
 network-instances:
@@ -127,6 +127,10 @@ user-planes:
         role: access
         device: 'net_af_xdp0,iface={ACCESS_PORT}'
         segments: {{all: {{access-profile: pppoe}}}}
+      {CORE_PORT}:
+        role: core
+        device: net_af_xdp1,iface={CORE_PORT}
+        addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
 access-profiles:
   pppoe:
     authentication: [{authentication}]
@@ -147,27 +151,36 @@ aaa:
         )
     }
 
-    /// `sluice-up`'s document.
+    /// `sluice-up`'s start file.
     pub fn user_plane(dir: &Path) -> String {
         let (dir, own) = (dir.display(), UP.management());
-        let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
         format!(
             "node-id: up-e2e
 address: {own}
 api-socket: {dir}/up.sock
+state: {dir}/up
 memory: 128
 max-sessions: 1024
-ports:
-  - {{name: {ACCESS_PORT}, role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}
-  - name: {CORE_PORT}
-    role: core
-    device: net_af_xdp1,iface={CORE_PORT}
-    tap: sl-core0
-    addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
-network-instances:
-  default: {{device: sl-default, gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
 "
         )
+    }
+
+    /// `sluice-up`'s start file where nobody tells it anything, and its document beside it.
+    pub fn user_plane_alone(dir: &Path) -> (String, String) {
+        let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
+        let start = Self::user_plane(dir) + "initial-configuration: document.yaml\n";
+        let document = format!(
+            "network-instances:
+  default: {{interface: sl-default, gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
+ports:
+  {ACCESS_PORT}: {{role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}
+  {CORE_PORT}:
+    role: core
+    device: net_af_xdp1,iface={CORE_PORT}
+    addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
+"
+        );
+        (start, document)
     }
 }
 
@@ -191,8 +204,11 @@ impl Site {
     /// Starts everything and waits until a subscriber could dial in.
     pub fn start(lab: &Lab, setup: &Setup) -> Result<Self> {
         let dir = lab.dir().to_owned();
-        if dir.join("store").exists() {
-            fs::remove_dir_all(dir.join("store"))?;
+        for state in ["store", "up"] {
+            let folder = dir.join(state);
+            if folder.exists() {
+                fs::remove_dir_all(folder)?;
+            }
         }
         let (radius, forger) = match setup.aaa {
             Aaa::FreeRadius => {

@@ -57,7 +57,8 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let served = |runtime: Runtime| runtime.block_on(serve(&start, initial.as_ref(), set_level, began));
+    let served =
+        |runtime: Runtime| runtime.block_on(serve(&start, initial.as_ref(), set_level, began));
     match runtime.and_then(served) {
         Ok(code) => code,
         Err(error) => {
@@ -70,12 +71,17 @@ fn main() -> ExitCode {
 /// Logs go to standard error. How much they say, the configuration tells; `SLUICE_LOG` overrules it.
 fn start_log() -> userplane::SetLevel {
     let chosen = std::env::var("SLUICE_LOG").ok();
-    let filter = chosen.as_deref().map_or_else(|| filter_of(Level::Info), EnvFilter::new);
+    let filter = chosen
+        .as_deref()
+        .map_or_else(|| filter_of(Level::Info), EnvFilter::new);
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
-    tracing_subscriber::registry().with(filter).with(lines).init();
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .init();
     Box::new(move |level| {
         if chosen.is_none()
             && let Err(error) = handle.reload(filter_of(level))
@@ -108,7 +114,9 @@ fn read(file: &Path) -> Result<(config::start::UserPlane, Option<UserPlaneDocume
 
 /// What is wrong, a line each.
 fn in_lines(file: &Path, faults: &[config::Fault]) -> String {
-    let lines = faults.iter().map(|fault| format!("{}: {fault}", file.display()));
+    let lines = faults
+        .iter()
+        .map(|fault| format!("{}: {fault}", file.display()));
     lines.collect::<Vec<_>>().join("\n")
 }
 

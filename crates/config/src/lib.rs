@@ -1,26 +1,20 @@
-//! The configuration files of the two daemons: one small YAML document each.
+//! The configuration: its model, its documents, its changes and its versions, and the daemons' start files.
 //!
-//! A file is read whole and checked before anything starts. Whatever is wrong is reported with file, line and what was
-//! expected; an unknown or doubled key is an error, never ignored. The daemons and the lab call [`load`]; nothing here
-//! touches the network.
+//! [`model`] declares every setting once; [`schema`] is that as data, from which documents are checked ([`check`]), commands
+//! completed and the reference manual made. [`edit`] changes and compares, [`transactions`] commits, [`history`] keeps
+//! versions. [`start`] is what a daemon has to know before it can be told anything. Whatever is wrong is reported with line,
+//! place and what was expected; an unknown or doubled name is an error, never ignored. Nothing here touches the network.
 //!
 //! ```
-//! let up: config::UserPlane = config::parse(
-//!     "node-id: up1
-//! address: 192.0.2.2
-//! ports:
-//!   - {name: access0, role: access, device: 'net_af_xdp0,iface=acc0'}
-//!   - {name: core0, role: core, device: 'net_af_xdp1,iface=core0', tap: sl-core0, addresses: [198.51.100.1/24]}
-//! network-instances:
-//!   default: {device: sl-default, gateway: [100.64.0.1]}
-//! ",
-//!     "up.yaml",
-//! )
-//! .unwrap();
-//! assert_eq!(up.ports.value[0].segments[0].s_vlans.to_string(), "untagged,0-4095");
+//! use config::{Edit, check};
 //!
-//! let error = config::parse::<config::UserPlane>("node-id: up1\nadress: 192.0.2.2\n", "up.yaml").unwrap_err();
-//! assert!(error.to_string().starts_with("up.yaml:2:"), "{error}");
+//! let before = check::read("ipv4-pools: {homes: {prefix: 100.64.0.0/16}}\nnetwork-instances: {default: {}}\n").unwrap();
+//! let mut tree = before.tree.clone();
+//! Edit::parse("set ipv4-pools homes net-length 26").unwrap().apply(&mut tree).unwrap();
+//! assert_eq!(check::check(&tree).unwrap().configuration.ipv4_pools["homes"].net_length, 26);
+//!
+//! let faults = check::read("limits:\n  session: 5\n").unwrap_err();
+//! assert!(faults[0].to_string().starts_with("line 2: limits session: `session` is not a setting here: did you mean `sessions`?"));
 //! ```
 #![forbid(unsafe_code)]
 
@@ -35,7 +29,6 @@ pub mod schema;
 pub mod start;
 pub mod transactions;
 pub mod tree;
-mod user_plane;
 mod values;
 mod write;
 
@@ -44,8 +37,7 @@ pub use check::Checked;
 pub use edit::{Edit, Verb};
 pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
-pub use user_plane::{HoldSessions, NetworkInstance, Port, PortRole, UserPlane};
-pub use values::{Addresses, MASK, Secret, Segment, SvlanSet, mac};
+pub use values::{Addresses, HoldSessions, MASK, Secret, SvlanSet, mac};
 pub use write::{masked, write};
 
 use serde::de::DeserializeOwned;
@@ -164,13 +156,13 @@ mod tests {
     #[test]
     fn the_examples_are_good() {
         let examples = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples");
-        load::<UserPlane>(&examples.join("up.yaml")).unwrap();
+        load::<start::UserPlane>(&examples.join("up.yaml")).unwrap();
         load::<start::ControlPlane>(&examples.join("cp.yaml")).unwrap();
     }
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = load::<UserPlane>(FilePath::new("/nowhere/up.yaml")).unwrap_err();
+        let error = load::<start::UserPlane>(FilePath::new("/nowhere/up.yaml")).unwrap_err();
         assert!(
             error
                 .to_string()

@@ -108,24 +108,36 @@ impl<'de> Deserialize<'de> for Addresses {
     }
 }
 
-/// An access segment: part of an access port with a PPPoE session id bank of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Segment {
-    /// Unique name within the port.
-    pub name: String,
-    /// The outer VLANs that belong to it.
-    #[serde(default)]
-    pub s_vlans: SvlanSet,
+/// How long something is held: `forever`, or a number of seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HoldSessions {
+    /// Until the path returns.
+    #[default]
+    Forever,
+    /// So many seconds, at least 1.
+    Seconds(u32),
 }
 
-impl Segment {
-    /// The segment of a port that names none: everything.
-    pub fn whole_port() -> Vec<Segment> {
-        vec![Segment {
-            name: "all".into(),
-            s_vlans: SvlanSet::default(),
-        }]
+impl Serialize for HoldSessions {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HoldSessions::Forever => s.serialize_str("forever"),
+            HoldSessions::Seconds(seconds) => s.serialize_str(&seconds.to_string()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HoldSessions {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        // a number may be read as a text
+        let text = String::deserialize(d)?;
+        match (text.as_str(), text.parse()) {
+            ("forever", _) => Ok(HoldSessions::Forever),
+            (_, Ok(seconds @ 1..)) => Ok(HoldSessions::Seconds(seconds)),
+            _ => Err(serde::de::Error::custom(format!(
+                "`hold-sessions` is `{text}`: expected `forever` or seconds from 1 on"
+            ))),
+        }
     }
 }
 
@@ -296,25 +308,6 @@ pub fn mac(text: &str) -> Option<[u8; 6]> {
         _ => None,
     });
     octets.collect::<Option<Vec<u8>>>()?.try_into().ok()
-}
-
-/// Finds two segments of one port that share an outer VLAN.
-pub(crate) fn overlap(segments: &[Segment]) -> Option<(&str, &str)> {
-    let mut owner = std::collections::HashMap::new();
-    for segment in segments {
-        for vlan in segment.s_vlans.members() {
-            if let Some(other) = owner.insert(vlan, &segment.name) {
-                return Some((other, &segment.name));
-            }
-        }
-    }
-    None
-}
-
-/// Finds a name that occurs twice.
-pub(crate) fn doubled<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = std::collections::HashSet::new();
-    names.into_iter().find(|name| !seen.insert(*name))
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub(crate) enum ToPlane {
     ),
     /// The configuration is this one, as soon as it is written.
     Adopt(Box<Adoption>),
+    /// This user plane has what it is to have now.
+    Told(String),
     /// Whether something that the configuration has no more is still there.
     IsRetiring(oneshot::Sender<bool>),
 }

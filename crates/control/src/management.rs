@@ -1,6 +1,7 @@
 //! What the user planes are told over their management interfaces: for each one a task that sees to it that the document in
 //! force there is the one of the configuration, whoever was restarted or changed something meanwhile.
 
+use crate::configuration::ToPlane;
 use config::start::Tls;
 use config::{Configuration, Fault, Path};
 use mi::{Client, Document, DocumentFault, Endpoint, InForce, State};
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -59,14 +60,16 @@ impl Drop for Link {
 /// Every user plane of the configuration.
 pub(crate) struct Management {
     tls: Option<Tls>,
+    plane: mpsc::Sender<ToPlane>,
     links: BTreeMap<String, Link>,
 }
 
 impl Management {
-    /// Nobody yet. `tls` is for user planes on other machines.
-    pub fn new(tls: Option<Tls>) -> Self {
+    /// Nobody yet. `tls` is for user planes on other machines; `plane` hears of those that were told.
+    pub fn new(tls: Option<Tls>, plane: mpsc::Sender<ToPlane>) -> Self {
         Management {
             tls,
+            plane,
             links: BTreeMap::new(),
         }
     }
@@ -113,6 +116,7 @@ impl Management {
         let keeper = Keeper {
             name: name.to_owned(),
             client: client.clone(),
+            plane: self.plane.clone(),
             wants,
             stands,
         };
@@ -271,6 +275,7 @@ fn here(name: &str, fault: DocumentFault) -> Fault {
 struct Keeper {
     name: String,
     client: Client,
+    plane: mpsc::Sender<ToPlane>,
     wants: watch::Receiver<Wanted>,
     stands: watch::Sender<Standing>,
 }
@@ -381,10 +386,18 @@ impl Keeper {
                 "a user plane refuses its configuration: it goes on with the one before"
             );
         }
+        let done = refused.is_none();
         self.stands.send_modify(|s| {
             s.in_force = answer.in_force;
             s.refused = refused;
         });
+        if done {
+            let told = ToPlane::Told(self.name.clone());
+            self.plane
+                .send(told)
+                .await
+                .map_err(|_| "the control plane ends")?;
+        }
         Ok(())
     }
 }

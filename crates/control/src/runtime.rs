@@ -170,7 +170,7 @@ impl Edge {
             tracing::warn!(%error, "the supervisor cannot be told that we are ready");
         }
         let (to_plane, asks) = mpsc::channel(1);
-        let management = Management::new(start.management.clone());
+        let management = Management::new(start.management.clone(), to_plane.clone());
         let keeper = Keeper::new(
             transactions,
             management,
@@ -285,6 +285,7 @@ impl Edge {
                 let _ = reply.send(plan);
             }
             ToPlane::Adopt(adoption) => adoption.carry_out(now, &mut self.plane),
+            ToPlane::Told(user_plane) => self.plane.user_plane_was_told(now, &user_plane),
             ToPlane::IsRetiring(reply) => {
                 let _ = reply.send(self.plane.is_retiring());
             }

@@ -166,7 +166,9 @@ pub async fn start(
         Ok(Some(last)) => user_plane.resume(&last),
         Ok(None) => {
             if let Some(initial) = initial {
-                user_plane.reconfigure(initial).map_err(StartError::Initial)?;
+                user_plane
+                    .reconfigure(initial)
+                    .map_err(StartError::Initial)?;
             }
         }
         Err(error) => {

@@ -7,10 +7,10 @@ use std::fs;
 pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
     let file = lab.dir().join("up.yaml");
-    fs::write(
-        &file,
-        Setup::user_plane(lab.dir()).replace("iface=core0", "iface=nowhere0"),
-    )?;
+    let (start, document) = Setup::user_plane_alone(lab.dir());
+    fs::write(&file, start)?;
+    let document = document.replace("iface=core0", "iface=nowhere0");
+    fs::write(lab.dir().join("document.yaml"), document)?;
     // By name: a device keeps the kernel's own flags, promiscuous mode among them.
     let links = || {
         lab.netns(Place::UserPlane(UP))
@@ -32,7 +32,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     );
     let own = said
         .lines()
-        .filter(|line| line.contains("nowhere0") && line.contains("check"));
+        .filter(|line| line.contains("ports core0 device") && line.contains("`nowhere0`"));
     ensure!(
         own.count() > 0,
         "no line names the port and what it lacks: {said}"

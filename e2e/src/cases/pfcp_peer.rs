@@ -23,7 +23,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 /// A foreign control plane establishes, changes, asks and deletes; what it asks for is there, and gone afterwards.
 fn user_plane(lab: &Lab) -> Result<()> {
     let (dir, file) = (lab.dir(), lab.dir().join("up.yaml"));
-    fs::write(&file, Setup::user_plane(dir))?;
+    let (start, document) = Setup::user_plane_alone(dir);
+    fs::write(&file, start)?;
+    fs::write(dir.join("document.yaml"), document)?;
     let mut up = daemon(lab, Place::UserPlane(UP), "sluice-up", &file)?;
     up.wait_until("its API", SOON, || {
         UnixStream::connect(dir.join("up.sock")).is_ok()

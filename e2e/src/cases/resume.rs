@@ -72,11 +72,13 @@ impl<'a> Planes<'a> {
     fn start(lab: &'a Lab, sessions: u32) -> Result<Self> {
         let dir = lab.dir();
         let store = dir.join("store");
-        if store.exists() {
-            fs::remove_dir_all(&store)?;
+        for state in [&store, &dir.join("up")] {
+            if state.exists() {
+                fs::remove_dir_all(state)?;
+            }
         }
         fill(&store, sessions)?;
-        fs::write(dir.join("sluice.yaml"), configuration())?;
+        fs::write(dir.join("sluice.yaml"), configuration(dir))?;
         fs::write(dir.join("up.yaml"), user_plane(dir))?;
         fs::write(dir.join("cp.yaml"), control_plane(dir))?;
         let up = daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?;
@@ -238,16 +240,11 @@ fn user_plane(dir: &Path) -> String {
 address: {own}
 control-planes: [{control_plane}]
 api-socket: {dir}/up.sock
+state: {dir}/up
 memory: 64
-ports: [{{name: {ACCESS_PORT}, role: access, device: 'net_af_packet0,iface={ACCESS_PORT}', segments: {SEGMENTS}}}]
-network-instances:
-  default: {{device: sl-default, gateway: [100.64.0.1, '2001:db8:64::1']}}
 "
     )
 }
-
-const SEGMENTS: &str =
-    "[{name: a, s-vlans: 100}, {name: b, s-vlans: 101}, {name: c, s-vlans: 102}]";
 
 fn control_plane(dir: &Path) -> String {
     let (dir, own) = (dir.display(), UP.control_plane());
@@ -261,15 +258,15 @@ initial-configuration: sluice.yaml
     )
 }
 
-fn configuration() -> String {
-    let user_plane = UP.management();
+fn configuration(dir: &Path) -> String {
+    let (dir, user_plane) = (dir.display(), UP.management());
     format!(
         "network-instances:
   default: {{gateway: [100.64.0.1, '2001:db8:64::1']}}
 user-planes:
   up1:
     address: {user_plane}
-    management: /run/up1.sock
+    management: {dir}/up.sock
     ports:
       {ACCESS_PORT}:
         role: access

@@ -67,7 +67,6 @@ impl Gateway {
             process.wait_until("an answer from its API", START_LIMIT, || {
                 ports(&socket, PATIENCE).is_ok()
             })?;
-            lab.default_routes(up)?;
         }
         fs::write(&cp_file, start_yaml(dir, ups))?;
         let configuration = configuration_yaml(dir, ups, aaa, homes);
@@ -78,6 +77,7 @@ impl Gateway {
             all_associated(&cp_socket)
         })?;
         for (&up, (process, _)) in ups.iter().zip(&mut user_planes) {
+            lab.default_routes(up)?; // its core port was there from the moment on when it was told its configuration
             meet_neighbours(lab, up, process)?;
         }
         // The control plane ends first, while the user planes still answer it.
@@ -306,24 +306,16 @@ fn is_subscriber_route(line: &str) -> bool {
     !own.contains(&destination) && nets.iter().any(|net| net.contains(&destination))
 }
 
+/// What a user plane starts with; the rest the control plane tells it.
 fn user_plane_yaml(dir: &Path, up: UserPlane) -> String {
     let (name, dir, address) = (up.name(), dir.display(), up.management());
-    let (core_v4, core_v6) = (up.core_v4(), up.core_v6());
     let control_plane = up.control_plane();
     format!(
         "node-id: {name}
 address: '{address}'
 control-planes: ['{control_plane}']
 api-socket: {dir}/{name}.sock
-ports:
-  - {{name: {ACCESS_PORT}, role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}
-  - name: {CORE_PORT}
-    role: core
-    device: 'net_af_xdp1,iface={CORE_PORT}'
-    tap: sl-{CORE_PORT}
-    addresses: ['{core_v4}/{CORE_V4_LEN}', '{core_v6}/{CORE_V6_LEN}']
-network-instances:
-  default: {{device: sl-default, gateway: ['{SUBSCRIBER_GATEWAY_V4}', '{SUBSCRIBER_GATEWAY_V6}']}}
+state: {dir}/{name}
 "
     )
 }

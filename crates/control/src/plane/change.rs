@@ -95,6 +95,18 @@ impl ControlPlane {
         Ok(change.effects)
     }
 
+    /// A user plane was told its part of the configuration over its management interface: ports that it did not know are
+    /// there now.
+    pub fn user_plane_was_told(&mut self, now: Now, node_id: &str) {
+        let is_it = |(_, plane): &(UserPlaneId, &crate::topology::UserPlane)| {
+            !plane.retired && plane.node_id == node_id
+        };
+        if let Some((plane, _)) = self.topology.user_planes().find(is_it) {
+            self.user_planes.open_refused(now.at, plane, &self.topology);
+        }
+        self.settle(now);
+    }
+
     fn change(&self, now: Now, new: &Configuration) -> Result<Change, Vec<Fault>> {
         let mut wrong = faults(&self.start, new).err().unwrap_or_default();
         wrong.extend(self.taken_addresses(new));

@@ -53,6 +53,28 @@ impl UserPlanes {
         }
     }
 
+    /// Opens the default sessions of a user plane that were refused: it has been told its ports since.
+    pub fn open_refused(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
+        if !self.is_up(plane) {
+            return; // the association opens them
+        }
+        let asked = |id: PortId| {
+            let is_it =
+                |request: &Request| matches!(request, Request::DefaultSession(port) if *port == id);
+            self.requests.iter().any(|(_, request)| is_it(request))
+        };
+        let ports = topology.ports().filter(|(id, port)| {
+            port.user_plane == plane
+                && !port.retired
+                && self.default_session(*id).is_none()
+                && !asked(*id)
+        });
+        let ports: Vec<PortId> = ports.map(|(id, _)| id).collect();
+        for port in ports {
+            self.open_default_session(now, port, topology);
+        }
+    }
+
     /// Opens the default session of a port, or opens it anew: the user plane replaces what it has, nets included.
     pub fn open_default_session(&mut self, now: Duration, id: PortId, topology: &Topology) {
         let port = topology.port(id);
@@ -159,8 +181,8 @@ impl UserPlanes {
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
-                tracing::error!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
-                    no subscriber can dial in on this port; compare its name in both configurations");
+                tracing::warn!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
+                    no subscriber can dial in on this port until the user plane has its configuration (`show user-planes`)");
             }
             Err(FailReason::TimedOut) => {
                 tracing::warn!(port = %name, "user plane did not answer about the default session: asking again");

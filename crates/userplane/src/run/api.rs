@@ -6,8 +6,8 @@ use mi::{
     Response, State, Worker,
 };
 use northbound::{DropCounter, Refusal};
-use tracing::error;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tracing::error;
 
 use super::UserPlane;
 
@@ -107,7 +107,12 @@ impl UserPlane {
         DescribeResponse {
             node_id: self.name.clone(),
             software: env!("CARGO_PKG_VERSION").into(),
-            capabilities: limits.into_iter().chain(subinterfaces).chain(instances).chain(drivers).collect(),
+            capabilities: limits
+                .into_iter()
+                .chain(subinterfaces)
+                .chain(instances)
+                .chain(drivers)
+                .collect(),
             in_force: self.configured.in_force().cloned(),
         }
     }
