@@ -2,22 +2,36 @@
 
 use std::process::{Command, Output};
 
-const GOOD: &str = "node-id: up1
+const START: &str = "node-id: up1
 address: 127.0.0.1
 api-socket: DIRECTORY/up.sock
+state: DIRECTORY/state
 memory: 64
-ports:
-  - {name: access0, role: access, device: 'net_af_packet0,iface=absent0'}
-  - {name: core0, role: core, device: 'net_af_packet1,iface=absent1', tap: sl-cli-core0}
+initial-configuration: document.yaml
+";
+const DOCUMENT: &str = "ports:
+  access0: {role: access, device: 'net_af_packet0,iface=absent0'}
+  core0: {role: core, device: 'net_af_packet1,iface=absent1', tap: sl-cli-core0}
 network-instances:
-  default: {device: sl-cli-default, gateway: [100.64.0.1]}
+  default: {interface: sl-cli-default, gateway: [100.64.0.1]}
 ";
 
-fn run(text: &str, arguments: &[&str]) -> (Option<i32>, String) {
+fn replace(text: &str, from: &str, to: &str) -> String {
+    match from {
+        "" => text.into(),
+        from => text.replace(from, to),
+    }
+}
+
+/// What the daemon says of both files with something replaced.
+fn run(from: &str, to: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("up.yaml");
-    let text = text.replace("DIRECTORY", directory.path().to_str().unwrap());
-    std::fs::write(&file, text).unwrap();
+    let start = replace(START, from, to);
+    let start = start.replace("DIRECTORY", directory.path().to_str().unwrap());
+    std::fs::write(&file, start).unwrap();
+    let document = replace(DOCUMENT, from, to);
+    std::fs::write(directory.path().join("document.yaml"), document).unwrap();
     let daemon = Command::new(env!("CARGO_BIN_EXE_sluice-up"))
         .arg(&file)
         .args(arguments)
@@ -35,14 +49,14 @@ fn run(text: &str, arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_good_configuration_passes_the_check() {
-    let (code, said) = run(GOOD, &["--check"]);
+    let (code, said) = run("", "", &["--check"]);
     assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
 fn a_wrong_configuration_is_exit_code_2_with_file_line_and_expectation() {
     for (from, to, expected) in [
-        ("role: access", "role: acess", "up.yaml:6: "),
+        ("role: access", "role: acess", "document.yaml:2: "),
         ("default: {", "red: {", "expected"),
         (
             "address: 127.0.0.1",
@@ -50,21 +64,18 @@ fn a_wrong_configuration_is_exit_code_2_with_file_line_and_expectation() {
             "expected an address of this machine",
         ),
     ] {
-        let (code, said) = run(&GOOD.replace(from, to), &[]);
+        let (code, said) = run(from, to, &[]);
         assert_eq!(code, Some(2), "{said}");
-        assert!(
-            said.contains("up.yaml") && said.contains(expected),
-            "{said}"
-        );
+        assert!(said.contains(".yaml") && said.contains(expected), "{said}");
     }
-    let (code, said) = run("", &["--no-such-option"]);
+    let (code, said) = run("", "", &["--no-such-option"]);
     assert_eq!(code, Some(2), "{said}");
 }
 
 /// Needs root for DPDK; without it the daemon fails as well, but for another reason.
 #[test]
 fn a_port_that_does_not_exist_is_named_and_nothing_is_left() {
-    let (code, said) = run(GOOD, &[]);
+    let (code, said) = run("", "", &[]);
     assert_eq!(code, Some(1), "{said}");
     let links = Command::new("ip").args(["link", "show"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&links.stdout).contains("sl-cli"));

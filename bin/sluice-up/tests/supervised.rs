@@ -48,6 +48,7 @@ impl Supervisor {
             configuration(directory.path()),
         )
         .unwrap();
+        std::fs::write(directory.path().join("document.yaml"), DOCUMENT).unwrap();
         Supervisor {
             socket,
             held: BTreeMap::new(),
@@ -123,17 +124,22 @@ fn configuration(directory: &Path) -> String {
     format!(
         "node-id: up1
 address: 127.0.0.1
-api-socket: {}/up.sock
+api-socket: {directory}/up.sock
+state: {directory}/state
 memory: 64
-ports:
-  - {{name: access0, role: access, device: 'net_af_packet0,iface=acc0'}}
-  - {{name: core0, role: core, device: 'net_af_packet1,iface=core0', tap: sl-core0, addresses: [198.51.100.1/24]}}
-network-instances:
-  default: {{device: sl-default, gateway: [100.64.0.1]}}
+initial-configuration: document.yaml
 ",
-        directory.display()
+        directory = directory.display()
     )
 }
+
+const DOCUMENT: &str = "
+ports:
+  access0: {role: access, device: 'net_af_packet0,iface=acc0'}
+  core0: {role: core, device: 'net_af_packet1,iface=core0', tap: sl-core0, addresses: [198.51.100.1/24]}
+network-instances:
+  default: {interface: sl-default, gateway: [100.64.0.1]}
+";
 
 /// What the kernel believes of both devices, and the routes that hang on them.
 fn state() -> (String, String) {

@@ -40,11 +40,12 @@ fn start_file(directory: &std::path::Path) -> config::start::UserPlane {
     let text = format!(
         "node-id: up1
 address: {UP}
-api-socket: {}/up.sock
+api-socket: {directory}/up.sock
+state: {directory}
 memory: 64
 max-sessions: 1000
 ",
-        directory.display()
+        directory = directory.display()
     );
     config::parse(&text, "up.yaml").unwrap()
 }
@@ -320,9 +321,9 @@ async fn scenario() {
     let core = Device::open("core0", Kind::Tap).unwrap();
     ip("link set acc0 up");
     ip("link set core0 up");
-    let mut user_plane = userplane::start(&document).await.unwrap();
     let told: UserPlaneDocument = serde_saphyr::from_str(DOCUMENT).unwrap();
-    user_plane.reconfigure(&told).unwrap();
+    let user_plane = userplane::start(&document, Some(&told), Box::new(|_| {}));
+    let user_plane = user_plane.await.unwrap();
     let management = user_plane.management();
     ip("neigh replace 198.51.100.9 lladdr 02:00:00:00:02:09 dev sl-core0");
     ip("route add default via 198.51.100.9");

@@ -116,12 +116,13 @@ fn a_user_plane_becomes_what_it_is_told_while_it_forwards() {
 async fn run() {
     let directory = tempfile::tempdir().unwrap();
     let text = format!(
-        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\napi-socket: {}/up.sock\n",
-        directory.path().display()
+        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\napi-socket: {directory}/up.sock\nstate: {directory}\n",
+        directory = directory.path().display()
     );
     let start = config::parse(&text, "up.yaml").unwrap();
     let ends = ["core0", "acc0", "acc1"].map(End::open);
-    let user_plane = userplane::start(&start).await.unwrap();
+    let user_plane = userplane::start(&start, None, Box::new(|_| {}));
+    let user_plane = user_plane.await.unwrap();
     let management = user_plane.management();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = user_plane.run(async { drop(stopped.await) });
