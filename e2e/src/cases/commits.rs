@@ -15,6 +15,8 @@ const READERS: usize = 100;
 /// How often a second the configuration changes.
 const RATE: u32 = 100;
 const SECONDS: u32 = 10;
+/// How long a reader thinks about what it has read.
+const BETWEEN_READS: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Changes that concern nobody touch nobody, however many they are and whoever reads meanwhile.
@@ -80,6 +82,7 @@ fn read(cp: &PathBuf, over: &AtomicBool, reads: &AtomicU64) -> Result<()> {
             read.document
         );
         reads.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(BETWEEN_READS);
     }
     Ok(())
 }
