@@ -328,7 +328,11 @@ fn unknown(version: u8) -> String {
 impl Record {
     /// As of the version that has what it has: an earlier one's stays one of that.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let version = if self.third.is_some() { RECORD_VERSION } else { 2 };
+        let version = if self.third.is_some() {
+            RECORD_VERSION
+        } else {
+            2
+        };
         let bytes = extend(&self.second, extend(self, vec![version]));
         match &self.third {
             Some(third) => extend(third, bytes),
