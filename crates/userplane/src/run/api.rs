@@ -89,30 +89,31 @@ impl UserPlane {
 
     fn describe(&self) -> DescribeResponse {
         let can = self.capabilities();
-        let number = |name: &str, limit: Option<u64>| Capability {
+        let limit = |name: &str, limit: u32| Capability {
             name: name.into(),
-            limit,
+            limit: Some(limit.into()),
+            values: Vec::new(),
         };
-        let instances = can.network_instances.iter();
-        let instances = instances.map(|name| number(&format!("network-instance {name}"), None));
-        let drivers = can.drivers.iter();
-        let drivers = drivers.map(|name| number(&format!("driver {name}"), None));
-        let limits = [
-            number("ports", Some(can.ports.into())),
-            number("interfaces", Some(can.interfaces.into())),
-            number("segments", Some(can.segments.into())),
-            number("sessions", Some(can.sessions.into())),
+        let values = |name: &str, values: &[String]| Capability {
+            name: name.into(),
+            limit: None,
+            values: values.to_vec(),
+        };
+        let mut capabilities = vec![
+            limit("ports", can.ports),
+            limit("interfaces", can.interfaces),
+            limit("segments", can.segments),
+            limit("sessions", can.sessions),
+            values("network-instances", &can.network_instances),
+            values("drivers", &can.drivers),
         ];
-        let subinterfaces = can.subinterfaces.then(|| number("subinterfaces", None));
+        if can.subinterfaces {
+            capabilities.push(values("subinterfaces", &[]));
+        }
         DescribeResponse {
             node_id: self.name.clone(),
             software: env!("CARGO_PKG_VERSION").into(),
-            capabilities: limits
-                .into_iter()
-                .chain(subinterfaces)
-                .chain(instances)
-                .chain(drivers)
-                .collect(),
+            capabilities,
             in_force: self.configured.in_force().cloned(),
         }
     }
