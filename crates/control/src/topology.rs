@@ -304,8 +304,9 @@ impl Topology {
         }
     }
 
-    /// A group's carrier stays as long as it can.
-    fn update_groups(&mut self, configuration: &Configuration) {
+    /// A group's carrier stays as long as it can; when it goes, another port of the group takes its place, or any of the user
+    /// plane's.
+    pub fn find_carriers(&mut self) {
         let mut first: BTreeMap<GroupId, PortId> = BTreeMap::new();
         let mut any: BTreeMap<UserPlaneId, PortId> = BTreeMap::new();
         for (id, port) in self.ports.iter().filter(|(_, port)| !port.retired) {
@@ -319,6 +320,12 @@ impl Topology {
             {
                 group.carrier = *carrier;
             }
+        }
+    }
+
+    fn update_groups(&mut self, configuration: &Configuration) {
+        self.find_carriers();
+        for group in self.groups.values_mut() {
             let configured = configuration.subscriber_groups.get(&group.name);
             let mac = configured.and_then(|group| config::mac(group.virtual_mac.as_deref()?));
             if !group.retired {
@@ -366,7 +373,7 @@ impl Topology {
             name: name.into(),
             user_plane: plane,
             virtual_mac: virtual_mac(name),
-            carrier: self.ports_of(plane).next().unwrap_or(NO_PORT),
+            carrier: NO_PORT,
             retired: true,
         };
         self.groups.insert(id, group);
@@ -390,8 +397,8 @@ impl Topology {
             retired: true,
         };
         self.ports.insert(id, port);
-        let of_plane = self.groups.values_mut().filter(|g| g.user_plane == plane);
-        for group in of_plane.filter(|group| group.carrier == NO_PORT) {
+        let group = self.groups.get_mut(&group.0).expect("a group of ours");
+        if group.carrier == NO_PORT {
             group.carrier = PortId(id);
         }
         PortId(id)

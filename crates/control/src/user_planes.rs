@@ -32,7 +32,8 @@ pub(crate) enum Request {
     DefaultSession(PortId),
     /// To close the default session of a port.
     ClosePort(PortId),
-    Nets(GroupId),
+    /// To change what a group announces; the number tells this from earlier ones.
+    Nets(GroupId, u8),
 }
 
 /// Whom counters are read for.
@@ -440,10 +441,12 @@ impl UserPlanes {
         match request {
             Request::DefaultSession(port) | Request::ClosePort(port) | Request::Audit(port, _)
                 if !topology.has_port(port) => {}
-            Request::Nets(group) if !topology.has_group(group) => {}
+            Request::Nets(group, _) if !topology.has_group(group) => {}
             Request::DefaultSession(port) => self.on_default_session(now, port, message, topology),
             Request::ClosePort(port) => self.on_port_closed(now, port, message, topology),
-            Request::Nets(group) => self.on_nets(now, group, message, topology),
+            Request::Nets(group, number) => {
+                self.on_nets(now, group, number, message, topology);
+            }
             request => self
                 .happenings
                 .push_back(Happening::Answer(request, message)),

@@ -115,6 +115,26 @@ fn sessions_of_a_port_that_goes_end_and_the_port_is_closed() {
 }
 
 #[test]
+fn a_port_that_comes_back_is_open_however_far_its_farewell_was() {
+    for milliseconds in (0..4000).step_by(100) {
+        let mut w = World::new(1, Choice::default());
+        w.configure(&["delete user-planes up1 ports access0"])
+            .unwrap();
+        w.run(Duration::from_millis(milliseconds));
+        let port = [
+            "set user-planes up1 ports access0 role access",
+            "set user-planes up1 ports access0 device a",
+            "set user-planes up1 ports access0 segments all access-profile pppoe",
+        ];
+        w.configure(&port).unwrap();
+        w.run(5 * SECOND);
+        assert_balanced(&w);
+        w.dial_all();
+        assert_eq!(w.online(), 1, "after {milliseconds} ms");
+    }
+}
+
+#[test]
 fn a_port_that_goes_while_nobody_is_there_to_do_it_goes_later() {
     let mut w = World::new(3, Choice::default());
     w.dial_all();

@@ -64,7 +64,8 @@ impl ControlPlane {
     ) -> Result<Vec<Effect>, Vec<Fault>> {
         let change = self.change(now, &new)?;
         let carriers = carriers(&self.topology);
-        let ports: Vec<PortId> = self.topology.ports().map(|(id, _)| id).collect();
+        let ports = self.topology.ports().filter(|(_, port)| !port.retired);
+        let ports: Vec<PortId> = ports.map(|(id, _)| id).collect();
         self.access = access_profiles(&new, self.cookie_key);
         self.configuration = new;
         self.topology = change.topology;
@@ -297,9 +298,12 @@ impl ControlPlane {
                 self.user_planes.add(now.at, id, plane, None);
             }
         }
-        let ports = self.topology.ports();
-        let new = ports
-            .filter(|(id, port)| !before.contains(id) && self.user_planes.is_up(port.user_plane));
+        // one that was retired, and is not closed yet, is as it was
+        let new = self.topology.ports().filter(|(id, port)| {
+            let closed = self.user_planes.default_session(*id).is_none();
+            let up = self.user_planes.is_up(port.user_plane);
+            !port.retired && !before.contains(id) && closed && up
+        });
         let new: Vec<PortId> = new.map(|(id, _)| id).collect();
         for port in new {
             let topology = &self.topology;

@@ -336,7 +336,7 @@ impl ControlPlane {
                 Request::Establish(seid) | Request::Delete(seid) => Some(Wait::Rules(seid)),
                 Request::Usage(_, UsageFor::List(ticket)) => Some(Wait::Listing(ticket)),
                 Request::Audit(port, _) => Some(Wait::Audit(self.topology.port(port).user_plane)),
-                Request::Nets(group) => Some(Wait::Nets(group)),
+                Request::Nets(group, _) => Some(Wait::Nets(group)),
                 _ => None,
             });
         }

@@ -172,6 +172,7 @@ impl Restored {
                 topology.segment_of(port, GONE_SEGMENT);
             }
         }
+        topology.find_carriers();
     }
 
     pub(super) fn first_records(&mut self) -> Vec<StoreRecord> {

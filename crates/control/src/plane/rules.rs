@@ -176,7 +176,7 @@ impl ControlPlane {
             Request::Stranger(plane, up_seid) => {
                 self.on_stranger_deleted(now, plane, up_seid, message)
             }
-            Request::DefaultSession(_) | Request::ClosePort(_) | Request::Nets(_) => {
+            Request::DefaultSession(_) | Request::ClosePort(_) | Request::Nets(..) => {
                 unreachable!("taken care of by UserPlanes")
             }
         }

@@ -15,6 +15,8 @@ pub(super) struct Nets {
     pub wanted: BTreeSet<Net>,
     pub told: BTreeMap<Net, u16>,
     pub under_way: Option<Change>,
+    /// Counts changes, so that an answer to an earlier one is known as such.
+    pub number: u8,
 }
 
 /// A change of what a user plane knows of a group's nets.
@@ -239,7 +241,9 @@ impl UserPlanes {
             return;
         };
         let plane = topology.group(group).user_plane;
-        let asked = self.ask(now, plane, up_seid, Request::Nets(group), message);
+        nets.number = nets.number.wrapping_add(1);
+        let request = Request::Nets(group, nets.number);
+        let asked = self.ask(now, plane, up_seid, request, message);
         let nets = self.nets.entry(group).or_default();
         nets.under_way = asked.is_ok().then_some(change);
     }
@@ -271,10 +275,14 @@ impl UserPlanes {
         &mut self,
         now: Duration,
         group: GroupId,
+        number: u8,
         message: Answer,
         topology: &Topology,
     ) {
         let nets = self.nets.entry(group).or_default();
+        if nets.number != number {
+            return; // what it was about has been told anew
+        }
         let Some(change) = nets.under_way.take() else {
             return; // of an association that has ended
         };

@@ -56,6 +56,8 @@ pub struct World {
     pub tree: serde_json::Value,
     /// A place of the configuration whose changes do not reach the control plane.
     pub frozen: Option<config::Path>,
+    /// How often a plane was started again.
+    lives: u32,
     /// Frames that homes got.
     pub heard: Vec<Vec<u8>>,
     /// Where PFCP datagrams went.
@@ -159,7 +161,7 @@ impl World {
         let now = Duration::from_secs(1000);
         let mut world = World {
             now,
-            plane: start(&configuration, &BTreeMap::new(), moment(now, 0)),
+            plane: start(&configuration, &BTreeMap::new(), moment(now, 0), 0),
             up: UserPlane::new(7),
             cut: false,
             held_up: None,
@@ -174,6 +176,7 @@ impl World {
             configuration,
             tree,
             frozen: None,
+            lives: 0,
             heard: Vec::new(),
             told: Vec::new(),
             asked: Vec::new(),
@@ -311,13 +314,16 @@ impl World {
         if let Some(on_disk) = self.on_disk.take() {
             (self.store, self.disk_stalls) = (on_disk, false);
         }
-        self.plane = start(&self.configuration, &self.store, self.moment());
+        self.lives += 1;
+        let seed = self.lives as u8;
+        self.plane = start(&self.configuration, &self.store, self.moment(), seed);
         self.settle();
     }
 
     /// The user plane dies and comes back knowing nothing.
     pub fn restart_user_plane(&mut self) {
-        self.up = UserPlane::new(8);
+        self.lives += 1;
+        self.up = UserPlane::new(7 + self.lives);
         self.settle();
     }
 
@@ -617,13 +623,13 @@ fn start(
     configuration: &Arc<Configuration>,
     store: &BTreeMap<Vec<u8>, Vec<u8>>,
     moment: Now,
+    seed: u8,
 ) -> ControlPlane {
     let live = store.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot").unwrap();
-    let seed = [moment.at.as_secs() as u8; 32];
     let file = format!("node-id: cp1\naddress: {CP}\n");
     let file: config::start::ControlPlane = config::parse(&file, "cp.yaml").unwrap();
-    ControlPlane::new(&file, configuration.clone(), restored, seed, moment).unwrap()
+    ControlPlane::new(&file, configuration.clone(), restored, [seed; 32], moment).unwrap()
 }
 
 fn home(n: usize) -> Home {
