@@ -45,7 +45,7 @@ pub struct Session {
     pub(crate) ipv6_rules: Rules,
     /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
     held: Option<(u8, Box<[u8]>)>,
-    /// IPv4 and IPv6: the family was up, and the peer was out of reach when it was negotiated anew.
+    /// IPv4 and IPv6: the family was up, or the peer's request was acknowledged, and then the peer was out of reach.
     lost: [bool; 2],
     pub(crate) keepalive: Keepalive,
     pub(crate) router: Router,
@@ -244,11 +244,13 @@ impl Session {
         if self.auth.on_timeout(&mut self.core).is_err() {
             self.close(Cause::AuthFailed);
         }
+        let may_be_open = self.ipv4_rules != Rules::Off || self.ipcp.state() == State::AckSent;
         let notes = self.ipcp.on_timeout(&mut self.core);
-        self.lost[0] |= notes.finished && self.ipv4_rules != Rules::Off;
+        self.lost[0] |= notes.finished && may_be_open;
         self.after_ipcp(notes);
+        let may_be_open = self.ipv6_rules != Rules::Off || self.ipv6cp.state() == State::AckSent;
         let notes = self.ipv6cp.on_timeout(&mut self.core);
-        self.lost[1] |= notes.finished && self.ipv6_rules != Rules::Off;
+        self.lost[1] |= notes.finished && may_be_open;
         self.after_ipv6cp(notes);
         if self
             .keepalive

@@ -348,6 +348,35 @@ fn a_family_that_was_lost_while_the_peer_was_out_of_reach_is_asked_for_when_it_i
 }
 
 #[test]
+fn a_family_whose_peer_may_believe_it_open_is_asked_for_when_it_is_heard() {
+    let mut line = Line::new();
+    line.authenticate(ipv6_only());
+    line.send(IPV6CP, 1, 7, &home_ipv6cp());
+    line.pass(30 * SECOND);
+    line.take_outputs();
+    line.send(LCP, 10, 1, &HOME_MAGIC);
+    let (id, options) = line.expect_kind(IPV6CP, 1);
+    line.send(IPV6CP, 2, id, &options);
+    line.send(IPV6CP, 1, 8, &home_ipv6cp());
+    line.expect_packet(IPV6CP, 2, 8, &home_ipv6cp());
+    assert_eq!(line.next(), Output::Install(Family::Ipv6));
+}
+
+#[test]
+fn a_family_that_the_peer_never_asked_for_is_left_alone() {
+    let mut line = Line::new();
+    line.authenticate(grant());
+    let mut outputs = line.take_outputs();
+    outputs.pop(); // our request for IPv6, which is never answered
+    line.push(outputs);
+    line.open_ipcp();
+    line.pass(31 * SECOND);
+    line.take_outputs();
+    line.send(LCP, 10, 1, &HOME_MAGIC);
+    line.expect_silence();
+}
+
+#[test]
 fn an_open_session_goes_on_after_a_restart() {
     let line = Line::open();
     let snapshot = line.session.snapshot().unwrap();
