@@ -56,6 +56,13 @@ impl Home {
             lcp::PROTOCOL_REJECT => self.protocol_rejected(now, packet.data),
             lcp::ECHO_REQUEST => self.answer_echo(&packet),
             lcp::ECHO_REPLY => self.echoes_missed = 0,
+            // RFC 1661 §4.1: an open link that the gateway has left is negotiated anew.
+            ppp::TERMINATE_ACK if self.state != State::Link => {
+                self.close_networks();
+                self.disarm(Timer::Answer);
+                self.disarm(Timer::Echo);
+                self.open_link(now);
+            }
             ppp::TERMINATE_ACK | ppp::CODE_REJECT => {}
             lcp::DISCARD_REQUEST | lcp::IDENTIFICATION | lcp::TIME_REMAINING => {}
             _ => {

@@ -389,6 +389,19 @@ fn a_terminate_request_of_the_gateway_is_acknowledged() {
     assert_eq!(line.events.last(), Some(&ended(End::Terminated)));
 }
 
+#[test]
+fn a_link_that_the_gateway_has_left_is_negotiated_anew() {
+    let mut line = Line::online();
+    line.sent();
+    line.control(ppp::LCP, ppp::TERMINATE_ACK, 1, &[]);
+    assert_eq!(line.home.state(), State::Link);
+    let request = line.controls().remove(0);
+    assert_eq!(
+        (request.protocol, request.code),
+        (ppp::LCP, ppp::CONFIGURE_REQUEST)
+    );
+}
+
 fn assert_padt(bytes: &[u8]) {
     let frame = Frame::parse(bytes).unwrap();
     let packet = Discovery::parse(frame.payload).unwrap();
