@@ -140,12 +140,14 @@ impl Management {
     pub async fn validate(&self, configuration: &Configuration, version: u64) -> Vec<Fault> {
         let mut faults = Vec::new();
         for (name, plane) in &configuration.user_planes {
+            let wanted = wanted(configuration, name, version);
             let known = self
                 .links
                 .get(name)
                 .filter(|link| link.endpoint == plane.management);
             let client = match known {
                 Some(link) if !link.standing.borrow().reached => continue,
+                Some(link) if link.standing.borrow().has(&wanted) => continue,
                 Some(link) => Ok(link.client.clone()),
                 None => self.client(&plane.management),
             };
@@ -161,7 +163,7 @@ impl Management {
                     continue;
                 }
             };
-            let document = wanted(configuration, name, version).document(version);
+            let document = wanted.document(version);
             match timeout(VALIDATE, client.validate(document)).await {
                 Ok(Ok(told)) => faults.extend(told.into_iter().map(|fault| here(name, fault))),
                 Ok(Err(_)) | Err(_) => {
@@ -180,13 +182,9 @@ impl Management {
     pub async fn settle(&self, patience: Duration) -> Vec<String> {
         let settled = async {
             for link in self.links.values() {
-                let wanted = link.wanted.borrow().hash.clone();
+                let wanted = link.wanted.borrow().clone();
                 let mut standing = link.standing.clone();
-                let over = |s: &Standing| {
-                    !s.reached
-                        || s.refused.is_some()
-                        || s.in_force.as_ref().is_some_and(|f| f.hash == wanted)
-                };
+                let over = |s: &Standing| !s.reached || s.refused.is_some() || s.has(&wanted);
                 let _ = standing.wait_for(over).await;
             }
         };
@@ -200,7 +198,7 @@ impl Management {
         self.links.iter().map(|(name, link)| {
             let standing = link.standing.borrow();
             let in_force = standing.in_force.as_ref();
-            let has = in_force.is_some_and(|f| f.hash == link.wanted.borrow().hash);
+            let has = standing.has(&link.wanted.borrow());
             Managed {
                 name: name.clone(),
                 in_force: has,
@@ -217,6 +215,12 @@ impl Management {
 }
 
 impl Standing {
+    /// Whether it has what is wanted.
+    fn has(&self, wanted: &Wanted) -> bool {
+        let in_force = self.in_force.as_ref();
+        in_force.is_some_and(|in_force| in_force.hash == wanted.hash)
+    }
+
     /// Why it does not have what it is to have.
     fn why(&self) -> &str {
         match (&self.refused, self.reached) {
@@ -350,13 +354,14 @@ impl Keeper {
     /// Brings what is wanted, unless it is there; what was refused only `again`.
     async fn bring(&mut self, again: bool) -> Result<(), String> {
         let wanted = self.wants.borrow_and_update().clone();
-        let (in_force, refused) = {
+        let (there, in_force, refused) = {
             let standing = self.stands.borrow();
-            (standing.in_force.clone(), standing.refused.is_some())
+            let refused = standing.refused.is_some();
+            (standing.has(&wanted), standing.in_force.clone(), refused)
         };
-        if in_force.as_ref().is_some_and(|f| f.hash == wanted.hash) {
+        if there {
             self.stands.send_if_modified(|s| s.refused.take().is_some());
-            return Ok(());
+            return if again { self.has_it().await } else { Ok(()) };
         }
         if refused && !again {
             return Ok(());
@@ -391,13 +396,12 @@ impl Keeper {
             s.in_force = answer.in_force;
             s.refused = refused;
         });
-        if done {
-            let told = ToPlane::Told(self.name.clone());
-            self.plane
-                .send(told)
-                .await
-                .map_err(|_| "the control plane ends")?;
-        }
-        Ok(())
+        if done { self.has_it().await } else { Ok(()) }
+    }
+
+    async fn has_it(&self) -> Result<(), String> {
+        let told = ToPlane::Told(self.name.clone());
+        let sent = self.plane.send(told).await;
+        sent.map_err(|_| "the control plane ends".into())
     }
 }

@@ -304,6 +304,12 @@ impl Topology {
         }
     }
 
+    /// The access ports that are to be open: all but those that are retired.
+    pub fn open_ports(&self) -> impl Iterator<Item = PortId> {
+        let open = self.ports().filter(|(_, port)| !port.retired);
+        open.map(|(id, _)| id)
+    }
+
     /// A group's carrier stays as long as it can; when it goes, another port of the group takes its place, or any of the user
     /// plane's.
     pub fn find_carriers(&mut self) {

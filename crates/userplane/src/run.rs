@@ -291,6 +291,12 @@ impl UserPlane {
         Ok(())
     }
 
+    /// Whether it waits to be told what to be. Until then it has no ports that sessions could be on, so it neither calls
+    /// control planes nor hears them.
+    fn is_blank(&self) -> bool {
+        self.configured.in_force().is_none() && self.ports.is_empty()
+    }
+
     /// Ends when a port's driver has stopped for good: a new start opens it anew, and has every
     /// session again within seconds.
     fn watch(&mut self) -> io::Result<()> {
@@ -328,7 +334,7 @@ impl UserPlane {
         busy: bool,
     ) -> Ready {
         let times = [
-            self.node.poll_at(),
+            self.node.poll_at().filter(|_| !self.is_blank()),
             self.engine.poll_at(),
             self.read_at,
             self.end_keeping_at,
@@ -352,7 +358,7 @@ impl UserPlane {
             .collect();
         tokio::select! {
             () = shutdown => Ready::Shutdown,
-            _ = self.pfcp.readable() => Ready::Pfcp,
+            _ = self.pfcp.readable(), if !self.is_blank() => Ready::Pfcp,
             _ = self.gtpu.readable() => Ready::Gtpu,
             index = any_readable(&devices, self.next_device) => Ready::Device(index),
             guard = self.wakeup.readable() => {
@@ -403,7 +409,7 @@ impl UserPlane {
 
     fn on_timeout(&mut self) {
         let now = self.clock.now();
-        if self.node.poll_at().is_some_and(|at| at <= now.monotonic) {
+        if !self.is_blank() && self.node.poll_at().is_some_and(|at| at <= now.monotonic) {
             self.node.on_timeout(now.monotonic);
         }
         if self.engine.poll_at().is_some_and(|at| at <= now.monotonic) {

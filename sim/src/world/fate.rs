@@ -71,7 +71,11 @@ impl World<'_> {
         let Some(control) = &mut self.control else {
             return; // it starts with it
         };
-        match control.reconfigure(moment, new) {
+        let done = control.reconfigure(moment, new);
+        for node_id in self.configuration.configuration.user_planes.keys() {
+            control.user_plane_was_told(moment, node_id);
+        }
+        match done {
             Ok(effects) => effects
                 .iter()
                 .for_each(|effect| self.say(|| effect.text.clone())),

@@ -64,12 +64,11 @@ impl ControlPlane {
     ) -> Result<Vec<Effect>, Vec<Fault>> {
         let change = self.change(now, &new)?;
         let carriers = carriers(&self.topology);
-        let ports = self.topology.ports().filter(|(_, port)| !port.retired);
-        let ports: Vec<PortId> = ports.map(|(id, _)| id).collect();
+        let before: Vec<PortId> = self.topology.open_ports().collect();
         self.access = access_profiles(&new, self.cookie_key);
         self.configuration = new;
         self.topology = change.topology;
-        self.follow_user_planes(now, change.moved, &ports);
+        self.follow_user_planes(now, change.moved, &before);
         self.addresses_change(now, change.addresses);
         for (group, carrier) in self
             .topology
@@ -96,14 +95,14 @@ impl ControlPlane {
         Ok(change.effects)
     }
 
-    /// A user plane was told its part of the configuration over its management interface: ports that it did not know are
-    /// there now.
+    /// A user plane has its part of the configuration, as its management interface says: access ports that are new are opened
+    /// now, and not before, because it would not know them.
     pub fn user_plane_was_told(&mut self, now: Now, node_id: &str) {
         let is_it = |(_, plane): &(UserPlaneId, &crate::topology::UserPlane)| {
             !plane.retired && plane.node_id == node_id
         };
         if let Some((plane, _)) = self.topology.user_planes().find(is_it) {
-            self.user_planes.open_refused(now.at, plane, &self.topology);
+            self.user_planes.open_missing(now.at, plane, &self.topology);
         }
         self.settle(now);
     }
@@ -298,17 +297,9 @@ impl ControlPlane {
                 self.user_planes.add(now.at, id, plane, None);
             }
         }
-        // one that was retired, and is not closed yet, is as it was
-        let new = self.topology.ports().filter(|(id, port)| {
-            let closed = self.user_planes.default_session(*id).is_none();
-            let up = self.user_planes.is_up(port.user_plane);
-            !port.retired && !before.contains(id) && closed && up
-        });
-        let new: Vec<PortId> = new.map(|(id, _)| id).collect();
-        for port in new {
-            let topology = &self.topology;
-            self.user_planes
-                .open_default_session(now.at, port, topology);
+        // one that was retired and is not closed yet may announce what another one carries now: it is opened anew
+        for port in self.topology.open_ports().filter(|id| !before.contains(id)) {
+            self.user_planes.forget_default_session(port);
         }
     }
 

@@ -44,6 +44,11 @@ impl UserPlanes {
         self.defaults.get(&port).copied()
     }
 
+    /// Counts a port's default session as not open, until it is opened anew.
+    pub fn forget_default_session(&mut self, port: PortId) {
+        self.defaults.remove(&port);
+    }
+
     pub(super) fn open_default_sessions(
         &mut self,
         now: Duration,
@@ -55,8 +60,8 @@ impl UserPlanes {
         }
     }
 
-    /// Opens the default sessions of a user plane that were refused: it has been told its ports since.
-    pub fn open_refused(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
+    /// Opens the default sessions of a user plane that are not open, because their ports are new or were refused.
+    pub fn open_missing(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
         if !self.is_up(plane) {
             return; // the association opens them
         }

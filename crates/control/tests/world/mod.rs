@@ -220,6 +220,7 @@ impl World {
         assert_eq!(planned, done, "what was planned is done");
         if done.is_ok() {
             (self.tree, self.configuration) = (checked.tree, configuration);
+            self.plane.user_plane_was_told(now, "up1");
         }
         self.settle();
         done

@@ -11,6 +11,9 @@ use crate::engine;
 impl UserPlane {
     pub(super) fn settle_node(&mut self) -> bool {
         let mut any = false;
+        if self.is_blank() {
+            return any;
+        }
         while let Some(output) = self.node.poll_output() {
             any = true;
             match output {
