@@ -5,6 +5,8 @@ use anyhow::{Context, Result, ensure};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const HOMES: u32 = 20;
 
@@ -37,10 +39,22 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         versions.contains("as it was at the beginning") && versions.contains("root"),
         "who and why is not told:\n{versions}"
     );
+    // two of the jobs end sessions; whoever was ended dials in again
+    let (wanted, start) = (format!("{} lines", HOMES + 1), Instant::now());
+    while !sluice("show sessions | match online | count\n")?.contains(&wanted) {
+        ensure!(
+            start.elapsed() < Duration::from_secs(20),
+            "homes do not come back: {}",
+            sluice("show sessions\n")?
+        );
+        sleep(Duration::from_millis(200));
+    }
     let report = lab.end()?;
     println!("        {report:?}");
     ensure!(
-        report.packets_wrong == 0 && report.restarts.values().all(|n| *n == 0),
+        report.online == HOMES
+            && report.packets_wrong == 0
+            && report.restarts.values().all(|n| *n == 0),
         "{report:?}"
     );
     Ok(())

@@ -31,8 +31,13 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 fn help_and_completion(screen: &Screen) -> Result<()> {
     screen.wait("sluice>")?;
     screen.keys(&["?"])?;
-    screen.wait("configure  Change the configuration")?;
-    screen.wait("show       Show the state of the gateway")?;
+    screen.wait("  configure    Change the configuration;")?;
+    let help = screen.wait("  show         Show the state of the gateway")?;
+    let beside = |line: &str| line.starts_with("sluice>") || line.starts_with("  ");
+    ensure!(
+        help.lines().all(|line| line.is_empty() || beside(line)),
+        "the help is broken in words:\n{help}"
+    );
     screen.keys(&["sh", "Tab", "user", "Tab", "Enter"])?;
     let shown = screen.wait("associated")?;
     ensure!(
@@ -40,7 +45,7 @@ fn help_and_completion(screen: &Screen) -> Result<()> {
         "Tab did not complete:\n{shown}"
     );
     screen.keys(&["show session ?"])?;
-    let ids = screen.wait("@")?;
+    let ids = screen.wait("home0001")?;
     ensure!(
         !ids.contains("nothing more"),
         "no session is offered:\n{ids}"

@@ -6,6 +6,9 @@ use config::schema::{Kind, Leaf, Schema, Type, root};
 use config::{Path, quoted};
 use serde_json::Value;
 
+/// What is longer than this pushes its meaning to the right.
+const WIDEST_WORD: usize = 32;
+
 /// A word that may come next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -56,6 +59,27 @@ pub fn fitting(all: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
         .collect();
     all.sort_by(|a, b| (a.is_word(), &a.word).cmp(&(b.is_word(), &b.word)));
     all
+}
+
+/// Words with what they mean, one below the other, on lines of at most `width` columns.
+pub fn listing(all: &[Candidate], width: usize) -> Vec<String> {
+    let longest = all.iter().map(|c| c.word.chars().count()).max();
+    let column = longest.unwrap_or(0).min(WIDEST_WORD) + 4;
+    let mut lines = Vec::new();
+    for candidate in all {
+        let mut line = format!("  {:<1$}", candidate.word, column - 2);
+        for word in candidate.help.split_whitespace() {
+            let begun = line.chars().count() > column;
+            if begun && line.chars().count() + 1 + word.chars().count() > width {
+                lines.push(core::mem::replace(&mut line, " ".repeat(column)));
+            } else if begun {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    lines
 }
 
 /// What may follow words of a command; `live` gives the names of what there is of a kind, such as `SESSION`.
@@ -234,6 +258,23 @@ mod tests {
         config::check::read(include_str!("../../../../deploy/examples/sluice.yaml"))
             .unwrap()
             .tree
+    }
+
+    #[test]
+    fn what_words_mean_is_broken_between_words_and_stays_beside_them() {
+        let all = [
+            Candidate::new("end", "Ends something that is going on"),
+            Candidate::new("longer", ""),
+        ];
+        let lines = listing(&all, 24);
+        let wanted = [
+            "  end     Ends something",
+            "          that is going",
+            "          on",
+            "  longer",
+        ];
+        assert_eq!(lines, wanted);
+        assert_eq!(listing(&all, 1).len(), 7, "a word a line at the least");
     }
 
     /// The words that may follow a line in a place of the example.

@@ -12,7 +12,7 @@ mod terminal;
 use crate::cli::{Answer, Cli, Failure, Sockets};
 use clap::{CommandFactory, Parser};
 pub use complete::Candidate;
-use complete::{fitting, of_command, split};
+use complete::{fitting, listing, of_command, split};
 use configure::{Configure, Next};
 use pipe::Pipe;
 use std::cell::RefCell;
@@ -288,15 +288,6 @@ impl Session {
         if all.is_empty() {
             return vec!["  nothing more; enter does it".into()];
         }
-        let width = all
-            .iter()
-            .map(|c| c.word.chars().count())
-            .max()
-            .unwrap_or(0)
-            .min(32);
-        let lines = all
-            .iter()
-            .map(|c| format!("  {:<width$}  {}", c.word, c.help));
-        lines.map(|line| line.trim_end().to_owned()).collect()
+        listing(&all, pager::width())
     }
 }

@@ -7,6 +7,11 @@ use std::io::{self, IsTerminal, Write};
 /// What the line below a full screen says.
 const MORE: &str = "--more-- (space: a screen, enter: a line, q: enough)";
 
+/// How many columns there are; without a terminal, as many as one usually has.
+pub fn width() -> usize {
+    size().map_or(80, |(width, _)| usize::from(width)).max(1)
+}
+
 /// Prints lines; on a terminal it waits after each screen.
 ///
 /// # Errors
@@ -19,15 +24,17 @@ pub fn print(lines: &[String], pause: bool) -> io::Result<()> {
     let interactive =
         pause && io::stdout().is_terminal() && io::stdin().is_terminal() && height > 1;
     let mut room = if interactive { height } else { usize::MAX };
-    for (at, line) in lines.iter().enumerate() {
+    let width = width();
+    for line in lines {
         if room == 0 {
             room = match wait(&mut out, height)? {
                 0 => return Ok(()),
-                more => more.min(lines.len() - at),
+                more => more,
             };
         }
         writeln!(out, "{line}")?;
-        room -= 1;
+        let rows = line.chars().count().div_ceil(width).max(1); // the terminal breaks what is too long
+        room = room.saturating_sub(rows);
     }
     out.flush()
 }
