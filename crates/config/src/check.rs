@@ -7,8 +7,10 @@ use crate::schema::{self, Kind, Leaf, Schema, Type};
 use crate::tree::{Node, Value};
 use crate::values::MASK;
 use crate::{Fault, Path};
+use serde::Deserialize;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The longest name of an entry, in octets.
 const MAX_NAME: usize = 253;
@@ -23,14 +25,14 @@ pub struct Checked {
     /// As it was written: without defaults.
     pub tree: Json,
     /// As it is used.
-    pub configuration: Configuration,
+    pub configuration: Arc<Configuration>,
 }
 
 impl Default for Checked {
     fn default() -> Self {
         Checked {
             tree: Json::Object(serde_json::Map::new()),
-            configuration: Configuration::default(),
+            configuration: Arc::default(),
         }
     }
 }
@@ -65,13 +67,13 @@ fn check_node(node: &Node, faults: Vec<Fault>) -> Result<Checked, Vec<Fault>> {
     let tree = tree.unwrap_or_else(|| Checked::default().tree);
     let mut faults = checker.faults;
     if faults.is_empty() {
-        match serde_json::from_value::<Configuration>(tree.clone()) {
+        match Configuration::deserialize(&tree) {
             Ok(configuration) => {
                 faults = whole::check(&configuration);
                 if faults.is_empty() {
                     return Ok(Checked {
                         tree,
-                        configuration,
+                        configuration: Arc::new(configuration),
                     });
                 }
             }

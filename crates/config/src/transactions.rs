@@ -181,15 +181,17 @@ impl Transactions {
     }
 
     fn edited(&self, base: u64, edits: &[Edit]) -> Result<Value, Refusal> {
-        let base_tree = self.load(base)?.tree;
-        let mut wanted = base_tree.clone();
-        for edit in edits {
-            edit.apply(&mut wanted)?;
-        }
-        if base == self.version() {
-            return Ok(wanted);
-        }
+        let edited = |tree: &Value| {
+            let mut tree = tree.clone();
+            edits.iter().try_for_each(|edit| edit.apply(&mut tree))?;
+            Ok::<_, Refusal>(tree)
+        };
         let current = &self.current().tree;
+        if base == self.version() {
+            return edited(current);
+        }
+        let base_tree = self.load(base)?.tree;
+        let wanted = edited(&base_tree)?;
         let edits = edit::difference(&base_tree, &wanted);
         edit::merge(&base_tree, &edits, current)
             .map_err(|places| Refusal::Conflict { base, places })

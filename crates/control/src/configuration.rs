@@ -60,24 +60,17 @@ pub(crate) struct Adoption {
 impl Adoption {
     /// Writes the version if the plane says that it can follow, and has it follow.
     pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
-        let configuration = Arc::new(self.candidate.configuration.clone());
-        let done = match plane.plan(now, &configuration) {
+        let done = match plane.prepare_change(now, self.candidate.configuration.clone()) {
             Err(faults) => Err(Refusal::Faults(faults)),
-            // some milliseconds of disk
-            Ok(_) => {
+            Ok(prepared) => {
                 let by = self.confirm_by;
-                self.transactions
-                    .commit(self.candidate, &self.author, &self.comment, by)
+                // some milliseconds of disk
+                let done =
+                    self.transactions
+                        .commit(self.candidate, &self.author, &self.comment, by);
+                done.inspect(|_| drop(plane.follow_change(now, prepared)))
             }
         };
-        if done.is_ok()
-            && let Err(faults) = plane.reconfigure(now, configuration)
-        {
-            tracing::error!(
-                ?faults,
-                "the control plane does not follow what it has agreed to: start it again"
-            );
-        }
         let _ = self.reply.send((self.transactions, done)); // the keeper outlives its questions
     }
 }
@@ -91,6 +84,8 @@ pub(crate) struct Keeper {
     set_level: SetLevel,
     plane: mpsc::Sender<ToPlane>,
     calls: mpsc::Receiver<ConfigurationCall>,
+    /// What was shown last, for the next who asks for the same.
+    shown: GetConfigurationResponse,
     /// When the version in force is given up.
     give_up_at: Option<Instant>,
 }
@@ -114,6 +109,7 @@ impl Keeper {
             set_level,
             plane,
             calls,
+            shown: GetConfigurationResponse::default(),
             give_up_at: None,
         };
         keeper.follow();
@@ -198,17 +194,18 @@ impl Keeper {
         }
     }
 
-    fn get(&self, version: Option<u64>) -> Answer {
+    fn get(&mut self, version: Option<u64>) -> Answer {
         let version = version.unwrap_or(self.transactions().version());
-        let loaded = self.transactions().load(version);
-        let tree = loaded.map_err(|error| refused(error.into()))?.tree;
-        Ok(ConfigurationResponse::Configuration(
-            GetConfigurationResponse {
+        if self.shown.version != version || self.shown.document.is_empty() {
+            let loaded = self.transactions().load(version);
+            let tree = loaded.map_err(|error| refused(error.into()))?.tree;
+            self.shown = GetConfigurationResponse {
                 version,
                 document: config::write(&tree, false),
                 tree: config::masked(&tree).to_string(),
-            },
-        ))
+            };
+        }
+        Ok(ConfigurationResponse::Configuration(self.shown.clone()))
     }
 
     fn versions(&self) -> Vec<Version> {
@@ -247,7 +244,7 @@ impl Keeper {
         candidate: &Checked,
     ) -> Result<(Vec<Effect>, Vec<ConfigurationFault>), Refused> {
         let (reply, answer) = oneshot::channel();
-        let plan = ToPlane::Plan(Arc::new(candidate.configuration.clone()), reply);
+        let plan = ToPlane::Plan(candidate.configuration.clone(), reply);
         self.plane.send(plan).await.map_err(|_| gone())?;
         let (effects, mut faults) = match answer.await.map_err(|_| gone())? {
             Ok(effects) => (effects, Vec::new()),

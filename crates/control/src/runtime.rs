@@ -152,7 +152,7 @@ impl Edge {
         let (calls_in, calls) = mpsc::channel(64);
         let api = start.api_socket.clone();
         let count = restored.session_count();
-        let configuration = Arc::new(transactions.current().configuration.clone());
+        let configuration = transactions.current().configuration.clone();
         let plane = ControlPlane::new(&start, configuration, restored, seed, clock.now());
         let plane = plane.map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();

@@ -106,7 +106,7 @@ aaa:
     };
     let start = config::parse(start, "cp.yaml").unwrap();
     let restored = Restored::read(live, 1, "boot").unwrap();
-    let configuration = world::checked(document).configuration.into();
+    let configuration = world::checked(document).configuration;
     let mut plane = ControlPlane::new(&start, configuration, restored, [1; 32], now).unwrap();
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);

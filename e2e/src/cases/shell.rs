@@ -50,7 +50,8 @@ fn help_and_completion(screen: &Screen) -> Result<()> {
         !ids.contains("nothing more"),
         "no session is offered:\n{ids}"
     );
-    screen.keys(&["C-u", "shov ports", "Enter"])?;
+    screen.wait("--more--")?;
+    screen.keys(&["q", "C-u", "shov ports", "Enter"])?;
     screen.wait("unrecognized subcommand 'shov'")?;
     Ok(())
 }
@@ -89,7 +90,7 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.keys(&["set mtu ?"])?;
     screen.wait("<value>  a number from 576 to 9216 (octets), 1492 by default")?;
     screen.keys(&["C-u", "set mtu 99", "Enter", "commit", "Enter"])?;
-    screen.wait("`99` is wrong here: expected a number from 576 to 9216 (octets)")?;
+    screen.wait("home mtu: `99` is wrong here: expected a number from 576 to")?;
     screen.keys(&["set mtu 1400", "Enter", "show | compare", "Enter"])?;
     screen.wait("+  mtu 1400")?;
     screen.clear()?;

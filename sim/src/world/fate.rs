@@ -67,7 +67,7 @@ impl World<'_> {
             Err(faults) => return self.wrong(format!("{faults:?}")),
         }
         let moment = self.moment(Part::Control);
-        let new = self.configuration.configuration.clone().into();
+        let new = self.configuration.configuration.clone();
         let Some(control) = &mut self.control else {
             return; // it starts with it
         };

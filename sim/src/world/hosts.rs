@@ -81,7 +81,7 @@ impl World<'_> {
             .open()
             .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), "boot"))
             .and_then(|restored| {
-                let configuration = self.configuration.configuration.clone().into();
+                let configuration = self.configuration.configuration.clone();
                 ControlPlane::new(&self.start, configuration, restored, seed, moment)
                     .map_err(|faults| format!("{faults:?}"))
             });

@@ -1,5 +1,6 @@
 use super::*;
 use crate::topology::Numbers;
+use std::sync::Arc;
 
 const POOLS: &str = "ipv4-pools: {homes: {prefix: 100.64.0.0/23}}
 ipv6-pools: {homes: {prefix: '2001:db8::/48'}}
@@ -10,7 +11,7 @@ fn world(pools: &str) -> (Configuration, Topology) {
         format!("network-instances: {{default: {{gateway: [100.64.0.1]}}, red: {{}}}}\n{pools}");
     let checked = config::check::read(&text).unwrap_or_else(|faults| panic!("{faults:?}"));
     let topology = Topology::new(&checked.configuration, Numbers::new());
-    (checked.configuration, topology)
+    (Arc::unwrap_or_clone(checked.configuration), topology)
 }
 
 fn addresses() -> Addresses {

@@ -21,6 +21,12 @@ struct Change {
     effects: Vec<Effect>,
 }
 
+/// A changed configuration that can be followed, and all that follows from it.
+pub struct Prepared {
+    new: Arc<Configuration>,
+    change: Change,
+}
+
 /// What differs of a session's terms.
 #[derive(Clone, Copy, Default)]
 struct Differs {
@@ -62,7 +68,25 @@ impl ControlPlane {
         now: Now,
         new: Arc<Configuration>,
     ) -> Result<Vec<Effect>, Vec<Fault>> {
+        let prepared = self.prepare_change(now, new)?;
+        Ok(self.follow_change(now, prepared))
+    }
+
+    /// The first half of [`ControlPlane::reconfigure`], which changes nothing.
+    ///
+    /// # Errors
+    /// As those of [`ControlPlane::plan`].
+    pub fn prepare_change(
+        &self,
+        now: Now,
+        new: Arc<Configuration>,
+    ) -> Result<Prepared, Vec<Fault>> {
         let change = self.change(now, &new)?;
+        Ok(Prepared { new, change })
+    }
+
+    /// The second half of [`ControlPlane::reconfigure`], which cannot fail. Nothing may happen between the two.
+    pub fn follow_change(&mut self, now: Now, Prepared { new, change }: Prepared) -> Vec<Effect> {
         let carriers = carriers(&self.topology);
         let before: Vec<PortId> = self.topology.open_ports().collect();
         self.access = access_profiles(&new, self.cookie_key);
@@ -92,7 +116,7 @@ impl ControlPlane {
         }
         self.persist_numbers();
         self.settle(now);
-        Ok(change.effects)
+        change.effects
     }
 
     /// A user plane has its part of the configuration, as its management interface says: access ports that are new are opened

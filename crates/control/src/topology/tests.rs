@@ -1,4 +1,5 @@
 use super::*;
+use std::sync::Arc;
 
 const TEXT: &str = "network-instances: {default: {}}
 subscriber-groups: {shared: {}}
@@ -18,7 +19,7 @@ user-planes:
 ";
 
 fn configuration(text: &str) -> Configuration {
-    config::check::read(text).unwrap().configuration
+    Arc::unwrap_or_clone(config::check::read(text).unwrap().configuration)
 }
 
 fn topology() -> Topology {

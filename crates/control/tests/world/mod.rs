@@ -157,7 +157,7 @@ impl World {
     /// A world of this configuration.
     pub fn of(homes: usize, document: &str) -> Self {
         let checked = checked(document);
-        let (tree, configuration) = (checked.tree, Arc::new(checked.configuration));
+        let (tree, configuration) = (checked.tree, checked.configuration);
         let now = Duration::from_secs(1000);
         let mut world = World {
             now,
@@ -213,7 +213,7 @@ impl World {
             put_back(&mut tree, &self.tree, frozen.steps());
         }
         let checked = config::check::check(&tree)?;
-        let configuration = Arc::new(checked.configuration);
+        let configuration = checked.configuration;
         let now = self.moment();
         let planned = self.plane.plan(now, &configuration);
         let done = self.plane.reconfigure(now, configuration.clone());
