@@ -1,10 +1,15 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 3] = [
+const WORDS: [(&str, &str); 8] = [
     ("Session.state", "SessionState"),
     ("UserPlane.state", "UserPlaneState"),
     ("Finding.fault", "Fault"),
+    ("Route.kind", "RouteKind"),
+    ("Neighbour.state", "NeighbourState"),
+    ("Association.state", "AssociationState"),
+    ("AaaServer.role", "AaaRole"),
+    ("AaaServer.state", "AaaServerState"),
 ];
 
 fn main() -> std::io::Result<()> {
@@ -26,6 +31,7 @@ fn main() -> std::io::Result<()> {
             "sluice/v1/common.proto",
             "sluice/v1/configuration.proto",
             "sluice/v1/control_plane.proto",
+            "sluice/v1/tables.proto",
         ],
         &["../../proto"],
     )

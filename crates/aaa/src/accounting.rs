@@ -188,7 +188,7 @@ impl Client {
         let accounting = &mut self.accounting;
         let key = accounting.slots.owner(slot)?;
         let mut known = None;
-        for server in &mut accounting.servers {
+        for (index, server) in accounting.servers.iter_mut().enumerate() {
             if server.config.address != from {
                 continue;
             }
@@ -201,7 +201,10 @@ impl Client {
             match verify_response(bytes, &authenticator, secret.expose(), Missing::Allow) {
                 Err(_) => known = Some(false),
                 Ok(packet) => {
-                    server.heard(now);
+                    let offer = &accounting.offers[key];
+                    // another than the one that is asked now answers late
+                    let present = offer.asked.last() == Some(&index);
+                    server.heard(now, offer.asked_at, if present { offer.sent } else { 0 });
                     match packet.code {
                         Code::ACCOUNTING_RESPONSE => self.accounted(key, true),
                         _ => self.counters.mismatched_replies += 1,
@@ -264,9 +267,10 @@ impl Client {
     }
 
     fn offer(&mut self, now: Duration, key: usize, server: usize, timeout: Duration) {
-        let config = &self.accounting.servers[server].config;
         let offer = &mut self.accounting.offers[key];
         offer.sent += 1;
+        self.accounting.servers[server].asked(offer.sent);
+        let config = &self.accounting.servers[server].config;
         offer.timeout = timeout;
         self.output.push_back(Output::Transmit {
             socket: offer.slot.socket(),

@@ -11,7 +11,7 @@ use crate::accounting::Accounting;
 use crate::attributes::{access_accept, access_request, reply_message};
 use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::random::Random;
-use crate::server::{Server, Slot, Slots};
+use crate::server::{Server, ServerStatus, Slot, Slots};
 use crate::{ClientConfig, Nas, ServerConfig};
 
 /// MRT of RFC 5080 §2.2.1: the longest time between retransmissions.
@@ -178,7 +178,9 @@ impl Client {
             };
             unexpected = false;
             if let Some(packet) = self.verify(index, owner, bytes) {
-                self.peers[index].server.heard(now);
+                let open = &self.requests[owner.request];
+                let (asked_at, sent) = (open.asked_at, open.sent);
+                self.peers[index].server.heard(now, asked_at, sent);
                 self.answer(owner.request, &packet);
                 return self.serve_waiting(now);
             }
@@ -244,6 +246,18 @@ impl Client {
         authentication
             .chain(self.accounting.servers())
             .map(move |server| (server.config.address, server.is_alive(now)))
+    }
+
+    /// How the servers for authentication are doing, in their order.
+    pub fn authentication_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
+        let servers = self.peers.iter().map(|peer| &peer.server);
+        servers.map(move |server| server.status(now))
+    }
+
+    /// How the servers for accounting are doing, in their order.
+    pub fn accounting_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
+        let servers = self.accounting.servers();
+        servers.map(move |server| server.status(now))
     }
 
     fn open(&mut self, now: Duration, token: u64, request: AccessRequest) {
@@ -344,9 +358,12 @@ impl Client {
     }
 
     fn send(&mut self, now: Duration, key: usize) {
-        let to = self.peers[self.present_server(key)].server.config.address;
+        let index = self.present_server(key);
+        let server = &mut self.peers[index].server;
+        let to = server.config.address;
         let open = &mut self.requests[key];
         open.sent += 1;
+        server.asked(open.sent);
         open.deadline = now + open.timeout;
         self.deadlines.insert((open.deadline, key));
         self.output.push_back(Output::Transmit {

@@ -54,5 +54,5 @@ pub use message::{
     Credentials, Line, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
 };
 pub use secret::Secret;
-pub use server::Slot;
+pub use server::{ServerStatus, Slot};
 pub use users::{User, Users};

@@ -1,5 +1,6 @@
 //! What the client knows of a server: whether it lives, and which identifiers are open.
 
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -104,11 +105,38 @@ impl<T: Copy> Slots<T> {
     }
 }
 
+/// How a server is doing, and what was asked of it since it was configured (in the terms of RFC 4668 and RFC 4670).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// It is asked; otherwise it is passed over as long as another one is left to ask.
+    pub alive: bool,
+    /// Since when it has not answered; `None` if it answered what it was asked last, or was not asked yet.
+    pub out_since: Option<Duration>,
+    /// Requests sent to it, without those sent again.
+    pub requests: u64,
+    /// Requests sent again.
+    pub retransmissions: u64,
+    /// Answers that proved to be its own.
+    pub answers: u64,
+    /// Requests that it never answered, and that went elsewhere or were given up.
+    pub timeouts: u64,
+    /// From a request to its answer, of the last one that did not have to be sent again.
+    pub round_trip: Option<Duration>,
+}
+
 /// A server, and whether it is thought to live.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
     dead_until: Option<Duration>,
+    out_since: Option<Duration>,
+    requests: u64,
+    retransmissions: u64,
+    answers: u64,
+    timeouts: u64,
+    round_trip: Option<Duration>,
 }
 
 impl Server {
@@ -117,19 +145,55 @@ impl Server {
             config,
             last_heard: None,
             dead_until: None,
+            out_since: None,
+            requests: 0,
+            retransmissions: 0,
+            answers: 0,
+            timeouts: 0,
+            round_trip: None,
         }
     }
 
-    /// A reply came that only this server can have sent.
-    pub(crate) fn heard(&mut self, now: Duration) {
+    /// A request was sent to it, this often with this time.
+    pub(crate) fn asked(&mut self, sent: u32) {
+        match sent {
+            1 => self.requests += 1,
+            _ => self.retransmissions += 1,
+        }
+    }
+
+    /// A reply came that only this server can have sent, to a request that was sent so often and first at `asked_at`. Which
+    /// sending of several it answers cannot be known.
+    pub(crate) fn heard(&mut self, now: Duration, asked_at: Duration, sent: u32) {
         self.last_heard = Some(now);
         self.dead_until = None;
+        self.out_since = None;
+        self.answers += 1;
+        if sent == 1 {
+            self.round_trip = Some(now.saturating_sub(asked_at));
+        }
+    }
+
+    /// How it is doing.
+    pub(crate) fn status(&self, now: Duration) -> ServerStatus {
+        ServerStatus {
+            address: self.config.address,
+            alive: self.is_alive(now),
+            out_since: self.out_since,
+            requests: self.requests,
+            retransmissions: self.retransmissions,
+            answers: self.answers,
+            timeouts: self.timeouts,
+            round_trip: self.round_trip,
+        }
     }
 
     /// A request first sent at `since` was never answered. A server that has answered others since then lives.
     pub(crate) fn missed(&mut self, now: Duration, since: Duration) -> bool {
         let dies = self.last_heard.is_none_or(|heard| heard < since) && self.is_alive(now);
+        self.timeouts += 1;
         if dies {
+            self.out_since.get_or_insert(now);
             self.dead_until = Some(now + self.config.dead_time);
         }
         dies

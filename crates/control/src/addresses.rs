@@ -1,6 +1,7 @@
 //! The addresses of every network instance: pools, and fixed addresses that AAA chose.
 
 mod change;
+mod shares;
 
 use crate::pool::{Family, Pool, PoolError};
 use crate::topology::{GroupId, InstanceId, Topology};
@@ -10,6 +11,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use change::Change;
+pub(crate) use shares::Shares;
 
 /// A net that a group has to announce, or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

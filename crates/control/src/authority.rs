@@ -238,6 +238,12 @@ impl Authority {
         self.groups.get_mut(servers).map(|group| &mut group.client)
     }
 
+    /// The RADIUS client of each group.
+    pub fn clients(&self) -> impl Iterator<Item = (&str, &Client)> {
+        let groups = self.groups.iter();
+        groups.map(|(name, group)| (name.as_str(), &group.client))
+    }
+
     /// The group whose number is the lowest.
     pub fn first_group(&self) -> Option<&str> {
         let groups = self.groups.iter();

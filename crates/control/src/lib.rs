@@ -29,6 +29,7 @@ mod entry;
 mod management;
 pub mod plane;
 pub mod pool;
+mod relay;
 pub mod runtime;
 pub mod store;
 pub mod topology;

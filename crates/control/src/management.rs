@@ -62,7 +62,11 @@ pub(crate) struct Management {
     tls: Option<Tls>,
     plane: mpsc::Sender<ToPlane>,
     links: BTreeMap<String, Link>,
+    ways: watch::Sender<Ways>,
 }
+
+/// The ways to the user planes' management interfaces.
+pub(crate) type Ways = BTreeMap<String, Client>;
 
 impl Management {
     /// Nobody yet. `tls` is for user planes on other machines; `plane` hears of those that were told.
@@ -71,7 +75,13 @@ impl Management {
             tls,
             plane,
             links: BTreeMap::new(),
+            ways: watch::Sender::default(),
         }
+    }
+
+    /// The ways to the user planes, as they come and go.
+    pub fn ways(&self) -> watch::Receiver<Ways> {
+        self.ways.subscribe()
     }
 
     /// The user planes are those of this configuration, and are to have what it says. What cannot be reached by this
@@ -101,6 +111,9 @@ impl Management {
                 },
             }
         }
+        let ways = self.links.iter();
+        let ways = ways.map(|(name, link)| (name.clone(), link.client.clone()));
+        self.ways.send_replace(ways.collect());
     }
 
     fn open(
@@ -287,7 +300,7 @@ struct Keeper {
 impl Keeper {
     async fn run(mut self) {
         loop {
-            let description = self.client.meet().await;
+            let description = self.client.meet(&self.name).await;
             tracing::info!(
                 user_plane = self.name,
                 software = description.software,

@@ -15,6 +15,7 @@ mod release;
 mod restore;
 mod retire;
 mod rules;
+mod tables;
 mod tunnel;
 
 use crate::addresses::Addresses;

@@ -26,6 +26,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
+mod shares;
+
+pub use shares::Share;
+
 /// A pool of single IPv4 addresses.
 pub type Ipv4Pool<G> = Pool<Ipv4Net, G>;
 

@@ -3,12 +3,14 @@
 use crate::configuration::{Keeper, SetLevel, ToPlane};
 use crate::management::Management;
 use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
+use crate::relay::Relay;
 use crate::store::{Store, StoreThread};
 use crate::user_planes::PFCP_PORT;
 use config::history::History;
 use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
+use northbound::Request;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -130,6 +132,8 @@ struct Edge {
     store: StoreThread,
     durable: watch::Receiver<Result<u64, String>>,
     calls: mpsc::Receiver<northbound::Call>,
+    /// For what only user planes know.
+    relay: Relay,
     answers: HashMap<u64, oneshot::Sender<northbound::Answer>>,
     next_ticket: u64,
 }
@@ -171,6 +175,7 @@ impl Edge {
         }
         let (to_plane, asks) = mpsc::channel(1);
         let management = Management::new(start.management.clone(), to_plane.clone());
+        let relay = Relay::new(management.ways());
         let keeper = Keeper::new(
             transactions,
             management,
@@ -189,6 +194,7 @@ impl Edge {
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
             calls,
+            relay,
             answers: HashMap::new(),
             next_ticket: 0,
         })
@@ -268,6 +274,9 @@ impl Edge {
     }
 
     fn on_call(&mut self, (call, reply): northbound::Call) {
+        if let Request::UserPlane { name, table } = call {
+            return self.relay.ask(name, table, reply);
+        }
         self.next_ticket += 1;
         let ticket = self.next_ticket;
         self.answers.retain(|_, waiting| !waiting.is_closed());

@@ -115,6 +115,17 @@ pub(crate) struct Standing {
     pub restarts: u32,
 }
 
+/// How the path to a user plane is, for people.
+pub(crate) struct PathStatus {
+    pub address: SocketAddr,
+    pub answering: bool,
+    /// When it last answered.
+    pub heard: Option<Duration>,
+    pub heartbeat_interval: Duration,
+    /// Requests that wait for an answer or for their turn.
+    pub pending: usize,
+}
+
 impl UserPlanes {
     /// `recovery_time_stamp`: ours, kept as long as the store is.
     pub fn new(
@@ -248,6 +259,18 @@ impl UserPlanes {
     pub fn is_answering(&self, plane: UserPlaneId) -> bool {
         let peer = self.peers.get(&plane);
         peer.is_some_and(|peer| self.node.is_answering(peer.address))
+    }
+
+    /// The path to a user plane.
+    pub fn path(&self, plane: UserPlaneId) -> PathStatus {
+        let address = self.peer(plane).address;
+        PathStatus {
+            address,
+            answering: self.node.is_answering(address),
+            heard: self.node.last_heard(address),
+            heartbeat_interval: self.node.heartbeat_interval(),
+            pending: self.node.pending(address),
+        }
     }
 
     pub fn counters(&self) -> pfcp::Counters {

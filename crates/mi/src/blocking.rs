@@ -1,10 +1,10 @@
 //! The command line's side of a user plane's Unix socket.
 
+use crate::ListPortsRequest;
 use crate::mi_client::MiClient;
-use crate::{ListPortsRequest, Port};
 use northbound::{
     CallError, CheckLedgerRequest, Connection, DropCounter, Ledger, ListDropsRequest,
-    PATIENCE_FOR_A_CHECK,
+    PATIENCE_FOR_A_CHECK, Port,
 };
 use std::path::Path;
 use std::time::Duration;

@@ -3,11 +3,13 @@
 use crate::mi_client::MiClient;
 use crate::network::{NetworkError, client_tls};
 use crate::{
-    ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault, State,
-    ValidateRequest, WatchRequest,
+    ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
+    ListNeighboursRequest, ListNeighboursResponse, ListPortsRequest, ListRoutesRequest,
+    ListRoutesResponse, State, ValidateRequest, WatchRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
+use northbound::{Neighbour, Port, Route};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -65,8 +67,8 @@ impl Client {
         Ok(Client(MiClient::new(channel)))
     }
 
-    /// Asks who the user plane is, again and again until it answers.
-    pub async fn meet(&mut self) -> DescribeResponse {
+    /// Asks who the user plane of this name is, again and again until it answers.
+    pub async fn meet(&mut self, name: &str) -> DescribeResponse {
         let (mut pause, longest) = BACKOFF;
         let mut told = false;
         loop {
@@ -75,7 +77,12 @@ impl Client {
                 Err(status) if !told => {
                     told = true;
                     let error = reason(&status);
-                    tracing::warn!(error, "a user plane's management interface does not answer");
+                    tracing::warn!(
+                        user_plane = name,
+                        error,
+                        "a user plane's management interface does not answer: is sluice-up running there, of the same version as \
+                         this control plane? Until then it keeps the ports that it has"
+                    );
                 }
                 Err(_) => {}
             }
@@ -103,6 +110,27 @@ impl Client {
         Ok(answer.into_inner())
     }
 
+    /// The ports with their counters.
+    pub async fn ports(&mut self) -> Result<Vec<Port>, Status> {
+        let answer = self.0.list_ports(ListPortsRequest {}).await?;
+        Ok(answer.into_inner().ports)
+    }
+
+    /// Some routes: the first ones, or those behind one.
+    pub async fn routes(&mut self, after: Option<Route>) -> Result<ListRoutesResponse, Status> {
+        let answer = self.0.list_routes(ListRoutesRequest { after }).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// Some neighbours: the first ones, or those behind one.
+    pub async fn neighbours(
+        &mut self,
+        after: Option<Neighbour>,
+    ) -> Result<ListNeighboursResponse, Status> {
+        let request = ListNeighboursRequest { after };
+        Ok(self.0.list_neighbours(request).await?.into_inner())
+    }
+
     /// The state now, and again after each interval of 100 ms to 60 s, until the connection is lost.
     pub async fn watch(&mut self, interval: Duration) -> Result<Streaming<State>, Status> {
         let interval_milliseconds = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
@@ -113,8 +141,8 @@ impl Client {
     }
 }
 
-/// What happened, down to its cause.
-fn reason(status: &Status) -> String {
+/// Why a call failed, down to its cause.
+pub fn reason(status: &Status) -> String {
     let mut text = status.message().to_owned();
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {

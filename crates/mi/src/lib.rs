@@ -27,7 +27,7 @@ mod generated {
     tonic::include_proto!("sluice.mi.v1");
 }
 
-pub use client::{Client, Endpoint};
+pub use client::{Client, Endpoint, reason};
 pub use configured::{Begun, Configured};
 pub use document::MAX_TEXT;
 pub use generated::*;

@@ -5,7 +5,8 @@ use crate::mi_server::{Mi, MiServer};
 use crate::network::{NetworkError, Port as TcpPort, server_tls};
 use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
-    ListPortsRequest, ListPortsResponse, MAX_TEXT, Port, State, ValidateRequest, ValidateResponse,
+    ListNeighboursRequest, ListNeighboursResponse, ListPortsRequest, ListPortsResponse,
+    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, State, ValidateRequest, ValidateResponse,
     WatchRequest,
 };
 use config::start::Management;
@@ -14,7 +15,7 @@ use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{BoxStream, try_unfold};
 use northbound::{
     Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger, ListDropsRequest,
-    ListDropsResponse, Refusal, UnixSocket, other_answer, server,
+    ListDropsResponse, Neighbour, Port, Refusal, Route, UnixSocket, other_answer, server,
 };
 use std::io;
 use std::path::Path;
@@ -33,7 +34,7 @@ const AT_ONCE: usize = 4;
 const INTERVALS: std::ops::RangeInclusive<u32> = 100..=60_000;
 
 /// What the user plane is asked or told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Who it is, what it can do and what is in force.
     Describe,
@@ -45,6 +46,16 @@ pub enum Request {
     GetState,
     /// The ports with their counters.
     ListPorts,
+    /// Routes, at most [`northbound::PAGE`] of them.
+    ListRoutes {
+        /// The last one of the page before; none at first.
+        after: Option<Route>,
+    },
+    /// Neighbours, at most [`northbound::PAGE`] of them.
+    ListNeighbours {
+        /// The last one of the page before; none at first.
+        after: Option<Neighbour>,
+    },
     /// The named counters of whatever was refused or dropped.
     ListDrops,
     /// Compare what is held with the owners of it, in both directions.
@@ -70,6 +81,10 @@ pub enum Response {
         /// The ports in the order of the configuration.
         ports: Vec<Port>,
     },
+    /// To [`Request::ListRoutes`].
+    Routes(ListRoutesResponse),
+    /// To [`Request::ListNeighbours`].
+    Neighbours(ListNeighboursResponse),
     /// To [`Request::ListDrops`].
     Drops {
         /// Every counter, those that are zero too.
@@ -210,6 +225,28 @@ impl Mi for Service {
     ) -> Result<Reply<ListPortsResponse>, Status> {
         match self.0.ask(Request::ListPorts).await? {
             Response::Ports { ports } => Ok(Reply::new(ListPortsResponse { ports })),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn list_routes(
+        &self,
+        request: tonic::Request<ListRoutesRequest>,
+    ) -> Result<Reply<ListRoutesResponse>, Status> {
+        let after = request.into_inner().after;
+        match self.0.ask(Request::ListRoutes { after }).await? {
+            Response::Routes(answer) => Ok(Reply::new(answer)),
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn list_neighbours(
+        &self,
+        request: tonic::Request<ListNeighboursRequest>,
+    ) -> Result<Reply<ListNeighboursResponse>, Status> {
+        let after = request.into_inner().after;
+        match self.0.ask(Request::ListNeighbours { after }).await? {
+            Response::Neighbours(answer) => Ok(Reply::new(answer)),
             other => Err(other_answer(other)),
         }
     }

@@ -75,6 +75,8 @@ impl UserPlane {
                 })
             }
             Request::ListPorts => Response::Ports { ports: vec![] },
+            Request::ListRoutes { .. } => Response::Routes(Default::default()),
+            Request::ListNeighbours { .. } => Response::Neighbours(Default::default()),
             Request::ListDrops => Response::Drops { drops: vec![] },
             Request::CheckLedger { .. } => Response::Ledger {
                 ledger: Default::default(),
@@ -102,8 +104,8 @@ impl UserPlane {
 }
 
 /// A thousand of them are a message that does not fit between two processes unread.
-fn large_port() -> mi::Port {
-    mi::Port {
+fn large_port() -> northbound::Port {
+    northbound::Port {
         device: "x".repeat(200),
         ..Default::default()
     }
@@ -161,7 +163,9 @@ async fn a_document_is_validated_applied_and_there_after_a_restart() {
     let described = client.describe().await;
     assert!(described.is_err(), "{described:?}");
     let _served = UserPlane::open(dir.path()).run(dir.path(), None).unwrap();
-    let described = tokio::time::timeout(SOON, client.meet()).await.unwrap();
+    let described = tokio::time::timeout(SOON, client.meet("up1"))
+        .await
+        .unwrap();
     let resumed = described.in_force.unwrap();
     assert_eq!((resumed.generation, resumed.hash), (3, good.hash));
 }

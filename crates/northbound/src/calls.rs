@@ -15,6 +15,9 @@ pub enum Refusal {
     /// Something later has been done already.
     #[error("{0}")]
     Outdated(String),
+    /// Who has to be asked for it does not answer.
+    #[error("{0}")]
+    Unreachable(String),
     /// It was begun and failed.
     #[error("{0}")]
     Failed(String),
@@ -26,6 +29,7 @@ impl From<Refusal> for Status {
             Refusal::NotFound(message) => Status::not_found(message),
             Refusal::Busy(message) => Status::aborted(message),
             Refusal::Outdated(message) => Status::failed_precondition(message),
+            Refusal::Unreachable(message) => Status::unavailable(message),
             Refusal::Failed(message) => Status::internal(message),
         }
     }

@@ -25,6 +25,7 @@ mod ledger;
 mod listen;
 mod serve;
 pub mod supervisor;
+mod tables;
 mod words;
 
 /// What `protoc` and tonic made of `proto/sluice/v1`.
@@ -43,7 +44,8 @@ pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
 pub use generated::*;
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
-pub use serve::{Answer, Call, PAGE, Request, Response, serve};
+pub use serve::{Answer, Call, PAGE, Request, Response, UserPlaneTable, serve};
+pub use tables::TablesClient;
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.
 pub const CP_SOCKET: &str = "/run/sluice/cp.sock";

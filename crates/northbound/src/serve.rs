@@ -4,10 +4,11 @@ use crate::calls::{Asked, Calls, Refusal, other_answer};
 use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::{
-    Caller, CheckLedgerRequest, CheckLedgerResponse, ClearSessionRequest, ClearSessionResponse,
-    DropCounter, GetSessionRequest, GetSessionResponse, Ledger, ListDropsRequest,
-    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlanesRequest,
-    ListUserPlanesResponse, Session, UnixSocket, UserPlane, server,
+    AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse, ClearSessionRequest,
+    ClearSessionResponse, DropCounter, GetSessionRequest, GetSessionResponse, Ledger,
+    ListDropsRequest, ListDropsResponse, ListSessionsRequest, ListSessionsResponse,
+    ListUserPlanesRequest, ListUserPlanesResponse, Neighbour, Pool, Port, Route, Session,
+    UnixSocket, UserPlane, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -18,11 +19,11 @@ use tonic::{Response as Reply, Status};
 /// The largest request that is read, in octets.
 const MAX_REQUEST: usize = 64 * 1024;
 
-/// The most sessions that a plane tells at once.
+/// The most sessions, routes or neighbours that a plane tells at once.
 pub const PAGE: usize = 512;
 
 /// What the control plane is asked or told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Sessions, at most [`PAGE`] of them.
     ListSessions {
@@ -43,10 +44,40 @@ pub enum Request {
     ListUserPlanes,
     /// The named counters of whatever was refused or dropped.
     ListDrops,
+    /// The pools and who has nets of them.
+    ListPools,
+    /// The PFCP associations.
+    ListAssociations,
+    /// The RADIUS servers.
+    ListAaaServers,
+    /// What a user plane has, which only itself can tell.
+    UserPlane {
+        /// Its node id.
+        name: String,
+        /// What is asked.
+        table: UserPlaneTable,
+    },
     /// Compare what is held with the owners of it, in both directions.
     CheckLedger {
         /// Give back what has no owner, and book what is missing.
         repair: bool,
+    },
+}
+
+/// A table of a user plane.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserPlaneTable {
+    /// Its ports.
+    Ports,
+    /// Its routes, at most [`PAGE`] of them.
+    Routes {
+        /// The last one of the page before; none at first.
+        after: Option<Route>,
+    },
+    /// Its neighbours, at most [`PAGE`] of them.
+    Neighbours {
+        /// The last one of the page before; none at first.
+        after: Option<Neighbour>,
     },
 }
 
@@ -74,6 +105,40 @@ pub enum Response {
     Drops {
         /// Every counter, those that are zero too.
         drops: Vec<DropCounter>,
+    },
+    /// To [`Request::ListPools`].
+    Pools {
+        /// The pools.
+        pools: Vec<Pool>,
+    },
+    /// To [`Request::ListAssociations`].
+    Associations {
+        /// The associations.
+        associations: Vec<Association>,
+    },
+    /// To [`Request::ListAaaServers`].
+    AaaServers {
+        /// The servers.
+        servers: Vec<AaaServer>,
+    },
+    /// To [`UserPlaneTable::Ports`].
+    Ports {
+        /// The ports.
+        ports: Vec<Port>,
+    },
+    /// To [`UserPlaneTable::Routes`].
+    Routes {
+        /// The routes.
+        routes: Vec<Route>,
+        /// There are more.
+        more: bool,
+    },
+    /// To [`UserPlaneTable::Neighbours`].
+    Neighbours {
+        /// The neighbours.
+        neighbours: Vec<Neighbour>,
+        /// There are more.
+        more: bool,
     },
     /// To [`Request::CheckLedger`].
     Ledger {
@@ -104,6 +169,7 @@ pub fn serve(
     let service = ControlPlaneServer::new(Service(calls.clone()));
     let router = server()
         .add_service(service.max_decoding_message_size(MAX_REQUEST))
+        .add_service(crate::tables::service(calls.clone()))
         .add_service(crate::configuration::service(configuration));
     Ok(async move {
         let end = calls.closed();

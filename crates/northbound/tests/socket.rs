@@ -2,8 +2,9 @@
 
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
-    Account, Answer, Call, CallError, Client, Connection, DropCounter, Ledger, ListSessionsRequest,
-    MAX_CONNECTIONS, PAGE, Refusal, Request, Response, Session, SessionState, UserPlane, serve,
+    AaaServer, Account, Answer, Association, Call, CallError, Client, Connection, DropCounter,
+    Ledger, ListSessionsRequest, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response,
+    Route, Session, SessionState, TablesClient, UserPlane, UserPlaneTable, serve,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -34,7 +35,8 @@ impl Daemon {
             let runtime = runtime.enable_all().build().unwrap();
             runtime.block_on(async move {
                 let (calls, mut asked_for) = mpsc::channel::<Call>(4);
-                tokio::spawn(serve(&served, calls).unwrap());
+                let (configuration, _nobody) = mpsc::channel(1);
+                tokio::spawn(serve(&served, calls, configuration).unwrap());
                 ready.send(()).unwrap();
                 while let Some((request, reply)) = asked_for.recv().await {
                     let _ = reply.send(answer(request, sessions, &asked));
@@ -72,11 +74,21 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             return Err(Refusal::NotFound(format!("there is no session {id}")));
         }
         Request::ListUserPlanes => Response::UserPlanes {
-            user_planes: vec![UserPlane {
-                node_id: "up1".into(),
-                ..UserPlane::default()
+            user_planes: ["up1", "up2", "up3"].map(user_plane).into(),
+        },
+        Request::ListPools => Response::Pools {
+            pools: vec![Pool {
+                name: "homes".into(),
+                ..Pool::default()
             }],
         },
+        Request::ListAssociations => Response::Associations {
+            associations: vec![Association::default()],
+        },
+        Request::ListAaaServers => Response::AaaServers {
+            servers: vec![AaaServer::default(); 2],
+        },
+        Request::UserPlane { name, table } => return table_of(&name, table),
         Request::ListDrops => Response::Drops {
             drops: vec![DropCounter {
                 name: "bad-cookie".into(),
@@ -94,6 +106,43 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             },
         },
     })
+}
+
+fn user_plane(name: &str) -> UserPlane {
+    UserPlane {
+        node_id: name.into(),
+        ..UserPlane::default()
+    }
+}
+
+/// What a user plane tells: three pages of routes, one of neighbours, one port; the second one does not answer.
+fn table_of(name: &str, table: UserPlaneTable) -> Answer {
+    match (name, table) {
+        ("up1" | "up3", UserPlaneTable::Ports) => Ok(Response::Ports {
+            ports: vec![Port {
+                user_plane: name.into(),
+                ..Port::default()
+            }],
+        }),
+        ("up1" | "up3", UserPlaneTable::Routes { after }) => {
+            let from = after.map_or(0, |after| after.prefix.parse::<usize>().unwrap() + 1);
+            let route = |number: usize| Route {
+                user_plane: name.into(),
+                prefix: number.to_string(),
+                ..Route::default()
+            };
+            Ok(Response::Routes {
+                routes: (from..from + PAGE).map(route).collect(),
+                more: from < 2 * PAGE,
+            })
+        }
+        ("up1" | "up3", UserPlaneTable::Neighbours { .. }) => Ok(Response::Neighbours {
+            neighbours: Vec::new(),
+            more: true,
+        }),
+        ("up2", _) => Err(Refusal::Unreachable("up2 does not answer".into())),
+        _ => Err(Refusal::NotFound(format!("there is no {name}"))),
+    }
 }
 
 fn session(number: usize) -> Session {
@@ -125,6 +174,34 @@ fn every_call_meets_its_answer() {
         assert_eq!(ledger.accounts[0].booked, u64::from(repair));
     }
     assert!(Daemon::start(0).client().sessions().unwrap().is_empty());
+}
+
+#[test]
+fn tables_of_user_planes_come_page_by_page_and_one_that_is_missing_is_told() {
+    let daemon = Daemon::start(0);
+    let mut tables = TablesClient::connect(&daemon.path, PATIENCE).unwrap();
+    assert_eq!(tables.pools().unwrap()[0].name, "homes");
+    assert_eq!(tables.associations().unwrap().len(), 1);
+    assert_eq!(tables.aaa_servers().unwrap().len(), 2);
+
+    let (routes, missing) = tables.routes(None).unwrap();
+    let told: Vec<(&str, usize)> = routes
+        .iter()
+        .map(|route| (&*route.user_plane, route.prefix.parse().unwrap()))
+        .collect();
+    let of = |name| (0..3 * PAGE).map(move |number| (name, number));
+    assert_eq!(told, of("up1").chain(of("up3")).collect::<Vec<_>>());
+    assert_eq!(missing, ["up2 does not answer"]);
+    let (ports, missing) = tables.ports(Some("up3")).unwrap();
+    assert_eq!((ports.len(), missing.len()), (1, 0));
+    assert_eq!(tables.neighbours(None).unwrap().0, []);
+    for (name, why) in [("up2", "up2 does not answer"), ("up9", "there is no up9")] {
+        let refused = tables.routes(Some(name)).unwrap_err();
+        assert!(
+            matches!(&refused, CallError::Refused(said) if said == why),
+            "{refused:?}"
+        );
+    }
 }
 
 #[test]
@@ -211,7 +288,8 @@ fn one_connection_too_many_waits_until_another_one_ends() {
 fn a_second_daemon_does_not_take_the_socket() {
     let daemon = Daemon::start(0);
     let (calls, _asked) = mpsc::channel(1);
-    let error = serve(&daemon.path, calls).err().unwrap();
+    let (configuration, _nobody) = mpsc::channel(1);
+    let error = serve(&daemon.path, calls, configuration).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     daemon.client().drops().unwrap();
 }
@@ -223,7 +301,8 @@ async fn a_stale_socket_is_replaced_and_the_socket_goes_with_the_daemon() {
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "left by a daemon that was killed");
     let (calls, asked) = mpsc::channel(1);
-    let served = tokio::spawn(serve(&path, calls).unwrap());
+    let (configuration, _nobody) = mpsc::channel(1);
+    let served = tokio::spawn(serve(&path, calls, configuration).unwrap());
     let there = path.clone();
     let connect = move || Connection::open(&there, PATIENCE).map(drop);
     tokio::task::spawn_blocking(connect).await.unwrap().unwrap();

@@ -500,6 +500,16 @@ impl Node {
             .is_some_and(|entry| entry.is_up() && !waits(entry))
     }
 
+    /// When the peer last answered a request.
+    pub fn last_heard(&self, peer: SocketAddr) -> Option<Duration> {
+        self.peers.get(&peer)?.heard
+    }
+
+    /// How often a peer is asked for a heartbeat.
+    pub fn heartbeat_interval(&self) -> Duration {
+        self.config.heartbeat_interval
+    }
+
     /// What the peer said of itself when it last associated.
     pub fn peer_info(&self, peer: SocketAddr) -> Option<&PeerInfo> {
         self.peers.get(&peer)?.info.as_ref()

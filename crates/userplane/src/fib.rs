@@ -27,9 +27,11 @@ use crate::netlink::message::{Fact, Hop, Link, Neighbour, Route, RouteKind};
 
 mod adjacency;
 mod ledger;
+mod shown;
 
 use adjacency::Adjacency;
 pub use ledger::Reading;
+pub use shown::{ShownNeighbour, ShownRoute};
 
 /// The index of a next hop on a link, as the dataplane knows it.
 pub type AdjacencyId = u32;

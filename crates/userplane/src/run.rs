@@ -23,6 +23,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tracing::warn;
 use udp::{Batch, Receiver};
 
 use crate::configure::{Ask, Kept, Management, Parked, Port, Source};
@@ -39,6 +40,7 @@ mod api;
 mod apply;
 mod kernel;
 mod ledger;
+mod listing;
 mod packets;
 mod sessions;
 mod tables;
@@ -54,6 +56,8 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 /// How long the subscriber nets that an earlier run announced are kept for control planes
 /// to ask for again.
 const KEEP_NETS: Duration = Duration::from_secs(60);
+/// How long after its start a user plane waits in silence to be told its ports.
+const UNTOLD: Duration = Duration::from_secs(10);
 /// The largest datagram or frame.
 const LARGEST: usize = 65_536;
 
@@ -175,6 +179,8 @@ pub struct UserPlane {
     pub(crate) watchdog: Watchdog,
     /// When the ports are looked at.
     watch_at: Duration,
+    /// It was said that nobody tells it its ports.
+    said_untold: bool,
     /// A check of the ledger.
     check: Option<Box<ledger::Check>>,
     counters: Counters,
@@ -241,6 +247,7 @@ impl UserPlane {
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
             watchdog: Watchdog::default(),
             watch_at: Duration::ZERO,
+            said_untold: false,
             check: None,
             counters: Counters::default(),
             buffer: vec![0; LARGEST],
@@ -305,6 +312,7 @@ impl UserPlane {
             return Ok(());
         }
         self.watch_at = now + watchdog::INTERVAL;
+        self.watch_for_document(now);
         let ports = self.controller.ports();
         let received = ports.iter().map(|port| Received {
             packets: port.rx_packets,
@@ -318,6 +326,20 @@ impl UserPlane {
                 ports[stopped].name
             ))),
             None => Ok(()),
+        }
+    }
+
+    /// Says once that a control plane wants sessions here and nobody says on which ports.
+    fn watch_for_document(&mut self, now: Duration) {
+        let untold = self.configured.in_force().is_none() && now >= UNTOLD;
+        if untold && !self.said_untold && self.node.peers().any(|(_, up)| up) {
+            self.said_untold = true;
+            warn!(
+                "a control plane is associated, but nobody has told this user plane its ports: `user-planes {} management` of its \
+                 configuration must lead here. A control plane of an earlier version cannot: upgrade it first, or name an \
+                 `initial-configuration` in this user plane's start file",
+                self.name
+            );
         }
     }
 

@@ -6,6 +6,7 @@ use crate::site::{Aaa, Setup, Site};
 use crate::sniff::{Capture, tshark};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
+use northbound::{AaaRole, AaaServer, AaaServerState};
 use sluice::lab::topology::{Lab, Place};
 use std::collections::HashMap;
 use std::path::Path;
@@ -46,8 +47,10 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     println!(
         "        the first dead: 40 homes online after {took:.2?}, the next 40 after {next:.2?}"
     );
+    shown(site, true)?;
     one = FreeRadius::start(lab, &first, SECRET)?;
     round.well_again(site)?;
+    shown(site, false)?;
     books(lab)?.check()?;
     lossy(&mut round, site)?;
     // A server whose answer is lost has the record all the same, and gets it again, or the other one does.
@@ -70,6 +73,24 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     round.well_again(site)?;
     books(lab)?.without(&with_repeated).check()?;
     judge_wire(&capture.finish()?)
+}
+
+/// What `show aaa-servers` says of the two for authentication, of which the first is out or not.
+fn shown(site: &Site, is_out: bool) -> Result<()> {
+    let text = site.sluice().run(&["show", "aaa-servers", "--json"])?;
+    let all: Vec<AaaServer> = serde_json::from_str(&text).context(text)?;
+    let asked = all.iter().filter(|s| s.role() == AaaRole::Authentication);
+    let asked: Vec<&AaaServer> = asked.collect();
+    ensure!(asked.len() == 2, "{all:#?}");
+    let (first, second) = (asked[0], asked[1]);
+    let out = |s: &AaaServer| s.out_seconds.is_some() && s.state() != AaaServerState::Up;
+    let timed_out = first.timeouts > 0 && second.timeouts == 0;
+    let answered = |s: &AaaServer| s.answers > 0 && s.round_trip_microseconds > Some(0);
+    ensure!(
+        out(first) == is_out && !out(second) && timed_out && answered(first) && answered(second),
+        "{all:#?}"
+    );
+    Ok(())
 }
 
 /// The first server, which is well, hears and is heard less than half the time.

@@ -69,6 +69,11 @@ fn pages_and_pipes(screen: &Screen) -> Result<()> {
     screen.wait(&format!("{} lines", HOMES + 1))?;
     screen.keys(&["show ports | json | match access", "Enter"])?;
     screen.wait("\"role\": \"access\"")?;
+    screen.clear()?;
+    screen.keys(&["show neighbours up", "?"])?;
+    screen.wait("up2")?;
+    screen.keys(&["2 | match core0", "Enter"])?;
+    screen.wait("resolved")?;
     Ok(())
 }
 

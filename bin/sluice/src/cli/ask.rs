@@ -102,6 +102,22 @@ impl Sockets {
         answer.map_err(|error| failure("sluice-cp", &path, error))
     }
 
+    /// The tables of `sluice-cp`.
+    pub fn tables<T>(
+        &self,
+        question: impl FnOnce(&mut northbound::TablesClient) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        let path = self.control_plane_path();
+        let answer = northbound::TablesClient::connect(&path, PATIENCE);
+        let answer = answer.and_then(|mut client| question(&mut client));
+        answer.map_err(|error| failure("sluice-cp", &path, error))
+    }
+
+    /// Whether a user plane's own socket is named.
+    pub fn names_user_plane(&self) -> bool {
+        self.up_socket.is_some() || self.user_plane.is_some()
+    }
+
     /// The configuration of `sluice-cp`.
     pub fn configuration(&self) -> Result<Configuration, Failure> {
         let path = self.control_plane_path();
@@ -126,7 +142,7 @@ impl Sockets {
     ) -> Vec<Result<T, Failure>> {
         let one = self.user_plane_path();
         let mut paths = vec![one.clone()];
-        if self.up_socket.is_none() && self.user_plane.is_none() {
+        if !self.names_user_plane() {
             let control_plane = self.control_plane_path();
             let beside = one
                 .parent()
@@ -145,6 +161,13 @@ impl Sockets {
                 let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
                 let sessions = sessions.into_iter().take(MAX_NAMES);
                 sessions.map(|s| Candidate::new(s.id, s.user)).collect()
+            }
+            "USER-PLANE" => {
+                let planes = self.control_plane(|cp| cp.user_planes());
+                let planes = planes.unwrap_or_default().into_iter();
+                planes
+                    .map(|u| Candidate::new(u.node_id, u.address))
+                    .collect()
             }
             _ => Vec::new(),
         }

@@ -8,6 +8,7 @@ mod check;
 mod configuration;
 mod show;
 mod store;
+mod tables;
 
 pub use ask::{Configuration, Failure, Sockets};
 pub use configuration::versions;
@@ -89,8 +90,20 @@ enum Show {
     Versions(Format),
     /// The control plane's user planes
     UserPlanes(Format),
-    /// The user plane's ports
-    Ports(Format),
+    /// The subscribers by name, with their sessions and addresses
+    Subscribers(Format),
+    /// The ports of all user planes, or of one
+    Ports(OfUserPlane),
+    /// What the forwarding tables of all user planes have, or of one
+    Routes(OfUserPlane),
+    /// The neighbours on the core ports of all user planes, or of one
+    Neighbours(OfUserPlane),
+    /// The address pools: how much there is, how much is used, and who has nets of them
+    Pools(Format),
+    /// The PFCP associations with the user planes
+    Associations(Format),
+    /// The RADIUS servers, and how they are doing
+    AaaServers(Format),
     /// What was dropped or refused, by name
     Drops {
         /// Also the counters that are zero
@@ -99,6 +112,15 @@ enum Show {
         #[command(flatten)]
         format: Format,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct OfUserPlane {
+    /// Its node id
+    #[arg(value_name = "USER-PLANE")]
+    name: Option<String>,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -193,7 +215,13 @@ impl Show {
             Show::Sessions(format) => show::sessions(sockets, format.json),
             Show::Session { id, format } => show::session(sockets, &id, format.json),
             Show::UserPlanes(format) => show::user_planes(sockets, format.json),
-            Show::Ports(format) => show::ports(sockets, format.json),
+            Show::Subscribers(format) => tables::subscribers(sockets, format.json),
+            Show::Ports(of) => tables::ports(sockets, of.name.as_deref(), of.format.json),
+            Show::Routes(of) => tables::routes(sockets, of.name.as_deref(), of.format.json),
+            Show::Neighbours(of) => tables::neighbours(sockets, of.name.as_deref(), of.format.json),
+            Show::Pools(format) => tables::pools(sockets, format.json),
+            Show::Associations(format) => tables::associations(sockets, format.json),
+            Show::AaaServers(format) => tables::aaa_servers(sockets, format.json),
             Show::Drops { all, format } => show::drops(sockets, all, format.json),
             Show::Configuration { version, format } => {
                 configuration::show(sockets, version, format.json)

@@ -3,7 +3,6 @@
 use super::ask::{Failure, Sockets, answers};
 use super::table::{Column, Table};
 use super::units::{count, duration, octets};
-use mi::Port;
 use northbound::{DropCounter, Session, SessionState, UserPlane, UserPlaneState};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
@@ -97,15 +96,6 @@ pub fn user_planes(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// `sluice show ports`.
-pub fn ports(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let ports = sockets.user_plane(|up| up.ports())?;
-    match json {
-        true => Answer::json(&ports),
-        false => Ok(Answer::table(port_table(&ports).render(terminal_width()))),
-    }
-}
-
 /// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
 pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<Answer, Failure> {
     let (said, failure) = answers([
@@ -192,6 +182,7 @@ fn session_page(s: &Session) -> Vec<String> {
         ),
         ("mac", s.mac.clone()),
         ("pppoe session", s.pppoe_session_id.to_string()),
+        ("profile", s.profile.clone()),
         ("group", s.group.clone()),
         ("network instance", s.network_instance.clone()),
         ("ipv4", s.ipv4.clone().unwrap_or_else(none)),
@@ -233,34 +224,6 @@ fn user_plane_table(user_planes: &[UserPlane]) -> Table {
             u.restarts.to_string(),
             u.sessions.to_string(),
             ports.collect::<Vec<_>>().join(", "),
-        ]);
-    }
-    table
-}
-
-fn port_table(ports: &[Port]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("PORT", 0),
-        Column::words("ROLE", 0),
-        Column::words("DEVICE", 2),
-        Column::words("MAC", 1),
-        Column::numbers("RX PACKETS", 0),
-        Column::numbers("RX", 0),
-        Column::numbers("TX PACKETS", 0),
-        Column::numbers("TX", 0),
-        Column::numbers("TX DROPPED", 0),
-    ]);
-    for p in ports {
-        table.push([
-            p.name.clone(),
-            p.role.clone(),
-            p.device.clone(),
-            p.mac.clone(),
-            count(p.rx_packets),
-            octets(p.rx_octets),
-            count(p.tx_packets),
-            octets(p.tx_octets),
-            count(p.tx_dropped),
         ]);
     }
     table
@@ -356,6 +319,7 @@ mod tests {
             pppoe_session_id: 7,
             group: "up1/access0".into(),
             network_instance: "default".into(),
+            profile: "home".into(),
             ipv4: Some("100.64.0.9".into()),
             ipv6_prefix: Some("2001:db8:100:7::/64".into()),
             online_seconds: 125,

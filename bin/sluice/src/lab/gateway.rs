@@ -246,7 +246,7 @@ fn user_planes(
     Client::connect(cp_socket, patience)?.user_planes()
 }
 
-fn ports(up_socket: &Path, patience: Duration) -> Result<Vec<mi::Port>, CallError> {
+fn ports(up_socket: &Path, patience: Duration) -> Result<Vec<northbound::Port>, CallError> {
     mi::blocking::Client::connect(up_socket, patience)?.ports()
 }
 

@@ -311,3 +311,39 @@ fn nothing_secret_is_shown() {
     assert!(shown.contains("PppoeOverQinq"));
     assert!(!shown.contains("wonderland") && !shown.contains("testing123"));
 }
+
+#[test]
+fn what_a_server_was_asked_and_how_it_did_is_told() {
+    let mut client = client(config(2, 0));
+    client.authenticate(ZERO, 1, access("alice"));
+    let sent = one(&mut client);
+    let at = Duration::from_millis(40);
+    let accept = reply(&sent, Code::ACCESS_ACCEPT, &[]);
+    client.handle(at, sent.socket, sent.to, &accept);
+    drain(&mut client);
+    let first = client.authentication_servers(at).next().unwrap();
+    assert_eq!((first.address, first.alive), (address(1), true));
+    assert_eq!((first.requests, first.retransmissions), (1, 0));
+    assert_eq!((first.answers, first.timeouts), (1, 0));
+    assert_eq!((first.round_trip, first.out_since), (Some(at), None));
+
+    client.authenticate(Duration::from_secs(1), 2, access("bob"));
+    run_dry(&mut client);
+    let now = Duration::from_secs(60);
+    let [first, second]: [_; 2] = client
+        .authentication_servers(now)
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    let retries = config(2, 0).authentication[0].retries.into();
+    assert_eq!((first.requests, first.retransmissions), (2, retries));
+    assert_eq!((first.answers, first.timeouts), (1, 1));
+    assert_eq!(first.round_trip, Some(at), "of the last that was answered");
+    assert!(
+        first
+            .out_since
+            .is_some_and(|since| since > at && since < now)
+    );
+    assert_eq!((second.requests, second.timeouts), (1, 1));
+    assert_eq!(client.accounting_servers(now).count(), 0);
+}

@@ -12,7 +12,7 @@ use northbound::{
 use session::Cause;
 
 /// Seconds between 1900 (PFCP) and 1970.
-const NTP_OFFSET: u64 = 2_208_988_800;
+pub(super) const NTP_OFFSET: u64 = 2_208_988_800;
 /// Up to so many sessions have their counters read from the user plane when they are listed.
 const READ_FOR_LISTING: usize = 1024;
 
@@ -42,6 +42,22 @@ impl ControlPlane {
                 let user_planes = ids.into_iter().map(|id| self.user_plane_row(now, id));
                 let user_planes = user_planes.collect();
                 self.answer(ticket, Ok(Response::UserPlanes { user_planes }));
+            }
+            Request::ListPools => {
+                let pools = self.pool_rows();
+                self.answer(ticket, Ok(Response::Pools { pools }));
+            }
+            Request::ListAssociations => {
+                let associations = self.association_rows(now);
+                self.answer(ticket, Ok(Response::Associations { associations }));
+            }
+            Request::ListAaaServers => {
+                let servers = self.aaa_server_rows(now);
+                self.answer(ticket, Ok(Response::AaaServers { servers }));
+            }
+            Request::UserPlane { name, .. } => {
+                let why = format!("user plane `{name}` is asked over its management interface");
+                self.answer(ticket, Err(Refusal::Unreachable(why)));
             }
             Request::CheckLedger { repair } => self.begin_check(now, ticket, repair),
         }
@@ -195,6 +211,7 @@ impl ControlPlane {
             restarts: standing.restarts,
             sessions: sessions.len() as u64,
             access_ports,
+            drain: None,
         }
     }
 
@@ -213,6 +230,7 @@ impl ControlPlane {
             }
             .into(),
             user: entry.who.username.escape_ascii().to_string(),
+            profile: self.view().profile_name(entry).unwrap_or_default().into(),
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
             port: port.name.clone(),
             s_tag: s_tag.map(u32::from),

@@ -1,6 +1,7 @@
 //! What is kept of one peer.
 use super::cache::ResponseCache;
 use super::{PeerInfo, TimerKey};
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use wire::pfcp::NodeId;
 
@@ -56,6 +57,8 @@ pub(super) struct Peer {
     pub failures: u32,
     pub setup_timer: Option<TimerKey>,
     pub heartbeat_timer: Option<TimerKey>,
+    /// When it last answered.
+    pub heard: Option<Duration>,
 }
 
 impl Peer {
@@ -72,6 +75,7 @@ impl Peer {
             failures: 0,
             setup_timer: None,
             heartbeat_timer: None,
+            heard: None,
         }
     }
 

@@ -427,6 +427,9 @@ impl Node {
             self.counters.unexpected_responses += 1;
             return self.on_late_response(peer, &packet);
         };
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.heard = Some(now);
+        }
         let Purpose::Session(token) = outstanding.purpose else {
             return self.on_node_response(now, peer, outstanding.purpose, packet.message);
         };

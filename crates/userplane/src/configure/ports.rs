@@ -61,6 +61,17 @@ impl Port {
         own.into_iter().chain(parts)
     }
 
+    /// Its TAPs with the dataplane's interfaces behind them, by what each belongs to; `name` is the port's own.
+    pub(crate) fn named<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = (&'a str, PortIndex, &'a Device)> {
+        let parts = self.parts.iter();
+        let parts = parts.map(|(name, part)| (name.as_str(), part.index, &part.tap));
+        let own = self.tap.as_ref().map(|tap| (name, self.index, tap));
+        own.into_iter().chain(parts)
+    }
+
     /// Its places in the dataplane: its own, and those of its subinterfaces.
     pub(super) fn places(&self) -> impl Iterator<Item = PortIndex> {
         let parts = self.parts.values().map(|part| part.index);

@@ -471,3 +471,38 @@ fn silent_changes_of_the_kernel_lead_to_a_reading() {
     assert_eq!(after(&mut fib, link(MANAGEMENT, false)), []);
     assert_eq!(after(&mut fib, Fact::AddressGone), [Command::Resync]);
 }
+
+#[test]
+fn what_is_shown_is_what_the_dataplane_was_told() {
+    let mut fib = fib();
+    fib.add_net(net("100.64.0.0/24"));
+    fib.apply(new(local("198.51.100.1/32", CORE0)));
+    fib.apply(new(route("198.51.100.0/24", 0, &[(CORE0, None)])));
+    fib.apply(new(route("0.0.0.0/0", 0, &[(CORE0, Some("198.51.100.2"))])));
+    fib.apply(new(route("203.0.113.0/24", 0, &[(MANAGEMENT, None)])));
+    fib.apply(neighbour("198.51.100.2", Some(MAC), true));
+    let shown: Vec<ShownRoute> = fib.shown_routes(None).collect();
+    let told: Vec<IpNet> = shown.iter().map(|route| route.net).collect();
+    let installed: Vec<IpNet> = fib.installed.keys().copied().collect();
+    assert_eq!(told, installed);
+    let of = |prefix: &str| shown.iter().find(|route| route.net == net(prefix)).unwrap();
+    assert!(of("100.64.0.0/24").subscribers && !of("203.0.113.0/24").subscribers);
+    assert_eq!(of("203.0.113.0/24").target, Target::Discard);
+    assert_eq!(of("198.51.100.1/32").target, Target::Local);
+    assert_eq!(of("198.51.100.0/24").target, Target::OnLink(5));
+    let hop = of("0.0.0.0/0").hop.as_ref().unwrap();
+    assert_eq!(
+        (hop.address, hop.mac, hop.stale),
+        (addr("198.51.100.2"), Some(MAC), true)
+    );
+    // the default route, and the neighbour's own host route
+    assert_eq!(hop.routes, 2);
+    let rest: Vec<IpNet> = fib
+        .shown_routes(Some(told[1]))
+        .map(|route| route.net)
+        .collect();
+    assert_eq!(rest, told[2..]);
+    let neighbours: Vec<ShownNeighbour> = fib.shown_neighbours().collect();
+    assert_eq!(neighbours.len(), 1);
+    assert_eq!(&neighbours[0], hop);
+}

@@ -2,10 +2,10 @@
 
 use config::{Fault, UserPlaneDocument};
 use mi::{
-    Begun, Call, Capability, DescribeResponse, Document, DocumentFault, Port as ShownPort, Request,
-    Response, State, Worker,
+    Begun, Call, Capability, DescribeResponse, Document, DocumentFault, Request, Response, State,
+    Worker,
 };
-use northbound::{DropCounter, Refusal};
+use northbound::{DropCounter, Port as ShownPort, Refusal};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::error;
 
@@ -40,6 +40,11 @@ impl UserPlane {
             Request::ListPorts => Ok(Response::Ports {
                 ports: self.show_ports(),
             }),
+            Request::ListRoutes { after } => Ok(Response::Routes(self.list_routes(after.as_ref()))),
+            Request::ListNeighbours { after } => {
+                let answer = self.list_neighbours(after.as_ref());
+                Ok(Response::Neighbours(answer))
+            }
             Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
             }),
@@ -150,6 +155,9 @@ impl UserPlane {
                 tx_packets: counted.tx_packets,
                 tx_octets: counted.tx_octets,
                 tx_dropped: counted.tx_dropped,
+                user_plane: self.name.clone(),
+                link_up: counted.up,
+                rx_lost: counted.rx_lost,
             })
             .collect()
     }

@@ -1,0 +1,83 @@
+//! Questions that only a user plane itself can answer: they are passed on over its management interface, beside the loop.
+
+use crate::management::Ways;
+use mi::Client;
+use northbound::{Answer, Refusal, Response, UserPlaneTable};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::timeout;
+
+/// How long a user plane may take to answer: less than whoever asks has patience for.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Questions that are under way at once.
+const AT_ONCE: usize = 16;
+
+/// Passes questions on.
+pub(crate) struct Relay {
+    ways: watch::Receiver<Ways>,
+    turns: Arc<Semaphore>,
+}
+
+impl Relay {
+    pub fn new(ways: watch::Receiver<Ways>) -> Self {
+        Relay {
+            ways,
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// Asks a user plane, and passes on what it says.
+    pub fn ask(&self, name: String, table: UserPlaneTable, reply: oneshot::Sender<Answer>) {
+        let Some(client) = self.ways.borrow().get(&name).cloned() else {
+            let why =
+                format!("there is no user plane `{name}`: `sluice show user-planes` names them");
+            let _ = reply.send(Err(Refusal::NotFound(why)));
+            return;
+        };
+        let turns = self.turns.clone();
+        tokio::spawn(async move {
+            let asked = async {
+                // it is never closed
+                let _turn = turns.acquire().await;
+                ask(client, table).await
+            };
+            let answer = match timeout(PATIENCE, asked).await {
+                Ok(Ok(response)) => Ok(response),
+                Ok(Err(why)) => Err(unreachable(&name, &why)),
+                Err(_) => Err(unreachable(&name, "it took too long")),
+            };
+            let _ = reply.send(answer); // whoever asked may have gone
+        });
+    }
+}
+
+fn unreachable(name: &str, why: &str) -> Refusal {
+    Refusal::Unreachable(format!(
+        "user plane {name} does not answer on its management interface ({why}): is sluice-up running there, in this version?"
+    ))
+}
+
+async fn ask(mut client: Client, table: UserPlaneTable) -> Result<Response, String> {
+    let answer = match table {
+        UserPlaneTable::Ports => {
+            let ports = client.ports().await;
+            ports.map(|ports| Response::Ports { ports })
+        }
+        UserPlaneTable::Routes { after } => {
+            let answer = client.routes(after).await;
+            answer.map(|answer| Response::Routes {
+                routes: answer.routes,
+                more: answer.more,
+            })
+        }
+        UserPlaneTable::Neighbours { after } => {
+            let answer = client.neighbours(after).await;
+            answer.map(|answer| Response::Neighbours {
+                neighbours: answer.neighbours,
+                more: answer.more,
+            })
+        }
+    };
+    answer.map_err(|status| mi::reason(&status))
+}

@@ -1,0 +1,79 @@
+//! Routes and neighbours as people are shown them.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::ops::Bound;
+
+use ipnet::IpNet;
+
+use super::{Fib, Target};
+
+/// A route that the dataplane was told of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ShownRoute {
+    /// What it is for.
+    pub net: IpNet,
+    /// Where it leads.
+    pub target: Target,
+    /// It is a net of subscribers.
+    pub subscribers: bool,
+    /// The neighbour that it leads to.
+    pub hop: Option<ShownNeighbour>,
+}
+
+/// A neighbour on a core port's link.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ShownNeighbour {
+    /// The link index of the port's TAP.
+    pub link: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its MAC address, once known.
+    pub mac: Option<[u8; 6]>,
+    /// The kernel wants it confirmed when it is used next.
+    pub stale: bool,
+    /// How many routes lead to it.
+    pub routes: usize,
+}
+
+impl Fib {
+    /// The routes behind one, or from the first on, in the order of their prefixes.
+    pub fn shown_routes(&self, after: Option<IpNet>) -> impl Iterator<Item = ShownRoute> + '_ {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let routes = self.installed.range((from, Bound::Unbounded));
+        routes.map(|(&net, &target)| ShownRoute {
+            net,
+            target,
+            subscribers: target == Target::Discard
+                && (self.nets.contains(&net) || self.kept.contains(&net)),
+            hop: match target {
+                Target::Adjacency(id) => {
+                    let adjacency = self.adjacencies.get(id as usize);
+                    adjacency.map(|adjacency| self.shown_neighbour(adjacency.hop))
+                }
+                _ => None,
+            },
+        })
+    }
+
+    /// The neighbours that the kernel knows on the core ports' links, and those that routes lead to.
+    pub fn shown_neighbours(&self) -> impl Iterator<Item = ShownNeighbour> + '_ {
+        let known = self.kernel.neighbours.keys();
+        let known = known.filter(|(link, _)| self.ports.contains_key(link));
+        let all: BTreeSet<(u32, IpAddr)> = known.chain(self.by_hop.keys()).copied().collect();
+        all.into_iter().map(|hop| self.shown_neighbour(hop))
+    }
+
+    fn shown_neighbour(&self, hop: (u32, IpAddr)) -> ShownNeighbour {
+        let known = self.kernel.neighbours.get(&hop);
+        let adjacency = self.by_hop.get(&hop);
+        let adjacency = adjacency.and_then(|id| self.adjacencies.get(*id as usize));
+        ShownNeighbour {
+            link: hop.0,
+            address: hop.1,
+            mac: known.and_then(|known| known.mac),
+            stale: known.is_some_and(|known| known.stale),
+            routes: adjacency.map_or(0, |adjacency| adjacency.users),
+        }
+    }
+}
