@@ -299,7 +299,8 @@ impl Crowd {
         })
     }
 
-    fn statuses(&self) -> [street::Status; 2] {
+    /// The homes of each user plane.
+    pub fn statuses(&self) -> [street::Status; 2] {
         self.streets.each_ref().map(Street::status)
     }
 

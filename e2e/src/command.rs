@@ -9,10 +9,10 @@ use sluice::lab::topology::{Lab, UserPlane};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The command for a control plane and one user plane.
+/// The command for a control plane, and for one user plane.
 pub struct Sluice {
     cp_socket: PathBuf,
-    up_socket: PathBuf,
+    up_socket: Option<PathBuf>,
 }
 
 impl Sluice {
@@ -20,7 +20,15 @@ impl Sluice {
     pub fn new(cp_socket: PathBuf, up_socket: PathBuf) -> Self {
         Sluice {
             cp_socket,
-            up_socket,
+            up_socket: Some(up_socket),
+        }
+    }
+
+    /// For a lab's control plane alone, which asks its user planes.
+    pub fn alone(lab: &Lab) -> Self {
+        Sluice {
+            cp_socket: socket(lab.dir(), Daemon::ControlPlane),
+            up_socket: None,
         }
     }
 
@@ -62,7 +70,9 @@ impl Sluice {
     fn output(&self, words: &[&str]) -> Result<Output> {
         let mut command = Command::new(program("sluice")?);
         command.arg("--cp-socket").arg(&self.cp_socket);
-        command.arg("--up-socket").arg(&self.up_socket);
+        if let Some(socket) = &self.up_socket {
+            command.arg("--up-socket").arg(socket);
+        }
         command.args(words).output().context("cannot run sluice")
     }
 }

@@ -71,7 +71,7 @@ pub enum Fault {
 }
 
 /// Changes of the configuration; each is taken back later.
-pub const CHANGES: [&[&str]; 8] = [
+pub const CHANGES: [&[&str]; 9] = [
     &["set subscriber-profiles home mtu 1400"],
     &[
         "set access-profiles pppoe echo-interval 7",
@@ -85,6 +85,10 @@ pub const CHANGES: [&[&str]; 8] = [
     ],
     &["delete user-planes up1 ports access1"],
     &["delete user-planes up2"],
+    &[
+        "set user-planes up1 admin-state shutting-down",
+        "set user-planes up1 end-sessions 3",
+    ],
     &[REMOVES_SERVER],
 ];
 /// The change after which records may be written down by two servers.

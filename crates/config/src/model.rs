@@ -12,7 +12,7 @@ pub use aaa::{Aaa, Server, ServerGroup, User};
 pub use access::{AccessProfile, Authentication};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
-    DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
+    AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,
 };
 
 use schemars::JsonSchema;

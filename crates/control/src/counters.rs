@@ -66,6 +66,8 @@ counters! {
     UserPlaneSilent = "user-plane-silent",
     /// A PADR was refused: its user plane is not associated.
     UserPlaneAbsent = "user-plane-absent",
+    /// A PADI was not answered, or a PADR refused: the user plane is drained and takes no new sessions.
+    Drained = "drained",
     /// A usage report named no session.
     UnknownReport = "unknown-report",
     /// A stored session could not be resumed after a restart and was ended.

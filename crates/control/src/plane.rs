@@ -7,6 +7,7 @@ mod admit;
 mod audit;
 mod call;
 mod change;
+mod drain;
 mod holdings;
 mod ledger;
 mod link;
@@ -180,6 +181,8 @@ pub struct ControlPlane {
     radius_sockets: BTreeSet<(bool, u16)>,
     /// What the configuration has no more.
     retirement: retire::Retirement,
+    /// User planes that take no new sessions.
+    drains: drain::Drains,
     /// Sessions whose rules are to be compared with what is wanted, as the user planes answer.
     adjusting: VecDeque<Seid>,
     /// Records of the batch that is being put together.
@@ -241,6 +244,7 @@ impl ControlPlane {
             radius_ports: restored.radius_ports().clone(),
             radius_sockets: BTreeSet::new(),
             retirement: retire::Retirement::default(),
+            drains: drain::Drains::new(),
             adjusting: VecDeque::new(),
             records: restored.first_records(),
             batch: 1,
@@ -264,6 +268,7 @@ impl ControlPlane {
             plane.user_planes.add(now.at, id, user_plane, recovery);
         }
         plane.resume(restored, now);
+        plane.follow_drains(now);
         Ok(plane)
     }
 
@@ -301,6 +306,7 @@ impl ControlPlane {
         if self.retirement.look_at.is_some_and(|at| at <= now.at) {
             self.look_at_retired(now);
         }
+        self.end_drained(now);
         self.settle(now);
     }
 
@@ -311,6 +317,7 @@ impl ControlPlane {
             self.user_planes.poll_at(),
             self.authority.poll_at(),
             self.retirement.look_at,
+            self.drain_at(),
         ];
         times.into_iter().flatten().min()
     }

@@ -457,6 +457,11 @@ impl Topology {
         self.ports.contains_key(&id.0)
     }
 
+    /// Whether there is a user plane of this key.
+    pub fn has_user_plane(&self, id: UserPlaneId) -> bool {
+        self.user_planes.contains_key(&id.0)
+    }
+
     /// Whether there is a group of this key.
     pub fn has_group(&self, id: GroupId) -> bool {
         self.groups.contains_key(&id.0)

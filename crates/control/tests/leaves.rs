@@ -134,6 +134,13 @@ fn cases() -> Vec<Case> {
             ["192.0.2.3", "192.0.2.4"],
             plane,
         ),
+        case(
+            "user-planes up1 admin-state",
+            ["shutting-down", "unlocked"],
+            ["0", "1"],
+            comes_in,
+        ),
+        case("user-planes up1 end-sessions", ["1", "2"], ["2", "1"], left),
         beside(
             &["delete user-planes up1 ports access0 segments"],
             case(
@@ -453,6 +460,19 @@ fn come_in(w: &mut World) -> String {
     quiet(w);
     (0..4).for_each(|n| w.dial(n));
     w.run(10 * SECOND);
+    online(w).to_string()
+}
+
+/// How many of four are left after 1.2 s on a user plane that is drained.
+fn left(w: &mut World) -> String {
+    let set = |w: &mut World, state: &str| {
+        let line = format!("set user-planes up1 admin-state {state}");
+        w.configure(&[&line]).unwrap();
+    };
+    set(w, "unlocked");
+    come_in(w);
+    set(w, "shutting-down");
+    w.run(Duration::from_millis(1200));
     online(w).to_string()
 }
 

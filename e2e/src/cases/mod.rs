@@ -4,6 +4,7 @@ mod bad_config;
 mod clear_session;
 pub mod come_and_go;
 mod commits;
+mod drain;
 mod gateway_ping;
 mod grpc_peer;
 mod how_to;
@@ -110,6 +111,11 @@ pub const CASES: &[Case] = &[
         "shell",
         "the interactive command line as a person meets it: completion, help, pages, Ctrl-C, a narrow terminal, none",
         shell::run,
+    ),
+    case(
+        "drain",
+        "a user plane takes no new sessions and ends the 500 that it has at the wanted rate; the other one does not notice",
+        drain::run,
     ),
     case(
         "lab-restart",

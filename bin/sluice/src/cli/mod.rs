@@ -6,6 +6,7 @@ pub mod units;
 mod ask;
 mod check;
 mod configuration;
+mod drain;
 mod show;
 mod store;
 mod tables;
@@ -47,6 +48,9 @@ enum Command {
     /// End something
     #[command(subcommand)]
     Clear(Clear),
+    /// Empty something before work is done on it
+    #[command(subcommand)]
+    Drain(drain::Drain),
     /// Check that everything which is held has its owner, in both planes
     Check(Check),
     /// Check, back up or bring back the session store, on the machine where it is
@@ -197,6 +201,7 @@ impl Command {
         match self {
             Command::Show(show) => show.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
+            Command::Drain(drain) => drain.run(sockets),
             Command::Check(check) => check::ledger(sockets, check.repair, check.format.json),
             Command::Configure { .. }
             | Command::Store(_)

@@ -3,7 +3,7 @@
 use super::ask::{Failure, Sockets, answers};
 use super::table::{Column, Table};
 use super::units::{count, duration, octets};
-use northbound::{DropCounter, Session, SessionState, UserPlane, UserPlaneState};
+use northbound::{Drain, DropCounter, Session, SessionState, UserPlane, UserPlaneState};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -93,7 +93,32 @@ pub fn user_planes(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
         )
     });
     answer.lines.extend(told);
+    let drained = user_planes.iter().filter_map(|u| {
+        let drain = u.drain.as_ref()?;
+        Some(format!("{} {}", u.node_id, drained(drain, u.sessions)))
+    });
+    answer.lines.extend(drained);
     Ok(answer)
+}
+
+/// How far a user plane is drained that has so many sessions left.
+fn drained(drain: &Drain, left: u64) -> String {
+    if left == 0 {
+        return "is drained: no session is left, and no new one is taken".into();
+    }
+    let so_far = format!(
+        "is drained: {left} of {} sessions left",
+        drain.sessions_before
+    );
+    let since = duration(drain.since_seconds);
+    match (drain.rate, drain.remaining_seconds) {
+        (1.., _) if drain.waits => format!("{so_far}; it does not answer, so none is ended"),
+        (rate @ 1.., Some(seconds)) => {
+            let rest = duration(seconds);
+            format!("{so_far} after {since}, {rate}/s end, {rest} to go")
+        }
+        _ => format!("{so_far} after {since}"),
+    }
 }
 
 /// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
@@ -218,7 +243,10 @@ fn user_plane_table(user_planes: &[UserPlane]) -> Table {
         table.push([
             u.node_id.clone(),
             u.address.clone(),
-            user_plane_state(u.state()).into(),
+            match u.drain.is_some() {
+                true => format!("{}, drained", user_plane_state(u.state())),
+                false => user_plane_state(u.state()).into(),
+            },
             duration(u.since_seconds),
             u.started_at.map(ago).unwrap_or_default(),
             u.restarts.to_string(),
@@ -349,6 +377,24 @@ mod tests {
             full[1].contains("100.7") && full[1].contains("2m 05s") && full[1].contains("64.0 kB"),
             "{full:#?}"
         );
+    }
+
+    #[test]
+    fn a_drain_is_told_with_what_is_left_and_when_it_ends() {
+        let drain = |rate, remaining_seconds, waits| Drain {
+            sessions_before: 1000,
+            since_seconds: 60,
+            rate,
+            remaining_seconds,
+            waits,
+        };
+        let said = |rate, rest, waits, left| drained(&drain(rate, rest, waits), left);
+        let expected = "is drained: 312 of 1000 sessions left after 1m 00s, 10/s end, 31s to go";
+        assert_eq!(said(10, Some(31), false, 312), expected);
+        assert!(expected.len() <= 76, "a name has room beside it");
+        assert!(said(0, None, false, 312).ends_with("sessions left after 1m 00s"));
+        assert!(said(10, None, true, 312).ends_with("so none is ended"));
+        assert!(said(10, Some(0), false, 0).contains("no session is left"));
     }
 
     #[test]

@@ -22,10 +22,29 @@ pub struct UserPlane {
     #[serde(default)]
     #[schemars(with = "String", extend("x-format" = "hold", "default" = "forever"))]
     pub hold_sessions: HoldSessions,
+    /// Whether it takes new sessions. `sluice drain` sets it, and what follows.
+    #[serde(default)]
+    pub admin_state: AdminState,
+    /// How many of its sessions are ended in a second while it shuts down; 0: none, they end by themselves. Their subscribers
+    /// are told, and accounting has Admin-Reboot as the cause (RFC 2866 §5.10).
+    #[serde(default)]
+    #[schemars(range(max = 10_000), extend("x-unit" = "sessions per second"))]
+    pub end_sessions: u16,
     /// Its ports, towards subscribers and towards the operator's network.
     #[serde(default)]
     #[schemars(extend("x-key" = "the logical port's name, as PFCP's Logical Port carries it"))]
     pub ports: BTreeMap<String, Port>,
+}
+
+/// Whether something serves, in the words of ITU-T X.731 and RFC 8348.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdminState {
+    /// It takes whoever dials in.
+    #[default]
+    Unlocked,
+    /// Whoever is there stays, and nobody new is answered.
+    ShuttingDown,
 }
 
 /// A port of a user plane.

@@ -29,6 +29,10 @@ impl ControlPlane {
             .discovery
             .on_frame(now.at, &circuit, payload);
         match answer {
+            // who cannot serve a PADI must not answer it (RFC 2516 §5.2)
+            Answer::Reply(_) if self.is_drained(self.topology.port(port).user_plane) => {
+                return Err(Counter::Drained);
+            }
             Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
             Answer::Admit(padr) => {
                 if let Err((counter, text)) = self.admit(now, segment, &circuit, &padr) {
@@ -77,6 +81,9 @@ impl ControlPlane {
         }
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
+        if self.is_drained(plane) {
+            return Err((Counter::Drained, "gateway takes no new sessions"));
+        }
         if !self.user_planes.is_up(plane) {
             return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
         }

@@ -211,7 +211,7 @@ impl ControlPlane {
             restarts: standing.restarts,
             sessions: sessions.len() as u64,
             access_ports,
-            drain: None,
+            drain: self.drain_row(now, plane),
         }
     }
 

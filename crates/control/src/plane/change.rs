@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a changed configuration does, worked out before anything is done.
-struct Change {
+pub(super) struct Change {
     topology: Topology,
     addresses: addresses::Change,
     /// User planes that are at another address.
     moved: Vec<UserPlaneId>,
     /// Sessions whose terms are others, with what differs.
     terms: Vec<(u32, Differs)>,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
 }
 
 /// A changed configuration that can be followed, and all that follows from it.
@@ -42,7 +42,7 @@ impl Differs {
     }
 }
 
-fn effect(sessions: u64, ends: bool, text: String) -> Effect {
+pub(super) fn effect(sessions: u64, ends: bool, text: String) -> Effect {
     Effect {
         text,
         sessions,
@@ -110,6 +110,7 @@ impl ControlPlane {
         self.update_authority(now, &[]);
         self.change_terms(now, change.terms);
         self.end_displaced(now);
+        self.follow_drains(now);
         let most = self.configuration.limits.half_open as usize;
         for _ in most..self.half_open {
             self.shed_oldest(now);
@@ -152,6 +153,7 @@ impl ControlPlane {
             topology,
         };
         self.find_displaced(new, &mut change);
+        self.find_drained(new, &mut change);
         self.find_terms(now, new, &mut change);
         self.find_moved(&mut change);
         let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
@@ -389,7 +391,7 @@ fn differs(old: &Terms<'_>, new: &Terms<'_>, entry: &crate::entry::Entry) -> Dif
     }
 }
 
-fn sessions(count: u64) -> String {
+pub(super) fn sessions(count: u64) -> String {
     match count {
         1 => "1 session".into(),
         n => format!("{n} sessions"),

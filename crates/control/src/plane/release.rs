@@ -62,6 +62,7 @@ impl ControlPlane {
         self.close_account(now, index);
         self.take_back_ipv4(now, index);
         self.take_back_ipv6(now, index);
+        self.drained_one(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
         let bank = self.banks.entry(entry.segment).or_default();
         bank.free(entry.pppoe_id, now.at);

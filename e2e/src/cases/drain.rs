@@ -1,0 +1,215 @@
+use crate::arena::{Arena, Crowd, Newcomer};
+use crate::books::{is, text};
+use crate::command::Sluice;
+use crate::rig::Rig;
+use anyhow::{Context, Result, ensure};
+use cpe::State;
+use northbound::{
+    AaaRole, AaaServer, AaaServerState, Association, AssociationState, Pool, Session,
+};
+use northbound::{RouteKind, UserPlane as Plane};
+use serde::de::DeserializeOwned;
+use sluice::lab::daemon::Daemon;
+use sluice::lab::topology::{Lab, UserPlane};
+use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u16 = 1000;
+/// Of them at the user plane that is drained.
+const HALF: usize = 500;
+/// Packets a second, of all homes together.
+const TRAFFIC: u32 = 2000;
+/// How many sessions are to end in a second.
+const RATE: u32 = 50;
+/// How far from it the measured rate may be.
+const TOLERANCE: f64 = 0.2;
+const ONLINE_LIMIT: Duration = Duration::from_secs(60);
+/// How long nobody answers a home that dials in at a user plane that is drained.
+const UNANSWERED: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(10);
+
+/// One of two user planes is emptied at the wanted rate; the other one does not notice.
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let lab = rig.without_site()?;
+    let arena = Arena::open(lab)?;
+    let crowd = Crowd::dial(lab, HOMES, TRAFFIC)?;
+    crowd.wait_online(&arena, ONLINE_LIMIT)?;
+    let sluice = Sluice::alone(lab);
+    tables(&sluice)?;
+    let others = at(&arena, UserPlane::Two)?;
+    let said = sluice.run(&["drain", "user-plane", "up1", "--end-sessions", "50"])?;
+    ensure!(
+        said.contains("takes no new sessions, and its 500 sessions end: 50 a second"),
+        "{said}"
+    );
+    let rate = watch(&sluice)?;
+    println!("        {rate:.1} sessions ended in a second, {RATE} were wanted");
+    ensure!(
+        (rate / f64::from(RATE) - 1.0).abs() <= TOLERANCE,
+        "{rate:.1} sessions ended in a second, {RATE} were wanted"
+    );
+    let shown = sluice.run(&["show", "user-planes"])?;
+    ensure!(
+        shown.contains("up1 is drained: no session is left"),
+        "{shown}"
+    );
+    unanswered(lab, 1)?;
+    arena.gateway.kill(Daemon::ControlPlane)?;
+    arena.gateway.wait_ready(Daemon::ControlPlane, SOON)?;
+    unanswered(lab, 2)?;
+    ensure!(
+        at(&arena, UserPlane::One)?.is_empty() && at(&arena, UserPlane::Two)? == others,
+        "a restarted control plane did not go on draining, or others were touched"
+    );
+    stops(&arena, lab)?;
+    let [one, two] = crowd.statuses();
+    ensure!(one.at(State::Online) == 0, "{:?}", one.states);
+    ensure!(
+        two.ends.is_empty(),
+        "homes of the other one: {:?}",
+        two.ends
+    );
+
+    sluice.run(&["drain", "user-plane", "up1", "--stop"])?;
+    crowd.wait_online(&arena, ONLINE_LIMIT)?;
+    for up in UserPlane::ALL {
+        Sluice::at(lab, up).ledger()?;
+    }
+    crowd.hang_up(&arena, Duration::from_secs(30))?;
+    arena.close()
+}
+
+/// The ids of a user plane's sessions.
+fn at(arena: &Arena, up: UserPlane) -> Result<BTreeSet<String>> {
+    let sessions = arena.gateway.sessions()?.into_iter();
+    let there = sessions.filter(|session| session.user_plane == up.name());
+    Ok(there.map(|session| session.id).collect())
+}
+
+/// Looks at the drained user plane until it is empty; how many sessions ended in a second between the first tenth and the
+/// last.
+fn watch(sluice: &Sluice) -> Result<f64> {
+    let (begun, mut marks) = (Instant::now(), [None; 2]);
+    let limit = Duration::from_secs(4 * HALF as u64 / u64::from(RATE));
+    loop {
+        let planes: Vec<Plane> = shown(sluice, &["user-planes"])?;
+        let plane = planes.iter().find(|plane| plane.node_id == "up1");
+        let plane = plane.context("up1 is not shown")?;
+        let drain = plane.drain.as_ref().context("no drain is shown")?;
+        ensure!(
+            drain.rate == RATE && drain.sessions_before == HALF as u64,
+            "{drain:?}"
+        );
+        let (left, now) = (plane.sessions as usize, begun.elapsed());
+        for (mark, tenths) in marks.iter_mut().zip([9, 1]) {
+            if mark.is_none() && left <= HALF * tenths / 10 {
+                *mark = Some((now, left));
+            }
+        }
+        if let (0, [Some((from, first)), Some((to, last))]) = (left, marks) {
+            return Ok((first - last) as f64 / (to - from).as_secs_f64());
+        }
+        ensure!(now < limit, "{left} sessions are left after {limit:?}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// Nobody answers a home that dials in there.
+fn unanswered(lab: &Lab, number: u16) -> Result<()> {
+    let newcomer = Newcomer::dial_on(lab, UserPlane::One, 3000 + number, 3000 + number)?;
+    ensure!(
+        newcomer.wait_online(UNANSWERED).is_err(),
+        "a home came online at a user plane that is drained"
+    );
+    Ok(())
+}
+
+/// Accounting says why the sessions ended.
+fn stops(arena: &Arena, lab: &Lab) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let books = arena.books(lab)?;
+        let stops: Vec<_> = books.stops().collect();
+        if stops.len() >= HALF {
+            ensure!(stops.len() == HALF, "{} Stops", stops.len());
+            for stop in stops {
+                let cause = text(stop, "Acct-Terminate-Cause")?;
+                ensure!(
+                    is(stop, "Stop") && cause == "Admin-Reboot",
+                    "a session ended by {cause}"
+                );
+            }
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < SOON, "{} Stops", stops.len());
+        sleep(Duration::from_millis(200));
+    }
+}
+
+/// What the control plane shows beside its sessions is what there is.
+fn tables(sluice: &Sluice) -> Result<()> {
+    let homes = u64::from(HOMES);
+    let pools: Vec<Pool> = shown(sluice, &["pools"])?;
+    let half = |pool: &Pool| pool.shares.iter().all(|share| share.used == HALF as u64);
+    ensure!(
+        pools.len() == 2
+            && pools
+                .iter()
+                .all(|p| p.used == homes && p.shares.len() == 2 && half(p)),
+        "{pools:#?}"
+    );
+    let associations: Vec<Association> = shown(sluice, &["associations"])?;
+    let up = |a: &Association| a.state() == AssociationState::Up && a.heard_seconds.is_some();
+    ensure!(
+        associations.len() == 2 && associations.iter().all(up),
+        "{associations:#?}"
+    );
+    let servers: Vec<AaaServer> = shown(sluice, &["aaa-servers"])?;
+    // the last answers about Starts may be under way
+    let asked = |s: &AaaServer| s.requests >= homes && s.answers > 0;
+    let well = |s: &AaaServer| s.state() == AaaServerState::Up && asked(s);
+    let roles: Vec<AaaRole> = servers.iter().map(AaaServer::role).collect();
+    ensure!(
+        roles == [AaaRole::Authentication, AaaRole::Accounting] && servers.iter().all(well),
+        "{servers:#?}"
+    );
+    let ports: Vec<northbound::Port> = shown(sluice, &["ports"])?;
+    let flows = |p: &northbound::Port| p.link_up && p.rx_packets > 0;
+    ensure!(ports.len() == 4 && ports.iter().all(flows), "{ports:#?}");
+    ensure!(shown::<northbound::Port>(sluice, &["ports", "up2"])?.len() == 2);
+    let routes: Vec<northbound::Route> = shown(sluice, &["routes", "up1"])?;
+    let has = |kind| routes.iter().any(|route| route.kind() == kind);
+    let default = routes.iter().find(|route| route.prefix == "0.0.0.0/0");
+    let resolved = default.is_some_and(|route| route.mac.is_some() && route.next_hop.is_some());
+    ensure!(
+        resolved && has(RouteKind::Subscribers) && has(RouteKind::Local),
+        "{routes:#?}"
+    );
+    let neighbours: Vec<northbound::Neighbour> = shown(sluice, &["neighbours", "up1"])?;
+    ensure!(
+        neighbours.iter().any(|n| n.routes > 0 && n.mac.is_some()),
+        "{neighbours:#?}"
+    );
+    let subscribers = sluice.run(&["show", "subscribers"])?;
+    ensure!(
+        subscribers.contains(&format!("{homes} subscribers, {homes} online")),
+        "{subscribers}"
+    );
+    let sessions: Vec<Session> = shown(sluice, &["sessions"])?;
+    ensure!(
+        sessions.iter().all(|s| s.profile == "home"),
+        "no profile is shown"
+    );
+    let unknown = sluice.run(&["show", "routes", "up9"]);
+    ensure!(
+        unknown.is_err_and(|error| error.to_string().contains("there is no user plane `up9`")),
+        "a user plane that is not there is not missed"
+    );
+    Ok(())
+}
+
+fn shown<T: DeserializeOwned>(sluice: &Sluice, words: &[&str]) -> Result<Vec<T>> {
+    let text = sluice.run(&[&["show"], words, &["--json"]].concat())?;
+    serde_json::from_str(&text).with_context(|| format!("not what was expected: {text}"))
+}
