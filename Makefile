@@ -38,6 +38,7 @@ e2e: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
+	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
 	@$(SUDO) $(BIN)/e2e $(CASE)
 
 soak: packages-test

@@ -83,6 +83,11 @@ impl Street {
         }
     }
 
+    /// What the homes have seen so far.
+    pub fn status(&self) -> street::Status {
+        self.homes.status()
+    }
+
     /// Every home hangs up; what the homes and the internet host have seen.
     pub fn hang_up(self, limit: Duration) -> Result<(street::Status, internet::Status)> {
         self.homes.order(Order::HangUp);

@@ -23,6 +23,8 @@ pub struct Report {
     pub packets_sent: u64,
     /// And received.
     pub packets_received: u64,
+    /// Of those that did not arrive, those whose user plane did not forward.
+    pub packets_lost_in_outages: u64,
     /// How often each daemon was started again.
     pub restarts: BTreeMap<String, u32>,
 }
@@ -36,8 +38,13 @@ pub struct StreetLab {
 impl StreetLab {
     /// Starts one, and waits until all of its homes are online.
     pub fn start(dir: &Path, homes: u32) -> Result<Self> {
+        Self::start_from(&program("sluice")?, dir, homes)
+    }
+
+    /// The same with this program and the daemons that lie beside it.
+    pub fn start_from(sluice: &Path, dir: &Path, homes: u32) -> Result<Self> {
         let log = dir.join("street-lab.log");
-        let mut command = Command::new(program("sluice")?);
+        let mut command = Command::new(sluice);
         command.args(["lab", "--json", "--homes", &homes.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.stderr(File::create(&log)?).spawn()?;

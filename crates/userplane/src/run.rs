@@ -329,15 +329,14 @@ impl UserPlane {
         }
     }
 
-    /// Says once that a control plane wants sessions here and nobody says on which ports.
+    /// Says once that nobody tells it what to be.
     fn watch_for_document(&mut self, now: Duration) {
-        let untold = self.configured.in_force().is_none() && now >= UNTOLD;
-        if untold && !self.said_untold && self.node.peers().any(|(_, up)| up) {
+        if self.is_blank() && now >= UNTOLD && !self.said_untold {
             self.said_untold = true;
             warn!(
-                "a control plane is associated, but nobody has told this user plane its ports: `user-planes {} management` of its \
-                 configuration must lead here. A control plane of an earlier version cannot: upgrade it first, or name an \
-                 `initial-configuration` in this user plane's start file",
+                "nobody has told this user plane its ports, so it serves nobody: does sluice-cp run, and does `user-planes {} \
+                 management` of its configuration lead here? A control plane of an earlier version cannot tell: upgrade it first, \
+                 or name an `initial-configuration` in this user plane's start file",
                 self.name
             );
         }

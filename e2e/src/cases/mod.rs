@@ -23,6 +23,7 @@ mod pppd_iperf3;
 mod pppd_ipv6;
 mod pppd_pap;
 mod pppd_wrong_password;
+mod previous;
 mod radius_bad_authenticator;
 mod radius_servers;
 mod resume;
@@ -31,6 +32,7 @@ mod shell;
 mod spoofing;
 mod subscriber_to_subscriber;
 mod tshark_wire;
+mod upgrade;
 mod wall_clock;
 
 use crate::rig::Rig;
@@ -116,6 +118,16 @@ pub const CASES: &[Case] = &[
         "drain",
         "a user plane takes no new sessions and ends the 500 that it has at the wanted rate; the other one does not notice",
         drain::run,
+    ),
+    case(
+        "upgrade",
+        "new programs under running sessions as the how-to says: only what a restarted user plane was sent is lost",
+        upgrade::run,
+    ),
+    case(
+        "previous",
+        "sessions of the version before go on under this one, either plane first; what cannot be is refused, unharmed",
+        previous::run,
     ),
     case(
         "lab-restart",

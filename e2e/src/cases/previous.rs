@@ -1,0 +1,385 @@
+use crate::arena::Newcomer;
+use crate::books::Books;
+use crate::radius::{ALONE, FreeRadius, SECRET};
+use crate::rig::Rig;
+use crate::site::{DNS, Setup, UP, program};
+use crate::street::Street;
+use anyhow::{Context, Result, ensure};
+use northbound::{Client, ConfigurationClient, Managed, SessionState, UserPlaneState};
+use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
+use sluice::lab::process::Process;
+use sluice::lab::routes::Routes;
+use sluice::lab::topology::{
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
+    SUBSCRIBERS_V4, SUBSCRIBERS_V6,
+};
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u16 = 50;
+const SOON: Duration = Duration::from_secs(20);
+/// Traffic that flows is seen within this time.
+const FLOWS: Duration = Duration::from_secs(5);
+/// What says that subscribers can dial in, in both versions.
+const OPEN: &str = "access port is open for subscribers";
+
+/// Sessions of the version before go on under this one, whichever plane is changed first; what cannot be is refused.
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let old = Previous::find()?;
+    let lab = rig.without_site()?;
+    let dir = lab.dir();
+    forget(dir)?;
+    for (file, text) in [
+        ("old-cp.yaml", old_control_plane(dir)),
+        ("old-up.yaml", old_user_plane(dir)),
+        ("cp.yaml", Setup::start(dir)),
+        ("up.yaml", Setup::user_plane(dir)),
+        ("sluice.yaml", Setup::default().configuration(dir)),
+    ] {
+        fs::write(dir.join(file), text)?;
+    }
+    let known = ALONE.records(lab)?.len();
+    let radius = FreeRadius::start(lab, &ALONE, SECRET)?;
+    let _routes = Routes::follow(lab, &[UP])?;
+    let mut gateway = Gateway {
+        lab,
+        up: user_plane(lab, &old.up, "old-up.yaml")?,
+        cp: control_plane(lab, &old.cp, "old-cp.yaml")?,
+    };
+    gateway.wait_open(OPEN)?;
+    gateway.join_core()?;
+    let street = Street::dial(lab, HOMES)?;
+    street.wait_online(SOON)?;
+
+    gateway.change_control_plane(&program("sluice-cp")?, "cp.yaml")?;
+    gateway.wait_whole()?;
+    unharmed(&street, "this version's control plane took over the store")?;
+    let managed = gateway.managed()?;
+    ensure!(
+        !managed.reached && managed.why.contains("cannot be reached"),
+        "a user plane of the version before is said to be managed: {managed:?}"
+    );
+    let said = gateway.said_of_management()?;
+    println!("        of the user plane of the version before: {said}");
+    let newcomer = Newcomer::dial_on(lab, UP, 900, 900)?;
+    newcomer.wait_online(SOON)?;
+    newcomer.hang_up(SOON)?;
+
+    let why = gateway.refuse_old_control_plane(&old)?;
+    println!("        the control plane of the version before: {why}");
+    unharmed(
+        &street,
+        "a control plane of the version before refused the store",
+    )?;
+
+    gateway.change_user_plane(&program("sluice-up")?, "up.yaml")?;
+    gateway.wait_whole()?;
+    unharmed(
+        &street,
+        "this version's user plane took the place of the one before",
+    )?;
+    ensure!(gateway.managed()?.in_force, "{:?}", gateway.managed()?);
+    street.hang_up(SOON)?;
+    gateway.wait_empty()?;
+    let books = Books::of(ALONE.records(lab)?.into_iter().skip(known))?;
+    ensure!(
+        books.sessions() == usize::from(HOMES) + 1,
+        "{} sessions",
+        books.sessions()
+    );
+    books.check()?;
+
+    gateway.stop()?;
+    old_control_plane_with_new_user_plane(lab, &old)?;
+    radius.stop()
+}
+
+/// A user plane that keeps its ports in a document of its own works with a control plane of the version before; one that waits
+/// to be told says so.
+fn old_control_plane_with_new_user_plane(lab: &Lab, old: &Previous) -> Result<()> {
+    let dir = lab.dir();
+    forget(dir)?;
+    let mut gateway = Gateway {
+        lab,
+        up: user_plane(lab, &program("sluice-up")?, "up.yaml")?,
+        cp: control_plane(lab, &old.cp, "old-cp.yaml")?,
+    };
+    let log = gateway.up.log().to_owned();
+    gateway
+        .up
+        .wait_until("word that it was told nothing", SOON, || {
+            count(&log, "nobody has told this user plane its ports") > 0
+        })?;
+    gateway.stop()?;
+    let (start, document) = Setup::user_plane_alone(dir);
+    fs::write(dir.join("alone.yaml"), start)?;
+    fs::write(dir.join("document.yaml"), document)?;
+    forget(dir)?;
+    let mut gateway = Gateway {
+        lab,
+        up: user_plane(lab, &program("sluice-up")?, "alone.yaml")?,
+        cp: control_plane(lab, &old.cp, "old-cp.yaml")?,
+    };
+    gateway.wait_open(OPEN)?;
+    gateway.join_core()?;
+    let street = Street::dial(lab, HOMES)?;
+    street.wait_online(SOON)?;
+    unharmed(
+        &street,
+        "a control plane of the version before met this version's user plane",
+    )?;
+    street.hang_up(SOON)?;
+    gateway.stop()
+}
+
+/// The daemons of the version before.
+struct Previous {
+    cp: PathBuf,
+    up: PathBuf,
+}
+
+impl Previous {
+    fn find() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let commit = fs::read_to_string(root.join("e2e/previous"))?;
+        let commit = commit.trim();
+        let folder = root.join("target/previous").join(commit);
+        let [cp, up] = ["sluice-cp", "sluice-up"].map(|name| folder.join(name));
+        ensure!(
+            cp.exists() && up.exists(),
+            "the daemons of {commit}, which e2e/previous names, are not built: scripts/previous does it, or says why not"
+        );
+        Ok(Previous { cp, up })
+    }
+}
+
+struct Gateway<'a> {
+    lab: &'a Lab,
+    up: Process,
+    cp: Process,
+}
+
+impl Gateway<'_> {
+    fn wait_open(&mut self, words: &str) -> Result<()> {
+        let log = self.cp.log().to_owned();
+        self.cp.wait_until("its access port to be open", SOON, || {
+            count(&log, words) > 0
+        })
+    }
+
+    /// Both ways of the core link are known before a packet needs them.
+    fn join_core(&mut self) -> Result<()> {
+        self.lab.default_routes(UP)?;
+        let netns = self.lab.netns(Place::UserPlane(UP));
+        for host in [IpAddr::from(INTERNET_V4), INTERNET_V6.into()].map(|h| h.to_string()) {
+            self.up.wait_until("its core link", SOON, || {
+                netns
+                    .run(&["ping", "-n", "-c", "1", "-W", "1", &host])
+                    .is_ok()
+            })?;
+        }
+        Ok(())
+    }
+
+    fn change_control_plane(&mut self, to: &Path, file: &str) -> Result<()> {
+        self.cp.stop()?;
+        self.cp = control_plane(self.lab, to, file)?;
+        Ok(())
+    }
+
+    fn change_user_plane(&mut self, to: &Path, file: &str) -> Result<()> {
+        self.up.stop()?;
+        self.up = user_plane(self.lab, to, file)?;
+        let core = format!("sl-{CORE_PORT}");
+        let netns = self.lab.netns(Place::UserPlane(UP));
+        self.up.wait_until("its core port", SOON, || {
+            netns.run(&["ip", "link", "show", "dev", &core]).is_ok()
+        })?;
+        self.join_core()
+    }
+
+    /// Every home's session is online, and the user plane has it.
+    fn wait_whole(&mut self) -> Result<()> {
+        let socket = self.lab.dir().join("cp.sock");
+        let whole = || -> Result<bool> {
+            let mut client = Client::connect(&socket, SOON)?;
+            let planes = client.user_planes()?;
+            let sessions = client.sessions()?;
+            let online = sessions
+                .iter()
+                .filter(|s| s.state() == SessionState::Online);
+            let associated = |p: &northbound::UserPlane| p.state() == UserPlaneState::Associated;
+            Ok(online.count() == usize::from(HOMES) && planes.iter().all(associated))
+        };
+        self.cp.wait_until("every session to be there", SOON, || {
+            whole().unwrap_or(false)
+        })
+    }
+
+    fn wait_empty(&mut self) -> Result<()> {
+        let socket = self.lab.dir().join("cp.sock");
+        let left = || -> Result<usize> { Ok(Client::connect(&socket, SOON)?.sessions()?.len()) };
+        self.cp.wait_until("every session to end", SOON, || {
+            left().is_ok_and(|left| left == 0)
+        })
+    }
+
+    fn managed(&self) -> Result<Managed> {
+        let socket = self.lab.dir().join("cp.sock");
+        let managed = ConfigurationClient::connect(&socket, SOON)?.managed()?;
+        managed.into_iter().next().context("no user plane")
+    }
+
+    /// What the log says of a user plane without a management interface: whom it is about, and what to do.
+    fn said_of_management(&mut self) -> Result<String> {
+        let log = self.cp.log().to_owned();
+        let line = || {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            let lines = text.lines().map(str::to_owned);
+            lines
+                .filter(|line| line.contains("up-e2e") && line.contains("same version"))
+                .last()
+        };
+        self.cp
+            .wait_until("word of the management interface", SOON, || {
+                line().is_some()
+            })?;
+        line().context("just there")
+    }
+
+    /// The version before does not start on this one's store, and leaves it as it is.
+    fn refuse_old_control_plane(&mut self, old: &Previous) -> Result<String> {
+        self.cp.stop()?;
+        let store = self.lab.dir().join("store/sessions.log");
+        let before = fs::read(&store)?;
+        let mut refused = control_plane(self.lab, &old.cp, "old-cp.yaml")?;
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = refused.ended()? {
+                break status;
+            }
+            ensure!(begun.elapsed() < SOON, "it started\n{}", refused.tail());
+            sleep(Duration::from_millis(50));
+        };
+        let said = fs::read_to_string(refused.log())?;
+        ensure!(
+            !status.success() && said.contains("was it written by a later version?"),
+            "it ended with {status}: {said}"
+        );
+        ensure!(fs::read(&store)? == before, "it changed the store");
+        self.cp = control_plane(self.lab, &program("sluice-cp")?, "cp.yaml")?;
+        self.wait_whole()?;
+        Ok(said.lines().last().unwrap_or_default().to_owned())
+    }
+
+    fn stop(mut self) -> Result<()> {
+        self.cp.stop()?;
+        self.up.stop()
+    }
+}
+
+fn user_plane(lab: &Lab, program: &Path, file: &str) -> Result<Process> {
+    let mut up = start(lab, Place::UserPlane(UP), "sluice-up", program, file)?;
+    let socket = lab.dir().join("up.sock");
+    up.wait_until("its API", SOON, || UnixStream::connect(&socket).is_ok())?;
+    Ok(up)
+}
+
+fn control_plane(lab: &Lab, program: &Path, file: &str) -> Result<Process> {
+    start(lab, Place::ControlPlane, "sluice-cp", program, file)
+}
+
+fn start(lab: &Lab, place: Place, name: &str, program: &Path, file: &str) -> Result<Process> {
+    let mut command = lab.netns(place).command(program);
+    command.arg(lab.dir().join(file));
+    Process::spawn(lab.dir(), name, command)
+}
+
+fn forget(dir: &Path) -> Result<()> {
+    for state in ["store", "up"].map(|name| dir.join(name)) {
+        if state.exists() {
+            fs::remove_dir_all(state)?;
+        }
+    }
+    Ok(())
+}
+
+fn count(log: &Path, words: &str) -> usize {
+    fs::read_to_string(log).map_or(0, |text| text.matches(words).count())
+}
+
+/// No home was disconnected, and traffic flows.
+fn unharmed(street: &Street, after: &str) -> Result<()> {
+    let before = street.status().counts.received;
+    street
+        .wait("traffic to flow", FLOWS, |status| {
+            status.counts.received >= before + u64::from(HOMES)
+        })
+        .context(after.to_owned())?;
+    let status = street.status();
+    ensure!(
+        status.ends.is_empty(),
+        "{after}: homes were disconnected: {:?}",
+        status.ends
+    );
+    println!("        {after}: nobody was disconnected, traffic flows");
+    Ok(())
+}
+
+/// The control plane's document in the version before.
+fn old_control_plane(dir: &Path) -> String {
+    let (dir, own, up) = (dir.display(), UP.control_plane(), UP.management());
+    let [dns1, dns2] = DNS;
+    format!(
+        "node-id: cp-e2e
+address: {own}
+api-socket: {dir}/cp.sock
+store: {dir}/store
+user-planes:
+  - node-id: up-e2e
+    address: {up}
+    access-ports: [{{port: {ACCESS_PORT}}}]
+network-instances:
+  default:
+    gateway: {SUBSCRIBER_GATEWAY_V4}
+    ipv4-pool: {{prefix: {SUBSCRIBERS_V4}, net-length: 24}}
+    ipv6-pool: {{prefix: '{SUBSCRIBERS_V6}', net-length: 56}}
+    dns: [{dns1}, {dns2}, '2001:db8::53']
+pppoe:
+  authentication: [chap]
+  echo: {{interval: 10, failures: 3}}
+aaa:
+  radius:
+    servers: [{{address: {}, secret: {SECRET}}}]
+    interim-interval: 300
+",
+        ALONE.address
+    )
+}
+
+/// The user plane's document in the version before.
+fn old_user_plane(dir: &Path) -> String {
+    let (dir, own) = (dir.display(), UP.management());
+    let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
+    format!(
+        "node-id: up-e2e
+address: {own}
+api-socket: {dir}/up.sock
+memory: 128
+max-sessions: 1024
+ports:
+  - {{name: {ACCESS_PORT}, role: access, device: 'net_af_xdp0,iface={ACCESS_PORT}'}}
+  - name: {CORE_PORT}
+    role: core
+    device: net_af_xdp1,iface={CORE_PORT}
+    tap: sl-core0
+    addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
+network-instances:
+  default: {{device: sl-default, gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
+"
+    )
+}

@@ -1,0 +1,168 @@
+use crate::rig::Rig;
+use crate::site::program;
+use crate::street_lab::StreetLab;
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use northbound::{Session, UserPlane, UserPlaneState};
+use serde::de::DeserializeOwned;
+use sluice::lab::topology::directory;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const HOMES: u32 = 200;
+const PROGRAMS: [&str; 3] = ["sluice", "sluice-cp", "sluice-up"];
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the how-to says is done to a running lab, by the lab's names of what systemd has.
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let dir = rig.without_site()?.dir().to_owned();
+    let bin = dir.join("bin");
+    if bin.exists() {
+        fs::remove_dir_all(&bin)?;
+    }
+    fs::create_dir(&bin)?;
+    install(&bin)?;
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/upgrade.md");
+    let text = fs::read_to_string(text)?;
+    let lab = StreetLab::start_from(&bin.join("sluice"), &dir, HOMES)?;
+    let gateway = Gateway { bin };
+    let before = gateway.sessions()?;
+    for (language, block) in blocks(&text) {
+        for line in block.lines() {
+            gateway
+                .order(language, line)
+                .with_context(|| format!("`{line}` of the how-to"))?;
+        }
+    }
+    for (name, daemon) in [
+        ("cp", "sluice-cp"),
+        ("up1", "sluice-up"),
+        ("up2", "sluice-up"),
+    ] {
+        ensure!(
+            gateway.runs_what_is_installed(name, daemon)?,
+            "{name} does not run what was installed"
+        );
+    }
+    ensure!(gateway.sessions()? == before, "a session did not survive");
+    let report = lab.end()?;
+    println!("        {report:?}");
+    ensure!(
+        report.online == HOMES && report.packets_wrong == 0,
+        "homes were touched"
+    );
+    ensure!(
+        report.restarts.values().all(|times| *times == 1),
+        "not every daemon was started again once"
+    );
+    let lost = report.packets_sent - report.packets_received;
+    ensure!(
+        lost == report.packets_lost_in_outages,
+        "{lost} packets were lost, of which {} because their user plane was away",
+        report.packets_lost_in_outages
+    );
+    Ok(())
+}
+
+/// The blocks of a page, with their languages.
+fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let parts = text.split("```").skip(1).step_by(2);
+    parts.filter_map(|part| part.split_once('\n'))
+}
+
+/// Puts the programs in place, as install(1) does: whoever runs goes on with the old file.
+fn install(bin: &Path) -> Result<()> {
+    for name in PROGRAMS {
+        let to = bin.join(name);
+        let new = to.with_extension("new");
+        fs::copy(program(name)?, &new)?;
+        fs::rename(new, to)?;
+    }
+    Ok(())
+}
+
+struct Gateway {
+    bin: PathBuf,
+}
+
+impl Gateway {
+    fn order(&self, language: &str, line: &str) -> Result<()> {
+        match (language, line) {
+            ("sluice", line) => self.sluice(line).map(drop),
+            ("sh", line) if line.starts_with("install ") => install(&self.bin),
+            ("sh", "systemctl restart sluice-cp") => self.restart("cp", "sluice-cp"),
+            ("sh", "systemctl restart sluice-up") => {
+                self.restart("up1", "sluice-up")?;
+                self.restart("up2", "sluice-up")
+            }
+            _ => bail!("nobody knows how to do this here"),
+        }
+    }
+
+    /// Ends a daemon as systemd does; the lab starts it again.
+    fn restart(&self, name: &str, daemon: &str) -> Result<()> {
+        let old = id(name)?;
+        kill(Pid::from_raw(old), Signal::SIGTERM)?;
+        let begun = Instant::now();
+        let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let is_new = || -> Result<bool> {
+            let new = id(name)? != old && self.runs_what_is_installed(name, daemon)?;
+            Ok(new && self.is_whole(name, began))
+        };
+        while !is_new().unwrap_or(false) {
+            ensure!(begun.elapsed() < PATIENCE, "{name} has not come back");
+            sleep(Duration::from_millis(100));
+        }
+        println!("        {name} is back after {:.1?}", begun.elapsed());
+        Ok(())
+    }
+
+    /// Both user planes have everything that they are to have; this one, if it is one, since it began anew.
+    fn is_whole(&self, name: &str, began: u64) -> bool {
+        let planes = self.shown::<UserPlane>("user-planes");
+        let whole = |plane: &UserPlane| {
+            let anew = plane.node_id != name || plane.started_at >= Some(began);
+            anew && plane.state() == UserPlaneState::Associated
+        };
+        planes.is_ok_and(|planes| planes.len() == 2 && planes.iter().all(whole))
+    }
+
+    fn runs_what_is_installed(&self, name: &str, daemon: &str) -> Result<bool> {
+        let runs = fs::metadata(format!("/proc/{}/exe", id(name)?))?;
+        Ok(runs.ino() == fs::metadata(self.bin.join(daemon))?.ino())
+    }
+
+    fn sessions(&self) -> Result<BTreeSet<String>> {
+        let sessions = self.shown::<Session>("sessions")?.into_iter();
+        Ok(sessions.map(|session| session.id).collect())
+    }
+
+    fn shown<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<T>> {
+        let text = self.sluice(&format!("show {what} --json"))?;
+        serde_json::from_str(&text).with_context(|| format!("not what was expected: {text}"))
+    }
+
+    fn sluice(&self, line: &str) -> Result<String> {
+        let mut command = Command::new(self.bin.join("sluice"));
+        let done = command
+            .args(line.split_whitespace())
+            .stdin(Stdio::null())
+            .output()?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{said}");
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+}
+
+/// The process id of a daemon of the lab.
+fn id(name: &str) -> Result<i32> {
+    let record = fs::read_to_string(directory("").join(format!("{name}.pid")))?;
+    let id = record.split(' ').next().context("an empty pid file")?;
+    Ok(id.parse()?)
+}
