@@ -32,6 +32,7 @@ fn main() -> std::io::Result<()> {
             "sluice/v1/configuration.proto",
             "sluice/v1/control_plane.proto",
             "sluice/v1/tables.proto",
+            "sluice/v1/live.proto",
         ],
         &["../../proto"],
     )

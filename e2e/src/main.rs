@@ -21,6 +21,7 @@ mod radius;
 mod reckoning;
 mod record;
 mod rig;
+mod screen;
 mod site;
 mod sniff;
 mod soak;

@@ -17,4 +17,6 @@
 
 pub mod cli;
 pub mod lab;
+mod screen;
 pub mod shell;
+mod top;

@@ -8,6 +8,7 @@ use crate::topology::{GroupId, InstanceId, Topology};
 use config::{Configuration, Fault};
 use core::net::Ipv4Addr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use northbound::PoolUse;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use change::Change;
@@ -76,6 +77,19 @@ impl Addresses {
     pub fn lent_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
         let ipv4 = self.ipv4.values().flat_map(lent_nets);
         ipv4.chain(self.ipv6.values().flat_map(lent_nets))
+    }
+
+    /// How full each pool is, in order of their names.
+    pub fn use_of_pools(&self, topology: &Topology) -> Vec<PoolUse> {
+        let ipv4 = self
+            .ipv4
+            .iter()
+            .map(|pool| pool_use(pool, "ipv4", topology));
+        let ipv6 = self
+            .ipv6
+            .iter()
+            .map(|pool| pool_use(pool, "ipv6", topology));
+        ipv4.chain(ipv6).collect()
     }
 
     /// The net that has to be announced for an address or prefix; true if it is one of a pool.
@@ -191,6 +205,20 @@ impl<F: Family> Source<F> {
             instance: self.instance,
             net: net.into(),
         }
+    }
+}
+
+fn pool_use<F: Family>(
+    (name, source): (&String, &Source<F>),
+    family: &str,
+    topology: &Topology,
+) -> PoolUse {
+    PoolUse {
+        name: name.clone(),
+        network_instance: topology.instance(source.instance).name.clone(),
+        family: family.into(),
+        used: source.pool.used(),
+        size: source.pool.size(),
     }
 }
 

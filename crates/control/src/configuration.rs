@@ -12,7 +12,7 @@ use config::{Checked, Configuration, Fault, Path, Verb};
 use northbound::{
     CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault,
     ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse,
-    Refusal as Refused, Version, change,
+    Refusal as Refused, Version, WatchStateResponse, change,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,6 +45,8 @@ pub(crate) enum ToPlane {
     Told(String),
     /// Whether something that the configuration has no more is still there.
     IsRetiring(oneshot::Sender<bool>),
+    /// The state at a glance.
+    Overview(oneshot::Sender<WatchStateResponse>),
 }
 
 /// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.

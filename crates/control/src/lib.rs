@@ -26,6 +26,7 @@ mod book;
 mod configuration;
 pub mod counters;
 mod entry;
+mod live;
 mod management;
 pub mod plane;
 pub mod pool;

@@ -41,6 +41,8 @@ pub(crate) struct Standing {
     pub refused: Option<String>,
     /// What it told last.
     pub state: Option<State>,
+    /// When.
+    pub told_at: Option<Instant>,
 }
 
 struct Link {
@@ -63,10 +65,14 @@ pub(crate) struct Management {
     plane: mpsc::Sender<ToPlane>,
     links: BTreeMap<String, Link>,
     ways: watch::Sender<Ways>,
+    standings: watch::Sender<Standings>,
 }
 
 /// The ways to the user planes' management interfaces.
 pub(crate) type Ways = BTreeMap<String, Client>;
+
+/// How each user plane stands, by name.
+pub(crate) type Standings = BTreeMap<String, watch::Receiver<Standing>>;
 
 impl Management {
     /// Nobody yet. `tls` is for user planes on other machines; `plane` hears of those that were told.
@@ -76,12 +82,18 @@ impl Management {
             plane,
             links: BTreeMap::new(),
             ways: watch::Sender::default(),
+            standings: watch::Sender::default(),
         }
     }
 
     /// The ways to the user planes, as they come and go.
     pub fn ways(&self) -> watch::Receiver<Ways> {
         self.ways.subscribe()
+    }
+
+    /// How the user planes stand, for those who watch them.
+    pub fn standings(&self) -> watch::Receiver<Standings> {
+        self.standings.subscribe()
     }
 
     /// The user planes are those of this configuration, and are to have what it says. What cannot be reached by this
@@ -114,6 +126,9 @@ impl Management {
         let ways = self.links.iter();
         let ways = ways.map(|(name, link)| (name.clone(), link.client.clone()));
         self.ways.send_replace(ways.collect());
+        let standing = |(name, link): (&String, &Link)| (name.clone(), link.standing.clone());
+        self.standings
+            .send_replace(self.links.iter().map(standing).collect());
     }
 
     fn open(
@@ -361,6 +376,7 @@ impl Keeper {
         self.stands.send_modify(|s| {
             s.in_force = state.in_force.clone();
             s.state = Some(state);
+            s.told_at = Some(Instant::now());
         });
     }
 

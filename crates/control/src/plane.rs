@@ -11,6 +11,7 @@ mod drain;
 mod holdings;
 mod ledger;
 mod link;
+mod overview;
 mod profiles;
 mod release;
 mod restore;
@@ -205,6 +206,7 @@ pub struct ControlPlane {
     boot: u32,
     random: StdRng,
     counters: Counters,
+    tally: overview::Tally,
     outputs: VecDeque<Output>,
 }
 
@@ -258,6 +260,7 @@ impl ControlPlane {
             boot: restored.boot,
             random,
             counters: Counters::default(),
+            tally: overview::Tally::default(),
             outputs: VecDeque::new(),
             topology,
             start: start.clone(),

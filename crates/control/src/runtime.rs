@@ -1,6 +1,7 @@
 //! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
 use crate::configuration::{Keeper, SetLevel, ToPlane};
+use crate::live::Live;
 use crate::management::Management;
 use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
 use crate::relay::Relay;
@@ -167,7 +168,8 @@ impl Edge {
             let _ = acknowledge.send(done.map_err(|error| error.to_string()));
         });
         let (configuration_in, configuration_calls) = mpsc::channel(64);
-        let served = northbound::serve(&api, calls_in, configuration_in);
+        let (live_in, live_calls) = mpsc::channel(64);
+        let served = northbound::serve(&api, calls_in, configuration_in, live_in);
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
         if let Err(error) = northbound::supervisor::notify("READY=1") {
@@ -176,6 +178,8 @@ impl Edge {
         let (to_plane, asks) = mpsc::channel(1);
         let management = Management::new(start.management.clone(), to_plane.clone());
         let relay = Relay::new(management.ways());
+        let live = Live::new(to_plane.clone(), management.standings(), live_calls);
+        tokio::spawn(live.run());
         let keeper = Keeper::new(
             transactions,
             management,
@@ -297,6 +301,9 @@ impl Edge {
             ToPlane::Told(user_plane) => self.plane.user_plane_was_told(now, &user_plane),
             ToPlane::IsRetiring(reply) => {
                 let _ = reply.send(self.plane.is_retiring());
+            }
+            ToPlane::Overview(reply) => {
+                let _ = reply.send(self.plane.overview());
             }
         }
     }

@@ -55,6 +55,44 @@ fn homes_come_and_go_and_leave_nothing() {
 }
 
 #[test]
+fn what_is_watched_is_what_there_is() {
+    let mut w = World::new(5, Choice::default());
+    let seen = |w: &World| {
+        let state = w.plane.overview();
+        let s = state.sessions.unwrap();
+        let pools = state.pools.iter();
+        let used: Vec<u64> = pools.map(|pool| pool.used).collect();
+        (
+            [s.connecting, s.online, s.closing],
+            [s.begun, s.opened, s.ended],
+            used,
+        )
+    };
+    assert_eq!(seen(&w), ([0; 3], [0; 3], vec![0, 0]));
+    w.dial_all();
+    assert_eq!(seen(&w), ([0, 5, 0], [5, 5, 0], vec![5, 5]));
+    let state = w.plane.overview();
+    assert!(state.pools.iter().all(|pool| pool.size > 5), "{state:?}");
+    assert!(state.user_planes[0].associated, "{state:?}");
+    // its last counters are not heard
+    let id = w.sessions()[0].id.clone();
+    w.cut = true;
+    w.call(Request::ClearSession { id }).unwrap();
+    for _ in 0..12 {
+        if seen(&w).0[2] == 0 {
+            w.run(Duration::from_secs(1));
+        }
+    }
+    assert_eq!(seen(&w).0, [0, 4, 1]);
+    assert_eq!(seen(&w).1, [5, 5, 1]);
+    w.restart_control_plane();
+    assert_eq!(seen(&w).0, [0, 4, 1]);
+    w.cut = false;
+    w.run(MINUTE);
+    assert_eq!(seen(&w).0[2], 0);
+}
+
+#[test]
 fn a_wrong_password_is_told_and_leaves_nothing() {
     let mut w = World::new(1, Choice::default());
     let right = w.homes[0].config().clone();

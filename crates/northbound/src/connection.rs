@@ -84,6 +84,11 @@ impl Connection {
         self.channel.clone()
     }
 
+    /// How long an answer may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// Waits for an answer, or a part of one.
     ///
     /// # Errors

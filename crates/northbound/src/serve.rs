@@ -3,6 +3,7 @@
 use crate::calls::{Asked, Calls, Refusal, other_answer};
 use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
+use crate::live::LiveCall;
 use crate::{
     AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse, ClearSessionRequest,
     ClearSessionResponse, DropCounter, GetSessionRequest, GetSessionResponse, Ledger,
@@ -154,8 +155,8 @@ pub type Answer = Result<Response, Refusal>;
 /// A request with the place for its answer.
 pub type Call = Asked<Request, Response>;
 
-/// Binds `path` as [`UnixSocket::bind`] does and hands every request to `calls`, and those about the configuration to
-/// `configuration`, until the first receiver is dropped.
+/// Binds `path` as [`UnixSocket::bind`] does and hands every request to `calls`, those about the configuration to
+/// `configuration`, and those of who watches to `live`, until the first receiver is dropped.
 ///
 /// # Errors
 /// As [`UnixSocket::bind`].
@@ -163,6 +164,7 @@ pub fn serve(
     path: &Path,
     calls: mpsc::Sender<Call>,
     configuration: mpsc::Sender<ConfigurationCall>,
+    live: mpsc::Sender<LiveCall>,
 ) -> io::Result<impl Future<Output = ()> + use<>> {
     let socket = UnixSocket::bind(path)?;
     let calls = Calls::new(calls);
@@ -170,7 +172,8 @@ pub fn serve(
     let router = server()
         .add_service(service.max_decoding_message_size(MAX_REQUEST))
         .add_service(crate::tables::service(calls.clone()))
-        .add_service(crate::configuration::service(configuration));
+        .add_service(crate::configuration::service(configuration))
+        .add_service(crate::live::service(live));
     Ok(async move {
         let end = calls.closed();
         let served = router.serve_with_incoming_shutdown(socket.connections(), end);

@@ -3,8 +3,9 @@
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
     AaaServer, Account, Answer, Association, Call, CallError, Client, Connection, DropCounter,
-    Ledger, ListSessionsRequest, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response,
-    Route, Session, SessionState, TablesClient, UserPlane, UserPlaneTable, serve,
+    Ledger, ListSessionsRequest, LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool,
+    Port, Refusal, Request, Response, Route, Session, SessionState, TablesClient, UserPlane,
+    UserPlaneTable, WatchStateResponse, serve,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -35,8 +36,19 @@ impl Daemon {
             let runtime = runtime.enable_all().build().unwrap();
             runtime.block_on(async move {
                 let (calls, mut asked_for) = mpsc::channel::<Call>(4);
-                let (configuration, _nobody) = mpsc::channel(1);
-                tokio::spawn(serve(&served, calls, configuration).unwrap());
+                let (live, mut watched) = mpsc::channel(4);
+                tokio::spawn(serve(&served, calls, configuration(), live).unwrap());
+                tokio::spawn(async move {
+                    let mut at_milliseconds = 0;
+                    while let Some((LiveRequest::GetState, reply)) = watched.recv().await {
+                        at_milliseconds += 1;
+                        let state = WatchStateResponse {
+                            at_milliseconds,
+                            ..WatchStateResponse::default()
+                        };
+                        let _ = reply.send(Ok(LiveResponse::State(Box::new(state))));
+                    }
+                });
                 ready.send(()).unwrap();
                 while let Some((request, reply)) = asked_for.recv().await {
                     let _ = reply.send(answer(request, sessions, &asked));
@@ -54,6 +66,11 @@ impl Daemon {
     fn client(&self) -> Client {
         Client::connect(&self.path, PATIENCE).unwrap()
     }
+}
+
+/// A way to a keeper of the configuration that is not there.
+fn configuration() -> mpsc::Sender<northbound::ConfigurationCall> {
+    mpsc::channel(1).0
 }
 
 fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
@@ -285,11 +302,31 @@ fn one_connection_too_many_waits_until_another_one_ends() {
 }
 
 #[test]
+fn states_come_when_it_is_time_and_there_is_room_for_them() {
+    let daemon = Daemon::start(0);
+    let watch = |milliseconds| {
+        let client = LiveClient::connect(&daemon.path, PATIENCE).unwrap();
+        client.watch_state(Duration::from_millis(milliseconds))
+    };
+    for wrong in [0, 99, 60_001] {
+        let refused = watch(wrong).err().unwrap();
+        assert!(
+            matches!(&refused, CallError::Refused(why) if why.contains("expected 100 to 60000")),
+            "{refused:?}"
+        );
+    }
+    let mut states = watch(100).unwrap();
+    let mut next = || states.next().unwrap().unwrap().at_milliseconds;
+    assert_eq!([next(), next(), next()], [1, 2, 3]);
+}
+
+#[test]
 fn a_second_daemon_does_not_take_the_socket() {
     let daemon = Daemon::start(0);
     let (calls, _asked) = mpsc::channel(1);
-    let (configuration, _nobody) = mpsc::channel(1);
-    let error = serve(&daemon.path, calls, configuration).err().unwrap();
+    let (live, _watched) = mpsc::channel(1);
+    let error = serve(&daemon.path, calls, configuration(), live);
+    let error = error.err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     daemon.client().drops().unwrap();
 }
@@ -301,8 +338,8 @@ async fn a_stale_socket_is_replaced_and_the_socket_goes_with_the_daemon() {
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "left by a daemon that was killed");
     let (calls, asked) = mpsc::channel(1);
-    let (configuration, _nobody) = mpsc::channel(1);
-    let served = tokio::spawn(serve(&path, calls, configuration).unwrap());
+    let (live, _watched) = mpsc::channel(1);
+    let served = tokio::spawn(serve(&path, calls, configuration(), live).unwrap());
     let there = path.clone();
     let connect = move || Connection::open(&there, PATIENCE).map(drop);
     tokio::task::spawn_blocking(connect).await.unwrap().unwrap();

@@ -31,6 +31,7 @@ mod session_table_full;
 mod shell;
 mod spoofing;
 mod subscriber_to_subscriber;
+mod top;
 mod tshark_wire;
 mod upgrade;
 mod wall_clock;
@@ -128,6 +129,11 @@ pub const CASES: &[Case] = &[
         "previous",
         "sessions of the version before go on under this one, either plane first; what cannot be is refused, unharmed",
         previous::run,
+    ),
+    case(
+        "top",
+        "the live view of a lab: everything is on it, keys work, the terminal is left whole; once and in JSON for scripts",
+        top::run,
     ),
     case(
         "lab-restart",

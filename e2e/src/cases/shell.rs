@@ -1,18 +1,19 @@
 use crate::rig::Rig;
+use crate::screen::Screen;
 use crate::site::program;
 use crate::street_lab::StreetLab;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const HOMES: u32 = 60;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let dir = rig.without_site()?.dir().to_owned();
     let lab = StreetLab::start(&dir, HOMES)?;
-    let screen = Screen::open(dir.join("tmux"), 80, 24)?;
+    let screen = Screen::open(dir.join("tmux"), 80, 24, &[])?;
     help_and_completion(&screen)?;
     pages_and_pipes(&screen)?;
     watching(&screen)?;
@@ -127,7 +128,7 @@ fn configuring(screen: &Screen) -> Result<()> {
 
 /// On 50 columns every line fits.
 fn narrow(socket: PathBuf) -> Result<()> {
-    let screen = Screen::open(socket, 50, 24)?;
+    let screen = Screen::open(socket, 50, 24, &[])?;
     screen.wait("sluice>")?;
     screen.keys(&["show sessions | no-more", "Enter"])?;
     let shown = screen.wait(&format!("{HOMES} sessions"))?;
@@ -166,83 +167,4 @@ fn without_a_terminal() -> Result<()> {
         "{err}"
     );
     Ok(())
-}
-
-/// A terminal that somebody types at, by tmux.
-struct Screen {
-    socket: PathBuf,
-}
-
-impl Screen {
-    fn open(socket: PathBuf, width: u32, height: u32) -> Result<Self> {
-        let screen = Screen { socket };
-        let command = program("sluice")?.display().to_string();
-        let (width, height) = (width.to_string(), height.to_string());
-        screen.tmux(&["new-session", "-d", "-x", &width, "-y", &height, &command])?;
-        Ok(screen)
-    }
-
-    fn tmux(&self, words: &[&str]) -> Result<String> {
-        let mut command = Command::new("tmux");
-        command.env("HOME", self.socket.parent().context("a folder")?);
-        let done = command
-            .arg("-S")
-            .arg(&self.socket)
-            .args(["-f", "/dev/null"])
-            .args(words)
-            .output()?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "tmux {words:?}: {said}");
-        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
-    }
-
-    /// Types; the names of keys, such as `Tab`, are pressed.
-    fn keys(&self, keys: &[&str]) -> Result<()> {
-        for key in keys {
-            let named = ["Tab", "Enter", "Space", "Up", "C-c", "C-u", "C-l"].contains(key);
-            match named {
-                true => self.tmux(&["send-keys", key])?,
-                false => self.tmux(&["send-keys", "-l", key])?,
-            };
-            sleep(Duration::from_millis(50));
-        }
-        Ok(())
-    }
-
-    fn clear(&self) -> Result<()> {
-        self.keys(&["C-l"])
-    }
-
-    fn shown(&self) -> Result<String> {
-        self.tmux(&["capture-pane", "-p"])
-    }
-
-    /// Waits until the screen has this on it; with `$` behind it, at the end of the last line.
-    fn wait(&self, what: &str) -> Result<String> {
-        let start = Instant::now();
-        loop {
-            let shown = self.shown()?;
-            let there = match what.strip_suffix(" $") {
-                Some(last) => shown.trim_end().ends_with(last),
-                None => shown.contains(what),
-            };
-            if there {
-                return Ok(shown);
-            }
-            if start.elapsed() > Duration::from_secs(10) {
-                bail!("the screen does not show `{what}`:\n{shown}");
-            }
-            sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn close(&self) -> Result<()> {
-        self.tmux(&["kill-server"]).map(drop)
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]);
-    }
 }

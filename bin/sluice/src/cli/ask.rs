@@ -127,6 +127,16 @@ impl Sockets {
         }
     }
 
+    /// Watches `sluice-cp`.
+    pub(crate) fn watch(&self, interval: Duration) -> Result<Watching, Failure> {
+        let path = self.control_plane_path();
+        let client = northbound::LiveClient::connect(&path, PATIENCE);
+        match client.and_then(|client| client.watch_state(interval)) {
+            Ok(states) => Ok(Watching { path, states }),
+            Err(error) => Err(failure("sluice-cp", &path, error)),
+        }
+    }
+
     /// Asks `sluice-up`.
     pub fn user_plane<T>(
         &self,
@@ -189,6 +199,23 @@ impl Sockets {
                 northbound::UP_SOCKET,
                 &socket(topology::UserPlane::One.name()),
             ),
+        }
+    }
+}
+
+/// The states of a gateway that is watched.
+pub(crate) struct Watching {
+    path: PathBuf,
+    states: northbound::States,
+}
+
+impl Watching {
+    /// Waits for the next one.
+    pub fn next(&mut self) -> Result<northbound::WatchStateResponse, Failure> {
+        match self.states.next() {
+            Ok(Some(state)) => Ok(state),
+            Ok(None) => Err(Failure::Other("sluice-cp ends".into())),
+            Err(error) => Err(failure("sluice-cp", &self.path, error)),
         }
     }
 }

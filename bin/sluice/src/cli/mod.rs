@@ -11,11 +11,13 @@ mod show;
 mod store;
 mod tables;
 
+pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
 pub use configuration::versions;
 pub use show::Answer;
 
 use crate::lab::LabOptions;
+use crate::top::Top;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ enum Command {
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
+    /// Watch the gateway at work: sessions, throughput, drops, workers, pools
+    Top(Top),
     /// Check that everything which is held has its owner, in both planes
     Check(Check),
     /// Check, back up or bring back the session store, on the machine where it is
@@ -202,6 +206,7 @@ impl Command {
             Command::Show(show) => show.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Drain(drain) => drain.run(sockets),
+            Command::Top(top) => top.run(sockets),
             Command::Check(check) => check::ledger(sockets, check.repair, check.format.json),
             Command::Configure { .. }
             | Command::Store(_)

@@ -5,6 +5,11 @@ pub fn octets(count: u64) -> String {
     scaled(count, "B")
 }
 
+/// Octets a second, in bits: `999 bit/s`, `1.2 Mbit/s`.
+pub fn bits_per_second(octets: f64) -> String {
+    scaled((octets * 8.0) as u64, "bit/s")
+}
+
 /// A count: `999`, `1.2 M`.
 pub fn count(count: u64) -> String {
     scaled(count, "").trim_end().to_owned()
@@ -49,6 +54,7 @@ mod tests {
             ]
         );
         assert_eq!([7, 1500].map(count), ["7", "1.5 k"]);
+        assert_eq!(bits_per_second(187_500.0), "1.5 Mbit/s");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::street::{self, Row};
 use super::topology::UserPlane;
 use crate::cli::table::{Column, Table};
 use crate::cli::units::octets;
+use crate::screen::{self, Screen};
 use cpe::State;
-use crossterm::{cursor, queue, terminal};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ pub struct View {
     start: Instant,
     shown: Option<Instant>,
     before: Option<(Instant, [u64; 4])>,
-    on_screen: bool,
+    screen: Screen,
     /// How to look around from another terminal.
     look: String,
 }
@@ -80,7 +80,7 @@ impl View {
             start: Instant::now(),
             shown: None,
             before: None,
-            on_screen: false,
+            screen: Screen::default(),
             look,
         }
     }
@@ -93,7 +93,7 @@ impl View {
 
     /// Says what happens now.
     pub fn say(&mut self, text: &str) {
-        self.leave_screen();
+        self.screen.leave();
         let line = format!("[{:6.2} s] {text}", self.start.elapsed().as_secs_f64());
         // A terminal that has gone away must not keep the lab from cleaning up.
         let _ = match self.surface {
@@ -153,35 +153,8 @@ impl View {
     }
 
     fn draw(&mut self, picture: &Picture) -> io::Result<()> {
-        let (width, height) = terminal::size()?;
-        let lines = picture.screen(width.into(), height.into());
-        let mut out = io::stdout().lock();
-        if !self.on_screen {
-            queue!(out, terminal::EnterAlternateScreen, cursor::Hide)?;
-            self.on_screen = true;
-        }
-        queue!(out, cursor::MoveTo(0, 0))?;
-        for (row, line) in lines.iter().enumerate() {
-            queue!(out, cursor::MoveTo(0, row as u16))?;
-            write!(out, "{line}")?;
-            queue!(out, terminal::Clear(terminal::ClearType::UntilNewLine))?;
-        }
-        queue!(out, terminal::Clear(terminal::ClearType::FromCursorDown))?;
-        out.flush()
-    }
-
-    fn leave_screen(&mut self) {
-        if std::mem::take(&mut self.on_screen) {
-            let mut out = io::stdout().lock();
-            let _ = queue!(out, terminal::LeaveAlternateScreen, cursor::Show);
-            let _ = out.flush();
-        }
-    }
-}
-
-impl Drop for View {
-    fn drop(&mut self) {
-        self.leave_screen();
+        let (width, height) = screen::size()?;
+        self.screen.draw(&picture.screen(width, height))
     }
 }
 

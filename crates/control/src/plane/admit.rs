@@ -128,6 +128,7 @@ impl ControlPlane {
         }
         self.admitted.push_back(seid);
         self.half_open += 1;
+        self.tally.begun += 1;
         self.establish(now, index);
         Ok(())
     }

@@ -132,7 +132,7 @@ impl ControlPlane {
         })
     }
 
-    fn drop_rows(&self) -> Vec<northbound::DropCounter> {
+    pub(super) fn drop_rows(&self) -> Vec<northbound::DropCounter> {
         let pfcp = self.user_planes.counters();
         let mut rows = self.counters.rows();
         for (name, count, meaning) in [

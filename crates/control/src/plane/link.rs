@@ -330,6 +330,7 @@ impl ControlPlane {
             return;
         }
         self.half_open -= 1;
+        self.tally.opened += 1;
         entry.stage = Stage::Online;
         let (mac, ipv4) = (entry.circuit.mac, entry.ipv4.map(|a| a.to_string()));
         let ipv6 = entry.ipv6.map(|a| a.to_string());

@@ -20,6 +20,8 @@ impl ControlPlane {
         if entry.is_half_open() {
             self.half_open -= 1;
         }
+        self.tally.ended += 1;
+        self.tally.closing += 1;
         let user = entry.who.username.escape_ascii().to_string();
         let mac = entry.circuit.mac;
         tracing::info!(session = %entry.seid, user, %mac, %cause, "session ends");
@@ -64,6 +66,7 @@ impl ControlPlane {
         self.take_back_ipv6(now, index);
         self.drained_one(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
+        self.tally.closing -= 1;
         let bank = self.banks.entry(entry.segment).or_default();
         bank.free(entry.pppoe_id, now.at);
         if entry.stored {

@@ -436,7 +436,9 @@ impl ControlPlane {
                 Ok(entry) => {
                     ids.entry(entry.segment).or_default().push(entry.pppoe_id);
                     // sessions come in the order in which they began
-                    if !entry.is_closing() {
+                    if entry.is_closing() {
+                        self.tally.closing += 1;
+                    } else {
                         let place = super::admit::place(entry.segment, &entry.circuit);
                         replaced.extend(self.by_place.insert(place, seid));
                     }
