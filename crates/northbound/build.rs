@@ -1,7 +1,7 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 9] = [
     ("Session.state", "SessionState"),
     ("UserPlane.state", "UserPlaneState"),
     ("Finding.fault", "Fault"),
@@ -10,6 +10,7 @@ const WORDS: [(&str, &str); 8] = [
     ("Association.state", "AssociationState"),
     ("AaaServer.role", "AaaRole"),
     ("AaaServer.state", "AaaServerState"),
+    ("TracedPacket.path", "TracedPath"),
 ];
 
 fn main() -> std::io::Result<()> {

@@ -20,3 +20,4 @@ pub mod lab;
 mod screen;
 pub mod shell;
 mod top;
+mod trace;

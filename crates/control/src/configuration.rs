@@ -5,6 +5,7 @@
 
 use crate::management::Management;
 use crate::plane::{ControlPlane, Now};
+use crate::trace;
 use config::edit::Edit as ModelEdit;
 use config::model::Level;
 use config::transactions::{Author, Change, Refusal, Transactions};
@@ -12,7 +13,7 @@ use config::{Checked, Configuration, Fault, Path, Verb};
 use northbound::{
     CheckChangeResponse, CommitRequest, CommitResponse, ConfigurationCall, ConfigurationFault,
     ConfigurationRequest, ConfigurationResponse, Effect, GetConfigurationResponse,
-    Refusal as Refused, Version, WatchStateResponse, change,
+    Refusal as Refused, TraceRequest, Version, WatchStateResponse, change,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -47,6 +48,12 @@ pub(crate) enum ToPlane {
     IsRetiring(oneshot::Sender<bool>),
     /// The state at a glance.
     Overview(oneshot::Sender<WatchStateResponse>),
+    /// Follow a subscriber.
+    Trace(
+        TraceRequest,
+        trace::Reader,
+        oneshot::Sender<Result<trace::Subject, Refused>>,
+    ),
 }
 
 /// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.

@@ -34,6 +34,7 @@ mod relay;
 pub mod runtime;
 pub mod store;
 pub mod topology;
+mod trace;
 mod user_planes;
 pub mod wheel;
 

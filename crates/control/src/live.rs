@@ -3,12 +3,18 @@
 
 use crate::configuration::ToPlane;
 use crate::management::{Standing, Standings};
-use mi::{Port, State, Worker};
+use crate::trace::Reader;
+use core::time::Duration;
+use mi::{Client, SampleRequest, SampleResponse, State, Worker};
 use northbound::{
-    LiveCall, LiveRequest, LiveResponse, Refusal, WatchedPort, WatchedUserPlane, WatchedWorker,
+    LiveCall, LiveRequest, LiveResponse, Port, Refusal, TraceRequest, TracedPacket, TracedPath,
+    Tracing, WatchedPort, WatchedUserPlane, WatchedWorker,
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+
+/// How long a user plane that does not answer is left alone.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// See the module's page.
 pub(crate) struct Live {
@@ -38,6 +44,7 @@ impl Live {
         while let Some((request, reply)) = self.calls.recv().await {
             let answer = match request {
                 LiveRequest::GetState => self.state().await,
+                LiveRequest::Trace(request) => self.trace(request).await,
             };
             let _ = reply.send(answer); // whoever asked may have gone
         }
@@ -52,11 +59,42 @@ impl Live {
         state.at_milliseconds = self.milliseconds(Instant::now());
         let standings = self.standings.borrow().clone();
         for plane in &mut state.user_planes {
-            if let Some(standing) = standings.get(&plane.node_id) {
+            if let Some((_, standing)) = standings.get(&plane.node_id) {
                 self.add(plane, &standing.borrow());
             }
         }
         Ok(LiveResponse::State(Box::new(state)))
+    }
+
+    /// Follows a subscriber: the control plane's loop copies control messages, and every user plane shows packets.
+    async fn trace(&self, request: TraceRequest) -> Result<LiveResponse, Refusal> {
+        let gone = || Refusal::Failed("the control plane ends".into());
+        let (reader, packets, missed) = Reader::new();
+        let (reply, answer) = oneshot::channel();
+        let follow = ToPlane::Trace(request.clone(), reader.clone(), reply);
+        self.plane.send(follow).await.map_err(|_| gone())?;
+        let subject = answer.await.map_err(|_| gone())??;
+        let macs: Vec<String> = subject.macs.iter().map(ToString::to_string).collect();
+        if request.samples_per_second > 0 {
+            let standings = self.standings.borrow().clone();
+            for (name, (client, _)) in &standings {
+                for mac in &macs {
+                    let sampling = SampleRequest {
+                        mac: mac.clone(),
+                        one_in: request.sample_one_in,
+                        per_second: request.samples_per_second,
+                        seconds: request.seconds,
+                    };
+                    let copies = sample(name.clone(), client.clone(), sampling, reader.clone());
+                    tokio::spawn(copies);
+                }
+            }
+        }
+        Ok(LiveResponse::Tracing(Tracing {
+            macs,
+            packets,
+            missed,
+        }))
     }
 
     fn milliseconds(&self, at: Instant) -> u64 {
@@ -74,15 +112,51 @@ impl Live {
             drops,
             workers,
             sessions,
+            sampled,
             ..
         } = state;
         let drops = drops.iter().filter(|drop| drop.count > 0);
         plane.reached = standing.reached;
         plane.at_milliseconds = self.milliseconds(told_at);
         plane.sessions = *sessions;
+        plane.sampled = *sampled;
         plane.ports = ports.iter().map(port).collect();
         plane.drops = drops.cloned().collect();
         plane.workers = workers.iter().map(worker).collect();
+    }
+}
+
+/// Passes copies of packets on until nobody reads them; a user plane that goes away is asked again.
+async fn sample(user_plane: String, mut client: Client, request: SampleRequest, reader: Reader) {
+    let copies = async {
+        loop {
+            let mut missed = 0;
+            if let Ok(mut copies) = client.sample(request.clone()).await {
+                while let Ok(Some(copy)) = copies.message().await {
+                    reader.count_missed(copy.missed.saturating_sub(missed));
+                    missed = copy.missed;
+                    reader.sampled(traced(&user_plane, copy));
+                }
+            }
+            sleep(ASK_AGAIN).await;
+        }
+    };
+    tokio::select! {
+        () = copies => {}
+        () = reader.closed() => {}
+    }
+}
+
+fn traced(user_plane: &str, copy: SampleResponse) -> TracedPacket {
+    TracedPacket {
+        at_nanoseconds: copy.at_nanoseconds,
+        path: TracedPath::Sample.into(),
+        sent: copy.down,
+        user_plane: user_plane.to_owned(),
+        port: copy.port,
+        octets: copy.octets,
+        length: copy.length,
+        ..TracedPacket::default()
     }
 }
 

@@ -64,15 +64,11 @@ pub(crate) struct Management {
     tls: Option<Tls>,
     plane: mpsc::Sender<ToPlane>,
     links: BTreeMap<String, Link>,
-    ways: watch::Sender<Ways>,
     standings: watch::Sender<Standings>,
 }
 
-/// The ways to the user planes' management interfaces.
-pub(crate) type Ways = BTreeMap<String, Client>;
-
-/// How each user plane stands, by name.
-pub(crate) type Standings = BTreeMap<String, watch::Receiver<Standing>>;
+/// Each user plane by name: the way to it, and how it stands.
+pub(crate) type Standings = BTreeMap<String, (Client, watch::Receiver<Standing>)>;
 
 impl Management {
     /// Nobody yet. `tls` is for user planes on other machines; `plane` hears of those that were told.
@@ -81,14 +77,8 @@ impl Management {
             tls,
             plane,
             links: BTreeMap::new(),
-            ways: watch::Sender::default(),
             standings: watch::Sender::default(),
         }
-    }
-
-    /// The ways to the user planes, as they come and go.
-    pub fn ways(&self) -> watch::Receiver<Ways> {
-        self.ways.subscribe()
     }
 
     /// How the user planes stand, for those who watch them.
@@ -123,10 +113,10 @@ impl Management {
                 },
             }
         }
-        let ways = self.links.iter();
-        let ways = ways.map(|(name, link)| (name.clone(), link.client.clone()));
-        self.ways.send_replace(ways.collect());
-        let standing = |(name, link): (&String, &Link)| (name.clone(), link.standing.clone());
+        let standing = |(name, link): (&String, &Link)| {
+            let standing = (link.client.clone(), link.standing.clone());
+            (name.clone(), standing)
+        };
         self.standings
             .send_replace(self.links.iter().map(standing).collect());
     }

@@ -1,6 +1,6 @@
 //! Questions that only a user plane itself can answer: they are passed on over its management interface, beside the loop.
 
-use crate::management::Ways;
+use crate::management::Standings;
 use mi::Client;
 use northbound::{Answer, Refusal, Response, UserPlaneTable};
 use std::sync::Arc;
@@ -15,21 +15,26 @@ const AT_ONCE: usize = 16;
 
 /// Passes questions on.
 pub(crate) struct Relay {
-    ways: watch::Receiver<Ways>,
+    standings: watch::Receiver<Standings>,
     turns: Arc<Semaphore>,
 }
 
 impl Relay {
-    pub fn new(ways: watch::Receiver<Ways>) -> Self {
+    pub fn new(standings: watch::Receiver<Standings>) -> Self {
         Relay {
-            ways,
+            standings,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
     /// Asks a user plane, and passes on what it says.
     pub fn ask(&self, name: String, table: UserPlaneTable, reply: oneshot::Sender<Answer>) {
-        let Some(client) = self.ways.borrow().get(&name).cloned() else {
+        let known = self
+            .standings
+            .borrow()
+            .get(&name)
+            .map(|(client, _)| client.clone());
+        let Some(client) = known else {
             let why =
                 format!("there is no user plane `{name}`: `sluice show user-planes` names them");
             let _ = reply.send(Err(Refusal::NotFound(why)));

@@ -6,6 +6,7 @@ use crate::management::Management;
 use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
 use crate::relay::Relay;
 use crate::store::{Store, StoreThread};
+use crate::trace::{Datagram, Traces, Way};
 use crate::user_planes::PFCP_PORT;
 use config::history::History;
 use config::transactions::{Author, Transactions};
@@ -137,6 +138,8 @@ struct Edge {
     relay: Relay,
     answers: HashMap<u64, oneshot::Sender<northbound::Answer>>,
     next_ticket: u64,
+    /// Who is followed.
+    traces: Traces,
 }
 
 impl Edge {
@@ -177,7 +180,7 @@ impl Edge {
         }
         let (to_plane, asks) = mpsc::channel(1);
         let management = Management::new(start.management.clone(), to_plane.clone());
-        let relay = Relay::new(management.ways());
+        let relay = Relay::new(management.standings());
         let live = Live::new(to_plane.clone(), management.standings(), live_calls);
         tokio::spawn(live.run());
         let keeper = Keeper::new(
@@ -201,6 +204,7 @@ impl Edge {
             relay,
             answers: HashMap::new(),
             next_ticket: 0,
+            traces: Traces::default(),
         })
     }
 
@@ -223,6 +227,11 @@ impl Edge {
                     self.receive(&mut received, Protocols::Gtpu);
                 }
                 Some((socket, from, bytes)) = self.radius.replies.recv() => {
+                    if !self.traces.is_empty() {
+                        let own = self.radius.own(socket, from);
+                        let datagram = Datagram { way: Way::In, own, peer: from, bytes: &bytes };
+                        self.traces.radius(&self.plane, socket, datagram);
+                    }
                     let input = Input::Radius { socket, from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
                 }
@@ -253,6 +262,19 @@ impl Edge {
             {
                 let from = datagrams.from;
                 for bytes in datagrams {
+                    if !self.traces.is_empty() {
+                        let own = sockets.own(from);
+                        let datagram = Datagram {
+                            way: Way::In,
+                            own,
+                            peer: from,
+                            bytes,
+                        };
+                        match protocol {
+                            Protocols::Pfcp => self.traces.pfcp(&self.plane, datagram),
+                            Protocols::Gtpu => self.traces.gtpu(&self.plane, datagram),
+                        }
+                    }
                     let input = match protocol {
                         Protocols::Pfcp => Input::Pfcp { from, bytes },
                         Protocols::Gtpu => Input::Gtpu { from, bytes },
@@ -302,14 +324,46 @@ impl Edge {
             ToPlane::IsRetiring(reply) => {
                 let _ = reply.send(self.plane.is_retiring());
             }
+            ToPlane::Trace(request, reader, reply) => {
+                let begun = self.traces.begin(&self.plane, &request, reader);
+                let _ = reply.send(begun);
+            }
             ToPlane::Overview(reply) => {
                 let _ = reply.send(self.plane.overview());
             }
         }
     }
 
+    /// Shows what goes out to those who follow the subscriber that it is about.
+    fn trace(&mut self, output: &Output) {
+        let out = |own, to: &SocketAddr, bytes| Datagram {
+            way: Way::Out,
+            own,
+            peer: *to,
+            bytes,
+        };
+        match output {
+            Output::Pfcp { to, bytes } => {
+                let datagram = out(self.pfcp.own(*to), to, bytes);
+                self.traces.pfcp(&self.plane, datagram);
+            }
+            Output::Gtpu { to, bytes } => {
+                let datagram = out(self.gtpu.own(*to), to, bytes);
+                self.traces.gtpu(&self.plane, datagram);
+            }
+            Output::Radius { socket, to, bytes } => {
+                let datagram = out(self.radius.own(*socket, *to), to, bytes);
+                self.traces.radius(&self.plane, *socket, datagram);
+            }
+            _ => {}
+        }
+    }
+
     async fn carry_out(&mut self) -> Result<(), String> {
         while let Some(output) = self.plane.poll_output() {
+            if !self.traces.is_empty() {
+                self.trace(&output);
+            }
             match output {
                 // a session's last words go before the request that deletes it, so the order is kept
                 Output::Pfcp { to, bytes } => {
@@ -374,6 +428,16 @@ impl Sockets {
         })
     }
 
+    /// Our end towards a peer.
+    fn own(&self, peer: SocketAddr) -> SocketAddr {
+        let socket = match peer.is_ipv4() {
+            true => &self.ipv4,
+            false => &self.ipv6,
+        };
+        let own = socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        own.unwrap_or_else(|| unknown(peer, 0))
+    }
+
     fn iter(&self) -> impl Iterator<Item = &UdpSocket> {
         self.ipv4.iter().chain(&self.ipv6)
     }
@@ -409,6 +473,14 @@ impl Sockets {
                 tracing::debug!(%to, lost, "datagrams were not sent; their protocol repeats them");
             }
         }
+    }
+}
+
+/// Of our own end towards a peer only the port is known.
+fn unknown(peer: SocketAddr, port: u16) -> SocketAddr {
+    match peer.is_ipv4() {
+        true => SocketAddr::new(core::net::Ipv4Addr::UNSPECIFIED.into(), port),
+        false => SocketAddr::new(core::net::Ipv6Addr::UNSPECIFIED.into(), port),
     }
 }
 
@@ -481,6 +553,12 @@ impl Radius {
             port,
             hearing: task.abort_handle(),
         })
+    }
+
+    /// Our end towards a server; the kernel chooses its address.
+    fn own(&self, number: u16, server: SocketAddr) -> SocketAddr {
+        let open = self.sockets.get(&(server.is_ipv6(), number));
+        unknown(server, open.map_or(0, |open| open.port))
     }
 
     async fn send(&self, number: u16, to: SocketAddr, bytes: &[u8]) {

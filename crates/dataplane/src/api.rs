@@ -295,6 +295,15 @@ pub struct Punt<'a> {
     pub frame: &'a [u8],
 }
 
+/// How many packets of a session are shown to the control thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRate {
+    /// One in so many, at least 1.
+    pub one_in: u32,
+    /// At most so many in a second.
+    pub per_second: u32,
+}
+
 /// Why a packet was punted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PuntKind {
@@ -309,6 +318,10 @@ pub enum PuntKind {
     Local(InstanceIndex),
     /// A packet that was dropped because its time to live ended (IP packet): the sender may be told.
     TtlExpired(InstanceIndex),
+    /// A copy of the first octets of a subscriber's packet on its way up (frame, as it came in).
+    SampledUp(SessionIndex),
+    /// A copy of the first octets of a packet on its way down to a subscriber (frame, as it goes out).
+    SampledDown(SessionIndex),
 }
 
 /// A packet that the control thread sends.

@@ -9,6 +9,7 @@ use crate::ports::Ports;
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Fib, Owner};
 use crate::tables::interfaces::Interfaces;
+use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use crate::worker::Worker;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -94,6 +95,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             fibs,
             adjacencies: Adjacencies::new(limits.adjacencies),
             asked: Asked::new(),
+            samples: Samples::new(pool),
             events: event_tx,
             now: 0,
             second,

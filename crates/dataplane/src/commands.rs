@@ -21,6 +21,14 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
                 removed: usage.is_none(),
             })
         }
+        Command::Sample(index, rate) => {
+            let tables = &mut worker.tables;
+            let room = rate.is_none_or(|rate| tables.samples.begin(index, rate));
+            if !tables.sessions.sample(index, rate.is_some() && room) || rate.is_none() {
+                tables.samples.end(index);
+            }
+            None
+        }
         Command::SetRoute(instance, prefix, to) => set_route(worker, instance, prefix, Some(to)),
         Command::RemoveRoute(instance, prefix) => set_route(worker, instance, prefix, None),
         Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
@@ -209,6 +217,7 @@ fn remove_session(worker: &mut Worker, index: SessionIndex) -> Event {
             removed: true,
         };
     };
+    worker.tables.samples.end(index);
     withdraw(worker, &entry);
     Event::Usage {
         index,

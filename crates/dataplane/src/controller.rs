@@ -138,6 +138,12 @@ impl Controller {
         self.send(Command::ReadUsage(index))
     }
 
+    /// Begins to show copies of the packets of a session that is there, at most this many ([`PuntKind::SampledUp`],
+    /// [`PuntKind::SampledDown`]); without a rate, ends that. It ends with the session, too.
+    pub fn sample(&mut self, index: SessionIndex, rate: Option<SampleRate>) -> Result<(), Busy> {
+        self.send(Command::Sample(index, rate))
+    }
+
     /// Adds a route or changes where it leads.
     pub fn set_route(
         &mut self,

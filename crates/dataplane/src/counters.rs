@@ -56,6 +56,8 @@ impl Shared {
             PuntKind::Core(_) => 2,
             PuntKind::Local(_) => 3,
             PuntKind::TtlExpired(_) => 4,
+            // copies: the packets themselves went on
+            PuntKind::SampledUp(_) | PuntKind::SampledDown(_) => return,
         };
         add(&self.punts[place], 1);
     }

@@ -11,7 +11,7 @@
 //!
 //! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
 //! will need. A packet either goes out by a port, or is punted, or is dropped for a named reason.
-use crate::api::{AdjacencyIndex, Event, PortIndex, Role};
+use crate::api::{AdjacencyIndex, Event, PortIndex, PuntKind, Role, SessionIndex};
 use crate::drops::DropReason;
 use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
@@ -20,8 +20,9 @@ use crate::nodes::{Leave, Part, rewrite, session};
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Fib, Target};
 use crate::tables::interfaces::Interfaces;
+use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, HEAD, Outs, Packet, Rest, Window};
+use dpdk::{Burst, HEAD, Outs, Packet, Rest, WINDOW, Window};
 use wire::eth::MacAddr;
 
 /// Where a burst came from.
@@ -56,6 +57,7 @@ pub(crate) struct Tables {
     pub fibs: Vec<Fib>,
     pub adjacencies: Adjacencies,
     pub asked: Asked,
+    pub samples: Samples,
     pub events: rtrb::Producer<Event>,
     /// The TSC when the burst came, and its ticks in a second.
     pub now: u64,
@@ -186,9 +188,47 @@ fn from_vlan(
 fn upstream(t: &mut Tables, slot: u32, depth: u8, packet: &mut Packet<'_>) -> Result<usize, Leave> {
     let len = packet.len();
     let up = t.sessions.up(slot);
-    let session::Packet { family, ip, total } =
-        session::admit(up, packet.window(), len, depth, &t.fibs)?;
+    let admitted = match session::admit(up, packet.window(), len, depth, &t.fibs) {
+        Ok(admitted) => admitted,
+        Err(Leave::Sampled) => return sampled_upstream(t, slot, depth, packet),
+        Err(leave) => return Err(leave),
+    };
     let instance = up.instance;
+    from_subscriber(t, instance, admitted, packet)
+}
+
+/// The same for a session that is sampled.
+#[cold]
+#[inline(never)]
+fn sampled_upstream(
+    t: &mut Tables,
+    slot: u32,
+    depth: u8,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    let len = packet.len();
+    let up = t.sessions.up(slot);
+    up.sample(false);
+    let admitted = session::admit(up, packet.window(), len, depth, &t.fibs);
+    up.sample(true);
+    let (instance, index) = (up.instance, up.index);
+    let admitted = admitted?;
+    if let Some(port) = t.sessions.get(index).map(|entry| entry.port) {
+        let frame = packet.window().bytes(HEAD..WINDOW.min(HEAD + len));
+        let kind = PuntKind::SampledUp(index);
+        t.samples.take(index, kind, port, frame, t.now, t.second);
+    }
+    from_subscriber(t, instance, admitted, packet)
+}
+
+/// lookup → rewrite.
+#[inline(always)]
+fn from_subscriber(
+    t: &mut Tables,
+    instance: u16,
+    session::Packet { family, ip, total }: session::Packet,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
     let target = lookup::find(&t.fibs[instance as usize], family, packet.window(), ip);
     let arrived = Arrived {
         origin: Origin::Subscriber,
@@ -257,13 +297,39 @@ fn forward(
         },
         Next::Subscriber(index) => match t.sessions.down(index) {
             Some(down) => rewrite::to_subscriber(down, a.family, w, a.ip, a.total)?,
-            None => return Err(DropReason::StaleSession.into()),
+            None => return sampled_downstream(t, index, a, packet),
         },
         Next::Unresolved(port) => {
             let address = lookup::address(a.family, w, a.ip);
             return Err(t.unresolved(port, address).into());
         }
     };
+    if packet.reframe(frame.start, frame.len) {
+        Ok(frame.port)
+    } else {
+        Err(Leave::default())
+    }
+}
+
+/// To a session that is sampled, or one that is gone.
+#[cold]
+#[inline(never)]
+fn sampled_downstream(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: Arrived,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    let Some(down) = t.sessions.sampled_down(index) else {
+        return Err(DropReason::StaleSession.into());
+    };
+    let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip, a.total);
+    down.hide();
+    let frame = frame?;
+    let octets = frame.start..WINDOW.min(frame.start + frame.len);
+    let (kind, port) = (PuntKind::SampledDown(index), PortIndex(frame.port as u16));
+    let octets = packet.window().bytes(octets);
+    t.samples.take(index, kind, port, octets, t.now, t.second);
     if packet.reframe(frame.start, frame.len) {
         Ok(frame.port)
     } else {

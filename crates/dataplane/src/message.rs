@@ -10,6 +10,7 @@ pub(crate) enum Command {
     SetSession(SessionEntry),
     RemoveSession(SessionIndex),
     ReadUsage(SessionIndex),
+    Sample(SessionIndex, Option<SampleRate>),
     SetRoute(InstanceIndex, IpNet, Destination),
     RemoveRoute(InstanceIndex, IpNet),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),

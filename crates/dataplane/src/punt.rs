@@ -12,6 +12,8 @@ pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
         PuntKind::Core(PortIndex(i)) => (2, i as u32),
         PuntKind::Local(InstanceIndex(i)) => (3, i as u32),
         PuntKind::TtlExpired(InstanceIndex(i)) => (4, i as u32),
+        PuntKind::SampledUp(SessionIndex(i)) => (5, i),
+        PuntKind::SampledDown(SessionIndex(i)) => (6, i),
     };
     [code << 16 | port.0 as u32, about]
 }
@@ -25,6 +27,8 @@ pub(crate) fn unpack([head, about]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
         2 => PuntKind::Core(PortIndex(about as u16)),
         3 => PuntKind::Local(instance),
         4 => PuntKind::TtlExpired(instance),
+        5 => PuntKind::SampledUp(SessionIndex(about)),
+        6 => PuntKind::SampledDown(SessionIndex(about)),
         _ => return None,
     };
     Some((kind, PortIndex(head as u16)))
@@ -75,6 +79,8 @@ mod tests {
             PuntKind::Core(PortIndex(0xffff)),
             PuntKind::Local(InstanceIndex(0xffff)),
             PuntKind::TtlExpired(InstanceIndex(7)),
+            PuntKind::SampledUp(SessionIndex(0xffff_ffff)),
+            PuntKind::SampledDown(SessionIndex(8)),
         ];
         for kind in kinds {
             assert_eq!(
@@ -82,6 +88,6 @@ mod tests {
                 Some((kind, PortIndex(65535)))
             );
         }
-        assert_eq!(unpack([5 << 16, 0]), None);
+        assert_eq!(unpack([7 << 16, 0]), None);
     }
 }

@@ -170,6 +170,9 @@ impl Worker {
             let Tables { now, sessions, .. } = tables;
             rest.settle(|leave, mbuf| punter.settle(leave, mbuf, port, *now, sessions, shared));
         }
+        if let Some(copies) = self.tables.samples.taken() {
+            self.punter.show(copies);
+        }
     }
 
     /// Sends what is ready.

@@ -5,7 +5,7 @@ use crate::network::{NetworkError, client_tls};
 use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
     ListNeighboursRequest, ListNeighboursResponse, ListPortsRequest, ListRoutesRequest,
-    ListRoutesResponse, State, ValidateRequest, WatchRequest,
+    ListRoutesResponse, SampleRequest, SampleResponse, State, ValidateRequest, WatchRequest,
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
@@ -138,6 +138,14 @@ impl Client {
             interval_milliseconds,
         };
         Ok(self.0.watch(request).await?.into_inner())
+    }
+
+    /// Copies of packets of a home's sessions, as long as they are read.
+    pub async fn sample(
+        &mut self,
+        request: SampleRequest,
+    ) -> Result<Streaming<SampleResponse>, Status> {
+        Ok(self.0.sample(request).await?.into_inner())
     }
 }
 

@@ -20,6 +20,7 @@ mod configured;
 mod document;
 mod kept;
 mod network;
+mod sample;
 mod serve;
 
 /// What `protoc` and tonic made of `proto/sluice/mi/v1`.
@@ -33,4 +34,5 @@ pub use document::MAX_TEXT;
 pub use generated::*;
 pub use kept::{Kept, KeptError};
 pub use network::NetworkError;
+pub use sample::{Sampling, Shown};
 pub use serve::{Answer, Call, Request, Response, serve};

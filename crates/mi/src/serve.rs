@@ -6,8 +6,8 @@ use crate::network::{NetworkError, Port as TcpPort, server_tls};
 use crate::{
     ApplyRequest, ApplyResponse, DescribeRequest, DescribeResponse, Document, DocumentFault,
     ListNeighboursRequest, ListNeighboursResponse, ListPortsRequest, ListPortsResponse,
-    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, State, ValidateRequest, ValidateResponse,
-    WatchRequest,
+    ListRoutesRequest, ListRoutesResponse, MAX_TEXT, SampleRequest, SampleResponse, Sampling,
+    State, ValidateRequest, ValidateResponse, WatchRequest,
 };
 use config::start::Management;
 use futures_util::Stream;
@@ -44,6 +44,8 @@ pub enum Request {
     Apply(Document),
     /// The state.
     GetState,
+    /// Show copies of packets.
+    Sample(Sampling),
     /// The ports with their counters.
     ListPorts,
     /// Routes, at most [`northbound::PAGE`] of them.
@@ -90,6 +92,8 @@ pub enum Response {
         /// Every counter, those that are zero too.
         drops: Vec<DropCounter>,
     },
+    /// To [`Request::Sample`]: it has begun.
+    Sampling,
     /// To [`Request::CheckLedger`].
     Ledger {
         /// What is held, and what differs.
@@ -162,6 +166,7 @@ fn whole(document: Option<Document>) -> Result<Document, Status> {
 #[tonic::async_trait]
 impl Mi for Service {
     type WatchStream = BoxStream<'static, Result<State, Status>>;
+    type SampleStream = BoxStream<'static, Result<SampleResponse, Status>>;
 
     async fn describe(
         &self,
@@ -217,6 +222,18 @@ impl Mi for Service {
             }
         });
         Ok(Reply::new(Box::pin(states)))
+    }
+
+    /// It ends when nobody reads any more: the user plane sees that the other end is closed.
+    async fn sample(
+        &self,
+        request: tonic::Request<SampleRequest>,
+    ) -> Result<Reply<Self::SampleStream>, Status> {
+        let (sampling, copies) = Sampling::of(&request.into_inner())?;
+        match self.0.ask(Request::Sample(sampling)).await? {
+            Response::Sampling => Ok(Reply::new(Box::pin(copies))),
+            other => Err(other_answer(other)),
+        }
     }
 
     async fn list_ports(

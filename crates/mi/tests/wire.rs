@@ -74,6 +74,7 @@ impl UserPlane {
                     ..Default::default()
                 })
             }
+            Request::Sample(_) => Response::Sampling,
             Request::ListPorts => Response::Ports { ports: vec![] },
             Request::ListRoutes { .. } => Response::Routes(Default::default()),
             Request::ListNeighbours { .. } => Response::Neighbours(Default::default()),

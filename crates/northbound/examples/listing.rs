@@ -54,7 +54,8 @@ fn plane(path: &std::path::Path, ready: &std::sync::mpsc::Sender<()>) {
     runtime.expect("a runtime").block_on(async {
         let (calls, mut asked) = mpsc::channel::<Call>(64);
         let (configuration, _nobody) = mpsc::channel(1);
-        tokio::spawn(serve(path, calls, configuration).expect("a socket"));
+        let (live, _watched) = mpsc::channel(1);
+        tokio::spawn(serve(path, calls, configuration, live).expect("a socket"));
         ready.send(()).expect("somebody waits");
         let mut own = processor_time();
         while let Some((request, reply)) = asked.recv().await {

@@ -45,7 +45,7 @@ pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
 pub use generated::*;
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
-pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States};
+pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
 pub use serve::{Answer, Call, PAGE, Request, Response, UserPlaneTable, serve};
 pub use tables::TablesClient;
 

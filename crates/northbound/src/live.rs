@@ -3,31 +3,60 @@
 use crate::calls::{Asked, Calls};
 use crate::live_client::LiveClient as Generated;
 use crate::live_server::{Live, LiveServer};
-use crate::{CallError, Connection, WatchStateRequest, WatchStateResponse};
-use futures_util::stream::{BoxStream, try_unfold};
+use crate::{
+    CallError, Connection, TraceRequest, TraceResponse, TracedPacket, WatchStateRequest,
+    WatchStateResponse, other_answer,
+};
+use futures_util::stream::{BoxStream, StreamExt, once, try_unfold};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tonic::transport::Channel;
 use tonic::{Response as Reply, Status, Streaming};
 
+/// The largest request that is read, in octets.
+const MAX_REQUEST: usize = 4096;
 /// The intervals at which the state can be watched, in milliseconds.
 const INTERVALS: RangeInclusive<u32> = 100..=60_000;
+
+/// How long a trace may run, in seconds.
+const SECONDS: RangeInclusive<u32> = 1..=3600;
+/// Packets of a session in a second.
+const SAMPLES: RangeInclusive<u32> = 0..=1000;
+/// Packets of a trace that are told together.
+const TOGETHER: usize = 64;
 
 /// What those who watch ask.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveRequest {
     /// The state now.
     GetState,
+    /// Follow a subscriber; the numbers are within their limits.
+    Trace(TraceRequest),
 }
 
 /// What they are told.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub enum LiveResponse {
     /// To [`LiveRequest::GetState`].
     State(Box<WatchStateResponse>),
+    /// To [`LiveRequest::Trace`]. It ends when the receiver is dropped.
+    Tracing(Tracing),
+}
+
+/// A trace that runs.
+#[derive(Debug)]
+pub struct Tracing {
+    /// The MAC addresses that are followed.
+    pub macs: Vec<String>,
+    /// What was said, as it comes.
+    pub packets: mpsc::Receiver<TracedPacket>,
+    /// How many were missed.
+    pub missed: Arc<AtomicU64>,
 }
 
 /// A request with the place for its answer.
@@ -35,7 +64,7 @@ pub type LiveCall = Asked<LiveRequest, LiveResponse>;
 
 /// The service, which hands every request to `calls`.
 pub(crate) fn service(calls: mpsc::Sender<LiveCall>) -> LiveServer<impl Live> {
-    LiveServer::new(Service(Calls::new(calls)))
+    LiveServer::new(Service(Calls::new(calls))).max_decoding_message_size(MAX_REQUEST)
 }
 
 struct Service(Calls<LiveRequest, LiveResponse>);
@@ -43,6 +72,7 @@ struct Service(Calls<LiveRequest, LiveResponse>);
 #[tonic::async_trait]
 impl Live for Service {
     type WatchStateStream = BoxStream<'static, Result<WatchStateResponse, Status>>;
+    type TraceStream = BoxStream<'static, Result<TraceResponse, Status>>;
 
     /// A state is asked for when it is time and whoever watches has room for it: none is kept for a slow reader.
     async fn watch_state(
@@ -60,10 +90,64 @@ impl Live for Service {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let states = try_unfold((self.0.clone(), ticks), async |(calls, mut ticks)| {
             ticks.tick().await;
-            let LiveResponse::State(state) = calls.ask(LiveRequest::GetState).await?;
-            Ok(Some((*state, (calls, ticks))))
+            match calls.ask(LiveRequest::GetState).await? {
+                LiveResponse::State(state) => Ok(Some((*state, (calls, ticks)))),
+                other => Err(other_answer(other)),
+            }
         });
         Ok(Reply::new(Box::pin(states)))
+    }
+
+    async fn trace(
+        &self,
+        request: tonic::Request<TraceRequest>,
+    ) -> Result<Reply<Self::TraceStream>, Status> {
+        let request = request.into_inner();
+        for (name, value, limits) in [
+            ("seconds", request.seconds, SECONDS),
+            ("packets a second", request.samples_per_second, SAMPLES),
+            (
+                "packets of which one is shown",
+                request.sample_one_in,
+                1..=u32::MAX,
+            ),
+        ] {
+            if !limits.contains(&value) {
+                let (least, most) = limits.into_inner();
+                return Err(Status::invalid_argument(format!(
+                    "{value} {name}: expected {least} to {most}"
+                )));
+            }
+        }
+        let end = Instant::now() + Duration::from_secs(request.seconds.into());
+        let mut tracing = match self.0.ask(LiveRequest::Trace(request)).await? {
+            LiveResponse::Tracing(tracing) => tracing,
+            other => return Err(other_answer(other)),
+        };
+        let first = TraceResponse {
+            macs: std::mem::take(&mut tracing.macs),
+            ..TraceResponse::default()
+        };
+        let rest = try_unfold(Some((tracing, end)), async |state| {
+            let Some((mut tracing, end)) = state else {
+                return Ok(None);
+            };
+            let mut told = TraceResponse::default();
+            match timeout_at(end, tracing.packets.recv()).await {
+                Ok(Some(packet)) => told.packets.push(packet),
+                Ok(None) => told.ended = "the control plane ends".into(),
+                Err(_) => told.ended = "its time is over".into(),
+            }
+            while told.packets.len() < TOGETHER
+                && let Ok(packet) = tracing.packets.try_recv()
+            {
+                told.packets.push(packet);
+            }
+            told.missed = tracing.missed.load(Ordering::Relaxed);
+            let more = told.ended.is_empty().then_some((tracing, end));
+            Ok(Some((told, more)))
+        });
+        Ok(Reply::new(Box::pin(once(async { Ok(first) }).chain(rest))))
     }
 }
 
@@ -84,6 +168,15 @@ impl LiveClient {
         Ok(LiveClient { connection, client })
     }
 
+    /// Follows a subscriber.
+    pub fn trace(mut self, request: TraceRequest) -> Result<Traced, CallError> {
+        let parts = self.connection.wait(self.client.trace(request))?;
+        Ok(Traced {
+            connection: self.connection,
+            parts: parts.into_inner(),
+        })
+    }
+
     /// The state now, and again after each interval of 100 ms to 60 s.
     pub fn watch_state(mut self, interval: Duration) -> Result<States, CallError> {
         let request = WatchStateRequest {
@@ -95,6 +188,27 @@ impl LiveClient {
             states: states.into_inner(),
             interval,
         })
+    }
+}
+
+/// A trace, as it comes.
+pub struct Traced {
+    connection: Connection,
+    parts: Streaming<TraceResponse>,
+}
+
+impl Traced {
+    /// What came within this time: `Ok(None)` if nothing did.
+    pub fn next(&mut self, within: Duration) -> Result<Option<TraceResponse>, CallError> {
+        match self.connection.wait_for(within, self.parts.message()) {
+            Ok(Some(part)) => Ok(Some(part)),
+            Ok(None) => Ok(Some(TraceResponse {
+                ended: "the control plane ends".into(),
+                ..TraceResponse::default()
+            })),
+            Err(CallError::Broken(why)) if why.kind() == std::io::ErrorKind::TimedOut => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

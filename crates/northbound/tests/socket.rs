@@ -3,9 +3,9 @@
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
     AaaServer, Account, Answer, Association, Call, CallError, Client, Connection, DropCounter,
-    Ledger, ListSessionsRequest, LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool,
-    Port, Refusal, Request, Response, Route, Session, SessionState, TablesClient, UserPlane,
-    UserPlaneTable, WatchStateResponse, serve,
+    Ledger, ListSessionsRequest, LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE,
+    Pool, Port, Refusal, Request, Response, Route, Session, SessionState, TablesClient,
+    TraceRequest, TracedPacket, Tracing, UserPlane, UserPlaneTable, WatchStateResponse, serve,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -40,13 +40,17 @@ impl Daemon {
                 tokio::spawn(serve(&served, calls, configuration(), live).unwrap());
                 tokio::spawn(async move {
                     let mut at_milliseconds = 0;
-                    while let Some((LiveRequest::GetState, reply)) = watched.recv().await {
-                        at_milliseconds += 1;
-                        let state = WatchStateResponse {
-                            at_milliseconds,
-                            ..WatchStateResponse::default()
-                        };
-                        let _ = reply.send(Ok(LiveResponse::State(Box::new(state))));
+                    while let Some((request, reply)) = watched.recv().await {
+                        let _ = reply.send(Ok(match request {
+                            LiveRequest::GetState => {
+                                at_milliseconds += 1;
+                                LiveResponse::State(Box::new(WatchStateResponse {
+                                    at_milliseconds,
+                                    ..WatchStateResponse::default()
+                                }))
+                            }
+                            LiveRequest::Trace(_) => LiveResponse::Tracing(tracing()),
+                        }));
                     }
                 });
                 ready.send(()).unwrap();
@@ -65,6 +69,24 @@ impl Daemon {
 
     fn client(&self) -> Client {
         Client::connect(&self.path, PATIENCE).unwrap()
+    }
+}
+
+/// A trace of three packets that goes on.
+fn tracing() -> Tracing {
+    let (to, packets) = mpsc::channel(8);
+    for length in 1..=3 {
+        let packet = TracedPacket {
+            length,
+            ..TracedPacket::default()
+        };
+        to.try_send(packet).unwrap();
+    }
+    tokio::spawn(async move { to.closed().await });
+    Tracing {
+        macs: vec!["02:00:00:00:00:09".into()],
+        packets,
+        missed: Arc::new(7.into()),
     }
 }
 
@@ -318,6 +340,37 @@ fn states_come_when_it_is_time_and_there_is_room_for_them() {
     let mut states = watch(100).unwrap();
     let mut next = || states.next().unwrap().unwrap().at_milliseconds;
     assert_eq!([next(), next(), next()], [1, 2, 3]);
+}
+
+#[test]
+fn a_trace_says_whom_it_follows_what_was_missed_and_why_it_ends() {
+    let daemon = Daemon::start(0);
+    let trace = |seconds| {
+        let client = LiveClient::connect(&daemon.path, PATIENCE).unwrap();
+        client.trace(TraceRequest {
+            subject: "alice".into(),
+            seconds,
+            sample_one_in: 1,
+            samples_per_second: 0,
+        })
+    };
+    for wrong in [0, 3601] {
+        assert!(matches!(trace(wrong), Err(CallError::Refused(_))));
+    }
+    let mut trace = trace(1).unwrap();
+    let mut next = || trace.next(PATIENCE).unwrap().unwrap();
+    assert_eq!(next().macs, ["02:00:00:00:00:09"]);
+    let mut packets = Vec::new();
+    let last = loop {
+        let part = next();
+        packets.extend(part.packets.iter().map(|packet| packet.length));
+        assert_eq!(part.missed, 7);
+        if !part.ended.is_empty() {
+            break part;
+        }
+    };
+    assert_eq!(packets, [1, 2, 3]);
+    assert_eq!(last.ended, "its time is over");
 }
 
 #[test]

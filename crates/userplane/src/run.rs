@@ -15,6 +15,7 @@ use config::UserPlaneDocument;
 use config::model::DeviceDocument;
 use dataplane::{
     Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part, PortIndex,
+    SampleRate, SessionIndex,
 };
 use ipnet::IpNet;
 use mi::{Call, Configured};
@@ -42,6 +43,7 @@ mod kernel;
 mod ledger;
 mod listing;
 mod packets;
+mod samples;
 mod sessions;
 mod tables;
 mod watchdog;
@@ -118,6 +120,7 @@ pub(crate) enum ForWorker {
     RemoveRoute(InstanceIndex, IpNet),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
     Inspect(Part),
+    Sample(SessionIndex, Option<SampleRate>),
     RemoveStrayId(u32),
     RemoveHostRoute(InstanceIndex, IpNet),
 }
@@ -183,6 +186,8 @@ pub struct UserPlane {
     said_untold: bool,
     /// A check of the ledger.
     check: Option<Box<ledger::Check>>,
+    /// Homes whose packets are shown to somebody.
+    samples: samples::Samples,
     counters: Counters,
     buffer: Vec<u8>,
     /// Whose turn it is among TAPs and TUNs.
@@ -249,6 +254,7 @@ impl UserPlane {
             watch_at: Duration::ZERO,
             said_untold: false,
             check: None,
+            samples: samples::Samples::default(),
             counters: Counters::default(),
             buffer: vec![0; LARGEST],
             next_device: 0,
@@ -313,6 +319,7 @@ impl UserPlane {
         }
         self.watch_at = now + watchdog::INTERVAL;
         self.watch_for_document(now);
+        self.end_samples();
         let ports = self.controller.ports();
         let received = ports.iter().map(|port| Received {
             packets: port.rx_packets,
@@ -344,9 +351,7 @@ impl UserPlane {
 
     /// The logical port in a place of the dataplane.
     fn port_name(&self, index: PortIndex) -> &str {
-        let mut ports = self.ports.iter();
-        let found = ports.find(|(_, port)| port.index == index);
-        found.map_or("?", |(name, _)| name)
+        packets::port_name(&self.ports, index)
     }
 
     async fn wait(

@@ -32,6 +32,7 @@ mod shell;
 mod spoofing;
 mod subscriber_to_subscriber;
 mod top;
+mod trace;
 mod tshark_wire;
 mod upgrade;
 mod wall_clock;
@@ -199,6 +200,11 @@ pub const CASES: &[Case] = &[
         "pfcp-version",
         "a PFCP peer of another version is told so and disturbs nobody",
         pfcp_version::run,
+    ),
+    case(
+        "trace",
+        "a dial-in is followed from its PADI on, without its password, and tshark reads the file; nothing is left of it after kill -9",
+        trace::run,
     ),
     case(
         "tshark-wire",

@@ -137,6 +137,16 @@ impl Sockets {
         }
     }
 
+    /// Follows a subscriber.
+    pub(crate) fn trace(&self, request: northbound::TraceRequest) -> Result<Following, Failure> {
+        let path = self.control_plane_path();
+        let client = northbound::LiveClient::connect(&path, PATIENCE);
+        match client.and_then(|client| client.trace(request)) {
+            Ok(trace) => Ok(Following { path, trace }),
+            Err(error) => Err(failure("sluice-cp", &path, error)),
+        }
+    }
+
     /// Asks `sluice-up`.
     pub fn user_plane<T>(
         &self,
@@ -179,6 +189,15 @@ impl Sockets {
                     .map(|u| Candidate::new(u.node_id, u.address))
                     .collect()
             }
+            "WHO" => {
+                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
+                let sessions = sessions.into_iter().take(MAX_NAMES);
+                let homes = sessions.flat_map(|s| {
+                    let user = (!s.user.is_empty()).then(|| Candidate::new(&s.user, &s.mac));
+                    user.into_iter().chain([Candidate::new(s.mac, s.id)])
+                });
+                homes.collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -217,6 +236,20 @@ impl Watching {
             Ok(None) => Err(Failure::Other("sluice-cp ends".into())),
             Err(error) => Err(failure("sluice-cp", &self.path, error)),
         }
+    }
+}
+
+/// A subscriber who is followed.
+pub(crate) struct Following {
+    path: PathBuf,
+    trace: northbound::Traced,
+}
+
+impl Following {
+    /// What came within this time.
+    pub fn next(&mut self, within: Duration) -> Result<Option<northbound::TraceResponse>, Failure> {
+        let part = self.trace.next(within);
+        part.map_err(|error| failure("sluice-cp", &self.path, error))
     }
 }
 

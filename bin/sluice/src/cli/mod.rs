@@ -15,9 +15,11 @@ pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
 pub use configuration::versions;
 pub use show::Answer;
+pub(crate) use show::terminal_width;
 
 use crate::lab::LabOptions;
 use crate::top::Top;
+use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,8 +55,10 @@ enum Command {
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
-    /// Watch the gateway at work: sessions, throughput, drops, workers, pools
+    /// Watch sessions, throughput, drops, workers and pools, live
     Top(Top),
+    /// Follow a subscriber's control messages and packets, live
+    Trace(Trace),
     /// Check that everything which is held has its owner, in both planes
     Check(Check),
     /// Check, back up or bring back the session store, on the machine where it is
@@ -207,6 +211,7 @@ impl Command {
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),
+            Command::Trace(trace) => trace.run(sockets),
             Command::Check(check) => check::ledger(sockets, check.repair, check.format.json),
             Command::Configure { .. }
             | Command::Store(_)

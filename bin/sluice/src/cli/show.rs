@@ -304,7 +304,7 @@ fn vlan(s: &Session) -> String {
 }
 
 /// The terminal's width; `None` where the output goes elsewhere.
-pub(super) fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let (width, _) = io::stdout()
         .is_terminal()
         .then(|| crossterm::terminal::size().ok())??;

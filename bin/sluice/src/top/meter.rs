@@ -35,6 +35,8 @@ pub struct UserPlane {
     /// Its management interface answers.
     pub reached: bool,
     pub sessions: u64,
+    /// Sessions of which copies of packets are shown to those who trace them.
+    pub sampled: u32,
     /// Received from and sent to subscribers.
     pub up_octets_per_second: f64,
     pub down_octets_per_second: f64,
@@ -170,6 +172,7 @@ fn user_plane(
         associated: now.associated,
         reached: now.reached,
         sessions: now.sessions,
+        sampled: now.sampled,
         up_octets_per_second: access().map(|port| port.rx_octets_per_second).sum(),
         down_octets_per_second: access().map(|port| port.tx_octets_per_second).sum(),
         workers: last

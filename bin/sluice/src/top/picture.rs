@@ -280,6 +280,7 @@ mod tests {
             associated: true,
             reached: true,
             sessions: 131_072,
+            sampled: 0,
             up_octets_per_second: 1.25e9,
             down_octets_per_second: 12.5e9,
             ports: (0..ports)

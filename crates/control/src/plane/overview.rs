@@ -1,7 +1,11 @@
 //! The state at a glance, for those who watch: what is counted all along, never a walk through all sessions.
 
 use super::ControlPlane;
+use crate::topology::Seid;
+use crate::trace::Traced;
+use core::net::IpAddr;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
+use wire::eth::MacAddr;
 
 /// Sessions that came and went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,5 +55,41 @@ impl ControlPlane {
             opened,
             ended,
         }
+    }
+}
+
+/// For those who follow subscribers.
+impl ControlPlane {
+    /// What a session is known by on the wire.
+    pub(crate) fn traced(&self, seid: Seid) -> Option<Traced> {
+        let entry = &self.sessions[self.find(seid)? as usize];
+        Some(Traced {
+            mac: entry.circuit.mac,
+            user_plane: self
+                .topology
+                .user_plane(self.plane_of(seid.index()))
+                .address,
+            up_seid: entry.rules.up_seid,
+        })
+    }
+
+    /// The sessions of these homes. It looks at all of them.
+    pub(crate) fn sessions_at(&self, homes: &[MacAddr]) -> impl Iterator<Item = (Seid, Traced)> {
+        let entries = self.sessions.iter();
+        let theirs = entries.filter(|(_, entry)| homes.contains(&entry.circuit.mac));
+        theirs.filter_map(|(_, entry)| Some((entry.seid, self.traced(entry.seid)?)))
+    }
+
+    /// The addresses of the homes of a user who has sessions. It looks at all of them.
+    pub(crate) fn homes_of(&self, user: &str) -> impl Iterator<Item = MacAddr> {
+        let entries = self.sessions.iter();
+        let theirs = entries.filter(move |(_, e)| *e.who.username == *user.as_bytes());
+        theirs.map(|(_, entry)| entry.circuit.mac)
+    }
+
+    /// The name of the user plane at an address.
+    pub(crate) fn user_plane_at(&self, address: IpAddr) -> Option<&str> {
+        let plane = self.user_planes.find(address)?;
+        Some(&self.topology.user_plane(plane).node_id)
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Leave {
     Drop(DropReason),
     /// The control thread gets it, the whole frame or a part of it.
     Punt(PuntKind, Part),
+    /// It is not dropped: its session is sampled, which only the graph knows to do.
+    Sampled,
     /// It is dropped because its time to live ended; the control thread may see it, to tell the sender.
     Expired(InstanceIndex, Part),
 }

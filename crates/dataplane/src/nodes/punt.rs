@@ -52,6 +52,8 @@ impl Punter {
     ) {
         let dropped = match leave {
             Leave::Drop(reason) => Err(reason),
+            // the graph has taken care of it
+            Leave::Sampled => Err(DropReason::UnsupportedBuffer),
             Leave::Punt(kind, part) => self.punt(kind, part, mbuf, port, now, sessions, shared),
             Leave::Expired(instance, part) => {
                 // The packet is a drop, whether or not the control thread sees what is left of it.
@@ -97,6 +99,8 @@ impl Punter {
             PuntKind::Core(_) => &mut self.rates.core,
             PuntKind::Local(_) => &mut self.rates.local,
             PuntKind::TtlExpired(_) => &mut self.rates.ttl,
+            // these have been counted by their own rate
+            PuntKind::SampledUp(_) | PuntKind::SampledDown(_) => return Ok(()),
         };
         if !bucket.take(now, *rate) {
             return Err(DropReason::PuntPoliced);
@@ -109,6 +113,14 @@ impl Punter {
             .map_err(|_| DropReason::PuntQueueFull)?;
         shared.count_punt(kind);
         Ok(())
+    }
+
+    /// Shows copies of packets to the control thread. Those that find no room are missed.
+    #[cold]
+    pub fn show(&mut self, copies: &mut Vec<Mbuf>) {
+        for copy in copies.drain(..) {
+            let _ = self.queue.send(copy);
+        }
     }
 
     /// Does something wait for the control thread?

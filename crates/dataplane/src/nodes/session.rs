@@ -67,20 +67,28 @@ fn control(up: &Up) -> Leave {
 
 /// Are the MAC addresses and the tags (TPIDs and VLAN ids, whatever the priorities) those of the session?
 #[inline(always)]
-fn verify(up: &Up, w: &Window, depth: u8) -> Result<(), DropReason> {
+fn verify(up: &Up, w: &Window, depth: u8) -> Result<(), Leave> {
     let (mac, tags) = MASKS[depth as usize % MASKS.len()];
     let wrong = (w.u64(HEAD + 6) ^ up.mac) & mac | (w.u64(HEAD + 14) ^ up.tags) & tags;
     let wrong = wrong | w.u64(HEAD) >> 16 ^ up.gateway;
     if wrong | (depth ^ up.depth) as u64 == 0 {
         Ok(())
     } else {
-        Err(why(up, w))
+        Err(why(up, w, depth))
     }
 }
 
 #[cold]
-fn why(up: &Up, w: &Window) -> DropReason {
-    if up.vacant() {
+fn why(up: &Up, w: &Window, depth: u8) -> Leave {
+    if up.is_sampled() {
+        let mut plain = *up;
+        plain.sample(false);
+        return match verify(&plain, w, depth) {
+            Ok(()) => Leave::Sampled,
+            Err(leave) => leave,
+        };
+    }
+    let reason = if up.vacant() {
         DropReason::UnknownSession
     } else if w.u64(HEAD) >> 16 != up.gateway {
         DropReason::NotForUs
@@ -88,7 +96,8 @@ fn why(up: &Up, w: &Window) -> DropReason {
         DropReason::WrongMac
     } else {
         DropReason::WrongTag
-    }
+    };
+    reason.into()
 }
 
 /// The session's address, or one that is routed to the session (RFC 3704 §2.2, strict).

@@ -2,6 +2,7 @@
 pub(crate) mod adjacency;
 pub(crate) mod fib;
 pub(crate) mod interfaces;
+pub(crate) mod samples;
 pub(crate) mod sessions;
 
 /// Something for each VLAN id of a port.

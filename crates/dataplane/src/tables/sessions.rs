@@ -25,14 +25,17 @@ pub(crate) struct Up {
     pub v4: u32,
     pub index: SessionIndex,
     pub instance: u16,
-    /// Number of tags, or [`VACANT`].
+    /// Number of tags, or [`VACANT`]; with [`SAMPLED`] if the session is.
     pub depth: u8,
     /// Length of the IPv6 prefix; 0 for none or for one that is longer than 64.
     pub v6_length: u8,
 }
 
 /// The depth of an entry without a session: no frame has it.
-const VACANT: u8 = 0xff;
+const VACANT: u8 = 0x80;
+/// Part of the depth of a session that is sampled: no frame has that depth either, and its packets are looked at closer,
+/// at no cost to those of others.
+const SAMPLED: u8 = 0x40;
 
 /// What counts of `mac` and `tags` in a frame with so many tags.
 pub(crate) const MASKS: [(u64, u64); 3] = [
@@ -61,6 +64,16 @@ impl Up {
         self.depth == VACANT
     }
 
+    /// Whether copies of its packets are taken.
+    pub fn is_sampled(&self) -> bool {
+        self.depth & SAMPLED != 0
+    }
+
+    /// Begins or ends to take copies of its packets.
+    pub fn sample(&mut self, on: bool) {
+        self.depth = self.depth & !SAMPLED | if on { SAMPLED } else { 0 };
+    }
+
     /// The entry with the same counters and what `entry` says.
     fn with(self, entry: &SessionEntry) -> Up {
         let tpid = entry.tags.outer.map_or(0, |t| t.tpid);
@@ -76,7 +89,7 @@ impl Up {
             v4: entry.ipv4.map_or(0, u32::from),
             index: entry.index,
             instance: entry.instance.0,
-            depth: entry.tags.count() as u8,
+            depth: entry.tags.count() as u8 | self.depth & SAMPLED,
             ..self
         }
     }
@@ -92,13 +105,24 @@ pub(crate) struct Down {
     pub octets: u64,
     pub port: u16,
     pub mtu: u16,
-    /// Length of the header, 0 if there is no session.
+    /// Length of the header, 0 if there is no session, or it is sampled.
     pub length: u8,
+    /// Length of the header of a session that is sampled, else 0.
+    pub sampled: u8,
 }
 
 const _: () = assert!(size_of::<Up>() == 64 && size_of::<Down>() == 64);
 
 impl Down {
+    /// Hides the header's length: whoever finds none looks closer.
+    pub fn hide(&mut self) {
+        self.sampled = core::mem::take(&mut self.length);
+    }
+
+    fn show(&mut self) {
+        self.length |= core::mem::take(&mut self.sampled);
+    }
+
     /// The entry with the same counters and what `entry` says.
     fn with(self, entry: &SessionEntry) -> Down {
         let mut header = [0; 32];
@@ -117,11 +141,17 @@ impl Down {
         }
         before(&entry.gateway_mac.0);
         before(&entry.peer_mac.0);
+        let length = 32 - at as u8;
+        let (length, sampled) = match self.sampled {
+            0 => (length, 0),
+            _ => (0, length),
+        };
         Down {
             header,
             port: entry.port.0,
             mtu: entry.mtu,
-            length: 32 - at as u8,
+            length,
+            sampled,
             ..self
         }
     }
@@ -244,6 +274,30 @@ impl Sessions {
     #[inline(always)]
     pub fn down(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Down> {
         self.down.get_mut(index as usize).filter(|d| d.length != 0)
+    }
+
+    /// The downstream side of a session that is sampled, as if it were not: [`Down::hide`] undoes that.
+    pub fn sampled_down(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Down> {
+        let down = self.down.get_mut(index as usize)?;
+        let sampled = down.sampled != 0;
+        sampled.then(|| {
+            down.show();
+            down
+        })
+    }
+
+    /// Begins or ends to take copies of a session's packets; false if it is not there.
+    pub fn sample(&mut self, index: SessionIndex, on: bool) -> bool {
+        let Some(Some(known)) = self.known.get(index.0 as usize) else {
+            return false;
+        };
+        self.up[known.slot as usize].sample(on);
+        let down = &mut self.down[index.0 as usize];
+        down.show();
+        if on {
+            down.hide();
+        }
+        true
     }
 
     /// The bucket for punted packets of a session that exists.

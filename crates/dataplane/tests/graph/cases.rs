@@ -23,12 +23,18 @@ pub fn homes() -> Vec<Home> {
     homes
 }
 
+/// A copy says nothing of what became of the packet.
+pub fn is_copy(kind: &PuntKind) -> bool {
+    matches!(kind, PuntKind::SampledUp(_) | PuntKind::SampledDown(_))
+}
+
 /// Sends a frame and looks at what becomes of it.
 pub fn observe(w: &mut World, port: u16, frame: &[u8]) -> Fate {
     let before = w.drops();
     w.send(port, frame);
     w.settle();
-    let (out, punts) = (w.receive(), w.punts());
+    let (out, mut punts) = (w.receive(), w.punts());
+    punts.retain(|(kind, ..)| !is_copy(kind));
     let dropped: Vec<_> = w
         .drops()
         .into_iter()
@@ -44,7 +50,7 @@ pub fn observe(w: &mut World, port: u16, frame: &[u8]) -> Fate {
     }
 }
 
-fn packets_of(home: &Home) -> Vec<Vec<u8>> {
+pub fn packets_of(home: &Home) -> Vec<Vec<u8>> {
     let (s4, s6) = (home.v4, home.v6_address());
     let mut packets = vec![];
     for destination in [

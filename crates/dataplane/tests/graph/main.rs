@@ -6,5 +6,6 @@ mod inspect;
 mod model;
 mod pcap;
 mod ports;
+mod samples;
 mod vlans;
 mod world;

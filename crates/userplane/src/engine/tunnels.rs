@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use dataplane::{PortIndex, SessionIndex};
 use pfcp::bng::Tunnel;
+use wire::eth::MacAddr;
 
-use super::Engine;
+use super::{Engine, Session};
 use crate::compile::Compiled;
 
 /// Whose tunnel a packet came through.
@@ -27,6 +28,14 @@ pub enum NoDownlink {
 }
 
 impl<T: Copy> Engine<T> {
+    /// The sessions of the home with this address. It looks at all of them.
+    pub fn sessions_of(&self, home: MacAddr) -> Vec<SessionIndex> {
+        let sessions = self.table.iter();
+        let is_its = |session: &Session<T>| matches!(&session.compiled, Compiled::Subscriber { entry, .. } if entry.peer_mac == home);
+        let found = sessions.filter(|(_, session)| is_its(session));
+        found.map(|(index, _)| index).collect()
+    }
+
     /// The tunnel for discovery packets that came in at a port: that of the port's own
     /// default session, or of one for all ports.
     pub fn discovery_tunnel(&self, port: PortIndex) -> Option<Tunnel> {

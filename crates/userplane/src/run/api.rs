@@ -34,6 +34,7 @@ fn unix_time() -> u64 {
 impl UserPlane {
     pub(super) fn answer(&mut self, (request, reply): Call) {
         let answer = match request {
+            Request::Sample(sampling) => self.begin_samples(sampling),
             Request::CheckLedger { repair } => return self.check_ledger(repair, reply),
             Request::Describe => Ok(Response::Description(self.describe())),
             Request::GetState => Ok(Response::State(self.state())),
@@ -135,6 +136,7 @@ impl UserPlane {
                 injected: self.controller.injected(),
             }],
             sessions: self.engine.sessions() as u64,
+            sampled: self.samples.sessions(),
         }
     }
 

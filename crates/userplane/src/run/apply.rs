@@ -102,6 +102,7 @@ impl UserPlane {
             ForWorker::RemoveRoute(instance, prefix) => controller.remove_route(*instance, *prefix),
             ForWorker::SetAdjacency(index, Some(to)) => controller.set_adjacency(*index, *to),
             ForWorker::SetAdjacency(index, None) => controller.remove_adjacency(*index),
+            ForWorker::Sample(index, rate) => controller.sample(*index, *rate),
             ForWorker::Inspect(part) => controller.inspect(*part),
             ForWorker::RemoveStrayId(place) => controller.remove_stray_id(*place),
             ForWorker::RemoveHostRoute(instance, net) => {

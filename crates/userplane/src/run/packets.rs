@@ -1,8 +1,9 @@
 //! Packets between the worker, the control planes' tunnels and the kernel's devices.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use dataplane::{Inject, PuntKind};
+use dataplane::{Inject, PortIndex, PuntKind};
 use tokio::net::UdpSocket;
 
 use super::{Counters, Now, PORTION, Port, UserPlane};
@@ -74,6 +75,7 @@ impl UserPlane {
             ports,
             instances,
             counters,
+            samples,
             ..
         } = self;
         let mut errors = Vec::new();
@@ -102,6 +104,12 @@ impl UserPlane {
                     instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
                 errors.extend(error.map(|packet| (index, packet)));
             }
+            PuntKind::SampledUp(index) => {
+                samples.show(index, port_name(ports, punt.port), punt.frame, false);
+            }
+            PuntKind::SampledDown(index) => {
+                samples.show(index, port_name(ports, punt.port), punt.frame, true);
+            }
         });
         for (instance, packet) in errors {
             let sent = self.controller.inject(Inject::Route(instance, &packet));
@@ -109,6 +117,13 @@ impl UserPlane {
         }
         taken
     }
+}
+
+/// The logical port in a place of the dataplane.
+pub(super) fn port_name(ports: &BTreeMap<String, Port>, index: PortIndex) -> &str {
+    let mut ports = ports.iter();
+    let found = ports.find(|(_, port)| port.index == index);
+    found.map_or("?", |(name, _)| name)
 }
 
 /// What the kernel tells groups through a TUN (RS, MLD, IGMP) is for no subscriber.

@@ -107,7 +107,11 @@ impl UserPlane {
             any = true;
             match output {
                 engine::Output::Worker(command) => {
+                    let new = self.newly_sampled(&command);
                     self.for_worker(ForWorker::Session(command));
+                    if let Some((index, rate)) = new {
+                        self.for_worker(ForWorker::Sample(index, Some(rate)));
+                    }
                 }
                 engine::Output::Respond { to, seid, message } => {
                     self.node.respond(to, seid, message);

@@ -1,0 +1,367 @@
+//! Following subscribers live: a copy of each control message that concerns one, without its secrets, for whoever asked.
+//!
+//! It is known whom a message concerns by the MAC address of the home, so that a home is followed before it has a session:
+//! frames carry it, and so do RADIUS requests (Calling-Station-Id) and the sessions that PFCP messages are about. As long as
+//! nobody is followed, a message costs one look at an empty list.
+
+mod mask;
+#[cfg(test)]
+mod tests;
+
+use crate::plane::ControlPlane;
+use crate::topology::Seid;
+use northbound::{Refusal, TraceRequest, TracedPacket, TracedPath};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
+use wire::eth::{Frame, MacAddr};
+use wire::pfcp::Message;
+use wire::radius::{self, Kind, Value};
+use wire::{gtpu, nsh, pfcp};
+
+/// Subscribers that are followed at once.
+const MOST: usize = 8;
+/// MAC addresses of one subscriber.
+const MOST_MACS: usize = 8;
+/// Messages that may wait for whoever reads.
+const QUEUE: usize = 1024;
+/// Control messages of one trace in a second; a home that sends more is not worth the time of the others.
+const MOST_A_SECOND: u32 = 1000;
+/// Sessions of a subscriber, and its requests under way, that are remembered.
+const MOST_KNOWN: usize = 64;
+
+/// Whom a trace is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub macs: Vec<MacAddr>,
+}
+
+/// Where the messages of a trace go. Nobody waits for a slow reader: what it misses is counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    to: mpsc::Sender<TracedPacket>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Reader {
+    /// Both ends, and the count of what was missed.
+    pub fn new() -> (Self, mpsc::Receiver<TracedPacket>, Arc<AtomicU64>) {
+        let (to, packets) = mpsc::channel(QUEUE);
+        let missed = Arc::new(AtomicU64::new(0));
+        let reader = Reader {
+            to,
+            missed: missed.clone(),
+        };
+        (reader, packets, missed)
+    }
+
+    /// Passes a packet of a user plane on, without what is secret in it.
+    pub fn sampled(&self, mut packet: TracedPacket) {
+        mask::frame(&mut packet.octets);
+        self.pass(packet);
+    }
+
+    /// Counts what was missed on the way here.
+    pub fn count_missed(&self, more: u64) {
+        self.missed.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn pass(&self, packet: TracedPacket) {
+        if self.to.try_send(packet).is_err() {
+            self.count_missed(1);
+        }
+    }
+
+    /// Waits until nobody reads any more.
+    pub async fn closed(&self) {
+        self.to.closed().await;
+    }
+}
+
+/// What a session is known by on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traced {
+    /// Its home's address.
+    pub mac: MacAddr,
+    /// Where its user plane is.
+    pub user_plane: IpAddr,
+    /// The user plane's SEID, once it has answered.
+    pub up_seid: Option<u64>,
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From this peer to us.
+    In,
+    /// From us to this peer.
+    Out,
+}
+
+/// A datagram that came or goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Datagram<'a> {
+    pub way: Way,
+    /// Ours.
+    pub own: SocketAddr,
+    pub peer: SocketAddr,
+    pub bytes: &'a [u8],
+}
+
+/// The traces that run.
+#[derive(Default)]
+pub(crate) struct Traces(Vec<Running>);
+
+struct Running {
+    subject: Subject,
+    reader: Reader,
+    /// Sessions of the subscriber, and what their user planes call them.
+    sessions: VecDeque<(Seid, Option<(IpAddr, u64)>)>,
+    /// RADIUS requests of the subscriber: the socket, the server, the identifier.
+    asked: VecDeque<(u16, SocketAddr, u8)>,
+    /// When the second began in which so many messages came.
+    second: (Instant, u32),
+}
+
+impl Traces {
+    /// Whether nobody is followed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Begins to follow whom a request names.
+    pub fn begin(
+        &mut self,
+        plane: &ControlPlane,
+        request: &TraceRequest,
+        reader: Reader,
+    ) -> Result<Subject, Refusal> {
+        self.forget();
+        if self.0.len() >= MOST {
+            return Err(Refusal::Busy(format!(
+                "{MOST} subscribers are followed already: end one of these traces, or wait"
+            )));
+        }
+        let subject = find(plane, &request.subject)?;
+        let sessions = plane.sessions_at(&subject.macs).map(|(seid, traced)| {
+            let up = traced.up_seid.map(|up_seid| (traced.user_plane, up_seid));
+            (seid, up)
+        });
+        self.0.push(Running {
+            sessions: sessions.take(MOST_KNOWN).collect(),
+            subject: subject.clone(),
+            reader,
+            asked: VecDeque::new(),
+            second: (Instant::now(), 0),
+        });
+        Ok(subject)
+    }
+
+    /// Forgets those that nobody reads any more.
+    pub fn forget(&mut self) {
+        self.0.retain(|running| !running.reader.to.is_closed());
+    }
+
+    /// A GTP-U datagram: a frame from a home or to one.
+    pub fn gtpu(&mut self, plane: &ControlPlane, datagram: Datagram<'_>) {
+        self.forget();
+        let Ok(gtpu::Packet::Gpdu { payload, .. }) = gtpu::Packet::parse(datagram.bytes) else {
+            return;
+        };
+        let (port, bytes) = match nsh::Packet::parse(payload) {
+            Ok(packet) => (packet.logical_port, packet.frame),
+            Err(_) => (&[][..], payload),
+        };
+        let Ok(frame) = Frame::parse(bytes) else {
+            return;
+        };
+        let mac = match datagram.way {
+            Way::In => frame.header.source,
+            Way::Out => frame.header.destination,
+        };
+        let about = |running: &&mut Running| running.subject.macs.contains(&mac);
+        for running in self.0.iter_mut().filter(about) {
+            let mut octets = bytes.to_vec();
+            mask::frame(&mut octets);
+            let packet = packet(plane, TracedPath::Access, datagram, octets);
+            running.pass(TracedPacket {
+                port: String::from_utf8_lossy(port).into_owned(),
+                ..packet
+            });
+        }
+    }
+
+    /// A PFCP datagram.
+    pub fn pfcp(&mut self, plane: &ControlPlane, datagram: Datagram<'_>) {
+        self.forget();
+        let Ok(received) = pfcp::parse(datagram.bytes) else {
+            return;
+        };
+        for running in &mut self.0 {
+            if running.is_in(plane, datagram, &received.packet) {
+                let octets = datagram.bytes.to_vec();
+                running.pass(packet(plane, TracedPath::Pfcp, datagram, octets));
+            }
+        }
+    }
+
+    /// A RADIUS datagram of the socket of this number.
+    pub fn radius(&mut self, plane: &ControlPlane, socket: u16, datagram: Datagram<'_>) {
+        self.forget();
+        let Some(identifier) = datagram.bytes.get(1).copied() else {
+            return;
+        };
+        let exchange = (socket, datagram.peer, identifier);
+        for running in &mut self.0 {
+            let is_its = match datagram.way {
+                Way::In => running.asked.contains(&exchange),
+                Way::Out => running.asks(plane, datagram.bytes),
+            };
+            // another's request has taken the identifier
+            if datagram.way == Way::Out {
+                running.asked.retain(|asked| *asked != exchange);
+            }
+            if !is_its {
+                continue;
+            }
+            if datagram.way == Way::Out {
+                remember(&mut running.asked, exchange);
+            }
+            let mut octets = datagram.bytes.to_vec();
+            mask::radius(&mut octets);
+            running.pass(packet(plane, TracedPath::Radius, datagram, octets));
+        }
+    }
+}
+
+impl Running {
+    fn pass(&mut self, packet: TracedPacket) {
+        let (began, count) = &mut self.second;
+        if began.elapsed() >= Duration::from_secs(1) {
+            (*began, *count) = (Instant::now(), 0);
+        }
+        *count += 1;
+        match *count <= MOST_A_SECOND {
+            true => self.reader.pass(packet),
+            false => self.reader.count_missed(1),
+        }
+    }
+
+    /// Whether a session is one of the subscriber's; it is remembered from then on.
+    fn knows(&mut self, plane: &ControlPlane, seid: Seid) -> bool {
+        let known = self.sessions.iter().any(|(known, _)| *known == seid);
+        let is_its = |traced: Traced| self.subject.macs.contains(&traced.mac);
+        if !known && plane.traced(seid).is_some_and(is_its) {
+            remember(&mut self.sessions, (seid, None));
+            return true;
+        }
+        known
+    }
+
+    /// Whether a PFCP message is about a session of the subscriber. A message carries its receiver's name for the session, and
+    /// a request for a new one carries ours.
+    fn is_in(&mut self, plane: &ControlPlane, at: Datagram<'_>, packet: &pfcp::Packet) -> bool {
+        if let Message::SessionEstablishmentRequest(request) = &packet.message {
+            return self.knows(plane, Seid(request.cp_f_seid.seid));
+        }
+        let Some(name) = packet.seid.filter(|seid| *seid != 0) else {
+            return false;
+        };
+        if at.way == Way::In {
+            return self.knows(plane, Seid(name));
+        }
+        for (seid, up) in &mut self.sessions {
+            let traced = plane.traced(*seid);
+            let told = traced.and_then(|t| Some((t.user_plane, t.up_seid?)));
+            *up = told.or(*up);
+        }
+        let wanted = Some((at.peer.ip(), name));
+        self.sessions.iter().any(|(_, up)| *up == wanted)
+    }
+
+    /// Whether a RADIUS request is about the subscriber.
+    fn asks(&mut self, plane: &ControlPlane, bytes: &[u8]) -> bool {
+        let Ok(packet) = radius::Packet::parse(bytes) else {
+            return false;
+        };
+        let text = |kind| match packet.get(kind) {
+            Some(Value::Text(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let mac = text(Kind::CALLING_STATION_ID).and_then(|mac| mac.parse::<MacAddr>().ok());
+        if mac.is_some_and(|mac| self.subject.macs.contains(&mac)) {
+            return true;
+        }
+        let seid = text(Kind::ACCT_SESSION_ID).and_then(|id| u64::from_str_radix(id, 16).ok());
+        seid.is_some_and(|seid| self.knows(plane, Seid(seid)))
+    }
+}
+
+/// The newest ones stay.
+fn remember<T>(known: &mut VecDeque<T>, one: T) {
+    if known.len() >= MOST_KNOWN {
+        known.pop_front();
+    }
+    known.push_back(one);
+}
+
+fn packet(
+    plane: &ControlPlane,
+    path: TracedPath,
+    Datagram { way, own, peer, .. }: Datagram<'_>,
+    octets: Vec<u8>,
+) -> TracedPacket {
+    let user_plane = match path {
+        TracedPath::Radius => None,
+        _ => plane.user_plane_at(peer.ip()),
+    };
+    let (source, destination) = match way {
+        Way::In => (peer, own),
+        Way::Out => (own, peer),
+    };
+    TracedPacket {
+        at_nanoseconds: nanoseconds(),
+        path: path.into(),
+        sent: way == Way::Out,
+        user_plane: user_plane.unwrap_or_default().to_owned(),
+        source: source.to_string(),
+        destination: destination.to_string(),
+        length: octets.len() as u32,
+        octets,
+        ..TracedPacket::default()
+    }
+}
+
+fn nanoseconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Whom somebody means: a MAC address, a session's id, or a user's name.
+fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
+    if let Ok(mac) = text.parse() {
+        return Ok(Subject { macs: vec![mac] });
+    }
+    let id = Some(text).filter(|text| text.len() == 16);
+    let seid = id.and_then(|id| u64::from_str_radix(id, 16).ok());
+    let mut macs: Vec<MacAddr> = match seid.and_then(|seid| plane.traced(Seid(seid))) {
+        Some(traced) => vec![traced.mac],
+        None => plane.homes_of(text).collect(),
+    };
+    macs.sort_unstable();
+    macs.dedup();
+    macs.truncate(MOST_MACS);
+    match macs.is_empty() {
+        false => Ok(Subject { macs }),
+        true => Err(Refusal::NotFound(format!(
+            "nobody by the name `{text}` has a session, and none has that id: one who is not online is followed by their \
+             MAC address, such as 02:00:5e:10:00:01"
+        ))),
+    }
+}

@@ -1,0 +1,233 @@
+//! Copies of subscribers' packets for those who read them over the management interface.
+//!
+//! Which homes are sampled is known here alone, by their MAC addresses; the worker hears of their sessions, whenever they come.
+//! Whether somebody still reads is looked at every second: what nobody reads any more is sampled no longer.
+
+use dataplane::{SampleRate, SessionEntry, SessionIndex};
+use mi::{Response, SampleResponse, Sampling};
+use northbound::Refusal;
+use std::time::{SystemTime, UNIX_EPOCH};
+use wire::eth::{Frame, MacAddr};
+use wire::pppoe;
+
+use super::{ForWorker, UserPlane, WorkerCommand};
+
+/// Readers at once.
+const MOST: usize = 16;
+/// Sessions of one home.
+const MOST_SESSIONS: usize = 8;
+
+/// Who reads copies of whose packets.
+#[derive(Default)]
+pub(super) struct Samples(Vec<Reader>);
+
+struct Reader {
+    home: MacAddr,
+    sampling: Sampling,
+    sessions: Vec<SessionIndex>,
+    missed: u64,
+}
+
+impl Samples {
+    /// Sessions that are sampled.
+    pub fn sessions(&self) -> u32 {
+        let mut sessions: Vec<SessionIndex> = self.all().collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        sessions.len() as u32
+    }
+
+    fn all(&self) -> impl Iterator<Item = SessionIndex> {
+        self.0.iter().flat_map(|reader| reader.sessions.clone())
+    }
+
+    /// How much of a session is wanted, by whoever wants the most.
+    fn rate(&self, index: SessionIndex) -> Option<SampleRate> {
+        let readers = self.0.iter().filter(|r| r.sessions.contains(&index));
+        readers
+            .map(|reader| SampleRate {
+                one_in: reader.sampling.one_in,
+                per_second: reader.sampling.per_second,
+            })
+            .reduce(|a, b| SampleRate {
+                one_in: a.one_in.min(b.one_in),
+                per_second: a.per_second.max(b.per_second),
+            })
+    }
+
+    /// Shows a copy to those who read them.
+    pub fn show(&mut self, index: SessionIndex, port: &str, octets: &[u8], down: bool) {
+        for reader in &mut self.0 {
+            if !reader.sessions.contains(&index) {
+                continue;
+            }
+            let copy = SampleResponse {
+                at_nanoseconds: nanoseconds(),
+                down,
+                port: port.to_owned(),
+                octets: octets.to_vec(),
+                length: length(octets),
+                missed: reader.missed,
+            };
+            reader.missed += u64::from(!reader.sampling.to.show(copy));
+        }
+    }
+
+    /// A session is set: whether it is one that is sampled.
+    fn set(&mut self, entry: &SessionEntry) -> Option<SampleRate> {
+        for reader in &mut self.0 {
+            let known = reader.sessions.contains(&entry.index);
+            if reader.home != entry.peer_mac {
+                reader.sessions.retain(|index| *index != entry.index);
+            } else if !known && reader.sessions.len() < MOST_SESSIONS {
+                reader.sessions.push(entry.index);
+            }
+        }
+        self.rate(entry.index)
+    }
+
+    fn removed(&mut self, index: SessionIndex) {
+        for reader in &mut self.0 {
+            reader.sessions.retain(|known| *known != index);
+        }
+    }
+}
+
+impl UserPlane {
+    pub(super) fn begin_samples(&mut self, sampling: Sampling) -> Result<Response, Refusal> {
+        self.end_samples();
+        if self.samples.0.len() >= MOST {
+            return Err(Refusal::Busy(format!(
+                "copies of packets are shown to {MOST} readers already"
+            )));
+        }
+        let home = MacAddr(sampling.mac);
+        let mut sessions = self.engine.sessions_of(home);
+        sessions.truncate(MOST_SESSIONS);
+        self.samples.0.push(Reader {
+            home,
+            sampling,
+            sessions: sessions.clone(),
+            missed: 0,
+        });
+        self.sample(sessions);
+        Ok(Response::Sampling)
+    }
+
+    /// Ends what nobody reads any more.
+    pub(super) fn end_samples(&mut self) {
+        let ended = self.samples.0.extract_if(.., |r| r.sampling.to.is_closed());
+        let ended: Vec<SessionIndex> = ended.flat_map(|reader| reader.sessions).collect();
+        self.sample(ended);
+    }
+
+    /// Tells the worker how much of these sessions is wanted now.
+    fn sample(&mut self, sessions: Vec<SessionIndex>) {
+        for index in sessions {
+            let rate = self.samples.rate(index);
+            self.for_worker(ForWorker::Sample(index, rate));
+        }
+    }
+
+    /// Whether the worker is to sample the session that it is about to hear of.
+    pub(super) fn newly_sampled(
+        &mut self,
+        command: &WorkerCommand,
+    ) -> Option<(SessionIndex, SampleRate)> {
+        if self.samples.0.is_empty() {
+            return None;
+        }
+        match command {
+            WorkerCommand::Set(entry) => Some((entry.index, self.samples.set(entry)?)),
+            WorkerCommand::Remove(index) => {
+                self.samples.removed(*index);
+                None
+            }
+            WorkerCommand::Read(_) => None,
+        }
+    }
+}
+
+fn nanoseconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+/// How long a frame was of which these are the first octets: PPPoE says it.
+fn length(octets: &[u8]) -> u32 {
+    let whole = Frame::parse(octets).ok().and_then(|frame| {
+        let length = frame.payload.get(4..6)?;
+        let header = octets.len() - frame.payload.len() + pppoe::HEADER_LEN;
+        Some(header + usize::from(u16::from_be_bytes([length[0], length[1]])))
+    });
+    whole.unwrap_or_default().max(octets.len()) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataplane::{InstanceIndex, PortIndex};
+    use mi::SampleRequest;
+    use wire::eth::Tags;
+
+    fn entry(index: u32, home: u8) -> SessionEntry {
+        SessionEntry {
+            index: SessionIndex(index),
+            port: PortIndex(0),
+            tags: Tags::NONE,
+            peer_mac: MacAddr([2, 0, 0, 0, 0, home]),
+            gateway_mac: MacAddr([2; 6]),
+            pppoe_session_id: 5,
+            instance: InstanceIndex(0),
+            mtu: 1492,
+            subscriber: 1,
+            ipv4: None,
+            ipv6: None,
+        }
+    }
+
+    fn reader(home: u8, one_in: u32, per_second: u32) -> Reader {
+        let request = SampleRequest {
+            mac: MacAddr([2, 0, 0, 0, 0, home]).to_string(),
+            one_in,
+            per_second,
+            seconds: 60,
+        };
+        let (sampling, _) = Sampling::of(&request).unwrap();
+        Reader {
+            home: MacAddr(sampling.mac),
+            sampling,
+            sessions: Vec::new(),
+            missed: 0,
+        }
+    }
+
+    #[test]
+    fn a_homes_sessions_are_sampled_as_they_come_and_go() {
+        let mut samples = Samples(vec![reader(7, 10, 5), reader(7, 1, 2), reader(8, 3, 3)]);
+        let rate = |one_in, per_second| Some(SampleRate { one_in, per_second });
+        assert_eq!(samples.set(&entry(1, 9)), None, "nobody asked");
+        assert_eq!(samples.set(&entry(2, 7)), rate(1, 5), "the most of both");
+        assert_eq!(samples.set(&entry(2, 7)), rate(1, 5), "changed");
+        assert_eq!(samples.set(&entry(3, 8)), rate(3, 3));
+        assert_eq!(samples.sessions(), 2);
+        // its place is another home's now
+        samples.removed(SessionIndex(2));
+        assert_eq!(samples.set(&entry(2, 9)), None);
+        assert_eq!(samples.set(&entry(3, 7)), rate(1, 5));
+        assert_eq!(samples.sessions(), 1);
+        let all = (10..30).filter(|n| samples.set(&entry(*n, 8)).is_some());
+        assert_eq!(all.count(), MOST_SESSIONS);
+    }
+
+    #[test]
+    fn a_frame_is_as_long_as_pppoe_says() {
+        let mut octets = vec![0; 12];
+        octets.extend([0x88, 0x64, 0x11, 0, 0, 5, 0x05, 0xd6]);
+        octets.resize(96, 0);
+        assert_eq!(length(&octets), 14 + 6 + 0x5d6);
+        assert_eq!(length(&octets[..15]), 15);
+    }
+}
