@@ -386,16 +386,6 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         self.used
     }
 
-    /// How many units there are, without those that are excluded.
-    pub fn size(&self) -> u64 {
-        let all = self.net_count * u64::from(self.net_units);
-        let own = self.excluded.iter().filter(|unit| {
-            unit.checked_sub(self.first)
-                .is_some_and(|place| place < all)
-        });
-        all - own.count() as u64
-    }
-
     /// How many nets are lent.
     pub fn lent(&self) -> usize {
         self.lent.len()

@@ -1,19 +1,17 @@
-//! A user plane that is told to be something else while it forwards, in a network namespace of the test's own. The ports are
-//! TAPs whose other ends the test holds; the kernel that answers behind them is the real one. Needs root; says so and passes
-//! without.
+//! A user plane that is told to be something else while it forwards.
+
+// The namespace is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod namespace;
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use config::{Fault, UserPlaneDocument};
-use userplane::configure::Management;
-use userplane::device::{Device, Kind};
+use config::UserPlaneDocument;
+use namespace::{Asking, End, ip};
 use wire::eth::{self, MacAddr, Tags};
 use wire::{icmp, ipv4};
 
@@ -21,13 +19,6 @@ use wire::{icmp, ipv4};
 const ROUTER: MacAddr = MacAddr([2, 0, 0, 0, 2, 9]);
 const PEER: MacAddr = MacAddr([2, 0, 0, 0, 3, 9]);
 const ARP: u16 = 0x0806;
-
-fn ip(arguments: &str) -> String {
-    let output = Command::new("ip").args(arguments.split(' ')).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "ip {arguments}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 fn document(ports: &str, instances: &str) -> UserPlaneDocument {
     let text = format!("network-instances: {{{instances}}}\nports: {{{ports}}}\n");
@@ -60,108 +51,9 @@ fn frame(
     out
 }
 
-/// The test's end of a port.
-struct End(File);
-
-impl End {
-    fn open(name: &str) -> Self {
-        let device = Device::open(name, Kind::Tap).unwrap();
-        ip(&format!("link set {name} up"));
-        let file = device.as_fd().try_clone_to_owned().unwrap();
-        // The interface lives for as long as the file.
-        Self(file.into())
-    }
-
-    fn send(&self, frame: &[u8]) {
-        (&self.0).write_all(frame).unwrap();
-    }
-
-    /// Reads frames until one is wanted, for a while.
-    fn receive<T>(&self, wanted: impl Fn(&eth::Frame<'_>) -> Option<T>) -> Option<T> {
-        let mut buffer = [0; 4096];
-        for _ in 0..200 {
-            match (&self.0).read(&mut buffer) {
-                Ok(length) => {
-                    let frame = eth::Frame::parse(&buffer[..length]).ok();
-                    if let Some(found) = frame.and_then(|frame| wanted(&frame)) {
-                        return Some(found);
-                    }
-                }
-                Err(_) => std::thread::sleep(Duration::from_millis(10)),
-            }
-        }
-        None
-    }
-}
-
 #[test]
 fn a_user_plane_becomes_what_it_is_told_while_it_forwards() {
-    if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: this test needs root");
-        return;
-    }
-    let thread = std::thread::spawn(|| {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-        // Addresses that the kernel makes up, and asks for duplicates of, come at times of their own.
-        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
-        ip("link set lo up");
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime.unwrap().block_on(run());
-    });
-    thread.join().unwrap();
-}
-
-async fn run() {
-    let directory = tempfile::tempdir().unwrap();
-    let text = format!(
-        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\napi-socket: {directory}/up.sock\nstate: {directory}\n",
-        directory = directory.path().display()
-    );
-    let start = config::parse(&text, "up.yaml").unwrap();
-    let ends = ["core0", "acc0", "acc1"].map(End::open);
-    let user_plane = userplane::start(&start, None, Box::new(|_| {}));
-    let user_plane = user_plane.await.unwrap();
-    let management = user_plane.management();
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = user_plane.run(async { drop(stopped.await) });
-    // What the test does blocks: it has a thread of its own, in the same namespace.
-    let story = async {
-        let handle = tokio::runtime::Handle::current();
-        let ask = Asking(management, handle);
-        tokio::task::spawn_blocking(move || story(&ask, &ends))
-            .await
-            .unwrap();
-        stop.send(()).unwrap();
-    };
-    let (ended, ()) = tokio::join!(running, story);
-    ended.unwrap();
-}
-
-struct Asking(Management, tokio::runtime::Handle);
-
-impl Asking {
-    fn reconfigure(&self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
-        self.1.block_on(self.0.reconfigure(document.clone()))
-    }
-
-    fn tables(&self) -> BTreeSet<String> {
-        self.1.block_on(self.0.tables()).unwrap()
-    }
-
-    /// Waits until the worker has what a look at it is to show.
-    fn eventually(&self, what: &str, holds: impl Fn(&BTreeSet<String>) -> bool) {
-        let mut last = BTreeSet::new();
-        for _ in 0..200 {
-            last = self.tables();
-            if holds(&last) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("{what}: {last:#?}");
-    }
+    namespace::run(story);
 }
 
 fn story(ask: &Asking, ends: &[End; 3]) {

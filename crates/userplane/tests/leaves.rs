@@ -1,0 +1,276 @@
+//! Every setting that concerns a user plane is set, changed and deleted at run time, and looked at where it takes effect: in the
+//! worker and in the kernel. Each of these cases must fail when its own setting does not reach the user plane.
+
+// The namespace is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod namespace;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use config::{Edit, Path, schema};
+use namespace::{Asking, End, ip};
+use serde_json::Value;
+
+const DOCUMENT: &str = "
+network-instances:
+  default: {gateway: [100.64.0.1]}
+user-planes:
+  up1:
+    address: 127.0.0.1
+    management: /run/up1.sock
+    ports:
+      core0:
+        role: core
+        device: net_af_packet0,iface=core0
+        addresses: [198.51.100.1/24]
+        subinterfaces:
+          v300: {vlan-id: 300, addresses: [203.0.113.1/24]}
+      access0: {role: access, device: 'net_af_packet1,iface=acc0', segments: {all: {}}}
+";
+
+/// A setting, two values of it, a part of what is seen then, and where.
+struct Case {
+    place: &'static str,
+    values: [&'static str; 2],
+    seen: [&'static str; 2],
+    probe: fn(&Asking) -> String,
+}
+
+fn cases() -> Vec<Case> {
+    let case = |place, values, seen, probe| Case {
+        place,
+        values,
+        seen,
+        probe,
+    };
+    const CORE: &str = "user-planes up1 ports core0";
+    const PART: &str = "user-planes up1 ports core0 subinterfaces v300";
+    let of = |above: &str, leaf: &str| -> &'static str { format!("{above} {leaf}").leak() };
+    vec![
+        case(
+            "logging level",
+            ["debug", "error"],
+            ["Debug", "Error"],
+            level,
+        ),
+        case(
+            "network-instances default interface",
+            ["sl-a", "sl-b"],
+            ["sl-a ", "sl-b "],
+            links,
+        ),
+        case(
+            "network-instances default gateway",
+            ["100.64.0.8", "100.64.0.9"],
+            ["100.64.0.8/32", "100.64.0.9/32"],
+            links,
+        ),
+        case(
+            of(CORE, "addresses"),
+            ["192.0.2.1/25", "192.0.2.129/25"],
+            ["192.0.2.1/25", "192.0.2.129/25"],
+            links,
+        ),
+        case(
+            of(CORE, "device"),
+            ["net_af_packet5,iface=acc1", "net_af_packet6,iface=acc1"],
+            ["acc1", "acc1"],
+            sockets,
+        ),
+        case(
+            of(CORE, "mtu"),
+            ["1600", "2000"],
+            ["core0 vlan 0 instance 0 mtu 1600", "mtu 2000"],
+            tables,
+        ),
+        case(
+            of(CORE, "tap"),
+            ["outer", "other"],
+            ["outer ", "other "],
+            links,
+        ),
+        case(
+            of(PART, "addresses"),
+            ["192.0.2.1/25", "192.0.2.129/25"],
+            ["192.0.2.1/25", "192.0.2.129/25"],
+            links,
+        ),
+        case(
+            of(PART, "mtu"),
+            ["1300", "1400"],
+            [
+                "vlan 300 instance 0 mtu 1300",
+                "vlan 300 instance 0 mtu 1400",
+            ],
+            tables,
+        ),
+        case(
+            of(PART, "tap"),
+            ["outer", "other"],
+            ["outer ", "other "],
+            links,
+        ),
+        case(
+            of(PART, "vlan-id"),
+            ["301", "302"],
+            ["vlan 301", "vlan 302"],
+            tables,
+        ),
+        case(
+            "user-planes up1 ports access0 segments all s-vlans",
+            ["1-9", "10-20"],
+            ["vlans 1-9 of access0", "vlans 10-20 of access0"],
+            tables,
+        ),
+    ]
+}
+
+/// What has its effect elsewhere.
+const ELSEWHERE: [&str; 4] = [
+    // on the control plane's way to the user plane
+    "user-planes * management",
+    // when the control plane is lost: the engine's own tests
+    "user-planes * hold-sessions",
+    // a user plane serves one instance, and refuses others: the capabilities' own tests
+    "user-planes * ports * network-instance",
+    "user-planes * ports * subinterfaces * network-instance",
+];
+
+fn level(ask: &Asking) -> String {
+    format!("{:?}", ask.level())
+}
+
+fn links(_: &Asking) -> String {
+    ip("-br addr show")
+}
+
+fn tables(ask: &Asking) -> String {
+    Vec::from_iter(ask.tables()).join("\n")
+}
+
+/// The interfaces that packet sockets are bound to.
+fn sockets(_: &Asking) -> String {
+    let index = |line: &str| line.split_whitespace().nth(4).map(str::to_owned);
+    let table = std::fs::read_to_string("/proc/self/task/self/net/packet").unwrap_or_default();
+    let bound: BTreeSet<String> = table.lines().skip(1).filter_map(index).collect();
+    let links = ip("-o link show");
+    let of = |line: &str| line.split(": ").next().is_some_and(|n| bound.contains(n));
+    links
+        .lines()
+        .filter(|line| of(line))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn tree() -> Value {
+    config::check::read(DOCUMENT).unwrap().tree
+}
+
+/// The document of the user plane; what is wrong with the configuration.
+fn document(tree: &Value) -> Result<config::UserPlaneDocument, String> {
+    let checked = config::check::check(tree).map_err(|faults| faults[0].to_string())?;
+    Ok(checked.configuration.document_for("up1").unwrap())
+}
+
+/// Tells the user plane a tree, and looks until it shows what is wanted, for a while.
+fn told(
+    ask: &Asking,
+    tree: &Value,
+    case: &Case,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let done = ask.reconfigure(&document(tree)?);
+    done.map_err(|faults| format!("{}: {}", case.place, faults[0]))?;
+    let mut shown = String::new();
+    for _ in 0..20 {
+        shown = (case.probe)(ask);
+        if wanted(&shown) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("{} is not seen:\n{shown}", case.place))
+}
+
+/// Sets, changes and deletes; `frozen`: none of it reaches the user plane.
+fn run(ask: &Asking, case: &Case, frozen: bool) -> Result<(), String> {
+    let before = tree();
+    ask.reconfigure(&document(&before)?)
+        .map_err(|faults| faults[0].to_string())?;
+    let set = |value| {
+        let mut tree = before.clone();
+        // of a list the value is the only one
+        for line in [
+            format!("delete {}", case.place),
+            format!("set {} {value}", case.place),
+        ] {
+            if !frozen {
+                let _ = Edit::parse(&line).unwrap().apply(&mut tree); // there may be nothing to delete
+            }
+        }
+        tree
+    };
+    let [a, b] = case.values.map(set);
+    told(ask, &a, case, |shown| shown.contains(case.seen[0]))?;
+    told(ask, &b, case, |shown| {
+        shown.contains(case.seen[1])
+            && (case.seen[0] == case.seen[1] || !shown.contains(case.seen[0]))
+    })?;
+    let mut gone = before.clone();
+    let delete = Edit::parse(&format!("delete {}", case.place)).unwrap();
+    let _ = delete.apply(&mut gone); // there may be none at the beginning
+    if document(&gone).is_err() {
+        gone = before; // it is needed: what was first comes back
+    }
+    told(ask, &gone, case, |shown| !shown.contains(case.seen[1]))
+}
+
+#[test]
+fn every_setting_takes_effect_at_run_time_and_its_case_would_notice_if_not() {
+    namespace::run(|ask: &Asking, _: &[End; 3]| {
+        let mut wrong = Vec::new();
+        for case in cases() {
+            wrong.extend(run(ask, &case, false).err());
+            if run(ask, &case, true).is_ok() {
+                wrong.push(format!("{}: its case does not notice", case.place));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    });
+}
+
+#[test]
+fn every_setting_that_a_user_plane_is_told_has_a_case() {
+    let pattern = |place: &str| {
+        let (mut schema, mut pattern) = (schema::root(), Path::default());
+        for step in Path::parse(place).unwrap().steps() {
+            let entries = matches!(schema.kind, schema::Kind::Entries { .. });
+            pattern.push(if entries { "*" } else { step });
+            schema = schema.step(step).expect(place);
+        }
+        pattern.to_string()
+    };
+    let cases: BTreeSet<String> = cases().iter().map(|case| pattern(case.place)).collect();
+    let told = |leaf: &String| {
+        ["logging", "network-instances", "user-planes"]
+            .iter()
+            .any(|top| leaf.starts_with(top))
+    };
+    // those of the control plane have their cases there
+    let of_control = ["address", "role", "access-profile", "subscriber-group"];
+    let leaves = schema::root()
+        .leaves()
+        .into_iter()
+        .map(|(path, _)| path.to_string());
+    let without: Vec<String> = leaves
+        .filter(told)
+        .filter(|leaf| {
+            !of_control
+                .iter()
+                .any(|own| leaf.ends_with(&format!(" {own}")))
+        })
+        .filter(|leaf| !cases.contains(leaf) && !ELSEWHERE.contains(&leaf.as_str()))
+        .collect();
+    assert!(without.is_empty(), "settings without a case: {without:#?}");
+}
