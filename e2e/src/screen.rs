@@ -79,6 +79,20 @@ impl Screen {
         }
     }
 
+    /// Waits until the program has left by itself.
+    pub fn wait_for_end(self) -> Result<()> {
+        let start = Instant::now();
+        while self.shown().is_ok() {
+            ensure!(
+                start.elapsed() < Duration::from_secs(10),
+                "it has not left:\n{}",
+                self.shown()?
+            );
+            sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
     /// Ends it with what runs in it.
     pub fn close(&self) -> Result<()> {
         self.tmux(&["kill-server"]).map(drop)

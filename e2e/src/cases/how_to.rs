@@ -40,8 +40,15 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "who and why is not told:\n{versions}"
     );
     // two of the jobs end sessions; whoever was ended dials in again
-    let (wanted, start) = (format!("{} lines", HOMES + 1), Instant::now());
-    while !sluice("show sessions | match online | count\n")?.contains(&wanted) {
+    let online = || -> Result<usize> {
+        let sessions = sluice("show sessions --json\n")?;
+        // online with both addresses
+        let counts = ["\"state\": \"online\"", "\"ipv4\": \"", "\"ipv6\": \""]
+            .map(|part| sessions.matches(part).count());
+        Ok(counts.into_iter().min().unwrap_or(0))
+    };
+    let start = Instant::now();
+    while online()? < HOMES as usize {
         ensure!(
             start.elapsed() < Duration::from_secs(20),
             "homes do not come back: {}",

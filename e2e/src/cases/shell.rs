@@ -18,7 +18,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     pages_and_pipes(&screen)?;
     watching(&screen)?;
     configuring(&screen)?;
-    screen.close()?;
+    screen.wait_for_end()?;
     narrow(dir.join("tmux"))?;
     without_a_terminal()?;
     let report = lab.end()?;
@@ -132,11 +132,11 @@ fn narrow(socket: PathBuf) -> Result<()> {
     screen.wait("sluice>")?;
     screen.keys(&["show sessions | no-more", "Enter"])?;
     let shown = screen.wait(&format!("{HOMES} sessions"))?;
-    let broken = shown
-        .lines()
-        .filter(|line| line.contains("online"))
-        .all(|line| line.contains('@'));
-    ensure!(broken, "rows are broken in two:\n{shown}");
+    let mut rows = shown.lines().filter(|line| line.contains("  online  "));
+    ensure!(
+        rows.all(|row| row.contains("  home00") && row.contains("  100.64.")),
+        "rows are broken in two:\n{shown}"
+    );
     screen.close()
 }
 
