@@ -1,7 +1,10 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 12] = [
+    ("Event.severity", "AlarmSeverity"),
+    ("Alarm.severity", "AlarmSeverity"),
+    ("Event.kind", "EventKind"),
     ("Session.state", "SessionState"),
     ("UserPlane.state", "UserPlaneState"),
     ("Finding.fault", "Fault"),
@@ -34,6 +37,7 @@ fn main() -> std::io::Result<()> {
             "sluice/v1/control_plane.proto",
             "sluice/v1/tables.proto",
             "sluice/v1/live.proto",
+            "sluice/v1/history.proto",
         ],
         &["../../proto"],
     )

@@ -203,6 +203,11 @@ impl Server {
         self.dead_until.is_none_or(|until| until <= now)
     }
 
+    /// Whether it was declared dead and has not been heard since.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.dead_until.is_some()
+    }
+
     /// Until when it is passed over.
     pub(crate) fn dead_until(&self) -> Duration {
         self.dead_until.unwrap_or_default()

@@ -28,6 +28,8 @@ pub struct Configuration {
     pub logging: Logging,
     /// Bounds of what subscribers can make the control plane hold.
     pub limits: Limits,
+    /// What is kept of what happened.
+    pub history: History,
     /// Network instances (VRFs): routing tables with addresses of their own.
     #[schemars(extend("x-key" = "the network instance's name, as routing and RADIUS name it"))]
     pub network_instances: BTreeMap<String, NetworkInstance>,
@@ -115,6 +117,28 @@ impl Default for Limits {
             sessions: 131_072,
             half_open: 8_192,
             accounting_records: 131_072,
+        }
+    }
+}
+
+/// What is kept of what happened to subscribers and to the system.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct History {
+    /// How long events are kept. What is older goes within a day, or an eighth of this if that is less.
+    #[schemars(range(min = 1, max = 3_650), extend("x-unit" = "days"))]
+    pub keep: u16,
+    /// The most room for them on the control plane's disk; beyond it the oldest go before their time. A session that
+    /// comes and goes takes about 300 octets.
+    #[schemars(range(min = 16, max = 1_048_576), extend("x-unit" = "MiB"))]
+    pub size: u32,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History {
+            keep: 90,
+            size: 1_024,
         }
     }
 }

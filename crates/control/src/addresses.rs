@@ -73,6 +73,19 @@ impl Addresses {
         ipv4.chain(ipv6).chain(self.fixed.iter().copied())
     }
 
+    /// Every pool, with how many of its addresses or prefixes subscribers have, and how many there are.
+    pub fn usage(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        let ipv4 = self
+            .ipv4
+            .iter()
+            .map(|(name, source)| (&**name, source.pool.used(), source.pool.units()));
+        let ipv6 = self
+            .ipv6
+            .iter()
+            .map(|(name, source)| (&**name, source.pool.used(), source.pool.units()));
+        ipv4.chain(ipv6)
+    }
+
     /// Every net of the pools that a group has.
     pub fn lent_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
         let ipv4 = self.ipv4.values().flat_map(lent_nets);

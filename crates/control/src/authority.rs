@@ -1,12 +1,13 @@
 //! Who knows the subscribers: groups of RADIUS servers, and the users of the configuration.
 
+use crate::alarms::{Condition, Fault};
 use crate::topology::{Numbers, Seid};
 use aaa::{
     AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
     ServerConfig, User, Users,
 };
 use config::model::{Server, ServerGroup};
-use config::{Configuration, Fault, start};
+use config::{Configuration, start};
 use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::DropCounter;
@@ -61,9 +62,9 @@ struct Group {
 }
 
 /// What is too much, with its place.
-pub(crate) fn bounds(configuration: &Configuration) -> Vec<Fault> {
+pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
     let groups = configuration.aaa.server_groups.len();
-    let too_many = (groups > MAX_GROUPS).then(|| Fault {
+    let too_many = (groups > MAX_GROUPS).then(|| config::Fault {
         line: 0,
         path: ["aaa", "server-groups"].into_iter().collect(),
         message: format!("{groups} server groups: expected at most {MAX_GROUPS}"),
@@ -318,10 +319,65 @@ impl Authority {
         }
     }
 
+    /// The servers that do not answer, and the groups of which none does.
+    pub fn outages(&self, configuration: &Configuration) -> Vec<Condition> {
+        let mut found = Vec::new();
+        for (name, group) in &self.groups {
+            let Some(configured) = configuration.aaa.server_groups.get(name) else {
+                continue;
+            };
+            let silent: BTreeSet<SocketAddr> = group
+                .client
+                .outages()
+                .filter(|(_, silent)| *silent)
+                .map(|(address, _)| address)
+                .collect();
+            let servers = configured.servers.iter();
+            let servers = servers.filter_map(|s| Some((s, configuration.aaa.servers.get(s)?)));
+            let mut asked = 0;
+            let mut without = 0;
+            for (server, at) in servers {
+                let ports = [
+                    (at.auth_port, "authentication"),
+                    (at.acct_port, "accounting"),
+                ];
+                let out = ports.map(|(port, what)| {
+                    let out = silent.contains(&SocketAddr::new(at.address, port));
+                    out.then_some(what)
+                });
+                (asked, without) = (asked + 1, without + u32::from(out[0].is_some()));
+                let out: Vec<&str> = out.into_iter().flatten().collect();
+                if !out.is_empty() {
+                    let text = format!(
+                        "RADIUS server {server} at {} does not answer about {}",
+                        at.address,
+                        out.join(" and ")
+                    );
+                    found.push(out_of_reach(Fault::ServerOut, server, text));
+                }
+            }
+            if asked > 0 && asked == without {
+                let text = format!(
+                    "no server of group {name} answers: subscribers whose access profile names it cannot dial in"
+                );
+                found.push(out_of_reach(Fault::ServerGroupOut, name, text));
+            }
+        }
+        found
+    }
+
     /// The clients' counters for `show drops`.
     pub fn rows(&self) -> Vec<DropCounter> {
         let counters = self.groups.values().map(|group| group.client.counters());
         crate::counters::radius_rows(counters)
+    }
+}
+
+fn out_of_reach(fault: Fault, resource: &str, text: String) -> Condition {
+    Condition {
+        fault,
+        resource: resource.to_owned(),
+        text,
     }
 }
 

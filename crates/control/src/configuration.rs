@@ -3,8 +3,10 @@
 //! A change is checked by the model, by the control plane and by the user planes that can be reached; then it is written, and from
 //! that moment it holds: whoever dies comes back with it. Then the planes are told.
 
+use crate::alarms::{self, Condition};
+use crate::history::Kind;
 use crate::management::Management;
-use crate::plane::{ControlPlane, Now};
+use crate::plane::{ControlPlane, Input, Note, Now};
 use crate::trace;
 use config::edit::Edit as ModelEdit;
 use config::model::Level;
@@ -17,8 +19,8 @@ use northbound::{
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// The longest comment, in octets.
 const MAX_COMMENT: usize = 1000;
@@ -28,6 +30,8 @@ const MAX_CONFIRM: u32 = 86_400;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Between two looks at whether they have.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How often it is told what is wrong.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long a commit waits for the user planes.
 const SETTLE: Duration = Duration::from_secs(10);
 /// Who brings a version back that nobody confirmed.
@@ -44,6 +48,8 @@ pub(crate) enum ToPlane {
     Adopt(Box<Adoption>),
     /// This user plane has what it is to have now.
     Told(String),
+    /// The history is to know this.
+    Note(Note),
     /// Whether something that the configuration has no more is still there.
     IsRetiring(oneshot::Sender<bool>),
     /// The state at a glance.
@@ -62,6 +68,8 @@ pub(crate) struct Adoption {
     author: Author,
     comment: String,
     confirm_by: Option<u64>,
+    /// An earlier version comes back.
+    back: bool,
     transactions: Transactions,
     reply: oneshot::Sender<(Transactions, Result<u64, Refusal>)>,
 }
@@ -80,6 +88,14 @@ impl Adoption {
                 done.inspect(|_| drop(plane.follow_change(now, prepared)))
             }
         };
+        if let Ok(version) = &done {
+            let kind = match self.back {
+                true => Kind::RolledBack,
+                false => Kind::Committed,
+            };
+            let note = note(kind, *version, &self.author.name, &self.comment);
+            plane.handle(now, Input::Note(note));
+        }
         let _ = self.reply.send((self.transactions, done)); // the keeper outlives its questions
     }
 }
@@ -95,6 +111,8 @@ pub(crate) struct Keeper {
     calls: mpsc::Receiver<ConfigurationCall>,
     /// What was shown last, for the next who asks for the same.
     shown: GetConfigurationResponse,
+    /// Tells what is wrong.
+    wrong: watch::Sender<Vec<Condition>>,
     /// When the version in force is given up.
     give_up_at: Option<Instant>,
 }
@@ -111,6 +129,7 @@ impl Keeper {
         set_level: SetLevel,
         plane: mpsc::Sender<ToPlane>,
         calls: mpsc::Receiver<ConfigurationCall>,
+        wrong: watch::Sender<Vec<Condition>>,
     ) -> Self {
         let mut keeper = Keeper {
             transactions: Some(transactions),
@@ -119,6 +138,7 @@ impl Keeper {
             plane,
             calls,
             shown: GetConfigurationResponse::default(),
+            wrong,
             give_up_at: None,
         };
         keeper.follow();
@@ -152,6 +172,8 @@ impl Keeper {
 
     /// Serves until nobody can ask any more.
     pub async fn run(mut self) {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let give_up = async {
                 match self.give_up_at {
@@ -166,8 +188,39 @@ impl Keeper {
                     let _ = reply.send(answer); // whoever asked may have gone
                 }
                 () = give_up => self.give_up().await,
+                _ = looks.tick() => self.look(),
             }
         }
+    }
+
+    /// Tells what is wrong with the configuration of the planes.
+    fn look(&self) {
+        let behind = self
+            .management
+            .managed()
+            .filter(|managed| !managed.in_force);
+        let mut wrong: Vec<Condition> = behind
+            .map(|managed| Condition {
+                fault: alarms::Fault::ConfigurationNotInForce,
+                text: format!(
+                    "{} does not have the configuration in force: {}",
+                    managed.name, managed.why
+                ),
+                resource: managed.name,
+            })
+            .collect();
+        if let Some(by) = self.transactions().history().confirm_by() {
+            let version = self.transactions().version();
+            let left = by.saturating_sub(unix_time());
+            wrong.push(Condition {
+                fault: alarms::Fault::CommitUnconfirmed,
+                resource: format!("version {version}"),
+                text: format!(
+                    "version {version} is given up in {left} s unless it is confirmed: `commit confirm` keeps it"
+                ),
+            });
+        }
+        self.wrong.send_replace(wrong);
     }
 
     /// The clock that says when a version has to be confirmed is the wall's; from now on the monotonic one runs.
@@ -293,6 +346,7 @@ impl Keeper {
             faults,
             ..CommitResponse::default()
         };
+        let back = matches!(change, Change::Version(_));
         let candidate = self.transactions().may_commit(&author, &change);
         let candidate = match candidate.and_then(|()| self.transactions().candidate(&change)) {
             Ok(candidate) => candidate,
@@ -318,7 +372,7 @@ impl Keeper {
         let confirm_by =
             (request.confirm_within > 0).then(|| author.at + u64::from(request.confirm_within));
         match self
-            .adopt(candidate, &author, &request.comment, confirm_by)
+            .adopt(candidate, &author, &request.comment, confirm_by, back)
             .await?
         {
             Ok(version) => Ok(CommitResponse {
@@ -338,6 +392,7 @@ impl Keeper {
         author: &Author,
         comment: &str,
         confirm_by: Option<u64>,
+        back: bool,
     ) -> Result<Result<u64, Refusal>, Refused> {
         let (reply, done) = oneshot::channel();
         let adoption = Adoption {
@@ -345,6 +400,7 @@ impl Keeper {
             author: author.clone(),
             comment: comment.to_owned(),
             confirm_by,
+            back,
             transactions: self
                 .transactions
                 .take()
@@ -394,6 +450,11 @@ impl Keeper {
             .and_then(|()| self.transactions_mut().confirm())
             .map_err(refused)?;
         tracing::info!(version, by = author.name, "configuration is confirmed");
+        let note = note(Kind::Confirmed, version, &author.name, "");
+        self.plane
+            .send(ToPlane::Note(note))
+            .await
+            .map_err(|_| gone())?;
         self.arm();
         Ok(ConfigurationResponse::Confirmed(confirmed))
     }
@@ -407,13 +468,23 @@ impl Keeper {
             at: unix_time(),
         };
         let back = match self.transactions().unconfirmed() {
-            Ok(Some((before, comment))) => self.adopt(before, &author, &comment, None).await,
+            Ok(Some((before, comment))) => self.adopt(before, &author, &comment, None, true).await,
             Ok(None) => return,
             Err(why) => Ok(Err(why.into())),
         };
         if let Ok(Err(why)) = back {
             tracing::error!(%why, "a version that nobody confirmed cannot be given up: `rollback` to the one before it");
         }
+    }
+}
+
+/// What the history is told of a version.
+fn note(kind: Kind, version: u64, by: &str, comment: &str) -> Note {
+    Note {
+        kind,
+        resource: format!("version {version}"),
+        by: Some(by.to_owned()),
+        text: comment.to_owned(),
     }
 }
 

@@ -72,6 +72,10 @@ counters! {
     UnknownReport = "unknown-report",
     /// A stored session could not be resumed after a restart and was ended.
     NotResumed = "not-resumed",
+    /// An event is not in the history: too much waited for its disk already.
+    HistoryLost = "history-lost",
+    /// An attempt to dial in that came to nothing is not in the history: there were more than 100 a second for long.
+    AttemptsNotKept = "attempts-not-kept",
 }
 
 /// The counters' values.

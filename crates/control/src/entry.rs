@@ -1,5 +1,6 @@
 //! A session as the control plane keeps it, and as it is stored.
 
+use crate::history::Families;
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid};
 use core::net::Ipv4Addr;
 use core::time::Duration;
@@ -35,8 +36,22 @@ pub(crate) struct Entry {
     pub ipv4: Option<Ipv4Addr>,
     pub ipv6: Option<Ipv6Net>,
     pub account: Account,
+    /// What the history was told.
+    pub noted: Noted,
     /// The store has a record of it.
     pub stored: bool,
+}
+
+/// What the history was told of a session, and what it is to be told yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noted {
+    /// When it dialled in, in seconds since 1970; 0 after a restart.
+    pub dialled: u32,
+    pub refused: bool,
+    pub online: bool,
+    pub addresses: Families,
+    /// Who ends it.
+    pub by: Option<Box<str>>,
 }
 
 /// Circuit and remote id of the subscriber's line (TR-101, RFC 4679).

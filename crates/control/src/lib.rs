@@ -20,12 +20,14 @@
 extern crate self as control;
 
 pub mod addresses;
+pub mod alarms;
 mod authority;
 pub mod bank;
 mod book;
 mod configuration;
 pub mod counters;
 mod entry;
+pub mod history;
 mod live;
 mod management;
 pub mod plane;

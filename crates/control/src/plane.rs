@@ -4,13 +4,16 @@
 
 mod account;
 mod admit;
+mod alarm;
 mod audit;
 mod call;
 mod change;
 mod drain;
+mod find;
 mod holdings;
 mod ledger;
 mod link;
+mod note;
 mod overview;
 mod profiles;
 mod release;
@@ -21,11 +24,13 @@ mod tables;
 mod tunnel;
 
 use crate::addresses::Addresses;
+use crate::alarms::{Alarms, Condition};
 use crate::authority::{Authority, Heard};
 use crate::bank::Bank;
 use crate::book::Book;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
+use crate::history::{Bounds, Outbox};
 use crate::store::Record as StoreRecord;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{Happening, UserPlanes};
@@ -45,8 +50,11 @@ use std::sync::Arc;
 use wire::eth::MacAddr;
 use wire::pfcp::Cause as PfcpCause;
 
+pub(crate) use alarm::severity;
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
+pub use note::Note;
+pub(crate) use note::history_bounds;
 pub use restore::{RadiusPorts, Restored, STORE_RECOVERY_KEY};
 
 /// A moment, on the clock that timers use and on the clock that records use.
@@ -88,6 +96,12 @@ pub enum Input<'a> {
     RadiusPorts(RadiusPorts),
     /// The store has every batch up to this number on disk; batches count from 1.
     Durable(u64),
+    /// The history has every block up to this number on disk.
+    Kept(u64),
+    /// Something happened around the control plane that the history is to know.
+    Note(Note),
+    /// Look at what is wrong, as is to be done about each second; this is what is wrong around the control plane.
+    Look(Vec<Condition>),
     /// A call of the local API; answered under the same ticket.
     Call {
         /// Tells this call from others.
@@ -128,6 +142,15 @@ pub enum Output {
     },
     /// Make these records durable as the next batch, then say so with [`Input::Durable`].
     Store(Vec<StoreRecord>),
+    /// Add this block to the history, then say so with [`Input::Kept`].
+    History {
+        /// The block's number; they count up.
+        number: u64,
+        /// Its events.
+        block: Vec<u8>,
+    },
+    /// Keep so much of the history from now on.
+    HistoryBounds(Bounds),
     /// Answer a call of the local API.
     Answer {
         /// The call's ticket.
@@ -155,6 +178,8 @@ enum Awaited {
     },
     /// An accounting record, by its token.
     Record(u64),
+    /// A block of events for the history.
+    Block(u64, Vec<u8>),
     /// The answer to a user plane's report.
     Report { id: RequestId, up_seid: u64 },
 }
@@ -191,6 +216,10 @@ pub struct ControlPlane {
     /// The number of the batch that is being put together.
     batch: u64,
     waiting: VecDeque<Waiting>,
+    /// What is wrong.
+    alarms: Alarms,
+    /// Events on their way into the history.
+    outbox: Outbox,
     /// Accounting records that no server has yet.
     book: Book,
     /// Audits under way, by user plane.
@@ -229,6 +258,7 @@ impl ControlPlane {
         let mut random = StdRng::from_seed(seed);
         let mut keys = [[0u8; 32]; 2];
         keys.iter_mut().for_each(|key| random.fill_bytes(key));
+        let (outbox, blocks) = restored.take_outbox();
         let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
         let mut plane = ControlPlane {
             access: profiles::access_profiles(&configuration, keys[0]),
@@ -251,6 +281,8 @@ impl ControlPlane {
             records: restored.first_records(),
             batch: 1,
             waiting: VecDeque::new(),
+            alarms: Alarms::resume(restored.take_alarms()),
+            outbox,
             book: Book::default(),
             audits: BTreeMap::new(),
             check: None,
@@ -270,6 +302,10 @@ impl ControlPlane {
             let recovery = restored.recovery_of(&user_plane.node_id);
             plane.user_planes.add(now.at, id, user_plane, recovery);
         }
+        let blocks = blocks.into_iter();
+        let again = blocks.map(|(number, block)| Output::History { number, block });
+        plane.outputs.extend(again);
+        plane.bound_history();
         plane.resume(restored, now);
         plane.follow_drains(now);
         Ok(plane)
@@ -294,6 +330,9 @@ impl ControlPlane {
             } => self.authority.handle(now.at, socket, from, bytes),
             Input::RadiusPorts(ports) => self.on_radius_ports(ports),
             Input::Durable(batch) => self.on_durable(now, batch),
+            Input::Kept(number) => self.outbox.on_kept(number),
+            Input::Note(note) => self.on_note(now, &note),
+            Input::Look(outside) => self.look_at_alarms(now, outside),
             Input::Call { ticket, call } => self.on_call(now, ticket, call),
         }
         self.settle(now);
@@ -330,9 +369,10 @@ impl ControlPlane {
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }
-        if self.records.is_empty() {
+        if self.records.is_empty() && self.outbox.is_empty() {
             return None;
         }
+        self.store_events();
         self.batch += 1;
         Some(Output::Store(std::mem::take(&mut self.records)))
     }
@@ -365,6 +405,7 @@ impl ControlPlane {
             Happening::Transmit(to, bytes) => self.outputs.push_back(Output::Pfcp { to, bytes }),
             Happening::Open(port) => self.on_port_open(now, port),
             Happening::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
+            Happening::Down(plane, why) => self.on_user_plane_down(now, plane, why),
             Happening::Answer(request, message) => self.on_answer(now, request, message),
             Happening::Report { id, seid, message } => self.on_report(id, seid, message),
             Happening::EstablishedLate(plane, seid, up_seid) => {
@@ -399,6 +440,9 @@ impl ControlPlane {
                     }
                 }
                 Awaited::Record(token) => self.deliver(now, token),
+                Awaited::Block(number, block) => {
+                    self.outputs.push_back(Output::History { number, block });
+                }
                 Awaited::Report { id, up_seid } => {
                     let cause = PfcpCause::REQUEST_ACCEPTED;
                     self.user_planes.acknowledge(id, up_seid, cause);

@@ -1,6 +1,10 @@
 //! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
+mod past;
+
+use crate::alarms::Condition;
 use crate::configuration::{Keeper, SetLevel, ToPlane};
+use crate::history::{Desk, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
 use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
@@ -13,16 +17,18 @@ use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use northbound::Request;
+use past::open_history;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
 use udp::{Batch, Receiver};
 use wire::gtpu;
 
@@ -34,6 +40,10 @@ const PORTION: usize = 64;
 const STORE_QUEUE: usize = 256;
 /// RADIUS replies that may wait for the loop.
 const RADIUS_QUEUE: usize = 1024;
+/// How often it is looked at what is wrong.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long what has happened may take into the history when the control plane ends.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
 /// Seconds between 1900 (NTP, PFCP) and 1970.
 const NTP_OFFSET: u32 = 2_208_988_800;
 
@@ -133,6 +143,15 @@ struct Edge {
     radius: Radius,
     store: StoreThread,
     durable: watch::Receiver<Result<u64, String>>,
+    history: HistoryThread,
+    /// The last block that the history has.
+    kept: watch::Receiver<u64>,
+    /// What is wrong, as the keeper of the configuration knows.
+    wrong: watch::Receiver<Vec<Condition>>,
+    /// Batches that the store was handed, and when, until they are on its disk.
+    writing: VecDeque<Instant>,
+    /// How many are on its disk.
+    batches: u64,
     calls: mpsc::Receiver<northbound::Call>,
     /// For what only user planes know.
     relay: Relay,
@@ -157,6 +176,9 @@ impl Edge {
             .map_err(|error| format!("no randomness from the system: {error}"))?;
         let clock = Clock::start();
         let (store, restored) = open_store(&start, &boot_id(&seed))?;
+        let (history, kept, last_block) = open_history(&start, &transactions)?;
+        let raised = history.reader().raised();
+        let restored = restored.behind_history(last_block).with_alarms(raised);
         let (calls_in, calls) = mpsc::channel(64);
         let api = start.api_socket.clone();
         let count = restored.session_count();
@@ -172,13 +194,17 @@ impl Edge {
         });
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
-        let served = northbound::serve(&api, calls_in, configuration_in, live_in);
+        let (history_in, history_calls) = mpsc::channel(64);
+        let desk = Desk::new(history.reader(), calls_in.clone(), unix_time);
+        tokio::spawn(desk.run(history_calls));
+        let served = northbound::serve(&api, calls_in, configuration_in, live_in, history_in);
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
         if let Err(error) = northbound::supervisor::notify("READY=1") {
             tracing::warn!(%error, "the supervisor cannot be told that we are ready");
         }
         let (to_plane, asks) = mpsc::channel(1);
+        let (tells_wrong, wrong) = watch::channel(Vec::new());
         let management = Management::new(start.management.clone(), to_plane.clone());
         let relay = Relay::new(management.standings());
         let live = Live::new(to_plane.clone(), management.standings(), live_calls);
@@ -189,6 +215,7 @@ impl Edge {
             set_level,
             to_plane,
             configuration_calls,
+            tells_wrong,
         );
         tokio::spawn(keeper.run());
         Ok(Edge {
@@ -200,6 +227,11 @@ impl Edge {
             radius: Radius::new(),
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
+            history,
+            kept,
+            wrong,
+            writing: VecDeque::new(),
+            batches: 0,
             calls,
             relay,
             answers: HashMap::new(),
@@ -214,6 +246,12 @@ impl Edge {
         let mut terminate = ends(SignalKind::terminate())?;
         let mut interrupt = ends(SignalKind::interrupt())?;
         let mut received = Receiver::default();
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.note(
+            Kind::Started,
+            concat!("sluice-cp ", env!("CARGO_PKG_VERSION")),
+        );
         loop {
             self.carry_out().await?;
             let wake = self.plane.poll_at().map(|at| self.clock.instant(at));
@@ -236,6 +274,8 @@ impl Edge {
                     self.plane.handle(self.clock.now(), input);
                 }
                 Ok(()) = self.durable.changed() => self.on_durable()?,
+                Ok(()) = self.kept.changed() => self.on_kept(),
+                _ = looks.tick() => self.look(),
                 Some(call) = self.calls.recv() => self.on_call(call),
                 Some(ask) = self.asks.recv() => self.on_ask(ask),
                 () = sleep_until(wake) => self.plane.on_timeout(self.clock.now()),
@@ -243,6 +283,12 @@ impl Edge {
                 _ = interrupt.recv() => break,
             }
         }
+        self.note(
+            Kind::Stopped,
+            "sessions stay on the user planes and in the store",
+        );
+        let settled = tokio::time::timeout(LAST_EVENTS, self.settle_history()).await;
+        settled.unwrap_or(Ok(()))?;
         tracing::info!("control plane ends; sessions stay on the user planes and in the store");
         Ok(())
     }
@@ -290,6 +336,7 @@ impl Edge {
         let durable = self.durable.borrow_and_update().clone();
         match durable {
             Ok(batch) => {
+                self.durable_batches(batch);
                 self.plane.handle(self.clock.now(), Input::Durable(batch));
                 Ok(())
             }
@@ -320,6 +367,7 @@ impl Edge {
                 let _ = reply.send(plan);
             }
             ToPlane::Adopt(adoption) => adoption.carry_out(now, &mut self.plane),
+            ToPlane::Note(note) => self.plane.handle(now, Input::Note(note)),
             ToPlane::Told(user_plane) => self.plane.user_plane_was_told(now, &user_plane),
             ToPlane::IsRetiring(reply) => {
                 let _ = reply.send(self.plane.is_retiring());
@@ -382,10 +430,13 @@ impl Edge {
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
                 Output::Store(records) => {
                     // the reason of a failure comes by `durable`
+                    self.writing.push_back(Instant::now());
                     if self.store.submit(records).is_err() {
                         self.on_durable()?;
                     }
                 }
+                Output::History { number, block } => self.history.submit(number, block),
+                Output::HistoryBounds(bounds) => self.history.set_bounds(bounds),
                 Output::Answer { ticket, answer } => {
                     if let Some(reply) = self.answers.remove(&ticket) {
                         let _ = reply.send(answer); // whoever asked may have gone

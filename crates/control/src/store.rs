@@ -47,12 +47,13 @@ use std::path::{Path, PathBuf};
 
 mod backup;
 mod disk;
-mod log;
+pub(crate) mod log;
 mod rotation;
 mod thread;
 
 pub use backup::{Backup, Checked, check, export, import};
 pub use disk::{Directory, Disk, DiskFile};
+pub(crate) use disk::{create, salt, sync_parent};
 pub use thread::{Acknowledgement, Failed, StoreThread};
 
 use log::{Contents, LogFile};

@@ -59,6 +59,8 @@ pub(crate) enum Happening {
         plane: UserPlaneId,
         lost: bool,
     },
+    /// An association is gone, and why.
+    Down(UserPlaneId, &'static str),
     /// The default session of an access port is open.
     Open(PortId),
     /// A request was answered, or never will be.
@@ -408,6 +410,8 @@ impl UserPlanes {
                 if let Some(plane) = self.find(peer.ip()) {
                     self.peer_mut(plane).standing.since = now;
                     self.forget_default_sessions(plane, topology);
+                    let down = Happening::Down(plane, why(reason));
+                    self.happenings.push_back(down);
                 }
             }
             Event::AssociationRejected { peer, cause } => {
@@ -493,5 +497,15 @@ impl UserPlanes {
         if self.default_session(port).is_some_and(|own| own != up_seid) {
             self.open_default_session(now, port, topology);
         }
+    }
+}
+
+/// Why an association is gone, in words.
+fn why(reason: pfcp::DownReason) -> &'static str {
+    match reason {
+        pfcp::DownReason::PathLost => "it does not answer any more",
+        pfcp::DownReason::Released => "one side has let go of the association",
+        pfcp::DownReason::Restarted => "it was started anew",
+        pfcp::DownReason::Forgotten => "it knows of no association",
     }
 }

@@ -236,7 +236,11 @@ fn an_end_is_an_end_over_a_restart() {
     w.run(MINUTE);
     let id = w.sessions()[0].id.clone();
     w.cut = true; // the user plane cannot give its last counters
-    w.call(Request::ClearSession { id }).unwrap();
+    w.call(Request::ClearSession {
+        id,
+        by: "root".into(),
+    })
+    .unwrap();
     w.run(MINUTE);
     w.restart_control_plane();
     w.run(MINUTE);
@@ -350,7 +354,11 @@ fn a_step_of_the_wall_clock_changes_neither_timers_nor_session_times() {
         w.wall_step = step; // while it runs
         w.run(MINUTE);
         let id = w.sessions()[0].id.clone();
-        w.call(Request::ClearSession { id }).unwrap();
+        w.call(Request::ClearSession {
+            id,
+            by: "root".into(),
+        })
+        .unwrap();
         w.run(SECOND);
         let first = number(&w.radius.records[2], Kind::ACCT_SESSION_TIME);
         assert!((125..140).contains(&first), "{first}");

@@ -118,6 +118,8 @@ fn cases() -> Vec<Case> {
     vec![
         case("limits sessions", ["1", "2"], ["1", "2"], come_in),
         case("limits half-open", ["1", "2"], ["1", "2"], half_open),
+        case("history keep", ["7", "30"], ["604800", "2592000"], kept),
+        case("history size", ["64", "32"], ["67108864", "33554432"], kept),
         beside(
             RADIUS,
             case("limits accounting-records", ["1", "2"], ["1", "2"], owed),
@@ -611,6 +613,12 @@ fn wants(w: &mut World) -> String {
 fn authentication(w: &mut World) -> String {
     dial(w);
     format!("{:?}", requests(w, 0xc021).first())
+}
+
+/// How much of the history is kept.
+fn kept(w: &mut World) -> String {
+    w.settle();
+    format!("{:?}", w.history_bounds)
 }
 
 fn echoes(w: &mut World) -> String {

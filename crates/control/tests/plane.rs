@@ -132,7 +132,11 @@ fn an_end_that_the_user_plane_did_not_hear_of_is_told_again() {
     let id = w.sessions()[0].id.clone();
     // Longer than a request is repeated, and shorter than it takes to give the path up.
     w.cut = true;
-    w.call(Request::ClearSession { id }).unwrap();
+    w.call(Request::ClearSession {
+        id,
+        by: "root".into(),
+    })
+    .unwrap();
     w.run(Duration::from_millis(11_500));
     assert!(w.count(Counter::UserPlaneSilent) >= 1);
     w.cut = false;
@@ -521,13 +525,19 @@ fn an_operator_looks_and_ends() {
     let traffic = session.traffic.unwrap();
     assert_eq!(traffic.up_octets, 3000, "what is reported adds up");
     assert_eq!(
-        w.call(Request::ClearSession { id: id.clone() }),
+        w.call(Request::ClearSession {
+            id: id.clone(),
+            by: "root".into()
+        }),
         Ok(Response::Done)
     );
     w.run(Duration::from_secs(1));
     assert!(w.sessions().iter().all(|s| s.id != id));
     assert!(matches!(
-        w.call(Request::ClearSession { id }),
+        w.call(Request::ClearSession {
+            id,
+            by: "root".into()
+        }),
         Err(Refusal::NotFound(_))
     ));
     assert!(matches!(
@@ -551,7 +561,11 @@ fn sessions_are_listed_a_page_at_a_time() {
     assert_eq!(first.len(), PAGE);
     for session in &first[..10] {
         let id = session.id.clone();
-        w.call(Request::ClearSession { id }).unwrap();
+        w.call(Request::ClearSession {
+            id,
+            by: "root".into(),
+        })
+        .unwrap();
     }
     w.run(Duration::from_secs(1));
     let (second, next) = page(&mut w, next.expect("there are more"));

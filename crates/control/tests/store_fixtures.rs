@@ -163,7 +163,12 @@ fn write(folder: &Path) {
     world.run(Duration::from_secs(10));
     let id = world.sessions()[0].id.clone();
     world.cut = true;
-    world.call(Request::ClearSession { id }).unwrap();
+    world
+        .call(Request::ClearSession {
+            id,
+            by: "root".into(),
+        })
+        .unwrap();
     world.run(Duration::from_secs(15));
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(directory.path()).unwrap();

@@ -55,7 +55,8 @@ fn plane(path: &std::path::Path, ready: &std::sync::mpsc::Sender<()>) {
         let (calls, mut asked) = mpsc::channel::<Call>(64);
         let (configuration, _nobody) = mpsc::channel(1);
         let (live, _watched) = mpsc::channel(1);
-        tokio::spawn(serve(path, calls, configuration, live).expect("a socket"));
+        let (history, _past) = mpsc::channel(1);
+        tokio::spawn(serve(path, calls, configuration, live, history).expect("a socket"));
         ready.send(()).expect("somebody waits");
         let mut own = processor_time();
         while let Some((request, reply)) = asked.recv().await {

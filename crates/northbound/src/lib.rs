@@ -21,6 +21,7 @@ mod calls;
 mod client;
 mod configuration;
 mod connection;
+mod history;
 mod ledger;
 mod listen;
 mod live;
@@ -43,6 +44,7 @@ pub use configuration::{
 };
 pub use connection::{CallError, Connection, PATIENCE_FOR_A_CHECK};
 pub use generated::*;
+pub use history::{HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};

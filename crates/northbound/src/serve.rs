@@ -6,10 +6,10 @@ use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
 use crate::{
     AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse, ClearSessionRequest,
-    ClearSessionResponse, DropCounter, GetSessionRequest, GetSessionResponse, Ledger,
-    ListDropsRequest, ListDropsResponse, ListSessionsRequest, ListSessionsResponse,
-    ListUserPlanesRequest, ListUserPlanesResponse, Neighbour, Pool, Port, Route, Session,
-    UnixSocket, UserPlane, server,
+    ClearSessionResponse, DropCounter, FindSubscriberResponse, GetSessionRequest,
+    GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
+    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlanesRequest,
+    ListUserPlanesResponse, Neighbour, Pool, Port, Route, Session, UnixSocket, UserPlane, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -40,7 +40,16 @@ pub enum Request {
     ClearSession {
         /// The session's id.
         id: String,
+        /// Who ends it.
+        by: String,
     },
+    /// The sessions of a subscriber with what is known of it.
+    FindSubscriber {
+        /// A name, a MAC address, a session's id, or an address.
+        subscriber: String,
+    },
+    /// The alarms that are raised.
+    ListAlarms,
     /// Every user plane.
     ListUserPlanes,
     /// The named counters of whatever was refused or dropped.
@@ -97,6 +106,10 @@ pub enum Response {
         /// The session.
         session: Box<Session>,
     },
+    /// To [`Request::FindSubscriber`].
+    Subscriber(FindSubscriberResponse),
+    /// To [`Request::ListAlarms`].
+    Alarms(ListAlarmsResponse),
     /// To [`Request::ListUserPlanes`].
     UserPlanes {
         /// The user planes in the order of the configuration.
@@ -156,7 +169,7 @@ pub type Answer = Result<Response, Refusal>;
 pub type Call = Asked<Request, Response>;
 
 /// Binds `path` as [`UnixSocket::bind`] does and hands every request to `calls`, those about the configuration to
-/// `configuration`, and those of who watches to `live`, until the first receiver is dropped.
+/// `configuration`, those of who watches to `live` and those about the past to `history`, until the first receiver is dropped.
 ///
 /// # Errors
 /// As [`UnixSocket::bind`].
@@ -165,6 +178,7 @@ pub fn serve(
     calls: mpsc::Sender<Call>,
     configuration: mpsc::Sender<ConfigurationCall>,
     live: mpsc::Sender<LiveCall>,
+    history: mpsc::Sender<HistoryCall>,
 ) -> io::Result<impl Future<Output = ()> + use<>> {
     let socket = UnixSocket::bind(path)?;
     let calls = Calls::new(calls);
@@ -173,7 +187,8 @@ pub fn serve(
         .add_service(service.max_decoding_message_size(MAX_REQUEST))
         .add_service(crate::tables::service(calls.clone()))
         .add_service(crate::configuration::service(configuration))
-        .add_service(crate::live::service(live));
+        .add_service(crate::live::service(live))
+        .add_service(crate::history::service(history));
     Ok(async move {
         let end = calls.closed();
         let served = router.serve_with_incoming_shutdown(socket.connections(), end);
@@ -227,12 +242,14 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<ClearSessionRequest>,
     ) -> Result<Reply<ClearSessionResponse>, Status> {
-        let caller = Caller::of(&request);
+        let by = Caller::name_of(Caller::of(&request)).await;
         let id = request.into_inner().id;
-        let clear = Request::ClearSession { id: id.clone() };
+        let clear = Request::ClearSession {
+            id: id.clone(),
+            by: by.clone(),
+        };
         match self.0.ask(clear).await? {
             Response::Done => {
-                let by = Caller::name_of(caller).await;
                 tracing::info!(session = id, by, "an administrator ends a session");
                 Ok(Reply::new(ClearSessionResponse {}))
             }

@@ -3,9 +3,10 @@
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
     AaaServer, Account, Answer, Association, Call, CallError, Client, Connection, DropCounter,
-    Ledger, ListSessionsRequest, LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE,
-    Pool, Port, Refusal, Request, Response, Route, Session, SessionState, TablesClient,
-    TraceRequest, TracedPacket, Tracing, UserPlane, UserPlaneTable, WatchStateResponse, serve,
+    FindSubscriberResponse, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient,
+    LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response,
+    Route, Session, SessionState, TablesClient, TraceRequest, TracedPacket, Tracing, UserPlane,
+    UserPlaneTable, WatchStateResponse, serve,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,6 +17,15 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A socket with nobody behind the configuration and the history.
+fn serve_calls(
+    path: &Path,
+    calls: mpsc::Sender<Call>,
+    live: mpsc::Sender<LiveCall>,
+) -> io::Result<impl Future<Output = ()> + use<>> {
+    serve(path, calls, mpsc::channel(1).0, live, mpsc::channel(1).0)
+}
 
 /// A daemon with so many sessions, whose ids fall from place to place; and how many pages of them it was asked for.
 struct Daemon {
@@ -37,7 +47,7 @@ impl Daemon {
             runtime.block_on(async move {
                 let (calls, mut asked_for) = mpsc::channel::<Call>(4);
                 let (live, mut watched) = mpsc::channel(4);
-                tokio::spawn(serve(&served, calls, configuration(), live).unwrap());
+                tokio::spawn(serve_calls(&served, calls, live).unwrap());
                 tokio::spawn(async move {
                     let mut at_milliseconds = 0;
                     while let Some((request, reply)) = watched.recv().await {
@@ -91,10 +101,6 @@ fn tracing() -> Tracing {
 }
 
 /// A way to a keeper of the configuration that is not there.
-fn configuration() -> mpsc::Sender<northbound::ConfigurationCall> {
-    mpsc::channel(1).0
-}
-
 fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
     Ok(match request {
         Request::ListSessions { from } => {
@@ -108,10 +114,12 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
         Request::GetSession { id } if id == "7" => Response::Session {
             session: Box::new(session(7)),
         },
-        Request::ClearSession { id } if id == "7" => Response::Done,
-        Request::GetSession { id } | Request::ClearSession { id } => {
+        Request::ClearSession { id, .. } if id == "7" => Response::Done,
+        Request::GetSession { id } | Request::ClearSession { id, .. } => {
             return Err(Refusal::NotFound(format!("there is no session {id}")));
         }
+        Request::FindSubscriber { .. } => Response::Subscriber(FindSubscriberResponse::default()),
+        Request::ListAlarms => Response::Alarms(ListAlarmsResponse::default()),
         Request::ListUserPlanes => Response::UserPlanes {
             user_planes: ["up1", "up2", "up3"].map(user_plane).into(),
         },
@@ -378,8 +386,7 @@ fn a_second_daemon_does_not_take_the_socket() {
     let daemon = Daemon::start(0);
     let (calls, _asked) = mpsc::channel(1);
     let (live, _watched) = mpsc::channel(1);
-    let error = serve(&daemon.path, calls, configuration(), live);
-    let error = error.err().unwrap();
+    let error = serve_calls(&daemon.path, calls, live).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     daemon.client().drops().unwrap();
 }
@@ -392,7 +399,7 @@ async fn a_stale_socket_is_replaced_and_the_socket_goes_with_the_daemon() {
     assert!(path.exists(), "left by a daemon that was killed");
     let (calls, asked) = mpsc::channel(1);
     let (live, _watched) = mpsc::channel(1);
-    let served = tokio::spawn(serve(&path, calls, configuration(), live).unwrap());
+    let served = tokio::spawn(serve_calls(&path, calls, live).unwrap());
     let there = path.clone();
     let connect = move || Connection::open(&there, PATIENCE).map(drop);
     tokio::task::spawn_blocking(connect).await.unwrap().unwrap();

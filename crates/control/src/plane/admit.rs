@@ -3,7 +3,7 @@
 use super::tunnel::Refused;
 use super::{ControlPlane, Now, Place};
 use crate::counters::Counter;
-use crate::entry::{Account, Entry, LineIds, Rules, Stage, Who};
+use crate::entry::{Account, Entry, LineIds, Noted, Rules, Stage, Who};
 use crate::topology::{InstanceId, SegmentId, Seid};
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
@@ -120,6 +120,10 @@ impl ControlPlane {
             ipv4: None,
             ipv6: None,
             account: Account::default(),
+            noted: Noted {
+                dialled: now.unix,
+                ..Noted::default()
+            },
             stored: false,
         }));
         self.by_place.insert(place, seid);

@@ -26,8 +26,9 @@ impl ControlPlane {
                 Ok(seid) => self.answer_session(now, ticket, seid),
                 Err(refusal) => self.answer(ticket, Err(refusal)),
             },
-            Request::ClearSession { id } => match self.find_by_id(&id) {
+            Request::ClearSession { id, by } => match self.find_by_id(&id) {
                 Ok(seid) => {
+                    self.entry(seid.index()).noted.by = Some(by.into());
                     self.end(now, seid.index(), Cause::AdminReset);
                     self.answer(ticket, Ok(Response::Done));
                 }
@@ -58,6 +59,14 @@ impl ControlPlane {
             Request::UserPlane { name, .. } => {
                 let why = format!("user plane `{name}` is asked over its management interface");
                 self.answer(ticket, Err(Refusal::Unreachable(why)));
+            }
+            Request::FindSubscriber { subscriber } => {
+                let found = self.find_subscriber(now, &subscriber);
+                self.answer(ticket, Ok(Response::Subscriber(found)));
+            }
+            Request::ListAlarms => {
+                let alarms = self.alarm_rows();
+                self.answer(ticket, Ok(Response::Alarms(alarms)));
             }
             Request::CheckLedger { repair } => self.begin_check(now, ticket, repair),
         }
@@ -215,7 +224,7 @@ impl ControlPlane {
         }
     }
 
-    fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {
+    pub(super) fn session_row(&self, now: Now, entry: &Entry) -> SessionRow {
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);

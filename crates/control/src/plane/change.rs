@@ -115,6 +115,7 @@ impl ControlPlane {
         for _ in most..self.half_open {
             self.shed_oldest(now);
         }
+        self.bound_history();
         self.persist_numbers();
         self.settle(now);
         change.effects

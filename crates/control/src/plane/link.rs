@@ -170,6 +170,7 @@ impl ControlPlane {
         let user = entry.who.username.escape_ascii().to_string();
         let (seid, mac, attempt) = (entry.seid, entry.circuit.mac, entry.who.attempt);
         tracing::info!(session = %seid, user, %mac, why, "subscriber is refused");
+        self.note_refused(now, index, why, &message);
         let reply = AuthReply::Reject { message };
         self.drive(now, index, Input::Auth { attempt, reply });
     }

@@ -39,6 +39,7 @@ impl ControlPlane {
             self.by_place.remove(&place);
         }
         self.wheel.cancel(index);
+        self.note_end(now, index, cause);
         self.persist_ending(index, ending);
         if !self.sessions[index as usize].rules.establishing {
             self.delete(now, index);

@@ -2,13 +2,15 @@
 
 use super::account::ACCOUNTING_PREFIX;
 use super::{ControlPlane, Now, Output};
+use crate::alarms::Condition;
 use crate::bank::Bank;
 use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, Ending, Entry, Owed, Record, Rules, Second, Stage, Started, Third, Told, Who,
+    Account, Ending, Entry, Noted, Owed, Record, Rules, Second, Stage, Started, Third, Told, Who,
     from_bytes, to_bytes, usage_from_array, usage_to_array,
 };
+use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::pool::PoolError;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{
@@ -50,6 +52,12 @@ pub struct Restored {
     owed: Vec<(Seid, Which, Owed)>,
     last_generation: u64,
     radius_ports: RadiusPorts,
+    /// Blocks of events that the history may not have.
+    blocks: Vec<(u64, Vec<u8>)>,
+    /// The last block that it has.
+    last_block: u64,
+    /// The alarms that it says are raised, and since when.
+    alarms: Vec<(Condition, u32)>,
     /// Tells the machine's present run.
     pub(super) boot: u32,
     /// What the store did not know and is to be told first.
@@ -108,10 +116,36 @@ impl Restored {
             let which = Which::stored(*which).ok_or("of an unknown kind")?;
             self.owed
                 .push((seid_of(seid)?, which, Owed::from_bytes(value)?));
+        } else if let Some(block) = key.strip_prefix(BLOCK_PREFIX) {
+            let block = u64::from_be_bytes(number(block)?);
+            self.blocks.push((block, value.to_vec()));
         } else {
             return Err("unknown; was it written by a later version?".into());
         }
         Ok(())
+    }
+
+    /// The history has every block up to this one: what the store has of them is not needed any more.
+    #[must_use]
+    pub fn behind_history(mut self, last_block: u64) -> Self {
+        self.last_block = last_block;
+        self
+    }
+
+    /// These alarms were raised, at these times, and are not cleared.
+    #[must_use]
+    pub fn with_alarms(mut self, alarms: Vec<(Condition, u32)>) -> Self {
+        self.alarms = alarms;
+        self
+    }
+
+    pub(super) fn take_alarms(&mut self) -> Vec<(Condition, u32)> {
+        std::mem::take(&mut self.alarms)
+    }
+
+    /// The way to the history, and what is to be handed to it again.
+    pub(super) fn take_outbox(&mut self) -> (Outbox, Vec<(u64, Vec<u8>)>) {
+        Outbox::resume(self.last_block, std::mem::take(&mut self.blocks))
     }
 
     /// How many sessions there are to resume.
@@ -529,7 +563,7 @@ impl ControlPlane {
             reports: record.second.reports,
             ..Account::default()
         };
-        Ok(Entry {
+        let mut entry = Entry {
             seid,
             segment,
             group,
@@ -564,8 +598,11 @@ impl ControlPlane {
             ipv4: record.ipv4,
             ipv6: record.ipv6,
             account,
+            noted: Noted::default(),
             stored: true,
-        })
+        };
+        entry.noted = entry.noted_before();
+        Ok(entry)
     }
 
     /// Where the topology has what the record names: [`Restored::find_places`] saw to that.

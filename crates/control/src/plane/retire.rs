@@ -12,6 +12,8 @@ use core::time::Duration;
 use session::Cause;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Who ends sessions that have no place any more.
+const OF_CONFIGURATION: &str = "the configuration";
 /// How often what is retired is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a user plane that the configuration has no more is given to let go of its sessions.
@@ -45,6 +47,7 @@ impl ControlPlane {
     pub(super) fn end_displaced(&mut self, now: Now) {
         for index in self.displaced() {
             if self.sessions.contains(index as usize) {
+                self.entry(index).noted.by = Some(OF_CONFIGURATION.into());
                 self.end(now, index, Cause::AdminReset);
             }
         }

@@ -3,6 +3,7 @@
 use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
 use crate::entry::{Reports, Stage, Told};
+use crate::history::Kind;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
 use pfcp::bng::{self, SessionSpec, Usage};
@@ -86,7 +87,10 @@ impl ControlPlane {
         }
         rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
         self.adjust(now, index);
-        self.persist(index);
+        // of a session that is ending nothing is stored any more, and its end tells what it had
+        if self.persist(index) && self.entry(index).noted.online {
+            self.note_addresses(now, index);
+        }
     }
 
     /// Tells the user plane what is wanted otherwise than it was told. While an answer is to come, of a modification or of
@@ -336,7 +340,9 @@ impl ControlPlane {
             return; // it is being put back, and waits for that: before, there is nothing that can be stored
         }
         self.begin_account(now, index);
-        self.persist(index);
+        if self.persist(index) {
+            self.note_addresses(now, index);
+        }
         let entry = &self.sessions[index as usize];
         let what = Awaited::Family {
             seid: entry.seid,
@@ -450,10 +456,22 @@ impl ControlPlane {
             .into_iter()
             .map(|index| self.entry(index).seid)
             .collect();
+        let text = match lost {
+            true => "associated; it has none of our sessions and is told them",
+            false => "associated; it has kept its sessions",
+        };
+        self.note_user_plane(now, plane, Kind::UserPlaneBack, text);
         self.user_planes.begin_resync(now.at, plane);
         self.user_planes.queue_resync(plane, again);
         self.begin_audit(now, plane, kept);
         self.resync(now, plane);
+    }
+
+    /// The association with a user plane is gone.
+    pub(super) fn on_user_plane_down(&mut self, now: Now, plane: UserPlaneId, why: &str) {
+        let sessions = self.sessions_of(plane).len();
+        let text = format!("{why}; it goes on with its {sessions} sessions as long as it can");
+        self.note_user_plane(now, plane, Kind::UserPlaneLost, &text);
     }
 
     /// One session that was put back is done.

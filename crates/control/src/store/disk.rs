@@ -137,7 +137,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// An empty file that is not everybody's to read: it says who is online where.
-pub(super) fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(true)
@@ -146,14 +146,14 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-pub(super) fn salt() -> io::Result<u64> {
+pub(crate) fn salt() -> io::Result<u64> {
     use rand::TryRngCore;
     let drawn = rand::rngs::OsRng.try_next_u64();
     drawn.map_err(|error| io::Error::other(format!("no randomness from the system: {error}")))
 }
 
 /// Makes the name of a file or directory durable.
-pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| parent != &Path::new(""));
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -7,8 +7,8 @@ use super::{DiskFile, LiveMap, StoreError};
 
 pub(super) const VERSION: u16 = 2;
 const MAGIC: &[u8; 10] = b"sluicelog\n";
-pub(super) const HEADER: usize = 24;
-pub(super) const FRAME_HEADER: usize = 20;
+pub(crate) const HEADER: usize = 24;
+pub(crate) const FRAME_HEADER: usize = 20;
 const RECORD_HEADER: usize = 9;
 
 /// A log that is written.
@@ -211,7 +211,7 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<u64, StoreError> {
 }
 
 /// The payload of the frame at the beginning of `bytes`, or what is wrong with it.
-fn whole_frame(salt: u64, sequence: u64, bytes: &[u8]) -> Result<&[u8], &'static str> {
+pub(crate) fn whole_frame(salt: u64, sequence: u64, bytes: &[u8]) -> Result<&[u8], &'static str> {
     let (found, length) = frame_header(salt, bytes)?;
     if found != sequence {
         return Err("a batch is out of order");
@@ -238,7 +238,7 @@ fn frame_header(salt: u64, bytes: &[u8]) -> Result<(u64, usize), &'static str> {
 
 /// Whether the damaged frame at the beginning of `bytes` was once there as a whole: then something was written behind
 /// it, which happens only after its sync.
-fn was_on_the_disk(salt: u64, sequence: u64, bytes: &[u8]) -> bool {
+pub(crate) fn was_on_the_disk(salt: u64, sequence: u64, bytes: &[u8]) -> bool {
     if let Ok((found, length)) = frame_header(salt, bytes) {
         return found != sequence || bytes.len() > FRAME_HEADER + length;
     }
@@ -251,16 +251,22 @@ fn was_on_the_disk(salt: u64, sequence: u64, bytes: &[u8]) -> bool {
 }
 
 pub(super) fn header(salt: u64) -> [u8; HEADER] {
+    header_of(MAGIC, VERSION, salt)
+}
+
+/// The header of a file of frames.
+pub(crate) fn header_of(magic: &[u8; 10], version: u16, salt: u64) -> [u8; HEADER] {
     let mut header = [0; HEADER];
-    header[..10].copy_from_slice(MAGIC);
-    header[10..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[..10].copy_from_slice(magic);
+    header[10..12].copy_from_slice(&version.to_le_bytes());
     header[12..20].copy_from_slice(&salt.to_le_bytes());
     let checksum = crc32c::crc32c(&header[..20]);
     header[20..].copy_from_slice(&checksum.to_le_bytes());
     header
 }
 
-fn emit_frame(salt: u64, sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
+/// Appends a frame.
+pub(crate) fn emit_frame(salt: u64, sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
     let begins = out.len();
     out.extend(sequence.to_le_bytes());
     out.extend((payload.len() as u32).to_le_bytes());
@@ -269,14 +275,15 @@ fn emit_frame(salt: u64, sequence: u64, payload: &[u8], out: &mut Vec<u8>) {
     out.extend(payload);
 }
 
-fn checksum(salt: u64, bytes: &[u8]) -> u32 {
+/// The checksum of something in a file of this salt.
+pub(crate) fn checksum(salt: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), bytes)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four octets"))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight octets"))
 }

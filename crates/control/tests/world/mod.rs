@@ -66,6 +66,12 @@ pub struct World {
     pub asked: Vec<(Duration, SocketAddr, u8)>,
     /// Datagrams and records that the control plane has sent and stored.
     pub said: u64,
+    /// Blocks of events that the history has on its disk.
+    pub history: Vec<(u64, Vec<u8>)>,
+    /// The history's disk does not answer.
+    pub history_stalls: bool,
+    /// How much of the history is to be kept.
+    pub history_bounds: Option<control::history::Bounds>,
     answers: VecDeque<Answer>,
     /// Frames of homes on their way to the user plane.
     frames: VecDeque<Vec<u8>>,
@@ -161,7 +167,7 @@ impl World {
         let now = Duration::from_secs(1000);
         let mut world = World {
             now,
-            plane: start(&configuration, &BTreeMap::new(), moment(now, 0), 0),
+            plane: start(&configuration, &BTreeMap::new(), moment(now, 0), 0, 0),
             up: UserPlane::new(7),
             cut: false,
             held_up: None,
@@ -181,6 +187,9 @@ impl World {
             told: Vec::new(),
             asked: Vec::new(),
             said: 0,
+            history: Vec::new(),
+            history_stalls: false,
+            history_bounds: None,
             answers: VecDeque::new(),
             frames: VecDeque::new(),
         };
@@ -317,7 +326,8 @@ impl World {
         }
         self.lives += 1;
         let seed = self.lives as u8;
-        self.plane = start(&self.configuration, &self.store, self.moment(), seed);
+        let last = self.last_block();
+        self.plane = start(&self.configuration, &self.store, self.moment(), seed, last);
         self.settle();
     }
 
@@ -506,11 +516,28 @@ impl World {
                         self.plane.handle(now, input);
                     }
                 }
+                Output::History { number, block } => self.keep(number, block),
+                Output::HistoryBounds(bounds) => self.history_bounds = Some(bounds),
                 Output::Answer { answer, .. } => self.answers.push_back(answer),
                 _ => {}
             }
         }
         any
+    }
+
+    /// The history takes a block, unless it has it.
+    fn keep(&mut self, number: u64, block: Vec<u8>) {
+        if self.history_stalls {
+            return;
+        }
+        if number > self.last_block() {
+            self.history.push((number, block));
+        }
+        self.plane.handle(self.moment(), Input::Kept(number));
+    }
+
+    fn last_block(&self) -> u64 {
+        self.history.last().map_or(0, |(number, _)| *number)
     }
 
     fn write(&mut self, records: Vec<Record>) {
@@ -625,9 +652,11 @@ fn start(
     store: &BTreeMap<Vec<u8>, Vec<u8>>,
     moment: Now,
     seed: u8,
+    last_block: u64,
 ) -> ControlPlane {
     let live = store.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot").unwrap();
+    let restored = restored.behind_history(last_block);
     let file = format!("node-id: cp1\naddress: {CP}\n");
     let file: config::start::ControlPlane = config::parse(&file, "cp.yaml").unwrap();
     ControlPlane::new(&file, configuration.clone(), restored, [seed; 32], moment).unwrap()

@@ -1,0 +1,149 @@
+//! What the history costs: `cargo run --release -p control --example history`. A million sessions come and go, 2,000 each
+//! second; then it is asked who had an address and what befell a subscriber.
+
+use control::history::{
+    Address, Bounds, Event, Families, Log, Query, Step, Subject, Subscriber, What,
+};
+use core::ops::ControlFlow;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+const SESSIONS: u64 = 1_000_000;
+/// Sessions whose events are in one block, as at 2,000 set-ups a second and a disk that syncs 100 times a second.
+const IN_A_BLOCK: u64 = 20;
+const PER_SECOND: u64 = 2_000;
+const BEGAN: u32 = 1_800_000_000;
+/// How long each session lasts, in seconds.
+const LASTS: u64 = 30;
+const HOMES: u64 = 100_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let bounds = Bounds {
+        keep: u32::MAX,
+        octets: u64::MAX,
+    };
+    let (mut log, _) = Log::open(directory.path(), bounds)?;
+    let (mut making, mut writing) = (Duration::ZERO, Duration::ZERO);
+    for number in 0..SESSIONS / IN_A_BLOCK {
+        let began = Instant::now();
+        let mut block = Vec::new();
+        let first = number * IN_A_BLOCK;
+        for session in first..first + IN_A_BLOCK {
+            online(session, &mut block);
+            if let Some(over) = session.checked_sub(LASTS * PER_SECOND) {
+                ended(over, &mut block);
+            }
+        }
+        making += began.elapsed();
+        let began = Instant::now();
+        log.append(unix(first), [(number + 1, &block[..])])?;
+        writing += began.elapsed();
+    }
+    let status = log.reader().status();
+    println!(
+        "{SESSIONS} sessions: {} MiB, {} octets each; {:.2?} to put each down, {:.2?} to write each",
+        status.octets >> 20,
+        status.octets / SESSIONS,
+        making / SESSIONS as u32,
+        writing / SESSIONS as u32
+    );
+    drop(log);
+    let began = Instant::now();
+    let (log, _) = Log::open(directory.path(), bounds)?;
+    println!("opened in {:.1?}", began.elapsed());
+    let reader = log.reader();
+    for _ in 0..2 {
+        for ago in [1_000, 500_000, 990_000] {
+            let session = SESSIONS - ago;
+            let began = Instant::now();
+            let asked = Address::Ipv4(address(session));
+            let held = reader.who(asked, unix(session) + 1, 1, Vec::new(), u32::MAX);
+            let took = began.elapsed();
+            let then = held.iter().find(|held| held.session == session);
+            assert!(
+                then.is_some_and(|held| held.at(unix(session) + 1)),
+                "{held:?}"
+            );
+            println!("who had an address {ago} sessions ago: {took:.1?}");
+        }
+    }
+    let began = Instant::now();
+    let query = Query {
+        subject: Some(Subject::parse("home77777@sluice.example")),
+        ..Query::default()
+    };
+    let mut found = 0;
+    reader.forward(&query, |_| {
+        found += 1;
+        ControlFlow::Continue(())
+    });
+    println!(
+        "{found} events of one subscriber in {:.1?}",
+        began.elapsed()
+    );
+    let began = Instant::now();
+    let mut found = 0;
+    reader.forward(&Query::default(), |_| {
+        found += 1;
+        ControlFlow::Continue(())
+    });
+    println!("all {found} events in {:.1?}", began.elapsed());
+    Ok(())
+}
+
+fn unix(session: u64) -> u32 {
+    BEGAN + (session / PER_SECOND) as u32
+}
+
+fn address(session: u64) -> Ipv4Addr {
+    Ipv4Addr::from(0x6440_0000 + (session % HOMES) as u32)
+}
+
+fn addresses(session: u64) -> Families {
+    let prefix = (0x2001_0db8_0000_0000 + (session % HOMES)) as u128;
+    Families {
+        ipv4: Some(address(session)),
+        ipv6: ipnet::Ipv6Net::new((prefix << 64).into(), 64).ok(),
+    }
+}
+
+fn online(session: u64, block: &mut Vec<u8>) {
+    let step = Step::Online {
+        dialled: unix(session),
+        servers: Some("radius"),
+        profile: Some("gold"),
+        instance: "default",
+        addresses: addresses(session),
+    };
+    emit(session, unix(session), step, block);
+}
+
+fn ended(session: u64, block: &mut Vec<u8>) {
+    let step = Step::Ended {
+        started: unix(session),
+        cause: session::Cause::UserRequest,
+        by: None,
+        instance: "default",
+        addresses: addresses(session),
+    };
+    emit(session, unix(session) + LASTS as u32, step, block);
+}
+
+fn emit(session: u64, unix: u32, step: Step<'_>, block: &mut Vec<u8>) {
+    let home = session % HOMES;
+    let user = format!("home{home}@sluice.example");
+    let circuit = format!("olt1 eth 1/{}/{}", home / 64, home % 64);
+    let [.., a, b, c] = home.to_be_bytes();
+    let who = Subscriber {
+        session: 1_700_000_000_000 << 20 | session,
+        user: user.as_bytes(),
+        mac: [2, 0, 0, a, b, c],
+        user_plane: "up1",
+        port: "access0",
+        vlans: [Some(100), Some(home as u16 % 4000)],
+        line: [Some(circuit.as_bytes()), None],
+    };
+    let what = What::Subscriber(who, step);
+    Event { unix, what }.emit(block);
+}

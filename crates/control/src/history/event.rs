@@ -1,0 +1,294 @@
+//! What is told of an event, and how it is written.
+
+use crate::alarms::Fault;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use ipnet::Ipv6Net;
+use serde::{Deserialize, Serialize};
+use session::Cause;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event<'a> {
+    /// Seconds since 1970.
+    pub unix: u32,
+    /// What.
+    #[serde(borrow)]
+    pub what: What<'a>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What<'a> {
+    /// To a subscriber.
+    Subscriber(#[serde(borrow)] Subscriber<'a>, #[serde(borrow)] Step<'a>),
+    /// To the system.
+    System {
+        /// Of which kind it is.
+        kind: Kind,
+        /// The user plane, server, pool or version that it is about; empty: the control plane as a whole.
+        resource: &'a str,
+        /// Who did it, if somebody did.
+        by: Option<&'a str>,
+        /// In words.
+        text: &'a str,
+    },
+    /// An alarm was raised or cleared.
+    Alarm {
+        /// Raised.
+        raised: bool,
+        /// What is wrong.
+        fault: Fault,
+        /// With whom; empty: the control plane as a whole.
+        resource: &'a str,
+        /// In words.
+        text: &'a str,
+    },
+}
+
+/// Who a subscriber is, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscriber<'a> {
+    /// The session's SEID, also its Acct-Session-Id.
+    pub session: u64,
+    /// The name that the subscriber gave; empty before it gave one.
+    pub user: &'a [u8],
+    /// Its MAC address.
+    pub mac: [u8; 6],
+    /// The user plane's node id.
+    pub user_plane: &'a str,
+    /// The access port.
+    pub port: &'a str,
+    /// Outer and inner VLAN id.
+    pub vlans: [Option<u16>; 2],
+    /// Circuit and remote id of the line (TR-101), as far as they are known.
+    pub line: [Option<&'a [u8]>; 2],
+}
+
+/// Addresses of both families.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Families {
+    /// The IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// The IPv6 prefix.
+    pub ipv6: Option<Ipv6Net>,
+}
+
+/// What happened to a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step<'a> {
+    /// AAA did not let it in.
+    Refused {
+        /// When it had dialled in, in seconds since 1970.
+        dialled: u32,
+        /// The group of servers that was asked; `None`: the users of the configuration.
+        servers: Option<&'a str>,
+        /// Why.
+        why: &'a str,
+        /// What it was told (Reply-Message).
+        reply: &'a [u8],
+    },
+    /// It ended before it was online, for another reason.
+    Failed {
+        /// When it had dialled in.
+        dialled: u32,
+        /// Why.
+        cause: Cause,
+    },
+    /// It has addresses.
+    Online {
+        /// When it had dialled in.
+        dialled: u32,
+        /// The group of servers that let it in; `None`: the users of the configuration.
+        servers: Option<&'a str>,
+        /// What it gets, if AAA named that.
+        profile: Option<&'a str>,
+        /// The network instance of its addresses.
+        instance: &'a str,
+        /// Its addresses.
+        addresses: Families,
+    },
+    /// It has other addresses.
+    Changed {
+        /// The network instance of its addresses.
+        instance: &'a str,
+        /// Those that it had.
+        before: Families,
+        /// Those that it has.
+        addresses: Families,
+    },
+    /// It is not online any more.
+    Ended {
+        /// When it came online.
+        started: u32,
+        /// Why.
+        cause: Cause,
+        /// Who ended it, if somebody did.
+        by: Option<&'a str>,
+        /// The network instance of its addresses.
+        instance: &'a str,
+        /// The addresses that it had.
+        addresses: Families,
+    },
+}
+
+/// What happened to the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// The control plane was started.
+    Started,
+    /// The control plane was asked to end.
+    Stopped,
+    /// A user plane is associated.
+    UserPlaneBack,
+    /// The association with a user plane is gone.
+    UserPlaneLost,
+    /// A version of the configuration came into force.
+    Committed,
+    /// A version that waited for it was confirmed.
+    Confirmed,
+    /// An earlier version came back.
+    RolledBack,
+}
+
+/// What events can be found by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key<'a> {
+    User(&'a [u8]),
+    Mac([u8; 6]),
+    Session(u64),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Net),
+    /// Events of the system, by what they are about.
+    Resource(&'a str),
+    /// Alarms of any kind.
+    Alarms,
+}
+
+impl Key<'_> {
+    /// A number that hardly any other key has.
+    pub fn hash(&self) -> u64 {
+        match self {
+            Key::User(name) => hash(b'n', name),
+            Key::Mac(mac) => hash(b'm', mac),
+            Key::Session(id) => hash(b's', &id.to_be_bytes()),
+            Key::Ipv4(address) => hash(b'4', &address.octets()),
+            Key::Ipv6(net) => {
+                let mut octets = [0; 17];
+                octets[..16].copy_from_slice(&net.network().octets());
+                octets[16] = net.prefix_len();
+                hash(b'6', &octets)
+            }
+            Key::Resource(name) => hash(b'r', name.as_bytes()),
+            Key::Alarms => hash(b'a', b""),
+        }
+    }
+}
+
+/// FNV-1a, with its octets mixed once more so that all bits of the number can be used.
+fn hash(kind: u8, octets: &[u8]) -> u64 {
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for octet in [kind].iter().chain(octets) {
+        sum = (sum ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    sum = (sum ^ (sum >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    sum ^ (sum >> 33)
+}
+
+impl<'a> Event<'a> {
+    /// Everything that it can be found by.
+    pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
+        let mut addresses = |f: Families| {
+            f.ipv4.into_iter().for_each(|a| found(Key::Ipv4(a)));
+            f.ipv6.into_iter().for_each(|p| found(Key::Ipv6(p.trunc())));
+        };
+        match &self.what {
+            What::System { resource, .. } => found(Key::Resource(resource)),
+            What::Alarm { resource, .. } => {
+                found(Key::Alarms);
+                found(Key::Resource(resource));
+            }
+            What::Subscriber(who, step) => {
+                match step {
+                    Step::Online { addresses: now, .. } | Step::Ended { addresses: now, .. } => {
+                        addresses(*now);
+                    }
+                    Step::Changed {
+                        before,
+                        addresses: now,
+                        ..
+                    } => {
+                        addresses(*before);
+                        addresses(*now);
+                    }
+                    Step::Refused { .. } | Step::Failed { .. } => {}
+                }
+                found(Key::Session(who.session));
+                found(Key::Mac(who.mac));
+                if !who.user.is_empty() {
+                    found(Key::User(who.user));
+                }
+            }
+        }
+    }
+
+    /// Appends the event to a block.
+    pub fn emit(&self, block: &mut Vec<u8>) {
+        let begins = block.len();
+        block.extend([0; 2]);
+        *block = postcard::to_extend(self, std::mem::take(block))
+            .expect("an event has a size that serde can state");
+        match u16::try_from(block.len() - begins - 2) {
+            Ok(length) => block[begins..begins + 2].copy_from_slice(&length.to_le_bytes()),
+            Err(_) => block.truncate(begins), // its texts are bounded: it cannot be
+        }
+    }
+}
+
+/// The events of a block; those of a kind that a later version wrote are left out.
+pub fn events(mut block: &[u8]) -> impl Iterator<Item = Event<'_>> {
+    core::iter::from_fn(move || {
+        loop {
+            let (length, rest) = block.split_first_chunk()?;
+            let (event, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+            block = rest;
+            if let Ok(event) = postcard::from_bytes(event) {
+                return Some(event);
+            }
+        }
+    })
+}
+
+impl Families {
+    /// Whether an address is one of them, or in one of them.
+    pub(crate) fn contains(&self, address: &Address) -> bool {
+        match address {
+            Address::Ipv4(address) => self.ipv4 == Some(*address),
+            Address::Ipv6(net) => self
+                .ipv6
+                .is_some_and(|own| own.contains(net) || net.contains(&own)),
+        }
+    }
+}
+
+/// An address that somebody asks about: an IPv6 address is a prefix of 128 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Of IPv4.
+    Ipv4(Ipv4Addr),
+    /// Of IPv6.
+    Ipv6(Ipv6Net),
+}
+
+impl Address {
+    /// Reads an address or a prefix.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Ok(address) = text.parse::<Ipv4Addr>() {
+            return Some(Address::Ipv4(address));
+        }
+        let single = text.parse::<Ipv6Addr>().map(Ipv6Net::from);
+        single
+            .or_else(|_| text.parse::<Ipv6Net>())
+            .ok()
+            .map(|net| Address::Ipv6(net.trunc()))
+    }
+}

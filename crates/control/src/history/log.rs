@@ -1,0 +1,453 @@
+//! The history's directory: its segments, what is added to them, and what is let go of.
+
+use super::segment::{self, Blocks, Closed, End, Gathered, Summary};
+use crate::store::log::emit_frame;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// A segment of about this size is full, in octets. A question reads whole segments, so it must not be large.
+const FULL: u64 = 4 << 20;
+/// What a segment's name ends with.
+const SUFFIX: &str = ".events";
+/// A segment is closed when its first event is this old, so that what has been kept long enough goes in time.
+const DAY: u32 = 86_400;
+
+/// What of the history is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// For so long, in seconds.
+    pub keep: u32,
+    /// But not more than this, in octets, or one segment more.
+    pub octets: u64,
+}
+
+/// How the history is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Everything up to this block is on the disk.
+    pub last: u64,
+    /// What it takes, in octets.
+    pub octets: u64,
+    /// When the oldest event happened that is there, in seconds since 1970.
+    pub oldest: Option<u32>,
+    /// Segments that went before their time because of their size.
+    pub displaced: u64,
+    /// When the newest event happened that went so.
+    pub displaced_until: Option<u32>,
+    /// How long events are to be kept, in seconds.
+    pub keep: u32,
+    /// Places where the disk has not kept what was written.
+    pub damaged: u64,
+    /// Why nothing can be written at present.
+    pub failing: Option<String>,
+}
+
+impl Status {
+    /// Whether events that were to be kept still at this time have gone for want of room.
+    pub fn is_cut_short(&self, unix: u32) -> bool {
+        let until = self.displaced_until;
+        until.is_some_and(|until| unix.saturating_sub(until) <= self.keep)
+    }
+}
+
+/// What was found on opening.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// The number of the last block.
+    pub last: u64,
+    /// Octets of a half-written block that were cut off.
+    pub cut: u64,
+}
+
+/// The history, open for adding.
+#[derive(Debug)]
+pub struct Log {
+    directory: PathBuf,
+    bounds: Bounds,
+    /// A segment of this size is full.
+    full: u64,
+    last: u64,
+    open: Option<Open>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// What readers see.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    closed: Vec<Arc<Closed>>,
+    open: Option<OpenView>,
+    pub status: Status,
+}
+
+/// The segment that is added to, as far as it is on the disk.
+#[derive(Clone, Debug)]
+pub(super) struct OpenView {
+    pub path: PathBuf,
+    pub salt: u64,
+    pub length: u64,
+    pub summary: Summary,
+}
+
+#[derive(Debug)]
+struct Open {
+    path: PathBuf,
+    file: File,
+    salt: u64,
+    length: u64,
+    gathered: Gathered,
+}
+
+/// Reads the history while it is written.
+#[derive(Clone, Debug)]
+pub struct Reader(Arc<Mutex<Shared>>);
+
+impl Reader {
+    /// The segments as they are now, the oldest first, and the one that is added to.
+    pub(super) fn segments(&self) -> (Vec<Arc<Closed>>, Option<OpenView>) {
+        let shared = lock(&self.0);
+        (shared.closed.clone(), shared.open.clone())
+    }
+
+    /// How the history is.
+    pub fn status(&self) -> Status {
+        lock(&self.0).status.clone()
+    }
+
+    /// Something is not as it was written.
+    pub(super) fn damaged(&self, path: &Path) {
+        tracing::error!(path = %path.display(), "a part of the history is damaged: the events in it cannot be told");
+        lock(&self.0).status.damaged += 1;
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    // whoever panicked left a number or a list, each whole
+    shared
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Log {
+    /// Opens the history in a directory, which is made if it does not exist, and cuts off what a crash left at its end.
+    ///
+    /// # Errors
+    /// What the system says, with the place.
+    pub fn open(directory: &Path, bounds: Bounds) -> io::Result<(Self, Opened)> {
+        Self::open_with(directory, bounds, FULL)
+    }
+
+    /// The same with segments of another size.
+    pub(super) fn open_with(
+        directory: &Path,
+        bounds: Bounds,
+        full: u64,
+    ) -> io::Result<(Self, Opened)> {
+        fs::create_dir_all(directory)?;
+        crate::store::sync_parent(directory)?;
+        let mut log = Log {
+            directory: directory.to_owned(),
+            bounds,
+            full,
+            last: 0,
+            open: None,
+            shared: Arc::default(),
+        };
+        let mut cut = 0;
+        let names = segments_in(directory)?;
+        for (n, first) in names.iter().enumerate() {
+            let path = log.path(*first);
+            match Closed::open(&path)? {
+                Some(closed) => log.take_closed(closed),
+                None => cut += log.take_unclosed(path, *first, n + 1 == names.len())?,
+            }
+        }
+        log.tell();
+        let last = log.last;
+        Ok((log, Opened { last, cut }))
+    }
+
+    /// For questions.
+    pub fn reader(&self) -> Reader {
+        Reader(self.shared.clone())
+    }
+
+    fn path(&self, first: u64) -> PathBuf {
+        self.directory.join(format!("{first:020}{SUFFIX}"))
+    }
+
+    fn take_closed(&mut self, closed: Closed) {
+        self.last = self.last.max(closed.summary.blocks[1]);
+        lock(&self.shared).closed.push(Arc::new(closed));
+    }
+
+    /// The segment that was added to last, or one whose end is damaged. How much was cut off.
+    fn take_unclosed(&mut self, path: PathBuf, first: u64, is_last: bool) -> io::Result<u64> {
+        let bytes = fs::read(&path)?;
+        let Some(salt) = segment::salt_of(&bytes) else {
+            // nothing was kept in it if it is the last one; otherwise nothing can be read of it
+            if !is_last {
+                self.reader().damaged(&path);
+            }
+            fs::rename(&path, path.with_extension("damaged"))?;
+            return Ok(bytes.len() as u64);
+        };
+        let mut gathered = Gathered::new(first);
+        let mut blocks = Blocks::new(&bytes, salt, first);
+        blocks
+            .by_ref()
+            .for_each(|(number, block)| gathered.add(number, block));
+        let (end, whole) = (blocks.end(), blocks.length);
+        self.last = self.last.max(gathered.summary.blocks[1]);
+        if end == End::Damaged || end == End::Torn && !is_last {
+            self.reader().damaged(&path);
+        }
+        if !is_last || end == End::Damaged {
+            let filter = Some(gathered.filter().into());
+            lock(&self.shared).closed.push(Arc::new(Closed {
+                path,
+                salt,
+                end: whole,
+                length: bytes.len() as u64,
+                summary: gathered.summary,
+                filter: OnceLock::from(filter),
+                damage_told: true.into(),
+            }));
+            return Ok(0);
+        }
+        let file = OpenOptions::new().append(true).open(&path)?;
+        let cut = bytes.len() as u64 - whole;
+        if cut > 0 {
+            file.set_len(whole)?;
+        }
+        file.sync_data()?;
+        self.open = Some(Open {
+            path,
+            file,
+            salt,
+            length: whole,
+            gathered,
+        });
+        Ok(cut)
+    }
+
+    /// The bounds are these from now on.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+    }
+
+    /// Adds blocks, whose numbers count up, and waits until they are on the disk; those that are there already are left
+    /// out. After an error it is not known what is on the disk: blocks that come again are written into a new segment.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append<'a>(
+        &mut self,
+        now: u32,
+        blocks: impl IntoIterator<Item = (u64, &'a [u8])>,
+    ) -> io::Result<()> {
+        let done = self.write(now, blocks);
+        if done.is_err() {
+            self.abandon();
+        }
+        self.tell();
+        done
+    }
+
+    fn write<'a>(
+        &mut self,
+        now: u32,
+        blocks: impl IntoIterator<Item = (u64, &'a [u8])>,
+    ) -> io::Result<()> {
+        let mut frames = Vec::new();
+        let mut next = self.last;
+        for (number, block) in blocks {
+            if number <= next {
+                continue;
+            }
+            let follows = self.open.as_ref().is_some_and(|open| {
+                open.length < self.full && open.gathered.summary.blocks[1] + 1 == number
+            });
+            if !follows {
+                self.flush(&mut frames, next)?;
+                self.close()?;
+                self.begin(number)?;
+            }
+            let open = self.open.as_mut().expect("just begun");
+            let before = frames.len();
+            emit_frame(open.salt, number, block, &mut frames);
+            open.gathered.add(number, block);
+            open.length += (frames.len() - before) as u64;
+            next = number;
+        }
+        self.flush(&mut frames, next)?;
+        self.tell();
+        self.tend(now)
+    }
+
+    fn flush(&mut self, frames: &mut Vec<u8>, last: u64) -> io::Result<()> {
+        if let Some(open) = self.open.as_mut().filter(|_| !frames.is_empty()) {
+            open.file.write_all(frames)?;
+            open.file.sync_data()?;
+            self.last = last;
+            frames.clear();
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, first: u64) -> io::Result<()> {
+        let (path, salt) = (self.path(first), crate::store::salt()?);
+        let mut file = crate::store::create(&path)?;
+        let header = segment::header(salt);
+        file.write_all(&header)?;
+        crate::store::sync_parent(&path)?;
+        self.open = Some(Open {
+            path,
+            file,
+            salt,
+            length: header.len() as u64,
+            gathered: Gathered::new(first),
+        });
+        Ok(())
+    }
+
+    /// Closes the segment that is added to.
+    fn close(&mut self) -> io::Result<()> {
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        let closing = segment::closing(open.salt, open.length, &open.gathered);
+        open.file.write_all(&closing)?;
+        open.file.sync_data()?;
+        if let Some(open) = self.open.take() {
+            let length = open.length + closing.len() as u64;
+            self.push_closed(open, length);
+        }
+        Ok(())
+    }
+
+    fn push_closed(&self, open: Open, length: u64) {
+        lock(&self.shared).closed.push(Arc::new(Closed {
+            path: open.path,
+            salt: open.salt,
+            end: open.length,
+            length,
+            summary: open.gathered.summary,
+            filter: OnceLock::from(Some(open.gathered.filter().into())),
+            damage_told: false.into(),
+        }));
+    }
+
+    /// Nothing is added any more to a segment that could not be written; what is known to be in it is still told.
+    fn abandon(&mut self) {
+        let shared = lock(&self.shared);
+        let known = shared.open.clone();
+        drop(shared);
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        match known.filter(|view| view.path == open.path) {
+            Some(view) => {
+                let _ = open.file.set_len(view.length);
+                lock(&self.shared).closed.push(Arc::new(Closed {
+                    path: view.path,
+                    salt: view.salt,
+                    end: view.length,
+                    length: view.length,
+                    summary: view.summary,
+                    filter: OnceLock::from(None),
+                    damage_told: false.into(),
+                }));
+            }
+            None => drop(fs::remove_file(&open.path)),
+        }
+    }
+
+    /// Lets go of what has been kept long enough, or does not fit any more; and closes a segment in time for that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn tend(&mut self, now: u32) -> io::Result<()> {
+        let most = (self.bounds.keep / 8).min(DAY);
+        let old = |open: &Open| {
+            open.gathered.summary.events > 0
+                && now.saturating_sub(open.gathered.summary.times[0]) > most
+        };
+        if self.open.as_ref().is_some_and(old) {
+            self.close()?;
+        }
+        while let Some((oldest, displaced)) = self.to_let_go(now) {
+            match fs::remove_file(&oldest.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut shared = lock(&self.shared);
+            shared.closed.retain(|closed| !Arc::ptr_eq(closed, &oldest));
+            if displaced {
+                shared.status.displaced += 1;
+                shared.status.displaced_until = Some(oldest.summary.times[1]);
+            }
+        }
+        self.tell();
+        Ok(())
+    }
+
+    /// The oldest segment if it has to go, and whether that is before its time.
+    fn to_let_go(&self, now: u32) -> Option<(Arc<Closed>, bool)> {
+        let shared = lock(&self.shared);
+        let oldest = shared.closed.first()?.clone();
+        let over = now.saturating_sub(oldest.summary.times[1]) > self.bounds.keep;
+        let octets: u64 = shared.closed.iter().map(|closed| closed.length).sum();
+        let open = self.open.as_ref().map_or(0, |open| open.length);
+        let too_much = octets + open > self.bounds.octets;
+        (over || too_much).then_some((oldest, !over))
+    }
+
+    /// Readers see what is on the disk now.
+    fn tell(&self) {
+        let mut shared = lock(&self.shared);
+        shared.open = self.open.as_ref().map(|open| OpenView {
+            path: open.path.clone(),
+            salt: open.salt,
+            length: open.length,
+            summary: open.gathered.summary,
+        });
+        let open = self.open.as_ref().map(|open| &open.gathered.summary);
+        let all = shared
+            .closed
+            .iter()
+            .map(|closed| &closed.summary)
+            .chain(open);
+        let oldest = all
+            .filter(|summary| summary.events > 0)
+            .map(|summary| summary.times[0])
+            .min();
+        let octets: u64 = shared.closed.iter().map(|closed| closed.length).sum();
+        let status = &mut shared.status;
+        (status.last, status.oldest) = (self.last, oldest);
+        status.keep = self.bounds.keep;
+        status.octets = octets + self.open.as_ref().map_or(0, |open| open.length);
+    }
+
+    /// Says why nothing can be written at present, or that it can again.
+    pub(super) fn set_failing(&self, why: Option<String>) {
+        lock(&self.shared).status.failing = why;
+    }
+}
+
+/// The numbers of the first blocks of the segments in a directory, in order.
+fn segments_in(directory: &Path) -> io::Result<Vec<u64>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
+        found.extend(
+            number
+                .filter(|n| n.len() == 20)
+                .and_then(|n| n.parse::<u64>().ok()),
+        );
+    }
+    found.sort_unstable();
+    Ok(found)
+}

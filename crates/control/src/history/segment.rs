@@ -1,0 +1,253 @@
+//! The files of the history: see the history's page for what is in them.
+
+use super::event::{self, Key};
+use super::filter;
+use crate::store::log::{
+    FRAME_HEADER, HEADER, checksum, emit_frame, header_of, u32_at, u64_at, was_on_the_disk,
+    whole_frame,
+};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+const MAGIC: &[u8; 10] = b"sluicehist";
+const VERSION: u16 = 1;
+/// The number of a filter's frame.
+const FILTER: u64 = u64::MAX;
+pub(super) const TRAILER: usize = 56;
+
+/// What is known of a segment's events without reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// First and last time, in seconds since 1970.
+    pub times: [u32; 2],
+    /// First and last block.
+    pub blocks: [u64; 2],
+    pub events: u32,
+    /// A bit for each length of IPv6 prefixes.
+    pub prefix_lengths: u128,
+}
+
+/// A segment to which nothing is added any more.
+#[derive(Debug)]
+pub(super) struct Closed {
+    pub path: PathBuf,
+    pub salt: u64,
+    /// Where its blocks end.
+    pub end: u64,
+    /// Of the file.
+    pub length: u64,
+    pub summary: Summary,
+    /// Read when somebody first asks; `None` where there is none, and the segment has to be read.
+    pub filter: OnceLock<Option<Arc<[u8]>>>,
+    /// Whoever read it has said already that it is damaged.
+    pub damage_told: AtomicBool,
+}
+
+/// What a segment holds, gathered while it is written or read.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub summary: Summary,
+    hashes: HashSet<u64>,
+}
+
+impl Gathered {
+    pub fn new(first: u64) -> Self {
+        Gathered {
+            summary: Summary {
+                times: [u32::MAX, 0],
+                blocks: [first, first.saturating_sub(1)],
+                events: 0,
+                prefix_lengths: 0,
+            },
+            hashes: HashSet::new(),
+        }
+    }
+
+    /// The next block.
+    pub fn add(&mut self, number: u64, block: &[u8]) {
+        self.summary.blocks[1] = number;
+        for event in event::events(block) {
+            let [first, last] = &mut self.summary.times;
+            (*first, *last) = ((*first).min(event.unix), (*last).max(event.unix));
+            self.summary.events += 1;
+            event.keys(|key| {
+                if let Key::Ipv6(net) = key {
+                    self.summary.prefix_lengths |= length_bit(net.prefix_len());
+                }
+                self.hashes.insert(key.hash());
+            });
+        }
+    }
+
+    pub fn filter(&self) -> Vec<u8> {
+        filter::build(self.hashes.iter().copied())
+    }
+}
+
+/// Lengths of 0 and of 128 bits share one: nobody delegates either.
+pub(super) fn length_bit(length: u8) -> u128 {
+    1 << (length % 128)
+}
+
+pub(super) fn header(salt: u64) -> [u8; HEADER] {
+    header_of(MAGIC, VERSION, salt)
+}
+
+/// The salt of a file, if it is one of ours that is known here.
+pub(super) fn salt_of(bytes: &[u8]) -> Option<u64> {
+    let found = bytes.get(..HEADER)?;
+    let salt = u64_at(found, 12);
+    (found == header(salt)).then_some(salt)
+}
+
+/// What stands behind the blocks of a full segment that is `end` octets long.
+pub(super) fn closing(salt: u64, end: u64, gathered: &Gathered) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    emit_frame(salt, FILTER, &gathered.filter(), &mut bytes);
+    let begins = bytes.len();
+    let summary = &gathered.summary;
+    bytes.extend(end.to_le_bytes());
+    summary
+        .times
+        .iter()
+        .for_each(|t| bytes.extend(t.to_le_bytes()));
+    summary
+        .blocks
+        .iter()
+        .for_each(|b| bytes.extend(b.to_le_bytes()));
+    bytes.extend(summary.events.to_le_bytes());
+    bytes.extend(summary.prefix_lengths.to_le_bytes());
+    let sum = checksum(salt, &bytes[begins..]);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// Where the blocks end and what they hold, as the trailer says.
+fn read_trailer(salt: u64, trailer: &[u8]) -> Option<(u64, Summary)> {
+    let (said, sum) = trailer.split_at_checked(TRAILER - 4)?;
+    if sum.len() != 4 || checksum(salt, said) != u32_at(sum, 0) {
+        return None;
+    }
+    let summary = Summary {
+        times: [u32_at(said, 8), u32_at(said, 12)],
+        blocks: [u64_at(said, 16), u64_at(said, 24)],
+        events: u32_at(said, 32),
+        prefix_lengths: u128::from(u64_at(said, 36)) | u128::from(u64_at(said, 44)) << 64,
+    };
+    Some((u64_at(said, 0), summary))
+}
+
+impl Closed {
+    /// A segment that was closed; `None` if this one was not, or is damaged at its end.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        if length < (HEADER + FRAME_HEADER + TRAILER) as u64 {
+            return Ok(None);
+        }
+        let (mut header, mut trailer) = ([0; HEADER], [0; TRAILER]);
+        file.read_exact(&mut header)?;
+        file.seek(SeekFrom::End(-(TRAILER as i64)))?;
+        file.read_exact(&mut trailer)?;
+        let Some(salt) = salt_of(&header) else {
+            return Ok(None);
+        };
+        let said = read_trailer(salt, &trailer);
+        let said = said.filter(|(end, _)| (HEADER as u64..length).contains(end));
+        Ok(said.map(|(end, summary)| Closed {
+            path: path.to_owned(),
+            salt,
+            end,
+            length,
+            summary,
+            filter: OnceLock::new(),
+            damage_told: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether something of these hashes may be in it.
+    pub fn may_contain(&self, hashes: &[u64]) -> bool {
+        let filter = self.filter.get_or_init(|| self.read_filter());
+        match filter {
+            Some(filter) => hashes.iter().any(|hash| filter::may_contain(filter, *hash)),
+            None => true,
+        }
+    }
+
+    fn read_filter(&self) -> Option<Arc<[u8]>> {
+        let read = || {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(self.end))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            io::Result::Ok(bytes)
+        };
+        let bytes = read().ok()?;
+        whole_frame(self.salt, FILTER, &bytes).ok().map(Arc::from)
+    }
+}
+
+/// The blocks at the beginning of a file's octets, header and all.
+pub(super) struct Blocks<'a> {
+    salt: u64,
+    next: u64,
+    rest: &'a [u8],
+    /// Octets of header and whole blocks until now.
+    pub length: u64,
+}
+
+/// How the blocks of a file end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As they should.
+    Whole,
+    /// In something that was never there as a whole.
+    Torn,
+    /// In something that was once there as a whole.
+    Damaged,
+}
+
+impl<'a> Blocks<'a> {
+    /// `first`: the number of the first block.
+    pub fn new(bytes: &'a [u8], salt: u64, first: u64) -> Self {
+        Blocks {
+            salt,
+            next: first,
+            rest: bytes.get(HEADER..).unwrap_or_default(),
+            length: HEADER as u64,
+        }
+    }
+
+    pub fn end(&self) -> End {
+        match self.rest.is_empty() {
+            true => End::Whole,
+            false if was_on_the_disk(self.salt, self.next, self.rest) => End::Damaged,
+            false => End::Torn,
+        }
+    }
+}
+
+impl<'a> Iterator for Blocks<'a> {
+    type Item = (u64, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let block = whole_frame(self.salt, self.next, self.rest).ok()?;
+        let size = FRAME_HEADER + block.len();
+        self.rest = &self.rest[size..];
+        self.length += size as u64;
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        Some((number, block))
+    }
+}
+
+/// Reads the beginning of a file.
+pub(super) fn read_to(path: &Path, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    File::open(path)?.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

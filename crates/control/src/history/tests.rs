@@ -1,0 +1,569 @@
+use super::event::events;
+use super::*;
+use core::ops::ControlFlow;
+use proptest::prelude::*;
+use session::Cause;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FOREVER: Bounds = Bounds {
+    keep: u32::MAX,
+    octets: u64::MAX,
+};
+
+fn who(session: u64) -> Subscriber<'static> {
+    const NAMES: [&str; 4] = ["alice", "bob", "carol", "dave"];
+    Subscriber {
+        session,
+        user: NAMES[session as usize % 4].as_bytes(),
+        mac: [2, 0, 0, 0, (session >> 8) as u8, session as u8],
+        user_plane: "up1",
+        port: "access0",
+        vlans: [Some(100), Some(session as u16)],
+        line: [Some(b"olt 1/2"), None],
+    }
+}
+
+fn addresses(ipv4: Option<u8>, ipv6: Option<u8>) -> Families {
+    Families {
+        ipv4: ipv4.map(|n| [100, 64, 0, n].into()),
+        ipv6: ipv6.map(|n| format!("2001:db8:0:{n}::/64").parse().unwrap()),
+    }
+}
+
+fn online(unix: u32, session: u64, now: Families) -> Event<'static> {
+    let step = Step::Online {
+        dialled: unix,
+        servers: Some("radius"),
+        profile: None,
+        instance: "default",
+        addresses: now,
+    };
+    subscriber(unix, session, step)
+}
+
+fn changed(unix: u32, session: u64, before: Families, now: Families) -> Event<'static> {
+    let step = Step::Changed {
+        instance: "default",
+        before,
+        addresses: now,
+    };
+    subscriber(unix, session, step)
+}
+
+fn ended(unix: u32, session: u64, started: u32, had: Families) -> Event<'static> {
+    let step = Step::Ended {
+        started,
+        cause: Cause::UserRequest,
+        by: None,
+        instance: "default",
+        addresses: had,
+    };
+    subscriber(unix, session, step)
+}
+
+fn subscriber(unix: u32, session: u64, step: Step<'static>) -> Event<'static> {
+    let what = What::Subscriber(who(session), step);
+    Event { unix, what }
+}
+
+fn block(events: &[Event<'_>]) -> Vec<u8> {
+    let mut block = Vec::new();
+    events.iter().for_each(|event| event.emit(&mut block));
+    block
+}
+
+fn open(directory: &Path) -> (Log, Opened) {
+    Log::open_with(directory, FOREVER, 600).unwrap()
+}
+
+fn add(log: &mut Log, number: u64, block: &[u8]) {
+    log.append(0, [(number, block)]).unwrap();
+}
+
+fn times(reader: &Reader, subject: &str) -> Vec<u32> {
+    let subject = (!subject.is_empty()).then(|| Subject::parse(subject));
+    let query = Query {
+        subject,
+        ..Query::default()
+    };
+    let (mut forward, mut backward) = (Vec::new(), Vec::new());
+    reader.forward(&query, |event| {
+        forward.push(event.unix);
+        ControlFlow::Continue(())
+    });
+    reader.backward(&query, |event| {
+        backward.insert(0, event.unix);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(forward, backward);
+    forward
+}
+
+fn segments(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn events_are_found_by_name_mac_session_and_address_across_segments_and_restarts() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    for n in 0..50u8 {
+        let had = addresses(Some(n), Some(n));
+        let unix = 100 * u32::from(n);
+        let events = [
+            online(unix, n.into(), had),
+            ended(unix + 50, n.into(), unix, had),
+        ];
+        add(&mut log, u64::from(n) + 1, &block(&events));
+    }
+    assert!(segments(directory.path()).len() > 5);
+    for _ in 0..2 {
+        let reader = log.reader();
+        assert_eq!(times(&reader, "").len(), 100);
+        assert_eq!(times(&reader, "bob").len(), 26);
+        for subject in [
+            "100.64.0.7",
+            "2001:db8:0:7::1",
+            "2001:db8:0:7::/64",
+            "02:00:00:00:00:07",
+            "0000000000000007",
+        ] {
+            assert_eq!(times(&reader, subject), [700, 750], "{subject}");
+        }
+        assert_eq!(times(&reader, "2001:db8::/48").len(), 100);
+        assert_eq!(times(&reader, "mallory"), [0; 0]);
+        drop(log);
+        let opened;
+        (log, opened) = open(directory.path());
+        assert_eq!(opened, Opened { last: 50, cut: 0 });
+    }
+}
+
+#[test]
+fn a_block_that_comes_again_is_there_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    let one = block(&[online(1, 1, addresses(Some(1), None))]);
+    let two = block(&[online(2, 2, addresses(Some(2), None))]);
+    log.append(0, [(1, &one[..]), (2, &two[..])]).unwrap();
+    log.append(0, [(1, &one[..]), (2, &two[..])]).unwrap();
+    drop(log);
+    let (mut log, opened) = open(directory.path());
+    assert_eq!(opened.last, 2);
+    log.append(0, [(2, &two[..]), (3, &one[..])]).unwrap();
+    assert_eq!(times(&log.reader(), ""), [1, 2, 1]);
+}
+
+#[test]
+fn a_crash_at_any_octet_leaves_whole_blocks() {
+    let place = tempfile::tempdir().unwrap();
+    let whole = place.path().join("whole");
+    let (mut log, _) = Log::open(&whole, FOREVER).unwrap();
+    let path = || segments(&whole).remove(0);
+    let mut lengths = Vec::new();
+    for n in 1..=4u8 {
+        let event = online(n.into(), n.into(), addresses(Some(n), None));
+        add(&mut log, n.into(), &block(&[event]));
+        lengths.push(fs::metadata(path()).unwrap().len() as usize);
+    }
+    let (bytes, name) = (fs::read(path()).unwrap(), path());
+    for end in 0..=bytes.len() {
+        let torn = place.path().join(format!("torn{end}"));
+        fs::create_dir(&torn).unwrap();
+        fs::write(torn.join(name.file_name().unwrap()), &bytes[..end]).unwrap();
+        let there = lengths.iter().filter(|length| **length <= end).count() as u64;
+        let (mut log, opened) = Log::open(&torn, FOREVER).unwrap();
+        assert_eq!(opened.last, there, "cut at {end}");
+        let event = online(9, 9, addresses(Some(9), None));
+        add(&mut log, there + 1, &block(&[event]));
+        let expected: Vec<u32> = (1..=there as u32).chain([9]).collect();
+        assert_eq!(times(&log.reader(), ""), expected, "cut at {end}");
+    }
+}
+
+#[test]
+fn what_is_damaged_is_told_and_the_rest_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    for n in 1..=40u8 {
+        let event = online(n.into(), n.into(), addresses(Some(n), None));
+        add(&mut log, n.into(), &block(&[event]));
+    }
+    drop(log);
+    let second = segments(directory.path()).remove(1);
+    let mut bytes = fs::read(&second).unwrap();
+    bytes[60] ^= 1; // in its first block
+    fs::write(&second, bytes).unwrap();
+    let (log, _) = open(directory.path());
+    let there = times(&log.reader(), "");
+    assert!(there.len() < 40 && there.first() == Some(&1) && there.last() == Some(&40));
+    assert_eq!(log.reader().status().damaged, 1, "told once");
+}
+
+#[test]
+fn what_is_old_or_too_much_goes_the_oldest_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    for n in 1..=100u32 {
+        let event = online(n * 10, n.into(), addresses(Some(n as u8), None));
+        add(&mut log, n.into(), &block(&[event]));
+    }
+    log.set_bounds(Bounds {
+        keep: 700,
+        octets: u64::MAX,
+    });
+    log.tend(1000).unwrap();
+    let status = log.reader().status();
+    assert!((250..=300).contains(&status.oldest.unwrap()), "{status:?}");
+    assert_eq!((status.displaced, status.displaced_until), (0, None));
+    log.set_bounds(Bounds {
+        keep: 700,
+        octets: 3000,
+    });
+    log.tend(1000).unwrap();
+    let status = log.reader().status();
+    assert!((1500..=3000).contains(&status.octets), "{status:?}");
+    assert!(status.displaced > 0 && status.displaced_until < status.oldest);
+    assert_eq!(times(&log.reader(), "").last(), Some(&1000));
+    log.tend(5000).unwrap();
+    assert_eq!(times(&log.reader(), ""), [0; 0]);
+    assert_eq!(log.reader().status().last, 100);
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_costs_nothing_that_comes_again() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("history");
+    let (mut log, _) = Log::open_with(&directory, FOREVER, 150).unwrap();
+    let one = block(&[online(1, 1, addresses(Some(1), None))]);
+    for number in 1..=2 {
+        add(&mut log, number, &one);
+    }
+    // where the next segment would be
+    fs::create_dir(directory.join(format!("{:020}.events", 3))).unwrap();
+    assert!(log.append(0, [(3, &one[..])]).is_err());
+    fs::remove_dir(directory.join(format!("{:020}.events", 3))).unwrap();
+    add(&mut log, 3, &one);
+    assert_eq!(times(&log.reader(), "").len(), 3);
+    drop(log);
+    assert_eq!(Log::open(&directory, FOREVER).unwrap().1.last, 3);
+}
+
+/// What the property test does next.
+#[derive(Clone, Debug)]
+enum Op {
+    /// A session of this number takes addresses of these numbers, if they are free.
+    Online(u8, u8, Option<u8>),
+    /// It takes another prefix.
+    Change(u8, Option<u8>),
+    Ended(u8),
+    /// What happened gets to the history.
+    Keep,
+    /// The control plane dies, and of what was written last so much in a hundred is on the disk.
+    Crash(u8),
+    Pass(u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => (0..6u8, 0..4u8, proptest::option::of(0..3u8)).prop_map(|(s, a, p)| Op::Online(s, a, p)),
+        2 => (0..6u8, proptest::option::of(0..3u8)).prop_map(|(s, p)| Op::Change(s, p)),
+        4 => (0..6u8).prop_map(Op::Ended),
+        3 => Just(Op::Keep),
+        1 => (0..100u8).prop_map(Op::Crash),
+        4 => (0..3u8).prop_map(Op::Pass),
+    ]
+}
+
+/// A session that is online, and since when.
+#[derive(Clone, Copy)]
+struct Online {
+    id: u64,
+    started: u32,
+    has: Families,
+}
+
+/// Somebody had something from then until then.
+#[derive(Clone, Debug)]
+struct Interval {
+    id: u64,
+    what: Families,
+    from: u32,
+    to: Option<u32>,
+}
+
+struct Model {
+    directory: tempfile::TempDir,
+    log: Option<Log>,
+    /// Blocks that the store has: they are handed over again after a crash.
+    outbox: Vec<(u64, Vec<u8>)>,
+    next: u64,
+    now: u32,
+    sessions: Vec<Option<Online>>,
+    ids: u64,
+    intervals: Vec<Interval>,
+}
+
+impl Model {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Some(open(directory.path()).0);
+        Model {
+            directory,
+            log,
+            outbox: Vec::new(),
+            next: 1,
+            now: 1000,
+            sessions: vec![None; 6],
+            ids: 0,
+            intervals: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, event: Event<'_>) {
+        self.outbox.push((self.next, block(&[event])));
+        self.next += 1;
+    }
+
+    fn is_free(&self, wanted: Families) -> bool {
+        let mut online = self.sessions.iter().flatten();
+        online.all(|s| {
+            (wanted.ipv4.is_none() || s.has.ipv4 != wanted.ipv4)
+                && (wanted.ipv6.is_none() || s.has.ipv6 != wanted.ipv6)
+        })
+    }
+
+    fn gain(&mut self, id: u64, what: Families) {
+        let from = self.now;
+        let one = |ipv4, ipv6| Interval {
+            id,
+            what: Families { ipv4, ipv6 },
+            from,
+            to: None,
+        };
+        self.intervals.extend(what.ipv4.map(|a| one(Some(a), None)));
+        self.intervals.extend(what.ipv6.map(|p| one(None, Some(p))));
+    }
+
+    fn lose(&mut self, id: u64, ipv4: bool) {
+        for i in &mut self.intervals {
+            if i.id == id && i.to.is_none() && (ipv4 || i.what.ipv6.is_some()) {
+                i.to = Some(self.now);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, op: &Op) {
+        match *op {
+            Op::Online(n, a, p) => {
+                let has = addresses(Some(a), p);
+                if self.sessions[n as usize].is_none() && self.is_free(has) {
+                    self.ids += 1;
+                    let (id, started) = (self.ids, self.now);
+                    self.sessions[n as usize] = Some(Online { id, started, has });
+                    self.gain(id, has);
+                    self.note(online(started, id, has));
+                }
+            }
+            Op::Change(n, p) => {
+                let prefix = addresses(None, p);
+                let Some(mut s) = self.sessions[n as usize] else {
+                    return;
+                };
+                if prefix.ipv6 == s.has.ipv6 || !self.is_free(prefix) {
+                    return;
+                }
+                let before = s.has;
+                s.has.ipv6 = prefix.ipv6;
+                self.sessions[n as usize] = Some(s);
+                self.lose(s.id, false);
+                self.gain(s.id, prefix);
+                self.note(changed(self.now, s.id, before, s.has));
+            }
+            Op::Ended(n) => {
+                if let Some(s) = self.sessions[n as usize].take() {
+                    self.lose(s.id, true);
+                    self.note(ended(self.now, s.id, s.started, s.has));
+                }
+            }
+            Op::Keep => self.keep(),
+            Op::Crash(part) => self.crash(part),
+            Op::Pass(seconds) => self.now += u32::from(seconds),
+        }
+    }
+
+    fn keep(&mut self) {
+        let blocks = self.outbox.iter().map(|(n, block)| (*n, &block[..]));
+        let log = self.log.as_mut().unwrap();
+        log.append(self.now, blocks).unwrap();
+        self.outbox.clear();
+    }
+
+    /// Everything that waits is being written when the machine dies.
+    fn crash(&mut self, part: u8) {
+        let before = self.log.as_ref().unwrap().reader();
+        let known = segments(self.directory.path()).len();
+        let length = before.segments().1.map_or(0, |open| open.length);
+        let waiting = self.outbox.clone();
+        let blocks = waiting.iter().map(|(n, block)| (*n, &block[..]));
+        self.log.as_mut().unwrap().append(self.now, blocks).unwrap();
+        self.log = None;
+        let paths = segments(self.directory.path());
+        if let Some(last) = paths.last() {
+            let from = if paths.len() == known { length } else { 0 };
+            let to = fs::metadata(last).unwrap().len();
+            let kept = from + (to.max(from) - from) * u64::from(part) / 100;
+            let file = fs::OpenOptions::new().write(true).open(last).unwrap();
+            file.set_len(kept.min(to)).unwrap();
+        }
+        self.log = Some(open(self.directory.path()).0);
+        self.keep();
+    }
+
+    fn live(&self) -> Vec<Held> {
+        let online = self.sessions.iter().flatten();
+        let held = online.map(|s| {
+            let who = who(s.id);
+            Held {
+                session: s.id,
+                user: who.user.to_vec(),
+                mac: who.mac,
+                user_plane: who.user_plane.into(),
+                port: who.port.into(),
+                vlans: who.vlans,
+                line: who.line.map(|id| id.map(<[u8]>::to_vec)),
+                instance: "default".into(),
+                addresses: s.has,
+                from: Some(s.started),
+                until: Until::Now,
+            }
+        });
+        held.collect()
+    }
+
+    fn check(&mut self) {
+        self.keep();
+        let reader = self.log.as_ref().unwrap().reader();
+        let ipv4 = (0..4).map(|n| addresses(Some(n), None));
+        for asked in ipv4.chain((0..3).map(|n| addresses(None, Some(n)))) {
+            let address = match (asked.ipv4, asked.ipv6) {
+                (Some(address), _) => Address::Ipv4(address),
+                (_, Some(prefix)) => Address::Ipv6(prefix),
+                _ => unreachable!(),
+            };
+            for at in 999..=self.now {
+                let live = self.live();
+                let live = live.into_iter().filter(|l| l.addresses.contains(&address));
+                let held = reader.who(address, at, 1, live.collect(), self.now + 1);
+                let said: Vec<(u64, Option<u32>, Option<u32>)> = held
+                    .iter()
+                    .filter(|held| held.at(at))
+                    .map(|held| {
+                        let to = match held.until {
+                            Until::Ended { at, .. } => Some(at),
+                            Until::Now => None,
+                            Until::Unknown(_) => panic!("{held:?}"),
+                        };
+                        (held.session, held.from, to)
+                    })
+                    .collect();
+                let had = self
+                    .intervals
+                    .iter()
+                    .filter(|i| i.what == asked && i.from <= at && i.to.is_none_or(|to| to >= at));
+                let expected: Vec<(u64, Option<u32>, Option<u32>)> =
+                    had.map(|i| (i.id, Some(i.from), i.to)).collect();
+                assert_eq!(said, expected, "{address:?} at {at}, now {}", self.now);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn who_had_an_address_is_as_a_list_of_intervals_says(ops in prop::collection::vec(op(), 1..60)) {
+        let mut model = Model::new();
+        ops.iter().for_each(|op| model.carry_out(op));
+        model.check();
+    }
+
+    #[test]
+    fn octets_that_nobody_wrote_are_read_without_harm(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        cut in any::<prop::sample::Index>(),
+        behind in prop::collection::vec(any::<u8>(), 0..80),
+        noise in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut log, _) = open(directory.path());
+        for n in 1..=12u8 {
+            let event = online(n.into(), n.into(), addresses(Some(n), Some(n)));
+            add(&mut log, n.into(), &block(&[event]));
+        }
+        drop(log);
+        for path in segments(directory.path()) {
+            let mut bytes = fs::read(&path).unwrap();
+            for (at, other) in &damage {
+                let at = at.index(bytes.len());
+                bytes[at] = *other;
+            }
+            bytes.truncate(cut.index(bytes.len() + 1));
+            bytes.extend(&behind);
+            fs::write(&path, bytes).unwrap();
+        }
+        fs::write(directory.path().join(format!("{:020}.events", 500)), &noise).unwrap();
+        events(&noise).for_each(drop);
+        let (mut log, opened) = open(directory.path());
+        let reader = log.reader();
+        times(&reader, "");
+        reader.who(Address::Ipv4([100, 64, 0, 3].into()), 5, 1, Vec::new(), 100);
+        add(&mut log, opened.last + 1, &block(&[online(77, 77, addresses(Some(77), None))]));
+        prop_assert_eq!(times(&reader, "100.64.0.77"), [77]);
+    }
+}
+
+#[test]
+fn blocks_wait_in_the_store_until_the_history_has_them() {
+    let mut outbox = Outbox::default();
+    let mut store = std::collections::BTreeMap::new();
+    let mut batch = Vec::new();
+    for n in 1..=3 {
+        assert!(outbox.add(&online(n, n.into(), Families::default())));
+        assert_eq!(outbox.store(&mut batch).map(|(n, _)| n), Some(n.into()));
+    }
+    outbox.on_kept(2);
+    assert!(!outbox.is_settled());
+    outbox.forget(&mut batch);
+    for record in batch {
+        match record.value {
+            Some(value) => drop(store.insert(record.key, value)),
+            None => drop(store.remove(&record.key)),
+        }
+    }
+    let stored: Vec<(u64, Vec<u8>)> = store.into_values().map(|block| (3, block)).collect();
+    assert_eq!(stored.len(), 1);
+    // after a crash: the history has it, or not
+    let (outbox, again) = Outbox::resume(3, stored.clone());
+    assert!(again.is_empty() && !outbox.is_settled());
+    let (mut outbox, again) = Outbox::resume(2, stored.clone());
+    assert_eq!(again, stored);
+    assert!(outbox.add(&online(4, 4, Families::default())));
+    assert_eq!(outbox.store(&mut Vec::new()).map(|(n, _)| n), Some(4));
+}
+
+#[test]
+fn attempts_that_come_to_nothing_are_bounded() {
+    let second = |n| core::time::Duration::from_secs(n);
+    let mut outbox = Outbox::default();
+    let many = |outbox: &mut Outbox, at| (0..100_000).filter(|_| outbox.takes_attempt(at)).count();
+    assert_eq!(many(&mut outbox, second(1000)), 20_000);
+    assert_eq!(many(&mut outbox, second(1003)), 300);
+}

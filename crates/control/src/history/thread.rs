@@ -1,0 +1,153 @@
+//! The thread that writes the history, so that nobody waits for its disk.
+
+use super::{Bounds, Log, Reader, Status};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Blocks are written together up to about this size.
+const FULL_WRITE: usize = 1 << 20;
+/// How often what is old is looked for.
+const TEND: Duration = Duration::from_secs(60);
+/// How long after a failure it is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// What the thread is told.
+enum Told {
+    Block(u64, Vec<u8>),
+    Bounds(Bounds),
+}
+
+/// The history in a thread of its own. What waits for it is bounded by whoever hands it blocks.
+pub(crate) struct HistoryThread {
+    queue: Option<Sender<Told>>,
+    thread: Option<JoinHandle<()>>,
+    reader: Reader,
+}
+
+impl HistoryThread {
+    /// Starts the thread. It calls `kept` with the number of the last block that is on the disk, after each write, and again
+    /// whenever something about its status has changed.
+    pub fn start(
+        log: Log,
+        unix: fn() -> u32,
+        kept: impl FnMut(u64) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (queue, receiver) = channel();
+        let reader = log.reader();
+        let mut writer = Writer {
+            log,
+            unix,
+            kept,
+            waiting: Vec::new(),
+            failing: false,
+        };
+        let thread = thread::Builder::new()
+            .name("history".into())
+            .spawn(move || writer.run(&receiver))?;
+        Ok(HistoryThread {
+            queue: Some(queue),
+            thread: Some(thread),
+            reader,
+        })
+    }
+
+    /// Hands it a block.
+    pub fn submit(&self, number: u64, block: Vec<u8>) {
+        self.tell(Told::Block(number, block));
+    }
+
+    /// The bounds are these from now on.
+    pub fn set_bounds(&self, bounds: Bounds) {
+        self.tell(Told::Bounds(bounds));
+    }
+
+    fn tell(&self, told: Told) {
+        if let Some(queue) = &self.queue {
+            let _ = queue.send(told); // a panic there has been reported, and what waits stays in the store
+        }
+    }
+
+    /// For questions.
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// How it is.
+    pub fn status(&self) -> Status {
+        self.reader.status()
+    }
+}
+
+impl Drop for HistoryThread {
+    /// Waits until what was handed over is on the disk, or cannot be written.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Writer<K> {
+    log: Log,
+    unix: fn() -> u32,
+    kept: K,
+    /// Blocks that are not on the disk yet.
+    waiting: Vec<(u64, Vec<u8>)>,
+    failing: bool,
+}
+
+impl<K: FnMut(u64)> Writer<K> {
+    fn run(&mut self, queue: &Receiver<Told>) {
+        loop {
+            let patience = if self.failing { AGAIN } else { TEND };
+            match queue.recv_timeout(patience) {
+                Ok(told) => self.take(told, queue),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.write(),
+            }
+            self.write();
+        }
+    }
+
+    /// Takes what has queued up, as far as it is written together.
+    fn take(&mut self, first: Told, queue: &Receiver<Told>) {
+        let mut octets = 0;
+        let mut next = Some(first);
+        while let Some(told) = next {
+            match told {
+                Told::Block(number, block) => {
+                    octets += block.len();
+                    self.waiting.push((number, block));
+                }
+                Told::Bounds(bounds) => self.log.set_bounds(bounds),
+            }
+            next = (octets < FULL_WRITE)
+                .then(|| queue.try_recv().ok())
+                .flatten();
+        }
+    }
+
+    fn write(&mut self) {
+        let blocks = self.waiting.iter().map(|(n, block)| (*n, block.as_slice()));
+        match self.log.append((self.unix)(), blocks) {
+            Ok(()) => {
+                if std::mem::take(&mut self.failing) {
+                    tracing::info!("the history can be written again");
+                    self.log.set_failing(None);
+                }
+                self.waiting.clear();
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    tracing::error!(%error, "the history cannot be written; what happens waits in the store. \
+                        Free or replace the disk");
+                }
+                self.log.set_failing(Some(error.to_string()));
+            }
+        }
+        (self.kept)(self.log.reader().status().last);
+    }
+}

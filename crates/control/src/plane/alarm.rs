@@ -1,0 +1,130 @@
+//! What is wrong now, by what the control plane knows.
+
+use super::{ControlPlane, Now};
+use crate::alarms::{Change, Condition, Fault, Severity};
+use crate::history::What;
+use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse};
+
+/// A pool is almost exhausted with this part of it given out, in hundredths.
+const ALMOST: u64 = 90;
+
+fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Condition {
+    Condition {
+        fault,
+        resource: resource.into(),
+        text,
+    }
+}
+
+impl ControlPlane {
+    /// Looks at what is wrong, as is to be done about each second; `outside` is what others have found.
+    pub(super) fn look_at_alarms(&mut self, now: Now, outside: Vec<Condition>) {
+        let mut holds = outside;
+        holds.extend(self.lost_user_planes());
+        holds.extend(self.authority.outages(&self.configuration));
+        holds.extend(self.exhausted_pools());
+        holds.extend(self.full_tables());
+        for change in self.alarms.look(now.at, now.unix, holds) {
+            let (raised, condition) = match &change {
+                Change::Raised(condition) => (true, condition),
+                Change::Cleared(condition) => (false, condition),
+            };
+            let (fault, resource, text) = (condition.fault, &condition.resource, &condition.text);
+            match raised {
+                true => tracing::warn!(alarm = fault.name(), resource, text, "alarm is raised"),
+                false => tracing::info!(alarm = fault.name(), resource, "alarm is cleared"),
+            }
+            let what = What::Alarm {
+                raised,
+                fault,
+                resource: super::note::bounded(resource),
+                text: super::note::bounded(text),
+            };
+            self.note(now, what);
+        }
+    }
+
+    fn lost_user_planes(&self) -> impl Iterator<Item = Condition> {
+        let planes = self.topology.user_planes();
+        let lost = planes.filter(|(id, plane)| !plane.retired && !self.user_planes.is_up(*id));
+        lost.map(|(id, plane)| {
+            let sessions = self.sessions_of(id).len();
+            let text = format!(
+                "{} at {} is not associated; {sessions} sessions are on it, and nobody can dial in. Is sluice-up running, \
+                 and reached from here?",
+                plane.node_id, plane.address
+            );
+            condition(Fault::UserPlaneLost, &plane.node_id, text)
+        })
+    }
+
+    fn exhausted_pools(&self) -> impl Iterator<Item = Condition> {
+        self.addresses.usage().filter_map(|(pool, used, units)| {
+            let (fault, how) = match used {
+                used if used >= units => (
+                    Fault::PoolExhausted,
+                    "exhausted: who dials in gets none of its addresses",
+                ),
+                used if used * 100 >= units * ALMOST => {
+                    (Fault::PoolAlmostExhausted, "almost exhausted")
+                }
+                _ => return None,
+            };
+            let text = format!("pool {pool} is {how}; {used} of {units} are given out. Add a pool");
+            Some(condition(fault, pool, text))
+        })
+    }
+
+    fn full_tables(&self) -> impl Iterator<Item = Condition> {
+        let (sessions, most) = (self.sessions.len(), self.configuration.limits.sessions);
+        let full = (sessions >= most as usize).then(|| {
+            let text = format!(
+                "{sessions} sessions are there, as many as `limits sessions` says: who dials in is refused"
+            );
+            condition(Fault::SessionTableFull, "", text)
+        });
+        let waits = self.outbox.is_full().then(|| {
+            let text = format!(
+                "{} octets of events wait for the history, and what happens now is lost. Is its disk full?",
+                self.outbox.octets()
+            );
+            condition(Fault::HistoryNotWritten, "", text)
+        });
+        full.into_iter().chain(waits)
+    }
+
+    /// The alarms that are raised, the most severe first, and how many there are of each severity.
+    pub(super) fn alarm_rows(&self) -> ListAlarmsResponse {
+        let rows = self.alarms.raised().into_iter().map(|alarm| Alarm {
+            name: alarm.condition.fault.name().into(),
+            severity: severity(alarm.condition.fault.severity()).into(),
+            resource: alarm.condition.resource.clone(),
+            text: alarm.condition.text.clone(),
+            raised_at: alarm.raised.into(),
+        });
+        let alarms: Vec<Alarm> = rows.collect();
+        let count = |wanted: AlarmSeverity| {
+            alarms
+                .iter()
+                .filter(|alarm| alarm.severity() == wanted)
+                .count() as u32
+        };
+        ListAlarmsResponse {
+            critical: count(AlarmSeverity::Critical),
+            major: count(AlarmSeverity::Major),
+            minor: count(AlarmSeverity::Minor),
+            warning: count(AlarmSeverity::Warning),
+            alarms,
+        }
+    }
+}
+
+/// As the local API has it.
+pub(crate) fn severity(severity: Severity) -> AlarmSeverity {
+    match severity {
+        Severity::Critical => AlarmSeverity::Critical,
+        Severity::Major => AlarmSeverity::Major,
+        Severity::Minor => AlarmSeverity::Minor,
+        Severity::Warning => AlarmSeverity::Warning,
+    }
+}

@@ -1,0 +1,150 @@
+//! A subscriber is looked for by whatever somebody knows of it.
+
+use super::ControlPlane;
+use crate::entry::{Entry, Stage};
+use crate::history::{Families, Subject};
+use crate::plane::Now;
+use northbound::{FindSubscriberResponse, SubscriberState};
+use session::Phase;
+
+/// At most so many sessions of one subscriber are told, and so many names that are like one.
+const MOST: usize = 64;
+const MOST_SIMILAR: usize = 5;
+
+impl ControlPlane {
+    /// The sessions that are a subscriber's; where there is none, names that are like the one that was asked for.
+    pub(super) fn find_subscriber(&self, now: Now, text: &str) -> FindSubscriberResponse {
+        let subject = Subject::parse(text);
+        let is_it = |entry: &&Entry| {
+            let addresses = Families {
+                ipv4: entry.ipv4,
+                ipv6: entry.ipv6,
+            };
+            let (session, mac) = (entry.seid.0, entry.circuit.mac.0);
+            subject.is(session, mac, &entry.who.username, [addresses])
+        };
+        let found = self.entries().filter(is_it);
+        let subscribers: Vec<SubscriberState> = found
+            .take(MOST)
+            .map(|entry| self.subscriber_state(now, entry))
+            .collect();
+        let similar = match subscribers.is_empty() {
+            true => self.similar_names(text),
+            false => Vec::new(),
+        };
+        FindSubscriberResponse {
+            subscribers,
+            similar,
+            network_instances: self.topology.instances().count() as u32,
+            is_user: self.configuration.users.contains_key(text),
+        }
+    }
+
+    fn subscriber_state(&self, now: Now, entry: &Entry) -> SubscriberState {
+        let text = |octets: &Option<Box<[u8]>>| {
+            let octets = octets.as_deref();
+            octets.map(|octets| octets.escape_ascii().to_string())
+        };
+        let started = entry.account.started;
+        SubscriberState {
+            session: Some(self.session_row(now, entry)),
+            circuit_id: text(&entry.line.circuit_id),
+            remote_id: text(&entry.line.remote_id),
+            dialled_at: Some(entry.noted.dialled.into()).filter(|at| *at > 0),
+            online_since: started.map(|started| started.unix.into()),
+            phase: phase(entry).into(),
+            server_group: entry.servers.as_deref().map(str::to_owned),
+            profile: self.view().profile_name(entry).map(str::to_owned),
+            pools: self.pools_of(entry),
+            mtu: self.view().terms(entry).mtu.into(),
+            on_user_plane: entry.rules.up_seid.is_some(),
+        }
+    }
+
+    /// The pools that a session's addresses are of.
+    fn pools_of(&self, entry: &Entry) -> Vec<String> {
+        let instance = &self.topology.instance(entry.instance).name;
+        let ipv4 = self.configuration.ipv4_pools.iter().filter(|(_, pool)| {
+            pool.network_instance == *instance
+                && entry.ipv4.is_some_and(|own| pool.prefix.contains(&own))
+        });
+        let ipv6 = self.configuration.ipv6_pools.iter().filter(|(_, pool)| {
+            pool.network_instance == *instance
+                && entry.ipv6.is_some_and(|own| pool.prefix.contains(&own))
+        });
+        let names = ipv4.map(|(name, _)| name).chain(ipv6.map(|(name, _)| name));
+        names.cloned().collect()
+    }
+
+    fn similar_names(&self, text: &str) -> Vec<String> {
+        let online = self.entries().map(|entry| &*entry.who.username);
+        let configured = self.configuration.users.keys().map(String::as_bytes);
+        let like = online
+            .chain(configured)
+            .filter(|name| is_like(name, text.as_bytes()));
+        let mut names: Vec<String> = like
+            .take(MOST)
+            .map(|name| name.escape_ascii().to_string())
+            .collect();
+        names.sort();
+        names.dedup();
+        names.truncate(MOST_SIMILAR);
+        names
+    }
+}
+
+/// Whether one of two names begins with the other, or they are one slip of the keyboard apart.
+fn is_like(name: &[u8], text: &[u8]) -> bool {
+    if name.is_empty() || text.is_empty() {
+        return false;
+    }
+    let same = name.iter().zip(text).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&name[same..], &text[same..]);
+    match (a, b) {
+        ([], _) | (_, []) => same >= 3,
+        ([_, a @ ..], [_, b @ ..]) if a == b => true,
+        ([_, rest @ ..], b) if rest == b => true,
+        (a, [_, rest @ ..]) if a == rest => true,
+        ([a, b, rest @ ..], [c, d, other @ ..]) => (a, b) == (d, c) && rest == other,
+        _ => false,
+    }
+}
+
+/// How far PPP has come.
+fn phase(entry: &Entry) -> &'static str {
+    match (&entry.stage, entry.link.as_ref().map(|link| link.phase())) {
+        (Stage::Closing(_), _) => "terminate",
+        (_, None) => "discovery",
+        (_, Some(Phase::Establish)) => "establish",
+        (_, Some(Phase::Authenticate)) => "authenticate",
+        (_, Some(Phase::Network)) => "network",
+        (_, Some(Phase::Terminate | Phase::Closed)) => "terminate",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn names_are_alike_that_begin_alike_or_differ_by_a_slip() {
+        for (name, text) in [
+            ("alice@x", "alice"),
+            ("alice@x", "alcie@x"),
+            ("alice@x", "alic@x"),
+            ("alice@x", "alicee@x"),
+            ("alice@x", "aloce@x"),
+        ] {
+            assert!(is_like(name.as_bytes(), text.as_bytes()), "{name} {text}");
+            assert!(is_like(text.as_bytes(), name.as_bytes()), "{text} {name}");
+        }
+        for (name, text) in [
+            ("alice@x", "al"),
+            ("alice@x", "bob@x"),
+            ("", "alice"),
+            ("alice", ""),
+        ] {
+            assert!(!is_like(name.as_bytes(), text.as_bytes()), "{name} {text}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What the history is told: each event goes into the same batch of the store as the change that it tells of.
+
+use super::{Awaited, ControlPlane, Now, Output, Waiting};
+use crate::counters::Counter;
+use crate::entry::{Entry, Noted};
+use crate::history::{Bounds, Event, Families, Kind, Step, Subscriber, What};
+use crate::topology::{Topology, UserPlaneId};
+use config::Configuration;
+use session::Cause;
+
+/// The longest text of an event, in octets.
+const MAX_TEXT: usize = 1024;
+
+/// Something that happened to the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Of which kind it is.
+    pub kind: Kind,
+    /// What it is about; empty: the control plane as a whole.
+    pub resource: String,
+    /// Who did it, if somebody did.
+    pub by: Option<String>,
+    /// In words.
+    pub text: String,
+}
+
+/// Who a session's subscriber is, and where.
+fn subscriber<'a>(topology: &'a Topology, entry: &'a Entry) -> Subscriber<'a> {
+    let port = topology.port(topology.segment(entry.segment).port);
+    let (outer, inner) = entry.circuit.tags.vids();
+    Subscriber {
+        session: entry.seid.0,
+        user: &entry.who.username,
+        mac: entry.circuit.mac.0,
+        user_plane: &topology.user_plane(port.user_plane).node_id,
+        port: &port.name,
+        vlans: [outer, inner],
+        line: [&entry.line.circuit_id, &entry.line.remote_id].map(Option::as_deref),
+    }
+}
+
+/// At most so much of a text.
+pub(super) fn bounded(text: &str) -> &str {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+impl ControlPlane {
+    pub(super) fn note(&mut self, now: Now, what: What<'_>) {
+        let unix = now.unix;
+        if !self.outbox.add(&Event { unix, what }) {
+            self.counters.count(Counter::HistoryLost);
+        }
+    }
+
+    /// What happened to a session, told with who it is.
+    fn note_step(&mut self, now: Now, index: u32, step: Step<'_>) {
+        let who = subscriber(&self.topology, &self.sessions[index as usize]);
+        let (unix, what) = (now.unix, What::Subscriber(who, step));
+        if !self.outbox.add(&Event { unix, what }) {
+            self.counters.count(Counter::HistoryLost);
+        }
+    }
+
+    /// Something happened to the system.
+    pub(super) fn on_note(&mut self, now: Now, note: &Note) {
+        let what = What::System {
+            kind: note.kind,
+            resource: bounded(&note.resource),
+            by: note.by.as_deref().map(bounded),
+            text: bounded(&note.text),
+        };
+        self.note(now, what);
+    }
+
+    /// The association with a user plane has come or gone.
+    pub(super) fn note_user_plane(&mut self, now: Now, plane: UserPlaneId, kind: Kind, text: &str) {
+        let resource = self.topology.user_plane(plane).node_id.clone();
+        let (by, text) = (None, text.to_owned());
+        self.on_note(
+            now,
+            &Note {
+                kind,
+                resource,
+                by,
+                text,
+            },
+        );
+    }
+
+    /// AAA does not let a subscriber in.
+    pub(super) fn note_refused(&mut self, now: Now, index: u32, why: &str, reply: &[u8]) {
+        self.entry(index).noted.refused = true;
+        if !self.takes_attempt(now) {
+            return;
+        }
+        let entry = &self.sessions[index as usize];
+        let servers = entry.servers.clone();
+        let step = Step::Refused {
+            dialled: entry.noted.dialled,
+            servers: servers.as_deref(),
+            why: bounded(why),
+            reply: &reply[..reply.len().min(MAX_TEXT)],
+        };
+        self.note_step(now, index, step);
+    }
+
+    fn takes_attempt(&mut self, now: Now) -> bool {
+        let takes = self.outbox.takes_attempt(now.at);
+        if !takes {
+            self.counters.count(Counter::AttemptsNotKept);
+        }
+        takes
+    }
+
+    /// The addresses that a session has, as its user plane is to have them: told if they are others than those that were.
+    pub(super) fn note_addresses(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index as usize];
+        let (addresses, noted) = (entry.open_addresses(), entry.noted.clone());
+        if addresses == noted.addresses {
+            return;
+        }
+        let instance = self.topology.instance(entry.instance).name.clone();
+        let (servers, profile) = (entry.servers.clone(), entry.profile.clone());
+        let step = match noted.online {
+            false => Step::Online {
+                dialled: noted.dialled,
+                servers: servers.as_deref(),
+                profile: profile.as_deref(),
+                instance: &instance,
+                addresses,
+            },
+            true => Step::Changed {
+                instance: &instance,
+                before: noted.addresses,
+                addresses,
+            },
+        };
+        self.note_step(now, index, step);
+        let noted = &mut self.entry(index).noted;
+        (noted.online, noted.addresses) = (true, addresses);
+    }
+
+    /// A session is over.
+    pub(super) fn note_end(&mut self, now: Now, index: u32, cause: Cause) {
+        let entry = &self.sessions[index as usize];
+        let noted = entry.noted.clone();
+        if !noted.online {
+            // a refusal has said it
+            if !noted.refused && self.takes_attempt(now) {
+                let dialled = noted.dialled;
+                self.note_step(now, index, Step::Failed { dialled, cause });
+            }
+            return;
+        }
+        let instance = self.topology.instance(entry.instance).name.clone();
+        let step = Step::Ended {
+            started: entry.account.started.map_or(0, |started| started.unix),
+            cause,
+            by: noted.by.as_deref(),
+            instance: &instance,
+            addresses: noted.addresses,
+        };
+        self.note_step(now, index, step);
+    }
+
+    /// The block of events that is open goes into the batch that is put together, and to the history when that is on the disk.
+    pub(super) fn store_events(&mut self) {
+        if let Some((number, block)) = self.outbox.store(&mut self.records) {
+            let (batch, what) = (self.batch, Awaited::Block(number, block));
+            self.waiting.push_back(Waiting { batch, what });
+        }
+    }
+
+    /// What the configuration says about the history.
+    pub(super) fn bound_history(&mut self) {
+        let bounds = history_bounds(&self.configuration);
+        self.outputs.push_back(Output::HistoryBounds(bounds));
+    }
+
+    /// Whether the history has every event, and the store knows that.
+    pub fn is_history_settled(&self) -> bool {
+        self.outbox.is_settled()
+    }
+
+    /// Has the store forget what the history has, although nothing else is to be written.
+    pub fn settle_history(&mut self) {
+        self.outbox.forget(&mut self.records);
+    }
+}
+
+/// What the configuration says about the history.
+pub(crate) fn history_bounds(configuration: &Configuration) -> Bounds {
+    const DAY: u32 = 86_400;
+    let history = &configuration.history;
+    Bounds {
+        keep: u32::from(history.keep) * DAY,
+        octets: u64::from(history.size) << 20,
+    }
+}
+
+impl Entry {
+    /// The addresses of the families that are open, or about to be.
+    fn open_addresses(&self) -> Families {
+        let [ipv4, ipv6] = self.rules.families;
+        Families {
+            ipv4: self.ipv4.filter(|_| ipv4),
+            ipv6: self.ipv6.filter(|_| ipv6),
+        }
+    }
+
+    /// What the history knows of a session that was stored.
+    pub(super) fn noted_before(&self) -> Noted {
+        Noted {
+            online: self.account.started.is_some(),
+            addresses: self.open_addresses(),
+            ..Noted::default()
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What happens and what is wrong, at the edge: the history's thread, and the look at alarms.
+
+use super::{Edge, unix_time};
+use crate::alarms::{Condition, Fault};
+use crate::history::{HistoryThread, Kind, Log, Status};
+use crate::plane::{Input, Note, history_bounds};
+use config::transactions::Transactions;
+use core::time::Duration;
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// A batch that takes longer until it is on the disk shows that the store is slow.
+const SLOW: Duration = Duration::from_secs(1);
+
+impl Edge {
+    /// Something happened to the control plane itself.
+    pub(super) fn note(&mut self, kind: Kind, text: &str) {
+        let note = Note {
+            kind,
+            resource: String::new(),
+            by: None,
+            text: text.into(),
+        };
+        self.plane.handle(self.clock.now(), Input::Note(note));
+    }
+
+    /// Waits until the history has what has happened, and the store nothing of it: an earlier version can read it then. What
+    /// does not get there in time is in the store, and gets there at the next start.
+    pub(super) async fn settle_history(&mut self) -> Result<(), String> {
+        loop {
+            self.plane.settle_history();
+            self.carry_out().await?;
+            if self.plane.is_history_settled() {
+                return Ok(());
+            }
+            tokio::select! {
+                Ok(()) = self.durable.changed() => self.on_durable()?,
+                Ok(()) = self.kept.changed() => self.on_kept(),
+            }
+        }
+    }
+
+    /// What is wrong around the control plane goes where all that is wrong is looked at.
+    pub(super) fn look(&mut self) {
+        let now = self.clock.now();
+        let mut wrong = self.wrong.borrow().clone();
+        let waits = self
+            .writing
+            .front()
+            .map_or(Duration::ZERO, Instant::elapsed);
+        if waits > SLOW {
+            let text = format!(
+                "the store has been writing for {} s: nobody comes online meanwhile. Is its disk busy or failing?",
+                waits.as_secs()
+            );
+            wrong.push(condition(Fault::StoreSlow, text));
+        }
+        wrong.extend(history_conditions(&self.history.status(), now.unix));
+        self.plane.handle(now, Input::Look(wrong));
+    }
+
+    /// Every batch up to this number is on the disk.
+    pub(super) fn durable_batches(&mut self, batch: u64) {
+        let done = usize::try_from(batch - self.batches).unwrap_or_default();
+        self.writing.drain(..done.min(self.writing.len()));
+        self.batches = batch;
+    }
+
+    /// The history has more on its disk.
+    pub(super) fn on_kept(&mut self) {
+        let number = *self.kept.borrow_and_update();
+        self.plane.handle(self.clock.now(), Input::Kept(number));
+    }
+}
+
+/// The history beside the store, the last block that is in it as it grows, and the last one that is in it now.
+pub(super) fn open_history(
+    start: &config::start::ControlPlane,
+    transactions: &Transactions,
+) -> Result<(HistoryThread, watch::Receiver<u64>, u64), String> {
+    let directory = start.state.join("history");
+    let failed = |error| format!("the history in {}: {error}", directory.display());
+    let bounds = history_bounds(&transactions.current().configuration);
+    let (log, opened) = Log::open(&directory, bounds).map_err(failed)?;
+    if opened.cut > 0 {
+        tracing::warn!(
+            octets = opened.cut,
+            "cut a half-written block off the history; the store has what was in it"
+        );
+    }
+    let (keeps, kept) = watch::channel(opened.last);
+    let thread = HistoryThread::start(log, unix_time, move |last| {
+        let _ = keeps.send(last);
+    });
+    Ok((thread.map_err(failed)?, kept, opened.last))
+}
+
+fn condition(fault: Fault, text: String) -> Condition {
+    Condition {
+        fault,
+        resource: String::new(),
+        text,
+    }
+}
+
+/// What is wrong with the history.
+fn history_conditions(status: &Status, now: u32) -> Vec<Condition> {
+    let mut wrong = Vec::new();
+    if let Some(why) = &status.failing {
+        let text = format!(
+            "the history cannot be written ({why}); what happens waits in the store. Free or replace the disk"
+        );
+        wrong.push(condition(Fault::HistoryNotWritten, text));
+    }
+    if status.is_cut_short(now) {
+        let text = format!(
+            "{} segments of the history went before their time, for want of room: `history size` says how much there is",
+            status.displaced
+        );
+        wrong.push(condition(Fault::HistoryTooSmall, text));
+    }
+    if status.damaged > 0 {
+        let text = format!(
+            "{} places in the history are damaged, and the events behind them in that segment cannot be told",
+            status.damaged
+        );
+        wrong.push(condition(Fault::HistoryDamaged, text));
+    }
+    wrong
+}

@@ -1,0 +1,170 @@
+//! The history service's side of the socket, and the command line's.
+
+use crate::history_client::HistoryClient as Generated;
+use crate::history_server::{History, HistoryServer};
+use crate::{
+    CallError, Connection, Event, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest,
+    FindSubscriberResponse, ListAlarmsRequest, ListAlarmsResponse, ListEventsRequest,
+    ListEventsResponse, Refusal,
+};
+use futures_util::stream::{BoxStream, unfold};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tonic::transport::Channel;
+use tonic::{Response as Reply, Status};
+
+/// How long a question about years may take.
+const PATIENCE_FOR_YEARS: Duration = Duration::from_secs(60);
+/// Parts of an answer that wait for whoever asked.
+const PARTS: usize = 4;
+
+/// What the history is asked, with the place for the answer.
+#[derive(Debug)]
+pub enum HistoryCall {
+    /// What happened, part by part; dropping the place ends the answer.
+    Events(
+        ListEventsRequest,
+        mpsc::Sender<Result<ListEventsResponse, Refusal>>,
+    ),
+    /// Who had an address.
+    Holders(
+        FindHoldersRequest,
+        oneshot::Sender<Result<FindHoldersResponse, Refusal>>,
+    ),
+    /// What is known of a subscriber.
+    Subscriber(
+        FindSubscriberRequest,
+        oneshot::Sender<Result<FindSubscriberResponse, Refusal>>,
+    ),
+    /// What is wrong now.
+    Alarms(oneshot::Sender<Result<ListAlarmsResponse, Refusal>>),
+}
+
+/// The service, which hands every request to `calls`.
+pub(crate) fn service(calls: mpsc::Sender<HistoryCall>) -> HistoryServer<impl History> {
+    HistoryServer::new(Service(calls))
+}
+
+struct Service(mpsc::Sender<HistoryCall>);
+
+fn gone<T>(_: T) -> Status {
+    Status::unavailable("the daemon is shutting down")
+}
+
+impl Service {
+    async fn ask<T>(
+        &self,
+        call: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> HistoryCall,
+    ) -> Result<Reply<T>, Status> {
+        let (reply, answer) = oneshot::channel();
+        self.0.send(call(reply)).await.map_err(gone)?;
+        Ok(Reply::new(answer.await.map_err(gone)??))
+    }
+}
+
+#[tonic::async_trait]
+impl History for Service {
+    type ListEventsStream = BoxStream<'static, Result<ListEventsResponse, Status>>;
+
+    async fn list_events(
+        &self,
+        request: tonic::Request<ListEventsRequest>,
+    ) -> Result<Reply<Self::ListEventsStream>, Status> {
+        let (part, parts) = mpsc::channel(PARTS);
+        let call = HistoryCall::Events(request.into_inner(), part);
+        self.0.send(call).await.map_err(gone)?;
+        let told = unfold(parts, async |mut parts| {
+            let part: Result<_, Refusal> = parts.recv().await?;
+            Some((part.map_err(Status::from), parts))
+        });
+        Ok(Reply::new(Box::pin(told)))
+    }
+
+    async fn find_holders(
+        &self,
+        request: tonic::Request<FindHoldersRequest>,
+    ) -> Result<Reply<FindHoldersResponse>, Status> {
+        self.ask(|reply| HistoryCall::Holders(request.into_inner(), reply))
+            .await
+    }
+
+    async fn list_alarms(
+        &self,
+        _: tonic::Request<ListAlarmsRequest>,
+    ) -> Result<Reply<ListAlarmsResponse>, Status> {
+        self.ask(HistoryCall::Alarms).await
+    }
+
+    async fn find_subscriber(
+        &self,
+        request: tonic::Request<FindSubscriberRequest>,
+    ) -> Result<Reply<FindSubscriberResponse>, Status> {
+        self.ask(|reply| HistoryCall::Subscriber(request.into_inner(), reply))
+            .await
+    }
+}
+
+/// A connection to the history of a control plane. Each call waits for its answer.
+pub struct HistoryClient {
+    connection: Connection,
+    client: Generated<Channel>,
+}
+
+impl HistoryClient {
+    /// As [`Connection::open`].
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self, CallError> {
+        let connection = Connection::open(path, patience)?;
+        let client = Generated::new(connection.channel());
+        Ok(HistoryClient { connection, client })
+    }
+
+    /// What happened, in its order, one event after the other as they come. Stops when `tell` says false.
+    pub fn events(
+        &mut self,
+        request: ListEventsRequest,
+        mut tell: impl FnMut(Event) -> bool,
+    ) -> Result<(), CallError> {
+        let HistoryClient { connection, client } = self;
+        let listing = connection.wait_for(PATIENCE_FOR_YEARS, client.list_events(request))?;
+        let mut listing = listing.into_inner();
+        while let Some(part) = connection.wait_for(PATIENCE_FOR_YEARS, listing.message())? {
+            for event in part.events {
+                if !tell(event) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Who had an address.
+    pub fn holders(
+        &mut self,
+        address: &str,
+        at: Option<u64>,
+    ) -> Result<FindHoldersResponse, CallError> {
+        let address = address.to_owned();
+        let answer = self.client.find_holders(FindHoldersRequest { address, at });
+        let answer = self.connection.wait_for(PATIENCE_FOR_YEARS, answer)?;
+        Ok(answer.into_inner())
+    }
+
+    /// What is wrong now.
+    pub fn alarms(&mut self) -> Result<ListAlarmsResponse, CallError> {
+        let answer = self.client.list_alarms(ListAlarmsRequest {});
+        Ok(self.connection.wait(answer)?.into_inner())
+    }
+
+    /// What is known of a subscriber.
+    pub fn subscriber(&mut self, subscriber: &str) -> Result<FindSubscriberResponse, CallError> {
+        let subscriber = subscriber.to_owned();
+        let answer = self
+            .client
+            .find_subscriber(FindSubscriberRequest { subscriber });
+        Ok(self.connection.wait(answer)?.into_inner())
+    }
+}
