@@ -118,6 +118,17 @@ impl Sockets {
         self.up_socket.is_some() || self.user_plane.is_some()
     }
 
+    /// Asks the history of `sluice-cp`.
+    pub fn history<T>(
+        &self,
+        question: impl FnOnce(&mut northbound::HistoryClient) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        let path = self.control_plane_path();
+        let answer = northbound::HistoryClient::connect(&path, PATIENCE);
+        let answer = answer.and_then(|mut client| question(&mut client));
+        answer.map_err(|error| failure("sluice-cp", &path, error))
+    }
+
     /// The configuration of `sluice-cp`.
     pub fn configuration(&self) -> Result<Configuration, Failure> {
         let path = self.control_plane_path();
@@ -197,6 +208,18 @@ impl Sockets {
                     user.into_iter().chain([Candidate::new(s.mac, s.id)])
                 });
                 homes.collect()
+            }
+            "SUBSCRIBER" => {
+                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
+                let named = sessions.into_iter().filter(|s| !s.user.is_empty());
+                let named = named.take(MAX_NAMES);
+                named.map(|s| Candidate::new(s.user, s.mac)).collect()
+            }
+            "ADDRESS" => {
+                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
+                let sessions = sessions.into_iter().take(MAX_NAMES);
+                let with = sessions.filter_map(|s| Some(Candidate::new(s.ipv4?, s.user)));
+                with.collect()
             }
             _ => Vec::new(),
         }

@@ -3,13 +3,17 @@
 pub mod table;
 pub mod units;
 
+mod alarms;
 mod ask;
 mod check;
 mod configuration;
 mod drain;
+mod explain;
+mod history;
 mod show;
 mod store;
 mod tables;
+mod time;
 
 pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
@@ -49,6 +53,10 @@ enum Command {
         #[arg(value_parser = ["exclusive"])]
         exclusive: Option<String>,
     },
+    /// Say why a subscriber is online or not, and where its packets go
+    Explain(explain::Explain),
+    /// Say who had an address, now or at another time
+    Who(history::Who),
     /// End something
     #[command(subcommand)]
     Clear(Clear),
@@ -116,6 +124,10 @@ enum Show {
     Associations(Format),
     /// The RADIUS servers, and how they are doing
     AaaServers(Format),
+    /// What is wrong
+    Alarms(alarms::Alarms),
+    /// What happened to subscribers and to the system
+    Events(history::Events),
     /// What was dropped or refused, by name
     Drops {
         /// Also the counters that are zero
@@ -208,6 +220,8 @@ impl Command {
     fn answer(self, sockets: &Sockets) -> Result<Answer, Failure> {
         match self {
             Command::Show(show) => show.answer(sockets),
+            Command::Explain(explain) => explain.answer(sockets),
+            Command::Who(who) => who.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),
@@ -237,6 +251,8 @@ impl Show {
             Show::Pools(format) => tables::pools(sockets, format.json),
             Show::Associations(format) => tables::associations(sockets, format.json),
             Show::AaaServers(format) => tables::aaa_servers(sockets, format.json),
+            Show::Alarms(alarms) => alarms.answer(sockets),
+            Show::Events(events) => events.answer(sockets),
             Show::Drops { all, format } => show::drops(sockets, all, format.json),
             Show::Configuration { version, format } => {
                 configuration::show(sockets, version, format.json)

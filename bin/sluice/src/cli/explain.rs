@@ -1,0 +1,495 @@
+//! Why a home is online or not, and where its packets go, in sentences with their evidence.
+
+use super::alarms;
+use super::ask::{Failure, Sockets};
+use super::history::{self, events, line, told};
+use super::show::Answer;
+use super::time::{self, moment};
+use super::units::{count, duration, octets};
+use northbound::{
+    Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, ListEventsRequest, Session,
+    SessionState, Subscriber, SubscriberState, UserPlane, UserPlaneState,
+};
+use serde::Serialize;
+
+/// How many of the latest events are evidence.
+const LATEST: u32 = 6;
+/// How many kinds of drops are named.
+const DROPS: usize = 5;
+
+/// `sluice explain`.
+#[derive(Debug, clap::Args)]
+pub struct Explain {
+    /// A name, a MAC address, a session, or an address
+    #[arg(value_name = "SUBSCRIBER")]
+    subscriber: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known, and what follows from it.
+#[derive(Debug, Default, Serialize)]
+struct Explanation {
+    /// In words.
+    sentences: Vec<String>,
+    /// Its sessions, with counters that were read from the user plane now.
+    sessions: Vec<SubscriberState>,
+    /// What happened to it last.
+    events: Vec<Event>,
+    /// The user planes that it is on, or was on last.
+    user_planes: Vec<UserPlane>,
+    /// Alarms that concern it.
+    alarms: Vec<Alarm>,
+    /// What those user planes have dropped since their start, of anybody's packets.
+    drops: Vec<DropCounter>,
+}
+
+impl Explain {
+    /// Asks both planes, and says what follows.
+    pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
+        let mut found = sockets.history(|history| history.subscriber(&self.subscriber))?;
+        let names = found.similar.clone();
+        for state in &mut found.subscribers {
+            let id = state.session.as_ref().map(|session| session.id.clone());
+            // it may end at this moment
+            if let Some(Ok(now)) = id.map(|id| sockets.control_plane(|cp| cp.session(&id))) {
+                state.session = Some(now);
+            }
+        }
+        let request = ListEventsRequest {
+            subscriber: self.subscriber.clone(),
+            last: Some(LATEST),
+            ..ListEventsRequest::default()
+        };
+        let events = events(sockets, request)?;
+        let planes = planes_of(&found, &events);
+        let mut explanation = Explanation {
+            user_planes: sockets.control_plane(|cp| cp.user_planes())?,
+            alarms: sockets.history(|history| history.alarms())?.alarms,
+            drops: planes
+                .iter()
+                .flat_map(|plane| drops(sockets, plane))
+                .collect(),
+            events,
+            ..Explanation::default()
+        };
+        explanation
+            .user_planes
+            .retain(|plane| planes.contains(&plane.node_id));
+        explanation
+            .alarms
+            .retain(|alarm| concerns(alarm, &planes, &found));
+        explanation.say(&self.subscriber, &found, &names);
+        explanation.sessions = found.subscribers;
+        match self.json {
+            true => Answer::json(&explanation),
+            false => Ok(Answer::of(explanation.page())),
+        }
+    }
+}
+
+/// The user planes that a subscriber is on, or was on last.
+fn planes_of(found: &FindSubscriberResponse, events: &[Event]) -> Vec<String> {
+    let now = found
+        .subscribers
+        .iter()
+        .filter_map(|state| state.session.as_ref());
+    let mut planes: Vec<String> = now.map(|session| session.user_plane.clone()).collect();
+    if planes.is_empty() {
+        let last = events
+            .iter()
+            .rev()
+            .find_map(|event| event.subscriber.as_ref());
+        planes.extend(last.map(|who| who.user_plane.clone()));
+    }
+    planes.dedup();
+    planes
+}
+
+/// What a user plane has dropped, if it says so.
+fn drops(sockets: &Sockets, plane: &str) -> Vec<DropCounter> {
+    let there = match sockets.up_socket {
+        Some(_) => sockets.clone(),
+        None => Sockets {
+            user_plane: Some(plane.to_owned()),
+            ..sockets.clone()
+        },
+    };
+    let mut drops = there.user_plane(|up| up.drops()).unwrap_or_default();
+    drops.retain(|drop| drop.count > 0);
+    drops.sort_by_key(|drop| std::cmp::Reverse(drop.count));
+    drops.truncate(DROPS);
+    drops
+}
+
+/// Whether an alarm is about what a subscriber needs.
+fn concerns(alarm: &Alarm, planes: &[String], found: &FindSubscriberResponse) -> bool {
+    let of = &alarm.resource;
+    let needs = |state: &SubscriberState| {
+        state.server_group.as_ref() == Some(of) || state.pools.contains(of)
+    };
+    of.is_empty()
+        || planes.contains(of)
+        || found.subscribers.iter().any(needs)
+        || alarm.name.starts_with("aaa-")
+}
+
+impl Explanation {
+    fn page(&self) -> Vec<String> {
+        let mut lines = self.sentences.clone();
+        if !self.events.is_empty() {
+            lines.extend([String::new(), "What happened last (UTC):".into()]);
+            lines.extend(self.events.iter().map(|event| {
+                let at = moment(event.at);
+                format!(
+                    "  {at}  {:<11}  {}",
+                    history::word(event.kind()),
+                    told(event)
+                )
+            }));
+        }
+        lines
+    }
+
+    fn say(&mut self, asked: &str, found: &FindSubscriberResponse, similar: &[String]) {
+        let mut said = Vec::new();
+        for state in &found.subscribers {
+            said.extend(self.of_session(state));
+        }
+        if found.subscribers.is_empty() {
+            said.extend(self.of_nobody(asked, found, similar));
+        }
+        for alarm in &self.alarms {
+            let severity = alarms::word(alarm.severity());
+            let since = moment(alarm.raised_at);
+            said.push(format!("Alarm since {since} ({severity}): {}.", alarm.text));
+        }
+        if !self.drops.is_empty() {
+            let drops = self.drops.iter();
+            let drops: Vec<String> = drops
+                .map(|drop| format!("{} {} ({})", drop.count, drop.name, drop.meaning))
+                .collect();
+            said.push(format!(
+                "Its user plane has dropped since its start, of all subscribers: {}",
+                drops.join("; ")
+            ));
+        }
+        self.sentences = said;
+    }
+
+    fn of_session(&self, state: &SubscriberState) -> Vec<String> {
+        let session = state.session.clone().unwrap_or_default();
+        let mut said = vec![standing(state, &session), place(state, &session)];
+        said.extend(admission(state, &session));
+        said.push(addresses(state, &session));
+        said.extend(self.way(state, &session));
+        said
+    }
+
+    /// Where its packets go.
+    fn way(&self, state: &SubscriberState, session: &Session) -> Vec<String> {
+        let plane = &session.user_plane;
+        let mut said = Vec::new();
+        let row = self.user_planes.iter().find(|row| row.node_id == *plane);
+        let stands = row.map(|row| (row.state(), duration(row.since_seconds)));
+        said.push(match (stands, state.on_user_plane) {
+            (Some((UserPlaneState::Associated, since)), true) => format!(
+                "User plane {plane} is associated for {since} and has the session's rules: packets go by its port {} and \
+                 the routes of network instance {}, in packets of up to {} octets.",
+                session.port, session.network_instance, state.mtu
+            ),
+            (Some((UserPlaneState::Lost | UserPlaneState::NeverSeen, since)), _) => format!(
+                "User plane {plane} is not associated for {since}: what it forwards for the session is not known here, and \
+                 nothing of the session can be changed."
+            ),
+            (Some((UserPlaneState::Restoring, _)), _) => {
+                format!("User plane {plane} is just being told its sessions again.")
+            }
+            (_, false) => {
+                format!("User plane {plane} does not have the session's rules: its packets are dropped there.")
+            }
+            (_, true) => format!("User plane {plane} has the session's rules."),
+        });
+        let traffic = session.traffic.unwrap_or_default();
+        if session.state() == SessionState::Online {
+            said.push(format!(
+                "It has sent {} packets ({}) and was sent {} ({}).",
+                count(traffic.up_packets),
+                octets(traffic.up_octets),
+                count(traffic.down_packets),
+                octets(traffic.down_octets)
+            ));
+        }
+        said
+    }
+
+    /// Why somebody is not there.
+    fn of_nobody(
+        &self,
+        asked: &str,
+        found: &FindSubscriberResponse,
+        similar: &[String],
+    ) -> Vec<String> {
+        let mut own = self.events.iter().rev();
+        let last = own.find(|event| event.subscriber.is_some());
+        let mut said = match last {
+            Some(event) => absence(asked, event),
+            None if found.is_user => vec![format!(
+                "{asked} is a user of the configuration and has not dialled in, as far as is known."
+            )],
+            None => vec![format!(
+                "Nothing is known of {asked}: no session and no event has it as name, MAC address, session or address."
+            )],
+        };
+        if !similar.is_empty() {
+            said.push(format!("Names that are like it: {}.", similar.join(", ")));
+        }
+        said
+    }
+}
+
+fn name(user: &str, mac: &str) -> String {
+    match user.is_empty() {
+        true => format!("The home with MAC address {mac}"),
+        false => user.to_owned(),
+    }
+}
+
+/// Whether it is online.
+fn standing(state: &SubscriberState, session: &Session) -> String {
+    let who = name(&session.user, &session.mac);
+    let ago = |at: u64| duration(time::now().saturating_sub(at));
+    match session.state() {
+        SessionState::Online => {
+            let since = state
+                .online_since
+                .map(|at| format!(" since {}", moment(at)));
+            format!(
+                "{who} is online{} ({}), as session {}.",
+                since.unwrap_or_default(),
+                duration(session.online_seconds),
+                session.id
+            )
+        }
+        SessionState::Closing => format!(
+            "{who} is not online: session {} has ended, and its user plane is asked for the last counters.",
+            session.id
+        ),
+        _ => {
+            let since = state.dialled_at.map(|at| format!(" for {}", ago(at)));
+            let waits = match state.phase.as_str() {
+                "discovery" => "its user plane is asked for a tunnel",
+                "establish" => "LCP is being negotiated",
+                "authenticate" => "it is being authenticated",
+                "network" => "it is let in, and its addresses are being negotiated",
+                _ => "it is saying goodbye",
+            };
+            format!(
+                "{who} is dialling in{}: {waits}.",
+                since.unwrap_or_default()
+            )
+        }
+    }
+}
+
+/// Where it is attached.
+fn place(state: &SubscriberState, session: &Session) -> String {
+    let who = Subscriber {
+        user_plane: session.user_plane.clone(),
+        port: session.port.clone(),
+        s_tag: session.s_tag,
+        c_tag: session.c_tag,
+        ..Subscriber::default()
+    };
+    let ids = [("circuit", &state.circuit_id), ("remote", &state.remote_id)];
+    let ids = ids
+        .into_iter()
+        .filter_map(|(what, id)| Some((what, id.as_ref()?)));
+    let ids: String = ids.map(|(what, id)| format!(", {what} id {id}")).collect();
+    format!(
+        "It is at {} with MAC address {} and PPPoE session id {}{ids}.",
+        line(&who),
+        session.mac,
+        session.pppoe_session_id
+    )
+}
+
+/// Who let it in.
+fn admission(state: &SubscriberState, session: &Session) -> Option<String> {
+    if session.user.is_empty() {
+        return None;
+    }
+    let by = match &state.server_group {
+        Some(group) => format!("RADIUS server group {group}"),
+        None => "the users of the configuration".to_owned(),
+    };
+    let profile = match &state.profile {
+        Some(profile) => format!("subscriber profile {profile}"),
+        None => "the defaults of subscriber profiles".to_owned(),
+    };
+    Some(match session.state() {
+        SessionState::Connecting => format!(
+            "It calls itself {}; {by} says whether it may come in.",
+            session.user
+        ),
+        _ => format!("It was let in by {by} and gets {profile}."),
+    })
+}
+
+fn addresses(state: &SubscriberState, session: &Session) -> String {
+    let all: Vec<&str> = [&session.ipv4, &session.ipv6_prefix]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    if all.is_empty() {
+        return "It has no address.".into();
+    }
+    let mut pools = state.pools.clone();
+    pools.dedup();
+    let of = match pools.is_empty() {
+        true => "of no pool".to_owned(),
+        false => format!("of pool {}", pools.join(" and ")),
+    };
+    format!(
+        "It has {}, {of}, in network instance {}.",
+        all.join(" and "),
+        session.network_instance
+    )
+}
+
+/// Why it is not online, by what happened to it last.
+fn absence(asked: &str, event: &Event) -> Vec<String> {
+    let who = event.subscriber.clone().unwrap_or_default();
+    let at = moment(event.at);
+    let name = name(&who.user, &who.mac);
+    let why = match event.kind() {
+        EventKind::Refused => {
+            let by = match &event.server_group {
+                Some(group) => format!("RADIUS server group {group}"),
+                None => "the users of the configuration".into(),
+            };
+            format!(
+                "{name} is not online: {by} refused it at {at}: {}.",
+                told(event)
+            )
+        }
+        EventKind::Failed => {
+            format!(
+                "{name} is not online: it dialled in, and that ended at {at}: {}.",
+                told(event)
+            )
+        }
+        EventKind::Ended => format!(
+            "{name} is not online: its session ended at {at}: {}.",
+            told(event)
+        ),
+        _ => format!(
+            "{name} is not online, although its end was not recorded; it was last heard of at {at}."
+        ),
+    };
+    let mut said = vec![why];
+    said.push(format!(
+        "It was at {} with MAC address {}.",
+        line(&who),
+        who.mac
+    ));
+    if asked != who.user && !who.user.is_empty() {
+        said.push(format!(
+            "{asked} was looked for as name, MAC address, session and address."
+        ));
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> SubscriberState {
+        SubscriberState {
+            session: Some(Session {
+                id: "18bcff4aa4100000".into(),
+                state: SessionState::Online.into(),
+                user: "alice".into(),
+                user_plane: "up1".into(),
+                port: "access0".into(),
+                s_tag: Some(100),
+                c_tag: Some(7),
+                mac: "02:00:00:00:00:07".into(),
+                ipv4: Some("100.64.0.9".into()),
+                network_instance: "default".into(),
+                online_seconds: 125,
+                ..Session::default()
+            }),
+            online_since: Some(1_795_331_730),
+            server_group: Some("radius".into()),
+            profile: Some("gold".into()),
+            pools: vec!["homes".into()],
+            mtu: 1492,
+            on_user_plane: true,
+            ..SubscriberState::default()
+        }
+    }
+
+    fn explain(found: &FindSubscriberResponse, events: Vec<Event>) -> String {
+        let mut explanation = Explanation {
+            events,
+            user_planes: vec![UserPlane {
+                node_id: "up1".into(),
+                state: UserPlaneState::Associated.into(),
+                ..UserPlane::default()
+            }],
+            ..Explanation::default()
+        };
+        explanation.say("alice", found, &found.similar);
+        explanation.page().join("\n")
+    }
+
+    #[test]
+    fn who_is_online_is_said_with_line_addresses_and_user_plane() {
+        let found = FindSubscriberResponse {
+            subscribers: vec![session()],
+            ..FindSubscriberResponse::default()
+        };
+        let said = explain(&found, Vec::new());
+        for words in [
+            "alice is online since 2026-11-22 07:15:30Z (2m 05s), as session 18bcff4aa4100000.",
+            "It is at up1/access0.100.7",
+            "let in by RADIUS server group radius and gets subscriber profile gold",
+            "It has 100.64.0.9, of pool homes, in network instance default.",
+            "User plane up1 is associated",
+        ] {
+            assert!(said.contains(words), "{words}\n{said}");
+        }
+    }
+
+    #[test]
+    fn who_was_refused_is_said_with_the_answer_and_who_is_unknown_with_the_nearest() {
+        let refused = Event {
+            at: 1_795_331_730,
+            kind: EventKind::Refused.into(),
+            subscriber: Some(Subscriber {
+                user: "alice".into(),
+                ..Subscriber::default()
+            }),
+            server_group: Some("radius".into()),
+            text: "rejected".into(),
+            reply: Some("wrong password".into()),
+            ..Event::default()
+        };
+        let nobody = FindSubscriberResponse {
+            similar: vec!["alicia".into()],
+            ..FindSubscriberResponse::default()
+        };
+        let said = explain(&nobody, vec![refused]);
+        assert!(
+            said.contains("RADIUS server group radius refused it at 2026-11-22 07:15:30Z: rejected; it was told \"wrong password\""),
+            "{said}"
+        );
+        let said = explain(&nobody, Vec::new());
+        assert!(said.contains("Nothing is known of alice"), "{said}");
+        assert!(said.contains("Names that are like it: alicia."), "{said}");
+    }
+}

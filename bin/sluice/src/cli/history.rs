@@ -1,0 +1,349 @@
+//! What happened, and who had an address.
+
+use super::ask::{Failure, Sockets};
+use super::show::{Answer, terminal_width};
+use super::table::{Column, Table};
+use super::time::{self, moment};
+use super::units::duration;
+use northbound::{Event, EventKind, FindHoldersResponse, Holder, ListEventsRequest, Subscriber};
+
+/// How many of the latest events are shown where nothing else is said.
+const LATEST: u32 = 100;
+
+/// `sluice show events`.
+#[derive(Debug, clap::Args)]
+pub struct Events {
+    /// Of whom: a name, a MAC address, a session, or an address
+    #[arg(value_name = "SUBSCRIBER")]
+    subscriber: Option<String>,
+    /// None before this: 2026-11-22T07:15:00Z, 07:15 (UTC), or -2h
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<String>,
+    /// None after this
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<String>,
+    /// Only the latest, so many [default: 100, or all if --since is given]
+    #[arg(long, value_name = "NUMBER")]
+    last: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// `sluice who`.
+#[derive(Debug, clap::Args)]
+pub struct Who {
+    /// An IPv4 address, an IPv6 address or an IPv6 prefix
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+    /// When it was: `at` and a time such as 2026-11-22T07:15:00Z, 07:15 (UTC) or -2h [default: now]
+    #[arg(value_name = "at TIME", num_args = 0..=2, allow_hyphen_values = true)]
+    at: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn read(text: Option<&String>) -> Result<Option<u64>, Failure> {
+    let read = text.map(|text| time::read(text, time::now()));
+    read.transpose().map_err(Failure::Other)
+}
+
+impl Events {
+    fn request(&self) -> Result<ListEventsRequest, Failure> {
+        let all = self.since.is_some();
+        Ok(ListEventsRequest {
+            subscriber: self.subscriber.clone().unwrap_or_default(),
+            since: read(self.since.as_ref())?,
+            until: read(self.until.as_ref())?,
+            last: self.last.or((!all).then_some(LATEST)),
+            alarms: false,
+        })
+    }
+
+    /// What happened.
+    pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
+        let events = events(sockets, self.request()?)?;
+        match self.json {
+            true => Answer::json(&events),
+            false if events.is_empty() => Ok(Answer::of(vec!["nothing is known of that".into()])),
+            false => Ok(Answer::table(event_table(&events).render(terminal_width()))),
+        }
+    }
+}
+
+/// Every event that is asked for.
+pub(super) fn events(sockets: &Sockets, request: ListEventsRequest) -> Result<Vec<Event>, Failure> {
+    let mut events = Vec::new();
+    sockets.history(|history| {
+        history.events(request, |event| {
+            events.push(event);
+            true
+        })
+    })?;
+    Ok(events)
+}
+
+fn event_table(events: &[Event]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("TIME (UTC)", 0),
+        Column::words("EVENT", 0),
+        Column::words("WHO OR WHAT", 0),
+        Column::words("LINE", 2),
+        Column::words("MAC", 3),
+        Column::words("SESSION", 4),
+        Column::words("WHY OR WITH WHAT", 0),
+    ]);
+    for event in events {
+        let who = event.subscriber.as_ref();
+        table.push([
+            moment(event.at).trim_end_matches('Z').to_owned(),
+            word(event.kind()).into(),
+            who.map_or_else(|| event.resource.clone(), name),
+            who.map(line).unwrap_or_default(),
+            who.map(|who| who.mac.clone()).unwrap_or_default(),
+            who.map(|who| who.session.clone()).unwrap_or_default(),
+            told(event),
+        ]);
+    }
+    table
+}
+
+/// A word for it.
+pub(super) fn word(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Unspecified => "unknown",
+        EventKind::Online => "online",
+        EventKind::Refused => "refused",
+        EventKind::Failed => "failed",
+        EventKind::Changed => "changed",
+        EventKind::Ended => "ended",
+        EventKind::Started => "started",
+        EventKind::Stopped => "stopped",
+        EventKind::UserPlaneBack => "back",
+        EventKind::UserPlaneLost => "lost",
+        EventKind::Committed => "committed",
+        EventKind::Confirmed => "confirmed",
+        EventKind::RolledBack => "rolled back",
+        EventKind::AlarmRaised => "alarm",
+        EventKind::AlarmCleared => "cleared",
+    }
+}
+
+fn name(who: &Subscriber) -> String {
+    match who.user.is_empty() {
+        true => who.mac.clone(),
+        false => who.user.clone(),
+    }
+}
+
+/// User plane, port and VLANs.
+pub(super) fn line(who: &Subscriber) -> String {
+    let vlans = [who.s_tag, who.c_tag].into_iter().flatten();
+    let vlans: String = vlans.map(|vlan| format!(".{vlan}")).collect();
+    format!("{}/{}{vlans}", who.user_plane, who.port)
+}
+
+fn addresses(ipv4: Option<&String>, ipv6: Option<&String>) -> String {
+    let all: Vec<&str> = [ipv4, ipv6]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    match all.is_empty() {
+        true => "no address".into(),
+        false => all.join(" "),
+    }
+}
+
+/// What an event says beside who and when.
+pub(super) fn told(event: &Event) -> String {
+    let has = addresses(event.ipv4.as_ref(), event.ipv6_prefix.as_ref());
+    let by = |text: &str| match &event.by {
+        Some(by) if text.is_empty() => format!("by {by}"),
+        Some(by) => format!("{text}, by {by}"),
+        None => text.to_owned(),
+    };
+    let lasted = event
+        .since
+        .map(|since| duration(event.at.saturating_sub(since)));
+    match (event.kind(), lasted) {
+        (EventKind::Online, Some(took)) => format!("{has}, {took} after it dialled in"),
+        (EventKind::Online, None) => has,
+        (EventKind::Changed, _) => format!("{has}; {}", event.text),
+        (EventKind::Ended, Some(lasted)) => format!("{}; had {has} for {lasted}", by(&event.text)),
+        (EventKind::Refused, _) => match &event.reply {
+            Some(reply) => format!("{}; it was told \"{reply}\"", event.text),
+            None => event.text.clone(),
+        },
+        _ => by(&event.text),
+    }
+}
+
+impl Who {
+    fn at(&self) -> Result<Option<u64>, Failure> {
+        match self.at.as_slice() {
+            [] => Ok(None),
+            [word, time] if word == "at" => read(Some(time)),
+            [time] if time != "at" => read(Some(time)),
+            _ => Err(Failure::Other(
+                "expected a time behind `at`: 2026-11-22T07:15:00Z, 07:15 (UTC) or -2h".into(),
+            )),
+        }
+    }
+
+    /// Who had the address.
+    pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
+        let at = self.at()?;
+        let found = sockets.history(|history| history.holders(&self.address, at))?;
+        match self.json {
+            true => Answer::json(&found),
+            false => Ok(Answer::of(page(&self.address, &found, at.is_none()))),
+        }
+    }
+}
+
+/// Who had an address, in words.
+fn page(address: &str, found: &FindHoldersResponse, now: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let when = moment(found.at);
+    if found.holders.is_empty() {
+        lines.push(match now {
+            true => format!("Nobody has {address} now ({when})."),
+            false => format!("Nobody had {address} at {when}, as far as is known."),
+        });
+        match found.oldest {
+            Some(oldest) if oldest > found.at => lines.push(format!(
+                "The history reaches back to {}: of what was before, only what ended since is known.",
+                moment(oldest)
+            )),
+            None => lines.push("The history is empty.".into()),
+            Some(_) => {}
+        }
+    }
+    for holder in &found.holders {
+        lines.extend(holder_page(holder));
+    }
+    for other in &found.others {
+        let before = other.from.is_none_or(|from| from <= found.at);
+        lines.push(String::new());
+        lines.push(if before { "Before:" } else { "After:" }.into());
+        lines.extend(holder_page(other));
+    }
+    lines
+}
+
+fn holder_page(holder: &Holder) -> Vec<String> {
+    let who = holder.subscriber.clone().unwrap_or_default();
+    let by = holder.ended_by.as_ref().map(|by| format!(" by {by}"));
+    let (by, because) = (by.unwrap_or_default(), &holder.ended_because);
+    let until = match holder.to {
+        _ if holder.now => "now".into(),
+        Some(to) => format!("{} ({because}{by})", moment(to)),
+        None => format!("unknown ({because})"),
+    };
+    let mut lines = vec![
+        ("subscriber", who.user.clone()),
+        (
+            "has",
+            addresses(holder.ipv4.as_ref(), holder.ipv6_prefix.as_ref()),
+        ),
+        (
+            "from",
+            holder.from.map_or("before what is kept".into(), moment),
+        ),
+        ("until", until),
+        ("line", line(&who)),
+        ("mac", who.mac),
+        ("session", who.session),
+        ("network instance", holder.network_instance.clone()),
+    ];
+    lines.extend(who.circuit_id.map(|id| ("circuit id", id)));
+    lines.extend(who.remote_id.map(|id| ("remote id", id)));
+    let lines = lines.into_iter();
+    lines
+        .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Subscriber {
+        Subscriber {
+            session: "18bcff4aa4100000".into(),
+            user: "home7@sluice".into(),
+            mac: "02:00:00:00:00:07".into(),
+            user_plane: "up1".into(),
+            port: "access0".into(),
+            s_tag: Some(100),
+            c_tag: Some(7),
+            ..Subscriber::default()
+        }
+    }
+
+    #[test]
+    fn the_table_of_events_fits_eighty_columns_and_says_when_who_and_why() {
+        let refused = Event {
+            at: 1_795_331_730,
+            kind: EventKind::Refused.into(),
+            subscriber: Some(example()),
+            text: "rejected by the server".into(),
+            reply: Some("wrong password".into()),
+            ..Event::default()
+        };
+        let table = event_table(&[refused]);
+        let lines = table.render(Some(80));
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{lines:#?}"
+        );
+        for word in ["2026-11-22 07:15:30", "refused", "home7@sluice"] {
+            assert!(lines[1].contains(word), "{lines:#?}");
+        }
+        let full = &table.render(None)[1];
+        assert!(
+            full.contains("up1/access0.100.7") && full.contains("wrong password"),
+            "{full}"
+        );
+    }
+
+    #[test]
+    fn who_had_an_address_is_said_with_line_and_end() {
+        let holder = Holder {
+            subscriber: Some(example()),
+            ipv4: Some("100.64.0.9".into()),
+            from: Some(1_795_331_000),
+            to: Some(1_795_331_730),
+            ended_because: "administrator".into(),
+            ended_by: Some("alice".into()),
+            ..Holder::default()
+        };
+        let found = FindHoldersResponse {
+            at: 1_795_331_500,
+            holders: vec![holder.clone()],
+            ..FindHoldersResponse::default()
+        };
+        let said = page("100.64.0.9", &found, false).join("\n");
+        for words in [
+            "subscriber        home7@sluice",
+            "until             2026-11-22 07:15:30Z (administrator by alice)",
+            "line              up1/access0.100.7",
+        ] {
+            assert!(said.contains(words), "{said}");
+        }
+        let nobody = FindHoldersResponse {
+            at: 1_795_331_900,
+            others: vec![holder],
+            oldest: Some(1),
+            ..FindHoldersResponse::default()
+        };
+        let said = page("100.64.0.9", &nobody, false).join("\n");
+        assert!(
+            said.starts_with("Nobody had 100.64.0.9 at 2026-11-22 07:18:20Z"),
+            "{said}"
+        );
+        assert!(said.contains("Before:"), "{said}");
+    }
+}
