@@ -147,11 +147,18 @@ impl World<'_> {
         for home in (0..HOMES).filter(|home| !offline.contains(home) && *home != RESTLESS) {
             for family in Family::ALL {
                 let house = &self.houses[home];
-                let has = match family {
-                    Family::V4 => house.home.ipv4().is_some(),
-                    Family::V6 => house.home.ipv6().is_some(),
+                let heard = house.heard[family as usize];
+                let address = match family {
+                    Family::V4 => house.home.ipv4().map(IpAddr::from),
+                    Family::V6 => house.home.ipv6().map(IpAddr::from),
                 };
-                if has && house.heard[family as usize] == 0 {
+                let holder = address.and_then(|address| self.past.holder(address));
+                if address.is_some() && holder.and_then(Line::home) != Some(home) {
+                    self.wrong(format!(
+                        "home{home} has {address:?}, and the history says that {holder:?} has it"
+                    ));
+                }
+                if address.is_some() && heard == 0 {
                     self.wrong(format!(
                         "home{home} is online and hears nothing in {family:?}"
                     ));
@@ -187,6 +194,7 @@ impl World<'_> {
         let left = self.disk.live.keys().filter(of_ended);
         found.extend(left.map(|key| format!("the store still has {}", key.escape_ascii())));
         found.extend(self.books.unbalanced(self.plan.servers_are_reached()));
+        found.extend(self.past.left());
         found.into_iter().for_each(|what| self.wrong(what));
     }
 }

@@ -28,6 +28,7 @@ mod books;
 mod check;
 mod describe;
 mod disk;
+mod past;
 mod plan;
 mod roll;
 mod server;

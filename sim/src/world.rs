@@ -10,11 +10,12 @@ mod ways;
 use crate::books::Books;
 use crate::check::{Checks, LISTEN};
 use crate::disk::Disk;
+use crate::past::Past;
 use crate::plan::{CALM, END, HOMES, Part, Plan, SERVERS, STORM, USER_PLANES, Way};
 use crate::server::Health;
 use crate::street::{House, Line};
 use crate::user_plane::UserPlane;
-use control::{ControlPlane, Now};
+use control::{ControlPlane, Input, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::Verifier;
@@ -41,6 +42,8 @@ enum Event {
     Work(usize, u32),
     /// The disk has synced; for this life of the control plane.
     Synced(u32),
+    /// The history's disk has everything up to this block; for this life of the control plane.
+    Kept(u32, u64),
     /// A home feels like something.
     Whim(usize),
     /// A home sends packets.
@@ -164,6 +167,8 @@ pub struct World<'a> {
     plane_lives: Vec<u32>,
     servers: [Health; SERVERS],
     pub(crate) books: Books,
+    /// What the history was told.
+    pub(crate) past: Past,
     pub(crate) houses: Vec<House>,
     /// Daemons that are stopped.
     stops: BTreeMap<Part, Stop>,
@@ -209,6 +214,7 @@ impl<'a> World<'a> {
             plane_lives: vec![0; USER_PLANES],
             servers: [Health::Well; SERVERS],
             books: Books::default(),
+            past: Past::default(),
             stops: BTreeMap::new(),
             origins: BTreeMap::new(),
             clocks: BTreeMap::new(),
@@ -380,7 +386,13 @@ impl<'a> World<'a> {
                     self.synced();
                 }
             }
-            Event::Synced(_) => {}
+            Event::Kept(life, number) if life == self.control_life => {
+                let event = Event::Kept(life, number);
+                if self.unless_stopped(Part::Control, event).is_some() {
+                    self.control_input(Input::Kept(number));
+                }
+            }
+            Event::Synced(_) | Event::Kept(..) => {}
             Event::Whim(home) => self.whim(home),
             Event::Talk(home) => self.talk(home),
             Event::Redial(home) if self.phase == Phase::Calm => {

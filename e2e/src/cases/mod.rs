@@ -7,6 +7,7 @@ mod commits;
 mod drain;
 mod gateway_ping;
 mod grpc_peer;
+mod history;
 mod how_to;
 mod idle_cpu;
 mod kills;
@@ -180,6 +181,11 @@ pub const CASES: &[Case] = &[
         "clear-session",
         "an operator ends a session: pppd hears it, nothing is left, the record says who",
         clear_session::run,
+    ),
+    case(
+        "history",
+        "who had an address, why somebody is refused and what was wrong is known after kill -9 of the control plane",
+        history::run,
     ),
     case(
         "gateway-ping",

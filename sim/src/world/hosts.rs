@@ -47,12 +47,22 @@ impl World<'_> {
                     self.disk.write(records);
                     self.sync();
                 }
+                Output::History { number, block } => self.keep(number, &block),
                 // a socket keeps its number, and with that its port
-                Output::RadiusSockets(_) | Output::Answer { .. } => {}
+                Output::RadiusSockets(_) | Output::HistoryBounds(_) | Output::Answer { .. } => {}
             }
         }
         self.checks.control_changed = true;
         self.arm(Who::Control);
+    }
+
+    /// The history's disk takes a block, and may take its time to say so: the control plane may die before.
+    fn keep(&mut self, number: u64, block: &[u8]) {
+        if let Err(what) = self.past.take(number, block) {
+            self.wrong(what);
+        }
+        let after = Duration::from_micros(self.random.random_range(1..20_000));
+        self.later(after, Event::Kept(self.control_life, number));
     }
 
     pub(super) fn sync(&mut self) {
@@ -81,6 +91,7 @@ impl World<'_> {
             .open()
             .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), "boot"))
             .and_then(|restored| {
+                let restored = restored.behind_history(self.past.last);
                 let configuration = self.configuration.configuration.clone();
                 ControlPlane::new(&self.start, configuration, restored, seed, moment)
                     .map_err(|faults| format!("{faults:?}"))

@@ -1,0 +1,193 @@
+use crate::command::Sluice;
+use crate::home::Home;
+use crate::radius::{ALONE, FreeRadius, SECRET};
+use crate::rig::{Rig, Stage};
+use crate::site::{Setup, daemon};
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use sluice::lab::topology::{INTERNET_V4, Place};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::net::UnixStream;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How long anything may take that needs no more than a few messages.
+const SOON: Duration = Duration::from_secs(20);
+
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let mut stage = rig.stage(&Setup::default())?;
+    let sluice = stage.site.sluice();
+    refused(&stage, &sluice)?;
+    let alice = Home::build(stage.vm, 42)?;
+    let address = alice.dial("alice", "wonderland")?.local;
+    let began = online(&sluice, &alice, address)?;
+    die(&mut stage)?;
+    ensure!(
+        holder(&sluice, address, None)?["from"] == began["from"],
+        "a crash changed since when alice has {address}"
+    );
+    alice.ping(&INTERNET_V4.to_string(), 2)?;
+    servers_out(&mut stage, &sluice)?;
+    alice.hang_up()?;
+    stage.site.wait_empty(SOON)?;
+    die(&mut stage)?;
+    ended(&sluice, address, &began)?;
+    let all = sluice.run(&["show", "events", "--json"])?;
+    for secret in ["wonderland", "guess", SECRET] {
+        ensure!(
+            !all.contains(secret),
+            "`{secret}` is in the history:\n{all}"
+        );
+    }
+    Ok(())
+}
+
+/// A wrong password: the answer is in the events, and `explain` says so.
+fn refused(stage: &Stage<'_>, sluice: &Sluice) -> Result<()> {
+    let home = Home::build(stage.vm, 41)?;
+    home.start_pppd("mallory", "guess")?;
+    home.wait_exit(SOON)?;
+    sleep(Duration::from_millis(500));
+    let events = events(sluice, "mallory")?;
+    let kinds: Vec<&str> = events.iter().filter_map(|e| e["kind"].as_str()).collect();
+    ensure!(kinds.contains(&"refused"), "{events:#?}");
+    let said = sluice.run(&["explain", "mallory"])?;
+    ensure!(
+        said.contains("mallory is not online: RADIUS server group radius refused it at"),
+        "{said}"
+    );
+    let unknown = sluice.run(&["explain", "malory"])?;
+    ensure!(unknown.contains("Nothing is known of malory"), "{unknown}");
+    Ok(())
+}
+
+/// Who has the address now is who was given it; by any name it is found.
+fn online(sluice: &Sluice, home: &Home<'_>, address: Ipv4Addr) -> Result<Value> {
+    sleep(Duration::from_secs(1)); // the other family, too, and the way to the disk
+    let held = holder(sluice, address, None)?;
+    let who = &held["subscriber"];
+    ensure!(
+        held["now"] == true && who["user"] == "alice" && who["mac"] == home.mac().as_str(),
+        "{held:#}"
+    );
+    let id = who["session"].as_str().context("no session")?;
+    for subject in ["alice", &home.mac(), id, &address.to_string()] {
+        let found = events(sluice, subject)?;
+        ensure!(
+            found
+                .iter()
+                .any(|e| e["kind"] == "online" || e["kind"] == "changed"),
+            "`{subject}` finds {found:#?}"
+        );
+        let said = sluice.run(&["explain", subject])?;
+        ensure!(
+            said.contains("alice is online since") && said.contains("has the session's rules"),
+            "`{subject}`: {said}"
+        );
+    }
+    Ok(held)
+}
+
+/// The control plane dies with kill -9 and is started again.
+fn die(stage: &mut Stage<'_>) -> Result<()> {
+    let (site, dir) = (&mut *stage.site, stage.lab.dir());
+    kill(Pid::from_raw(site.cp.id()), Signal::SIGKILL)?;
+    site.cp.stop()?;
+    site.cp = daemon(
+        stage.lab,
+        Place::ControlPlane,
+        "sluice-cp",
+        &dir.join("cp.yaml"),
+    )?;
+    let socket = dir.join("cp.sock");
+    site.cp
+        .wait_until("its API", SOON, || UnixStream::connect(&socket).is_ok())?;
+    let log = site.cp.log().to_owned();
+    site.cp.wait_until("its access port to be open", SOON, || {
+        std::fs::read_to_string(&log)
+            .is_ok_and(|text| text.contains("access port is open for subscribers"))
+    })
+}
+
+/// Nobody has the address any more; who had it then is known, and why no longer.
+fn ended(sluice: &Sluice, address: Ipv4Addr, began: &Value) -> Result<()> {
+    let now = who(sluice, address, None)?;
+    let holders = now["holders"].as_array().context("no holders")?;
+    // the second in which it ended is its still
+    ensure!(holders.iter().all(|held| held["now"] == false), "{now:#}");
+    let from = began["from"].as_u64().context("since when?")?;
+    let ago = now["at"].as_u64().context("no time")? - from;
+    let then = holder(sluice, address, Some(&format!("-{ago}s")))?;
+    ensure!(
+        then["subscriber"]["session"] == began["subscriber"]["session"]
+            && then["from"] == began["from"]
+            && then["ended_because"] == "user request",
+        "{then:#}"
+    );
+    let said = sluice.run(&["explain", "alice"])?;
+    ensure!(
+        said.contains("alice is not online: its session ended at"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// The server ends: an alarm is raised when somebody is asked about in vain, and cleared when it answers again.
+fn servers_out(stage: &mut Stage<'_>, sluice: &Sluice) -> Result<()> {
+    let server = stage.site.radius.take().context("no server")?;
+    server.stop()?;
+    let bob = Home::build(stage.vm, 43)?;
+    bob.start_pppd("alice", "wonderland")?;
+    stage.site.wait_for("the alarm", SOON, |_| {
+        Ok(raised(sluice)?.iter().any(|name| name == "aaa-group-out"))
+    })?;
+    bob.wait_exit(SOON)?;
+    stage.site.radius = Some(FreeRadius::start(stage.lab, &ALONE, SECRET)?);
+    let again = Home::build(stage.vm, 44)?;
+    again.dial("alice", "wonderland")?;
+    stage.site.wait_for("the alarm to be cleared", SOON, |_| {
+        Ok(!raised(sluice)?.iter().any(|name| name.starts_with("aaa-")))
+    })?;
+    again.hang_up()?;
+    let past: Vec<Value> =
+        serde_json::from_str(&sluice.run(&["show", "alarms", "history", "--json"])?)?;
+    let kinds = past
+        .iter()
+        .filter(|event| event["alarm"] == "aaa-group-out");
+    let kinds: Vec<&str> = kinds.filter_map(|event| event["kind"].as_str()).collect();
+    ensure!(
+        kinds == ["alarm-raised", "alarm-cleared"],
+        "raised and cleared once each: {past:#?}"
+    );
+    Ok(())
+}
+
+fn raised(sluice: &Sluice) -> Result<Vec<String>> {
+    let found: Value = serde_json::from_str(&sluice.run(&["show", "alarms", "--json"])?)?;
+    let alarms = found["alarms"].as_array().context("no alarms")?;
+    let names = alarms.iter().filter_map(|alarm| alarm["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
+fn events(sluice: &Sluice, subject: &str) -> Result<Vec<Value>> {
+    let printed = sluice.run(&["show", "events", subject, "--json"])?;
+    Ok(serde_json::from_str(&printed)?)
+}
+
+fn who(sluice: &Sluice, address: impl Into<IpAddr>, at: Option<&str>) -> Result<Value> {
+    let address = address.into().to_string();
+    let mut words = vec!["who", &address, "--json"];
+    words.extend(at.map(|time| ["at", time]).iter().flatten());
+    Ok(serde_json::from_str(&sluice.run(&words)?)?)
+}
+
+/// The one who has, or had, the address.
+fn holder(sluice: &Sluice, address: Ipv4Addr, at: Option<&str>) -> Result<Value> {
+    let found = who(sluice, address, at)?;
+    match found["holders"].as_array().map(Vec::as_slice) {
+        Some([one]) => Ok(one.clone()),
+        _ => anyhow::bail!("not one holder of {address}: {found:#}"),
+    }
+}

@@ -1,0 +1,95 @@
+//! What the history is told, block by block: it has to agree with itself, and with what homes have.
+
+use crate::street::Line;
+use control::history::{Event, Families, Step, What, events};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use wire::eth::MacAddr;
+
+/// The history as it would be asked.
+#[derive(Default)]
+pub struct Past {
+    /// The last block.
+    pub last: u64,
+    /// Sessions that are online, with their addresses and their lines.
+    online: BTreeMap<u64, (Families, Line)>,
+}
+
+impl Past {
+    /// Takes a block, unless it has it; what is wrong with it.
+    pub fn take(&mut self, number: u64, block: &[u8]) -> Result<(), String> {
+        if number <= self.last {
+            return Ok(());
+        }
+        if number != self.last + 1 {
+            return Err(format!(
+                "block {number} of the history comes after {}",
+                self.last
+            ));
+        }
+        self.last = number;
+        events(block).try_for_each(|event| self.event(&event))
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let What::Subscriber(who, step) = &event.what else {
+            return Ok(());
+        };
+        let known = self.online.get(&who.session).map(|(has, _)| *has);
+        let now = match *step {
+            Step::Online { addresses, .. } if known.is_none() => addresses,
+            Step::Changed {
+                before, addresses, ..
+            } if known == Some(before) => addresses,
+            Step::Ended { addresses, .. } if known == Some(addresses) => {
+                self.online.remove(&who.session);
+                return Ok(());
+            }
+            Step::Refused { .. } | Step::Failed { .. } if known.is_none() => return Ok(()),
+            _ => return Err(format!("the history has {known:?}, and is told {event:?}")),
+        };
+        let others = self.online.iter().filter(|(id, _)| **id != who.session);
+        for (id, (has, _)) in others {
+            let twice = now.ipv4.is_some() && now.ipv4 == has.ipv4
+                || now.ipv6.is_some() && now.ipv6 == has.ipv6;
+            if twice {
+                return Err(format!(
+                    "the history has {has:?} at {id:x}, and is told {event:?}"
+                ));
+            }
+        }
+        let plane = who
+            .user_plane
+            .strip_prefix("up")
+            .and_then(|n| n.parse::<usize>().ok());
+        let port = who.port.strip_prefix("access").and_then(|n| n.parse().ok());
+        let (Some(plane), Some(port)) = (plane, port) else {
+            return Err(format!("no such place: {event:?}"));
+        };
+        let place = MacAddr(who.mac).0[5];
+        let line = Line {
+            plane: plane - 1,
+            port,
+            place,
+        };
+        self.online.insert(who.session, (now, line));
+        Ok(())
+    }
+
+    /// Who has an address.
+    pub fn holder(&self, address: IpAddr) -> Option<Line> {
+        let has = |has: &Families| match address {
+            IpAddr::V4(address) => has.ipv4 == Some(address),
+            IpAddr::V6(address) => has.ipv6.is_some_and(|net| net.contains(&address)),
+        };
+        let mut found = self.online.values().filter(|(addresses, _)| has(addresses));
+        found.next().map(|(_, line)| *line)
+    }
+
+    /// Sessions that are still online.
+    pub fn left(&self) -> impl Iterator<Item = String> {
+        self.online.iter().map(|(id, (has, line))| {
+            format!("the history still has {id:x} at {line:?} with {has:?}")
+        })
+    }
+}
