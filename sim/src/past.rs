@@ -45,7 +45,9 @@ impl Past {
                 self.online.remove(&who.session);
                 return Ok(());
             }
-            Step::Refused { .. } | Step::Failed { .. } if known.is_none() => return Ok(()),
+            // one that is online may be refused when it dials anew in its session
+            Step::Refused { .. } => return Ok(()),
+            Step::Failed { .. } if known.is_none() => return Ok(()),
             _ => return Err(format!("the history has {known:?}, and is told {event:?}")),
         };
         let others = self.online.iter().filter(|(id, _)| **id != who.session);

@@ -39,6 +39,11 @@ pub mod topology;
 mod trace;
 mod user_planes;
 pub mod wheel;
+// the tests in `tests/` use more of it
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../tests/world/mod.rs"]
+mod world;
 
 pub use configuration::SetLevel;
 pub use plane::{ControlPlane, Input, Now, Output, Restored};

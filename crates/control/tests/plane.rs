@@ -77,7 +77,8 @@ fn what_is_watched_is_what_there_is() {
     // its last counters are not heard
     let id = w.sessions()[0].id.clone();
     w.cut = true;
-    w.call(Request::ClearSession { id }).unwrap();
+    let by = "root".into();
+    w.call(Request::ClearSession { id, by }).unwrap();
     for _ in 0..12 {
         if seen(&w).0[2] == 0 {
             w.run(Duration::from_secs(1));

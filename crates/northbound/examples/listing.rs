@@ -87,6 +87,7 @@ fn session(number: usize) -> Session {
     Session {
         id: format!("{number:016x}"),
         state: SessionState::Online.into(),
+        profile: "home".into(),
         user: format!("home{number}@sluice.example"),
         user_plane: "up1".into(),
         port: "access0".into(),

@@ -221,7 +221,7 @@ pub struct States {
 
 impl States {
     /// Waits for the next one; `None`: the control plane ends.
-    pub fn next(&mut self) -> Result<Option<WatchStateResponse>, CallError> {
+    pub fn wait(&mut self) -> Result<Option<WatchStateResponse>, CallError> {
         let States {
             connection,
             states,

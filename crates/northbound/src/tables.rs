@@ -18,6 +18,8 @@ use tonic::transport::Channel;
 use tonic::{Response as Reply, Status, Streaming};
 
 type Way = Calls<Request, Response>;
+/// Rows, and whether there are more.
+type Page<R> = Result<(Vec<R>, bool), Status>;
 
 /// The service, which hands every request to `calls`.
 pub(crate) fn service(calls: Way) -> TablesServer<impl Tables> {
@@ -68,7 +70,7 @@ impl<R: Clone> Listing<R> {
     async fn next(
         mut self,
         ask: fn(Option<R>) -> UserPlaneTable,
-        read: fn(Response) -> Result<(Vec<R>, bool), Status>,
+        read: fn(Response) -> Page<R>,
     ) -> Result<Option<(Part<R>, Self)>, Status> {
         let Some(name) = self.names.front().cloned() else {
             return Ok(None);

@@ -346,7 +346,7 @@ fn states_come_when_it_is_time_and_there_is_room_for_them() {
         );
     }
     let mut states = watch(100).unwrap();
-    let mut next = || states.next().unwrap().unwrap().at_milliseconds;
+    let mut next = || states.wait().unwrap().unwrap().at_milliseconds;
     assert_eq!([next(), next(), next()], [1, 2, 3]);
 }
 

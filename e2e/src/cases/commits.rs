@@ -5,7 +5,7 @@ use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change
 use sluice::lab::daemon::Daemon;
 use sluice::lab::gateway::socket;
 use sluice::lab::topology::directory;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ fn client(cp: &Path) -> Result<ConfigurationClient> {
 }
 
 /// Reads what is in force, on a connection of its own each time.
-fn read(cp: &PathBuf, over: &AtomicBool, reads: &AtomicU64) -> Result<()> {
+fn read(cp: &Path, over: &AtomicBool, reads: &AtomicU64) -> Result<()> {
     while !over.load(Ordering::Relaxed) {
         let read = client(cp)?.get(None)?;
         ensure!(

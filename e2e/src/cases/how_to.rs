@@ -41,9 +41,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     );
     // two of the jobs end sessions; whoever was ended dials in again
     let online = || -> Result<usize> {
-        let sessions = sluice("show sessions --json\n")?;
+        let sessions = sluice("show sessions --json\n")?.replace(' ', "");
         // online with both addresses
-        let counts = ["\"state\": \"online\"", "\"ipv4\": \"", "\"ipv6\": \""]
+        let counts = ["\"state\":\"online\"", "\"ipv4\":\"", "\"ipv6\":\""]
             .map(|part| sessions.matches(part).count());
         Ok(counts.into_iter().min().unwrap_or(0))
     };

@@ -239,10 +239,8 @@ impl Gateway<'_> {
         let log = self.cp.log().to_owned();
         let line = || {
             let text = fs::read_to_string(&log).unwrap_or_default();
-            let lines = text.lines().map(str::to_owned);
-            lines
-                .filter(|line| line.contains("up-e2e") && line.contains("same version"))
-                .last()
+            let mut lines = text.lines().map(str::to_owned);
+            lines.rfind(|line| line.contains("up-e2e") && line.contains("same version"))
         };
         self.cp
             .wait_until("word of the management interface", SOON, || {

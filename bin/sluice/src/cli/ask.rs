@@ -254,7 +254,7 @@ pub(crate) struct Watching {
 impl Watching {
     /// Waits for the next one.
     pub fn next(&mut self) -> Result<northbound::WatchStateResponse, Failure> {
-        match self.states.next() {
+        match self.states.wait() {
             Ok(Some(state)) => Ok(state),
             Ok(None) => Err(Failure::Other("sluice-cp ends".into())),
             Err(error) => Err(failure("sluice-cp", &self.path, error)),

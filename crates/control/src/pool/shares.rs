@@ -43,7 +43,6 @@ impl<F: Family, G: Copy + Eq + Hash + Ord> Pool<F, G> {
 #[cfg(test)]
 mod tests {
     use super::super::{Ipv4Pool, Ipv6Pool};
-    use super::*;
 
     #[test]
     fn the_size_is_what_can_be_given_and_the_shares_are_what_was() {
@@ -60,7 +59,9 @@ mod tests {
         let prefix = "2001:db8::/48".parse().unwrap();
         let mut pool: Ipv6Pool<u8> = Ipv6Pool::new(prefix, 56, &[gateway]).unwrap();
         assert_eq!(pool.size(), 65_535);
-        (0..300).for_each(|n| drop(pool.allocate((n % 2) as u8).unwrap()));
+        for n in 0..300 {
+            pool.allocate((n % 2) as u8).unwrap();
+        }
         let shares = pool.shares();
         assert_eq!(shares.len(), 2);
         assert_eq!(shares.values().map(|share| share.used).sum::<u64>(), 300);

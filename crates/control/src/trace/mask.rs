@@ -127,7 +127,7 @@ fn chap(packet: &mut [u8]) {
     match control(packet) {
         Some((CHAP_RESPONSE, data)) => {
             let value = data.first().copied().map(usize::from);
-            match value.filter(|value| 1 + value <= data.len()) {
+            match value.filter(|value| *value < data.len()) {
                 Some(value) => hide(&mut data[1..1 + value]),
                 None => hide(data),
             }

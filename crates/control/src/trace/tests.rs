@@ -1,14 +1,9 @@
 //! Who is followed, and by whom.
 
-// other tests use more of it
-#[allow(dead_code)]
-#[path = "../../tests/world/mod.rs"]
-mod world;
-
 use super::*;
+use crate::world::{Choice, World};
 use wire::eth::{Header, PPPOE_DISCOVERY, Tags};
 use wire::pppoe;
-use world::{Choice, World};
 
 const STRANGER: MacAddr = MacAddr([2, 0xee, 0, 0, 0, 1]);
 

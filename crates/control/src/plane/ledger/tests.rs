@@ -1,16 +1,11 @@
 //! Each kind is broken on purpose: the ledger finds it, a repair puts it right, and nobody loses more than has to be.
 
-// other tests use more of it
-#[allow(dead_code)]
-#[path = "../../../tests/world/mod.rs"]
-mod world;
-
 use super::super::Waiting;
 use super::*;
 use crate::topology::InstanceId;
+use crate::world::{Choice, World};
 use core::time::Duration;
 use northbound::{Fault, Refusal, Request as Call, Response};
-use world::{Choice, World};
 
 const HERE: InstanceId = InstanceId(0);
 const GROUP: GroupId = GroupId(0);
