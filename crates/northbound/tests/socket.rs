@@ -424,10 +424,12 @@ fn a_daemon_of_another_version_is_told_from_one_that_does_not_answer() {
     let path = dir.path().join("old.sock");
     let listener = UnixListener::bind(&path).unwrap();
     std::thread::spawn(move || {
+        let mut open = Vec::new(); // closing one that has something unread resets it
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(b"{\"response\":\"error\",\"message\":\"not a request\"}\n");
+            open.push(stream);
         }
     });
     let error = Client::connect(&path, PATIENCE).and_then(|mut client| client.drops());

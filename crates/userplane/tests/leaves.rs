@@ -80,8 +80,11 @@ fn cases() -> Vec<Case> {
         ),
         case(
             of(CORE, "mtu"),
-            ["1600", "2000"],
-            ["core0 vlan 0 instance 0 mtu 1600", "mtu 2000"],
+            ["1300", "1400"],
+            [
+                "core0 vlan 0 instance 0 mtu 1300",
+                "core0 vlan 0 instance 0 mtu 1400",
+            ],
             tables,
         ),
         case(
@@ -152,7 +155,7 @@ fn tables(ask: &Asking) -> String {
 /// The interfaces that packet sockets are bound to.
 fn sockets(_: &Asking) -> String {
     let index = |line: &str| line.split_whitespace().nth(4).map(str::to_owned);
-    let table = std::fs::read_to_string("/proc/self/task/self/net/packet").unwrap_or_default();
+    let table = std::fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default();
     let bound: BTreeSet<String> = table.lines().skip(1).filter_map(index).collect();
     let links = ip("-o link show");
     let of = |line: &str| line.split(": ").next().is_some_and(|n| bound.contains(n));
@@ -258,7 +261,14 @@ fn every_setting_that_a_user_plane_is_told_has_a_case() {
             .any(|top| leaf.starts_with(top))
     };
     // those of the control plane have their cases there
-    let of_control = ["address", "role", "access-profile", "subscriber-group"];
+    let of_control = [
+        "address",
+        "admin-state",
+        "end-sessions",
+        "role",
+        "access-profile",
+        "subscriber-group",
+    ];
     let leaves = schema::root()
         .leaves()
         .into_iter()

@@ -43,7 +43,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let online = || -> Result<usize> {
         let sessions = sluice("show sessions --json\n")?.replace(' ', "");
         // online with both addresses
-        let counts = ["\"state\":\"online\"", "\"ipv4\":\"", "\"ipv6\":\""]
+        let counts = ["\"state\":\"online\"", "\"ipv4\":\"", "\"ipv6_prefix\":\""]
             .map(|part| sessions.matches(part).count());
         Ok(counts.into_iter().min().unwrap_or(0))
     };

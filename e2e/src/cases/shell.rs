@@ -95,9 +95,13 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.wait("[edit subscriber-profiles home]")?;
     screen.keys(&["set mtu ?"])?;
     screen.wait("<value>  a number from 576 to 9216 (octets), 1492 by default")?;
-    screen.keys(&["C-u", "set mtu 99", "Enter", "commit", "Enter"])?;
+    screen.keys(&["C-u"])?;
+    enter(screen, "set mtu 99")?;
+    screen.keys(&["commit", "Enter"])?;
     screen.wait("home mtu: `99` is wrong here: expected a number from 576 to")?;
-    screen.keys(&["set mtu 1400", "Enter", "show | compare", "Enter"])?;
+    screen.wait("sluice# $")?;
+    enter(screen, "set mtu 1400")?;
+    screen.keys(&["show | compare", "Enter"])?;
     screen.wait("+  mtu 1400")?;
     screen.clear()?;
     screen.keys(&["commit check", "Enter"])?;
@@ -106,14 +110,10 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.wait("`commit confirm` keeps it")?;
     screen.keys(&["commit confirm", "Enter"])?;
     screen.wait("version 2 is kept")?;
-    screen.keys(&[
-        "top",
-        "Enter",
-        "set users a password hunter2",
-        "Enter",
-        "exit",
-        "Enter",
-    ])?;
+    screen.wait("sluice# $")?;
+    enter(screen, "top")?;
+    enter(screen, "set users a password hunter2")?;
+    screen.keys(&["exit", "Enter"])?;
     screen.wait("1 edits were not committed and are forgotten")?;
     screen.clear()?;
     screen.keys(&["Up", "Up"])?;
@@ -124,6 +124,12 @@ fn configuring(screen: &Screen) -> Result<()> {
     );
     screen.keys(&["C-u", "exit", "Enter"])?;
     Ok(())
+}
+
+/// Types a line and waits until the next one can be typed: what is typed meanwhile may be lost.
+fn enter(screen: &Screen, line: &str) -> Result<()> {
+    screen.keys(&[line, "Enter"])?;
+    screen.wait("sluice# $").map(drop)
 }
 
 /// On 50 columns every line fits.

@@ -488,7 +488,7 @@ impl World {
         let mut any = false;
         while let Some(output) = self.plane.poll_output() {
             any = true;
-            self.said += 1;
+            self.said += u64::from(!matches!(output, Output::HistoryBounds(_)));
             match output {
                 Output::Pfcp { bytes, .. } if bytes[1] == 52 && self.held_up.is_some() => {
                     self.held_up

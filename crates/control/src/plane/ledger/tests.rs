@@ -259,6 +259,7 @@ fn whoever_waits_for_what_nobody_does() {
             unix: 0,
         });
         entry.link = None;
+        plane.tally.closing += 1;
     };
     let mut w = broken(closing, "wait", Fault::Missing);
     assert_eq!(w.sessions().len(), 3, "it has ended");
