@@ -25,7 +25,7 @@ user-planes:
         device: net_af_packet0,iface=core0
         addresses: [198.51.100.1/24]
         subinterfaces:
-          v300: {vlan-id: 300, addresses: [203.0.113.1/24]}
+          v300: {vlan-id: 300, addresses: [203.0.113.1/24], mtu: 1280}
       access0: {role: access, device: 'net_af_packet1,iface=acc0', segments: {all: {}}}
 ";
 

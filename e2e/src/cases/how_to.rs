@@ -56,6 +56,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         );
         sleep(Duration::from_millis(200));
     }
+    sleep(Duration::from_secs(2)); // the lab looks at its homes once in a while
     let report = lab.end()?;
     println!("        {report:?}");
     ensure!(
