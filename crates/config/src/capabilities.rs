@@ -158,20 +158,12 @@ impl Check<'_> {
     }
 
     fn access(&mut self, path: &Path, port: &Port) {
-        let mut owners = BTreeMap::new();
-        for (name, segment) in port.segments() {
-            let shared = segment.s_vlans.members().find_map(|vlan| {
-                // Untagged frames count as VLAN 0.
-                let other = owners.insert(vlan.unwrap_or(0), name.clone());
-                other.filter(|other| *other != name)
-            });
-            if let Some(other) = shared {
-                let here = path.join("segments").join(name).join("s-vlans");
-                self.fault(
-                    here,
-                    format!("segment `{other}` has one of these S-VLANs, too"),
-                );
-            }
+        for (name, other) in port.overlapping_segments() {
+            let here = path.join("segments").join(name).join("s-vlans");
+            self.fault(
+                here,
+                format!("segment `{other}` has one of these S-VLANs, too"),
+            );
         }
     }
 

@@ -157,22 +157,12 @@ impl Found {
     }
 
     fn segments(&mut self, here: &Path, port: &Port) {
-        let mut owner = BTreeMap::new();
-        for (name, segment) in &port.segments {
-            let other = segment
-                .s_vlans
-                .members()
-                .find_map(|vlan| owner.insert(vlan, name));
-            if let Some(other) = other.filter(|other| *other != name) {
-                let place = here.join("segments").join(name);
-                self.at(
-                    &place,
-                    "s-vlans",
-                    format!(
-                        "segment `{other}` has some of these VLANs: expected each in one segment"
-                    ),
-                );
-            }
+        for (name, other) in port.overlapping_segments() {
+            self.at(
+                &here.join("segments").join(name),
+                "s-vlans",
+                format!("segment `{other}` has some of these VLANs: expected each in one segment"),
+            );
         }
     }
 

@@ -157,6 +157,21 @@ impl Port {
             false => self.segments.clone(),
         }
     }
+
+    /// Segments that have a VLAN of another one, each with that one. Untagged frames count as VLAN 0, as priority-tagged ones
+    /// do (IEEE 802.1Q §9.6).
+    pub fn overlapping_segments(&self) -> Vec<(&str, &str)> {
+        let mut owner: Vec<Option<&str>> = vec![None; 4096]; // of each VLAN id
+        let mut overlapping = Vec::new();
+        for (name, segment) in &self.segments {
+            let other = segment.s_vlans.members().find_map(|vlan| {
+                let other = owner[usize::from(vlan.unwrap_or(0))].replace(name);
+                other.filter(|other| other != name)
+            });
+            overlapping.extend(other.map(|other| (name.as_str(), other)));
+        }
+        overlapping
+    }
 }
 
 impl Subinterface {

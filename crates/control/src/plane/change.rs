@@ -446,14 +446,25 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     effects
 }
 
-/// The names of entries that are new, others, or gone.
+/// The names of entries that are new, others, or gone: both maps walked once, side by side, for there may be 100,000 users.
 fn changed<'a, T: PartialEq>(
     old: &'a BTreeMap<String, T>,
     new: &'a BTreeMap<String, T>,
 ) -> Vec<&'a str> {
-    let names = old
-        .keys()
-        .chain(new.keys().filter(|name| !old.contains_key(*name)));
-    let differs = |name: &&String| old.get(*name) != new.get(*name);
-    names.filter(differs).map(String::as_str).collect()
+    let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
+    let mut names = Vec::new();
+    loop {
+        let mut gone = |name: &String| after.peek().is_none_or(|(next, _)| name < *next);
+        if let Some((name, _)) = before.next_if(|(name, _)| gone(name)) {
+            names.push(name.as_str());
+            continue;
+        }
+        let Some((name, value)) = after.next() else {
+            return names;
+        };
+        let was = before.next_if(|(old, _)| *old == name);
+        if was.is_none_or(|(_, was)| was != value) {
+            names.push(name.as_str());
+        }
+    }
 }
