@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         making += began.elapsed();
         let began = Instant::now();
-        log.append(unix(first), [(number + 1, &block[..])])?;
+        log.append([(number + 1, &block[..])])?;
         writing += began.elapsed();
     }
     let status = log.reader().status();

@@ -90,6 +90,7 @@ pub(super) struct OpenView {
     pub summary: Summary,
 }
 
+/// The segment that is added to: what is on the disk of it.
 #[derive(Debug)]
 struct Open {
     path: PathBuf,
@@ -97,6 +98,21 @@ struct Open {
     salt: u64,
     length: u64,
     gathered: Gathered,
+}
+
+/// Blocks that are written together.
+#[derive(Default)]
+struct Together<'a> {
+    frames: Vec<u8>,
+    blocks: Vec<(u64, &'a [u8])>,
+}
+
+impl Open {
+    /// Whether a block goes into this segment, behind those that are written together with it.
+    fn takes(&self, number: u64, together: &Together<'_>, full: u64) -> bool {
+        let before = self.gathered.summary.blocks[1] + together.blocks.len() as u64;
+        self.length + (together.frames.len() as u64) < full && before + 1 == number
+    }
 }
 
 /// Reads the history while it is written.
@@ -238,93 +254,109 @@ impl Log {
     }
 
     /// Adds blocks, whose numbers count up, and waits until they are on the disk; those that are there already are left
-    /// out. After an error it is not known what is on the disk: blocks that come again are written into a new segment.
+    /// out. After an error those up to [`Status::last`] are there, and blocks that come again are written into a new
+    /// segment.
     ///
     /// # Errors
     /// What the system says.
     pub fn append<'a>(
         &mut self,
-        now: u32,
         blocks: impl IntoIterator<Item = (u64, &'a [u8])>,
     ) -> io::Result<()> {
-        let done = self.write(now, blocks);
-        if done.is_err() {
-            self.abandon();
-        }
+        let done = self.write(blocks);
         self.tell();
         done
     }
 
-    fn write<'a>(
-        &mut self,
-        now: u32,
-        blocks: impl IntoIterator<Item = (u64, &'a [u8])>,
-    ) -> io::Result<()> {
-        let mut frames = Vec::new();
-        let mut next = self.last;
+    fn write<'a>(&mut self, blocks: impl IntoIterator<Item = (u64, &'a [u8])>) -> io::Result<()> {
+        let mut together = Together::default();
+        let mut last = self.last;
         for (number, block) in blocks {
-            if number <= next {
+            if number <= last {
                 continue;
             }
-            let follows = self.open.as_ref().is_some_and(|open| {
-                open.length < self.full && open.gathered.summary.blocks[1] + 1 == number
-            });
-            if !follows {
-                self.flush(&mut frames, next)?;
-                self.close()?;
-                self.begin(number)?;
-            }
-            let open = self.open.as_mut().expect("just begun");
-            let before = frames.len();
-            emit_frame(open.salt, number, block, &mut frames);
-            open.gathered.add(number, block);
-            open.length += (frames.len() - before) as u64;
-            next = number;
+            let open = match self
+                .open
+                .as_ref()
+                .filter(|open| open.takes(number, &together, self.full))
+            {
+                Some(open) => open,
+                None => {
+                    self.flush(&mut together)?;
+                    self.close()?;
+                    self.begin(number)?
+                }
+            };
+            emit_frame(open.salt, number, block, &mut together.frames);
+            together.blocks.push((number, block));
+            last = number;
         }
-        self.flush(&mut frames, next)?;
-        self.tell();
-        self.tend(now)
+        self.flush(&mut together)
     }
 
-    fn flush(&mut self, frames: &mut Vec<u8>, last: u64) -> io::Result<()> {
-        if let Some(open) = self.open.as_mut().filter(|_| !frames.is_empty()) {
-            open.file.write_all(frames)?;
-            open.file.sync_data()?;
-            self.last = last;
-            frames.clear();
+    /// Has blocks on the disk, and nothing of them if that fails.
+    fn flush(&mut self, together: &mut Together<'_>) -> io::Result<()> {
+        let Some(open) = self.open.as_mut().filter(|_| !together.blocks.is_empty()) else {
+            return Ok(());
+        };
+        let written = open.file.write_all(&together.frames);
+        if let Err(error) = written.and_then(|()| open.file.sync_data()) {
+            self.abandon();
+            return Err(error);
         }
+        open.length += together.frames.len() as u64;
+        for (number, block) in together.blocks.drain(..) {
+            open.gathered.add(number, block);
+            self.last = number;
+        }
+        together.frames.clear();
         Ok(())
     }
 
-    fn begin(&mut self, first: u64) -> io::Result<()> {
+    fn begin(&mut self, first: u64) -> io::Result<&Open> {
         let (path, salt) = (self.path(first), crate::store::salt()?);
         let mut file = crate::store::create(&path)?;
         let header = segment::header(salt);
         file.write_all(&header)?;
         crate::store::sync_parent(&path)?;
-        self.open = Some(Open {
+        Ok(self.open.insert(Open {
             path,
             file,
             salt,
             length: header.len() as u64,
             gathered: Gathered::new(first),
-        });
-        Ok(())
+        }))
     }
 
-    /// Closes the segment that is added to.
+    /// Closes the segment that is added to. What is in it is told also if there is no room for what closes it.
     fn close(&mut self) -> io::Result<()> {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
         let closing = segment::closing(open.salt, open.length, &open.gathered);
-        open.file.write_all(&closing)?;
-        open.file.sync_data()?;
+        let written = open.file.write_all(&closing);
+        if let Err(error) = written.and_then(|()| open.file.sync_data()) {
+            self.abandon();
+            return Err(error);
+        }
         if let Some(open) = self.open.take() {
             let length = open.length + closing.len() as u64;
             self.push_closed(open, length);
         }
         Ok(())
+    }
+
+    /// Nothing is added any more to a segment that could not be written; what is known to be in it is still told.
+    fn abandon(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        if open.gathered.is_empty() {
+            return drop(fs::remove_file(&open.path));
+        }
+        let _ = open.file.set_len(open.length);
+        let length = open.length;
+        self.push_closed(open, length);
     }
 
     fn push_closed(&self, open: Open, length: u64) {
@@ -339,36 +371,17 @@ impl Log {
         }));
     }
 
-    /// Nothing is added any more to a segment that could not be written; what is known to be in it is still told.
-    fn abandon(&mut self) {
-        let shared = lock(&self.shared);
-        let known = shared.open.clone();
-        drop(shared);
-        let Some(open) = self.open.take() else {
-            return;
-        };
-        match known.filter(|view| view.path == open.path) {
-            Some(view) => {
-                let _ = open.file.set_len(view.length);
-                lock(&self.shared).closed.push(Arc::new(Closed {
-                    path: view.path,
-                    salt: view.salt,
-                    end: view.length,
-                    length: view.length,
-                    summary: view.summary,
-                    filter: OnceLock::from(None),
-                    damage_told: false.into(),
-                }));
-            }
-            None => drop(fs::remove_file(&open.path)),
-        }
-    }
-
     /// Lets go of what has been kept long enough, or does not fit any more; and closes a segment in time for that.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says. Everything that was added is still there then.
     pub fn tend(&mut self, now: u32) -> io::Result<()> {
+        let done = self.let_go(now);
+        self.tell();
+        done
+    }
+
+    fn let_go(&mut self, now: u32) -> io::Result<()> {
         let most = (self.bounds.keep / 8).min(DAY);
         let old = |open: &Open| {
             open.gathered.summary.events > 0
@@ -379,7 +392,11 @@ impl Log {
         }
         while let Some((oldest, displaced)) = self.to_let_go(now) {
             match fs::remove_file(&oldest.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    let path = oldest.path.display();
+                    let why = format!("{path} is to go and cannot be removed: {error}");
+                    return Err(io::Error::new(error.kind(), why));
+                }
                 _ => {}
             }
             let mut shared = lock(&self.shared);
@@ -389,7 +406,6 @@ impl Log {
                 shared.status.displaced_until = Some(oldest.summary.times[1]);
             }
         }
-        self.tell();
         Ok(())
     }
 

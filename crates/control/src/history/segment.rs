@@ -67,6 +67,11 @@ impl Gathered {
         }
     }
 
+    /// Whether there is no block.
+    pub fn is_empty(&self) -> bool {
+        self.summary.blocks[1] < self.summary.blocks[0]
+    }
+
     /// The next block.
     pub fn add(&mut self, number: u64, block: &[u8]) {
         self.summary.blocks[1] = number;

@@ -6,6 +6,8 @@ use session::Cause;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod disk;
+
 const FOREVER: Bounds = Bounds {
     keep: u32::MAX,
     octets: u64::MAX,
@@ -78,7 +80,7 @@ fn open(directory: &Path) -> (Log, Opened) {
 }
 
 fn add(log: &mut Log, number: u64, block: &[u8]) {
-    log.append(0, [(number, block)]).unwrap();
+    log.append([(number, block)]).unwrap();
 }
 
 fn times(reader: &Reader, subject: &str) -> Vec<u32> {
@@ -151,12 +153,12 @@ fn a_block_that_comes_again_is_there_once() {
     let (mut log, _) = open(directory.path());
     let one = block(&[online(1, 1, addresses(Some(1), None))]);
     let two = block(&[online(2, 2, addresses(Some(2), None))]);
-    log.append(0, [(1, &one[..]), (2, &two[..])]).unwrap();
-    log.append(0, [(1, &one[..]), (2, &two[..])]).unwrap();
+    log.append([(1, &one[..]), (2, &two[..])]).unwrap();
+    log.append([(1, &one[..]), (2, &two[..])]).unwrap();
     drop(log);
     let (mut log, opened) = open(directory.path());
     assert_eq!(opened.last, 2);
-    log.append(0, [(2, &two[..]), (3, &one[..])]).unwrap();
+    log.append([(2, &two[..]), (3, &one[..])]).unwrap();
     assert_eq!(times(&log.reader(), ""), [1, 2, 1]);
 }
 
@@ -247,7 +249,7 @@ fn a_disk_that_cannot_be_written_costs_nothing_that_comes_again() {
     }
     // where the next segment would be
     fs::create_dir(directory.join(format!("{:020}.events", 3))).unwrap();
-    assert!(log.append(0, [(3, &one[..])]).is_err());
+    assert!(log.append([(3, &one[..])]).is_err());
     fs::remove_dir(directory.join(format!("{:020}.events", 3))).unwrap();
     add(&mut log, 3, &one);
     assert_eq!(times(&log.reader(), "").len(), 3);
@@ -401,7 +403,7 @@ impl Model {
     fn keep(&mut self) {
         let blocks = self.outbox.iter().map(|(n, block)| (*n, &block[..]));
         let log = self.log.as_mut().unwrap();
-        log.append(self.now, blocks).unwrap();
+        log.append(blocks).unwrap();
         self.outbox.clear();
     }
 
@@ -412,7 +414,7 @@ impl Model {
         let length = before.segments().1.map_or(0, |open| open.length);
         let waiting = self.outbox.clone();
         let blocks = waiting.iter().map(|(n, block)| (*n, &block[..]));
-        self.log.as_mut().unwrap().append(self.now, blocks).unwrap();
+        self.log.as_mut().unwrap().append(blocks).unwrap();
         self.log = None;
         let paths = segments(self.directory.path());
         if let Some(last) = paths.last() {

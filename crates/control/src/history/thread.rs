@@ -132,13 +132,15 @@ impl<K: FnMut(u64)> Writer<K> {
 
     fn write(&mut self) {
         let blocks = self.waiting.iter().map(|(n, block)| (*n, block.as_slice()));
-        match self.log.append((self.unix)(), blocks) {
+        let written = self.log.append(blocks);
+        let last = self.log.reader().status().last;
+        self.waiting.retain(|(number, _)| *number > last);
+        match written.and_then(|()| self.log.tend((self.unix)())) {
             Ok(()) => {
                 if std::mem::take(&mut self.failing) {
                     tracing::info!("the history can be written again");
                     self.log.set_failing(None);
                 }
-                self.waiting.clear();
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.failing, true) {
@@ -148,6 +150,6 @@ impl<K: FnMut(u64)> Writer<K> {
                 self.log.set_failing(Some(error.to_string()));
             }
         }
-        (self.kept)(self.log.reader().status().last);
+        (self.kept)(last);
     }
 }
