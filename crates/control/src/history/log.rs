@@ -5,7 +5,7 @@ use crate::store::log::emit_frame;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A segment of about this size is full, in octets. A question reads whole segments, so it must not be large.
 const FULL: u64 = 4 << 20;
@@ -70,6 +70,8 @@ pub struct Log {
     full: u64,
     last: u64,
     open: Option<Open>,
+    /// What the closed segments take.
+    closed_octets: u64,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -112,6 +114,18 @@ impl Open {
     fn takes(&self, number: u64, together: &Together<'_>, full: u64) -> bool {
         let before = self.gathered.summary.blocks[1] + together.blocks.len() as u64;
         self.length + (together.frames.len() as u64) < full && before + 1 == number
+    }
+
+    /// Nothing is added any more, and its file is this long.
+    fn closed(self, length: u64) -> Closed {
+        Closed {
+            path: self.path,
+            salt: self.salt,
+            end: self.length,
+            length,
+            summary: self.gathered.summary,
+            damage_told: false.into(),
+        }
     }
 }
 
@@ -168,6 +182,7 @@ impl Log {
             full,
             last: 0,
             open: None,
+            closed_octets: 0,
             shared: Arc::default(),
         };
         let mut cut = 0;
@@ -195,7 +210,10 @@ impl Log {
 
     fn take_closed(&mut self, closed: Closed) {
         self.last = self.last.max(closed.summary.blocks[1]);
-        lock(&self.shared).closed.push(Arc::new(closed));
+        self.closed_octets += closed.length;
+        let mut shared = lock(&self.shared);
+        shared.closed.push(Arc::new(closed));
+        shared.open = None; // it was this one, and nobody is to see it twice
     }
 
     /// The segment that was added to last, or one whose end is damaged. How much was cut off.
@@ -220,16 +238,14 @@ impl Log {
             self.reader().damaged(&path);
         }
         if !is_last || end == End::Damaged {
-            let filter = Some(gathered.filter().into());
-            lock(&self.shared).closed.push(Arc::new(Closed {
+            self.take_closed(Closed {
                 path,
                 salt,
                 end: whole,
                 length: bytes.len() as u64,
                 summary: gathered.summary,
-                filter: OnceLock::from(filter),
                 damage_told: true.into(),
-            }));
+            });
             return Ok(0);
         }
         let file = OpenOptions::new().append(true).open(&path)?;
@@ -341,7 +357,7 @@ impl Log {
         }
         if let Some(open) = self.open.take() {
             let length = open.length + closing.len() as u64;
-            self.push_closed(open, length);
+            self.take_closed(open.closed(length));
         }
         Ok(())
     }
@@ -356,19 +372,7 @@ impl Log {
         }
         let _ = open.file.set_len(open.length);
         let length = open.length;
-        self.push_closed(open, length);
-    }
-
-    fn push_closed(&self, open: Open, length: u64) {
-        lock(&self.shared).closed.push(Arc::new(Closed {
-            path: open.path,
-            salt: open.salt,
-            end: open.length,
-            length,
-            summary: open.gathered.summary,
-            filter: OnceLock::from(Some(open.gathered.filter().into())),
-            damage_told: false.into(),
-        }));
+        self.take_closed(open.closed(length));
     }
 
     /// Lets go of what has been kept long enough, or does not fit any more; and closes a segment in time for that.
@@ -399,8 +403,9 @@ impl Log {
                 }
                 _ => {}
             }
+            self.closed_octets -= oldest.length;
             let mut shared = lock(&self.shared);
-            shared.closed.retain(|closed| !Arc::ptr_eq(closed, &oldest));
+            shared.closed.remove(0);
             if displaced {
                 shared.status.displaced += 1;
                 shared.status.displaced_until = Some(oldest.summary.times[1]);
@@ -411,39 +416,33 @@ impl Log {
 
     /// The oldest segment if it has to go, and whether that is before its time.
     fn to_let_go(&self, now: u32) -> Option<(Arc<Closed>, bool)> {
-        let shared = lock(&self.shared);
-        let oldest = shared.closed.first()?.clone();
+        let oldest = lock(&self.shared).closed.first()?.clone();
         let over = now.saturating_sub(oldest.summary.times[1]) > self.bounds.keep;
-        let octets: u64 = shared.closed.iter().map(|closed| closed.length).sum();
-        let open = self.open.as_ref().map_or(0, |open| open.length);
-        let too_much = octets + open > self.bounds.octets;
+        let too_much = self.octets() > self.bounds.octets;
         (over || too_much).then_some((oldest, !over))
+    }
+
+    fn octets(&self) -> u64 {
+        self.closed_octets + self.open.as_ref().map_or(0, |open| open.length)
     }
 
     /// Readers see what is on the disk now.
     fn tell(&self) {
-        let mut shared = lock(&self.shared);
-        shared.open = self.open.as_ref().map(|open| OpenView {
+        let open = self.open.as_ref().map(|open| OpenView {
             path: open.path.clone(),
             salt: open.salt,
             length: open.length,
             summary: open.gathered.summary,
         });
-        let open = self.open.as_ref().map(|open| &open.gathered.summary);
-        let all = shared
-            .closed
-            .iter()
-            .map(|closed| &closed.summary)
-            .chain(open);
-        let oldest = all
-            .filter(|summary| summary.events > 0)
-            .map(|summary| summary.times[0])
-            .min();
-        let octets: u64 = shared.closed.iter().map(|closed| closed.length).sum();
+        let mut shared = lock(&self.shared);
+        let closed = shared.closed.iter().map(|closed| &closed.summary);
+        let mut all = closed.chain(open.as_ref().map(|open| &open.summary));
+        let oldest = all.find(|summary| summary.events > 0);
+        let oldest = oldest.map(|summary| summary.times[0]);
+        shared.open = open;
         let status = &mut shared.status;
         (status.last, status.oldest) = (self.last, oldest);
-        status.keep = self.bounds.keep;
-        status.octets = octets + self.open.as_ref().map_or(0, |open| open.length);
+        (status.keep, status.octets) = (self.bounds.keep, self.octets());
     }
 
     /// Says why nothing can be written at present, or that it can again.

@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 
 const MAGIC: &[u8; 10] = b"sluicehist";
 const VERSION: u16 = 1;
@@ -41,8 +40,6 @@ pub(super) struct Closed {
     /// Of the file.
     pub length: u64,
     pub summary: Summary,
-    /// Read when somebody first asks; `None` where there is none, and the segment has to be read.
-    pub filter: OnceLock<Option<Arc<[u8]>>>,
     /// Whoever read it has said already that it is damaged.
     pub damage_told: AtomicBool,
 }
@@ -88,7 +85,7 @@ impl Gathered {
         }
     }
 
-    pub fn filter(&self) -> Vec<u8> {
+    fn filter(&self) -> Vec<u8> {
         filter::build(self.hashes.iter().copied())
     }
 }
@@ -169,30 +166,31 @@ impl Closed {
             end,
             length,
             summary,
-            filter: OnceLock::new(),
             damage_told: AtomicBool::new(false),
         }))
     }
 
-    /// Whether something of these hashes may be in it.
+    /// Whether something of these hashes may be in it. Its filter is read each time: the operating system keeps those
+    /// that are asked for, and all of a large history would take gigabytes.
     pub fn may_contain(&self, hashes: &[u64]) -> bool {
-        let filter = self.filter.get_or_init(|| self.read_filter());
-        match filter {
-            Some(filter) => hashes.iter().any(|hash| filter::may_contain(filter, *hash)),
-            None => true,
+        match self.filter_frame() {
+            Ok(frame) => match whole_frame(self.salt, FILTER, &frame) {
+                Ok(filter) => hashes.iter().any(|hash| filter::may_contain(filter, *hash)),
+                Err(_) => true,
+            },
+            Err(_) => true, // whoever reads the segment says why it cannot be read
         }
     }
 
-    fn read_filter(&self) -> Option<Arc<[u8]>> {
-        let read = || {
+    /// What is behind the blocks.
+    fn filter_frame(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if self.end < self.length {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(self.end))?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            io::Result::Ok(bytes)
-        };
-        let bytes = read().ok()?;
-        whole_frame(self.salt, FILTER, &bytes).ok().map(Arc::from)
+            file.take(self.length - self.end).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
     }
 }
 
