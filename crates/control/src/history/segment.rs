@@ -203,6 +203,13 @@ pub(super) struct Blocks<'a> {
     pub length: u64,
 }
 
+/// Whether these are the first octets of what closes a segment. A crash may have cut it short.
+fn begins_filter(salt: u64, bytes: &[u8]) -> bool {
+    bytes.get(..FRAME_HEADER).is_some_and(|header| {
+        u64_at(header, 0) == FILTER && checksum(salt, &header[..12]) == u32_at(header, 12)
+    })
+}
+
 /// How the blocks of a file end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -210,7 +217,8 @@ pub(super) enum End {
     Whole,
     /// In something that was never there as a whole.
     Torn,
-    /// In something that was once there as a whole.
+    /// In something that was once there as a whole; or blocks were being written together when the machine died, and a later
+    /// one got to the disk before an earlier one: the store has those still.
     Damaged,
 }
 
@@ -226,10 +234,11 @@ impl<'a> Blocks<'a> {
     }
 
     pub fn end(&self) -> End {
-        match self.rest.is_empty() {
-            true => End::Whole,
-            false if was_on_the_disk(self.salt, self.next, self.rest) => End::Damaged,
-            false => End::Torn,
+        match self.rest {
+            [] => End::Whole,
+            rest if begins_filter(self.salt, rest) => End::Whole,
+            rest if was_on_the_disk(self.salt, self.next, rest) => End::Damaged,
+            _ => End::Torn,
         }
     }
 }

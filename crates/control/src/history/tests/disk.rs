@@ -107,3 +107,31 @@ fn a_segment_that_cannot_be_removed_costs_no_other_one() {
     drop(thread);
     assert_eq!(known_segments(directory.path()), 2);
 }
+
+#[test]
+fn a_crash_while_a_segment_is_closed_is_no_damage() {
+    let place = tempfile::tempdir().unwrap();
+    let whole = place.path().join("whole");
+    let (mut log, _) = Log::open(&whole, FOREVER).unwrap();
+    let blocks: Vec<(u64, Vec<u8>)> = (1..=4).map(|n| (n, numbered(n))).collect();
+    append(&mut log, &blocks).unwrap();
+    let path = first_segment(&whole);
+    let end = fs::metadata(&path).unwrap().len() as usize;
+    log.tend(1_000_000).unwrap(); // closes it
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.len() > end + 80);
+    for cut in end..=bytes.len() {
+        let torn = place.path().join(format!("torn{cut}"));
+        fs::create_dir(&torn).unwrap();
+        fs::write(torn.join(path.file_name().unwrap()), &bytes[..cut]).unwrap();
+        let (mut log, opened) = Log::open(&torn, FOREVER).unwrap();
+        let damaged = log.reader().status().damaged;
+        assert_eq!((opened.last, damaged), (4, 0), "cut at {cut}");
+        append(&mut log, &[(5, numbered(5))]).unwrap();
+        assert_eq!(times(&log.reader(), ""), [1, 2, 3, 4, 5], "cut at {cut}");
+        drop(log);
+        let (log, opened) = Log::open(&torn, FOREVER).unwrap();
+        let damaged = log.reader().status().damaged;
+        assert_eq!((opened.last, damaged), (5, 0), "cut at {cut}");
+    }
+}
