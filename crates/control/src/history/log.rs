@@ -1,7 +1,7 @@
 //! The history's directory: its segments, what is added to them, and what is let go of.
 
 use super::segment::{self, Blocks, Closed, End, Gathered, Summary};
-use crate::store::log::emit_frame;
+use crate::store::log::{HEADER, emit_frame};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -116,6 +116,20 @@ impl Open {
         self.length + (together.frames.len() as u64) < full && before + 1 == number
     }
 
+    /// Goes on behind the whole blocks of a file, which is cut off there.
+    fn resume(path: PathBuf, salt: u64, whole: u64, gathered: Gathered) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).open(&path)?;
+        file.set_len(whole)?;
+        file.sync_data()?;
+        Ok(Open {
+            path,
+            file,
+            salt,
+            length: whole,
+            gathered,
+        })
+    }
+
     /// Nothing is added any more, and its file is this long.
     fn closed(self, length: u64) -> Closed {
         Closed {
@@ -146,8 +160,8 @@ impl Reader {
     }
 
     /// Something is not as it was written.
-    pub(super) fn damaged(&self, path: &Path) {
-        tracing::error!(path = %path.display(), "a part of the history is damaged: the events in it cannot be told");
+    pub(super) fn damaged(&self, path: &Path, why: &io::Error) {
+        tracing::error!(path = %path.display(), %why, "a part of the history is damaged: the events in it cannot be told");
         lock(&self.0).status.damaged += 1;
     }
 }
@@ -160,7 +174,8 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Log {
-    /// Opens the history in a directory, which is made if it does not exist, and cuts off what a crash left at its end.
+    /// Opens the history in a directory, which is made if it does not exist, and cuts off what a crash left at its end. A
+    /// segment that cannot be read costs its events and no others: it is told, and named `.damaged`.
     ///
     /// # Errors
     /// What the system says, with the place.
@@ -188,10 +203,9 @@ impl Log {
         let mut cut = 0;
         let names = segments_in(directory)?;
         for (n, first) in names.iter().enumerate() {
-            let path = log.path(*first);
-            match Closed::open(&path)? {
-                Some(closed) => log.take_closed(closed),
-                None => cut += log.take_unclosed(path, *first, n + 1 == names.len())?,
+            match log.take(*first, n + 1 == names.len()) {
+                Ok(octets) => cut += octets,
+                Err(error) => log.set_aside(*first, &error),
             }
         }
         log.tell();
@@ -216,16 +230,27 @@ impl Log {
         shared.open = None; // it was this one, and nobody is to see it twice
     }
 
-    /// The segment that was added to last, or one whose end is damaged. How much was cut off.
+    /// A segment that is there. How much was cut off.
+    fn take(&mut self, first: u64, is_last: bool) -> io::Result<u64> {
+        let path = self.path(first);
+        match Closed::open(&path, first)? {
+            Some(closed) => self.take_closed(closed),
+            None => return self.take_unclosed(path, first, is_last),
+        }
+        Ok(0)
+    }
+
+    /// The segment that was added to last, or one whose end is damaged.
     fn take_unclosed(&mut self, path: PathBuf, first: u64, is_last: bool) -> io::Result<u64> {
         let bytes = fs::read(&path)?;
-        let Some(salt) = segment::salt_of(&bytes) else {
-            // nothing was kept in it if it is the last one; otherwise nothing can be read of it
-            if !is_last {
-                self.reader().damaged(&path);
+        let length = bytes.len() as u64;
+        let salt = match segment::salt_of(&bytes) {
+            Some(salt) => salt,
+            None if is_last && bytes.len() <= HEADER => {
+                fs::remove_file(&path)?; // it had just been begun
+                return Ok(length);
             }
-            fs::rename(&path, path.with_extension("damaged"))?;
-            return Ok(bytes.len() as u64);
+            None => return Err(damage("its header is damaged")),
         };
         let mut gathered = Gathered::new(first);
         let mut blocks = Blocks::new(&bytes, salt, first);
@@ -233,35 +258,44 @@ impl Log {
             .by_ref()
             .for_each(|(number, block)| gathered.add(number, block));
         let (end, whole) = (blocks.end(), blocks.length);
-        self.last = self.last.max(gathered.summary.blocks[1]);
+        let goes_on = is_last && end != End::Damaged;
+        if gathered.is_empty() && !goes_on {
+            return Err(damage("its first block is damaged"));
+        }
         if end == End::Damaged || end == End::Torn && !is_last {
-            self.reader().damaged(&path);
+            self.reader()
+                .damaged(&path, &damage("a block in it is damaged"));
         }
-        if !is_last || end == End::Damaged {
-            self.take_closed(Closed {
-                path,
-                salt,
-                end: whole,
-                length: bytes.len() as u64,
-                summary: gathered.summary,
-                damage_told: true.into(),
-            });
-            return Ok(0);
+        if goes_on {
+            let open = Open::resume(path, salt, whole, gathered)?;
+            self.last = self.last.max(open.gathered.summary.blocks[1]);
+            self.open = Some(open);
+            return Ok(if end == End::Torn { length - whole } else { 0 });
         }
-        let file = OpenOptions::new().append(true).open(&path)?;
-        let cut = bytes.len() as u64 - whole;
-        if cut > 0 {
-            file.set_len(whole)?;
-        }
-        file.sync_data()?;
-        self.open = Some(Open {
+        self.take_closed(Closed {
             path,
-            file,
             salt,
-            length: whole,
-            gathered,
+            end: whole,
+            length,
+            summary: gathered.summary,
+            damage_told: true.into(),
         });
-        Ok(cut)
+        Ok(0)
+    }
+
+    /// A segment of which nothing can be told gets another name, for whoever wants to look at it. What the store still has
+    /// of it comes again.
+    fn set_aside(&mut self, first: u64, why: &io::Error) {
+        let path = self.path(first);
+        self.reader().damaged(&path, why);
+        let had = match fs::rename(&path, path.with_extension("damaged")) {
+            Ok(()) => first.saturating_sub(1),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "it cannot be renamed, and is left alone");
+                first // so that no other one is written in its place
+            }
+        };
+        self.last = self.last.max(had);
     }
 
     /// The bounds are these from now on.
@@ -346,7 +380,8 @@ impl Log {
 
     /// Closes the segment that is added to. What is in it is told also if there is no room for what closes it.
     fn close(&mut self) -> io::Result<()> {
-        let Some(open) = &mut self.open else {
+        let Some(open) = self.open.as_mut().filter(|open| !open.gathered.is_empty()) else {
+            self.abandon();
             return Ok(());
         };
         let closing = segment::closing(open.salt, open.length, &open.gathered);
@@ -449,6 +484,10 @@ impl Log {
     pub(super) fn set_failing(&self, why: Option<String>) {
         lock(&self.shared).status.failing = why;
     }
+}
+
+fn damage(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// The numbers of the first blocks of the segments in a directory, in order.

@@ -209,9 +209,23 @@ impl Part {
         match segment::read_to(path, length) {
             Ok(bytes) => Some((bytes, salt)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(_) => {
-                reader.damaged(path);
+            Err(error) => {
+                self.damaged(reader, &error);
                 None
+            }
+        }
+    }
+
+    /// It cannot be read, which is told once.
+    fn damaged(&self, reader: &Reader, why: &io::Error) {
+        match self {
+            Part::Closed(closed) if !closed.damage_told.swap(true, Ordering::Relaxed) => {
+                reader.damaged(&closed.path, why);
+            }
+            Part::Closed(_) => {}
+            // whoever writes it will see
+            Part::Open(open) => {
+                tracing::warn!(path = %open.path.display(), %why, "the history cannot be read")
             }
         }
     }
@@ -226,11 +240,9 @@ impl Part {
         let mut blocks = Blocks::new(bytes, salt, self.summary().blocks[0]);
         let events = blocks.by_ref().flat_map(|(_, block)| event::events(block));
         let events = events.filter(|event| query.wants(event)).collect();
-        if let Part::Closed(closed) = self
-            && blocks.end() != End::Whole
-            && !closed.damage_told.swap(true, Ordering::Relaxed)
-        {
-            reader.damaged(&closed.path);
+        if matches!(self, Part::Closed(_)) && blocks.end() != End::Whole {
+            let why = io::Error::new(io::ErrorKind::InvalidData, "a block in it is damaged");
+            self.damaged(reader, &why);
         }
         events
     }

@@ -144,8 +144,9 @@ fn read_trailer(salt: u64, trailer: &[u8]) -> Option<(u64, Summary)> {
 }
 
 impl Closed {
-    /// A segment that was closed; `None` if this one was not, or is damaged at its end.
-    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+    /// A segment that was closed; `None` if this one was not, or is damaged at its end. `first`: the number of its first
+    /// block.
+    pub fn open(path: &Path, first: u64) -> io::Result<Option<Self>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         if length < (HEADER + FRAME_HEADER + TRAILER) as u64 {
@@ -159,7 +160,12 @@ impl Closed {
             return Ok(None);
         };
         let said = read_trailer(salt, &trailer);
-        let said = said.filter(|(end, _)| (HEADER as u64..length).contains(end));
+        let said = said.filter(|(end, summary)| {
+            let blocks = summary.blocks[1].saturating_sub(first); // and one more
+            (HEADER as u64..length).contains(end)
+                && summary.blocks[0] == first
+                && blocks < (end - HEADER as u64) / FRAME_HEADER as u64
+        });
         Ok(said.map(|(end, summary)| Closed {
             path: path.to_owned(),
             salt,

@@ -109,6 +109,58 @@ fn a_segment_that_cannot_be_removed_costs_no_other_one() {
 }
 
 #[test]
+fn a_segment_that_cannot_be_read_costs_its_own_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    let blocks: Vec<(u64, Vec<u8>)> = (1..=40).map(|n| (n, numbered(n))).collect();
+    append(&mut log, &blocks).unwrap();
+    drop(log);
+    make_unusable(&first_segment(directory.path()));
+    for _ in 0..2 {
+        let (log, opened) = open(directory.path());
+        assert_eq!(opened.last, 40);
+        let there = times(&log.reader(), "");
+        assert!((20..40).contains(&there.len()), "{there:?}");
+        assert_eq!(there.last(), Some(&40));
+    }
+    // the last one too
+    let last = segments(directory.path());
+    let last = last.iter().rev().find(|path| path.is_file()).unwrap();
+    make_unusable(last);
+    let (mut log, opened) = open(directory.path());
+    assert!(opened.last < 40 && log.reader().status().damaged == 1);
+    append(&mut log, &blocks).unwrap();
+    assert_eq!(times(&log.reader(), "").last(), Some(&40));
+}
+
+#[test]
+fn blocks_behind_a_damaged_first_one_come_again_and_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let keep = Bounds {
+        keep: 1000,
+        octets: u64::MAX,
+    };
+    let event = |n: u64| block(&[online(4990, n, addresses(Some(n as u8), None))]);
+    let blocks: Vec<(u64, Vec<u8>)> = (1..=3).map(|n| (n, event(n))).collect();
+    let (mut log, _) = Log::open(directory.path(), keep).unwrap();
+    append(&mut log, &blocks).unwrap();
+    drop(log);
+    let path = first_segment(directory.path());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[60] ^= 1; // in its first block
+    fs::write(&path, bytes).unwrap();
+    let (mut log, opened) = Log::open(directory.path(), keep).unwrap();
+    assert_eq!((opened.last, log.reader().status().damaged), (0, 1));
+    append(&mut log, &blocks).unwrap();
+    log.tend(5000).unwrap();
+    assert_eq!(times(&log.reader(), "").len(), 3);
+    drop(log);
+    let (log, opened) = Log::open(directory.path(), keep).unwrap();
+    assert_eq!((opened.last, log.reader().status().damaged), (3, 0));
+    assert_eq!(times(&log.reader(), "").len(), 3);
+}
+
+#[test]
 fn a_crash_while_a_segment_is_closed_is_no_damage() {
     let place = tempfile::tempdir().unwrap();
     let whole = place.path().join("whole");
@@ -134,4 +186,18 @@ fn a_crash_while_a_segment_is_closed_is_no_damage() {
         let damaged = log.reader().status().damaged;
         assert_eq!((opened.last, damaged), (5, 0), "cut at {cut}");
     }
+}
+
+#[test]
+fn what_cannot_be_read_is_counted_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    let blocks: Vec<(u64, Vec<u8>)> = (1..=40).map(|n| (n, numbered(n))).collect();
+    append(&mut log, &blocks).unwrap();
+    make_unusable(&first_segment(directory.path()));
+    for _ in 0..3 {
+        let there = times(&log.reader(), "");
+        assert!((20..40).contains(&there.len()), "{there:?}");
+    }
+    assert_eq!(log.reader().status().damaged, 1);
 }
