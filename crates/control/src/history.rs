@@ -27,15 +27,18 @@ mod event;
 mod filter;
 mod log;
 mod outbox;
+mod rows;
 mod search;
 mod segment;
+mod subject;
 mod thread;
 
 pub(crate) use desk::Desk;
 pub use event::{Address, Event, Families, Kind, Step, Subscriber, What, events};
 pub use log::{Bounds, Log, Opened, Reader, Status};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
-pub use search::{Held, Query, Subject, Until};
+pub use search::{Held, Query, Until};
+pub use subject::Subject;
 pub(crate) use thread::HistoryThread;
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use tonic::{Response as Reply, Status};
 
 /// How long a question about years may take.
 const PATIENCE_FOR_YEARS: Duration = Duration::from_secs(60);
+/// The largest request that is read, in octets: names and addresses are short.
+const MAX_REQUEST: usize = 4096;
 /// Parts of an answer that wait for whoever asked.
 const PARTS: usize = 4;
 
@@ -43,7 +45,7 @@ pub enum HistoryCall {
 
 /// The service, which hands every request to `calls`.
 pub(crate) fn service(calls: mpsc::Sender<HistoryCall>) -> HistoryServer<impl History> {
-    HistoryServer::new(Service(calls))
+    HistoryServer::new(Service(calls)).max_decoding_message_size(MAX_REQUEST)
 }
 
 struct Service(mpsc::Sender<HistoryCall>);

@@ -17,13 +17,16 @@ use std::time::Duration;
 use tonic::transport::Channel;
 use tonic::{Response as Reply, Status, Streaming};
 
+/// The largest request that is read, in octets.
+const MAX_REQUEST: usize = 4096;
+
 type Way = Calls<Request, Response>;
 /// Rows, and whether there are more.
 type Page<R> = Result<(Vec<R>, bool), Status>;
 
 /// The service, which hands every request to `calls`.
 pub(crate) fn service(calls: Way) -> TablesServer<impl Tables> {
-    TablesServer::new(Service(calls))
+    TablesServer::new(Service(calls)).max_decoding_message_size(MAX_REQUEST)
 }
 
 struct Service(Way);

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 mod disk;
+mod questions;
 
 const FOREVER: Bounds = Bounds {
     keep: u32::MAX,

@@ -1,0 +1,103 @@
+//! Questions as the local API asks them.
+
+use super::super::Desk;
+use super::*;
+use northbound::{
+    Call, FindHoldersRequest, FindSubscriberResponse, HistoryCall, Response, Session, SessionState,
+    SubscriberState,
+};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A desk over a log, which asks what answers with these subscribers.
+fn desk(log: &Log, subscribers: Vec<SubscriberState>) -> mpsc::Sender<HistoryCall> {
+    let (plane, mut asked) = mpsc::channel::<Call>(4);
+    let (calls, received) = mpsc::channel(64);
+    tokio::spawn(Desk::new(log.reader(), plane, || 5000).run(received));
+    tokio::spawn(async move {
+        while let Some((_, reply)) = asked.recv().await {
+            let found = FindSubscriberResponse {
+                subscribers: subscribers.clone(),
+                network_instances: 1,
+                ..FindSubscriberResponse::default()
+            };
+            let _ = reply.send(Ok(Response::Subscriber(found)));
+        }
+    });
+    calls
+}
+
+async fn holders(desk: &mpsc::Sender<HistoryCall>, address: &str) -> Vec<northbound::Holder> {
+    let (reply, answer) = oneshot::channel();
+    let request = FindHoldersRequest {
+        address: address.into(),
+        at: Some(5000),
+    };
+    desk.send(HistoryCall::Holders(request, reply))
+        .await
+        .unwrap();
+    answer.await.unwrap().unwrap().holders
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let done = tokio::time::timeout(Duration::from_secs(30), test).await;
+        done.expect("answers");
+    });
+}
+
+#[test]
+fn a_name_that_cannot_be_shown_as_it_is_is_shown_the_same_by_whoever_knows_it() {
+    let user = &b"al\xefce\n\"x\\"[..];
+    let shown = user.escape_ascii().to_string();
+    let live = SubscriberState {
+        session: Some(Session {
+            id: format!("{:016x}", 7),
+            state: SessionState::Online.into(),
+            user: shown.clone(),
+            mac: "02:00:00:00:00:07".into(),
+            network_instance: "default".into(),
+            ipv4: Some("100.64.0.7".into()),
+            ..Session::default()
+        }),
+        circuit_id: Some(b"olt\t1".escape_ascii().to_string()),
+        online_since: Some(4000),
+        ..SubscriberState::default()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (log, _) = open(directory.path());
+    run(async {
+        let held = holders(&desk(&log, vec![live]), "100.64.0.7").await;
+        let who = held[0].subscriber.clone().unwrap();
+        assert_eq!(
+            (who.user, who.circuit_id.as_deref()),
+            (shown, Some("olt\\t1"))
+        );
+    });
+}
+
+#[test]
+fn a_name_is_found_as_it_is_shown_and_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(directory.path(), FOREVER).unwrap();
+    let names: Vec<Vec<u8>> = (0..=255)
+        .map(|octet| vec![b'x', octet, b'y'])
+        .chain([br"CORP\nadia".to_vec()])
+        .collect();
+    for (n, name) in names.iter().enumerate() {
+        let mut event = online(n as u32, 0, Families::default());
+        if let What::Subscriber(who, _) = &mut event.what {
+            who.user = name;
+        }
+        add(&mut log, n as u64 + 1, &block(&[event]));
+    }
+    let reader = log.reader();
+    for (n, name) in names.iter().enumerate() {
+        let shown = name.escape_ascii().to_string();
+        assert_eq!(times(&reader, &shown), [n as u32], "{shown}");
+    }
+    assert_eq!(times(&reader, r"CORP\nadia"), [256]);
+    assert_eq!(times(&reader, &"x".repeat(60_000)), [0; 0]);
+}
