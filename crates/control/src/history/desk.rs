@@ -11,11 +11,18 @@ use northbound::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 /// Questions that read the disk at the same time; others wait.
 const AT_ONCE: usize = 4;
+/// Lists of events that are told at the same time; others are refused.
+const LISTS: usize = 32;
+/// How long somebody may take to read a part of a list, who may be looking at it page by page.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Events in one part of an answer.
 const PAGE: usize = 512;
 /// The most of the latest events that are asked for.
@@ -30,6 +37,7 @@ pub(crate) struct Desk {
     plane: Calls<Request, Response>,
     unix: fn() -> u32,
     turns: Arc<Semaphore>,
+    lists: Arc<Semaphore>,
 }
 
 impl Desk {
@@ -40,6 +48,7 @@ impl Desk {
             plane: Calls::new(plane),
             unix,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            lists: Arc::new(Semaphore::new(LISTS)),
         }
     }
 
@@ -68,27 +77,37 @@ impl Desk {
     /// Reads beside the loop.
     async fn read<T: Send + 'static>(&self, f: impl FnOnce(&Reader) -> T + Send + 'static) -> T {
         let _turn = self.turns.acquire().await.expect("it is never closed");
+        self.read_in_turn(f).await
+    }
+
+    async fn read_in_turn<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Reader) -> T + Send + 'static,
+    ) -> T {
         let reader = self.reader.clone();
         let done = spawn_blocking(move || f(&reader)).await;
         done.expect("a reader does not panic")
     }
 
-    async fn events(
-        &self,
-        request: ListEventsRequest,
-        parts: mpsc::Sender<Result<ListEventsResponse, Refusal>>,
-    ) {
+    async fn events(&self, request: ListEventsRequest, parts: mpsc::Sender<Part>) {
         let last = request.last;
         if last.is_some_and(|last| last > MOST) {
             let why = format!("at most {MOST} of the latest events can be asked for");
             let _ = parts.send(Err(Refusal::Failed(why))).await;
             return;
         }
-        self.read(move |reader| {
-            let query = query_of(reader, &request);
+        let Ok(_list) = self.lists.try_acquire() else {
+            let why = format!("{LISTS} lists of events are being read already: end one, or wait");
+            let _ = parts.send(Err(Refusal::Busy(why))).await;
+            return;
+        };
+        let mut listener = Listener::new(parts, self.turns.clone());
+        listener.take_turn().await;
+        self.read_in_turn(move |reader| {
+            let query = query_of(reader, &request, &listener);
             match last {
-                Some(last) => tell_last(reader, &query, last as usize, &parts),
-                None => tell_all(reader, &query, &parts),
+                Some(last) => tell_last(reader, &query, last as usize, listener),
+                None => tell_all(reader, &query, listener),
             }
         })
         .await;
@@ -186,7 +205,7 @@ fn neighbours(others: Vec<Held>, at: u32) -> Vec<Held> {
         .collect()
 }
 
-fn query_of(reader: &Reader, request: &ListEventsRequest) -> Query {
+fn query_of(reader: &Reader, request: &ListEventsRequest, listener: &Listener) -> Query {
     let time = |at: Option<u64>| at.map(|at| u32::try_from(at).unwrap_or(u32::MAX));
     let subject = (!request.subscriber.is_empty()).then(|| Subject::parse(&request.subscriber));
     let mut query = Query {
@@ -203,16 +222,18 @@ fn query_of(reader: &Reader, request: &ListEventsRequest) -> Query {
                 subject: Some(subject.clone()),
                 ..query.clone()
             },
+            listener,
         );
         query.subject = Some(subject.and_resources(planes));
     }
     query
 }
 
-fn planes_of(reader: &Reader, query: &Query) -> Vec<String> {
+fn planes_of(reader: &Reader, query: &Query, listener: &Listener) -> Vec<String> {
     let mut planes = Vec::new();
     let mut looked_at = 0;
-    reader.backward(query, |event| {
+    let parts = reader.parts(query, true).take_while(listener.is_there());
+    reader.visit(parts, true, query, |event| {
         if let What::Subscriber(who, _) = &event.what
             && !planes.iter().any(|known: &String| known == who.user_plane)
         {
@@ -227,24 +248,24 @@ fn planes_of(reader: &Reader, query: &Query) -> Vec<String> {
     planes
 }
 
-type Parts = mpsc::Sender<Result<ListEventsResponse, Refusal>>;
-
-fn tell_all(reader: &Reader, query: &Query, parts: &Parts) {
+fn tell_all(reader: &Reader, query: &Query, mut listener: Listener) {
     let mut page = Vec::new();
-    reader.forward(query, |event| {
+    let parts = reader.parts(query, false).take_while(listener.is_there());
+    reader.visit(parts, false, query, |event| {
         page.push(row(event));
-        match page.len() < PAGE || tell(std::mem::take(&mut page), parts) {
+        match page.len() < PAGE || listener.tell(std::mem::take(&mut page)) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
     });
-    tell(page, parts);
+    listener.tell(page);
 }
 
-fn tell_last(reader: &Reader, query: &Query, last: usize, parts: &Parts) {
+fn tell_last(reader: &Reader, query: &Query, last: usize, mut listener: Listener) {
     let mut events = VecDeque::new();
     if last > 0 {
-        reader.backward(query, |event| {
+        let parts = reader.parts(query, true).take_while(listener.is_there());
+        reader.visit(parts, true, query, |event| {
             events.push_front(row(event));
             match events.len() < last {
                 true => ControlFlow::Continue(()),
@@ -254,16 +275,70 @@ fn tell_last(reader: &Reader, query: &Query, last: usize, parts: &Parts) {
     }
     while !events.is_empty() {
         let page = events.drain(..PAGE.min(events.len())).collect();
-        if !tell(page, parts) {
+        if !listener.tell(page) {
             return;
         }
     }
 }
 
-/// False if whoever asked has gone.
-fn tell(events: Vec<northbound::Event>, parts: &Parts) -> bool {
-    events.is_empty()
-        || parts
-            .blocking_send(Ok(ListEventsResponse { events }))
-            .is_ok()
+type Part = Result<ListEventsResponse, Refusal>;
+
+/// Whoever asked for a list of events, with the turn to read it.
+struct Listener {
+    parts: mpsc::Sender<Part>,
+    /// Where it is said that the list is not whole.
+    last_word: Option<mpsc::OwnedPermit<Part>>,
+    turns: Arc<Semaphore>,
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Listener {
+    fn new(parts: mpsc::Sender<Part>, turns: Arc<Semaphore>) -> Self {
+        Listener {
+            last_word: parts.clone().try_reserve_owned().ok(),
+            parts,
+            turns,
+            turn: None,
+        }
+    }
+
+    async fn take_turn(&mut self) {
+        self.turn = self.turns.clone().acquire_owned().await.ok();
+    }
+
+    /// Whether anybody waits for the next segment.
+    fn is_there<T>(&self) -> impl FnMut(&T) -> bool + use<T> {
+        let parts = self.parts.clone();
+        move |_| !parts.is_closed()
+    }
+
+    /// Tells events. False if whoever asked has gone, or does not read. While they do not, others have the turn.
+    fn tell(&mut self, events: Vec<northbound::Event>) -> bool {
+        if events.is_empty() {
+            return true;
+        }
+        match self.parts.try_send(Ok(ListEventsResponse { events })) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(part)) => {
+                self.turn = None;
+                Handle::current().block_on(self.wait_and_tell(part))
+            }
+        }
+    }
+
+    async fn wait_and_tell(&mut self, part: Part) -> bool {
+        let Ok(sent) = timeout(PATIENCE, self.parts.send(part)).await else {
+            let why = format!(
+                "the list ends here: nobody has read it for {} s",
+                PATIENCE.as_secs()
+            );
+            if let Some(last_word) = self.last_word.take() {
+                last_word.send(Err(Refusal::Failed(why)));
+            }
+            return false;
+        };
+        self.take_turn().await;
+        sent.is_ok()
+    }
 }

@@ -35,7 +35,7 @@ impl Query {
 }
 
 /// A segment, closed or not.
-enum Part {
+pub(super) enum Part {
     Closed(Arc<Closed>),
     Open(OpenView),
 }
@@ -114,32 +114,45 @@ impl Part {
 }
 
 impl Reader {
-    fn parts(&self) -> Vec<Part> {
+    /// Every segment, the oldest first or the latest first.
+    fn all(&self, backward: bool) -> impl Iterator<Item = Part> + use<> {
         let (closed, open) = self.segments();
         let closed = closed.into_iter().map(Part::Closed);
-        closed.chain(open.map(Part::Open)).collect()
+        let mut parts: Vec<Part> = closed.chain(open.map(Part::Open)).collect();
+        if backward {
+            parts.reverse();
+        }
+        parts.into_iter()
+    }
+
+    /// Those that may have something of what is wanted.
+    pub(super) fn parts<'a>(
+        &self,
+        query: &'a Query,
+        backward: bool,
+    ) -> impl Iterator<Item = Part> + use<'a> {
+        self.all(backward).filter(|part| part.may_have(query))
     }
 
     /// Every event that is wanted, in the order in which they happened.
     pub fn forward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
-        self.visit(self.parts(), false, query, tell);
+        self.visit(self.parts(query, false), false, query, tell);
     }
 
     /// The same, the latest first.
     pub fn backward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
-        let mut parts = self.parts();
-        parts.reverse();
-        self.visit(parts, true, query, tell);
+        self.visit(self.parts(query, true), true, query, tell);
     }
 
-    fn visit(
+    /// Every event of these segments that is wanted.
+    pub(super) fn visit(
         &self,
-        parts: Vec<Part>,
+        parts: impl Iterator<Item = Part>,
         backward: bool,
         query: &Query,
         mut tell: impl FnMut(&Event<'_>) -> ControlFlow<()>,
     ) {
-        for part in parts.iter().filter(|part| part.may_have(query)) {
+        for part in parts {
             let Some((bytes, salt)) = part.read(self) else {
                 continue;
             };
@@ -154,8 +167,9 @@ impl Reader {
     }
 }
 
-/// The most events about alarms that are looked at to know which are raised.
-const ALARMS: usize = 4096;
+/// The most segments that are looked at, and that are read, to know which alarms are raised: nothing is served until then.
+/// An alarm that was raised before these is raised anew if what it is about still holds.
+const RECENT: (usize, usize) = (1024, 16);
 
 impl Reader {
     /// The alarms that were raised and not cleared when the history ended, and when they were.
@@ -164,8 +178,10 @@ impl Reader {
             alarms: true,
             ..Query::default()
         };
-        let (mut known, mut raised, mut looked_at) = (HashSet::new(), Vec::new(), 0);
-        self.backward(&query, |event| {
+        let (mut known, mut raised) = (HashSet::new(), Vec::new());
+        let recent = self.all(true).take(RECENT.0);
+        let recent = recent.filter(|part| part.may_have(&query)).take(RECENT.1);
+        self.visit(recent, true, &query, |event| {
             if let What::Alarm {
                 raised: is_raised,
                 fault,
@@ -182,11 +198,7 @@ impl Reader {
                 };
                 raised.push((condition, event.unix));
             }
-            looked_at += 1;
-            match looked_at < ALARMS {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
+            ControlFlow::Continue(())
         });
         raised
     }

@@ -2,9 +2,10 @@
 
 use super::super::Desk;
 use super::*;
+use crate::alarms::Fault;
 use northbound::{
-    Call, FindHoldersRequest, FindSubscriberResponse, HistoryCall, Response, Session, SessionState,
-    SubscriberState,
+    Call, EventKind, FindHoldersRequest, FindSubscriberResponse, HistoryCall, ListEventsRequest,
+    Response, Session, SessionState, SubscriberState,
 };
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -100,4 +101,72 @@ fn a_name_is_found_as_it_is_shown_and_as_it_is() {
     }
     assert_eq!(times(&reader, r"CORP\nadia"), [256]);
     assert_eq!(times(&reader, &"x".repeat(60_000)), [0; 0]);
+}
+
+#[test]
+fn who_does_not_read_an_answer_holds_up_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(directory.path(), FOREVER).unwrap();
+    let events: Vec<Event<'_>> = (0..8000)
+        .map(|n| online(n, 1, addresses(Some(1), None)))
+        .collect();
+    add(&mut log, 1, &block(&events));
+    run(async {
+        let desk = desk(&log, Vec::new());
+        let mut listings = Vec::new();
+        for _ in 0..8 {
+            let (part, parts) = mpsc::channel(4);
+            let request = ListEventsRequest::default();
+            desk.send(HistoryCall::Events(request, part)).await.unwrap();
+            listings.push(parts);
+        }
+        // each has begun, and waits
+        while listings.iter().any(|parts| parts.len() < 3) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let held = holders(&desk, "100.64.0.1").await;
+        assert_eq!(held.len(), 1);
+        // and goes on when it is read
+        let mut told = 0;
+        while let Some(part) = listings[0].recv().await {
+            let events = part.unwrap().events;
+            assert!(events.iter().all(|e| e.kind() == EventKind::Online));
+            told += events.len();
+        }
+        assert_eq!(told, 8000);
+    });
+}
+
+#[test]
+fn which_alarms_are_raised_is_known_from_the_latest_segments() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    let names: Vec<String> = (0..400).map(|n| format!("up{n}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        let change = |raised| Event {
+            unix: n as u32,
+            what: What::Alarm {
+                raised,
+                fault: Fault::UserPlaneLost,
+                resource: name,
+                text: "",
+            },
+        };
+        let events = match n % 2 {
+            0 => vec![change(true)],
+            _ => vec![change(true), change(false)],
+        };
+        add(&mut log, n as u64 + 1, &block(&events));
+    }
+    let first = segments(directory.path()).remove(0);
+    fs::remove_file(&first).unwrap();
+    fs::create_dir(&first).unwrap(); // so that it is told if somebody reads it
+    let reader = log.reader();
+    let mut raised = reader.raised();
+    raised.sort_by_key(|(_, unix)| *unix);
+    let (last, unix) = raised.last().unwrap();
+    assert_eq!((last.resource.as_str(), *unix), ("up398", 398));
+    assert!(raised.iter().all(|(_, unix)| unix % 2 == 0));
+    assert!((20..200).contains(&raised.len()), "{}", raised.len());
+    assert_eq!(reader.status().damaged, 0);
 }
