@@ -8,7 +8,7 @@ use crate::topology::{Topology, UserPlaneId};
 use config::Configuration;
 use session::Cause;
 
-/// The longest text of an event, in octets.
+/// The longest text of an event, in characters; of what a server replied, in octets.
 const MAX_TEXT: usize = 1024;
 
 /// Something that happened to the system.

@@ -16,8 +16,14 @@ const PAP_ANSWERS: std::ops::RangeInclusive<u8> = 2..=3;
 const CHAP_RESPONSE: u8 = 2;
 const CHAP_OTHERS: [u8; 3] = [1, 3, 4];
 
-/// RADIUS: User-Password, CHAP-Password (RFC 2865), Tunnel-Password (RFC 2868), EAP-Message (RFC 3579).
-const SECRETS: [u8; 4] = [2, 3, 69, 79];
+/// RADIUS: User-Password, CHAP-Password (RFC 2865), Tunnel-Password (RFC 2868), EAP-Message and Message-Authenticator
+/// (RFC 3579). The last one is made with the shared secret, which can be guessed from it if it is weak.
+const SECRETS: [u8; 5] = [2, 3, 69, 79, 80];
+/// So can it be from the authenticators of packets other than these, in which they are random: Access-Request (RFC 2865
+/// §3) and Status-Server (RFC 5997 §3).
+const RANDOM_AUTHENTICATORS: [u8; 2] = [1, 12];
+/// Where the authenticator is, up to the header's end.
+const AUTHENTICATOR: usize = 4;
 /// Vendor-Specific, and the vendor whose attributes are MS-CHAP's (RFC 2548).
 const VENDOR_SPECIFIC: u8 = 26;
 const MICROSOFT: [u8; 4] = [0, 0, 1, 0x37];
@@ -142,6 +148,11 @@ pub fn radius(octets: &mut [u8]) {
     let length = word(octets, 2).map_or(0, usize::from);
     hide(from(octets, length.max(wire::radius::HEADER_LEN)));
     let length = length.min(octets.len());
+    let is_random = |code: &u8| RANDOM_AUTHENTICATORS.contains(code);
+    if !octets.first().is_some_and(is_random) {
+        let end = wire::radius::HEADER_LEN.min(octets.len());
+        hide(from(&mut octets[..end], AUTHENTICATOR));
+    }
     let mut rest = from(&mut octets[..length], wire::radius::HEADER_LEN);
     while let Some((&[kind, size], _)) = rest.split_first_chunk() {
         let size = usize::from(size);
@@ -279,9 +290,9 @@ mod tests {
         }
 
         #[test]
-        fn no_secret_is_left_in_radius(secret in secret(), kind in 0usize..6, cut in 0usize..4) {
+        fn no_secret_is_left_in_radius(secret in secret(), kind in 0usize..7, cut in 0usize..4) {
             let value = match kind {
-                0..4 => secret.clone(),
+                0..5 => secret.clone(),
                 _ => [&MICROSOFT[..], &[25, secret.len() as u8 + 2], &secret].concat(),
             };
             let number = SECRETS.get(kind).copied().unwrap_or(VENDOR_SPECIFIC);
@@ -305,6 +316,28 @@ mod tests {
             frame(&mut octets);
             radius(&mut octets);
             prop_assert_eq!(octets.len(), length);
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_by_which_the_shared_secret_could_be_guessed() {
+        // Access-Accept, Access-Reject, both of accounting, Disconnect and CoA (RFC 5176)
+        for (code, is_hidden) in [1, 12]
+            .map(|c| (c, false))
+            .into_iter()
+            .chain([2, 3, 4, 5, 11, 40, 41, 42, 43, 44, 45].map(|c| (c, true)))
+        {
+            let header = [&[code, 7, 0, 38][..], &[0x5a; 16]].concat();
+            let mut octets = [header, vec![80, 18], vec![0xa5; 16]].concat();
+            radius(&mut octets);
+            assert_eq!(has(&octets, &[0x5a; 16]), !is_hidden, "code {code}");
+            assert!(!has(&octets, &[0xa5; 16]), "code {code}");
+            assert_eq!((octets[0], octets.len()), (code, 38));
+        }
+        for end in 0..20 {
+            let mut octets = vec![4; end];
+            radius(&mut octets);
+            assert_eq!(octets.len(), end);
         }
     }
 
