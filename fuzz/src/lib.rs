@@ -10,6 +10,7 @@ pub mod classify;
 pub mod configuration;
 pub mod discovery;
 pub mod gtpu;
+pub mod history;
 pub mod pfcp;
 pub mod ppp;
 pub mod radius;
@@ -34,7 +35,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp pfcp radius gtpu store classify configuration }
+targets! { discovery ppp pfcp radius gtpu store history classify configuration }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]
