@@ -129,7 +129,7 @@ pub struct History {
     #[schemars(range(min = 1, max = 3_650), extend("x-unit" = "days"))]
     pub keep: u16,
     /// The most room for them on the control plane's disk; beyond it the oldest go before their time. A session that
-    /// comes and goes takes about 300 octets.
+    /// comes and goes takes about 270 octets.
     #[schemars(range(min = 16, max = 1_048_576), extend("x-unit" = "MiB"))]
     pub size: u32,
 }
