@@ -8,6 +8,7 @@ mod mask;
 #[cfg(test)]
 mod tests;
 
+use crate::history;
 use crate::plane::ControlPlane;
 use crate::topology::Seid;
 use northbound::{Refusal, TraceRequest, TracedPacket, TracedPath};
@@ -343,25 +344,20 @@ fn nanoseconds() -> u64 {
     })
 }
 
-/// Whom somebody means: a MAC address, a session's id, or a user's name.
+/// Whom somebody means: a MAC address, also of one who is not online, or whatever a session is known by.
 fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
     if let Ok(mac) = text.parse() {
         return Ok(Subject { macs: vec![mac] });
     }
-    let id = Some(text).filter(|text| text.len() == 16);
-    let seid = id.and_then(|id| u64::from_str_radix(id, 16).ok());
-    let mut macs: Vec<MacAddr> = match seid.and_then(|seid| plane.traced(Seid(seid))) {
-        Some(traced) => vec![traced.mac],
-        None => plane.homes_of(text).collect(),
-    };
+    let mut macs: Vec<MacAddr> = plane.homes_of(&history::Subject::parse(text)).collect();
     macs.sort_unstable();
     macs.dedup();
     macs.truncate(MOST_MACS);
     match macs.is_empty() {
         false => Ok(Subject { macs }),
         true => Err(Refusal::NotFound(format!(
-            "nobody by the name `{text}` has a session, and none has that id: one who is not online is followed by their \
-             MAC address, such as 02:00:5e:10:00:01"
+            "nobody by the name `{text}` has a session, and none has that id or address: one who is not online is \
+             followed by their MAC address, such as 02:00:5e:10:00:01"
         ))),
     }
 }

@@ -6,6 +6,7 @@ use crate::history::{Families, Subject};
 use crate::plane::Now;
 use northbound::{FindSubscriberResponse, SubscriberState};
 use session::Phase;
+use wire::eth::MacAddr;
 
 /// At most so many sessions of one subscriber are told, and so many names that are like one.
 const MOST: usize = 64;
@@ -15,16 +16,8 @@ impl ControlPlane {
     /// The sessions that are a subscriber's; where there is none, names that are like the one that was asked for.
     pub(super) fn find_subscriber(&self, now: Now, text: &str) -> FindSubscriberResponse {
         let subject = Subject::parse(text);
-        let is_it = |entry: &&Entry| {
-            let addresses = Families {
-                ipv4: entry.ipv4,
-                ipv6: entry.ipv6,
-            };
-            let (session, mac) = (entry.seid.0, entry.circuit.mac.0);
-            subject.is(session, mac, &entry.who.username, [addresses])
-        };
-        let found = self.entries().filter(is_it);
-        let subscribers: Vec<SubscriberState> = found
+        let subscribers: Vec<SubscriberState> = self
+            .entries_of(&subject)
             .take(MOST)
             .map(|entry| self.subscriber_state(now, entry))
             .collect();
@@ -38,6 +31,23 @@ impl ControlPlane {
             network_instances: self.topology.instances().count() as u32,
             is_user: self.configuration.users.contains_key(text),
         }
+    }
+
+    /// The sessions that are a subscriber's. It looks at all of them.
+    fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
+        self.entries().filter(|entry| {
+            let addresses = Families {
+                ipv4: entry.ipv4,
+                ipv6: entry.ipv6,
+            };
+            let (session, mac) = (entry.seid.0, entry.circuit.mac.0);
+            subject.is(session, mac, &entry.who.username, [addresses])
+        })
+    }
+
+    /// The addresses of the homes of a subscriber who has sessions. It looks at all of them.
+    pub(crate) fn homes_of(&self, subject: &Subject) -> impl Iterator<Item = MacAddr> {
+        self.entries_of(subject).map(|entry| entry.circuit.mac)
     }
 
     fn subscriber_state(&self, now: Now, entry: &Entry) -> SubscriberState {

@@ -80,13 +80,6 @@ impl ControlPlane {
         theirs.filter_map(|(_, entry)| Some((entry.seid, self.traced(entry.seid)?)))
     }
 
-    /// The addresses of the homes of a user who has sessions. It looks at all of them.
-    pub(crate) fn homes_of(&self, user: &str) -> impl Iterator<Item = MacAddr> {
-        let entries = self.sessions.iter();
-        let theirs = entries.filter(move |(_, e)| *e.who.username == *user.as_bytes());
-        theirs.map(|(_, entry)| entry.circuit.mac)
-    }
-
     /// The name of the user plane at an address.
     pub(crate) fn user_plane_at(&self, address: IpAddr) -> Option<&str> {
         let plane = self.user_planes.find(address)?;

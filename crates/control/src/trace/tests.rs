@@ -66,12 +66,13 @@ fn hear(traces: &mut Traces, w: &World, home: MacAddr) {
 }
 
 #[test]
-fn a_subscriber_is_found_by_name_by_session_and_by_address() {
+fn a_subscriber_is_found_by_whatever_is_known_of_it() {
     let mut w = online(3);
     let session = w.sessions()[1].clone();
     let mut traces = Traces::default();
     let mac = session.mac.parse().unwrap();
-    for subject in [&session.user, &session.id, &session.mac] {
+    let ipv4 = session.ipv4.clone().unwrap();
+    for subject in [&session.user, &session.id, &session.mac, &ipv4] {
         let (found, _, _) = begin(&mut traces, &w, subject).unwrap();
         assert_eq!(found.macs, [mac], "{subject}");
         assert_eq!(traces.0.last().unwrap().sessions.len(), 1);
