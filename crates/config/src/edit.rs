@@ -104,7 +104,7 @@ impl Edit {
     }
 }
 
-/// As it is typed; a secret is hidden.
+/// As it is typed; a secret is hidden, and whatever stands behind it: it may be the rest of one with blanks in it.
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.verb {
@@ -113,15 +113,11 @@ impl fmt::Display for Edit {
         })?;
         let mut schema = Some(schema::root());
         for word in self.words.steps() {
-            let secret = schema
-                .and_then(Schema::leaf)
-                .is_some_and(|leaf| leaf.secret);
-            let shown = if secret {
-                crate::values::MASK.into()
-            } else {
-                quoted(word)
-            };
-            write!(f, " {shown}")?;
+            let leaf = schema.and_then(Schema::leaf);
+            if leaf.is_some_and(|leaf| leaf.secret) {
+                return write!(f, " {}", crate::values::MASK);
+            }
+            write!(f, " {}", quoted(word))?;
             schema = schema.and_then(|schema| schema.step(word));
         }
         Ok(())

@@ -292,6 +292,8 @@ fn edits_are_typed_as_they_are_read() {
     }
     let secret = Edit::parse("set users x password hunter2").unwrap();
     assert_eq!(secret.to_string(), "set users x password ********");
+    let unquoted = Edit::parse("set users x password my hunter2").unwrap();
+    assert_eq!(unquoted.to_string(), "set users x password ********");
     let now = check::check(&tree).unwrap().configuration;
     assert_eq!(now.user_planes["up1"].ports["core0"].mtu, 9000);
     assert_eq!(now.subscriber_profiles["standard"].dns.len(), 2);
