@@ -15,6 +15,12 @@ pub fn count(count: u64) -> String {
     scaled(count, "").trim_end().to_owned()
 }
 
+/// So many of something: `1 session`, `60 sessions`.
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
 /// Seconds: `59s`, `2m 05s`, `3h 04m`, `12d 07h`.
 pub fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -55,6 +61,14 @@ mod tests {
         );
         assert_eq!([7, 1500].map(count), ["7", "1.5 k"]);
         assert_eq!(bits_per_second(187_500.0), "1.5 Mbit/s");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(
+            [0u64, 1, 60].map(|n| counted(n, "session")),
+            ["0 sessions", "1 session", "60 sessions"]
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod describe;
 mod ladder;
 mod pcapng;
 
+use crate::cli::units::counted;
 use crate::cli::{Answer, Failure, Sockets, terminal_width};
 use crate::screen::Interrupt;
 use describe::describe;
@@ -11,9 +12,9 @@ use ladder::{HEADING, Ladder};
 use northbound::{TraceRequest, TraceResponse, TracedPacket};
 use pcapng::Writer;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,7 +92,7 @@ impl Trace {
             "" => String::new(),
             why => format!("; {why}"),
         };
-        let end = format!("{seen} messages, {missed} missed{why}");
+        let end = format!("{}, {missed} missed{why}", counted(seen, "message"));
         Ok(Answer::of(vec![end]))
     }
 
@@ -122,7 +123,27 @@ impl Trace {
 fn create(path: &PathBuf) -> Result<Writer<BufWriter<File>>, Failure> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create(true).truncate(true).mode(0o600);
-    let file = options.open(path).map(BufWriter::new);
+    let file = options.open(path).and_then(|file| {
+        // the file may have been there, for more to read than it is to be now
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        Ok(BufWriter::new(file))
+    });
     let writer = file.and_then(Writer::begin);
     writer.map_err(|error| Failure::Other(format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_may_read_a_file_that_was_there_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.pcapng");
+        std::fs::write(&path, "something long that was there before, for everybody").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        drop(create(&path).unwrap());
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
 }
