@@ -114,7 +114,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "  east: {}",
             "  east: {}\n  east: {}",
-            "line 34: subscriber-groups east: this is there already, in line 33",
+            "line 35: subscriber-groups east: this is there already, in line 34",
         ),
         (
             "address: 192.0.2.2  ",
