@@ -10,6 +10,8 @@ use tokio::time::timeout;
 
 /// How long a user plane may take to answer: less than whoever asks has patience for.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// And to compare all of its tables.
+const PATIENCE_FOR_A_CHECK: Duration = Duration::from_secs(55);
 /// Questions that are under way at once.
 const AT_ONCE: usize = 16;
 
@@ -41,15 +43,18 @@ impl Relay {
             return;
         };
         let turns = self.turns.clone();
+        let patience = match table {
+            UserPlaneTable::Ledger { .. } => PATIENCE_FOR_A_CHECK,
+            _ => PATIENCE,
+        };
         tokio::spawn(async move {
             let asked = async {
                 // it is never closed
                 let _turn = turns.acquire().await;
-                ask(client, table).await
+                ask(client, &name, table).await
             };
-            let answer = match timeout(PATIENCE, asked).await {
-                Ok(Ok(response)) => Ok(response),
-                Ok(Err(why)) => Err(unreachable(&name, &why)),
+            let answer = match timeout(patience, asked).await {
+                Ok(answer) => answer,
                 Err(_) => Err(unreachable(&name, "it took too long")),
             };
             let _ = reply.send(answer); // whoever asked may have gone
@@ -63,7 +68,7 @@ fn unreachable(name: &str, why: &str) -> Refusal {
     ))
 }
 
-async fn ask(mut client: Client, table: UserPlaneTable) -> Result<Response, String> {
+async fn ask(mut client: Client, name: &str, table: UserPlaneTable) -> Answer {
     let answer = match table {
         UserPlaneTable::Ports => {
             let ports = client.ports().await;
@@ -83,6 +88,22 @@ async fn ask(mut client: Client, table: UserPlaneTable) -> Result<Response, Stri
                 more: answer.more,
             })
         }
+        UserPlaneTable::Drops => {
+            let answer = client.drops().await;
+            answer.map(|mut drops| {
+                for drop in &mut drops {
+                    drop.plane = name.into(); // it does not say which one it is
+                }
+                Response::Drops { drops }
+            })
+        }
+        UserPlaneTable::Ledger { repair } => {
+            let ledger = client.check_ledger(repair).await;
+            ledger.map(|ledger| Response::Ledger { ledger })
+        }
     };
-    answer.map_err(|status| mi::reason(&status))
+    answer.map_err(|status| match mi::is_busy(&status) {
+        true => Refusal::Busy(format!("user plane {name}: {}", status.message())),
+        false => unreachable(name, &mi::reason(&status)),
+    })
 }

@@ -9,14 +9,16 @@ use crate::{
 };
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
-use northbound::{Neighbour, Port, Route};
+use northbound::{
+    CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port, Route,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Uri};
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -131,6 +133,19 @@ impl Client {
         Ok(self.0.list_neighbours(request).await?.into_inner())
     }
 
+    /// The counters, those that are zero too.
+    pub async fn drops(&mut self) -> Result<Vec<DropCounter>, Status> {
+        let answer = self.0.list_drops(ListDropsRequest {}).await?;
+        Ok(answer.into_inner().drops)
+    }
+
+    /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.
+    pub async fn check_ledger(&mut self, repair: bool) -> Result<Ledger, Status> {
+        let request = CheckLedgerRequest { repair };
+        let answer = self.0.check_ledger(request).await?.into_inner();
+        Ok(answer.ledger.unwrap_or_default())
+    }
+
     /// The state now, and again after each interval of 100 ms to 60 s, until the connection is lost.
     pub async fn watch(&mut self, interval: Duration) -> Result<Streaming<State>, Status> {
         let interval_milliseconds = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
@@ -147,6 +162,11 @@ impl Client {
     ) -> Result<Streaming<SampleResponse>, Status> {
         Ok(self.0.sample(request).await?.into_inner())
     }
+}
+
+/// Whether a call failed because something else is under way there.
+pub fn is_busy(status: &Status) -> bool {
+    status.code() == Code::Aborted
 }
 
 /// Why a call failed, down to its cause.

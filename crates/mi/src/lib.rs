@@ -2,7 +2,7 @@
 //!
 //! The service and its messages are in `proto/sluice/mi/v1`; what is generated from them is here. A user plane calls
 //! [`serve()`], takes each [`Call`] from a bounded queue, and puts documents in force by [`Configured`], which keeps the last
-//! one on the disk. A control plane has a [`Client`] for each user plane, the command line a [`blocking::Client`].
+//! one on the disk. A control plane has a [`Client`] for each user plane, the lab a [`blocking::Client`].
 //!
 //! ```
 //! let document = mi::Document::new(7, r#"{"ports": {}}"#.into());
@@ -28,7 +28,7 @@ mod generated {
     tonic::include_proto!("sluice.mi.v1");
 }
 
-pub use client::{Client, Endpoint, reason};
+pub use client::{Client, Endpoint, is_busy, reason};
 pub use configured::{Begun, Configured};
 pub use document::MAX_TEXT;
 pub use generated::*;

@@ -2,9 +2,9 @@
 
 use crate::control_plane_client::ControlPlaneClient;
 use crate::{
-    CallError, CheckLedgerRequest, ClearSessionRequest, Connection, DropCounter, GetSessionRequest,
-    Ledger, ListDropsRequest, ListSessionsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK,
-    Session, UserPlane,
+    CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearSessionRequest, Connection,
+    DropCounter, GetSessionRequest, Ledger, ListDropsRequest, ListSessionsRequest,
+    ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, UserPlane,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -67,9 +67,32 @@ impl Client {
         Ok(self.connection.wait(answer)?.into_inner().drops)
     }
 
+    /// A user plane's counters, those that are zero too.
+    pub fn user_plane_drops(&mut self, user_plane: &str) -> Result<Vec<DropCounter>, CallError> {
+        let user_plane = user_plane.into();
+        let request = ListUserPlaneDropsRequest { user_plane };
+        let answer = self.client.list_user_plane_drops(request);
+        Ok(self.connection.wait(answer)?.into_inner().drops)
+    }
+
     /// Compares what the control plane holds with the owners of it, and puts right what differs if `repair` is set.
     pub fn check_ledger(&mut self, repair: bool) -> Result<Ledger, CallError> {
         let answer = self.client.check_ledger(CheckLedgerRequest { repair });
+        let answer = self.connection.wait_for(PATIENCE_FOR_A_CHECK, answer)?;
+        Ok(answer.into_inner().ledger.unwrap_or_default())
+    }
+
+    /// The same of a user plane.
+    pub fn check_user_plane_ledger(
+        &mut self,
+        user_plane: &str,
+        repair: bool,
+    ) -> Result<Ledger, CallError> {
+        let request = CheckUserPlaneLedgerRequest {
+            user_plane: user_plane.into(),
+            repair,
+        };
+        let answer = self.client.check_user_plane_ledger(request);
         let answer = self.connection.wait_for(PATIENCE_FOR_A_CHECK, answer)?;
         Ok(answer.into_inner().ledger.unwrap_or_default())
     }

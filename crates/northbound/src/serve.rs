@@ -5,11 +5,12 @@ use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
 use crate::{
-    AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse, ClearSessionRequest,
-    ClearSessionResponse, DropCounter, FindSubscriberResponse, GetSessionRequest,
-    GetSessionResponse, HistoryCall, Ledger, ListAlarmsResponse, ListDropsRequest,
-    ListDropsResponse, ListSessionsRequest, ListSessionsResponse, ListUserPlanesRequest,
-    ListUserPlanesResponse, Neighbour, Pool, Port, Route, Session, UnixSocket, UserPlane, server,
+    AaaServer, Association, Caller, CheckLedgerRequest, CheckLedgerResponse,
+    CheckUserPlaneLedgerRequest, ClearSessionRequest, ClearSessionResponse, DropCounter,
+    FindSubscriberResponse, GetSessionRequest, GetSessionResponse, HistoryCall, Ledger,
+    ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
+    ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
+    Neighbour, Pool, Port, Route, Session, UnixSocket, UserPlane, server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -89,6 +90,13 @@ pub enum UserPlaneTable {
         /// The last one of the page before; none at first.
         after: Option<Neighbour>,
     },
+    /// Its counters, those that are zero too.
+    Drops,
+    /// Its ledger.
+    Ledger {
+        /// Give back what has no owner, and book what is missing.
+        repair: bool,
+    },
 }
 
 /// What the control plane answers.
@@ -115,7 +123,7 @@ pub enum Response {
         /// The user planes in the order of the configuration.
         user_planes: Vec<UserPlane>,
     },
-    /// To [`Request::ListDrops`].
+    /// To [`Request::ListDrops`] and [`UserPlaneTable::Drops`].
     Drops {
         /// Every counter, those that are zero too.
         drops: Vec<DropCounter>,
@@ -154,7 +162,7 @@ pub enum Response {
         /// There are more.
         more: bool,
     },
-    /// To [`Request::CheckLedger`].
+    /// To [`Request::CheckLedger`] and [`UserPlaneTable::Ledger`].
     Ledger {
         /// What is held, and what differs.
         ledger: Ledger,
@@ -273,10 +281,16 @@ impl ControlPlane for Service {
         &self,
         _: tonic::Request<ListDropsRequest>,
     ) -> Result<Reply<ListDropsResponse>, Status> {
-        match self.0.ask(Request::ListDrops).await? {
-            Response::Drops { drops } => Ok(Reply::new(ListDropsResponse { drops })),
-            other => Err(other_answer(other)),
-        }
+        drops(self.0.ask(Request::ListDrops).await?)
+    }
+
+    async fn list_user_plane_drops(
+        &self,
+        request: tonic::Request<ListUserPlaneDropsRequest>,
+    ) -> Result<Reply<ListDropsResponse>, Status> {
+        let ListUserPlaneDropsRequest { user_plane: name } = request.into_inner();
+        let table = UserPlaneTable::Drops;
+        drops(self.0.ask(Request::UserPlane { name, table }).await?)
     }
 
     async fn check_ledger(
@@ -284,11 +298,34 @@ impl ControlPlane for Service {
         request: tonic::Request<CheckLedgerRequest>,
     ) -> Result<Reply<CheckLedgerResponse>, Status> {
         let repair = request.into_inner().repair;
-        match self.0.ask(Request::CheckLedger { repair }).await? {
-            Response::Ledger { ledger } => Ok(Reply::new(CheckLedgerResponse {
-                ledger: Some(ledger),
-            })),
-            other => Err(other_answer(other)),
-        }
+        ledger(self.0.ask(Request::CheckLedger { repair }).await?)
+    }
+
+    async fn check_user_plane_ledger(
+        &self,
+        request: tonic::Request<CheckUserPlaneLedgerRequest>,
+    ) -> Result<Reply<CheckLedgerResponse>, Status> {
+        let CheckUserPlaneLedgerRequest {
+            user_plane: name,
+            repair,
+        } = request.into_inner();
+        let table = UserPlaneTable::Ledger { repair };
+        ledger(self.0.ask(Request::UserPlane { name, table }).await?)
+    }
+}
+
+fn drops(response: Response) -> Result<Reply<ListDropsResponse>, Status> {
+    match response {
+        Response::Drops { drops } => Ok(Reply::new(ListDropsResponse { drops })),
+        other => Err(other_answer(other)),
+    }
+}
+
+fn ledger(response: Response) -> Result<Reply<CheckLedgerResponse>, Status> {
+    match response {
+        Response::Ledger { ledger } => Ok(Reply::new(CheckLedgerResponse {
+            ledger: Some(ledger),
+        })),
+        other => Err(other_answer(other)),
     }
 }

@@ -3,10 +3,10 @@
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
     AaaServer, Account, Answer, Association, Call, CallError, Client, Connection, DropCounter,
-    FindSubscriberResponse, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient,
-    LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response,
-    Route, Session, SessionState, TablesClient, TraceRequest, TracedPacket, Tracing, UserPlane,
-    UserPlaneTable, WatchStateResponse, serve,
+    FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
+    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request,
+    Response, Route, Session, SessionState, TablesClient, TraceRequest, TracedPacket, Tracing,
+    UserPlane, UserPlaneTable, WatchStateResponse, serve,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -187,6 +187,22 @@ fn table_of(name: &str, table: UserPlaneTable) -> Answer {
             neighbours: Vec::new(),
             more: true,
         }),
+        ("up1", UserPlaneTable::Drops) => Ok(Response::Drops {
+            drops: vec![DropCounter {
+                plane: name.into(),
+                ..DropCounter::default()
+            }],
+        }),
+        ("up1", UserPlaneTable::Ledger { repair }) => Ok(Response::Ledger {
+            ledger: Ledger {
+                plane: name.into(),
+                findings: vec![Finding {
+                    repaired: repair,
+                    ..Finding::default()
+                }],
+                ..Ledger::default()
+            },
+        }),
         ("up2", _) => Err(Refusal::Unreachable("up2 does not answer".into())),
         _ => Err(Refusal::NotFound(format!("there is no {name}"))),
     }
@@ -221,6 +237,26 @@ fn every_call_meets_its_answer() {
         assert_eq!(ledger.accounts[0].booked, u64::from(repair));
     }
     assert!(Daemon::start(0).client().sessions().unwrap().is_empty());
+}
+
+#[test]
+fn a_user_plane_is_asked_by_its_name_and_its_refusal_is_passed_on() {
+    let daemon = Daemon::start(0);
+    let mut client = daemon.client();
+    assert_eq!(client.user_plane_drops("up1").unwrap()[0].plane, "up1");
+    for repair in [false, true] {
+        let ledger = client.check_user_plane_ledger("up1", repair).unwrap();
+        assert_eq!(ledger.findings[0].repaired, repair);
+    }
+    for refused in [
+        client.user_plane_drops("up2").err(),
+        client.check_user_plane_ledger("up2", false).err(),
+    ] {
+        let Some(CallError::Refused(message)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(message, "up2 does not answer");
+    }
 }
 
 #[test]
