@@ -15,6 +15,7 @@ mod store;
 mod tables;
 mod time;
 
+pub(crate) use alarms::word as severity;
 pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
 pub use configuration::versions;
@@ -63,7 +64,7 @@ enum Command {
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
-    /// Watch sessions, throughput, drops, workers and pools, live
+    /// Watch sessions, alarms, throughput, drops, workers and pools, live
     Top(Top),
     /// Follow a subscriber's control messages and packets, live
     Trace(Trace),

@@ -1,7 +1,7 @@
 //! Rates, from one state to the next.
 
 use northbound::{
-    DropCounter, PoolUse, SessionCounts, WatchStateResponse, WatchedPort, WatchedUserPlane,
+    Alarm, DropCounter, PoolUse, SessionCounts, WatchStateResponse, WatchedPort, WatchedUserPlane,
     WatchedWorker,
 };
 use serde::Serialize;
@@ -15,6 +15,8 @@ pub struct Look {
     /// Of both planes.
     pub drops: Vec<Drop>,
     pub pools: Vec<PoolUse>,
+    /// Those that are raised.
+    pub alarms: Vec<Alarm>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -117,7 +119,8 @@ impl Meter {
                 .map(|(before, last, now)| user_plane(before, last, now))
                 .collect(),
             drops,
-            pools: now.pools.clone(),
+            pools: now.pools,
+            alarms: now.alarms,
         }
     }
 
@@ -262,7 +265,7 @@ mod tests {
                 ..WatchedUserPlane::default()
             }],
             drops: vec![drop("redialled", n)],
-            pools: vec![],
+            ..WatchStateResponse::default()
         }
     }
 

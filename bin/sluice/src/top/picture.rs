@@ -1,6 +1,7 @@
 //! What is drawn of a look.
 
 use super::meter::{Drop, Look, Port};
+use crate::cli::severity;
 use crate::cli::table::{Column, Table};
 use crate::cli::units::{bits_per_second, count};
 use std::cmp::Reverse;
@@ -105,9 +106,33 @@ impl Picture<'_> {
     }
 
     fn parts(&self, width: usize) -> Vec<Vec<String>> {
-        let tables = [self.user_planes(), self.ports(), self.drops(), self.pools()];
+        let tables = [
+            self.alarms(),
+            self.user_planes(),
+            self.ports(),
+            self.drops(),
+            self.pools(),
+        ];
         let tables = tables.into_iter().map(|table| table.render(Some(width)));
         tables.filter(|lines| lines.len() > 1).collect()
+    }
+
+    fn alarms(&self) -> Table {
+        let mut table = Table::new(&[
+            Column::words("ALARM", 0),
+            Column::words("SEVERITY", 1),
+            Column::words("OF", 0),
+            Column::words("TEXT", 0),
+        ]);
+        for alarm in &self.look.alarms {
+            table.push([
+                alarm.name.clone(),
+                severity(alarm.severity()).into(),
+                alarm.resource.clone(),
+                alarm.text.clone(),
+            ]);
+        }
+        table
     }
 
     fn user_planes(&self) -> Table {
@@ -264,7 +289,7 @@ fn cut(mut lines: Vec<String>, room: usize) -> Vec<String> {
 mod tests {
     use super::super::meter::{Sessions, UserPlane, Worker};
     use super::*;
-    use northbound::PoolUse;
+    use northbound::{Alarm, AlarmSeverity, PoolUse};
 
     fn look() -> Look {
         let port = |name: String, role: &str, octets| Port {
@@ -319,6 +344,13 @@ mod tests {
                 used: 131_000,
                 size: 262_144,
             }],
+            alarms: vec![Alarm {
+                name: "user-plane-lost".into(),
+                severity: AlarmSeverity::Critical.into(),
+                resource: "up3".into(),
+                text: "up3 at 192.0.2.3 is not associated".into(),
+                raised_at: 0,
+            }],
         }
     }
 
@@ -346,6 +378,7 @@ mod tests {
         for shown in [
             "131000 online, 60 connecting, 12 closing",
             "250.3 online",
+            "user-plane-lost  critical  up3  up3 at 192.0.2.3",
             "up1         associated    131072  10.0 Gbit/s  100.0 Gbit/s",
             "up1/access11",
             "more",

@@ -35,6 +35,7 @@ impl ControlPlane {
             user_planes,
             drops,
             pools: self.addresses.use_of_pools(&self.topology),
+            alarms: self.alarm_rows().alarms,
             ..WatchStateResponse::default()
         }
     }
