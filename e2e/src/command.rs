@@ -5,37 +5,24 @@ use anyhow::{Context, Result, bail, ensure};
 use northbound::Ledger;
 use sluice::lab::daemon::Daemon;
 use sluice::lab::gateway::socket;
-use sluice::lab::topology::{Lab, UserPlane};
+use sluice::lab::topology::Lab;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The command for a control plane, and for one user plane.
+/// The command for a control plane.
 pub struct Sluice {
     cp_socket: PathBuf,
-    up_socket: Option<PathBuf>,
 }
 
 impl Sluice {
-    /// For the daemons that listen here.
-    pub fn new(cp_socket: PathBuf, up_socket: PathBuf) -> Self {
-        Sluice {
-            cp_socket,
-            up_socket: Some(up_socket),
-        }
+    /// For the one that listens here.
+    pub fn new(cp_socket: PathBuf) -> Self {
+        Sluice { cp_socket }
     }
 
-    /// For a lab's control plane alone, which asks its user planes.
-    pub fn alone(lab: &Lab) -> Self {
-        Sluice {
-            cp_socket: socket(lab.dir(), Daemon::ControlPlane),
-            up_socket: None,
-        }
-    }
-
-    /// For a lab's control plane and this user plane.
-    pub fn at(lab: &Lab, up: UserPlane) -> Self {
-        let at = |daemon| socket(lab.dir(), daemon);
-        Sluice::new(at(Daemon::ControlPlane), at(Daemon::UserPlane(up)))
+    /// For a lab's.
+    pub fn of(lab: &Lab) -> Self {
+        Sluice::new(socket(lab.dir(), Daemon::ControlPlane))
     }
 
     /// What it prints; an error with what it says if it fails.
@@ -51,7 +38,7 @@ impl Sluice {
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
-    /// `sluice check --ledger`; an error with what differs unless both planes balance.
+    /// `sluice check --ledger`; an error with what differs unless every plane balances.
     pub fn ledger(&self) -> Result<Ledger> {
         let done = self.output(&["check", "--ledger", "--json"])?;
         let said = String::from_utf8_lossy(&done.stderr);
@@ -70,9 +57,6 @@ impl Sluice {
     fn output(&self, words: &[&str]) -> Result<Output> {
         let mut command = Command::new(program("sluice")?);
         command.arg("--cp-socket").arg(&self.cp_socket);
-        if let Some(socket) = &self.up_socket {
-            command.arg("--up-socket").arg(socket);
-        }
         command.args(words).output().context("cannot run sluice")
     }
 }

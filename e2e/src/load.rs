@@ -65,8 +65,8 @@ pub struct Loaded {
 /// What the user plane and the kernel's queues around it have dropped so far.
 fn where_lost(lab: &Lab, up: UserPlane) -> String {
     let mut said = String::new();
-    for what in ["drops", "ports"] {
-        said.push_str(&Sluice::at(lab, up).run(&["show", what]).unwrap_or_default());
+    for what in [&["show", "drops"][..], &["show", "ports", up.name()]] {
+        said.push_str(&Sluice::of(lab).run(what).unwrap_or_default());
     }
     for place in [Place::Access(up), Place::UserPlane(up), Place::Internet] {
         let netns = lab.netns(place);

@@ -10,7 +10,7 @@ use crate::site::program;
 use anyhow::{Context, Result, ensure};
 use northbound::{Account, Ledger};
 use serde::Deserialize;
-use sluice::lab::topology::{Lab, UserPlane};
+use sluice::lab::topology::Lab;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::thread::sleep;
@@ -98,16 +98,13 @@ pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
     Ok(())
 }
 
-/// Waits until everything that control plane and user planes hold has its owner; the ledger of each user plane, with the
-/// control plane's.
-pub fn balanced(lab: &Lab) -> Result<[Ledger; 2]> {
+/// Waits until everything that control plane and user planes hold has its owner; their ledger.
+pub fn balanced(lab: &Lab) -> Result<Ledger> {
     let start = Instant::now();
-    let ledger = |up| Sluice::at(lab, up).ledger();
     loop {
-        match (ledger(UserPlane::One), ledger(UserPlane::Two)) {
-            (Ok(one), Ok(two)) => return Ok([one, two]),
-            (Err(error), _) | (_, Err(error)) if start.elapsed() > RECONCILED => return Err(error),
-            _ => sleep(LOOK),
+        match Sluice::of(lab).ledger() {
+            Err(_) if start.elapsed() <= RECONCILED => sleep(LOOK),
+            done => return done,
         }
     }
 }
@@ -129,14 +126,14 @@ pub fn nothing_left(lab: &Lab, arena: &Arena) -> Result<()> {
     );
     let start = Instant::now();
     loop {
-        let (ledgers, stored) = (balanced(lab)?, stored(lab)?);
-        let booked: Vec<&Account> = ledgers.iter().flat_map(left).collect();
+        let (ledger, stored) = (balanced(lab)?, stored(lab)?);
+        let booked = left(&ledger);
         if booked.is_empty() && stored == 0 {
             return Ok(());
         }
         ensure!(
             start.elapsed() < TIDY,
-            "the store has {stored} sessions that do not exist any more, the ledgers {booked:#?}"
+            "the store has {stored} sessions that do not exist any more, the ledger {booked:#?}"
         );
         sleep(LOOK);
     }

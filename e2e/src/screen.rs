@@ -2,10 +2,14 @@
 
 use crate::site::program;
 use anyhow::{Context, Result, bail, ensure};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// How long the screen may take to show what is typed, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A terminal that somebody types at, by tmux.
 pub struct Screen {
@@ -50,9 +54,19 @@ impl Screen {
         Ok(())
     }
 
-    /// Clears it.
+    /// Clears it, and waits until nothing but a prompt, of one line or two, is left.
     pub fn clear(&self) -> Result<()> {
-        self.keys(&["C-l"])
+        self.keys(&["C-l"])?;
+        let start = Instant::now();
+        while self.shown()?.trim_end().lines().count() > 2 {
+            ensure!(
+                start.elapsed() < PATIENCE,
+                "it is not cleared:\n{}",
+                self.shown()?
+            );
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     /// What is on it.
@@ -72,10 +86,28 @@ impl Screen {
             if there {
                 return Ok(shown);
             }
-            if start.elapsed() > Duration::from_secs(10) {
+            if start.elapsed() > PATIENCE {
                 bail!("the screen does not show `{what}`:\n{shown}");
             }
             sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// What is on it once that does not change any more.
+    pub fn settled(&self) -> Result<String> {
+        let start = Instant::now();
+        let mut last = self.shown()?;
+        loop {
+            sleep(Duration::from_millis(300));
+            let shown = self.shown()?;
+            if shown == last {
+                return Ok(shown);
+            }
+            ensure!(
+                start.elapsed() < PATIENCE,
+                "the screen does not come to rest:\n{shown}"
+            );
+            last = shown;
         }
     }
 
@@ -84,7 +116,7 @@ impl Screen {
         let start = Instant::now();
         while self.shown().is_ok() {
             ensure!(
-                start.elapsed() < Duration::from_secs(10),
+                start.elapsed() < PATIENCE,
                 "it has not left:\n{}",
                 self.shown()?
             );
@@ -97,6 +129,24 @@ impl Screen {
     pub fn close(&self) -> Result<()> {
         self.tmux(&["kill-server"]).map(drop)
     }
+}
+
+/// Compares a screen with the one that is kept as `snapshots/NAME.txt`; with `SNAPSHOTS=write` it is kept instead.
+pub fn snapshot(name: &str, shown: &str) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
+    let file = folder.join(name).with_extension("txt");
+    let shown = format!("{}\n", shown.trim_end());
+    if std::env::var_os("SNAPSHOTS").is_some_and(|word| word == "write") {
+        fs::create_dir_all(folder)?;
+        return Ok(fs::write(file, shown)?);
+    }
+    let kept = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    ensure!(
+        kept == shown,
+        "the screen is not as {} has it (SNAPSHOTS=write keeps what is shown now):\n{shown}",
+        file.display()
+    );
+    Ok(())
 }
 
 impl Drop for Screen {

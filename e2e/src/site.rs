@@ -300,7 +300,7 @@ impl Site {
 
     /// The `sluice` command for these daemons.
     pub fn sluice(&self) -> Sluice {
-        Sluice::new(self.dir.join("cp.sock"), self.dir.join("up.sock"))
+        Sluice::new(self.dir.join("cp.sock"))
     }
 
     /// Every session.

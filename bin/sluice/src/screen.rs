@@ -2,10 +2,10 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use crossterm::{cursor, queue, terminal};
-use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -103,38 +103,55 @@ fn known(key: KeyEvent) -> Option<Key> {
     }
 }
 
-/// Notices that somebody wants an end (Ctrl-C, SIGTERM, a terminal that hangs up), instead of being killed by it.
+/// Signals that ask for an end: Ctrl-C, that of kill(1), and that of a terminal that hangs up.
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// Nobody listens: the signals do what they do by default.
+static IDLE: AtomicBool = AtomicBool::new(true);
+/// One of them came while somebody listened.
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// And it was one that is meant for the whole program.
+static TOLD_TO_END: AtomicBool = AtomicBool::new(false);
+
+/// Notices that somebody wants an end, instead of being killed by it.
 #[derive(Debug)]
-pub struct Interrupt {
-    asked: Arc<AtomicBool>,
-    registered: Vec<SigId>,
-}
+pub struct Interrupt(());
 
 impl Interrupt {
     /// From now on, until this is dropped.
     pub fn listen() -> io::Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let mut listening = Interrupt {
-            asked,
-            registered: Vec::new(),
-        };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let id = signal_hook::flag::register(signal, listening.asked.clone())?;
-            listening.registered.push(id);
+        // a handler that is taken away leaves the signal ignored: these stay, and know whether they are wanted
+        static REGISTERED: LazyLock<io::Result<()>> = LazyLock::new(register);
+        if let Err(error) = &*REGISTERED {
+            return Err(io::Error::new(error.kind(), error.to_string()));
         }
-        Ok(listening)
+        ASKED.store(false, Ordering::SeqCst);
+        IDLE.store(false, Ordering::SeqCst);
+        Ok(Interrupt(()))
     }
 
     /// Somebody wants an end.
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        ASKED.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
-        for id in self.registered.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
+        IDLE.store(true, Ordering::SeqCst);
     }
+}
+
+/// Whether SIGTERM or SIGHUP came while somebody listened.
+pub fn is_told_to_end() -> bool {
+    TOLD_TO_END.load(Ordering::SeqCst)
+}
+
+fn register() -> io::Result<()> {
+    for signal in SIGNALS {
+        flag::register_conditional_default(signal, &IDLE)?;
+        flag::register(signal, &ASKED)?;
+    }
+    flag::register(SIGTERM, &TOLD_TO_END)?;
+    flag::register(SIGHUP, &TOLD_TO_END)?;
+    Ok(())
 }

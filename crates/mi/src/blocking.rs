@@ -1,11 +1,8 @@
-//! The command line's side of a user plane's Unix socket.
+//! A user plane's Unix socket, for those who wait: the lab and tests.
 
 use crate::ListPortsRequest;
 use crate::mi_client::MiClient;
-use northbound::{
-    CallError, CheckLedgerRequest, Connection, DropCounter, Ledger, ListDropsRequest,
-    PATIENCE_FOR_A_CHECK, Port,
-};
+use northbound::{CallError, CheckLedgerRequest, Connection, Ledger, PATIENCE_FOR_A_CHECK, Port};
 use std::path::Path;
 use std::time::Duration;
 use tonic::transport::Channel;
@@ -31,12 +28,6 @@ impl Client {
     pub fn ports(&mut self) -> Result<Vec<Port>, CallError> {
         let answer = self.client.list_ports(ListPortsRequest {});
         Ok(self.connection.wait(answer)?.into_inner().ports)
-    }
-
-    /// The user plane's counters, those that are zero too.
-    pub fn drops(&mut self) -> Result<Vec<DropCounter>, CallError> {
-        let answer = self.client.list_drops(ListDropsRequest {});
-        Ok(self.connection.wait(answer)?.into_inner().drops)
     }
 
     /// Compares what the user plane holds with the owners of it, and puts right what differs if `repair` is set.

@@ -53,5 +53,3 @@ pub use tables::TablesClient;
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.
 pub const CP_SOCKET: &str = "/run/sluice/cp.sock";
-/// Where `sluice-up` listens unless its configuration says otherwise.
-pub const UP_SOCKET: &str = "/run/sluice/up.sock";

@@ -35,7 +35,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let arena = Arena::open(lab)?;
     let crowd = Crowd::dial(lab, HOMES, TRAFFIC)?;
     crowd.wait_online(&arena, ONLINE_LIMIT)?;
-    let sluice = Sluice::alone(lab);
+    let sluice = Sluice::of(lab);
     tables(&sluice)?;
     let others = at(&arena, UserPlane::Two)?;
     let said = sluice.run(&["drain", "user-plane", "up1", "--end-sessions", "50"])?;
@@ -73,9 +73,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
     sluice.run(&["drain", "user-plane", "up1", "--stop"])?;
     crowd.wait_online(&arena, ONLINE_LIMIT)?;
-    for up in UserPlane::ALL {
-        Sluice::at(lab, up).ledger()?;
-    }
+    sluice.ledger()?;
     crowd.hang_up(&arena, Duration::from_secs(30))?;
     arena.close()
 }

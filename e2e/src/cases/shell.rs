@@ -1,10 +1,13 @@
 use crate::rig::Rig;
-use crate::screen::Screen;
+use crate::screen::{Screen, snapshot};
 use crate::site::program;
 use crate::street_lab::StreetLab;
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     pages_and_pipes(&screen)?;
     watching(&screen)?;
     configuring(&screen)?;
-    screen.wait_for_end()?;
+    ended_by_a_signal(screen)?;
     narrow(dir.join("tmux"))?;
     without_a_terminal()?;
     let report = lab.end()?;
@@ -39,6 +42,13 @@ fn help_and_completion(screen: &Screen) -> Result<()> {
         help.lines().all(|line| line.is_empty() || beside(line)),
         "the help is broken in words:\n{help}"
     );
+    snapshot("shell-help", &screen.settled()?)?;
+    screen.clear()?;
+    screen.keys(&["show ", "Tab", "Tab"])?;
+    screen.wait("user-planes")?;
+    snapshot("shell-completion", &screen.settled()?)?;
+    screen.keys(&["C-u"])?;
+    screen.clear()?;
     screen.keys(&["sh", "Tab", "user", "Tab", "Enter"])?;
     let shown = screen.wait("associated")?;
     ensure!(
@@ -52,12 +62,20 @@ fn help_and_completion(screen: &Screen) -> Result<()> {
         "no session is offered:\n{ids}"
     );
     screen.wait("--more--")?;
-    screen.keys(&["q", "C-u", "shov ports", "Enter"])?;
+    screen.keys(&["q"])?;
+    screen.wait("sluice> show session $")?;
+    screen.keys(&["C-u", "shov ports", "Enter"])?;
     screen.wait("unrecognized subcommand 'shov'")?;
     Ok(())
 }
 
 fn pages_and_pipes(screen: &Screen) -> Result<()> {
+    screen.clear()?;
+    screen.keys(&["show configuration", "Enter"])?;
+    screen.wait("--more--")?;
+    snapshot("shell-page", &screen.settled()?)?;
+    screen.keys(&["q"])?;
+    screen.wait("sluice> $")?;
     screen.clear()?;
     screen.keys(&["show sessions", "Enter"])?;
     screen.wait("--more--")?;
@@ -67,7 +85,7 @@ fn pages_and_pipes(screen: &Screen) -> Result<()> {
     screen.wait("sluice> $")?;
     screen.clear()?;
     screen.keys(&["show sessions | match online | count", "Enter"])?;
-    screen.wait(&format!("{} lines", HOMES + 1))?;
+    screen.wait(&format!("{HOMES} lines"))?;
     screen.keys(&["show ports | json | match access", "Enter"])?;
     screen.wait("\"role\": \"access\"")?;
     screen.clear()?;
@@ -101,8 +119,10 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.wait("home mtu: `99` is wrong here: expected a number from 576 to")?;
     screen.wait("sluice# $")?;
     enter(screen, "set mtu 1400")?;
+    screen.clear()?;
     screen.keys(&["show | compare", "Enter"])?;
     screen.wait("+  mtu 1400")?;
+    snapshot("shell-compare", &screen.settled()?)?;
     screen.clear()?;
     screen.keys(&["commit check", "Enter"])?;
     screen.wait(&format!("{HOMES} sessions"))?;
@@ -114,7 +134,7 @@ fn configuring(screen: &Screen) -> Result<()> {
     enter(screen, "top")?;
     enter(screen, "set users a password hunter2")?;
     screen.keys(&["exit", "Enter"])?;
-    screen.wait("1 edits were not committed and are forgotten")?;
+    screen.wait("not committed, and forgotten: 1 edit")?;
     screen.clear()?;
     screen.keys(&["Up", "Up"])?;
     let recalled = screen.wait("sluice> top")?;
@@ -122,8 +142,18 @@ fn configuring(screen: &Screen) -> Result<()> {
         !recalled.contains("hunter2"),
         "a secret is in the history:\n{recalled}"
     );
-    screen.keys(&["C-u", "exit", "Enter"])?;
+    screen.keys(&["C-u"])?;
     Ok(())
+}
+
+/// Once something was watched, signals do again what they do by default.
+fn ended_by_a_signal(screen: Screen) -> Result<()> {
+    screen.clear()?;
+    screen.keys(&["show pools", "Enter"])?;
+    screen.wait("sluice> $")?;
+    let id = screen.tmux(&["list-panes", "-F", "#{pane_pid}"])?;
+    kill(Pid::from_raw(id.trim().parse()?), Signal::SIGTERM)?;
+    screen.wait_for_end()
 }
 
 /// Types a line and waits until the next one can be typed: what is typed meanwhile may be lost.
@@ -138,33 +168,86 @@ fn narrow(socket: PathBuf) -> Result<()> {
     screen.wait("sluice>")?;
     screen.keys(&["show sessions | no-more", "Enter"])?;
     let shown = screen.wait(&format!("{HOMES} sessions"))?;
-    let mut rows = shown.lines().filter(|line| line.contains("  online  "));
+    let rows = shown.lines().filter(|line| line.contains("  online  "));
+    let rows: Vec<&str> = rows.collect();
     ensure!(
-        rows.all(|row| row.contains("  home00") && row.contains("  100.64.")),
+        !rows.is_empty()
+            && rows
+                .iter()
+                .all(|row| row.contains("  home00") && row.contains("  100.64.")),
         "rows are broken in two:\n{shown}"
     );
+    snapshot("shell-narrow", &masked(&shown))?;
     screen.close()
+}
+
+/// Without the numbers of this run, which are of the same lengths in any but for addresses in the last column.
+fn masked(shown: &str) -> String {
+    let word = |word: &str| match word.trim_end() {
+        id if id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit()) => word.replace(id, "ID"),
+        address if address.starts_with("100.64.") => word.replace(address, "ADDRESS"),
+        _ => word.replace(|c: char| c.is_ascii_digit(), "9"),
+    };
+    let lines = shown.lines().map(|line| {
+        let words = line.split_inclusive(char::is_whitespace).map(word);
+        words.collect::<String>()
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Piped in and out: no prompt, no colours, an exit code that says whether it went well.
 fn without_a_terminal() -> Result<()> {
-    let run = |commands: &str| {
-        let script = format!(
-            "printf '%s' '{commands}' | '{}'",
-            program("sluice")?.display()
-        );
-        Command::new("sh")
-            .args(["-c", &script])
-            .output()
-            .context("sh")
+    let run = |commands: &[u8]| -> Result<Output> {
+        let mut child = Command::new(program("sluice")?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut input = child.stdin.take().context("piped")?;
+        input.write_all(commands)?;
+        drop(input);
+        Ok(child.wait_with_output()?)
     };
-    let good = run("show user-planes\n")?;
+    let good = run(b"show user-planes\n")?;
     let out = String::from_utf8_lossy(&good.stdout);
     ensure!(
         good.status.success() && out.starts_with("NODE") && !out.contains('\x1b'),
         "{out}"
     );
-    let bad = run("configure\nset limits sessions none\ncommit\nshow\n")?;
+    let failing: [(&[u8], &str); 7] = [
+        (
+            b"configure\nset limits sessions 7\nexit\nshow pools\n",
+            "not committed, and forgotten: 1 edit",
+        ),
+        (b"show pools\n\xff\nshow pools\n", "cannot be read"),
+        (
+            b"set users a password my hunter2\n",
+            "`set users a password ********`",
+        ),
+        (
+            b"configure\nset users a password my hunter2\n",
+            "more than one value",
+        ),
+        (
+            b"configure\nset users a password \"hunter2\n",
+            "needs quotes",
+        ),
+        (b"show user-planes | compare\n", "stands behind `show`"),
+        (
+            b"configure\ncommit confirmed 5000\n",
+            "86400 seconds at most",
+        ),
+    ];
+    for (script, why) in failing {
+        let done = run(script)?;
+        let err = String::from_utf8_lossy(&done.stderr);
+        ensure!(
+            done.status.code() == Some(1) && err.contains(why) && !err.contains("hunter2"),
+            "{}: {done:?}",
+            String::from_utf8_lossy(script)
+        );
+    }
+    let bad = run(b"configure\nset limits sessions none\ncommit\nshow\n")?;
     let err = String::from_utf8_lossy(&bad.stderr);
     ensure!(
         bad.status.code() == Some(1)

@@ -151,7 +151,7 @@ fn whole_dial_in(dir: &Path, home: &Home, site: &mut Site) -> Result<()> {
 
 /// Waits until so many sessions are sampled by the user plane, as it tells.
 fn wait_for_sampled(dir: &Path, sessions: u64) -> Result<()> {
-    let sluice = Sluice::new(dir.join("cp.sock"), dir.join("up.sock"));
+    let sluice = Sluice::new(dir.join("cp.sock"));
     let start = Instant::now();
     loop {
         let look = sluice.run(&["top", "--once", "--json"]);

@@ -35,7 +35,7 @@ impl Alarms {
             true => Answer::default(),
             false => Answer::table(table(&found).render(terminal_width())),
         };
-        answer.lines.push(total(&found));
+        answer.total = Some(total(&found));
         Ok(answer)
     }
 

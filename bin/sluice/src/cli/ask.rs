@@ -15,21 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const UNREACHABLE: u8 = 3;
 /// The most names that are offered.
 const MAX_NAMES: usize = 1000;
-/// What the control plane's socket is called.
-const CP_NAME: &str = "cp.sock";
 
-/// Where the daemons listen.
+/// Where the control plane listens, which answers for the user planes as well.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Sockets {
     /// The socket of sluice-cp [default: /run/sluice/cp.sock, or the running lab's]
     #[arg(long, global = true, env = "SLUICE_CP_SOCKET", value_name = "PATH")]
     pub cp_socket: Option<PathBuf>,
-    /// The socket of sluice-up [default: /run/sluice/up.sock, or the running lab's up1.sock]
-    #[arg(long, global = true, env = "SLUICE_UP_SOCKET", value_name = "PATH")]
-    pub up_socket: Option<PathBuf>,
-    /// Ask this user plane: its socket is NAME.sock in that folder
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "up_socket")]
-    pub user_plane: Option<String>,
 }
 
 /// Why there is no answer.
@@ -37,8 +29,6 @@ pub struct Sockets {
 pub enum Failure {
     /// Nobody listens.
     Unreachable {
-        /// `sluice-cp` or `sluice-up`.
-        daemon: &'static str,
         /// Where it was expected.
         path: PathBuf,
         /// The operating system's reason.
@@ -51,20 +41,18 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Unreachable {
-                daemon,
-                path,
-                reason,
-            } => {
+            Failure::Unreachable { path, reason } => {
                 writeln!(
                     f,
-                    "{daemon} does not answer at {} ({reason}).",
+                    "sluice-cp does not answer at {} ({reason}).",
                     path.display()
                 )?;
                 match reason.kind() {
-                    std::io::ErrorKind::PermissionDenied => f.write_str("Try again as root (sudo)."),
+                    std::io::ErrorKind::PermissionDenied => {
+                        f.write_str("Try again as root (sudo).")
+                    }
                     _ => f.write_str(
-                        "Is it running? `make run` starts a lab; --cp-socket, --up-socket and --user-plane name other sockets.",
+                        "Is it running? `make run` starts a lab; --cp-socket names another socket.",
                     ),
                 }
             }
@@ -99,7 +87,7 @@ impl Sockets {
         let path = self.control_plane_path();
         let answer = northbound::Client::connect(&path, PATIENCE);
         let answer = answer.and_then(|mut client| question(&mut client));
-        answer.map_err(|error| failure("sluice-cp", &path, error))
+        answer.map_err(|error| failure(&path, error))
     }
 
     /// The tables of `sluice-cp`.
@@ -110,12 +98,7 @@ impl Sockets {
         let path = self.control_plane_path();
         let answer = northbound::TablesClient::connect(&path, PATIENCE);
         let answer = answer.and_then(|mut client| question(&mut client));
-        answer.map_err(|error| failure("sluice-cp", &path, error))
-    }
-
-    /// Whether a user plane's own socket is named.
-    pub fn names_user_plane(&self) -> bool {
-        self.up_socket.is_some() || self.user_plane.is_some()
+        answer.map_err(|error| failure(&path, error))
     }
 
     /// Asks the history of `sluice-cp`.
@@ -126,7 +109,7 @@ impl Sockets {
         let path = self.control_plane_path();
         let answer = northbound::HistoryClient::connect(&path, PATIENCE);
         let answer = answer.and_then(|mut client| question(&mut client));
-        answer.map_err(|error| failure("sluice-cp", &path, error))
+        answer.map_err(|error| failure(&path, error))
     }
 
     /// The configuration of `sluice-cp`.
@@ -134,7 +117,7 @@ impl Sockets {
         let path = self.control_plane_path();
         match northbound::ConfigurationClient::connect(&path, PATIENCE) {
             Ok(client) => Ok(Configuration { path, client }),
-            Err(error) => Err(failure("sluice-cp", &path, error)),
+            Err(error) => Err(failure(&path, error)),
         }
     }
 
@@ -144,7 +127,7 @@ impl Sockets {
         let client = northbound::LiveClient::connect(&path, PATIENCE);
         match client.and_then(|client| client.watch_state(interval)) {
             Ok(states) => Ok(Watching { path, states }),
-            Err(error) => Err(failure("sluice-cp", &path, error)),
+            Err(error) => Err(failure(&path, error)),
         }
     }
 
@@ -154,93 +137,47 @@ impl Sockets {
         let client = northbound::LiveClient::connect(&path, PATIENCE);
         match client.and_then(|client| client.trace(request)) {
             Ok(trace) => Ok(Following { path, trace }),
-            Err(error) => Err(failure("sluice-cp", &path, error)),
+            Err(error) => Err(failure(&path, error)),
         }
     }
 
-    /// Asks `sluice-up`.
-    pub fn user_plane<T>(
-        &self,
-        question: impl FnOnce(&mut mi::blocking::Client) -> Result<T, CallError>,
-    ) -> Result<T, Failure> {
-        ask_user_plane(&self.user_plane_path(), question)
-    }
-
-    /// Asks the `sluice-up` that was named, or else every one whose socket is in the same folder, in order of their names.
-    pub fn user_planes<T>(
-        &self,
-        question: impl Fn(&mut mi::blocking::Client) -> Result<T, CallError>,
-    ) -> Vec<Result<T, Failure>> {
-        let one = self.user_plane_path();
-        let mut paths = vec![one.clone()];
-        if !self.names_user_plane() {
-            let control_plane = self.control_plane_path();
-            let beside = one
-                .parent()
-                .map(|folder| sockets_in(folder, &control_plane));
-            let beside = beside.unwrap_or_default();
-            paths = if beside.is_empty() { paths } else { beside };
-        }
-        let ask = |path: &PathBuf| ask_user_plane(path, &question);
-        paths.iter().map(ask).collect()
-    }
-
-    /// The names of what there is of a kind, for completion; nothing where nobody answers.
-    pub fn names(&self, kind: &str) -> Vec<Candidate> {
-        match kind {
-            "SESSION" => {
-                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
-                let sessions = sessions.into_iter().take(MAX_NAMES);
-                sessions.map(|s| Candidate::new(s.id, s.user)).collect()
-            }
+    /// The names of what there is of a kind that begin like this, for completion; nothing where nobody answers.
+    pub fn names(&self, kind: &str, typed: &str) -> Vec<Candidate> {
+        let named: Vec<(String, String)> = match kind {
             "USER-PLANE" => {
                 let planes = self.control_plane(|cp| cp.user_planes());
                 let planes = planes.unwrap_or_default().into_iter();
-                planes
-                    .map(|u| Candidate::new(u.node_id, u.address))
+                planes.map(|u| (u.node_id, u.address)).collect()
+            }
+            "SESSION" | "WHO" | "SUBSCRIBER" | "ADDRESS" => {
+                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
+                let sessions = sessions.into_iter();
+                sessions
+                    .flat_map(|session| own_names(kind, session))
                     .collect()
             }
-            "WHO" => {
-                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
-                let sessions = sessions.into_iter().take(MAX_NAMES);
-                let homes = sessions.flat_map(|s| {
-                    let user = (!s.user.is_empty()).then(|| Candidate::new(&s.user, &s.mac));
-                    user.into_iter().chain([Candidate::new(s.mac, s.id)])
-                });
-                homes.collect()
-            }
-            "SUBSCRIBER" => {
-                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
-                let named = sessions.into_iter().filter(|s| !s.user.is_empty());
-                let named = named.take(MAX_NAMES);
-                named.map(|s| Candidate::new(s.user, s.mac)).collect()
-            }
-            "ADDRESS" => {
-                let sessions = self.control_plane(|cp| cp.sessions()).unwrap_or_default();
-                let sessions = sessions.into_iter().take(MAX_NAMES);
-                let with = sessions.filter_map(|s| Some(Candidate::new(s.ipv4?, s.user)));
-                with.collect()
-            }
             _ => Vec::new(),
-        }
+        };
+        let fitting = named
+            .into_iter()
+            .filter(|(name, _)| !name.is_empty() && name.starts_with(typed));
+        let fitting = fitting.take(MAX_NAMES);
+        fitting
+            .map(|(name, what)| Candidate::new(config::quoted(&name), what))
+            .collect()
     }
 
+    /// The path that was given; else the daemon's default; else, where nothing is there, that of the running lab.
     fn control_plane_path(&self) -> PathBuf {
-        path(self.cp_socket.clone(), northbound::CP_SOCKET, CP_NAME)
-    }
-
-    fn user_plane_path(&self) -> PathBuf {
-        let socket = |name: &str| format!("{name}.sock");
-        match &self.user_plane {
-            Some(name) => {
-                let default = PathBuf::from(northbound::UP_SOCKET).with_file_name(socket(name));
-                path(None, default, &socket(name))
-            }
-            None => path(
-                self.up_socket.clone(),
-                northbound::UP_SOCKET,
-                &socket(topology::UserPlane::One.name()),
-            ),
+        if let Some(path) = &self.cp_socket {
+            return path.clone();
+        }
+        let default = PathBuf::from(northbound::CP_SOCKET);
+        let lab = topology::directory("").join("cp.sock");
+        if !default.exists() && lab.exists() {
+            lab
+        } else {
+            default
         }
     }
 }
@@ -257,7 +194,7 @@ impl Watching {
         match self.states.wait() {
             Ok(Some(state)) => Ok(state),
             Ok(None) => Err(Failure::Other("sluice-cp ends".into())),
-            Err(error) => Err(failure("sluice-cp", &self.path, error)),
+            Err(error) => Err(failure(&self.path, error)),
         }
     }
 }
@@ -272,7 +209,7 @@ impl Following {
     /// What came within this time.
     pub fn next(&mut self, within: Duration) -> Result<Option<northbound::TraceResponse>, Failure> {
         let part = self.trace.next(within);
-        part.map_err(|error| failure("sluice-cp", &self.path, error))
+        part.map_err(|error| failure(&self.path, error))
     }
 }
 
@@ -288,61 +225,32 @@ impl Configuration {
         &mut self,
         question: impl FnOnce(&mut northbound::ConfigurationClient) -> Result<T, CallError>,
     ) -> Result<T, Failure> {
-        question(&mut self.client).map_err(|error| failure("sluice-cp", &self.path, error))
+        question(&mut self.client).map_err(|error| failure(&self.path, error))
     }
 }
 
-/// The path that was given; else the daemon's default; else, where nothing is there, that of the running lab.
-fn path(given: Option<PathBuf>, default: impl Into<PathBuf>, in_lab: &str) -> PathBuf {
-    if let Some(path) = given {
-        return path;
-    }
-    let (default, lab) = (default.into(), topology::directory("").join(in_lab));
-    if !default.exists() && lab.exists() {
-        lab
-    } else {
-        default
+/// The names of a session that a kind of them has, and what each is.
+fn own_names(kind: &str, s: northbound::Session) -> Vec<(String, String)> {
+    match kind {
+        "SESSION" => vec![(s.id, s.user)],
+        "WHO" => vec![(s.user, s.mac.clone()), (s.mac, s.id)],
+        "SUBSCRIBER" => vec![(s.user, s.mac)],
+        _ => vec![(s.ipv4.unwrap_or_default(), s.user)],
     }
 }
 
-/// The sockets of user planes in a folder: all but the control plane's, which may have another name.
-fn sockets_in(folder: &Path, control_plane: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let socket = |path: &PathBuf| {
-        let is_socket = path
-            .extension()
-            .is_some_and(|extension| extension == "sock");
-        let is_other = path.file_name().is_some_and(|name| name != CP_NAME);
-        is_socket && is_other && path != control_plane
-    };
-    let mut found: Vec<PathBuf> = paths.filter(socket).collect();
-    found.sort();
-    found
-}
-
-fn ask_user_plane<T>(
-    path: &Path,
-    question: impl FnOnce(&mut mi::blocking::Client) -> Result<T, CallError>,
-) -> Result<T, Failure> {
-    let answer = mi::blocking::Client::connect(path, PATIENCE);
-    let answer = answer.and_then(|mut client| question(&mut client));
-    answer.map_err(|error| failure("sluice-up", path, error))
-}
-
-fn failure(daemon: &'static str, path: &Path, error: CallError) -> Failure {
+fn failure(path: &Path, error: CallError) -> Failure {
     match error {
         CallError::Refused(message) => Failure::Other(message),
         CallError::Unreachable { path, source } => Failure::Unreachable {
-            daemon,
             path,
             reason: source,
         },
-        other => Failure::Other(format!("{daemon} at {}: {other}", path.display())),
+        other => Failure::Other(format!("sluice-cp at {}: {other}", path.display())),
     }
 }
 
-/// What several daemons said, and the last reason why one of them said nothing; those before it are told here.
+/// What several planes said, and the last reason why one of them said nothing; those before it are told here.
 pub(crate) fn answers<T>(
     asked: impl IntoIterator<Item = Result<T, Failure>>,
 ) -> (Vec<T>, Option<Failure>) {
@@ -365,23 +273,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_planes_of_a_folder_are_those_beside_the_control_planes_socket() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["up2.sock", "cp.sock", "up1.sock", "cp.log", "other.sock"] {
-            std::fs::write(folder.path().join(name), "").unwrap();
-        }
-        let control_plane = folder.path().join("other.sock");
-        let names = sockets_in(folder.path(), &control_plane);
-        let names: Vec<_> = names.iter().map(|path| path.file_name().unwrap()).collect();
-        assert_eq!(names, ["up1.sock", "up2.sock"]);
-        assert!(sockets_in(Path::new("/nonexistent"), &control_plane).is_empty());
+    fn a_session_has_the_names_that_are_asked_for() {
+        let session = northbound::Session {
+            id: "1f".into(),
+            user: "a b".into(),
+            mac: "02:00:00:00:00:07".into(),
+            ..northbound::Session::default()
+        };
+        let names = |kind| -> Vec<String> {
+            let names = own_names(kind, session.clone()).into_iter();
+            names.map(|(name, _)| name).collect()
+        };
+        assert_eq!(names("SESSION"), ["1f"]);
+        assert_eq!(names("WHO"), ["a b", "02:00:00:00:00:07"]);
+        assert_eq!(names("ADDRESS"), [""]);
     }
 
     #[test]
     fn a_daemon_that_is_not_there_is_named_with_its_socket_and_what_to_do() {
         let sockets = Sockets {
             cp_socket: Some("/nonexistent/cp.sock".into()),
-            ..Sockets::default()
         };
         let failure = sockets.control_plane(|cp| cp.sessions()).unwrap_err();
         assert!(matches!(failure, Failure::Unreachable { .. }));

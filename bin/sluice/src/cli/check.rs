@@ -5,18 +5,20 @@ use super::show::{Answer, terminal_width};
 use super::table::{Column, Table};
 use northbound::{Fault, Finding, Ledger};
 
-/// `sluice check --ledger`: every plane's ledger; what one says is shown even where another does not answer.
+/// `sluice check --ledger`: every plane's ledger; what one says is shown even where a user plane does not answer.
 pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<Answer, Failure> {
-    let control_plane = sockets.control_plane(|cp| cp.check_ledger(repair));
-    let user_planes = sockets.user_planes(|up| up.check_ledger(repair));
-    let (said, failure) = answers(std::iter::once(control_plane).chain(user_planes));
+    let control_plane = sockets.control_plane(|cp| cp.check_ledger(repair))?;
+    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
+    let of_user_planes = user_planes.iter().map(|plane| {
+        sockets.control_plane(|cp| cp.check_user_plane_ledger(&plane.node_id, repair))
+    });
+    let (said, failure) = answers(std::iter::once(Ok(control_plane)).chain(of_user_planes));
     let mut all = Ledger::default();
     for ledger in &said {
         all.accounts.extend_from_slice(&ledger.accounts);
         all.findings.extend_from_slice(&ledger.findings);
     }
     let answer = match json {
-        _ if said.is_empty() => Answer::default(),
         true => Answer::json(&all)?,
         false => Answer::table(lines(&all, failure.is_none(), terminal_width())),
     };

@@ -3,6 +3,7 @@
 use super::ask::{Configuration, Failure, Sockets};
 use super::show::{Answer, terminal_width};
 use super::table::{Column, Table};
+use super::time;
 use super::units::duration;
 
 /// `sluice show configuration`.
@@ -24,8 +25,7 @@ pub fn versions(configuration: &mut Configuration, json: bool) -> Result<Answer,
     if json {
         return Answer::json(&versions);
     }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_secs());
+    let now = time::now();
     let mut table = Table::new(&[
         Column::numbers("VERSION", 0),
         Column::numbers("AGO", 0),

@@ -78,11 +78,17 @@ impl Drain {
             return Err(Failure::Other(why.collect::<Vec<_>>().join("\n")));
         }
         let mut lines: Vec<String> = done.effects.into_iter().map(|e| e.text).collect();
+        lines.extend(done.pending.iter().map(|why| not_there_yet(why)));
         if !stop {
             lines.push("`show user-planes` says how far it is".into());
         }
         Ok(Answer::of(lines))
     }
+}
+
+/// What a commit says of a user plane that does not have it yet.
+pub fn not_there_yet(why: &str) -> String {
+    format!("not there yet: {why}")
 }
 
 fn edit(delete: bool, plane: &str, leaf: &[&str]) -> Edit {

@@ -43,10 +43,12 @@ struct Explanation {
     alarms: Vec<Alarm>,
     /// What those user planes have dropped since their start, of anybody's packets.
     drops: Vec<DropCounter>,
+    /// Which of that could not be asked, and why.
+    missing: Vec<String>,
 }
 
 impl Explain {
-    /// Asks both planes, and says what follows.
+    /// Asks what is known of a subscriber, and says what follows.
     pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
         let mut found = sockets.history(|history| history.subscriber(&self.subscriber))?;
         let names = found.similar.clone();
@@ -67,13 +69,15 @@ impl Explain {
         let mut explanation = Explanation {
             user_planes: sockets.control_plane(|cp| cp.user_planes())?,
             alarms: sockets.history(|history| history.alarms())?.alarms,
-            drops: planes
-                .iter()
-                .flat_map(|plane| drops(sockets, plane))
-                .collect(),
             events,
             ..Explanation::default()
         };
+        for plane in &planes {
+            match sockets.control_plane(|cp| cp.user_plane_drops(plane)) {
+                Ok(drops) => explanation.drops.extend(most(drops)),
+                Err(why) => explanation.missing.push(why.to_string()),
+            }
+        }
         explanation
             .user_planes
             .retain(|plane| planes.contains(&plane.node_id));
@@ -103,20 +107,13 @@ fn planes_of(found: &FindSubscriberResponse, events: &[Event]) -> Vec<String> {
             .find_map(|event| event.subscriber.as_ref());
         planes.extend(last.map(|who| who.user_plane.clone()));
     }
+    planes.sort();
     planes.dedup();
     planes
 }
 
-/// What a user plane has dropped, if it says so.
-fn drops(sockets: &Sockets, plane: &str) -> Vec<DropCounter> {
-    let there = match sockets.up_socket {
-        Some(_) => sockets.clone(),
-        None => Sockets {
-            user_plane: Some(plane.to_owned()),
-            ..sockets.clone()
-        },
-    };
-    let mut drops = there.user_plane(|up| up.drops()).unwrap_or_default();
+/// What was dropped most often.
+fn most(mut drops: Vec<DropCounter>) -> Vec<DropCounter> {
     drops.retain(|drop| drop.count > 0);
     drops.sort_by_key(|drop| std::cmp::Reverse(drop.count));
     drops.truncate(DROPS);
@@ -165,16 +162,18 @@ impl Explanation {
             let since = moment(alarm.raised_at);
             said.push(format!("Alarm since {since} ({severity}): {}.", alarm.text));
         }
-        if !self.drops.is_empty() {
-            let drops = self.drops.iter();
-            let drops: Vec<String> = drops
-                .map(|drop| format!("{} {} ({})", drop.count, drop.name, drop.meaning))
-                .collect();
+        for of_plane in self.drops.chunk_by(|a, b| a.plane == b.plane) {
+            let drops = of_plane
+                .iter()
+                .map(|drop| format!("{} {} ({})", drop.count, drop.name, drop.meaning));
             said.push(format!(
-                "Its user plane has dropped since its start, of all subscribers: {}",
-                drops.join("; ")
+                "User plane {} has dropped since its start, of all subscribers: {}",
+                of_plane[0].plane,
+                drops.collect::<Vec<_>>().join("; ")
             ));
         }
+        let missing = self.missing.iter();
+        said.extend(missing.map(|why| format!("What was dropped there is not known: {why}")));
         self.sentences = said;
     }
 
@@ -328,8 +327,9 @@ fn admission(state: &SubscriberState, session: &Session) -> Option<String> {
         Some(profile) => format!("subscriber profile {profile}"),
         None => "the defaults of subscriber profiles".to_owned(),
     };
-    Some(match session.state() {
-        SessionState::Connecting => format!(
+    Some(match (state.phase.as_str(), state.online_since) {
+        ("terminate", None) => return None,
+        ("authenticate", _) => format!(
             "It calls itself {}; {by} says whether it may come in.",
             session.user
         ),

@@ -19,6 +19,7 @@ pub(crate) use alarms::word as severity;
 pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
 pub use configuration::versions;
+pub(crate) use drain::not_there_yet;
 pub use show::Answer;
 pub(crate) use show::terminal_width;
 

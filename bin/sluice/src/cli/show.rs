@@ -2,7 +2,8 @@
 
 use super::ask::{Failure, Sockets, answers};
 use super::table::{Column, Table};
-use super::units::{count, duration, octets};
+use super::time;
+use super::units::{count, counted, duration, octets};
 use northbound::{Drain, DropCounter, Session, SessionState, UserPlane, UserPlaneState};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
@@ -14,6 +15,8 @@ pub struct Answer {
     pub lines: Vec<String>,
     /// The first one is a heading.
     pub table: bool,
+    /// A last line, of all the others: what is left or counted of these is not its business.
+    pub total: Option<String>,
     /// What could not be asked beside it.
     pub failure: Option<Failure>,
 }
@@ -45,6 +48,7 @@ impl Answer {
     /// Prints it, and passes on what could not be asked.
     pub fn print(self) -> Result<(), Failure> {
         print_lines(&self.lines)?;
+        print_lines(self.total.as_slice())?;
         self.failure.map_or(Ok(()), Err)
     }
 }
@@ -63,8 +67,8 @@ pub fn sessions(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
         .iter()
         .filter(|s| s.state() == SessionState::Online)
         .count();
-    let total = format!("{} sessions, {online} online", sessions.len());
-    answer.lines.push(total);
+    let all = counted(sessions.len(), "session");
+    answer.total = Some(format!("{all}, {online} online"));
     Ok(answer)
 }
 
@@ -121,12 +125,14 @@ fn drained(drain: &Drain, left: u64) -> String {
     }
 }
 
-/// `sluice show drops`: both daemons' counters; what one has is shown even where the other does not answer.
+/// `sluice show drops`: every plane's counters; what one has is shown even where a user plane does not answer.
 pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<Answer, Failure> {
-    let (said, failure) = answers([
-        sockets.user_plane(|up| up.drops()),
-        sockets.control_plane(|cp| cp.drops()),
-    ]);
+    let own = sockets.control_plane(|cp| cp.drops())?;
+    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
+    let of_user_planes = user_planes
+        .iter()
+        .map(|plane| sockets.control_plane(|cp| cp.user_plane_drops(&plane.node_id)));
+    let (said, failure) = answers(std::iter::once(Ok(own)).chain(of_user_planes));
     let drops = said.concat();
     if json {
         let answer = Answer::json(&drops)?;
@@ -138,7 +144,7 @@ pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<Answer, Failure
         false => Answer::table(drop_table(&shown).render(terminal_width())),
     };
     if !all && !drops.is_empty() {
-        answer.lines.push(format!(
+        answer.total = Some(format!(
             "{} of {} counters are not zero (--all shows every one)",
             shown.len(),
             drops.len()
@@ -232,8 +238,7 @@ fn user_plane_table(user_planes: &[UserPlane]) -> Table {
         Column::numbers("SESSIONS", 0),
         Column::words("ACCESS PORTS", 1),
     ]);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_secs());
+    let now = time::now();
     let ago = |at: u64| format!("{} ago", duration(now.saturating_sub(at)));
     for u in user_planes {
         let ports = u.access_ports.iter().map(|port| match port.open {

@@ -3,14 +3,14 @@
 use super::ask::{Failure, Sockets};
 use super::show::{Answer, terminal_width};
 use super::table::{Column, Table};
-use super::units::{count, duration, octets};
+use super::time;
+use super::units::{count, counted, duration, octets};
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Association, AssociationState, Neighbour, NeighbourState,
     Pool, Port, Route, RouteKind, Session, SessionState,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A subscriber: whoever dialled in under one name.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -55,7 +55,8 @@ pub fn subscribers(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
         ]);
     }
     let online = subscribers.iter().filter(|s| s.online > 0).count();
-    let total = format!("{} subscribers, {online} online", subscribers.len());
+    let all = counted(subscribers.len(), "subscriber");
+    let total = format!("{all}, {online} online");
     Ok(shown(table, subscribers.is_empty(), Some(total)))
 }
 
@@ -153,8 +154,7 @@ fn association_table(associations: &[Association]) -> Table {
         Column::numbers("PENDING", 3),
         Column::numbers("RESTARTS", 4),
     ]);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_secs());
+    let now = time::now();
     let ago = |seconds: u64| format!("{} ago", duration(seconds));
     for a in associations {
         let started = a.recovery_time_stamp;
@@ -243,12 +243,9 @@ fn server_state(server: &AaaServer) -> String {
     }
 }
 
-/// `sluice show ports [USER-PLANE]`. Where a user plane's own socket is named, it is asked itself.
+/// `sluice show ports [USER-PLANE]`.
 pub fn ports(sockets: &Sockets, of: Option<&str>, json: bool) -> Result<Answer, Failure> {
-    let (ports, missing) = match sockets.names_user_plane() {
-        true => (sockets.user_plane(|up| up.ports())?, Vec::new()),
-        false => sockets.tables(|tables| tables.ports(of))?,
-    };
+    let (ports, missing) = sockets.tables(|tables| tables.ports(of))?;
     let answer = match json {
         true => Answer::json(&ports)?,
         false => shown(port_table(&ports), ports.is_empty(), None),
@@ -377,13 +374,12 @@ fn neighbour_table(neighbours: &[Neighbour]) -> Table {
 }
 
 /// A table, without its heading if there is nothing below it, and a line behind it.
-fn shown(table: Table, empty: bool, last: Option<String>) -> Answer {
-    let mut answer = match empty {
+fn shown(table: Table, empty: bool, total: Option<String>) -> Answer {
+    let answer = match empty {
         true => Answer::default(),
         false => Answer::table(table.render(terminal_width())),
     };
-    answer.lines.extend(last);
-    answer
+    Answer { total, ..answer }
 }
 
 /// What could not be asked is told beside what could.

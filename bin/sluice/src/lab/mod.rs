@@ -153,10 +153,7 @@ fn how_to_look(name: &str) -> String {
         "" => String::new(),
         name => {
             let dir = topology::directory(name);
-            format!(
-                " --cp-socket {0}/cp.sock --up-socket {0}/up1.sock",
-                dir.display()
-            )
+            format!(" --cp-socket {}/cp.sock", dir.display())
         }
     };
     format!("{program}{sockets} show sessions | session ID | user-planes | ports | drops")

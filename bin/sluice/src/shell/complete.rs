@@ -110,14 +110,11 @@ pub fn of_command(
             .get_value_names()
             .and_then(|n| n.first())
             .map_or("VALUE", |n| n.as_str());
-        let names = live(name);
-        if names.is_empty() {
-            all.push(Candidate::new(
-                format!("<{}>", name.to_lowercase()),
-                help(argument.get_help()),
-            ));
-        }
-        all.extend(names);
+        all.push(Candidate::new(
+            format!("<{}>", name.to_lowercase()),
+            help(argument.get_help()),
+        ));
+        all.extend(live(name));
     }
     let flags = command
         .get_arguments()
@@ -369,7 +366,7 @@ mod tests {
             found.into_iter().map(|c| c.word).collect::<Vec<_>>()
         };
         assert_eq!(after("show "), ["ports", "session"]);
-        assert_eq!(after("show session "), ["--json", "1f"]);
+        assert_eq!(after("show session "), ["<session>", "--json", "1f"]);
         assert_eq!(after("show session 1f --json "), [""; 0]);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::candidate::{Candidate, compare};
 use super::complete::{Candidate as Word, Places};
-use crate::cli::{Answer, Configuration, Failure, Sockets};
+use crate::cli::units::counted;
+use crate::cli::{Answer, Configuration, Failure, Sockets, not_there_yet};
 use config::Verb;
 use northbound::{
     Change, CommitRequest, ConfigurationFault, ConfigurationLock, Edit, Edits, Effect, change,
@@ -57,8 +58,8 @@ pub enum Next {
     Stay(Answer),
     /// The command is one from outside.
     Run(Vec<String>),
-    /// It is left.
-    Leave(Answer),
+    /// It is left; why that is a pity.
+    Leave(Option<Failure>),
 }
 
 impl Configure {
@@ -84,24 +85,23 @@ impl Configure {
         }
     }
 
-    /// What was done and is not committed.
-    pub fn changes(&self) -> usize {
-        self.candidate.edits().len()
-    }
-
-    /// Whether a line has a secret in it, which no history is to keep.
-    pub fn has_secret(&self, words: &[String]) -> bool {
-        let [verb, rest @ ..] = words else {
-            return false;
+    /// What is lost if it is left now.
+    pub fn forgotten(&self) -> Option<Failure> {
+        let edits = self.candidate.edits().len();
+        let lost = || {
+            let edits = counted(edits, "edit");
+            Failure::Other(format!("not committed, and forgotten: {edits}"))
         };
-        let steps = self.candidate.here.steps().iter().chain(rest).cloned();
-        let edit = config::Edit::set(steps.collect());
-        verb == "set" && edit.to_string().contains(config::MASK)
+        (edits > 0).then(lost)
     }
 
     /// Does what a line says.
-    pub fn run(&mut self, line: &[String]) -> Result<Next, Failure> {
+    pub fn run(&mut self, line: &[String], json: bool) -> Result<Next, Failure> {
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        if json && !matches!(words[..], ["show", ..] | ["versions"] | ["run", ..]) {
+            let why = "there is no JSON of this: `show`, `versions` and what `run` asks have some";
+            return Err(Failure::Other(why.into()));
+        }
         let rest = line.get(1..).unwrap_or_default();
         let wrong = |why: String| Failure::Other(why);
         match words[..] {
@@ -122,7 +122,7 @@ impl Configure {
             ["edit", ..] => self.candidate.go(rest).map_err(wrong)?,
             ["up"] => self.candidate.up(),
             ["top"] => self.candidate.here = config::Path::default(),
-            ["show", ..] => return self.show(rest).map(Next::Stay),
+            ["show", ..] => return self.show(rest, json).map(Next::Stay),
             ["compare"] => return self.compare(None).map(Next::Stay),
             ["compare", version] => return self.compare(Some(number(version)?)).map(Next::Stay),
             ["commit", ..] => return self.commit(rest).map(Next::Stay),
@@ -132,7 +132,7 @@ impl Configure {
             ["save", file] => return self.save(file).map(Next::Stay),
             ["discard"] => self.candidate = current(&mut self.configuration)?,
             ["versions"] => {
-                return crate::cli::versions(&mut self.configuration, false).map(Next::Stay);
+                return crate::cli::versions(&mut self.configuration, json).map(Next::Stay);
             }
             ["run", ..] => return Ok(Next::Run(rest.to_vec())),
             ["help"] => {
@@ -142,10 +142,10 @@ impl Configure {
             ["exit" | "quit"] if !self.candidate.here.is_root() && words[0] == "exit" => {
                 self.candidate.here = config::Path::default();
             }
-            ["exit" | "quit"] => return Ok(Next::Leave(self.leave())),
+            ["exit" | "quit"] => return Ok(Next::Leave(self.forgotten())),
             _ => {
                 let known: Vec<&str> = COMMANDS.iter().map(|(word, _)| *word).collect();
-                let typed = words.join(" ");
+                let typed = super::secret::without(&words.join(" "));
                 return Err(wrong(format!(
                     "`{typed}` is not known here: expected one of {}",
                     known.join(", ")
@@ -155,16 +155,7 @@ impl Configure {
         Ok(Next::Stay(Answer::default()))
     }
 
-    fn leave(&self) -> Answer {
-        match self.changes() {
-            0 => Answer::default(),
-            n => Answer::of(vec![format!(
-                "{n} edits were not committed and are forgotten"
-            )]),
-        }
-    }
-
-    fn show(&self, rest: &[String]) -> Result<Answer, Failure> {
+    fn show(&self, rest: &[String], json: bool) -> Result<Answer, Failure> {
         let path: config::Path = self
             .candidate
             .here
@@ -180,6 +171,9 @@ impl Configure {
         let tree = path.steps().iter().rev().fold(tree.clone(), |tree, step| {
             Value::Object([(step.clone(), tree)].into_iter().collect())
         });
+        if json {
+            return Answer::json(&config::masked(&tree));
+        }
         let text = config::write(&tree, false);
         Ok(Answer::of(text.lines().map(str::to_owned).collect()))
     }
@@ -230,6 +224,10 @@ impl Configure {
             lock: self.lock.as_ref().map_or(0, |lock| lock.number),
             ..CommitRequest::default()
         };
+        if rest == ["confirm"] {
+            let kept = self.configuration.ask(|c| c.confirm(request.lock))?;
+            return Ok(Answer::of(vec![format!("version {kept} is kept")]));
+        }
         let mut check = false;
         let mut rest = rest.iter().map(String::as_str).peekable();
         while let Some(word) = rest.next() {
@@ -242,13 +240,18 @@ impl Configure {
                     request.comment = comment.into();
                 }
                 "confirm" => {
-                    let kept = self.configuration.ask(|c| c.confirm(request.lock))?;
-                    return Ok(Answer::of(vec![format!("version {kept} is kept")]));
+                    let why =
+                        "`commit confirm` stands alone: it keeps a version as that was committed";
+                    return Err(Failure::Other(why.into()));
                 }
                 "confirmed" => {
                     let minutes = rest.next_if(|next| next.parse::<u32>().is_ok());
                     let minutes = minutes.map_or(Ok(MINUTES), str::parse).unwrap_or(MINUTES);
-                    request.confirm_within = minutes.clamp(1, 1440) * 60;
+                    if minutes == 0 {
+                        let why = "`commit confirmed 0` leaves no time: expected 1 minute or more";
+                        return Err(Failure::Other(why.into()));
+                    }
+                    request.confirm_within = minutes.saturating_mul(60);
                 }
                 "ending-sessions" => request.end_sessions = true,
                 other => {
@@ -275,11 +278,7 @@ impl Configure {
         self.candidate = current(&mut self.configuration)?;
         self.candidate.here = here;
         let mut lines = effects("does", &done.effects);
-        lines.extend(
-            done.pending
-                .iter()
-                .map(|why| format!("not there yet: {why}")),
-        );
+        lines.extend(done.pending.iter().map(|why| not_there_yet(why)));
         lines.push(format!("version {} is in force", done.version));
         if minutes > 0 {
             let time = crate::cli::units::duration(u64::from(minutes) * 60);

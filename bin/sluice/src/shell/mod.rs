@@ -7,9 +7,11 @@ mod complete;
 mod configure;
 mod pager;
 mod pipe;
+mod secret;
 mod terminal;
 
 use crate::cli::{Answer, Cli, Failure, Sockets};
+use crate::screen::{Interrupt, is_told_to_end};
 use clap::{CommandFactory, Parser};
 pub use complete::Candidate;
 use complete::{fitting, listing, of_command, split};
@@ -19,8 +21,11 @@ use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use terminal::{Terminal, Typed};
+
+/// How long Ctrl-C may wait while somebody watches.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The commands that there are only here, with what each does.
 const COMMANDS: [(&str, &str); 3] = [
@@ -56,34 +61,38 @@ pub fn run(sockets: Sockets, configuring: Option<bool>) -> ExitCode {
 
 /// Commands line by line, up to the first that fails.
 fn script(session: &mut Session) -> ExitCode {
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let line = line.trim();
+    for line in std::io::stdin().lock().lines() {
+        let line = match &line {
+            Ok(line) => line.trim(),
+            Err(error) => {
+                eprintln!(
+                    "sluice: the next line cannot be read, and none behind it was done: {error}"
+                );
+                return ExitCode::FAILURE;
+            }
+        };
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         match session.line(line) {
+            Ok(false) if is_told_to_end() => return ExitCode::FAILURE,
             Ok(false) => {}
             Ok(true) => return ExitCode::SUCCESS,
             Err(failure) => {
-                eprintln!("sluice: `{}`:", session.without_secret(line));
+                eprintln!("sluice: `{}`:", secret::without(line));
                 return failure.report();
             }
         }
     }
-    if session.configure.as_ref().is_some_and(|c| c.changes() > 0) {
-        eprintln!(
-            "sluice: edits were not committed and are forgotten: the last line is to be `commit`"
-        );
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    let forgotten = session.configure.as_ref().and_then(Configure::forgotten);
+    forgotten.map_or(ExitCode::SUCCESS, |failure| failure.report())
 }
 
 /// What somebody types, until they leave. `once` leaves with `configure`.
 fn interact(session: &Rc<RefCell<Session>>, once: bool) -> ExitCode {
     let offering = session.clone();
-    let terminal = Terminal::new(Rc::new(move |words: &[String]| {
-        offering.borrow().offers(words)
+    let terminal = Terminal::new(Rc::new(move |words: &[String], typed: &str| {
+        offering.borrow().offers(words, typed)
     }));
     let mut terminal = match terminal {
         Ok(terminal) => terminal,
@@ -105,7 +114,7 @@ fn interact(session: &Rc<RefCell<Session>>, once: bool) -> ExitCode {
         if line.is_empty() {
             continue;
         }
-        if session.borrow().without_secret(line) == line {
+        if secret::without(line) == line {
             terminal.remember(line);
         }
         let was_configuring = session.borrow().configure.is_some();
@@ -113,6 +122,9 @@ fn interact(session: &Rc<RefCell<Session>>, once: bool) -> ExitCode {
             Ok(true) => return ExitCode::SUCCESS,
             Ok(false) => {}
             Err(failure) => println!("{failure}"),
+        }
+        if is_told_to_end() {
+            return ExitCode::FAILURE;
         }
         if once && was_configuring && session.borrow().configure.is_none() {
             return ExitCode::SUCCESS;
@@ -134,54 +146,16 @@ impl Session {
         }
     }
 
-    /// The line without the secret that it sets.
-    fn without_secret(&self, line: &str) -> String {
-        let words = config::words(line).unwrap_or_default();
-        let secret = self
-            .configure
-            .as_ref()
-            .is_some_and(|c| c.has_secret(&words));
-        match (secret, words.split_last()) {
-            (true, Some((_, place))) => format!("{} {}", place.join(" "), config::MASK),
-            _ => line.into(),
-        }
-    }
-
     /// Does what a line says, and shows it; true: it was the last one.
     fn line(&mut self, line: &str) -> Result<bool, Failure> {
-        let (command, pipes) = pipe::parse(line).map_err(Failure::Other)?;
-        let seconds = pipes.iter().find_map(|pipe| match pipe {
-            Pipe::Watch(seconds) => Some(*seconds),
-            _ => None,
-        });
-        let Some(seconds) = seconds else {
-            return self.once(&command, &pipes);
-        };
-        // Ctrl-C ends the watching, not the session
-        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let registered = signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
-            .map_err(|error| Failure::Other(error.to_string()))?;
-        let mut done = Ok(false);
-        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-            print!("\x1b[H\x1b[J");
-            done = self.once(&command, &pipes);
-            if done.is_err() {
-                break;
-            }
-            let until = std::time::Instant::now() + Duration::from_secs(seconds);
-            while std::time::Instant::now() < until
-                && !stop.load(std::sync::atomic::Ordering::Relaxed)
-            {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        }
-        signal_hook::low_level::unregister(registered);
-        done
-    }
-
-    fn once(&mut self, command: &[String], pipes: &[Pipe]) -> Result<bool, Failure> {
-        let mut pipes = pipes.to_vec();
-        let mut command = command.to_vec();
+        let (mut command, mut pipes) = pipe::parse(line).map_err(|why| {
+            Failure::Other(match secret::without(line) == line {
+                true => why,
+                false => {
+                    "this cannot be read: a text with blanks needs quotes, `\"` at both ends".into()
+                }
+            })
+        })?;
         // `show | compare 3` is the word of other gateways for it
         if self.configure.is_some()
             && command == ["show"]
@@ -191,12 +165,48 @@ impl Session {
             command.extend(version.map(|v| v.to_string()));
             pipes.remove(0);
         }
-        let (answer, last) = match &mut self.configure {
-            Some(configure) => match configure.run(&command)? {
+        pipe::fit(&command, &pipes).map_err(Failure::Other)?;
+        let seconds = pipes.iter().find_map(|pipe| match pipe {
+            Pipe::Watch(seconds) => Some(*seconds),
+            _ => None,
+        });
+        match seconds {
+            Some(seconds) => self.watch(&command, &pipes, Duration::from_secs(seconds)),
+            None => self.once(&command, &pipes),
+        }
+    }
+
+    /// Again and again, until Ctrl-C, which ends the watching and not the session.
+    fn watch(
+        &mut self,
+        command: &[String],
+        pipes: &[Pipe],
+        interval: Duration,
+    ) -> Result<bool, Failure> {
+        let interrupt = Interrupt::listen()?;
+        while !interrupt.is_asked() {
+            print!("\x1b[H\x1b[J");
+            self.once(command, pipes)?;
+            let until = Instant::now() + interval;
+            while Instant::now() < until && !interrupt.is_asked() {
+                std::thread::sleep(LOOK);
+            }
+        }
+        Ok(false)
+    }
+
+    fn once(&mut self, command: &[String], pipes: &[Pipe]) -> Result<bool, Failure> {
+        let json = pipes.contains(&Pipe::Json);
+        let (mut answer, last) = match &mut self.configure {
+            Some(configure) => match configure.run(command, json)? {
                 Next::Stay(answer) => (answer, false),
-                Next::Run(outside) => (self.outside(&outside, &pipes)?, false),
-                Next::Leave(answer) => {
+                Next::Run(outside) => (self.outside(&outside, json)?, false),
+                Next::Leave(failure) => {
                     self.configure = None;
+                    let answer = Answer {
+                        failure,
+                        ..Answer::default()
+                    };
                     (answer, false)
                 }
             },
@@ -205,16 +215,15 @@ impl Session {
                 ["configure"] => (self.enter(false)?, false),
                 ["configure", "exclusive"] => (self.enter(true)?, false),
                 ["help"] => (Answer::of(self.explain("")), false),
-                _ => (self.outside(&command, &pipes)?, false),
+                _ => (self.outside(command, json)?, false),
             },
         };
-        let table = answer.table;
-        let lines = pipe::apply(&pipes, answer.lines, table);
+        let failure = answer.failure.take();
         let pause = !pipes
             .iter()
             .any(|pipe| matches!(pipe, Pipe::NoMore | Pipe::Watch(_)));
-        pager::print(&lines, pause)?;
-        answer.failure.map_or(Ok(last), Err)
+        pager::print(&pipe::apply(pipes, answer), pause)?;
+        failure.map_or(Ok(last), Err)
     }
 
     fn enter(&mut self, exclusive: bool) -> Result<Answer, Failure> {
@@ -223,8 +232,8 @@ impl Session {
     }
 
     /// A command as it could be typed behind `sluice` in a shell.
-    fn outside(&self, command: &[String], pipes: &[Pipe]) -> Result<Answer, Failure> {
-        let json = pipes.contains(&Pipe::Json).then(|| "--json".to_owned());
+    fn outside(&self, command: &[String], json: bool) -> Result<Answer, Failure> {
+        let json = json.then(|| "--json".to_owned());
         let words = std::iter::once("sluice".to_owned())
             .chain(command.iter().cloned())
             .chain(json);
@@ -241,8 +250,8 @@ impl Session {
         }
     }
 
-    /// What may come next after the words of a line.
-    fn offers(&self, words: &[String]) -> Vec<Candidate> {
+    /// What may come next after the words of a line, where this much of the next one is typed.
+    fn offers(&self, words: &[String], typed: &str) -> Vec<Candidate> {
         if let Some(at) = words.iter().rposition(|word| word == "|") {
             let pipes = pipe::PIPES
                 .iter()
@@ -254,9 +263,9 @@ impl Session {
             };
         }
         match &self.configure {
-            Some(configure) => configure.offers(words, &|words| self.outside_offers(words)),
+            Some(configure) => configure.offers(words, &|words| self.outside_offers(words, typed)),
             None => {
-                let mut all = self.outside_offers(words);
+                let mut all = self.outside_offers(words, typed);
                 match words {
                     [] => all.extend(COMMANDS.map(|(word, help)| Candidate::new(word, help))),
                     [one] if one == "configure" => {
@@ -269,10 +278,10 @@ impl Session {
         }
     }
 
-    fn outside_offers(&self, words: &[String]) -> Vec<Candidate> {
+    fn outside_offers(&self, words: &[String], typed: &str) -> Vec<Candidate> {
         let mut command = Cli::command();
         command.build();
-        let mut all = of_command(&command, words, &|kind| self.sockets.names(kind));
+        let mut all = of_command(&command, words, &|kind| self.sockets.names(kind, typed));
         let outer = words.is_empty();
         all.retain(|c| {
             !(outer
@@ -284,7 +293,7 @@ impl Session {
     /// What may come next, for `?`.
     fn explain(&self, line: &str) -> Vec<String> {
         let (words, typed) = split(line);
-        let all = fitting(self.offers(&words), &typed);
+        let all = fitting(self.offers(&words, &typed), &typed);
         if all.is_empty() {
             return vec!["  nothing more; enter does it".into()];
         }

@@ -1,5 +1,13 @@
 //! What is done to an answer before it is shown: `| match alice | count`.
 
+use crate::cli::Answer;
+use crate::cli::units::counted;
+
+/// Commands that can be done again and again: they only ask.
+const ASKING: [&str; 7] = [
+    "show", "explain", "who", "check", "top", "versions", "compare",
+];
+
 /// One step behind a `|`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pipe {
@@ -79,17 +87,65 @@ fn one(words: &[String]) -> Result<Pipe, String> {
     }
 }
 
-/// The lines that are left. The first line of a table is its heading and stays.
-pub fn apply(pipes: &[Pipe], mut lines: Vec<String>, table: bool) -> Vec<String> {
+/// Whether these pipes do something to what a command shows.
+///
+/// # Errors
+/// A text that says which one does not.
+pub fn fit(command: &[String], pipes: &[Pipe]) -> Result<(), String> {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let words = words.strip_prefix(&["run"]).unwrap_or(&words);
+    let what = words.first().copied().unwrap_or_default();
+    let as_it_comes = what == "trace" || what == "top" && !words.contains(&"--once");
+    let repairs = words.contains(&"--repair");
+    for pipe in pipes {
+        match pipe {
+            Pipe::Compare(_) => {
+                return Err(
+                    "`| compare` stands behind `show` in `configure`, and before other pipes"
+                        .into(),
+                );
+            }
+            Pipe::Watch(_) if !ASKING.contains(&what) || repairs => {
+                return Err(format!(
+                    "`| watch` does not do `{what}` again and again: it is for commands that only ask"
+                ));
+            }
+            Pipe::Json | Pipe::NoMore => {}
+            _ if as_it_comes => {
+                return Err(format!(
+                    "`{what}` shows what comes while it comes, which no pipe but `| json` changes{}",
+                    if what == "top" {
+                        "; `top --once` ends, and its page can be piped"
+                    } else {
+                        ""
+                    }
+                ));
+            }
+            Pipe::Match(_) | Pipe::Except(_) | Pipe::Count | Pipe::Watch(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The lines that are left. The first line of a table is its heading and stays; its total does not, for it is of all lines.
+pub fn apply(pipes: &[Pipe], answer: Answer) -> Vec<String> {
+    let Answer {
+        mut lines,
+        table,
+        mut total,
+        ..
+    } = answer;
     for pipe in pipes {
         let heading = usize::from(table && !lines.is_empty());
         match pipe {
             Pipe::Match(text) => keep(&mut lines, heading, |line| line.contains(text)),
             Pipe::Except(text) => keep(&mut lines, heading, |line| !line.contains(text)),
-            Pipe::Count => return vec![format!("{} lines", lines.len() - heading)],
-            Pipe::Json | Pipe::NoMore | Pipe::Watch(_) | Pipe::Compare(_) => {}
+            Pipe::Count => return vec![counted(lines.len() - heading, "line")],
+            Pipe::Json | Pipe::NoMore | Pipe::Watch(_) | Pipe::Compare(_) => continue,
         }
+        total = None;
     }
+    lines.extend(total);
     lines
 }
 
@@ -120,12 +176,46 @@ mod tests {
         let lines = ["USER", "ALICE 1", "alice 'x", "bob"]
             .map(str::to_owned)
             .to_vec();
-        assert_eq!(apply(&pipes, lines.clone(), true), ["1 lines"]);
+        let table = || Answer {
+            total: Some("3 in all, none of them alice".into()),
+            ..Answer::table(lines.clone())
+        };
+        assert_eq!(apply(&pipes, table()), ["1 line"]);
+        assert_eq!(apply(&pipes[..1], table()), ["USER", "ALICE 1", "alice 'x"]);
+        assert_eq!(apply(&[Pipe::Count], table()), ["3 lines"]);
+        assert_eq!(apply(&[Pipe::NoMore], table()).len(), 5);
         assert_eq!(
-            apply(&pipes[..1], lines.clone(), true),
-            ["USER", "ALICE 1", "alice 'x"]
+            apply(&pipes[..1], Answer::of(lines.clone())),
+            ["ALICE 1", "alice 'x"]
         );
-        assert_eq!(apply(&pipes[..1], lines, false), ["ALICE 1", "alice 'x"]);
+    }
+
+    #[test]
+    fn a_pipe_that_does_nothing_is_refused() {
+        for (line, why) in [
+            ("show user-planes | compare", "stands behind `show`"),
+            ("show | match a | compare", "stands behind `show`"),
+            ("trace alice | match lcp", "while it comes"),
+            ("run top | count", "`top --once` ends"),
+            ("clear session 1 | watch", "only ask"),
+            ("commit | watch 5", "only ask"),
+            ("set users a password hunter2 | watch", "`set` again"),
+            ("check --ledger --repair | watch", "only ask"),
+        ] {
+            let (command, pipes) = parse(line).unwrap();
+            let said = fit(&command, &pipes).unwrap_err();
+            assert!(said.contains(why), "{line}: {said}");
+        }
+        for line in [
+            "run show sessions | match a | watch",
+            "top --once | match up1",
+            "trace alice | json",
+            "commit check | match sessions",
+            "versions | json",
+        ] {
+            let (command, pipes) = parse(line).unwrap();
+            assert_eq!(fit(&command, &pipes), Ok(()), "{line}");
+        }
     }
 
     #[test]

@@ -22,8 +22,8 @@ const HISTORY: usize = 1000;
 /// Where, in the user's home.
 const HISTORY_FILE: &str = ".sluice_history";
 
-/// Says what may come next after the words of a line.
-pub type Offers = Rc<dyn Fn(&[String]) -> Vec<Candidate>>;
+/// Says what may come next after the words of a line, where this much of the next one is typed.
+pub type Offers = Rc<dyn Fn(&[String], &str) -> Vec<Candidate>>;
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Completer for Completion {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let (words, typed) = split(&line[..position]);
         let begins = position - typed_length(&line[..position]);
-        let words = fitting((self.0)(&words), &typed)
+        let words = fitting((self.0)(&words, &typed), &typed)
             .into_iter()
             .filter(Candidate::is_word);
         let pair = |c: Candidate| Pair {
