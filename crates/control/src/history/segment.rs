@@ -161,10 +161,10 @@ impl Closed {
         };
         let said = read_trailer(salt, &trailer);
         let said = said.filter(|(end, summary)| {
-            let blocks = summary.blocks[1].saturating_sub(first); // and one more
+            let others = summary.blocks[1].checked_sub(first); // none is closed that has no block
             (HEADER as u64..length).contains(end)
                 && summary.blocks[0] == first
-                && blocks < (end - HEADER as u64) / FRAME_HEADER as u64
+                && others.is_some_and(|n| n < (end - HEADER as u64) / FRAME_HEADER as u64)
         });
         Ok(said.map(|(end, summary)| Closed {
             path: path.to_owned(),
