@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod namespace;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -211,11 +211,15 @@ fn faults_change_nothing(ask: &Asking) {
     ask.eventually("the router is known", known);
     let before = ask.tables();
     let acc1 = "role: access, device: 'net_af_packet1,iface=acc1'";
-    let faulty = |ports: &str| {
-        let faults = ask.reconfigure(&document(ports, INSTANCE)).unwrap_err();
+    let (addressed, carried) = (addresses(), carriers());
+    let refused = |ports: &str, instance: &str| {
+        let faults = ask.reconfigure(&document(ports, instance)).unwrap_err();
         ask.eventually("as it was", |tables| *tables == before);
+        assert_eq!(addresses(), addressed, "as it was");
+        assert_eq!(carriers(), carried, "no device was let go");
         faults.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
+    let faulty = |ports: &str| refused(ports, INSTANCE);
     // Before anything is done.
     let faults = faulty(&format!(
         "{CORE}, access1: {{role: access, device: 'net_af_packet1,iface=nosuch0'}}"
@@ -239,9 +243,58 @@ fn faults_change_nothing(ask: &Asking) {
     let wrong = CORE.replace("core0'", "core0,start_queue=77'");
     let faults = faulty(&format!("{wrong}, {ACCESS}"));
     assert!(faults[0].starts_with("ports core0 device: "), "{faults:?}");
+    // The first of two new addresses is taken, the second one is not: there is no IPv6 here.
+    const TWO: &str = "192.0.2.1/25, '2001:db8::1/64'";
+    for (has, place) in [
+        ("198.51.100.1/24", "ports core0 addresses: "),
+        (
+            "203.0.113.1/24",
+            "ports core0 subinterfaces v300 addresses: ",
+        ),
+    ] {
+        let wrong = CORE.replace(has, &format!("{has}, {TWO}"));
+        let faults = faulty(&format!("{wrong}, {ACCESS}"));
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].starts_with(place), "{faults:?}");
+    }
+    let wrong = INSTANCE.replace("100.64.0.1", "100.64.0.1, 100.64.0.2, '2001:db8::1'");
+    let faults = refused(&format!("{CORE}, {ACCESS}"), &wrong);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    // The same on another device, for which the TAP is taken up: it comes back with its neighbours.
+    let wrong = CORE.replace("net_af_xdp0", "net_af_packet0");
+    let wrong = wrong.replace("198.51.100.1/24", &format!("198.51.100.1/24, {TWO}"));
+    let faults = faulty(&format!("{wrong}, {ACCESS}"));
+    assert_eq!(faults.len(), 1, "{faults:?}");
     // The core port still answers in its VLAN's name.
     ask.reconfigure(&good).unwrap();
     assert_eq!(ask.tables(), before);
+}
+
+/// The addresses of the interfaces of the user plane.
+fn addresses() -> BTreeSet<String> {
+    let all = ip("-o addr show");
+    let ours = all
+        .lines()
+        .filter(|line| line.contains("sl-") || line.contains("other0"));
+    // Without the interfaces' numbers.
+    let text = ours.map(|line| {
+        line.split_once(": ")
+            .map_or("", |(_, rest)| rest)
+            .to_owned()
+    });
+    text.collect()
+}
+
+/// How often the interfaces of the user plane found or lost who holds them.
+fn carriers() -> BTreeMap<String, String> {
+    let links: serde_json::Value = serde_json::from_str(&ip("-s -s -j link show")).unwrap();
+    let links = links.as_array().unwrap().iter();
+    let named = links.map(|link| {
+        let changes = &link["stats64"]["tx"]["carrier_changes"];
+        let name = link["ifname"].as_str().unwrap();
+        (name.to_owned(), changes.to_string())
+    });
+    named.filter(|(name, _)| name.starts_with("sl-")).collect()
 }
 
 /// A small generator (xorshift), so that a failure can be repeated.
@@ -301,19 +354,6 @@ impl Random {
 /// Whatever a user plane was before, it is what it was told last.
 fn sequences_end_where_a_fresh_start_does(ask: &Asking) {
     let mut random = Random(88172645463325252);
-    let addresses = || {
-        let all = ip("-o addr show");
-        let ours = all
-            .lines()
-            .filter(|line| line.contains("sl-") || line.contains("other0"));
-        // Without the interfaces' numbers.
-        let text = ours.map(|line| {
-            line.split_once(": ")
-                .map_or("", |(_, rest)| rest)
-                .to_owned()
-        });
-        text.collect::<BTreeSet<String>>()
-    };
     for round in 0..8 {
         let mut last = UserPlaneDocument::default();
         for _ in 0..4 {

@@ -72,23 +72,45 @@ impl UserPlane {
     ) -> Result<Device, Fault> {
         let is_it = |parked: &Parked| parked.device.kept_as() == kind.kept_as(name);
         let parked = self.parked.iter().position(is_it);
-        let (device, had) = match parked.map(|place| self.parked.remove(place)) {
-            Some(parked) => {
-                // Told the same MAC address again, the kernel would forget every neighbour.
-                settings.mac = settings.mac.filter(|mac| parked.mac != Some(*mac));
-                (parked.device, parked.addresses)
-            }
-            None => (self.open_device(path, name, kind)?, Vec::new()),
+        let mut parked = match parked.map(|place| self.parked.remove(place)) {
+            Some(parked) => parked,
+            None => Parked {
+                device: self.open_device(path, name, kind)?,
+                mac: None,
+                addresses: Vec::new(),
+            },
         };
-        let index = device.index();
+        // Told the same MAC address again, the kernel would forget every neighbour.
+        settings.mac = settings.mac.filter(|mac| parked.mac != Some(*mac));
+        match self.set_up(path, &parked, settings, addresses) {
+            Ok(()) => Ok(parked.device),
+            Err(fault) => {
+                // A supervisor may hold it, too: who puts back what was before has to find it here.
+                parked.mac = parked.mac.filter(|_| settings.mac.is_none());
+                let mut new = addresses.to_vec();
+                new.retain(|address| !parked.addresses.contains(address));
+                parked.addresses.extend(new);
+                self.parked.push(parked);
+                Err(fault)
+            }
+        }
+    }
+
+    fn set_up(
+        &mut self,
+        path: &Path,
+        parked: &Parked,
+        settings: LinkSettings,
+        addresses: &[IpNet],
+    ) -> Result<(), Fault> {
+        let (device, index) = (&parked.device, parked.device.index());
         self.ask_kernel(path, request::configure_link(index, settings), || {
-            format!("cannot set MAC and MTU of `{name}`")
+            format!("cannot set MAC and MTU of `{}`", device.name())
         })?;
-        self.change_addresses(path, &device, &had, addresses)?;
+        self.change_addresses(path, device, &parked.addresses, addresses)?;
         self.ask_kernel(path, request::link_up(index), || {
-            format!("cannot bring `{name}` up")
-        })?;
-        Ok(device)
+            format!("cannot bring `{}` up", device.name())
+        })
     }
 
     fn open_device(&mut self, path: &Path, name: &str, kind: Kind) -> Result<Device, Fault> {
@@ -127,7 +149,17 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Gives a device other addresses than it has.
+    fn take_addresses<'a>(&mut self, device: &Device, addresses: impl Iterator<Item = &'a IpNet>) {
+        for address in addresses {
+            let take = request::remove_address(device.index(), *address);
+            if let Err(error) = self.requester.request(take) {
+                // Somebody else has taken it already.
+                warn!(device = device.name(), %address, %error, "cannot take an address away");
+            }
+        }
+    }
+
+    /// Gives a device other addresses than it has: all of them, or it has those that it had.
     pub(super) fn change_addresses(
         &mut self,
         path: &Path,
@@ -138,14 +170,14 @@ impl UserPlane {
         if old == new {
             return Ok(());
         }
-        self.give_addresses(path, device, new)?;
-        for address in old.iter().filter(|address| !new.contains(address)) {
-            let take = request::remove_address(device.index(), *address);
-            if let Err(error) = self.requester.request(take) {
-                // Somebody else has taken it already.
-                warn!(device = device.name(), %address, %error, "cannot take an address away");
+        for (given, address) in new.iter().enumerate() {
+            if let Err(fault) = self.give_addresses(path, device, &[*address]) {
+                let given = new[..given].iter();
+                self.take_addresses(device, given.filter(|address| !old.contains(address)));
+                return Err(fault);
             }
         }
+        self.take_addresses(device, old.iter().filter(|address| !new.contains(address)));
         // With the first address of a net the kernel takes the others away (secondary addresses).
         self.give_addresses(path, device, new)
     }
