@@ -8,7 +8,8 @@
 //! whoever wants it meanwhile finds it with its routes and neighbours.
 //!
 //! New ports are opened before others are changed or closed, so that a fault ends nothing. Where a new one needs what an
-//! old one has (the same device, another role), the old one has to go first.
+//! old one has (the same device, another role), the old one has to go first. Subinterfaces and TAPs that do not stay where they
+//! are go before any is made: two ports may exchange them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -231,6 +232,13 @@ impl UserPlane {
         for (name, port) in free {
             self.add_port(name, port)?;
         }
+        // What one has and another is to have is nobody's in between.
+        for name in &staying {
+            self.let_go(name, to.ports.get(name))?;
+        }
+        for name in &going {
+            self.let_go(name, None)?;
+        }
         for name in &staying {
             self.change_port(name, &to.ports[name])?;
         }
@@ -257,7 +265,10 @@ impl UserPlane {
 
     /// What PFCP and the tunnels call ports and instances by.
     fn renew_names(&mut self) {
-        let access = self.ports.iter().filter(|(_, port)| port.tap.is_none());
+        let access = self
+            .ports
+            .iter()
+            .filter(|(_, port)| is_access(&port.config));
         let named: BTreeMap<Vec<u8>, _> = access
             .map(|(name, port)| (name.clone().into_bytes(), (port.index, port.mac)))
             .collect();

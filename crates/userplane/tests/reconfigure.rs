@@ -74,7 +74,9 @@ fn story(ask: &Asking, ends: &[End; 3]) {
     a_subinterface_answers(&ends[0]);
     others_forward_meanwhile(ask, &ends[0]);
     faults_change_nothing(ask);
+    names_go_from_port_to_port(ask);
     sequences_end_where_a_fresh_start_does(ask);
+    what_is_half_done_is_undone(ask);
     ask.reconfigure(&UserPlaneDocument::default()).unwrap();
     ask.eventually("nothing is left", |tables| *tables == nothing);
     let links = ip("-br link show");
@@ -268,6 +270,60 @@ fn faults_change_nothing(ask: &Asking) {
     // The core port still answers in its VLAN's name.
     ask.reconfigure(&good).unwrap();
     assert_eq!(ask.tables(), before);
+}
+
+/// Subinterfaces and TAPs that ports exchange, or that a port leaves to another one when it is closed.
+fn names_go_from_port_to_port(ask: &Asking) {
+    let core0 =
+        |more: &str| format!("core0: {{role: core, device: 'net_af_packet8,iface=core0', {more}}}");
+    let core1 =
+        |more: &str| format!("core1: {{role: core, device: 'net_af_packet7,iface=acc1', {more}}}");
+    let v300 = "subinterfaces: {v300: {vlan-id: 300, addresses: [203.0.113.1/24]}}";
+    let pair = |first, second| {
+        format!(
+            "subinterfaces: {{v300: {{vlan-id: 300, tap: {first}}}, v301: {{vlan-id: 301, tap: {second}}}}}"
+        )
+    };
+    let (a, b) = ("tap: sl-a, addresses: [198.51.100.1/24]", "tap: sl-b");
+    ask.reconfigure(&UserPlaneDocument::default()).unwrap();
+    let both = |first: &str, second: &str| format!("{}, {}", core0(first), core1(second));
+    for (step, ports) in [
+        both(a, &format!("{b}, {v300}")),
+        both(&format!("{a}, {v300}"), b),
+        both(b, &format!("{a}, {v300}")),
+        core0(&format!("{a}, {v300}")),
+        both(&pair("sl-a", "sl-b"), ""),
+        both(&pair("sl-b", "sl-a"), ""),
+        both("tap: sl-v301", &pair("sl-a", "sl-core0")),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let document = document(ports, INSTANCE);
+        let done = ask.reconfigure(&document);
+        done.unwrap_or_else(|faults| panic!("step {step}: {faults:?}"));
+        let seen = (settled(ask), addresses());
+        // From nothing it would be the same.
+        ask.reconfigure(&UserPlaneDocument::default()).unwrap();
+        ask.reconfigure(&document).unwrap();
+        assert_eq!((settled(ask), addresses()), seen, "step {step}: {ports}");
+    }
+}
+
+/// The kernel does not take an MTU that the worker has taken already.
+fn what_is_half_done_is_undone(ask: &Asking) {
+    let good = format!("{CORE}, {ACCESS}").replace("net_af_xdp0", "net_af_packet9");
+    ask.reconfigure(&document(&good, INSTANCE)).unwrap();
+    ip("link delete sl-v300");
+    let changed = good.replace("mtu: 1400", "mtu: 1300");
+    let faults = ask.reconfigure(&document(&changed, INSTANCE));
+    assert!(faults.is_err(), "there is no interface");
+    let tables = ask.tables();
+    let has = |mtu| {
+        let wanted = format!("vlan 300 instance 0 mtu {mtu}");
+        tables.iter().any(|line| line.ends_with(&wanted))
+    };
+    assert!(has(1400) && !has(1300), "{tables:#?}");
 }
 
 /// The addresses of the interfaces of the user plane.

@@ -24,7 +24,7 @@ pub struct Port {
     /// Its own MAC address.
     pub(crate) mac: MacAddr,
     handle: PortHandle,
-    /// Where the kernel owns its addresses, on a core port.
+    /// Where the kernel owns its addresses, on a core port; none while it gets another.
     pub(crate) tap: Option<Device>,
     /// What the dataplane knows its access segments by.
     segments: BTreeMap<String, u16>,
@@ -40,9 +40,11 @@ pub struct Part {
 }
 
 impl Part {
-    fn stays(&self, new: &PartDocument) -> bool {
+    /// Whether it can become what a document says without being closed; `name` is its own.
+    fn stays(&self, name: &str, new: &PartDocument) -> bool {
         let old = &self.config;
         (old.vlan_id, &old.network_instance) == (new.vlan_id, &new.network_instance)
+            && self.tap.name() == new.tap_name(name)
     }
 }
 
@@ -140,14 +142,21 @@ impl UserPlane {
                 segments: lay_out(&segments, &document.segments()),
             },
         };
-        self.catch_up(&path)?;
         let config = PortConfig {
             port: open,
             mac: None,
             role,
         };
-        let added = self.controller.add_port(index, config);
-        added.map_err(|error| fault(&path, error))?;
+        let added = self.catch_up(&path).and_then(|()| {
+            let added = self.controller.add_port(index, config);
+            added.map_err(|error| fault(&path, error))
+        });
+        if let Err(fault) = added {
+            if let Some(tap) = tap {
+                self.park_device(tap, Some(mac), document.addresses.clone());
+            }
+            return Err(fault);
+        }
         if let Some(tap) = &tap {
             self.kernel_owns(tap.index(), index);
         }
@@ -257,37 +266,39 @@ impl UserPlane {
         port: &mut Port,
         new: &Document,
     ) -> Result<(), Fault> {
-        let Some(tap) = &port.tap else { return Ok(()) };
         if port.config.mtu != new.mtu {
             let path = path.join("mtu");
+            // Noted first: if it is not taken everywhere, what was before has to be put back everywhere.
+            port.config.mtu = new.mtu;
             let set = port.handle.set_mtu(new.mtu);
             set.map_err(|error| fault(&path, error))?;
-            self.set_mtu(&path, port.index, tap.index(), new.mtu)?;
-            port.config.mtu = new.mtu;
+            self.set_mtu(&path, port.index, port.tap.as_ref(), new.mtu)?;
         }
-        let wanted = new.tap_name(name);
-        if tap.name() != wanted {
-            let path = path.join("tap");
-            let made = self.make_tap(&path, &wanted, port.mac, new.mtu, &new.addresses)?;
-            self.move_tap(tap.index(), made.index(), port.index);
-            if let Some(old) = port.tap.replace(made) {
-                self.park_device(old, Some(port.mac), port.config.addresses.clone());
+        match &port.tap {
+            Some(tap) => {
+                let path = path.join("addresses");
+                self.change_addresses(&path, tap, &port.config.addresses, &new.addresses)?;
             }
-        } else {
-            let path = path.join("addresses");
-            self.change_addresses(&path, tap, &port.config.addresses, &new.addresses)?;
+            None => {
+                let (path, wanted) = (path.join("tap"), new.tap_name(name));
+                let made = self.make_tap(&path, &wanted, port.mac, new.mtu, &new.addresses)?;
+                self.kernel_owns(made.index(), port.index);
+                port.tap = Some(made);
+            }
         }
         port.config.tap = new.tap.clone();
         port.config.addresses = new.addresses.clone();
         Ok(())
     }
 
-    fn move_tap(&mut self, from: u32, to: u32, index: PortIndex) {
-        self.kernel_leaves(from);
-        self.kernel_owns(to, index);
-    }
-
-    fn set_mtu(&mut self, path: &Path, index: PortIndex, link: u32, mtu: u16) -> Result<(), Fault> {
+    /// Tells the worker the MTU, and the kernel if there is a TAP.
+    fn set_mtu(
+        &mut self,
+        path: &Path,
+        index: PortIndex,
+        tap: Option<&Device>,
+        mtu: u16,
+    ) -> Result<(), Fault> {
         self.catch_up(path)?;
         let set = self.controller.set_mtu(index, mtu);
         set.map_err(|error| fault(path, error))?;
@@ -296,29 +307,18 @@ impl UserPlane {
             mtu: Some(mtu.into()),
             link_local: true,
         };
-        let set = request::configure_link(link, settings);
+        let Some(tap) = tap else { return Ok(()) };
+        let set = request::configure_link(tap.index(), settings);
         self.ask_kernel(path, set, || {
             "cannot set the MTU of the port's interface".into()
         })
     }
 
-    /// Makes the difference between the subinterfaces of a port and those of a document.
+    /// Makes the difference between the subinterfaces of a port and those of a document; those that do not stay are gone.
     fn change_parts(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
         let path = Path::from_iter(["ports", name, "subinterfaces"]);
-        let stays = |(name, part): (&String, &Part)| {
-            let new = new.subinterfaces.get(name);
-            new.is_some_and(|new| part.stays(new))
-        };
-        let parts = &self.ports[name].parts;
-        let (staying, going): (Vec<String>, Vec<String>) = parts
-            .keys()
-            .cloned()
-            .partition(|part| stays((part, &parts[part])));
-        for part in &going {
-            self.remove_part(name, part)?;
-        }
         for (part, document) in &new.subinterfaces {
-            match staying.contains(part) {
+            match self.ports[name].parts.contains_key(part) {
                 true => self.change_part(&path.join(part), name, part, document)?,
                 false => self.add_part(&path.join(part), name, part, document)?,
             }
@@ -337,15 +337,20 @@ impl UserPlane {
         let (of, mac) = (self.ports[port].index, self.ports[port].mac);
         let tap_name = document.tap_name(name);
         let tap = self.make_tap(path, &tap_name, mac, document.mtu, &document.addresses)?;
-        self.catch_up(path)?;
         let part = Subinterface {
             port: of,
             vlan: document.vlan_id,
             instance: InstanceIndex(0),
             mtu: document.mtu,
         };
-        let added = self.controller.add_subinterface(index, part);
-        added.map_err(|error| fault(path, error))?;
+        let added = self.catch_up(path).and_then(|()| {
+            let added = self.controller.add_subinterface(index, part);
+            added.map_err(|error| fault(path, error))
+        });
+        if let Err(fault) = added {
+            self.park_device(tap, Some(mac), document.addresses.clone());
+            return Err(fault);
+        }
         self.kernel_owns(tap.index(), index);
         if let Some(port) = self.ports.get_mut(port) {
             let part = Part {
@@ -369,7 +374,7 @@ impl UserPlane {
         let Some(mut part) = of.and_then(|port| port.parts.remove(name)) else {
             return Ok(());
         };
-        let changed = self.change_taken_part(path, port, name, &mut part, new);
+        let changed = self.change_taken_part(path, &mut part, new);
         if let Some(port) = self.ports.get_mut(port) {
             port.parts.insert(name.to_owned(), part);
         }
@@ -379,27 +384,43 @@ impl UserPlane {
     fn change_taken_part(
         &mut self,
         path: &Path,
-        port: &str,
-        name: &str,
         part: &mut Part,
         new: &PartDocument,
     ) -> Result<(), Fault> {
         if part.config.mtu != new.mtu {
-            self.set_mtu(&path.join("mtu"), part.index, part.tap.index(), new.mtu)?;
+            // As with a port's.
             part.config.mtu = new.mtu;
+            self.set_mtu(&path.join("mtu"), part.index, Some(&part.tap), new.mtu)?;
         }
-        let wanted = new.tap_name(name);
-        if part.tap.name() != wanted {
-            let mac = self.ports[port].mac;
-            let made = self.make_tap(&path.join("tap"), &wanted, mac, new.mtu, &new.addresses)?;
-            self.move_tap(part.tap.index(), made.index(), part.index);
-            let old = std::mem::replace(&mut part.tap, made);
-            self.park_device(old, Some(mac), part.config.addresses.clone());
-        } else {
-            let path = path.join("addresses");
-            self.change_addresses(&path, &part.tap, &part.config.addresses, &new.addresses)?;
-        }
+        let path = path.join("addresses");
+        self.change_addresses(&path, &part.tap, &part.config.addresses, &new.addresses)?;
         part.config = new.clone();
+        Ok(())
+    }
+
+    /// Ends what a port does not keep when it becomes what a document says, or when it is closed: its subinterfaces, and its
+    /// TAP. Then any port can have them.
+    pub(super) fn let_go(&mut self, name: &str, new: Option<&Document>) -> Result<(), Fault> {
+        let stays = |(name, part): &(&String, &Part)| {
+            let new = new.and_then(|new| new.subinterfaces.get(*name));
+            new.is_some_and(|new| part.stays(name, new))
+        };
+        let parts = self.ports[name].parts.iter();
+        let going = parts.filter(|part| !stays(part));
+        let going: Vec<String> = going.map(|(name, _)| name.clone()).collect();
+        for part in &going {
+            self.remove_part(name, part)?;
+        }
+        let wanted = new.map(|new| new.tap_name(name));
+        let Some(port) = self.ports.get_mut(name) else {
+            return Ok(());
+        };
+        let (mac, addresses) = (port.mac, port.config.addresses.clone());
+        let other = |tap: &mut Device| wanted.as_deref() != Some(tap.name());
+        if let Some(tap) = port.tap.take_if(other) {
+            self.kernel_leaves(tap.index());
+            self.park_device(tap, Some(mac), addresses);
+        }
         Ok(())
     }
 
@@ -418,25 +439,15 @@ impl UserPlane {
         Ok(())
     }
 
+    /// Closes a port that has let go of everything.
     pub(super) fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
         let path = Path::from_iter(["ports", name]);
-        let parts: Vec<String> = self.ports[name].parts.keys().cloned().collect();
-        for part in parts {
-            self.remove_part(name, &part)?;
-        }
-        let (index, tap) = (self.ports[name].index, self.ports[name].tap.as_ref());
-        if let Some(link) = tap.map(Device::index) {
-            self.kernel_leaves(link);
-        }
+        let index = self.ports[name].index;
         let ended = self.engine.end_port(index);
         self.catch_up(&path)?;
         let removed = self.controller.remove_port(index);
         removed.map_err(|error| fault(&path, error))?;
-        if let Some(port) = self.ports.remove(name)
-            && let Some(tap) = port.tap
-        {
-            self.park_device(tap, Some(port.mac), port.config.addresses);
-        }
+        self.ports.remove(name);
         self.await_removed(index, &path)?;
         info!(port = name, sessions = ended, "port closed");
         Ok(())
