@@ -2,6 +2,7 @@
 //! by the control plane, so that nobody finds out at night.
 
 use crate::model::{Port, PortRole};
+use crate::values::IFNAME_MAX;
 use crate::{Fault, Path, UserPlaneDocument};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,8 +47,13 @@ fn is_pci(devargs: &str) -> bool {
 }
 
 impl Capabilities {
-    /// What a document asks for that cannot be done, at its place in the document.
+    /// What is wrong with a document in itself; if nothing is, what it asks for that cannot be done. Each at its place in the
+    /// document.
     pub fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
+        let faults = crate::check::user_plane(document);
+        if !faults.is_empty() {
+            return faults;
+        }
         let mut check = Check {
             can: self,
             document,
@@ -111,10 +117,10 @@ impl Check<'_> {
         }
     }
 
-    /// Devices and kernel interfaces are each one port's.
+    /// Devices and kernel interfaces are each one port's, and the kernel can have them.
     fn names(&mut self) {
         let (mut devices, mut interfaces) = (BTreeMap::new(), BTreeMap::new());
-        let mut doubled = Vec::new();
+        let mut wrong = Vec::new();
         for (name, instance) in &self.document.network_instances {
             let path = Path::from_iter(["network-instances", name, "interface"]);
             interfaces.insert(instance.interface.clone(), path);
@@ -125,17 +131,24 @@ impl Check<'_> {
             let uses = [Some(device(&port.device)), linux_interface(&port.device)];
             for used in uses.into_iter().flatten() {
                 if let Some(other) = devices.insert(used, here.clone()) {
-                    doubled.push((here.clone(), format!("`{used}` is used by `{other}`, too")));
+                    wrong.push((here.clone(), format!("`{used}` is used by `{other}`, too")));
                 }
             }
             for (path, tap) in taps(&path, name, port) {
+                if tap.len() > IFNAME_MAX {
+                    let message = format!(
+                        "the kernel interface `{tap}` has {} octets: expected at most {IFNAME_MAX}; name it by `tap`",
+                        tap.len()
+                    );
+                    wrong.push((path.clone(), message));
+                }
                 if let Some(other) = interfaces.insert(tap.clone(), path.clone()) {
                     let message = format!("the kernel interface `{tap}` is that of `{other}`, too");
-                    doubled.push((path, message));
+                    wrong.push((path, message));
                 }
             }
         }
-        for (path, message) in doubled {
+        for (path, message) in wrong {
             self.fault(path, message);
         }
     }
@@ -151,48 +164,23 @@ impl Check<'_> {
             );
             self.fault(path.join("device"), message);
         }
-        match port.role {
-            PortRole::Access => self.access(path, port),
-            PortRole::Core => self.core(path, port),
-        }
-    }
-
-    fn access(&mut self, path: &Path, port: &Port) {
-        for (name, other) in port.overlapping_segments() {
-            let here = path.join("segments").join(name).join("s-vlans");
-            self.fault(
-                here,
-                format!("segment `{other}` has one of these S-VLANs, too"),
-            );
+        if port.role == PortRole::Core {
+            self.core(path, port);
         }
     }
 
     fn core(&mut self, path: &Path, port: &Port) {
-        self.instance(path, &port.network_instance);
         let below = path.join("subinterfaces");
         if !self.can.subinterfaces && !port.subinterfaces.is_empty() {
             let message = "the user plane has no subinterfaces".to_owned();
             self.fault(below.clone(), message);
         }
-        let mut vlans = BTreeMap::new();
         for (name, part) in &port.subinterfaces {
             let here = below.join(name);
-            self.instance(&here, &part.network_instance);
-            if let Some(other) = vlans.insert(part.vlan_id, name) {
-                let message = format!("subinterface `{other}` has VLAN {}, too", part.vlan_id);
-                self.fault(here.join("vlan-id"), message);
-            }
             if part.mtu > port.mtu {
                 let message = format!("expected at most {}, which is the port's", port.mtu);
                 self.fault(here.join("mtu"), message);
             }
-        }
-    }
-
-    fn instance(&mut self, path: &Path, name: &str) {
-        if !self.document.network_instances.contains_key(name) {
-            let message = format!("there is no network instance `{name}` in the document");
-            self.fault(path.join("network-instance"), message);
         }
     }
 }
@@ -270,7 +258,7 @@ ports:
             (
                 "vlan-id: 301",
                 "vlan-id: 300",
-                "ports core0 subinterfaces v301 vlan-id: subinterface `v300` has VLAN 300, too",
+                "ports core0 subinterfaces v301 vlan-id: `v300` has VLAN 300",
             ),
             (
                 "mtu: 1400",
@@ -280,7 +268,7 @@ ports:
             (
                 "mtu: 1400",
                 "network-instance: red",
-                "v301 network-instance: there is no network instance `red`",
+                "v301 network-instance: `network-instances` has no `red`",
             ),
             (
                 "mtu: 1400",
@@ -290,7 +278,47 @@ ports:
             (
                 "'untagged,200'",
                 "'untagged,150'",
-                "ports access0 segments west s-vlans: segment `east` has one of these",
+                "ports access0 segments west s-vlans: segment `east` has some of these",
+            ),
+            (
+                "mtu: 1400",
+                "mtu: 1279",
+                "ports core0 subinterfaces v301 mtu: `1279` is wrong here: expected a number from 1280 to 9600",
+            ),
+            (
+                "vlan-id: 301",
+                "vlan-id: 4095",
+                "ports core0 subinterfaces v301 vlan-id: `4095` is wrong here",
+            ),
+            (
+                "mtu: 1400",
+                "tap: sixteen-octets-x",
+                "v301 tap: `sixteen-octets-x` is wrong here: expected the name of a kernel interface",
+            ),
+            (
+                "v301: {",
+                "thirteen-octs: {",
+                "thirteen-octs tap: the kernel interface `sl-thirteen-octs` has 16 octets",
+            ),
+            (
+                "{role: access,",
+                "{role: access, tap: sl-acc0,",
+                "ports access0 tap: only core ports have this",
+            ),
+            (
+                "{role: access,",
+                "{role: access, addresses: [192.0.2.1/24],",
+                "ports access0 addresses: only core ports have this",
+            ),
+            (
+                "role: core",
+                "segments: {all: {}}\n    role: core",
+                "ports core0 segments: only access ports have this",
+            ),
+            (
+                "gateway: [100.64.0.1]",
+                "gateway: [127.0.0.1]",
+                "network-instances default gateway: `127.0.0.1` is no address of one machine",
             ),
             (
                 "v300: {vlan-id: 300}",

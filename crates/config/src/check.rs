@@ -2,7 +2,7 @@
 
 mod whole;
 
-use crate::model::Configuration;
+use crate::model::{Configuration, UserPlaneDocument};
 use crate::schema::{self, Kind, Leaf, Schema, Type};
 use crate::tree::{Node, Value};
 use crate::values::MASK;
@@ -55,6 +55,39 @@ pub fn read(text: &str) -> Result<Checked, Vec<Fault>> {
 /// Everything that is wrong with it; lines are 0.
 pub fn check(tree: &Json) -> Result<Checked, Vec<Fault>> {
     check_node(&unwritten(tree), Vec::new())
+}
+
+/// What is wrong with what a user plane is told: the same as in a configuration, for it may come from elsewhere. Lines are 0.
+pub fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
+    let instances = serde_json::to_value(&document.network_instances);
+    let ports = serde_json::to_value(&document.ports);
+    let trees = [("network-instances", instances), ("ports", ports)];
+    let nodes = trees.map(|(name, tree)| {
+        let tree = tree.expect("a document has only names and values");
+        (name.to_owned(), unwritten(&tree))
+    });
+    let root = Node {
+        line: 0,
+        value: Value::Map(nodes.clone().into()),
+    };
+    let mut checker = Checker {
+        root: &root,
+        path: Path::default(),
+        faults: Vec::new(),
+    };
+    for ((name, node), model) in nodes
+        .iter()
+        .zip(["network-instances", "user-planes * ports"])
+    {
+        let model = schema::root().find(&Path::from_iter(model.split(' ')));
+        checker.path.push(name);
+        checker.node(model.expect("the model has it"), node);
+        checker.path.pop();
+    }
+    match checker.faults.is_empty() {
+        true => whole::user_plane(document),
+        false => checker.faults,
+    }
 }
 
 fn check_node(node: &Node, faults: Vec<Fault>) -> Result<Checked, Vec<Fault>> {

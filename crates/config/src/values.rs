@@ -270,8 +270,6 @@ pub(crate) fn describe(format: &str) -> &'static str {
 
 /// Whether a text is of a format.
 pub(crate) fn check(format: &str, text: &str) -> bool {
-    /// The longest name of a Linux interface (IFNAMSIZ less the end).
-    const IFNAME_MAX: usize = 15;
     let prefix = |net: IpNet| net.addr() == net.network();
     match format {
         "ip" => text.parse::<IpAddr>().is_ok(),
@@ -300,6 +298,9 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         _ => true,
     }
 }
+
+/// The longest name of a Linux interface (IFNAMSIZ less the end), in octets.
+pub(crate) const IFNAME_MAX: usize = 15;
 
 /// The octets of a MAC address written with colons.
 pub fn mac(text: &str) -> Option<[u8; 6]> {

@@ -1,6 +1,6 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
-use crate::model::{Configuration, Port, PortRole};
+use crate::model::{Configuration, Port, PortRole, UserPlaneDocument};
 use crate::{Fault, Path};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -47,6 +47,18 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
                 "there is no server: expected one at least".into(),
             );
         }
+    }
+    found.0
+}
+
+pub(super) fn user_plane(document: &UserPlaneDocument) -> Vec<Fault> {
+    let mut found = Found(Vec::new());
+    for (name, port) in &document.ports {
+        found.port(&Path::from_iter(["ports", name]), port);
+    }
+    for (name, instance) in &document.network_instances {
+        let here = Path::from_iter(["network-instances", name]);
+        found.gateway(&here, &instance.gateway);
     }
     found.0
 }
@@ -183,19 +195,20 @@ impl Found {
         }
     }
 
+    fn gateway(&mut self, here: &Path, addresses: &[IpAddr]) {
+        for address in addresses {
+            if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+                let message = format!("`{address}` is no address of one machine");
+                self.at(here, "gateway", message);
+            }
+        }
+    }
+
     /// A gateway address is one in its network instance; the fixed addresses of users are nobody else's.
     fn addresses(&mut self, configuration: &Configuration) {
         for (name, instance) in &configuration.network_instances {
-            for address in &instance.gateway {
-                if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
-                    let place: Path = ["network-instances", name].into_iter().collect();
-                    self.at(
-                        &place,
-                        "gateway",
-                        format!("`{address}` is no address of one machine"),
-                    );
-                }
-            }
+            let here = Path::from_iter(["network-instances", name]);
+            self.gateway(&here, &instance.gateway);
         }
         let mut owner: BTreeMap<IpAddr, &String> = BTreeMap::new();
         for (name, user) in &configuration.users {
