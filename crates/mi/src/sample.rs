@@ -31,7 +31,7 @@ pub struct Sampling {
 
 impl PartialEq for Sampling {
     fn eq(&self, other: &Self) -> bool {
-        self.to.0.same_channel(&other.to.0)
+        self.to.to.same_channel(&other.to.to)
     }
 }
 
@@ -39,17 +39,21 @@ impl Eq for Sampling {}
 
 /// The way of copies to whoever reads them.
 #[derive(Clone, Debug)]
-pub struct Shown(mpsc::Sender<SampleResponse>);
+pub struct Shown {
+    to: mpsc::Sender<SampleResponse>,
+    /// When whoever reads has what was asked for.
+    end: Instant,
+}
 
 impl Shown {
     /// Passes a copy on; false if it is missed.
     pub fn show(&self, copy: SampleResponse) -> bool {
-        self.0.try_send(copy).is_ok()
+        self.to.try_send(copy).is_ok()
     }
 
-    /// Nobody reads any more.
+    /// Nobody reads any more, or the time is over that was asked for: whoever stays and does not read is not waited for.
     pub fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.to.is_closed() || Instant::now() >= self.end
     }
 }
 
@@ -68,7 +72,7 @@ impl Sampling {
         Status,
     > {
         let wrong = |what: String| Err(Status::invalid_argument(what));
-        let Some(mac) = mac(&request.mac) else {
+        let Some(mac) = config::mac(&request.mac) else {
             return wrong(format!("`{}` is no MAC address", request.mac));
         };
         if request.one_in == 0 {
@@ -93,22 +97,10 @@ impl Sampling {
             mac,
             one_in: request.one_in,
             per_second: request.per_second,
-            to: Shown(to),
+            to: Shown { to, end },
         };
         Ok((sampling, copies))
     }
-}
-
-fn mac(text: &str) -> Option<[u8; 6]> {
-    let octets: Option<Vec<u8>> = text
-        .split(':')
-        .map(|part| {
-            u8::from_str_radix(part, 16)
-                .ok()
-                .filter(|_| part.len() == 2)
-        })
-        .collect();
-    octets?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -135,6 +127,19 @@ mod tests {
         assert!(copies.next().await.is_some() && !sampling.to.is_closed());
         drop(copies);
         assert!(sampling.to.is_closed());
+    }
+
+    #[tokio::test]
+    async fn who_stays_and_does_not_read_is_sampled_no_longer_than_asked_for() {
+        let asked = SampleRequest {
+            seconds: 1,
+            ..request()
+        };
+        let (sampling, copies) = Sampling::of(&asked).unwrap();
+        assert!(!sampling.to.is_closed());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(sampling.to.is_closed());
+        drop(copies);
     }
 
     #[test]
