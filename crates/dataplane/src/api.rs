@@ -295,7 +295,10 @@ pub struct Punt<'a> {
     pub frame: &'a [u8],
 }
 
-/// How many packets of a session are shown to the control thread.
+/// Sessions that can be sampled at once.
+pub const MAX_SAMPLED: usize = 128;
+
+/// How many packets of a session are shown to the control thread; a second's share does not come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRate {
     /// One in so many, at least 1.

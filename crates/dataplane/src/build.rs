@@ -39,7 +39,7 @@ const PACKETS: u32 = 2048;
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a data plane without ports: the control thread's end, and the worker's, which has to be [run](Worker::run) on a thread.
-/// `pool` is for the packets that the control thread injects.
+/// `pool` is for the packets that the control thread injects, and for the copies of those that it samples.
 pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Worker), Error> {
     check(&config)?;
     let Config { limits, punts } = config;

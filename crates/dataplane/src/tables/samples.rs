@@ -1,10 +1,11 @@
 //! Sessions of which copies of packets are shown to the control thread. Only their own packets come here.
-use crate::api::{PortIndex, PuntKind, PuntRate, SampleRate, SessionIndex};
+use crate::api::{MAX_SAMPLED, PortIndex, PuntKind, PuntRate, SampleRate, SessionIndex};
 use crate::police::{Bucket, Rate};
 use dpdk::{BURST, Mbuf, Pool};
 
-/// Sessions that are sampled at once.
-const MOST: usize = 64;
+/// Copies of one session at once: they come from the buffers, and wait in the ring, of what subscribers and the control plane
+/// tell each other.
+const AT_ONCE: u32 = 32;
 
 /// Which sessions are sampled, and the copies that wait to be shown.
 pub(crate) struct Samples {
@@ -26,7 +27,7 @@ impl Samples {
     pub fn new(pool: Pool) -> Self {
         Samples {
             pool,
-            sessions: Vec::with_capacity(MOST),
+            sessions: Vec::with_capacity(MAX_SAMPLED),
             taken: Vec::with_capacity(BURST),
         }
     }
@@ -34,7 +35,7 @@ impl Samples {
     /// Begins to sample a session, or changes how much; false if there is no room for it.
     pub fn begin(&mut self, index: SessionIndex, rate: SampleRate) -> bool {
         self.end(index);
-        let room = self.sessions.len() < MOST;
+        let room = self.sessions.len() < MAX_SAMPLED;
         if room {
             self.sessions.push(Sampled {
                 index,
@@ -89,7 +90,7 @@ impl Sampled {
         let per_second = self.rate.per_second;
         let rate = PuntRate {
             per_second,
-            burst: per_second,
+            burst: per_second.min(AT_ONCE),
         };
         self.bucket.take(now, Rate::new(rate, second))
     }
@@ -115,5 +116,15 @@ mod tests {
         assert_eq!([count(9, 0), count(1, 0), count(20, 0)], [0, 1, 2]);
         assert_eq!(count(1000, 0), 2, "five are enough");
         assert_eq!(count(1000, 2000), 5);
+        // However many are wanted in a second, they do not come at once.
+        sampled.rate = SampleRate {
+            one_in: 1,
+            per_second: 1000,
+        };
+        sampled.bucket = Bucket::FULL;
+        let mut count =
+            |packets: u32, now| (0..packets).filter(|_| sampled.wants(now, 1000)).count();
+        assert_eq!(count(1000, 3000), 32);
+        assert_eq!(count(1000, 3010), 10);
     }
 }

@@ -16,6 +16,10 @@ use super::{ForWorker, UserPlane, WorkerCommand};
 const MOST: usize = 16;
 /// Sessions of one home.
 const MOST_SESSIONS: usize = 8;
+const _: () = assert!(
+    MOST * MOST_SESSIONS <= dataplane::MAX_SAMPLED,
+    "the worker samples all of them"
+);
 
 /// Who reads copies of whose packets.
 #[derive(Default)]
