@@ -323,6 +323,11 @@ impl<T: Copy> Engine<T> {
         self.config.hold = hold;
     }
 
+    /// How long that is; `None`: for ever.
+    pub fn hold(&self) -> Option<Duration> {
+        self.config.hold
+    }
+
     /// The next thing to be done.
     pub fn poll_output(&mut self) -> Option<Output<T>> {
         self.outputs.pop_front()

@@ -55,6 +55,12 @@ fn cases() -> Vec<Case> {
             level,
         ),
         case(
+            "user-planes up1 hold-sessions",
+            ["30", "60"],
+            ["held for 30 s", "held for 60 s"],
+            tables,
+        ),
+        case(
             "network-instances default interface",
             ["sl-a", "sl-b"],
             ["sl-a ", "sl-b "],
@@ -130,11 +136,9 @@ fn cases() -> Vec<Case> {
 }
 
 /// What has its effect elsewhere.
-const ELSEWHERE: [&str; 4] = [
+const ELSEWHERE: [&str; 3] = [
     // on the control plane's way to the user plane
     "user-planes * management",
-    // when the control plane is lost: the engine's own tests
-    "user-planes * hold-sessions",
     // a user plane serves one instance, and refuses others: the capabilities' own tests
     "user-planes * ports * network-instance",
     "user-planes * ports * subinterfaces * network-instance",

@@ -12,8 +12,8 @@ use super::{ForWorker, UserPlane};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl UserPlane {
-    /// A line for each interface, access segment, route and next hop that the worker has, and for each device with what it
-    /// was told. Sessions are not among them.
+    /// A line for each interface, access segment, route and next hop that the worker has, and for how long sessions are held.
+    /// Sessions are not among them.
     pub fn tables(&mut self) -> BTreeSet<String> {
         let held = self.held();
         let names = self.interface_names();
@@ -25,7 +25,11 @@ impl UserPlane {
             })
             .collect();
         let lines = held.iter().filter_map(|held| line(held, &names, &hops));
-        lines.chain(self.segments(&held)).collect()
+        let hold = match self.engine.hold() {
+            Some(hold) => format!("sessions are held for {} s", hold.as_secs()),
+            None => "sessions are held for ever".to_owned(),
+        };
+        lines.chain(self.segments(&held)).chain([hold]).collect()
     }
 
     /// Which VLANs are in which access segment; that a segment's share their session ids, and with no other.

@@ -51,6 +51,34 @@ fn a_path_that_returns_in_time_costs_nothing() {
     assert_eq!(bench.engine.sessions(), 1);
 }
 
+/// What is configured when the path is lost is what counts.
+#[test]
+fn another_time_to_hold_is_that_of_the_next_loss() {
+    let mut bench = bench(Some(HOLD));
+    bench.established(&spec(1));
+    let seconds = |seconds: u32| Some(Duration::from_secs(seconds.into()));
+    // Longer, and while the path is lost already, shorter: it is held as long as it was to be.
+    bench.engine.set_hold(seconds(2 * HOLD));
+    bench.engine.peer_lost(bench.now, cp());
+    bench.engine.set_hold(seconds(HOLD));
+    bench.pass(2 * HOLD - 1);
+    assert_eq!(bench.engine.sessions(), 1);
+    bench.engine.peer_up(bench.now, cp());
+    // Forever.
+    bench.engine.set_hold(None);
+    bench.engine.peer_lost(bench.now, cp());
+    bench.pass(10 * HOLD);
+    assert_eq!(bench.engine.sessions(), 1);
+    bench.engine.peer_up(bench.now, cp());
+    // Shorter than at first.
+    bench.engine.set_hold(seconds(HOLD / 2));
+    bench.engine.peer_lost(bench.now, cp());
+    bench.pass(HOLD / 2 - 1);
+    assert_eq!(bench.engine.sessions(), 1);
+    bench.pass(1);
+    assert_eq!(bench.engine.sessions(), 0);
+}
+
 #[test]
 fn by_default_sessions_are_held_for_ever() {
     let mut bench = bench(None);
