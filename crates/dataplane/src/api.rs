@@ -109,8 +109,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            interfaces: 256,
-            segments: 4096,
+            interfaces: 512,
+            segments: 8192,
             instances: 1,
             sessions: 1 << 17,
             adjacencies: 4096,

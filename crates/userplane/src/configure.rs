@@ -34,8 +34,6 @@ pub use ports::{Part, Port};
 
 /// The only network instance that can be served: the process's own network namespace.
 const DEFAULT_INSTANCE: &str = "default";
-/// The most ports: half of what DPDK can open, so that new ones are open before old ones are closed.
-const MAX_PORTS: u32 = dpdk::MAX_PORTS as u32 / 2;
 /// How long the worker may take for what it is told.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
@@ -49,15 +47,16 @@ pub struct Source {
     pub pool: Pool,
 }
 
-/// What a user plane of so many sessions can do.
+/// What a user plane of so many sessions can do. Of what ports take, half of what there is: new ones have theirs before old
+/// ones give theirs back.
 pub fn capabilities(max_sessions: u32) -> Capabilities {
     let limits = dataplane::Limits::default();
     Capabilities {
         network_instances: vec![DEFAULT_INSTANCE.to_owned()],
         drivers: dpdk::drivers().map(str::to_owned).collect(),
-        ports: MAX_PORTS,
-        interfaces: limits.interfaces.into(),
-        segments: limits.segments.into(),
+        ports: dpdk::MAX_PORTS as u32 / 2,
+        interfaces: (limits.interfaces / 2).into(),
+        segments: (limits.segments / 2).into(),
         sessions: max_sessions,
         subinterfaces: true,
     }
