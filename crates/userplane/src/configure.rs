@@ -62,7 +62,8 @@ pub fn capabilities(max_sessions: u32) -> Capabilities {
     }
 }
 
-/// What a management interface asks of a user plane that runs. Any number of them may ask; questions are answered in turn.
+/// Asks a user plane that runs, from beside its loop: for tests, which look into its tables and see what it says of a document
+/// that is no message. An operator's way in is Mi.
 #[derive(Clone, Debug)]
 pub struct Management(mpsc::Sender<Ask>);
 
@@ -122,7 +123,7 @@ fn fault(path: &Path, message: impl Display) -> Fault {
 }
 
 impl UserPlane {
-    /// For asking it while it runs.
+    /// For tests that ask it while it runs.
     pub fn management(&self) -> Management {
         self.management.clone()
     }
@@ -130,11 +131,6 @@ impl UserPlane {
     /// What it can do.
     pub fn capabilities(&self) -> Capabilities {
         capabilities(self.max_sessions)
-    }
-
-    /// What it was last told to be.
-    pub fn document(&self) -> &UserPlaneDocument {
-        &self.document
     }
 
     pub(crate) fn asked(&mut self, ask: Ask) {

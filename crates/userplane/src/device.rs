@@ -104,11 +104,6 @@ impl Device {
             .map_or(Ok(()), |device| device.persist())
     }
 
-    /// Whether it was opened here, and not taken up.
-    pub fn is_new(&self) -> bool {
-        self.opened.is_some()
-    }
-
     /// The kernel's index of the device.
     pub fn index(&self) -> u32 {
         self.index
