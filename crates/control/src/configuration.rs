@@ -62,42 +62,71 @@ pub(crate) enum ToPlane {
     ),
 }
 
-/// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.
-pub(crate) struct Adoption {
+/// A version that is to come into force.
+pub(crate) struct Wish {
     candidate: Checked,
     author: Author,
     comment: String,
     confirm_by: Option<u64>,
     /// An earlier version comes back.
     back: bool,
-    transactions: Transactions,
-    reply: oneshot::Sender<(Transactions, Result<u64, Refusal>)>,
+    /// It may end sessions.
+    end_sessions: bool,
 }
+
+/// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.
+pub(crate) struct Adoption {
+    wish: Wish,
+    transactions: Transactions,
+    reply: oneshot::Sender<(Transactions, Adopted)>,
+}
+
+/// The version that is in force, with what it did.
+type Adopted = Result<(u64, Vec<Effect>), Refusal>;
 
 impl Adoption {
     /// Writes the version if the plane says that it can follow, and has it follow.
     pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
-        let done = match plane.prepare_change(now, self.candidate.configuration.clone()) {
-            Err(faults) => Err(Refusal::Faults(faults)),
-            Ok(prepared) => {
-                let by = self.confirm_by;
-                // some milliseconds of disk
-                let done =
-                    self.transactions
-                        .commit(self.candidate, &self.author, &self.comment, by);
-                done.inspect(|_| drop(plane.follow_change(now, prepared)))
-            }
-        };
-        if let Ok(version) = &done {
-            let kind = match self.back {
-                true => Kind::RolledBack,
-                false => Kind::Committed,
-            };
-            let note = note(kind, *version, &self.author.name, &self.comment);
-            plane.handle(now, Input::Note(note));
-        }
+        let done = adopt(now, plane, &mut self.transactions, self.wish);
         let _ = self.reply.send((self.transactions, done)); // the keeper outlives its questions
     }
+}
+
+fn adopt(
+    now: Now,
+    plane: &mut ControlPlane,
+    transactions: &mut Transactions,
+    wish: Wish,
+) -> Adopted {
+    let prepared = plane.prepare_change(now, wish.candidate.configuration.clone());
+    let prepared = prepared.map_err(Refusal::Faults)?;
+    // some may have dialled in since it was planned
+    if let Some(fault) = would_end(prepared.effects(), wish.end_sessions) {
+        return Err(Refusal::Faults(vec![fault]));
+    }
+    let (author, comment) = (&wish.author, &wish.comment);
+    // some milliseconds of disk
+    let version = transactions.commit(wish.candidate, author, comment, wish.confirm_by)?;
+    let effects = plane.follow_change(now, prepared);
+    let kind = match wish.back {
+        true => Kind::RolledBack,
+        false => Kind::Committed,
+    };
+    let note = note(kind, version, &author.name, comment);
+    plane.handle(now, Input::Note(note));
+    Ok((version, effects))
+}
+
+/// Why a change that ends sessions is not made, unless it may.
+fn would_end(effects: &[Effect], may: bool) -> Option<Fault> {
+    let ending = effects.iter().filter(|e| e.ends && e.sessions > 0);
+    let what: Vec<&str> = ending.map(|e| e.text.as_str()).collect();
+    (!what.is_empty() && !may).then(|| {
+        Fault::of_document(format!(
+            "sessions would end: {}. `commit ending-sessions` does it",
+            what.join("; ")
+        ))
+    })
 }
 
 /// See the module's page.
@@ -184,6 +213,9 @@ impl Keeper {
             tokio::select! {
                 call = self.calls.recv() => {
                     let Some((request, reply)) = call else { return };
+                    if reply.is_closed() {
+                        continue; // whoever asked was told that it took too long, and may have asked again
+                    }
                     let answer = self.answer(request).await;
                     let _ = reply.send(answer); // whoever asked may have gone
                 }
@@ -336,11 +368,7 @@ impl Keeper {
                 "a version waits for {MAX_CONFIRM} seconds at most"
             )));
         }
-        let author = Author {
-            name: by,
-            lock: (request.lock != 0).then_some(request.lock),
-            at: unix_time(),
-        };
+        let author = author(by, request.lock);
         let change = read_change(request.change.unwrap_or_default())?;
         let refuse = |faults| CommitResponse {
             faults,
@@ -353,29 +381,21 @@ impl Keeper {
             Err(why) => return Ok(refuse(faults_of(why))),
         };
         let (effects, mut faults) = self.plan(&candidate).await?;
-        let ending: u64 = effects.iter().filter(|e| e.ends).map(|e| e.sessions).sum();
-        if ending > 0 && !request.end_sessions {
-            let what: Vec<&str> = effects
-                .iter()
-                .filter(|e| e.ends)
-                .map(|e| e.text.as_str())
-                .collect();
-            let message = format!(
-                "sessions would end: {}. `commit ending-sessions` does it",
-                what.join("; ")
-            );
-            faults.push(told(Fault::of_document(message)));
-        }
+        faults.extend(would_end(&effects, request.end_sessions).map(told));
         if !faults.is_empty() {
             return Ok(refuse(faults));
         }
-        let confirm_by =
-            (request.confirm_within > 0).then(|| author.at + u64::from(request.confirm_within));
-        match self
-            .adopt(candidate, &author, &request.comment, confirm_by, back)
-            .await?
-        {
-            Ok(version) => Ok(CommitResponse {
+        let confirm_within = u64::from(request.confirm_within);
+        let wish = Wish {
+            candidate,
+            confirm_by: (confirm_within > 0).then(|| author.at + confirm_within),
+            author,
+            comment: request.comment,
+            back,
+            end_sessions: request.end_sessions,
+        };
+        match self.adopt(wish).await? {
+            Ok((version, effects)) => Ok(CommitResponse {
                 version,
                 effects,
                 pending: self.management.settle(SETTLE).await,
@@ -386,21 +406,11 @@ impl Keeper {
     }
 
     /// Writes a version and tells the planes.
-    async fn adopt(
-        &mut self,
-        candidate: Checked,
-        author: &Author,
-        comment: &str,
-        confirm_by: Option<u64>,
-        back: bool,
-    ) -> Result<Result<u64, Refusal>, Refused> {
+    async fn adopt(&mut self, wish: Wish) -> Result<Adopted, Refused> {
+        let (by, comment) = (wish.author.name.clone(), wish.comment.clone());
         let (reply, done) = oneshot::channel();
         let adoption = Adoption {
-            candidate,
-            author: author.clone(),
-            comment: comment.to_owned(),
-            confirm_by,
-            back,
+            wish,
             transactions: self
                 .transactions
                 .take()
@@ -411,14 +421,12 @@ impl Keeper {
         sent.map_err(|_| gone())?;
         let (transactions, done) = done.await.map_err(|_| gone())?;
         self.transactions = Some(transactions);
-        let version = match done {
-            Ok(version) => version,
-            Err(why) => return Ok(Err(why)),
-        };
-        tracing::info!(version, by = author.name, comment, "configuration changes");
-        self.let_go().await?;
-        self.follow();
-        Ok(Ok(version))
+        if let Ok((version, _)) = done {
+            tracing::info!(version, by, comment, "configuration changes");
+            self.let_go().await?;
+            self.follow();
+        }
+        Ok(done)
     }
 
     /// Sessions that end are deleted from their user planes, with their last counters, before these are told that their ports
@@ -437,11 +445,7 @@ impl Keeper {
     }
 
     async fn confirm(&mut self, by: String, lock: u64) -> Answer {
-        let author = Author {
-            name: by,
-            lock: (lock != 0).then_some(lock),
-            at: unix_time(),
-        };
+        let author = author(by, lock);
         let version = self.transactions().version();
         let may = self
             .transactions()
@@ -462,19 +466,33 @@ impl Keeper {
     /// Nobody has confirmed the version in force: the one before comes back.
     async fn give_up(&mut self) {
         self.give_up_at = None;
-        let author = Author {
-            name: OURSELVES.into(),
-            lock: None,
-            at: unix_time(),
-        };
         let back = match self.transactions().unconfirmed() {
-            Ok(Some((before, comment))) => self.adopt(before, &author, &comment, None, true).await,
+            Ok(Some((candidate, comment))) => {
+                let wish = Wish {
+                    candidate,
+                    author: author(OURSELVES.into(), 0),
+                    comment,
+                    confirm_by: None,
+                    back: true,
+                    end_sessions: true,
+                };
+                self.adopt(wish).await
+            }
             Ok(None) => return,
             Err(why) => Ok(Err(why.into())),
         };
         if let Ok(Err(why)) = back {
             tracing::error!(%why, "a version that nobody confirmed cannot be given up: `rollback` to the one before it");
         }
+    }
+}
+
+/// Who commits now; `lock`: the number of the lock that they hold, or 0.
+fn author(name: String, lock: u64) -> Author {
+    Author {
+        name,
+        lock: (lock != 0).then_some(lock),
+        at: unix_time(),
     }
 }
 
@@ -535,3 +553,6 @@ fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 use crate::configuration::ToPlane;
 use config::start::Tls;
 use config::{Configuration, Fault, Path};
+use futures_util::future::join_all;
 use mi::{Client, Document, DocumentFault, Endpoint, InForce, State};
 use northbound::Managed;
 use sha2::{Digest, Sha256};
@@ -37,8 +38,8 @@ pub(crate) struct Standing {
     pub reached: bool,
     /// What is in force there.
     pub in_force: Option<InForce>,
-    /// Why it is not what is wanted.
-    pub refused: Option<String>,
+    /// The hash of the document that was refused last, and why.
+    refused: Option<(String, String)>,
     /// What it told last.
     pub state: Option<State>,
     /// When.
@@ -156,43 +157,46 @@ impl Management {
 
     /// What is wrong with a configuration, as the user planes say that can be reached; those that cannot hear of it later.
     pub async fn validate(&self, configuration: &Configuration, version: u64) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for (name, plane) in &configuration.user_planes {
+        let planes = configuration.user_planes.iter();
+        let asked = planes.map(|(name, plane)| async {
             let wanted = wanted(configuration, name, version);
-            let known = self
-                .links
-                .get(name)
-                .filter(|link| link.endpoint == plane.management);
-            let client = match known {
-                Some(link) if !link.standing.borrow().reached => continue,
-                Some(link) if link.standing.borrow().has(&wanted) => continue,
-                Some(link) => Ok(link.client.clone()),
-                None => self.client(&plane.management),
-            };
-            let mut client = match client {
-                Ok(client) => client,
-                Err(message) => {
-                    let path = Path::from_iter(["user-planes", name, "management"]);
-                    faults.push(Fault {
-                        line: 0,
-                        path,
-                        message,
-                    });
-                    continue;
-                }
-            };
-            let document = wanted.document(version);
-            match timeout(VALIDATE, client.validate(document)).await {
-                Ok(Ok(told)) => faults.extend(told.into_iter().map(|fault| here(name, fault))),
-                Ok(Err(_)) | Err(_) => {
-                    tracing::warn!(
-                        user_plane = name,
-                        "a user plane does not say whether it can do the new configuration"
-                    );
-                }
+            self.validate_one(name, &plane.management, wanted).await
+        });
+        let faults: Vec<Vec<Fault>> = join_all(asked).await;
+        faults.into_iter().flatten().collect()
+    }
+
+    async fn validate_one(&self, name: &str, endpoint: &str, wanted: Wanted) -> Vec<Fault> {
+        let link = self.links.get(name);
+        let client = match link.filter(|link| link.endpoint == endpoint) {
+            Some(link) if !link.standing.borrow().reached => return Vec::new(),
+            Some(link) if link.standing.borrow().has(&wanted) => return Vec::new(),
+            Some(link) => Ok(link.client.clone()),
+            None => self.client(endpoint),
+        };
+        let mut client = match client {
+            Ok(client) => client,
+            Err(message) => {
+                let path = Path::from_iter(["user-planes", name, "management"]);
+                let line = 0;
+                return vec![Fault {
+                    line,
+                    path,
+                    message,
+                }];
+            }
+        };
+        let document = wanted.document(wanted.version);
+        match timeout(VALIDATE, client.validate(document)).await {
+            Ok(Ok(told)) => told.into_iter().map(|fault| here(name, fault)).collect(),
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!(
+                    user_plane = name,
+                    "a user plane does not say whether it can do the new configuration"
+                );
+                Vec::new()
             }
         }
-        faults
     }
 
     /// Waits until every user plane that can be reached has what it is to have, or for `patience`; those that have it not,
@@ -202,7 +206,8 @@ impl Management {
             for link in self.links.values() {
                 let wanted = link.wanted.borrow().clone();
                 let mut standing = link.standing.clone();
-                let over = |s: &Standing| !s.reached || s.refused.is_some() || s.has(&wanted);
+                let over =
+                    |s: &Standing| !s.reached || s.refuses(&wanted).is_some() || s.has(&wanted);
                 let _ = standing.wait_for(over).await;
             }
         };
@@ -216,14 +221,15 @@ impl Management {
         self.links.iter().map(|(name, link)| {
             let standing = link.standing.borrow();
             let in_force = standing.in_force.as_ref();
-            let has = standing.has(&link.wanted.borrow());
+            let wanted = link.wanted.borrow();
+            let has = standing.has(&wanted);
             Managed {
                 name: name.clone(),
                 in_force: has,
                 why: if has {
                     String::new()
                 } else {
-                    standing.why().into()
+                    standing.why(&wanted).into()
                 },
                 generation: in_force.map(|f| f.generation),
                 reached: standing.reached,
@@ -239,9 +245,16 @@ impl Standing {
         in_force.is_some_and(|in_force| in_force.hash == wanted.hash)
     }
 
+    /// Why it does not take what is wanted, if it said so.
+    fn refuses(&self, wanted: &Wanted) -> Option<&str> {
+        let refused = self.refused.as_ref();
+        let refused = refused.filter(|(hash, _)| *hash == wanted.hash);
+        refused.map(|(_, why)| why.as_str())
+    }
+
     /// Why it does not have what it is to have.
-    fn why(&self) -> &str {
-        match (&self.refused, self.reached) {
+    fn why(&self, wanted: &Wanted) -> &str {
+        match (self.refuses(wanted), self.reached) {
             (Some(why), _) => why,
             (None, true) => "it has not answered yet",
             (None, false) => "it cannot be reached; it hears of it when it can",
@@ -339,7 +352,7 @@ impl Keeper {
             Err(status) => return status.to_string(),
         };
         loop {
-            let refused = self.stands.borrow().refused.is_some();
+            let refused = self.stands.borrow().refuses(&self.wants.borrow()).is_some();
             let mut again = false;
             tokio::select! {
                 state = states.message() => match state {
@@ -375,7 +388,7 @@ impl Keeper {
         let wanted = self.wants.borrow_and_update().clone();
         let (there, in_force, refused) = {
             let standing = self.stands.borrow();
-            let refused = standing.refused.is_some();
+            let refused = standing.refuses(&wanted).is_some();
             (standing.has(&wanted), standing.in_force.clone(), refused)
         };
         if there {
@@ -413,7 +426,7 @@ impl Keeper {
         let done = refused.is_none();
         self.stands.send_modify(|s| {
             s.in_force = answer.in_force;
-            s.refused = refused;
+            s.refused = refused.map(|why| (wanted.hash, why));
         });
         if done { self.has_it().await } else { Ok(()) }
     }
@@ -422,5 +435,29 @@ impl Keeper {
         let told = ToPlane::Told(self.name.clone());
         let sent = self.plane.send(told).await;
         sent.map_err(|_| "the control plane ends".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Standing, Wanted};
+
+    #[test]
+    fn what_was_refused_says_nothing_about_the_next_document() {
+        let wanted = |hash: &str| Wanted {
+            version: 1,
+            hash: hash.into(),
+            text: String::new(),
+        };
+        let standing = Standing {
+            reached: true,
+            refused: Some(("a".into(), "no such device".into())),
+            ..Standing::default()
+        };
+        let (refused, cure) = (wanted("a"), wanted("b"));
+        assert_eq!(standing.refuses(&refused), Some("no such device"));
+        assert_eq!(standing.why(&refused), "no such device");
+        assert_eq!(standing.refuses(&cure), None);
+        assert_eq!(standing.why(&cure), "it has not answered yet");
     }
 }

@@ -192,6 +192,8 @@ pub struct ControlPlane {
     access: AccessProfiles,
     cookie_key: [u8; 32],
     sessions: Slab<Box<Entry>>,
+    /// How many of them each user plane has.
+    counts: BTreeMap<UserPlaneId, u64>,
     by_place: HashMap<Place, Seid>,
     /// Sessions in the order of their PADR, to shed the oldest one that is half open.
     admitted: VecDeque<Seid>,
@@ -267,6 +269,7 @@ impl ControlPlane {
             authority: Authority::new(start, keys[1]),
             banks: BTreeMap::new(),
             sessions: Slab::new(),
+            counts: BTreeMap::new(),
             by_place: HashMap::new(),
             admitted: VecDeque::new(),
             half_open: 0,
@@ -340,14 +343,15 @@ impl ControlPlane {
 
     /// Lets time pass.
     pub fn on_timeout(&mut self, now: Now) {
+        // first, while nothing waits to be handled that is about what goes
+        if self.retirement.look_at.is_some_and(|at| at <= now.at) {
+            self.look_at_retired(now);
+        }
         while let Some(index) = self.wheel.pop(now.at) {
             self.on_session_timeout(now, index);
         }
         self.user_planes.on_timeout(now.at, &self.topology);
         self.authority.on_timeout(now.at);
-        if self.retirement.look_at.is_some_and(|at| at <= now.at) {
-            self.look_at_retired(now);
-        }
         self.end_drained(now);
         self.settle(now);
     }

@@ -202,7 +202,7 @@ const NO_PORT: PortId = PortId(u16::MAX);
 /// The number after the highest one; when there is none, the lowest that is free. So a number rests for long.
 fn free<T>(items: &BTreeMap<u16, T>, taken: &BTreeSet<u16>, most: usize) -> u16 {
     let is_free = |number: &u16| !items.contains_key(number) && !taken.contains(number);
-    let highest = items.keys().chain(taken).max();
+    let highest = items.keys().next_back().max(taken.iter().next_back());
     let next = highest.map_or(0, |highest| usize::from(*highest) + 1);
     match u16::try_from(next) {
         Ok(next) if usize::from(next) < most => next,
@@ -295,8 +295,12 @@ impl Topology {
         let port = self.ports.get_mut(&id.0).expect("just there");
         (port.group, port.retired) = (group, false);
         self.groups.get_mut(&group.0).expect("just there").retired = false;
+        let known = self.segments().filter(|(_, segment)| segment.port == id);
+        let known: BTreeMap<String, SegmentId> =
+            known.map(|(id, s)| (s.name.clone(), id)).collect();
         for (name, segment) in of.segments() {
-            let id = self.segment_of(id, &name);
+            let known = known.get(&name).copied();
+            let id = known.unwrap_or_else(|| self.new_segment(id, &name));
             let entry = self.segments.get_mut(&id.0).expect("just there");
             entry.retired = false;
             entry.s_vlans = segment.s_vlans;
@@ -413,9 +417,11 @@ impl Topology {
     /// The key of a segment, which it gets if it has none, and is retired then.
     pub fn segment_of(&mut self, port: PortId, name: &str) -> SegmentId {
         let is_it = |(_, s): &(SegmentId, &Segment)| s.port == port && s.name == name;
-        if let Some((id, _)) = self.segments().find(is_it) {
-            return id;
-        }
+        let known = self.segments().find(is_it).map(|(id, _)| id);
+        known.unwrap_or_else(|| self.new_segment(port, name))
+    }
+
+    fn new_segment(&mut self, port: PortId, name: &str) -> SegmentId {
         let id = free(&self.segments, &BTreeSet::new(), 2 * MAX_SEGMENTS);
         let segment = Segment {
             name: name.into(),
@@ -522,6 +528,17 @@ impl Topology {
             s.port == port && !s.retired && s.s_vlans.contains(s_vlan)
         };
         self.segments().find(is_it).map(|(id, _)| id)
+    }
+
+    /// Whether sessions with these tags still have their place in a segment of theirs. No other one has it: a VLAN is in one
+    /// segment of a port.
+    pub fn has_place(&self, segment: SegmentId, tags: &Tags) -> bool {
+        let segment = self.segment(segment);
+        let port = self.port(segment.port);
+        let there = !segment.retired && !port.retired;
+        there
+            && !self.user_plane(port.user_plane).retired
+            && segment.s_vlans.contains(tags.outer.map(|tag| tag.vid))
     }
 
     /// The network instance of this name.

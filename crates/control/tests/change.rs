@@ -159,6 +159,26 @@ fn a_port_that_goes_while_nobody_is_there_to_do_it_goes_later() {
 }
 
 #[test]
+fn a_user_plane_whose_time_is_over_goes_with_what_it_did_not_answer() {
+    for seconds in 0..40 {
+        let mut w = World::new(1, Choice::default());
+        w.dial_all();
+        w.cut = true;
+        w.run(seconds * SECOND);
+        w.configure(&["delete user-planes up1"]).unwrap();
+        for _ in 0..20 {
+            // a busy machine: much is due at once
+            w.now += 5 * SECOND;
+            w.plane.on_timeout(w.moment());
+            w.run(Duration::ZERO);
+        }
+        let left = (w.plane.session_count(), w.stored_sessions());
+        assert_eq!(left, (0, 0), "cut off for {seconds} s");
+        assert_balanced(&w);
+    }
+}
+
+#[test]
 fn a_user_plane_that_goes_is_released() {
     let mut w = World::new(3, Choice::default());
     w.dial_all();

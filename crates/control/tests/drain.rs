@@ -92,7 +92,7 @@ fn sessions_end_at_the_wanted_rate_and_their_records_say_why() {
     let mut w = World::new(60, Choice::radius());
     w.dial_all();
     let done = text(&w.configure(&[DRAIN, &at_rate(10)]).unwrap());
-    let expected = "its 60 sessions end: 10 a second, in about 6 s (60, true)";
+    let expected = "ends the 60 sessions that it has: 10 a second, in about 6 s (60, true)";
     assert!(done.contains(expected), "{done}");
     for seconds in 1..6 {
         w.run(SECOND);

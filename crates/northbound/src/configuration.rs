@@ -192,18 +192,22 @@ impl Configuration for Service {
         request: tonic::Request<LockRequest>,
     ) -> Result<Reply<Self::LockStream>, Status> {
         let by = Caller::name_of(Caller::of(&request)).await;
-        match self.0.ask(ConfigurationRequest::Lock { by }).await? {
-            ConfigurationResponse::Locked(lock) => {
-                let held = Held(self.0.clone(), lock);
-                let told = once(async move { Ok(LockResponse { lock }) }).chain(pending());
-                let told = told.map(move |answer| {
-                    let _ = &held;
-                    answer
-                });
-                Ok(Reply::new(Box::pin(told)))
+        let way = self.0.clone();
+        // a task of its own: whoever goes before the answer comes lets go of the lock, too
+        let held = tokio::spawn(async move {
+            match way.ask(ConfigurationRequest::Lock { by }).await? {
+                ConfigurationResponse::Locked(lock) => Ok(Held(way, lock)),
+                other => Err(other_answer(other)),
             }
-            other => Err(other_answer(other)),
-        }
+        });
+        let held = held.await.map_err(|e| Status::internal(e.to_string()))??;
+        let lock = held.1;
+        let told = once(async move { Ok(LockResponse { lock }) }).chain(pending());
+        let told = told.map(move |answer| {
+            let _ = &held;
+            answer
+        });
+        Ok(Reply::new(Box::pin(told)))
     }
 }
 

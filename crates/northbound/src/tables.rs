@@ -54,9 +54,9 @@ impl<R: Clone> Listing<R> {
         let names = if one {
             VecDeque::from([user_plane])
         } else {
-            match calls.ask(Request::ListUserPlanes).await? {
-                Response::UserPlanes { user_planes } => {
-                    user_planes.into_iter().map(|u| u.node_id).collect()
+            match calls.ask(Request::ListAssociations).await? {
+                Response::Associations { associations } => {
+                    associations.into_iter().map(|a| a.node_id).collect()
                 }
                 other => return Err(other_answer(other)),
             }

@@ -2,11 +2,12 @@
 
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
-    AaaServer, Account, Answer, Association, Call, CallError, Client, Connection, DropCounter,
-    FindSubscriberResponse, Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall,
-    LiveClient, LiveRequest, LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request,
-    Response, Route, Session, SessionState, TablesClient, TraceRequest, TracedPacket, Tracing,
-    UserPlane, UserPlaneTable, WatchStateResponse, serve,
+    AaaServer, Account, Answer, Association, Call, CallError, Client, ConfigurationClient,
+    ConfigurationRequest, ConfigurationResponse, Connection, DropCounter, FindSubscriberResponse, Finding,
+    Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient, LiveRequest,
+    LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response, Route, Session,
+    SessionState, TablesClient, TraceRequest, TracedPacket, Tracing, UserPlane, UserPlaneTable,
+    WatchStateResponse, serve,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -130,7 +131,12 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
             }],
         },
         Request::ListAssociations => Response::Associations {
-            associations: vec![Association::default()],
+            associations: ["up1", "up2", "up3"]
+                .map(|name| Association {
+                    node_id: name.into(),
+                    ..Association::default()
+                })
+                .into(),
         },
         Request::ListAaaServers => Response::AaaServers {
             servers: vec![AaaServer::default(); 2],
@@ -285,6 +291,36 @@ fn tables_of_user_planes_come_page_by_page_and_one_that_is_missing_is_told() {
             "{refused:?}"
         );
     }
+}
+
+#[test]
+fn a_lock_that_nobody_waits_for_any_more_is_let_go_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.sock");
+    let (served, (configuration, mut keeper)) = (path.clone(), mpsc::channel(4));
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let keeps = std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let nobody = (mpsc::channel(1).0, mpsc::channel(1).0, mpsc::channel(1).0);
+            tokio::spawn(serve(&served, nobody.0, configuration, nobody.1, nobody.2).unwrap());
+            ready.send(()).unwrap();
+            let (asked, reply) = keeper.recv().await.unwrap();
+            assert!(matches!(asked, ConfigurationRequest::Lock { .. }));
+            // for longer than who asked for it waits
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let _ = reply.send(Ok(ConfigurationResponse::Locked(7)));
+            let next = tokio::time::timeout(PATIENCE, keeper.recv()).await;
+            next.unwrap().unwrap().0
+        })
+    });
+    is_ready.recv().unwrap();
+    let patience = Duration::from_millis(100);
+    let mut client = ConfigurationClient::connect(&path, patience).unwrap();
+    assert!(client.lock().is_err(), "it took too long");
+    let next = keeps.join().unwrap();
+    assert!(matches!(next, ConfigurationRequest::Unlock(7)), "{next:?}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let others = at(&arena, UserPlane::Two)?;
     let said = sluice.run(&["drain", "user-plane", "up1", "--end-sessions", "50"])?;
     ensure!(
-        said.contains("takes no new sessions, and its 500 sessions end: 50 a second"),
+        said.contains("takes no new sessions, and ends the 500 sessions that it has: 50 a second"),
         "{said}"
     );
     let rate = watch(&sluice)?;

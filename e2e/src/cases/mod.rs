@@ -10,6 +10,7 @@ mod grpc_peer;
 mod history;
 mod how_to;
 mod idle_cpu;
+mod kill_commits;
 mod kills;
 mod lab;
 mod ledger;
@@ -111,6 +112,11 @@ pub const CASES: &[Case] = &[
         "commits",
         "100 changes a second that concern nobody, and 100 readers, touch none of 1,000 homes and lose no packet",
         commits::run,
+    ),
+    case(
+        "kill-commits",
+        "kill -9 of any daemon in the middle of commits: the version before or the new one, on all planes; acknowledged ones stay",
+        kill_commits::run,
     ),
     case(
         "shell",

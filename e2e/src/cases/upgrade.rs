@@ -161,7 +161,7 @@ impl Gateway {
 }
 
 /// The process id of a daemon of the lab.
-fn id(name: &str) -> Result<i32> {
+pub(super) fn id(name: &str) -> Result<i32> {
     let record = fs::read_to_string(directory("").join(format!("{name}.pid")))?;
     let id = record.split(' ').next().context("an empty pid file")?;
     Ok(id.parse()?)

@@ -126,6 +126,7 @@ impl ControlPlane {
             },
             stored: false,
         }));
+        *self.counts.entry(plane).or_default() += 1;
         self.by_place.insert(place, seid);
         if self.admitted.len() >= 2 * self.configuration.limits.half_open as usize {
             self.forget_admitted();

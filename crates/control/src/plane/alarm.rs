@@ -1,5 +1,6 @@
 //! What is wrong now, by what the control plane knows.
 
+use super::change::sessions;
 use super::{ControlPlane, Now};
 use crate::alarms::{Change, Condition, Fault, Severity};
 use crate::history::What;
@@ -48,11 +49,11 @@ impl ControlPlane {
         let planes = self.topology.user_planes();
         let lost = planes.filter(|(id, plane)| !plane.retired && !self.user_planes.is_up(*id));
         lost.map(|(id, plane)| {
-            let sessions = self.sessions_of(id).len();
             let text = format!(
-                "{} at {} is not associated; {sessions} sessions are on it, and nobody can dial in. Is sluice-up running, \
-                 and reached from here?",
-                plane.node_id, plane.address
+                "{} at {} is not associated; it has {}, and nobody can dial in. Is sluice-up running, and reached from here?",
+                plane.node_id,
+                plane.address,
+                sessions(self.count_on(id))
             );
             condition(Fault::UserPlaneLost, &plane.node_id, text)
         })
@@ -76,10 +77,10 @@ impl ControlPlane {
     }
 
     fn full_tables(&self) -> impl Iterator<Item = Condition> {
-        let (sessions, most) = (self.sessions.len(), self.configuration.limits.sessions);
-        let full = (sessions >= most as usize).then(|| {
+        let (count, most) = (self.sessions.len(), self.configuration.limits.sessions);
+        let full = (count >= most as usize).then(|| {
             let text = format!(
-                "{sessions} sessions are there, as many as `limits sessions` says: who dials in is refused"
+                "as many sessions are there as `limits sessions` says, {count}: who dials in is refused"
             );
             condition(Fault::SessionTableFull, "", text)
         });

@@ -27,6 +27,13 @@ pub struct Prepared {
     change: Change,
 }
 
+impl Prepared {
+    /// What it does.
+    pub fn effects(&self) -> &[Effect] {
+        &self.change.effects
+    }
+}
+
 /// What differs of a session's terms.
 #[derive(Clone, Copy, Default)]
 struct Differs {
@@ -159,7 +166,8 @@ impl ControlPlane {
         self.find_moved(&mut change);
         let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
         if excess > 0 {
-            let text = format!("the oldest {excess} sessions that are not online yet give way");
+            let what = sessions(excess);
+            let text = format!("{what} that began first and are not online yet give way");
             change.effects.push(effect(excess, true, text));
         }
         change.effects.extend(from_now_on(&self.configuration, new));
@@ -192,17 +200,17 @@ impl ControlPlane {
             let segment = change.topology.segment(entry.segment);
             let port = change.topology.port(segment.port);
             let plane = change.topology.user_plane(port.user_plane);
-            let found = change
-                .topology
-                .find_segment(segment.port, &entry.circuit.tags);
-            let why = match (plane.retired, port.retired, found == Some(entry.segment)) {
-                (true, ..) => format!("user plane {} is taken out", plane.node_id),
-                (_, true, _) => format!("port {} of {} is taken out", port.name, plane.node_id),
-                (_, _, false) => format!(
+            let tags = &entry.circuit.tags;
+            if change.topology.has_place(entry.segment, tags) {
+                continue;
+            }
+            let why = match (plane.retired, port.retired) {
+                (true, _) => format!("user plane {} is taken out", plane.node_id),
+                (_, true) => format!("port {} of {} is taken out", port.name, plane.node_id),
+                _ => format!(
                     "their S-VLAN is no longer in segment {} of port {} of {}",
                     segment.name, port.name, plane.node_id
                 ),
-                _ => continue,
             };
             *by_place.entry(why).or_default() += 1;
         }
@@ -296,7 +304,7 @@ impl ControlPlane {
     fn find_moved(&self, change: &mut Change) {
         for id in &change.moved {
             let plane = change.topology.user_plane(*id);
-            let count = self.sessions_of(*id).len() as u64;
+            let count = self.count_on(*id);
             let text = format!(
                 "user plane {} is met at {}: its {} are put back there, and forward nothing until then",
                 plane.node_id,
@@ -429,15 +437,25 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
         ));
     }
     for name in changed(&old.aaa.server_groups, &new.aaa.server_groups) {
-        say(format!("server group {name} is asked as it is now"));
+        say(match new.aaa.server_groups.contains_key(name) {
+            true => format!("server group {name} is asked as it is now"),
+            false => format!(
+                "server group {name} is asked no more: records of those that it let in wait until a group of that name is \
+                 there again"
+            ),
+        });
     }
     for name in changed(&old.aaa.servers, &new.aaa.servers) {
         say(format!("RADIUS server {name} is asked as it is now"));
     }
-    let users = changed(&old.users, &new.users).len();
-    if users > 0 {
+    let who = match changed(&old.users, &new.users)[..] {
+        [] => None,
+        [name] => Some(format!("user {name} is")),
+        ref users => Some(format!("{} users are", users.len())),
+    };
+    if let Some(who) = who {
         say(format!(
-            "{users} users are let in, or not, as they are now; those who are online stay"
+            "{who} let in, or not, as configured now; those who are online stay"
         ));
     }
     if old.limits != new.limits {

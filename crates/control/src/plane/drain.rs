@@ -25,8 +25,6 @@ pub(super) struct Drain {
     began: Duration,
     /// Its sessions then.
     before: u64,
-    /// Its sessions now.
-    left: u64,
     /// How many are ended in a second; 0: none.
     rate: u32,
     /// When the next one is ended; `None`: none is, or all have been told.
@@ -69,19 +67,18 @@ impl ControlPlane {
             let name = &self.topology.user_plane(id).node_id;
             match (rate, self.drains.get_mut(&id)) {
                 (Some(rate), Some(drain)) if drain.rate != rate => {
-                    tracing::info!(user_plane = %name, rate, left = drain.left, "user plane is drained at another rate");
+                    tracing::info!(user_plane = %name, rate, "user plane is drained at another rate");
                     let told = drain.rate > 0 && drain.next_at.is_none();
                     drain.rate = rate;
                     drain.next_at = (rate > 0 && !told).then_some(now.at);
                 }
                 (Some(_), Some(_)) | (None, None) => {}
                 (Some(rate), None) => {
-                    let left = self.sessions_of(id).len() as u64;
+                    let left = self.count_on(id);
                     tracing::info!(user_plane = %name, sessions = left, rate, "user plane is drained: it takes no new sessions");
                     let drain = Drain {
                         began: now.at,
                         before: left,
-                        left,
                         rate,
                         next_at: (rate > 0).then_some(now.at),
                         place: 0,
@@ -154,12 +151,14 @@ impl ControlPlane {
     }
 
     /// A session of this user plane is no more.
-    pub(super) fn drained_one(&mut self, plane: UserPlaneId) {
-        let Some(drain) = self.drains.get_mut(&plane) else {
+    pub(super) fn count_off(&mut self, plane: UserPlaneId) {
+        let left = self.counts.entry(plane).or_default();
+        *left = left.saturating_sub(1);
+        if *left > 0 {
             return;
-        };
-        drain.left = drain.left.saturating_sub(1);
-        if drain.left == 0 {
+        }
+        self.counts.remove(&plane);
+        if self.is_drained(plane) {
             let name = &self.topology.user_plane(plane).node_id;
             tracing::info!(user_plane = %name, "user plane is drained: no session is left");
         }
@@ -193,13 +192,13 @@ impl ControlPlane {
             if before == after || !new.user_planes.contains_key(name) {
                 continue;
             }
-            let count = self.sessions_of(id).len() as u64;
+            let count = self.count_on(id);
             let (ends, text) = match (before, after) {
                 (_, Some(rate @ 1..)) if count > 0 => {
                     let seconds = count.div_ceil(rate.into());
                     let what = sessions(count);
                     let text = format!(
-                        "user plane {name} takes no new sessions, and its {what} end: {rate} a second, in about {seconds} s"
+                        "user plane {name} takes no new sessions, and ends the {what} that it has: {rate} a second, in about {seconds} s"
                     );
                     (true, text)
                 }

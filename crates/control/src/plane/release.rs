@@ -65,7 +65,7 @@ impl ControlPlane {
         self.close_account(now, index);
         self.take_back_ipv4(now, index);
         self.take_back_ipv6(now, index);
-        self.drained_one(self.plane_of(index));
+        self.count_off(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
         self.tally.closing -= 1;
         let bank = self.banks.entry(entry.segment).or_default();

@@ -495,6 +495,10 @@ impl ControlPlane {
         }
         let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
         self.sessions = entries.into_iter().collect();
+        for &index in &indexes {
+            let plane = self.plane_of(index);
+            *self.counts.entry(plane).or_default() += 1;
+        }
         self.update_authority(now, &restored.owed);
         self.resume_records(now, restored.owed);
         for index in indexes {

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const OF_CONFIGURATION: &str = "the configuration";
 /// How often what is retired is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// The same where only server groups are: they wait for records that nobody takes, maybe for ever.
+const LOOK_AT_GROUPS: Duration = Duration::from_secs(60);
 /// How long a user plane that the configuration has no more is given to let go of its sessions.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -32,13 +34,8 @@ impl ControlPlane {
     /// Sessions that the configuration has no place for any more.
     pub(super) fn displaced(&self) -> Vec<u32> {
         let displaced = self.sessions.iter().filter(|(_, entry)| {
-            let segment = self.topology.segment(entry.segment);
-            let found = self
-                .topology
-                .find_segment(segment.port, &entry.circuit.tags);
-            let port = self.topology.port(segment.port);
-            let gone = port.retired || self.topology.user_plane(port.user_plane).retired;
-            !entry.is_closing() && (gone || found != Some(entry.segment))
+            let has_place = self.topology.has_place(entry.segment, &entry.circuit.tags);
+            !entry.is_closing() && !has_place
         });
         displaced.map(|(index, _)| index as u32).collect()
     }
@@ -54,20 +51,43 @@ impl ControlPlane {
         self.arm_retirement(now);
     }
 
-    /// Whether something that the configuration has no more is still there: ports, segments and groups with what was given by
-    /// them.
+    /// Whether user planes that answer still have something that their next document has no more: ports, or sessions that
+    /// have no place.
     pub fn is_retiring(&self) -> bool {
-        self.topology.has_retired()
+        let answers = |id: PortId| {
+            let plane = self.topology.port(id).user_plane;
+            self.user_planes.is_up(plane) && !self.topology.user_plane(plane).retired
+        };
+        let mut ports = self.topology.ports();
+        if ports.any(|(id, port)| port.retired && answers(id)) {
+            return true;
+        }
+        self.entries().any(|entry| {
+            let placed = self.topology.has_place(entry.segment, &entry.circuit.tags);
+            !placed && answers(self.topology.segment(entry.segment).port)
+        })
     }
 
     fn arm_retirement(&mut self, now: Now) {
-        let retired =
-            self.topology.has_retired() || self.authority.has_retired(&self.configuration);
-        self.retirement.look_at = retired.then_some(now.at + LOOK);
+        let groups = self.authority.has_retired(&self.configuration);
+        let groups = groups.then_some(LOOK_AT_GROUPS);
+        let next = self.topology.has_retired().then_some(LOOK).or(groups);
+        self.retirement.look_at = next.map(|next| now.at + next);
     }
 
     /// Lets go of what nothing refers to any more.
     pub(super) fn look_at_retired(&mut self, now: Now) {
+        if self.topology.has_retired() {
+            self.look_at_places(now);
+        }
+        if self.authority.has_retired(&self.configuration) {
+            self.update_authority(now, &[]);
+        }
+        self.persist_numbers();
+        self.arm_retirement(now);
+    }
+
+    fn look_at_places(&mut self, now: Now) {
         let planes = self
             .topology
             .user_planes()
@@ -81,9 +101,6 @@ impl ControlPlane {
             .for_each(|plane| self.see_off(now, plane));
         self.close_ports(now);
         self.forget_groups_and_segments();
-        self.update_authority(now, &[]);
-        self.persist_numbers();
-        self.arm_retirement(now);
     }
 
     /// A user plane goes with its last session, or when its time is over.

@@ -1,5 +1,6 @@
 //! What the user plane has of sessions: asked for, answered, put back, counted.
 
+use super::change::sessions;
 use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
 use crate::entry::{Reports, Stage, Told};
@@ -469,8 +470,8 @@ impl ControlPlane {
 
     /// The association with a user plane is gone.
     pub(super) fn on_user_plane_down(&mut self, now: Now, plane: UserPlaneId, why: &str) {
-        let sessions = self.sessions_of(plane).len();
-        let text = format!("{why}; it goes on with its {sessions} sessions as long as it can");
+        let its = sessions(self.count_on(plane));
+        let text = format!("{why}; it goes on as long as it can, with {its}");
         self.note_user_plane(now, plane, Kind::UserPlaneLost, &text);
     }
 
@@ -481,6 +482,11 @@ impl ControlPlane {
             let milliseconds = took.as_millis() as u64;
             tracing::info!(%user_plane, sessions, milliseconds, "sessions are back");
         }
+    }
+
+    /// How many sessions a user plane has.
+    pub(super) fn count_on(&self, plane: UserPlaneId) -> u64 {
+        self.counts.get(&plane).copied().unwrap_or(0)
     }
 
     /// The indexes of a user plane's sessions.

@@ -2,7 +2,7 @@
 
 use super::{Answer, Happening, Request, UserPlanes};
 use crate::addresses::Net;
-use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
+use crate::topology::{Group, GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
 use core::time::Duration;
 use pfcp::FailReason;
 use pfcp::bng::{DefaultSpec, PoolNet};
@@ -65,16 +65,9 @@ impl UserPlanes {
         if !self.is_up(plane) {
             return; // the association opens them
         }
-        let asked = |id: PortId| {
-            let is_it =
-                |request: &Request| matches!(request, Request::DefaultSession(port) if *port == id);
-            self.requests.iter().any(|(_, request)| is_it(request))
-        };
+        // one that is asked for is asked for again: the answer under way may be a refusal
         let ports = topology.ports().filter(|(id, port)| {
-            port.user_plane == plane
-                && !port.retired
-                && self.default_session(*id).is_none()
-                && !asked(*id)
+            port.user_plane == plane && !port.retired && self.default_session(*id).is_none()
         });
         let ports: Vec<PortId> = ports.map(|(id, _)| id).collect();
         for port in ports {
@@ -126,6 +119,7 @@ impl UserPlanes {
     ) {
         if let Ok(Message::SessionDeletionResponse(_)) = message {
             self.defaults.remove(&port);
+            self.forget_told(topology.groups().filter(|(_, g)| g.carrier == port));
             tracing::info!(port = %topology.port(port).name, "access port is closed");
             if !topology.port(port).retired {
                 self.open_default_session(now, port, topology); // it is wanted again
@@ -157,7 +151,12 @@ impl UserPlanes {
         for (id, _) in topology.ports().filter(|(_, p)| p.user_plane == plane) {
             self.defaults.remove(&id);
         }
-        for (id, _) in topology.groups().filter(|(_, g)| g.user_plane == plane) {
+        self.forget_told(topology.groups().filter(|(_, g)| g.user_plane == plane));
+    }
+
+    /// The user plane knows nothing of the nets of these groups any more.
+    fn forget_told<'a>(&mut self, groups: impl Iterator<Item = (GroupId, &'a Group)>) {
+        for (id, _) in groups {
             let nets = self.nets.entry(id).or_default();
             nets.told.clear();
             nets.under_way = None;
@@ -205,7 +204,6 @@ impl UserPlanes {
         let Some(up_seid) = self.default_session(carrier) else {
             return;
         };
-        let used = self.slots_of(carrier, topology);
         let nets = self.nets.entry(group).or_default();
         if nets.under_way.is_some() {
             return;
@@ -220,6 +218,8 @@ impl UserPlanes {
             .map(|(net, slot)| (*net, *slot))
             .collect();
         let (change, messages) = if gone.is_empty() {
+            let used = self.slots_of(carrier, topology);
+            let nets = &self.nets[&group];
             let mut slots = (0..0xe000).filter(|slot| !used.contains(slot));
             let new = nets
                 .wanted
@@ -246,6 +246,7 @@ impl UserPlanes {
             return;
         };
         let plane = topology.group(group).user_plane;
+        let nets = self.nets.entry(group).or_default();
         nets.number = nets.number.wrapping_add(1);
         let request = Request::Nets(group, nets.number);
         let asked = self.ask(now, plane, up_seid, request, message);

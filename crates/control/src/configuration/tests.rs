@@ -1,0 +1,48 @@
+use super::{Wish, adopt, author};
+use crate::world::{Choice, World};
+use config::edit::Edit;
+use config::history::History;
+use config::transactions::{Refusal, Transactions};
+
+/// A version without the port that the home of this world is behind.
+fn without_port(w: &World, end_sessions: bool) -> Wish {
+    let mut tree = w.tree.clone();
+    let edit = Edit::parse("delete user-planes up1 ports access0").unwrap();
+    edit.apply(&mut tree).unwrap();
+    Wish {
+        candidate: config::check::check(&tree).unwrap(),
+        author: author("alice".into(), 0),
+        comment: String::new(),
+        confirm_by: None,
+        back: false,
+        end_sessions,
+    }
+}
+
+#[test]
+fn whoever_dials_in_between_the_plan_and_the_commit_is_not_ended_unasked() {
+    let mut w = World::new(1, Choice::default());
+    let folder = tempfile::tempdir().unwrap();
+    let mut transactions = Transactions::new(History::open(folder.path()).unwrap());
+    let wish = without_port(&w, false);
+    let planned = w.plane.plan(w.moment(), &wish.candidate.configuration);
+    assert!(planned.unwrap().iter().all(|effect| !effect.ends));
+    w.dial_all();
+    let now = w.moment();
+    let refused = adopt(now, &mut w.plane, &mut transactions, wish).unwrap_err();
+    let Refusal::Faults(faults) = refused else {
+        panic!("{refused:?}");
+    };
+    let message = &faults[0].message;
+    assert!(message.contains("1 session end"), "{message}");
+    assert_eq!((w.online(), transactions.version()), (1, 0));
+
+    let wish = without_port(&w, true);
+    let (version, effects) = adopt(now, &mut w.plane, &mut transactions, wish).unwrap();
+    assert_eq!(version, 1);
+    assert!(
+        effects
+            .iter()
+            .any(|effect| effect.ends && effect.sessions == 1)
+    );
+}

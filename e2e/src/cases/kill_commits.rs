@@ -1,0 +1,187 @@
+use super::upgrade::id;
+use crate::rig::Rig;
+use crate::street_lab::StreetLab;
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change};
+use sluice::lab::daemon::Daemon;
+use sluice::lab::gateway::socket;
+use sluice::lab::topology::directory;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+const HOMES: u32 = 100;
+/// Who is killed at each blow. The time between them is not a multiple of what a commit takes.
+const BLOWS: [&[&str]; 8] = [
+    &["cp"],
+    &["up1"],
+    &["cp"],
+    &["cp", "up2"],
+    &["cp"],
+    &["up2", "up1"],
+    &["cp"],
+    &["cp", "up1"],
+];
+const BETWEEN: Duration = Duration::from_millis(1137);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whoever dies in the middle of a commit: there is the version before or the new one, the same on all planes, and what was
+/// acknowledged stays.
+pub fn run(rig: &mut Rig) -> Result<()> {
+    let dir = rig.without_site()?.dir().to_owned();
+    let lab = StreetLab::start(&dir, HOMES)?;
+    let over = AtomicBool::new(false);
+    let writer = thread::scope(|scope| -> Result<Writer> {
+        let writer = scope.spawn(|| write(&over));
+        let dealt = BLOWS.into_iter().try_for_each(|names| {
+            sleep(BETWEEN);
+            names.iter().try_for_each(|name| {
+                kill(Pid::from_raw(id(name)?), Signal::SIGKILL).context("it does not run")
+            })
+        });
+        sleep(BETWEEN);
+        over.store(true, Ordering::Relaxed);
+        let writer = writer.join();
+        dealt?;
+        writer.map_err(|_| anyhow::anyhow!("the writer panicked"))?
+    })?;
+    println!(
+        "        {} commits acknowledged, {} torn of which {} are in force",
+        writer.acknowledged, writer.torn, writer.torn_in_force
+    );
+    ensure!(writer.torn > 0, "no commit was hit: the blows miss");
+    settled(&writer)?;
+    let report = lab.end()?;
+    println!("        {report:?}");
+    ensure!(report.online == HOMES, "sessions were lost");
+    let lost = report.packets_sent - report.packets_received;
+    ensure!(
+        report.packets_wrong == 0 && lost == report.packets_lost_in_outages,
+        "{lost} packets were lost, of which {} because their user plane was away",
+        report.packets_lost_in_outages
+    );
+    Ok(())
+}
+
+/// Both user planes have the document of the version in force, which is the last one that the writer knows of.
+fn settled(writer: &Writer) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let mut client = connect()?;
+        let managed = client.managed()?;
+        if managed.len() == 2 && managed.iter().all(|plane| plane.in_force) {
+            let versions: Vec<u64> = client.versions()?.iter().map(|v| v.version).collect();
+            ensure!(
+                versions.last() == Some(&writer.version),
+                "in force is {:?}, acknowledged was {}",
+                versions.last(),
+                writer.version
+            );
+            ensure!(
+                versions.windows(2).all(|two| two[0] + 1 == two[1]),
+                "versions are missing: {versions:?}"
+            );
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "not in force: {managed:?}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// Who commits, and what it knows.
+#[derive(Default)]
+struct Writer {
+    version: u64,
+    /// What the version in force says.
+    value: u64,
+    acknowledged: u32,
+    torn: u32,
+    torn_in_force: u32,
+}
+
+/// Commits one version after the other, each of which changes both user planes.
+fn write(over: &AtomicBool) -> Result<Writer> {
+    let mut writer = Writer {
+        version: 1,
+        ..Writer::default()
+    };
+    let mut client = connect()?;
+    while !over.load(Ordering::Relaxed) {
+        let next = writer.value.max(100) + 1;
+        match client.commit(commit(writer.version, next)) {
+            Ok(done) => {
+                ensure!(done.faults.is_empty(), "refused: {:?}", done.faults);
+                (writer.version, writer.value) = (done.version, next);
+                writer.acknowledged += 1;
+            }
+            Err(_) => {
+                client = connect()?;
+                writer.torn += 1;
+                writer.look(&mut client, next)?;
+            }
+        }
+    }
+    Ok(writer)
+}
+
+impl Writer {
+    /// Looks which version is in force after a commit that was not answered.
+    fn look(&mut self, client: &mut ConfigurationClient, next: u64) -> Result<()> {
+        let found = client.get(None)?;
+        let tree: serde_json::Value = serde_json::from_str(&found.tree)?;
+        let hold = |plane: &str| {
+            let value = &tree["user-planes"][plane]["hold-sessions"];
+            let text = value.as_str().map(str::to_owned);
+            text.unwrap_or_else(|| value.to_string())
+        };
+        let (one, two) = (hold("up1"), hold("up2"));
+        let before =
+            found.version == self.version && (self.value == 0 || one == self.value.to_string());
+        let after = found.version == self.version + 1 && one == next.to_string();
+        ensure!(
+            one == two && (before || after),
+            "acknowledged was version {} with {}, asked for {next}, found is version {} with {one} and {two}",
+            self.version,
+            self.value,
+            found.version
+        );
+        if after {
+            (self.version, self.value) = (found.version, next);
+            self.torn_in_force += 1;
+        }
+        Ok(())
+    }
+}
+
+fn commit(base: u64, hold: u64) -> CommitRequest {
+    let edit = |plane: &str| Edit {
+        delete: false,
+        words: ["user-planes", plane, "hold-sessions", &hold.to_string()]
+            .map(str::to_owned)
+            .to_vec(),
+    };
+    let edits = Edits {
+        base,
+        edits: ["up1", "up2"].map(edit).to_vec(),
+    };
+    CommitRequest {
+        change: Some(Change {
+            change: Some(change::Change::Edits(edits)),
+        }),
+        ..CommitRequest::default()
+    }
+}
+
+/// A connection to the control plane, as soon as there is one.
+fn connect() -> Result<ConfigurationClient> {
+    let (path, begun) = (socket(&directory(""), Daemon::ControlPlane), Instant::now());
+    loop {
+        let connected = ConfigurationClient::connect(&path, PATIENCE);
+        if connected.is_ok() || begun.elapsed() > PATIENCE {
+            return connected.context("the configuration cannot be reached");
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
