@@ -78,11 +78,11 @@ impl Addresses {
         let ipv4 = self
             .ipv4
             .iter()
-            .map(|(name, source)| (&**name, source.pool.used(), source.pool.units()));
+            .map(|(name, source)| (&**name, source.pool.used(), source.pool.size()));
         let ipv6 = self
             .ipv6
             .iter()
-            .map(|(name, source)| (&**name, source.pool.used(), source.pool.units()));
+            .map(|(name, source)| (&**name, source.pool.used(), source.pool.size()));
         ipv4.chain(ipv6)
     }
 
@@ -277,29 +277,23 @@ fn allocate<F: Family>(
     (instance, group): (InstanceId, GroupId),
     pools: &[String],
 ) -> Option<Result<Given<F::Unit>, PoolError>> {
-    let all: Vec<String>;
-    let pools = match pools {
-        [] => {
-            all = sources.keys().cloned().collect();
-            &all
-        }
-        named => named,
-    };
     let mut last = None;
-    for name in pools {
-        let Some(source) = sources.get_mut(name).filter(|s| s.instance == instance) else {
-            continue;
-        };
-        match source.pool.allocate(group) {
-            Err(error) => last = Some(Err(error)),
-            Ok(lease) => {
-                return Some(Ok(Given {
-                    address: lease.address,
-                    new_net: lease.new_net.map(|net| source.net(net)),
-                }));
-            }
+    let mut gives = |source: &mut Source<F>| {
+        if source.instance != instance {
+            return false;
         }
-    }
+        let given = source.pool.allocate(group).map(|lease| Given {
+            address: lease.address,
+            new_net: lease.new_net.map(|net| source.net(net)),
+        });
+        last.insert(given).is_ok()
+    };
+    match pools {
+        [] => sources.values_mut().any(gives),
+        named => named
+            .iter()
+            .any(|name| sources.get_mut(name).is_some_and(&mut gives)),
+    };
     last
 }
 

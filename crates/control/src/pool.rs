@@ -386,18 +386,6 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         self.used
     }
 
-    /// How many units subscribers can have.
-    pub fn units(&self) -> u64 {
-        let units = u64::from(self.net_units);
-        let ends = if F::SKIP_ENDS && units > 2 { 2 } else { 0 };
-        let own = self.excluded.iter().filter(|number| {
-            let at = number.wrapping_sub(self.first);
-            let is_end = ends > 0 && (at % units == 0 || at % units == units - 1);
-            at < self.net_count * units && !is_end
-        });
-        self.net_count * (units - ends) - own.count() as u64
-    }
-
     /// How many nets are lent.
     pub fn lent(&self) -> usize {
         self.lent.len()

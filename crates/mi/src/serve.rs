@@ -12,17 +12,15 @@ use crate::{
 use config::start::Management;
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::stream::{BoxStream, try_unfold};
+use futures_util::stream::BoxStream;
 use northbound::{
     Asked, Calls, CheckLedgerRequest, CheckLedgerResponse, DropCounter, Ledger, ListDropsRequest,
     ListDropsResponse, Neighbour, Port, Refusal, Route, UnixSocket, other_answer, server,
 };
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
 use tonic::transport::server::Connected;
 use tonic::{Response as Reply, Status};
 
@@ -30,8 +28,6 @@ use tonic::{Response as Reply, Status};
 const MAX_REQUEST: usize = MAX_TEXT + 1024;
 /// Calls of one connection that are read and answered at once.
 const AT_ONCE: usize = 4;
-/// The intervals at which the state can be watched, in milliseconds.
-const INTERVALS: std::ops::RangeInclusive<u32> = 100..=60_000;
 
 /// What the user plane is asked or told.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,28 +196,20 @@ impl Mi for Service {
         }
     }
 
-    /// A state is asked for when it is time and whoever watches has room for it: none is kept for a slow reader.
     async fn watch(
         &self,
         request: tonic::Request<WatchRequest>,
     ) -> Result<Reply<Self::WatchStream>, Status> {
-        let milliseconds = request.into_inner().interval_milliseconds;
-        if !INTERVALS.contains(&milliseconds) {
-            let (least, most) = INTERVALS.into_inner();
-            return Err(Status::invalid_argument(format!(
-                "an interval of {milliseconds} ms: expected {least} to {most}"
-            )));
-        }
-        let mut ticks = interval(Duration::from_millis(milliseconds.into()));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let states = try_unfold((self.0.clone(), ticks), async |(calls, mut ticks)| {
-            ticks.tick().await;
-            match calls.ask(Request::GetState).await? {
-                Response::State(state) => Ok(Some((state, (calls, ticks)))),
-                other => Err(other_answer(other)),
-            }
-        });
-        Ok(Reply::new(Box::pin(states)))
+        let every = request.into_inner().interval_milliseconds;
+        let read = |answer| match answer {
+            Response::State(state) => Ok(state),
+            other => Err(other_answer(other)),
+        };
+        Ok(Reply::new(self.0.watch(
+            every,
+            || Request::GetState,
+            read,
+        )?))
     }
 
     /// It ends when nobody reads any more: the user plane sees that the other end is closed.

@@ -1,7 +1,14 @@
 //! From a server's many tasks to the one loop of a plane, and back.
 
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use futures_util::stream::{BoxStream, try_unfold};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
 use tonic::Status;
+
+/// How often a state can be watched, in milliseconds.
+const INTERVALS: RangeInclusive<u32> = 100..=60_000;
 
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +71,40 @@ impl<Q, A> Calls<Q, A> {
         let sent = self.0.send((request, reply)).await;
         sent.map_err(|_| gone())?;
         Ok(answer.await.map_err(|_| gone())??)
+    }
+
+    /// A state after the other, so many milliseconds apart. One is asked for when it is time and whoever watches has room for
+    /// it: none is kept for a slow reader.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for an interval that is too short or too long.
+    pub fn watch<S: Send + 'static>(
+        &self,
+        milliseconds: u32,
+        request: fn() -> Q,
+        read: fn(A) -> Result<S, Status>,
+    ) -> Result<BoxStream<'static, Result<S, Status>>, Status>
+    where
+        Q: Send + 'static,
+        A: Send + 'static,
+    {
+        if !INTERVALS.contains(&milliseconds) {
+            let (least, most) = INTERVALS.into_inner();
+            return Err(Status::invalid_argument(format!(
+                "an interval of {milliseconds} ms: expected {least} to {most}"
+            )));
+        }
+        let mut ticks = interval(Duration::from_millis(milliseconds.into()));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let states = try_unfold(
+            (self.clone(), ticks),
+            move |(calls, mut ticks)| async move {
+                ticks.tick().await;
+                let state = read(calls.ask(request()).await?)?;
+                Ok(Some((state, (calls, ticks))))
+            },
+        );
+        Ok(Box::pin(states))
     }
 
     /// Waits until the plane has dropped its end.

@@ -14,15 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tonic::transport::Channel;
 use tonic::{Response as Reply, Status, Streaming};
 
 /// The largest request that is read, in octets.
 const MAX_REQUEST: usize = 4096;
-/// The intervals at which the state can be watched, in milliseconds.
-const INTERVALS: RangeInclusive<u32> = 100..=60_000;
-
 /// How long a trace may run, in seconds.
 const SECONDS: RangeInclusive<u32> = 1..=3600;
 /// Packets of a session in a second.
@@ -74,28 +71,20 @@ impl Live for Service {
     type WatchStateStream = BoxStream<'static, Result<WatchStateResponse, Status>>;
     type TraceStream = BoxStream<'static, Result<TraceResponse, Status>>;
 
-    /// A state is asked for when it is time and whoever watches has room for it: none is kept for a slow reader.
     async fn watch_state(
         &self,
         request: tonic::Request<WatchStateRequest>,
     ) -> Result<Reply<Self::WatchStateStream>, Status> {
-        let milliseconds = request.into_inner().interval_milliseconds;
-        if !INTERVALS.contains(&milliseconds) {
-            let (least, most) = INTERVALS.into_inner();
-            return Err(Status::invalid_argument(format!(
-                "an interval of {milliseconds} ms: expected {least} to {most}"
-            )));
-        }
-        let mut ticks = interval(Duration::from_millis(milliseconds.into()));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let states = try_unfold((self.0.clone(), ticks), async |(calls, mut ticks)| {
-            ticks.tick().await;
-            match calls.ask(LiveRequest::GetState).await? {
-                LiveResponse::State(state) => Ok(Some((*state, (calls, ticks)))),
-                other => Err(other_answer(other)),
-            }
-        });
-        Ok(Reply::new(Box::pin(states)))
+        let every = request.into_inner().interval_milliseconds;
+        let read = |answer| match answer {
+            LiveResponse::State(state) => Ok(*state),
+            other => Err(other_answer(other)),
+        };
+        Ok(Reply::new(self.0.watch(
+            every,
+            || LiveRequest::GetState,
+            read,
+        )?))
     }
 
     async fn trace(

@@ -3,8 +3,8 @@
 use northbound::control_plane_client::ControlPlaneClient;
 use northbound::{
     AaaServer, Account, Answer, Association, Call, CallError, Client, ConfigurationClient,
-    ConfigurationRequest, ConfigurationResponse, Connection, DropCounter, FindSubscriberResponse, Finding,
-    Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient, LiveRequest,
+    ConfigurationRequest, ConfigurationResponse, Connection, DropCounter, FindSubscriberResponse,
+    Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient, LiveRequest,
     LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response, Route, Session,
     SessionState, TablesClient, TraceRequest, TracedPacket, Tracing, UserPlane, UserPlaneTable,
     WatchStateResponse, serve,
