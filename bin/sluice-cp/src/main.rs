@@ -2,10 +2,11 @@
 
 use clap::Parser;
 use config::Checked;
+use config::history::has_version;
 use config::model::Level;
 use config::start::ControlPlane;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -32,7 +33,7 @@ const BAD_CONFIG: u8 = 2;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (start, configuration) = match read(&arguments.start) {
+    let (start, configuration) = match read(&arguments) {
         Ok(read) => read,
         Err(said) => {
             eprintln!("sluice-cp: {said}");
@@ -53,10 +54,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The start file, and the configuration that it names: a path that is not absolute begins where the start file is.
-fn read(file: &Path) -> Result<(ControlPlane, Option<Checked>), String> {
+/// The start file, and the configuration that it names if a start needs it: a path that is not absolute begins where the start
+/// file is.
+fn read(arguments: &Arguments) -> Result<(ControlPlane, Option<Checked>), String> {
+    let file = &arguments.start;
     let start = config::load::<ControlPlane>(file).map_err(|error| error.to_string())?;
-    let Some(initial) = &start.initial_configuration else {
+    // The versions since are what counts, whatever has become of the file.
+    let needed = arguments.check || !has_version(&start.configuration());
+    let Some(initial) = start.initial_configuration.as_ref().filter(|_| needed) else {
         return Ok((start, None));
     };
     let file = file.with_file_name(initial);

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let arguments = Arguments::parse();
     let set_level = start_log();
-    let (start, initial) = match read(&arguments.start) {
+    let (start, initial) = match read(&arguments) {
         Ok(read) => read,
         Err(said) => {
             eprintln!("{said}");
@@ -97,10 +97,16 @@ fn filter_of(level: Level) -> EnvFilter {
     EnvFilter::new(format!("{word},h2=warn,hyper=warn,tower=warn,tonic=warn"))
 }
 
-/// The start file, and the document that it names: a path that is not absolute begins where the start file is.
-fn read(file: &Path) -> Result<(config::start::UserPlane, Option<UserPlaneDocument>), String> {
+/// The start file, and the document that it names if a start needs it: a path that is not absolute begins where the start file
+/// is.
+fn read(
+    arguments: &Arguments,
+) -> Result<(config::start::UserPlane, Option<UserPlaneDocument>), String> {
+    let file = &arguments.start;
     let start: config::start::UserPlane = config::load(file).map_err(|error| error.to_string())?;
-    let Some(initial) = &start.initial_configuration else {
+    // What it was brought since is in force, whatever has become of the file.
+    let needed = arguments.check || !userplane::was_told(&start);
+    let Some(initial) = start.initial_configuration.as_ref().filter(|_| needed) else {
         return Ok((start, None));
     };
     let file = file.with_file_name(initial);

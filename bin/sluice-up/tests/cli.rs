@@ -72,6 +72,35 @@ fn a_wrong_configuration_is_exit_code_2_with_file_line_and_expectation() {
     assert_eq!(code, Some(2), "{said}");
 }
 
+/// It is for the first start: what was brought since is in force.
+#[test]
+fn the_initial_document_may_go_once_another_was_brought() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("up.yaml");
+    // Nothing can be made below a file: that far it gets.
+    let socket = format!("{}/up.sock", file.display());
+    let start = START.replace("DIRECTORY/up.sock", &socket);
+    let start = start.replace("DIRECTORY", directory.path().to_str().unwrap());
+    std::fs::write(&file, start).unwrap();
+    let state = directory.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let run = |check: &[&str]| {
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_sluice-up"));
+        let output = daemon.arg(&file).args(check).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    let (code, said) = run(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("document.yaml: cannot be read"), "{said}");
+    std::fs::write(state.join("document"), "what was brought").unwrap();
+    let (code, said) = run(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(!said.contains("document.yaml"), "{said}");
+    let (code, said) = run(&["--check"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
 /// Needs root for DPDK; without it the daemon fails as well, but for another reason.
 #[test]
 fn a_port_that_does_not_exist_is_named_and_nothing_is_left() {

@@ -97,8 +97,7 @@ impl History {
                 fs::remove_file(&path).map_err(wrong(&path))?; // its writer died before it had its name
                 continue;
             }
-            let number = name.strip_suffix(".yaml").and_then(|n| n.parse().ok());
-            if let Some(number) = number {
+            if let Some(number) = number(&name) {
                 let (version, _) = read(&path, number)?;
                 history.versions.insert(number, version);
             }
@@ -238,6 +237,17 @@ impl History {
             self.versions.remove(&oldest);
         }
     }
+}
+
+/// Whether a folder has a version of the configuration, readable or not.
+pub fn has_version(folder: &Path) -> bool {
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| number(&entry.file_name().to_string_lossy()).is_some())
+}
+
+/// The number of the version in a file of this name.
+fn number(name: &str) -> Option<u64> {
+    name.strip_suffix(".yaml")?.parse().ok()
 }
 
 fn digest(text: &str) -> String {

@@ -84,6 +84,13 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
+impl ControlPlane {
+    /// The folder of the versions of the configuration.
+    pub fn configuration(&self) -> PathBuf {
+        self.state.join("configuration")
+    }
+}
+
 fn cp_socket() -> PathBuf {
     "/run/sluice/cp.sock".into()
 }

@@ -60,6 +60,11 @@ impl Kept {
         }
     }
 
+    /// Whether there is a last document in this folder, readable or not.
+    pub fn is_there(folder: &Path) -> bool {
+        folder.join(NAME).exists()
+    }
+
     /// The last document; `None` if there was none yet.
     ///
     /// # Errors

@@ -106,6 +106,11 @@ impl Drop for WorkerThread {
     }
 }
 
+/// Whether a user plane was brought a document already: then it does not begin with the initial one.
+pub fn was_told(document: &Document) -> bool {
+    Kept::is_there(&document.state)
+}
+
 /// Brings a user plane up. It goes on with the document that it was brought last; one that never was begins with `initial`, or
 /// has neither ports nor network instances and waits to be told, and is there for its control planes meanwhile.
 pub async fn start(
