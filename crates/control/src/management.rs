@@ -439,25 +439,4 @@ impl Keeper {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Standing, Wanted};
-
-    #[test]
-    fn what_was_refused_says_nothing_about_the_next_document() {
-        let wanted = |hash: &str| Wanted {
-            version: 1,
-            hash: hash.into(),
-            text: String::new(),
-        };
-        let standing = Standing {
-            reached: true,
-            refused: Some(("a".into(), "no such device".into())),
-            ..Standing::default()
-        };
-        let (refused, cure) = (wanted("a"), wanted("b"));
-        assert_eq!(standing.refuses(&refused), Some("no such device"));
-        assert_eq!(standing.why(&refused), "no such device");
-        assert_eq!(standing.refuses(&cure), None);
-        assert_eq!(standing.why(&cure), "it has not answered yet");
-    }
-}
+mod tests;

@@ -1,0 +1,96 @@
+//! What user planes refuse, and one whose `management` is changed at run time.
+
+use super::*;
+use mi::{ApplyResponse, Call, DescribeResponse, Request, Response};
+use std::path::Path;
+
+/// A user plane's management interface, which takes every document and passes it on.
+fn user_plane(socket: &Path) -> mpsc::UnboundedReceiver<String> {
+    let (calls_in, mut calls) = mpsc::channel::<Call>(16);
+    tokio::spawn(mi::serve(socket, None, calls_in).unwrap());
+    let (told, hears) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut in_force: Option<InForce> = None;
+        while let Some((request, reply)) = calls.recv().await {
+            let answer = match request {
+                Request::Describe => Response::Description(DescribeResponse {
+                    in_force: in_force.clone(),
+                    ..Default::default()
+                }),
+                Request::GetState => Response::State(State {
+                    in_force: in_force.clone(),
+                    ..Default::default()
+                }),
+                Request::Apply(document) => {
+                    in_force = Some(document.in_force(0));
+                    let _ = told.send(document.text); // the test may be over
+                    Response::Applied(ApplyResponse {
+                        faults: Vec::new(),
+                        in_force: in_force.clone(),
+                    })
+                }
+                other => panic!("nobody asks for {other:?} here"),
+            };
+            let _ = reply.send(Ok(answer)); // so may who asked
+        }
+    });
+    hears
+}
+
+/// The next document that a user plane is told.
+async fn next(told: &mut mpsc::UnboundedReceiver<String>) -> String {
+    let document = timeout(Duration::from_secs(20), told.recv()).await;
+    document.expect("nothing is told").expect("it serves")
+}
+
+#[tokio::test]
+async fn what_is_configured_goes_where_management_leads() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let (mut told_first, mut told_second) = (user_plane(&first), user_plane(&second));
+    let configuration = |socket: &Path, level: &str| {
+        let text = format!(
+            "logging: {{level: {level}}}\nuser-planes: {{up1: {{address: 192.0.2.2, management: {}}}}}\n",
+            socket.display()
+        );
+        config::check::read(&text).unwrap().configuration
+    };
+    let (plane, mut heard) = mpsc::channel(16);
+    tokio::spawn(async move { while heard.recv().await.is_some() {} });
+    let mut management = Management::new(None, plane);
+
+    management.follow(&configuration(&first, "info"), 1);
+    assert!(next(&mut told_first).await.contains("info"));
+    // The same place, another document.
+    management.follow(&configuration(&first, "warn"), 2);
+    assert!(next(&mut told_first).await.contains("warn"));
+    assert!(told_second.try_recv().is_err(), "nothing leads there yet");
+    // Another place: what is there already is brought there, and what comes then.
+    management.follow(&configuration(&second, "warn"), 3);
+    assert!(next(&mut told_second).await.contains("warn"));
+    management.follow(&configuration(&second, "debug"), 4);
+    assert!(next(&mut told_second).await.contains("debug"));
+    assert!(told_first.try_recv().is_err(), "nothing leads there now");
+    // Nowhere.
+    management.follow(&Configuration::default(), 5);
+    assert_eq!(management.managed().count(), 0);
+}
+
+#[test]
+fn what_was_refused_says_nothing_about_the_next_document() {
+    let wanted = |hash: &str| Wanted {
+        version: 1,
+        hash: hash.into(),
+        text: String::new(),
+    };
+    let standing = Standing {
+        reached: true,
+        refused: Some(("a".into(), "no such device".into())),
+        ..Standing::default()
+    };
+    let (refused, cure) = (wanted("a"), wanted("b"));
+    assert_eq!(standing.refuses(&refused), Some("no such device"));
+    assert_eq!(standing.why(&refused), "no such device");
+    assert_eq!(standing.refuses(&cure), None);
+    assert_eq!(standing.why(&cure), "it has not answered yet");
+}
