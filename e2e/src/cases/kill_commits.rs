@@ -4,7 +4,9 @@ use crate::street_lab::StreetLab;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change};
+use northbound::{
+    Change, CommitRequest, ConfigurationClient, Edit, Edits, GetConfigurationResponse, change,
+};
 use sluice::lab::daemon::Daemon;
 use sluice::lab::gateway::socket;
 use sluice::lab::topology::directory;
@@ -13,15 +15,13 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 const HOMES: u32 = 100;
-/// Who is killed at each blow. The time between them is not a multiple of what a commit takes.
-const BLOWS: [&[&str]; 8] = [
+/// Who is killed at each blow. The lab waits longer each time before it starts again what dies soon.
+const BLOWS: [&[&str]; 6] = [
     &["cp"],
     &["up1"],
     &["cp"],
     &["cp", "up2"],
-    &["cp"],
     &["up2", "up1"],
-    &["cp"],
     &["cp", "up1"],
 ];
 const BETWEEN: Duration = Duration::from_millis(1137);
@@ -37,9 +37,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         let writer = scope.spawn(|| write(&over));
         let dealt = BLOWS.into_iter().try_for_each(|names| {
             sleep(BETWEEN);
-            names.iter().try_for_each(|name| {
-                kill(Pid::from_raw(id(name)?), Signal::SIGKILL).context("it does not run")
-            })
+            names.iter().try_for_each(|name| strike(name))
         });
         sleep(BETWEEN);
         over.store(true, Ordering::Relaxed);
@@ -62,6 +60,16 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "{lost} packets were lost, of which {} because their user plane was away",
         report.packets_lost_in_outages
     );
+    Ok(())
+}
+
+/// Kills a daemon as soon as it runs.
+fn strike(name: &str) -> Result<()> {
+    let begun = Instant::now();
+    while kill(Pid::from_raw(id(name)?), Signal::SIGKILL).is_err() {
+        ensure!(begun.elapsed() < PATIENCE, "{name} does not run");
+        sleep(Duration::from_millis(20));
+    }
     Ok(())
 }
 
@@ -117,9 +125,10 @@ fn write(over: &AtomicBool) -> Result<Writer> {
                 writer.acknowledged += 1;
             }
             Err(_) => {
-                client = connect()?;
                 writer.torn += 1;
-                writer.look(&mut client, next)?;
+                let found = in_force()?;
+                writer.look(&found, next)?;
+                client = connect()?;
             }
         }
     }
@@ -128,8 +137,7 @@ fn write(over: &AtomicBool) -> Result<Writer> {
 
 impl Writer {
     /// Looks which version is in force after a commit that was not answered.
-    fn look(&mut self, client: &mut ConfigurationClient, next: u64) -> Result<()> {
-        let found = client.get(None)?;
+    fn look(&mut self, found: &GetConfigurationResponse, next: u64) -> Result<()> {
         let tree: serde_json::Value = serde_json::from_str(&found.tree)?;
         let hold = |plane: &str| {
             let value = &tree["user-planes"][plane]["hold-sessions"];
@@ -171,6 +179,17 @@ fn commit(base: u64, hold: u64) -> CommitRequest {
             change: Some(change::Change::Edits(edits)),
         }),
         ..CommitRequest::default()
+    }
+}
+
+/// The version in force, as soon as somebody lives long enough to tell.
+fn in_force() -> Result<GetConfigurationResponse> {
+    let begun = Instant::now();
+    loop {
+        let found = connect()?.get(None);
+        if found.is_ok() || begun.elapsed() > PATIENCE {
+            return found.context("nobody tells the version in force");
+        }
     }
 }
 
