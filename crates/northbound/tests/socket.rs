@@ -270,7 +270,7 @@ fn tables_of_user_planes_come_page_by_page_and_one_that_is_missing_is_told() {
     let daemon = Daemon::start(0);
     let mut tables = TablesClient::connect(&daemon.path, PATIENCE).unwrap();
     assert_eq!(tables.pools().unwrap()[0].name, "homes");
-    assert_eq!(tables.associations().unwrap().len(), 1);
+    assert_eq!(tables.associations().unwrap().len(), 3);
     assert_eq!(tables.aaa_servers().unwrap().len(), 2);
 
     let (routes, missing) = tables.routes(None).unwrap();
@@ -303,8 +303,10 @@ fn a_lock_that_nobody_waits_for_any_more_is_let_go_of() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         runtime.block_on(async move {
-            let nobody = (mpsc::channel(1).0, mpsc::channel(1).0, mpsc::channel(1).0);
-            tokio::spawn(serve(&served, nobody.0, configuration, nobody.1, nobody.2).unwrap());
+            // nobody asks these, and they last as long as the daemon
+            let ((calls, _calls), (live, _live)) = (mpsc::channel(1), mpsc::channel(1));
+            let (history, _history) = mpsc::channel(1);
+            tokio::spawn(serve(&served, calls, configuration, live, history).unwrap());
             ready.send(()).unwrap();
             let (asked, reply) = keeper.recv().await.unwrap();
             assert!(matches!(asked, ConfigurationRequest::Lock { .. }));

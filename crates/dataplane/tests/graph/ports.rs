@@ -322,8 +322,8 @@ fn what_cannot_be_done_with_ports_is_refused() {
         Err(PortError::NoPlace(core))
     );
     assert_eq!(
-        c.add_subinterface(PortIndex(256), part(CORE, 5, 0)),
-        Err(PortError::NoPlace(PortIndex(256)))
+        c.add_subinterface(PortIndex(512), part(CORE, 5, 0)),
+        Err(PortError::NoPlace(PortIndex(512)))
     );
     assert_eq!(
         c.add_subinterface(nobody, part(CORE, 5, 2)),
