@@ -177,5 +177,6 @@ fn worker(worker: &Worker) -> WatchedWorker {
         number: worker.number,
         punted: worker.punted,
         injected: worker.injected,
+        busy_nanoseconds: worker.busy_nanoseconds,
     }
 }

@@ -72,6 +72,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         ports: Ports::new(&limits),
         removed: removed_rx,
         limits,
+        second,
     };
     let worker = Worker {
         eal: *eal,
@@ -89,6 +90,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         burst: Burst::new(),
         rest: Rest::default(),
         report_at: 0,
+        busy_since: None,
         tables: Tables {
             interfaces: Interfaces::new(limits.interfaces),
             sessions: Sessions::new(&limits),

@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
 use wire::eth::MacAddr;
 
 /// The control thread's end of the data plane: commands and packets in, events and punts out.
@@ -32,6 +33,8 @@ pub struct Controller {
     /// Ports that the worker lets go of.
     pub(crate) removed: rtrb::Consumer<(PortIndex, Port)>,
     pub(crate) limits: Limits,
+    /// TSC cycles in a second.
+    pub(crate) second: u64,
 }
 
 impl Controller {
@@ -277,6 +280,13 @@ impl Controller {
     /// The punt counters.
     pub fn punts(&self) -> PuntCounters {
         self.shared.punts()
+    }
+
+    /// The time that the worker spent in rounds in which there was something to do, since its start.
+    pub fn busy(&self) -> Duration {
+        let cycles = u128::from(self.shared.busy.load(Relaxed));
+        let nanoseconds = cycles * 1_000_000_000 / u128::from(self.second);
+        Duration::from_nanos(nanoseconds as u64) // 584 years
     }
 
     /// Packets that were injected.

@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     pub drops: [AtomicU64; DropReason::ALL.len()],
     punts: [AtomicU64; 5],
     pub injected: AtomicU64,
+    /// TSC cycles of rounds in which there was something to do.
+    pub busy: AtomicU64,
     /// The control thread sleeps on `wakeup`.
     pub asleep: AtomicBool,
     pub wakeup: EventFd,
@@ -39,6 +41,7 @@ impl Shared {
             drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
             punts: [const { AtomicU64::new(0) }; 5],
             injected: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
             wakeup,
         }

@@ -47,6 +47,8 @@ pub struct Worker {
     pub(crate) rest: Rest<Leave>,
     /// When (TSC) adjacencies in use are reported again.
     pub(crate) report_at: u64,
+    /// When (TSC) the round began whose time is not counted yet, if there was something to do in it.
+    pub(crate) busy_since: Option<u64>,
 }
 
 /// Commands that are applied in one go, so that packets do not wait long.
@@ -61,6 +63,7 @@ impl Worker {
         while !stop.load(Relaxed) {
             let work = self.step();
             if let Some(sleep) = rest.after(work) {
+                self.count_busy(tsc());
                 std::thread::sleep(sleep);
             }
         }
@@ -69,6 +72,7 @@ impl Worker {
     /// One round over commands, injected packets and ports; how much there was to do.
     pub fn step(&mut self) -> usize {
         self.tables.now = tsc();
+        self.count_busy(self.tables.now);
         let commands = self.apply_commands();
         let mut work = commands;
         if commands < COMMANDS {
@@ -80,7 +84,15 @@ impl Worker {
         }
         self.report_adjacencies();
         self.wake_control();
+        self.busy_since = (work > 0).then_some(self.tables.now);
         work
+    }
+
+    /// Counts the last round, which is over now.
+    fn count_busy(&mut self, now: u64) {
+        if let Some(since) = self.busy_since.take() {
+            add(&self.shared.busy, now.wrapping_sub(since));
+        }
     }
 
     fn apply_commands(&mut self) -> usize {

@@ -321,6 +321,7 @@ fn a_lock_that_nobody_waits_for_any_more_is_let_go_of() {
     let patience = Duration::from_millis(100);
     let mut client = ConfigurationClient::connect(&path, patience).unwrap();
     assert!(client.lock().is_err(), "it took too long");
+    drop(client);
     let next = keeps.join().unwrap();
     assert!(matches!(next, ConfigurationRequest::Unlock(7)), "{next:?}");
 }

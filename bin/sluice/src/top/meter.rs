@@ -60,6 +60,8 @@ pub struct Port {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Worker {
     pub number: u32,
+    /// The part of its time in which there was something to do, in hundredths.
+    pub busy_percent: f64,
     pub punted_per_second: f64,
     pub injected_per_second: f64,
 }
@@ -206,6 +208,7 @@ fn port(before: &WatchedPort, now: &WatchedPort, seconds: f64) -> Port {
 fn worker(before: &WatchedWorker, now: &WatchedWorker, seconds: f64) -> Worker {
     Worker {
         number: now.number,
+        busy_percent: rate(before.busy_nanoseconds, now.busy_nanoseconds, seconds) / 1e7,
         punted_per_second: rate(before.punted, now.punted, seconds),
         injected_per_second: rate(before.injected, now.injected, seconds),
     }
@@ -261,6 +264,7 @@ mod tests {
                     number: 0,
                     punted: n,
                     injected: 0,
+                    busy_nanoseconds: 250_000_000 * n,
                 }],
                 ..WatchedUserPlane::default()
             }],
@@ -286,6 +290,7 @@ mod tests {
         );
         assert_eq!(plane.down_octets_per_second, 6000.0);
         assert_eq!(plane.workers[0].punted_per_second, 2.0);
+        assert_eq!(plane.workers[0].busy_percent, 50.0);
         let rates: Vec<_> = look
             .drops
             .iter()

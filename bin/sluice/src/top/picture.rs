@@ -142,9 +142,10 @@ impl Picture<'_> {
             Column::numbers("SESSIONS", 0),
             Column::numbers("UP", 0),
             Column::numbers("DOWN", 0),
-            Column::numbers("WORKER", 3),
-            Column::numbers("PUNTED/S", 1),
-            Column::numbers("INJECTED/S", 2),
+            Column::numbers("WORKER", 4),
+            Column::numbers("BUSY", 1),
+            Column::numbers("PUNTED/S", 2),
+            Column::numbers("INJECTED/S", 3),
         ]);
         for plane in &self.look.user_planes {
             let state = match (plane.associated, plane.reached) {
@@ -163,17 +164,20 @@ impl Picture<'_> {
             let workers = plane.workers.iter().map(|worker| {
                 [
                     worker.number.to_string(),
+                    format!("{:.0} %", worker.busy_percent),
                     count(worker.punted_per_second as u64),
                     count(worker.injected_per_second as u64),
                 ]
             });
-            let mut workers: Vec<[String; 3]> = workers.collect();
+            let mut workers: Vec<[String; 4]> = workers.collect();
             if workers.is_empty() {
                 workers.push(Default::default());
             }
-            for [worker, punted, injected] in workers {
+            for [worker, busy, punted, injected] in workers {
                 let [name, state, sessions, up, down] = std::mem::take(&mut name);
-                table.push([name, state, sessions, up, down, worker, punted, injected]);
+                table.push([
+                    name, state, sessions, up, down, worker, busy, punted, injected,
+                ]);
             }
         }
         table
@@ -313,6 +317,7 @@ mod tests {
                 .collect(),
             workers: vec![Worker {
                 number: 0,
+                busy_percent: 37.4,
                 punted_per_second: 100.0,
                 injected_per_second: 90.0,
             }],
@@ -380,6 +385,7 @@ mod tests {
             "250.3 online",
             "user-plane-lost  critical  up3  up3 at 192.0.2.3",
             "up1         associated    131072  10.0 Gbit/s  100.0 Gbit/s",
+            "37 %",
             "up1/access11",
             "more",
             "bad-checksum",

@@ -350,3 +350,19 @@ fn what_cannot_be_done_with_ports_is_refused() {
     drop(w.controller.poll_removed().unwrap());
     w.peers.remove(&CORE);
 }
+
+#[test]
+fn a_worker_is_busy_while_there_is_something_to_do() {
+    let (homes, mut w) = (homes(), World::new());
+    w.online(&homes);
+    w.settle();
+    let before = w.controller.busy();
+    for _ in 0..100 {
+        w.step();
+    }
+    assert_eq!(w.controller.busy(), before, "there was nothing to do");
+    w.send(homes[0].port, &up(&homes[0]));
+    w.settle();
+    w.receive();
+    assert!(w.controller.busy() > before);
+}

@@ -134,6 +134,7 @@ impl UserPlane {
                 number: 0,
                 punted: punts.discovery + punts.session + punts.core + punts.local,
                 injected: self.controller.injected(),
+                busy_nanoseconds: self.controller.busy().as_nanos() as u64,
             }],
             sessions: self.engine.sessions() as u64,
             sampled: self.samples.sessions(),
