@@ -70,24 +70,14 @@ fn open_configuration(
 ) -> Result<Transactions, String> {
     let history = History::open(&start.state.join("configuration"));
     let mut transactions = Transactions::new(history.map_err(|error| error.to_string())?);
-    let in_force = transactions.version();
-    match initial {
-        Some(initial) if in_force == 0 => {
-            let author = Author {
-                name: "sluice-cp".into(),
-                lock: None,
-                at: unix_time().into(),
-            };
-            let first = transactions.commit(initial, &author, "as it began", None);
-            first.map_err(|error| format!("the initial configuration cannot be kept: {error}"))?;
-        }
-        Some(initial) if initial.tree != transactions.current().tree => {
-            tracing::info!(
-                in_force,
-                "the initial configuration is not read any more: the version in force has changed since"
-            );
-        }
-        _ => {}
+    if let Some(initial) = initial.filter(|_| transactions.version() == 0) {
+        let author = Author {
+            name: "sluice-cp".into(),
+            lock: None,
+            at: unix_time().into(),
+        };
+        let first = transactions.commit(initial, &author, "as it began", None);
+        first.map_err(|error| format!("the initial configuration cannot be kept: {error}"))?;
     }
     Ok(transactions)
 }
