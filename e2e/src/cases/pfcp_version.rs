@@ -20,9 +20,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ask(stage.lab, Place::ControlPlane, UP.management()).context("sluice-up")?;
     let after = stage.site.drops()?;
     let grown = after.since(&before);
-    for plane in ["control-plane", "user-plane"] {
+    for plane in ["control-plane", "up-e2e"] {
         let counted = grown.contains(&(plane, "pfcp-other-version", 1));
-        ensure!(counted, "the {plane} did not count it: {grown:?}");
+        ensure!(counted, "{plane} did not count it: {grown:?}");
     }
     home.ping(&INTERNET_V4.to_string(), 3)?;
     home.hang_up()
