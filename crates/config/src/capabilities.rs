@@ -85,14 +85,24 @@ impl Check<'_> {
     }
 
     fn instances(&mut self) {
-        for name in self.document.network_instances.keys() {
-            if !self.can.network_instances.contains(name) {
-                let known = self.can.network_instances.join("`, `");
-                self.fault(
-                    Path::from_iter(["network-instances", name]),
-                    format!("the user plane cannot serve it: expected `{known}`"),
-                );
+        let own = self.document.network_instances.keys();
+        let mut named: Vec<(Path, &String)> = own
+            .map(|name| (Path::from_iter(["network-instances", name]), name))
+            .collect();
+        for (name, port) in &self.document.ports {
+            let place = Path::from_iter(["ports", name]);
+            named.push((place.join("network-instance"), &port.network_instance));
+            for (name, part) in &port.subinterfaces {
+                let place = place.join("subinterfaces").join(name);
+                named.push((place.join("network-instance"), &part.network_instance));
             }
+        }
+        let can = &self.can.network_instances;
+        named.retain(|(_, name)| !can.contains(name));
+        for (place, name) in named {
+            let known = can.join("`, `");
+            let message = format!("the user plane cannot serve `{name}`: expected `{known}`");
+            self.fault(place, message);
         }
     }
 
@@ -243,7 +253,7 @@ ports:
             (
                 "{default: {",
                 "{red: {interface: sl-red, gateway: []}, default: {",
-                "network-instances red: the user plane cannot serve it: expected `default`",
+                "network-instances red: the user plane cannot serve `red`: expected `default`",
             ),
             (
                 "net_af_xdp0,iface=acc0",

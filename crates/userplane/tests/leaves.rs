@@ -135,13 +135,13 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// What has its effect elsewhere.
-const ELSEWHERE: [&str; 3] = [
-    // on the control plane's way to the user plane
-    "user-planes * management",
-    // a user plane serves one instance, and refuses others: the capabilities' own tests
-    "user-planes * ports * network-instance",
-    "user-planes * ports * subinterfaces * network-instance",
+/// What has its effect on the control plane's way to the user plane.
+const ELSEWHERE: &str = "user-planes * management";
+
+/// The instances of ports: a user plane serves one, and refuses others where they are named.
+const INSTANCES: [&str; 2] = [
+    "user-planes up1 ports core0 network-instance",
+    "user-planes up1 ports core0 subinterfaces v300 network-instance",
 ];
 
 fn level(ask: &Asking) -> String {
@@ -243,8 +243,38 @@ fn every_setting_takes_effect_at_run_time_and_its_case_would_notice_if_not() {
                 wrong.push(format!("{}: its case does not notice", case.place));
             }
         }
+        let refused = |place: &&str| is_refused_while_it_is_set(ask, place);
+        wrong.extend(
+            INSTANCES
+                .iter()
+                .filter(|p| !refused(p))
+                .map(|p| format!("{p} is not refused")),
+        );
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     });
+}
+
+/// Whether the user plane refuses, at this place, a tree with another instance that was edited so.
+fn is_refused(ask: &Asking, place: &str, edits: &[String]) -> bool {
+    let mut tree = tree();
+    let red = "set network-instances red gateway 192.0.2.200".to_owned();
+    for line in [red].iter().chain(edits) {
+        Edit::parse(line).unwrap().apply(&mut tree).unwrap();
+    }
+    let faults = ask.reconfigure(&document(&tree).unwrap()).unwrap_err();
+    let place = place.trim_start_matches("user-planes up1 ");
+    let said = format!("{place}: the user plane cannot serve `red`");
+    faults.iter().any(|f| f.to_string().contains(&said))
+}
+
+/// Set, changed and deleted; and what is not set is not refused there.
+fn is_refused_while_it_is_set(ask: &Asking, place: &str) -> bool {
+    let [red, default] = ["red", "default"].map(|name| format!("set {place} {name}"));
+    let delete = format!("delete {place}");
+    is_refused(ask, place, &[red.clone()])
+        && !is_refused(ask, place, &[red.clone(), default])
+        && !is_refused(ask, place, &[red, delete])
+        && !is_refused(ask, place, &[])
 }
 
 #[test]
@@ -258,7 +288,8 @@ fn every_setting_that_a_user_plane_is_told_has_a_case() {
         }
         pattern.to_string()
     };
-    let cases: BTreeSet<String> = cases().iter().map(|case| pattern(case.place)).collect();
+    let places = cases().into_iter().map(|case| case.place).chain(INSTANCES);
+    let cases: BTreeSet<String> = places.map(pattern).collect();
     let told = |leaf: &String| {
         ["logging", "network-instances", "user-planes"]
             .iter()
@@ -284,7 +315,7 @@ fn every_setting_that_a_user_plane_is_told_has_a_case() {
                 .iter()
                 .any(|own| leaf.ends_with(&format!(" {own}")))
         })
-        .filter(|leaf| !cases.contains(leaf) && !ELSEWHERE.contains(&leaf.as_str()))
+        .filter(|leaf| !cases.contains(leaf) && leaf != ELSEWHERE)
         .collect();
     assert!(without.is_empty(), "settings without a case: {without:#?}");
 }
