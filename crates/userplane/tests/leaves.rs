@@ -271,7 +271,7 @@ fn is_refused(ask: &Asking, place: &str, edits: &[String]) -> bool {
 fn is_refused_while_it_is_set(ask: &Asking, place: &str) -> bool {
     let [red, default] = ["red", "default"].map(|name| format!("set {place} {name}"));
     let delete = format!("delete {place}");
-    is_refused(ask, place, &[red.clone()])
+    is_refused(ask, place, std::slice::from_ref(&red))
         && !is_refused(ask, place, &[red.clone(), default])
         && !is_refused(ask, place, &[red, delete])
         && !is_refused(ask, place, &[])
