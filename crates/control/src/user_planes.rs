@@ -6,7 +6,7 @@ use core::time::Duration;
 use pfcp::bng::Tunnel;
 use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Role};
 use slab::Slab;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::pfcp::{Cause, FSeid, Message, NodeId};
 
 mod ledger;
@@ -88,6 +88,8 @@ pub(crate) struct UserPlanes {
     peers: BTreeMap<UserPlaneId, Peer>,
     /// The user plane's SEIDs of default sessions that are open, by port.
     defaults: BTreeMap<PortId, u64>,
+    /// Ports that their user plane was told of after their default session was asked for: it may be refused nevertheless.
+    known_since: BTreeSet<PortId>,
     nets: BTreeMap<GroupId, Nets>,
     requests: Slab<Request>,
     happenings: VecDeque<Happening>,
@@ -147,6 +149,7 @@ impl UserPlanes {
             own: start.address,
             peers: BTreeMap::new(),
             defaults: BTreeMap::new(),
+            known_since: BTreeSet::new(),
             nets: BTreeMap::new(),
             requests: Slab::new(),
             happenings: VecDeque::new(),

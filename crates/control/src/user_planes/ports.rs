@@ -65,12 +65,18 @@ impl UserPlanes {
         if !self.is_up(plane) {
             return; // the association opens them
         }
-        // one that is asked for is asked for again: the answer under way may be a refusal
+        let asked = |id: PortId| {
+            let is_it =
+                |request: &Request| matches!(request, Request::DefaultSession(port) if *port == id);
+            self.requests.iter().any(|(_, request)| is_it(request))
+        };
         let ports = topology.ports().filter(|(id, port)| {
             port.user_plane == plane && !port.retired && self.default_session(*id).is_none()
         });
-        let ports: Vec<PortId> = ports.map(|(id, _)| id).collect();
-        for port in ports {
+        let (asked, others): (Vec<PortId>, Vec<PortId>) =
+            ports.map(|(id, _)| id).partition(|id| asked(*id));
+        self.known_since.extend(asked);
+        for port in others {
             self.open_default_session(now, port, topology);
         }
     }
@@ -89,6 +95,7 @@ impl UserPlanes {
         };
         let (establish, _) = spec.establish();
         self.defaults.remove(&id);
+        self.known_since.remove(&id);
         let request = Request::DefaultSession(id);
         if let Err(error) = self.ask(now, port.user_plane, 0, request, establish) {
             tracing::warn!(port = %port.name, %error, "cannot open the default session");
@@ -184,6 +191,9 @@ impl UserPlanes {
                     nets.under_way = None;
                     self.tell_nets(now, group, topology);
                 }
+            }
+            Ok(Message::SessionEstablishmentResponse(_)) if self.known_since.contains(&port) => {
+                self.open_default_session(now, port, topology);
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
