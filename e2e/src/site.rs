@@ -200,16 +200,22 @@ pub struct Site {
     _routes: Routes,
 }
 
+/// Removes what daemons of cases before were told and have kept in this folder.
+pub fn forget(dir: &Path) -> Result<()> {
+    for state in ["store", "up"] {
+        let folder = dir.join(state);
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+    }
+    Ok(())
+}
+
 impl Site {
     /// Starts everything and waits until a subscriber could dial in.
     pub fn start(lab: &Lab, setup: &Setup) -> Result<Self> {
         let dir = lab.dir().to_owned();
-        for state in ["store", "up"] {
-            let folder = dir.join(state);
-            if folder.exists() {
-                fs::remove_dir_all(folder)?;
-            }
-        }
+        forget(&dir)?;
         let (radius, forger) = match setup.aaa {
             Aaa::FreeRadius => {
                 let server = FreeRadius::start(lab, &radius::ALONE, radius::SECRET)?;

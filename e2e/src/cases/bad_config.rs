@@ -1,5 +1,5 @@
 use crate::rig::Rig;
-use crate::site::{Setup, UP, program};
+use crate::site::{Setup, UP, forget, program};
 use anyhow::{Context, Result, ensure};
 use sluice::lab::topology::{Lab, Place};
 use std::fs;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
+    forget(lab.dir())?;
     let up = Setup::user_plane(lab.dir());
     let start = Setup::start(lab.dir());
     let both = [

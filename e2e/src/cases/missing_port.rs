@@ -1,5 +1,5 @@
 use crate::rig::Rig;
-use crate::site::{Setup, UP, program};
+use crate::site::{Setup, UP, forget, program};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::Place;
 use std::fs;
@@ -11,6 +11,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     fs::write(&file, start)?;
     let document = document.replace("iface=core0", "iface=nowhere0");
     fs::write(lab.dir().join("document.yaml"), document)?;
+    forget(lab.dir())?;
     // By name: a device keeps the kernel's own flags, promiscuous mode among them.
     let links = || {
         lab.netns(Place::UserPlane(UP))
