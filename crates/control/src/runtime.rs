@@ -68,7 +68,7 @@ fn open_configuration(
     start: &config::start::ControlPlane,
     initial: Option<config::Checked>,
 ) -> Result<Transactions, String> {
-    let history = History::open(&start.state.join("configuration"));
+    let history = History::open(&start.configuration());
     let mut transactions = Transactions::new(history.map_err(|error| error.to_string())?);
     if let Some(initial) = initial.filter(|_| transactions.version() == 0) {
         let author = Author {

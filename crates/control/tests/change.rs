@@ -135,6 +135,30 @@ fn a_port_that_comes_back_is_open_however_far_its_farewell_was() {
 }
 
 #[test]
+fn a_port_that_is_refused_though_its_user_plane_knows_it_by_now_is_asked_for_again() {
+    let mut w = World::new(1, Choice::default());
+    w.configure(&["delete user-planes up1 ports access0"])
+        .unwrap();
+    w.run(5 * SECOND);
+    (w.cut, w.up.refuse_defaults) = (true, 1);
+    w.configure(&[
+        "set user-planes up1 ports access0 role access",
+        "set user-planes up1 ports access0 device a",
+        "set user-planes up1 ports access0 segments all access-profile pppoe",
+    ])
+    .unwrap();
+    // it has its document before the request reaches it, and the answer is of before that
+    let now = w.moment();
+    w.plane.user_plane_was_told(now, "up1");
+    w.cut = false;
+    w.run(5 * SECOND);
+    assert_eq!((w.up.refuse_defaults, w.up.default_sessions()), (0, 1));
+    w.dial_all();
+    assert_eq!(w.online(), 1);
+    assert_balanced(&w);
+}
+
+#[test]
 fn a_port_that_goes_while_nobody_is_there_to_do_it_goes_later() {
     let mut w = World::new(3, Choice::default());
     w.dial_all();

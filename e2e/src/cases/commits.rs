@@ -96,21 +96,13 @@ fn write(cp: &Path) -> Result<(u32, f64, Duration)> {
     for n in 0..RATE * SECONDS {
         let due = Duration::from_secs(1) * n / RATE;
         thread::sleep(due.saturating_sub(begun.elapsed()));
-        let words = ["users", "nobody", "password", &format!("secret {n}")].map(str::to_owned);
-        let edits = Edits {
-            base: u64::from(n) + 1,
-            edits: vec![Edit {
-                delete: false,
-                words: words.to_vec(),
-            }],
-        };
+        let secret = format!("secret {n}");
+        let request = commit(
+            u64::from(n) + 1,
+            &[&["users", "nobody", "password", &secret]],
+        );
         let asked = Instant::now();
-        let done = client.commit(CommitRequest {
-            change: Some(Change {
-                change: Some(change::Change::Edits(edits)),
-            }),
-            ..CommitRequest::default()
-        })?;
+        let done = client.commit(request)?;
         spent += asked.elapsed();
         ensure!(
             done.faults.is_empty(),
@@ -120,4 +112,22 @@ fn write(cp: &Path) -> Result<(u32, f64, Duration)> {
     }
     let commits = RATE * SECONDS;
     Ok((commits, begun.elapsed().as_secs_f64(), spent / commits))
+}
+
+/// A commit that sets these values in a version.
+pub(super) fn commit(base: u64, settings: &[&[&str]]) -> CommitRequest {
+    let set = |words: &&[&str]| Edit {
+        delete: false,
+        words: words.iter().copied().map(str::to_owned).collect(),
+    };
+    let edits = Edits {
+        base,
+        edits: settings.iter().map(set).collect(),
+    };
+    CommitRequest {
+        change: Some(Change {
+            change: Some(change::Change::Edits(edits)),
+        }),
+        ..CommitRequest::default()
+    }
 }

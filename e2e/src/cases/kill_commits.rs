@@ -1,12 +1,11 @@
+use super::commits::commit;
 use super::upgrade::id;
 use crate::rig::Rig;
 use crate::street_lab::StreetLab;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use northbound::{
-    Change, CommitRequest, ConfigurationClient, Edit, Edits, GetConfigurationResponse, change,
-};
+use northbound::{ConfigurationClient, GetConfigurationResponse};
 use sluice::lab::daemon::Daemon;
 use sluice::lab::gateway::socket;
 use sluice::lab::topology::directory;
@@ -118,7 +117,9 @@ fn write(over: &AtomicBool) -> Result<Writer> {
     let mut client = connect()?;
     while !over.load(Ordering::Relaxed) {
         let next = writer.value.max(100) + 1;
-        match client.commit(commit(writer.version, next)) {
+        let hold = next.to_string();
+        let both = ["up1", "up2"].map(|plane| ["user-planes", plane, "hold-sessions", &hold]);
+        match client.commit(commit(writer.version, &[&both[0], &both[1]])) {
             Ok(done) => {
                 ensure!(done.faults.is_empty(), "refused: {:?}", done.faults);
                 (writer.version, writer.value) = (done.version, next);
@@ -160,25 +161,6 @@ impl Writer {
             self.torn_in_force += 1;
         }
         Ok(())
-    }
-}
-
-fn commit(base: u64, hold: u64) -> CommitRequest {
-    let edit = |plane: &str| Edit {
-        delete: false,
-        words: ["user-planes", plane, "hold-sessions", &hold.to_string()]
-            .map(str::to_owned)
-            .to_vec(),
-    };
-    let edits = Edits {
-        base,
-        edits: ["up1", "up2"].map(edit).to_vec(),
-    };
-    CommitRequest {
-        change: Some(Change {
-            change: Some(change::Change::Edits(edits)),
-        }),
-        ..CommitRequest::default()
     }
 }
 

@@ -18,6 +18,8 @@ pub struct UserPlane {
     epoch: u32,
     /// The cause that establishments of subscribers' sessions are refused with.
     pub refuse: Option<Cause>,
+    /// So many default sessions are refused, as by one that does not know the port yet.
+    pub refuse_defaults: u32,
     /// The cause that changes of nets are refused with.
     pub refuse_nets: Option<Cause>,
     /// Sessions are not deleted, and nobody is told why.
@@ -75,6 +77,7 @@ impl UserPlane {
             named: Default::default(),
             epoch: 0,
             refuse: None,
+            refuse_defaults: 0,
             refuse_nets: None,
             keeps_all: false,
             kept: 0,
@@ -183,8 +186,12 @@ impl UserPlane {
                 let held = Held::new(rules, cp);
                 let refuse = match &held.facts {
                     Facts::Session(_) => self.refuse,
-                    Facts::Default(facts) => (facts.logical_port.as_deref() != Some(PORT))
-                        .then_some(Cause::REQUEST_REJECTED),
+                    Facts::Default(facts) => {
+                        let unknown = facts.logical_port.as_deref() != Some(PORT);
+                        let not_yet = self.refuse_defaults > 0;
+                        self.refuse_defaults = self.refuse_defaults.saturating_sub(1);
+                        (unknown || not_yet).then_some(Cause::REQUEST_REJECTED)
+                    }
                 };
                 if let Some(cause) = refuse {
                     let refusal = wire::pfcp::SessionEstablishmentResponse {
