@@ -101,6 +101,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             events: event_tx,
             now: 0,
             second,
+            path: Vec::new(),
         },
     };
     Ok((controller, worker))

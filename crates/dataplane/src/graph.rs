@@ -11,8 +11,12 @@
 //!
 //! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
 //! will need. A packet either goes out by a port, or is punted, or is dropped for a named reason.
+//!
+//! The ways have names (`edges`), and `took` says which one a packet takes. Only a graph that is traced notes that
+//! (`TRACE`); in the other nothing is left of it.
 use crate::api::{AdjacencyIndex, Event, PortIndex, PuntKind, Role, SessionIndex};
 use crate::drops::DropReason;
+use crate::edges::Edge;
 use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Next, Origin};
@@ -23,7 +27,7 @@ use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use dpdk::{Burst, HEAD, Outs, Packet, Rest, WINDOW, Window};
-use wire::eth::MacAddr;
+use wire::eth::{MacAddr, TPID_8021Q};
 
 /// Where a burst came from.
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +66,12 @@ pub(crate) struct Tables {
     /// The TSC when the burst came, and its ticks in a second.
     pub now: u64,
     pub second: u64,
+    /// The edges that packets took, one after the other, if the graph is traced.
+    pub path: Vec<Edge>,
 }
 
 /// Passes a burst through the graph.
-pub(crate) fn run(
+pub(crate) fn run<const TRACE: bool>(
     source: Source,
     tables: &mut Tables,
     burst: &mut Burst,
@@ -84,10 +90,16 @@ pub(crate) fn run(
                 }
                 kind
             },
-            |t, kind, packet| match kind {
-                Access::Session { slot, depth } => upstream(t, slot, depth, packet),
-                Access::Discovery => Err(Leave::Punt(crate::PuntKind::Discovery, Part::WHOLE)),
-                Access::Drop(reason) => Err(reason.into()),
+            |t, kind, packet| {
+                t.took::<TRACE>(Edge::AccessFrame);
+                match kind {
+                    Access::Session { slot, depth } => upstream::<TRACE>(t, slot, depth, packet),
+                    Access::Discovery => {
+                        t.took::<TRACE>(Edge::Discovery);
+                        Err(Leave::Punt(PuntKind::Discovery, Part::WHOLE))
+                    }
+                    Access::Drop(reason) => Err(reason.into()),
+                }
             },
         ),
         Source::Core {
@@ -110,15 +122,29 @@ pub(crate) fn run(
             },
             |t, (kind, target), packet| {
                 let origin = Origin::Core(PortIndex(port));
+                t.took::<TRACE>(Edge::CoreFrame);
+                if TRACE && is_tagged(packet) {
+                    t.took::<TRACE>(Edge::Tagged);
+                }
                 match kind {
-                    Core::V4 => downstream(t, origin, Family::V4, instance, target, packet, IP),
+                    Core::V4 => {
+                        t.took::<TRACE>(Edge::CoreV4);
+                        downstream::<TRACE>(t, origin, Family::V4, instance, target, packet, IP)
+                    }
                     Core::V6 if lookup::stays_on_link(packet.window(), IP) => {
+                        t.took::<TRACE>(Edge::CoreLinkLocal);
                         Err(for_kernel(PortIndex(port), 0))
                     }
-                    Core::V6 => downstream(t, origin, Family::V6, instance, target, packet, IP),
-                    Core::Kernel => Err(for_kernel(PortIndex(port), 0)),
+                    Core::V6 => {
+                        t.took::<TRACE>(Edge::CoreV6);
+                        downstream::<TRACE>(t, origin, Family::V6, instance, target, packet, IP)
+                    }
+                    Core::Kernel => {
+                        t.took::<TRACE>(Edge::CoreKernel);
+                        Err(for_kernel(PortIndex(port), 0))
+                    }
                     Core::Drop(reason) => Err(reason.into()),
-                    tagged => from_vlan(t, tagged, target, packet),
+                    tagged => from_vlan::<TRACE>(t, tagged, target, packet),
                 }
             },
         ),
@@ -135,7 +161,8 @@ pub(crate) fn run(
                 (family, t.lookup_ahead(family, instance, w, IP))
             },
             |t, (family, target), packet| {
-                downstream(t, Origin::Gateway, family, instance, target, packet, IP)
+                t.took::<TRACE>(Edge::GatewayPacket);
+                downstream::<TRACE>(t, Origin::Gateway, family, instance, target, packet, IP)
             },
         ),
     }
@@ -147,6 +174,11 @@ const IP: usize = HEAD + ETHERNET;
 /// Where IP starts in the window of a frame with one tag.
 const TAGGED_IP: usize = IP + TAG;
 
+/// Has the frame from the core a tag?
+fn is_tagged(packet: &mut Packet<'_>) -> bool {
+    packet.len() >= ETHERNET && packet.window().u16(IP - 2) == TPID_8021Q
+}
+
 fn for_kernel(interface: PortIndex, strip: usize) -> Leave {
     let part = Part {
         strip: strip as u8,
@@ -157,7 +189,7 @@ fn for_kernel(interface: PortIndex, strip: usize) -> Leave {
 
 /// untag → as from an untagged port.
 #[inline(never)]
-fn from_vlan(
+fn from_vlan<const TRACE: bool>(
     t: &mut Tables,
     kind: Core,
     target: Target,
@@ -167,6 +199,7 @@ fn from_vlan(
         Core::TaggedV4(interface) => (interface, Family::V4),
         Core::TaggedV6(interface) => (interface, Family::V6),
         Core::TaggedKernel(interface) => {
+            t.took::<TRACE>(Edge::TaggedKernel);
             classify::untag(packet.window());
             return Err(for_kernel(interface, TAG));
         }
@@ -176,31 +209,39 @@ fn from_vlan(
     };
     classify::untag(packet.window());
     if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
+        t.took::<TRACE>(Edge::TaggedLinkLocal);
         return Err(for_kernel(interface, TAG));
     }
     let instance = t.instance(interface);
     let origin = Origin::Core(interface);
-    downstream(t, origin, family, instance, target, packet, TAGGED_IP)
+    t.took::<TRACE>(family.either(Edge::TaggedV4, Edge::TaggedV6));
+    downstream::<TRACE>(t, origin, family, instance, target, packet, TAGGED_IP)
 }
 
 /// session → lookup → rewrite.
 #[inline(always)]
-fn upstream(t: &mut Tables, slot: u32, depth: u8, packet: &mut Packet<'_>) -> Result<usize, Leave> {
+fn upstream<const TRACE: bool>(
+    t: &mut Tables,
+    slot: u32,
+    depth: u8,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
     let up = t.sessions.up(slot);
     let admitted = match session::admit(up, packet.window(), len, depth, &t.fibs) {
         Ok(admitted) => admitted,
-        Err(Leave::Sampled) => return sampled_upstream(t, slot, depth, packet),
-        Err(leave) => return Err(leave),
+        Err(Leave::Sampled) => return sampled_upstream::<TRACE>(t, slot, depth, packet),
+        Err(leave) => return Err(t.left_session::<TRACE>(leave)),
     };
     let instance = up.instance;
-    from_subscriber(t, instance, admitted, packet)
+    from_subscriber::<TRACE>(t, instance, admitted, packet)
 }
 
 /// The same for a session that is sampled.
 #[cold]
 #[inline(never)]
-fn sampled_upstream(
+fn sampled_upstream<const TRACE: bool>(
     t: &mut Tables,
     slot: u32,
     depth: u8,
@@ -212,23 +253,25 @@ fn sampled_upstream(
     let admitted = session::admit(up, packet.window(), len, depth, &t.fibs);
     up.sample(true);
     let (instance, index) = (up.instance, up.index);
-    let admitted = admitted?;
+    let admitted = admitted.map_err(|leave| t.left_session::<TRACE>(leave))?;
+    t.took::<TRACE>(Edge::SampledUp);
     if let Some(port) = t.sessions.get(index).map(|entry| entry.port) {
         let frame = packet.window().bytes(HEAD..WINDOW.min(HEAD + len));
         let kind = PuntKind::SampledUp(index);
         t.samples.take(index, kind, port, frame, t.now, t.second);
     }
-    from_subscriber(t, instance, admitted, packet)
+    from_subscriber::<TRACE>(t, instance, admitted, packet)
 }
 
 /// lookup → rewrite.
 #[inline(always)]
-fn from_subscriber(
+fn from_subscriber<const TRACE: bool>(
     t: &mut Tables,
     instance: u16,
     session::Packet { family, ip, total }: session::Packet,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
+    t.took::<TRACE>(family.either(Edge::SubscriberV4, Edge::SubscriberV6));
     let target = lookup::find(&t.fibs[instance as usize], family, packet.window(), ip);
     let arrived = Arrived {
         origin: Origin::Subscriber,
@@ -237,12 +280,12 @@ fn from_subscriber(
         ip,
         total,
     };
-    forward(t, arrived, target, packet)
+    forward::<TRACE>(t, arrived, target, packet)
 }
 
 /// ip → lookup (done ahead) → rewrite.
 #[inline(always)]
-fn downstream(
+fn downstream<const TRACE: bool>(
     t: &mut Tables,
     origin: Origin,
     family: Family,
@@ -253,7 +296,8 @@ fn downstream(
 ) -> Result<usize, Leave> {
     let room = packet.len().saturating_sub(ip - HEAD);
     let total = ip::check(family, packet.window(), ip, room)?;
-    forward(
+    t.took::<TRACE>(Edge::Sound);
+    forward::<TRACE>(
         t,
         Arrived {
             origin,
@@ -279,17 +323,25 @@ struct Arrived {
 
 /// lookup's result → hop → rewrite → port.
 #[inline(always)]
-fn forward(
+fn forward<const TRACE: bool>(
     t: &mut Tables,
     a: Arrived,
     target: Target,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
-    let next = lookup::route(target, a.origin, a.instance, a.ip, a.total)?;
+    let next = match lookup::route(target, a.origin, a.instance, a.ip, a.total) {
+        Ok(next) => next,
+        Err(leave) => return Err(t.left_lookup::<TRACE>(leave)),
+    };
     let w = packet.window();
     if a.origin != Origin::Gateway {
-        rewrite::hop(a.family, w, a.ip, a.total, a.instance)?;
+        t.took::<TRACE>(Edge::Forwarded);
+        if let Err(leave) = rewrite::hop(a.family, w, a.ip, a.total, a.instance) {
+            t.took::<TRACE>(Edge::Expired);
+            return Err(leave);
+        }
     }
+    t.took::<TRACE>(way(next, a.origin));
     let frame = match next {
         Next::Neighbour(index) => match t.adjacencies.take(index) {
             Some(neighbour) => rewrite::to_neighbour(neighbour, a.family, w, a.ip, a.total)?,
@@ -297,13 +349,18 @@ fn forward(
         },
         Next::Subscriber(index) => match t.sessions.down(index) {
             Some(down) => rewrite::to_subscriber(down, a.family, w, a.ip, a.total)?,
-            None => return sampled_downstream(t, index, a, packet),
+            None => return sampled_downstream::<TRACE>(t, index, a, packet),
         },
         Next::Unresolved(port) => {
             let address = lookup::address(a.family, w, a.ip);
             return Err(t.unresolved(port, address).into());
         }
     };
+    t.took::<TRACE>(match next {
+        Next::Subscriber(_) => Edge::Encapsulated,
+        _ if frame.start + ETHERNET < a.ip => Edge::Retagged,
+        _ => Edge::Untagged,
+    });
     if packet.reframe(frame.start, frame.len) {
         Ok(frame.port)
     } else {
@@ -311,10 +368,22 @@ fn forward(
     }
 }
 
+/// The way from `lookup`, or for what is forwarded from `hop`.
+fn way(next: Next, origin: Origin) -> Edge {
+    match (next, origin) {
+        (Next::Neighbour(_), Origin::Gateway) => Edge::OwnToNeighbour,
+        (Next::Subscriber(_), Origin::Gateway) => Edge::OwnToSubscriber,
+        (Next::Unresolved(_), Origin::Gateway) => Edge::OwnToConnected,
+        (Next::Neighbour(_), _) => Edge::ToNeighbour,
+        (Next::Subscriber(_), _) => Edge::ToSubscriber,
+        (Next::Unresolved(_), _) => Edge::ToConnected,
+    }
+}
+
 /// To a session that is sampled, or one that is gone.
 #[cold]
 #[inline(never)]
-fn sampled_downstream(
+fn sampled_downstream<const TRACE: bool>(
     t: &mut Tables,
     index: SessionIndex,
     a: Arrived,
@@ -326,6 +395,8 @@ fn sampled_downstream(
     let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip, a.total);
     down.hide();
     let frame = frame?;
+    t.took::<TRACE>(Edge::SampledDown);
+    t.took::<TRACE>(Edge::Encapsulated);
     let octets = frame.start..WINDOW.min(frame.start + frame.len);
     let (kind, port) = (PuntKind::SampledDown(index), PortIndex(frame.port as u16));
     let octets = packet.window().bytes(octets);
@@ -338,6 +409,34 @@ fn sampled_downstream(
 }
 
 impl Tables {
+    /// A packet takes this edge.
+    #[inline(always)]
+    pub fn took<const TRACE: bool>(&mut self, edge: Edge) {
+        if TRACE {
+            self.path.push(edge);
+        }
+    }
+
+    /// What `session` did not admit is dropped there, or punted.
+    #[inline(always)]
+    fn left_session<const TRACE: bool>(&mut self, leave: Leave) -> Leave {
+        if TRACE && matches!(leave, Leave::Punt(..)) {
+            self.took::<TRACE>(Edge::SessionControl);
+        }
+        leave
+    }
+
+    /// What `lookup` found no next hop for is dropped there, or the gateway's own.
+    #[inline(always)]
+    fn left_lookup<const TRACE: bool>(&mut self, leave: Leave) -> Leave {
+        match leave {
+            Leave::Punt(PuntKind::Local(_), _) => self.took::<TRACE>(Edge::LocalFromSubscriber),
+            Leave::Punt(..) => self.took::<TRACE>(Edge::LocalFromCore),
+            _ => {}
+        }
+        leave
+    }
+
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
     fn lookup_ahead(&self, family: Family, instance: u16, w: &Window, ip: usize) -> Target {

@@ -3,6 +3,7 @@ use crate::api::*;
 use crate::commands::{self, Sweep};
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
+use crate::edges::Edge;
 use crate::graph::{self, Source, Tables};
 use crate::inspect::Piece;
 use crate::message::Command;
@@ -71,16 +72,33 @@ impl Worker {
 
     /// One round over commands, injected packets and ports; how much there was to do.
     pub fn step(&mut self) -> usize {
-        self.tables.now = tsc();
-        self.count_busy(self.tables.now);
+        self.round::<false>(tsc())
+    }
+
+    /// A round as if so much time had passed since the worker's start, with a note of the edges that packets take;
+    /// never before an earlier round.
+    pub fn step_traced(&mut self, at: Duration) -> usize {
+        let ticks = at.as_nanos() * u128::from(self.tables.second) / 1_000_000_000;
+        self.round::<true>(self.tables.now.max(ticks as u64))
+    }
+
+    /// The edges that packets took in traced rounds, one after the other: each packet's path begins with the edge from
+    /// where it came.
+    pub fn take_path(&mut self) -> Vec<Edge> {
+        core::mem::take(&mut self.tables.path)
+    }
+
+    fn round<const TRACE: bool>(&mut self, now: u64) -> usize {
+        self.tables.now = now;
+        self.count_busy(now);
         let commands = self.apply_commands();
         let mut work = commands;
         if commands < COMMANDS {
             // An injected packet does not overtake the commands that were given before it.
-            work += self.send_injected();
+            work += self.send_injected::<TRACE>();
         }
         for port in 0..self.ports.len() {
-            work += self.poll(port);
+            work += self.poll::<TRACE>(port);
         }
         self.report_adjacencies();
         self.wake_control();
@@ -114,7 +132,7 @@ impl Worker {
     }
 
     /// Sends what the control thread injected: frames as they are, IP packets through the graph.
-    fn send_injected(&mut self) -> usize {
+    fn send_injected<const TRACE: bool>(&mut self) -> usize {
         let mut n = 0;
         while n < BURST
             && let Some(mbuf) = self.injects.recv()
@@ -124,7 +142,7 @@ impl Worker {
             if kind == crate::punt::ROUTE && (place as usize) < self.tables.fibs.len() {
                 // The burst is empty between rounds.
                 let _ = self.burst.push(mbuf);
-                self.pass(
+                self.pass::<TRACE>(
                     Source::Gateway {
                         instance: place as u16,
                     },
@@ -133,6 +151,7 @@ impl Worker {
             } else if kind != crate::punt::ROUTE
                 && self.ports.iter().any(|p| p.index.0 as u32 == place)
             {
+                self.tables.took::<TRACE>(Edge::GatewayFrame);
                 let _ = self.outs.get(place as usize).push(mbuf);
             } else {
                 self.shared.count_drop(DropReason::BadInject, 1);
@@ -145,7 +164,7 @@ impl Worker {
     }
 
     /// Receives a burst from a port and does everything for it.
-    fn poll(&mut self, port: usize) -> usize {
+    fn poll<const TRACE: bool>(&mut self, port: usize) -> usize {
         let p = &mut self.ports[port];
         if !p.polled {
             return 0;
@@ -158,13 +177,13 @@ impl Worker {
         let counters = &self.shared.ports[index as usize];
         add(&counters.rx_packets, n as u64);
         add(&counters.rx_octets, self.burst.octets());
-        self.pass(source, index);
+        self.pass::<TRACE>(source, index);
         self.flush();
         n
     }
 
-    fn pass(&mut self, source: Source, port: u16) {
-        graph::run(
+    fn pass<const TRACE: bool>(&mut self, source: Source, port: u16) {
+        graph::run::<TRACE>(
             source,
             &mut self.tables,
             &mut self.burst,

@@ -11,6 +11,17 @@ pub(crate) enum Family {
     V6,
 }
 
+impl Family {
+    /// The one or the other.
+    #[inline(always)]
+    pub fn either<T>(self, v4: T, v6: T) -> T {
+        match self {
+            Family::V4 => v4,
+            Family::V6 => v6,
+        }
+    }
+}
+
 /// Checks the header at `ip` against the `room` octets that there are (RFC 1812 §5.2.2, RFC 8200 §3); the packet's
 /// length.
 #[inline(always)]

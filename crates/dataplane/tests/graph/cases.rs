@@ -497,3 +497,32 @@ fn unknown_neighbours_are_asked_for_once_a_second() {
     );
     assert_eq!(w.events(), [Event::AdjacencyMissing(AdjacencyIndex(3))]);
 }
+
+/// Every edge has a case in `bin/sluice-up/tests/cases`; this is what they rely on.
+#[test]
+fn a_traced_packet_names_its_edges_and_fares_like_any_other() {
+    let (homes, mut w) = (homes(), World::new());
+    w.online(&homes);
+    let (home, neighbour) = (&homes[2], &homes[3]);
+    let packet = v4(home.v4, neighbour.v4, 64, 0, b"next door");
+    w.send(home.port, &home.sends_ip(&packet));
+    w.send(
+        home.port,
+        &home.sends_ip(&v4([10, 0, 0, 1], INTERNET, 64, 0, &[])),
+    );
+    let path = [
+        Edge::AccessFrame,
+        Edge::OfSession,
+        Edge::SubscriberV4,
+        Edge::Forwarded,
+        Edge::ToSubscriber,
+        Edge::Encapsulated,
+        Edge::AccessFrame,
+        Edge::OfSession,
+    ];
+    assert_eq!(w.traced(), path);
+    let expected = (neighbour.port, neighbour.gets(&frames::hop(&packet)));
+    assert_eq!(w.receive(), [expected]);
+    assert_eq!(w.drops()["spoofed-source-v4"], 1);
+    assert!(w.traced().is_empty());
+}

@@ -281,6 +281,13 @@ impl World {
         self.worker.as_mut().expect("the worker").step()
     }
 
+    /// The edges that packets take, each round's one after the other, until there is nothing left to do.
+    pub fn traced(&mut self) -> Vec<Edge> {
+        let worker = self.worker.as_mut().expect("the worker");
+        while worker.step_traced(std::time::Duration::ZERO) > 0 {}
+        worker.take_path()
+    }
+
     /// The worker, for a thread of its own; there is no balance then.
     pub fn take_worker(&mut self) -> Worker {
         self.worker.take().expect("the worker")

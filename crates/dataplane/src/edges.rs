@@ -1,0 +1,150 @@
+//! The graph as data: its nodes, the drops that each names, and the edges between them.
+//!
+//! `graph` says of each packet which edges it takes, by these names; the diagram in ARCHITECTURE.md is drawn from them,
+//! and each has a case in which a packet takes it (`bin/sluice-up/tests/cases`). A new way for packets is a line here, a
+//! `took` in `graph`, and a case.
+use crate::drops::DropReason;
+
+macro_rules! nodes {
+    ($($variant:ident $name:literal [$($drop:ident),*],)*) => {
+        /// A node of the graph, or an end of it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Node {
+            $(#[doc = concat!("`", $name, "`.")] $variant,)*
+        }
+
+        impl Node {
+            /// All nodes, in the order in which packets pass them.
+            pub const ALL: &'static [Node] = &[$(Node::$variant,)*];
+
+            /// The node's name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Node::$variant => $name,)* }
+            }
+
+            /// Why packets are dropped there.
+            pub const fn drops(self) -> &'static [DropReason] {
+                match self { $(Node::$variant => &[$(DropReason::$drop,)*],)* }
+            }
+        }
+    };
+}
+
+macro_rules! edges {
+    ($($variant:ident $from:ident => $to:ident $label:literal,)*) => {
+        /// A way from one node to another.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Edge {
+            $(#[doc = concat!("From [`", stringify!($from), "`](Node::", stringify!($from), ") to [`",
+                stringify!($to), "`](Node::", stringify!($to), "): ", $label)] $variant,)*
+        }
+
+        impl Edge {
+            /// All edges, in the order in which packets take them.
+            pub const ALL: &'static [Edge] = &[$(Edge::$variant,)*];
+
+            /// Where it begins.
+            pub const fn from(self) -> Node {
+                match self { $(Edge::$variant => Node::$from,)* }
+            }
+
+            /// Where it ends.
+            pub const fn to(self) -> Node {
+                match self { $(Edge::$variant => Node::$to,)* }
+            }
+
+            /// Which packets take it.
+            pub const fn label(self) -> &'static str {
+                match self { $(Edge::$variant => $label,)* }
+            }
+        }
+    };
+}
+
+nodes! {
+    AccessRx "access-rx" [UnsupportedBuffer],
+    CoreRx "core-rx" [UnsupportedBuffer],
+    Gateway "gateway" [BadInject],
+    ClassifyAccess "classify-access" [Truncated, UnexpectedType, UnknownVlan],
+    ClassifyCore "classify-core" [Truncated, NotForUs],
+    Untag "untag" [Truncated, NotForUs, UnknownVlan],
+    Session "session" [
+        UnknownSession, NotForUs, WrongMac, WrongTag, BadPppoe, BadIpv4, BadChecksum, BadIpv6, SpoofedSourceV4,
+        SpoofedSourceV6, LinkLocal
+    ],
+    Ip "ip" [BadIpv4, BadChecksum, BadIpv6],
+    Lookup "lookup" [NoRoute, DiscardRoute, BadInject],
+    Hop "hop" [TtlExpired],
+    Neighbour "neighbour" [NoAdjacency, TooBig],
+    Connected "connected" [NoAdjacency],
+    Subscriber "subscriber" [StaleSession, TooBig],
+    Tx "tx" [TxQueueFull],
+    Samples "samples" [],
+    Punt "punt" [PuntPoliced, SessionPoliced, PuntQueueFull],
+}
+
+edges! {
+    AccessFrame AccessRx => ClassifyAccess "frames",
+    CoreFrame CoreRx => ClassifyCore "frames",
+    GatewayPacket Gateway => Ip "IP packets",
+    GatewayFrame Gateway => Tx "frames",
+    Discovery ClassifyAccess => Punt "discovery",
+    OfSession ClassifyAccess => Session "session stage, PADT",
+    CoreV4 ClassifyCore => Ip "IPv4",
+    CoreV6 ClassifyCore => Ip "IPv6",
+    CoreKernel ClassifyCore => Punt "ARP, multicast",
+    CoreLinkLocal ClassifyCore => Punt "IPv6 of the link",
+    Tagged ClassifyCore => Untag "tagged",
+    TaggedV4 Untag => Ip "IPv4",
+    TaggedV6 Untag => Ip "IPv6",
+    TaggedKernel Untag => Punt "ARP, multicast",
+    TaggedLinkLocal Untag => Punt "IPv6 of the link",
+    SessionControl Session => Punt "control",
+    SampledUp Session => Samples "copies",
+    SubscriberV4 Session => Lookup "IPv4",
+    SubscriberV6 Session => Lookup "IPv6",
+    Sound Ip => Lookup "sound headers",
+    LocalFromSubscriber Lookup => Punt "subscribers' to the gateway",
+    LocalFromCore Lookup => Punt "the core's to the gateway",
+    Forwarded Lookup => Hop "to be forwarded",
+    OwnToNeighbour Lookup => Neighbour "the gateway's own",
+    OwnToConnected Lookup => Connected "the gateway's own",
+    OwnToSubscriber Lookup => Subscriber "the gateway's own",
+    Expired Hop => Punt "what is left of expired ones",
+    ToNeighbour Hop => Neighbour "adjacency",
+    ToConnected Hop => Connected "connected net",
+    ToSubscriber Hop => Subscriber "session",
+    Untagged Neighbour => Tx "by a port",
+    Retagged Neighbour => Tx "by a subinterface",
+    Encapsulated Subscriber => Tx "PPPoE",
+    SampledDown Subscriber => Samples "copies",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_node_is_reached_and_names_differ() {
+        let ends = [Node::AccessRx, Node::CoreRx, Node::Gateway];
+        for node in Node::ALL {
+            let reached = Edge::ALL.iter().any(|edge| edge.to() == *node);
+            assert_eq!(reached, !ends.contains(node), "{node:?}");
+        }
+        let names: HashSet<_> = Node::ALL.iter().map(|node| node.name()).collect();
+        assert_eq!(names.len(), Node::ALL.len());
+        let ways: HashSet<_> = (Edge::ALL.iter())
+            .map(|edge| (edge.from(), edge.to(), edge.label()))
+            .collect();
+        assert_eq!(ways.len(), Edge::ALL.len());
+    }
+
+    #[test]
+    fn every_drop_is_named_by_a_node() {
+        for drop in DropReason::ALL {
+            let named = Node::ALL.iter().any(|node| node.drops().contains(drop));
+            assert!(named, "{drop:?}");
+        }
+    }
+}
