@@ -3,6 +3,7 @@
 # make e2e    the end-to-end cases alone                 make e2e CASE=pppd-chap; make e2e-list
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
 # make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
+# make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences                    make clean
 # make fuzz   each fuzz target for five minutes          make fuzz TARGET=ppp TIME=60
 #
@@ -18,7 +19,7 @@ PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 # The fuzz targets are a workspace of their own; without libFuzzer they are tests that replay their corpora.
 FUZZ := --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test unit sim e2e soak e2e-list check fuzz clean packages packages-test cargo-deny cargo-fuzz
+.PHONY: run test unit sim e2e soak bench e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
@@ -46,6 +47,10 @@ soak: packages-test
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env SEED=$(SEED) BLOWS=$(BLOWS) $(BIN)/e2e --soak
 
+bench: packages-bench
+	$(CARGO) build --release -p bench
+	@$(SUDO) $(BIN)/bench $(if $(ROUNDS),--rounds $(ROUNDS))
+
 e2e-list: packages
 	@$(CARGO) build --quiet --release -p e2e
 	@$(BIN)/e2e --list
@@ -70,6 +75,9 @@ packages:
 
 packages-test:
 	@scripts/packages test
+
+packages-bench:
+	@scripts/packages bench
 
 # An unoptimized build: it takes half the time and checks as well.
 cargo-deny:

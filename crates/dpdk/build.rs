@@ -67,6 +67,10 @@ fn main() {
         shim.flag("-isystem")
             .flag(path.to_str().expect("a path in UTF-8"));
     }
+    let peers = std::env::var_os("CARGO_FEATURE_PEERS").is_some();
+    if peers {
+        shim.file("c/peers.c");
+    }
     // Before DPDK's libraries: the shim brings a `get_tsc_freq_arch` that must be found first (see there).
     shim.compile("sluice_dpdk");
 
@@ -81,7 +85,8 @@ fn main() {
     for lib in WHOLE {
         println!("cargo:rustc-link-lib=static:+whole-archive,-bundle={lib}");
     }
-    for lib in PLAIN {
+    let peers: &[&str] = if peers { &["rte_fib", "rte_rib"] } else { &[] };
+    for lib in peers.iter().chain(PLAIN) {
         println!("cargo:rustc-link-lib=static:-bundle={lib}");
     }
     for lib in SHARED {

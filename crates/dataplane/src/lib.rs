@@ -60,6 +60,8 @@ mod nodes;
 mod police;
 mod ports;
 mod punt;
+#[cfg(feature = "stages")]
+pub mod stages;
 mod tables;
 mod worker;
 

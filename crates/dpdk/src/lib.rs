@@ -39,6 +39,8 @@ mod eal;
 mod ffi;
 mod log;
 mod mbuf;
+#[cfg(feature = "peers")]
+pub mod peers;
 mod pool;
 mod port;
 mod ring;

@@ -6,6 +6,9 @@ use core::ptr::NonNull;
 /// RTE_MBUF_F_EXTERNAL and RTE_MBUF_F_INDIRECT: the buffer may be another's too.
 const BORROWED: u64 = 3 << 61;
 
+/// RTE_PKTMBUF_HEADROOM; `c/shim.c` asserts it.
+const HEADROOM: u16 = 128;
+
 impl RawMbuf {
     /// One owner, one segment, a buffer of its own (neither attached nor external), and the window inside it.
     #[inline(always)]
@@ -104,6 +107,30 @@ impl Mbuf {
             m.len = len;
             m.pkt_len = len as u32;
         }
+    }
+
+    /// Makes the packet empty again, with the headroom of a new one, if it is whole and its buffer its own.
+    pub fn reset(&mut self) {
+        let m = self.raw_mut();
+        if m.refcnt == 1 && m.segs == 1 && m.flags & BORROWED == 0 && m.buf_len >= HEADROOM {
+            m.off = HEADROOM;
+            m.len = 0;
+            m.pkt_len = 0;
+            m.flags = 0;
+        }
+    }
+
+    /// Makes the packet `len` octets long: what lies behind its end becomes part of it as it is. False, and nothing
+    /// changed, if the buffer is too small or shared.
+    pub fn extend(&mut self, len: u16) -> bool {
+        let m = self.raw_mut();
+        let fits = m.off as usize + len as usize <= m.buf_len as usize;
+        if !(m.refcnt == 1 && m.segs == 1 && m.flags & BORROWED == 0 && fits && len >= m.len) {
+            return false;
+        }
+        m.len = len;
+        m.pkt_len = len as u32;
+        true
     }
 
     /// Writes `bytes` behind the packet's end; false, and nothing changed, if they do not fit or the buffer is shared.

@@ -63,6 +63,14 @@ impl Producer {
         }
     }
 
+    /// Sends the packets of a burst, as far as there is room, and frees the others; how many were sent.
+    #[inline]
+    pub fn send_burst(&mut self, burst: &mut Burst) -> usize {
+        // SAFETY: the ring takes as many mbufs as it says, and leaves the others alone.
+        let sent = unsafe { burst.drain(|m, n| sl_enqueue(self.0, m, n as c_uint) as usize) };
+        sent.packets
+    }
+
     /// How many packets wait in the ring.
     pub fn len(&self) -> usize {
         // SAFETY: the ring lives for ever.

@@ -1,0 +1,82 @@
+//! Parsing, session and anti-spoof alone, beside one bulk lookup of the same keys in `rte_hash`.
+use crate::frames::{ACCESS, Family, PER_SEGMENT, Size, Way};
+use crate::report::{Entry, Samples};
+use crate::whole::SESSIONS;
+use crate::world::{COLD, Scenario, Stock, Traffic, World};
+use anyhow::{Result, ensure};
+use dataplane::stages::Admission;
+use dpdk::{BURST, Eal, peers::Hash, tsc};
+
+/// Measures both in turns.
+pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, rounds: usize) -> Result<Entry> {
+    // Its buckets overflow before it is full.
+    let mut hash = Hash::new(eal, "sessions", 2 * SESSIONS)?;
+    for session in 0..SESSIONS {
+        hash.add(key(session))?;
+    }
+    let scenario = Scenario {
+        way: Way::Up,
+        family: Family::V4,
+        size: Size::Octets(64),
+        sessions: SESSIONS,
+        packets: COLD,
+    };
+    let mut traffic = Traffic::new(scenario, &world.routes);
+    let mut admission = Admission::default();
+    let (mut own, mut peer) = (Samples::default(), Samples::default());
+    for _ in 0..rounds {
+        let (mut ours, mut theirs) = (Samples::default(), Samples::default());
+        for _ in 0..16 {
+            ours.0
+                .push(admit(&mut traffic, world, stock, &mut admission)?);
+            theirs.0.push(find(&traffic, &hash)?);
+            traffic.advance();
+        }
+        own.0.push(ours.median());
+        peer.0.push(theirs.median());
+    }
+    let name = "parse + session + anti-spoof, beside rte_hash bulk";
+    let mut entry = Entry::new("session-vs-hash", name, "cycles", &own);
+    (entry.sessions, entry.frame, entry.headers) =
+        (Some(SESSIONS), Some("64".into()), Some("cold"));
+    Ok(entry.faster_at_least("rte_hash_lookup_bulk", &peer, 1.5))
+}
+
+/// Port, outer VLAN and session id: what a session is found by.
+fn key(session: u32) -> u64 {
+    (session / PER_SEGMENT) as u64 + 100 << 16 | (session % PER_SEGMENT) as u64 + 1
+}
+
+/// Cycles a packet, rings not included.
+fn admit(
+    traffic: &mut Traffic,
+    world: &mut World,
+    stock: &mut Stock,
+    admission: &mut Admission,
+) -> Result<f64> {
+    let mut bursts = traffic.bursts(stock)?;
+    let begin = tsc();
+    let mut passed = 0;
+    for burst in &mut bursts {
+        passed += admission.pass(&mut world.worker, ACCESS, burst);
+    }
+    let took = tsc() - begin;
+    stock.take_back(bursts);
+    ensure!(passed == COLD, "{passed} of {COLD} packets were admitted");
+    Ok(took as f64 / COLD as f64)
+}
+
+/// Cycles a key.
+fn find(traffic: &Traffic, hash: &Hash) -> Result<f64> {
+    let keys: Vec<u64> = (0..COLD).map(|n| key(traffic.spec(n).session)).collect();
+    let mut places = [0; BURST];
+    let mut found = 0;
+    let begin = tsc();
+    for keys in keys.chunks(BURST) {
+        hash.find(keys, &mut places);
+        found += places.iter().filter(|place| **place >= 0).count();
+    }
+    let took = tsc() - begin;
+    ensure!(found == COLD, "{found} of {COLD} keys were found");
+    Ok(took as f64 / COLD as f64)
+}

@@ -1,0 +1,86 @@
+//! `make bench`: what the packet path costs on this machine, beside its peers in the same run.
+//!
+//! Writes `report.json` and pictures, and prints a table. It fails if a packet did not come out as it should, and says
+//! which targets were missed.
+mod admission;
+mod frames;
+mod huge;
+mod report;
+mod routes;
+mod testpmd;
+mod whole;
+mod world;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use dpdk::{Eal, EalOptions, tsc_hz};
+use report::Report;
+use routes::{Prefixes, Routes};
+use std::fs;
+use std::path::PathBuf;
+use world::{Stock, World};
+
+/// What the packet path costs on this machine, beside its peers in the same run.
+#[derive(Parser)]
+struct Arguments {
+    /// Where the report goes.
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+    /// How often everything is measured, in turns.
+    #[arg(long, default_value_t = 12)]
+    rounds: usize,
+    /// The core of the worker; the generator of latencies takes another.
+    #[arg(long, default_value_t = 1)]
+    core: usize,
+}
+
+fn main() -> Result<()> {
+    let Arguments { out, rounds, core } = Arguments::parse();
+    let load = fs::read_to_string("/proc/loadavg")?;
+    let _pages = huge::HugePages::reserve(700)?;
+    let eal = Eal::start(&EalOptions {
+        memory_mib: 1024,
+        huge_pages: true,
+    })?;
+    pin(core)?;
+    let _registered = eal.register_thread()?;
+    let pool = eal.pool("packets", 33_000)?;
+    let prefixes = Prefixes::real()?;
+
+    let mut entries = whole::measure(&eal, pool, core, &prefixes, rounds)?;
+    let mut stock = Stock::new(pool)?;
+    let routes = Routes::first(&prefixes, 600_000);
+    let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
+    eprintln!("  stages");
+    entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
+
+    let report = Report {
+        cpu: cpu(),
+        tsc_mhz: tsc_hz(&eal) / 1_000_000,
+        load: load.trim().into(),
+        entries,
+    };
+    report.print();
+    fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
+    let file = out.join("report.json");
+    fs::write(&file, serde_json::to_string_pretty(&report)? + "\n")
+        .with_context(|| file.display().to_string())?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+/// Binds the calling thread to a core.
+fn pin(core: usize) -> Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(core)?;
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+        .with_context(|| format!("core {core}"))
+}
+
+fn cpu() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or("unknown", |(_, name)| name).into()
+}

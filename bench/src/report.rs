@@ -1,0 +1,186 @@
+//! What was measured: entries, their statistics, the table and the file.
+use serde::Serialize;
+
+/// One figure, beside its peer's where it has one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    pub id: String,
+    pub name: String,
+    pub unit: &'static str,
+    pub min: f64,
+    pub median: f64,
+    /// Between the first and the third quartile.
+    pub spread: f64,
+    pub peer: Option<String>,
+    pub peer_median: Option<f64>,
+    /// What `target` is about where there is a peer: see the entry's name.
+    pub ratio: Option<f64>,
+    pub target: Option<f64>,
+    pub met: Option<bool>,
+    pub features: Vec<&'static str>,
+    /// Octets of the frame on the access side or core side where it comes in.
+    pub frame: Option<String>,
+    pub sessions: Option<u32>,
+    pub routes: Option<usize>,
+    pub headers: Option<&'static str>,
+}
+
+/// Samples of one figure.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(pub Vec<f64>);
+
+impl Samples {
+    fn quantile(&self, q: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        match sorted.len() {
+            0 => f64::NAN,
+            n => sorted[((n - 1) as f64 * q).round() as usize],
+        }
+    }
+
+    pub fn min(&self) -> f64 {
+        self.quantile(0.0)
+    }
+
+    pub fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    pub fn spread(&self) -> f64 {
+        self.quantile(0.75) - self.quantile(0.25)
+    }
+}
+
+impl Entry {
+    pub fn new(id: &str, name: impl Into<String>, unit: &'static str, samples: &Samples) -> Self {
+        let round = |x: f64| (x * 100.0).round() / 100.0;
+        Entry {
+            id: id.into(),
+            name: name.into(),
+            unit,
+            min: round(samples.min()),
+            median: round(samples.median()),
+            spread: round(samples.spread()),
+            peer: None,
+            peer_median: None,
+            ratio: None,
+            target: None,
+            met: None,
+            features: Vec::new(),
+            frame: None,
+            sessions: None,
+            routes: None,
+            headers: None,
+        }
+    }
+
+    /// The figure itself is to be at most this.
+    pub fn at_most(mut self, target: f64) -> Self {
+        self.target = Some(target);
+        self.met = Some(self.median <= target);
+        self
+    }
+
+    /// The median over the peer's is to be at most this.
+    pub fn ratio_at_most(mut self, peer: &str, samples: &Samples, target: f64) -> Self {
+        self = self.beside(peer, samples, |own, peer| own / peer);
+        self.target = Some(target);
+        self.met = self.ratio.map(|ratio| ratio <= target);
+        self
+    }
+
+    /// The peer's median over this one is to be at least this: so many times faster.
+    pub fn faster_at_least(mut self, peer: &str, samples: &Samples, target: f64) -> Self {
+        self = self.beside(peer, samples, |own, peer| peer / own);
+        self.target = Some(target);
+        self.met = self.ratio.map(|ratio| ratio >= target);
+        self
+    }
+
+    fn beside(mut self, peer: &str, samples: &Samples, ratio: fn(f64, f64) -> f64) -> Self {
+        self.peer = Some(peer.into());
+        self.peer_median = Some((samples.median() * 100.0).round() / 100.0);
+        self.ratio = Some((ratio(self.median, samples.median()) * 1000.0).round() / 1000.0);
+        self
+    }
+}
+
+/// Everything, with what has to be known of the machine to read it.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub cpu: String,
+    pub tsc_mhz: u64,
+    pub load: String,
+    pub entries: Vec<Entry>,
+}
+
+impl Report {
+    /// The table: figures with a target first, in full; then what else was measured.
+    pub fn print(&self) {
+        println!("{}, TSC {} MHz, load {}", self.cpu, self.tsc_mhz, self.load);
+        let (aimed, others): (Vec<_>, Vec<_>) = self.entries.iter().partition(|e| e.met.is_some());
+        println!(
+            "\n{:<16}{:>8}{:>8}{:>8}{:>9}{:>8}{:>8}",
+            "target", "min", "median", "spread", "peer", "ratio", "target"
+        );
+        for e in aimed {
+            let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.2}"));
+            let headers = e.headers.map_or(String::new(), |h| format!(" ({h})"));
+            println!(
+                "{:<16}{:>8.1}{:>8.1}{:>8.1}{:>9}{:>8}{:>8}  {}",
+                format!(
+                    "{}{}",
+                    e.id,
+                    if e.id.ends_with("cycles") {
+                        &headers
+                    } else {
+                        ""
+                    }
+                ),
+                e.min,
+                e.median,
+                e.spread,
+                number(e.peer_median),
+                number(e.ratio),
+                number(e.target),
+                if e.met == Some(true) { "met" } else { "MISSED" },
+            );
+        }
+        println!(
+            "\n{:<55}{:>8}{:>8}{:>8}",
+            "measured", "min", "median", "spread"
+        );
+        for e in others {
+            println!(
+                "{:<55}{:>8.1}{:>8.1}{:>8.1}",
+                e.name, e.min, e.median, e.spread
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_met_or_missed_by_the_median() {
+        let own = Samples(vec![60.0, 50.0, 70.0, 1000.0, 40.0]);
+        let peer = Samples(vec![20.0, 10.0, 30.0]);
+        let entry = Entry::new("x", "x", "cycles", &own);
+        assert_eq!((entry.min, entry.median, entry.spread), (40.0, 60.0, 20.0));
+        assert_eq!(entry.clone().at_most(60.0).met, Some(true));
+        assert_eq!(entry.clone().at_most(59.0).met, Some(false));
+        let ratio = |t| entry.clone().ratio_at_most("p", &peer, t);
+        assert_eq!(
+            (ratio(3.0).ratio, ratio(3.0).met, ratio(2.9).met),
+            (Some(3.0), Some(true), Some(false))
+        );
+        let faster = |t| entry.clone().faster_at_least("p", &peer, t);
+        assert_eq!(
+            (faster(0.33).ratio, faster(0.33).met, faster(0.34).met),
+            (Some(0.333), Some(true), Some(false))
+        );
+    }
+}

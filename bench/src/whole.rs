@@ -1,0 +1,254 @@
+//! The whole path, from ring to ring, with everything that a product does to a packet.
+use crate::frames::{Family, Size, Way};
+use crate::report::{Entry, Samples};
+use crate::routes::{Prefixes, Routes};
+use crate::testpmd;
+use crate::world::{COLD, HOT, Scenario, Stock, Traffic, World};
+use anyhow::Result;
+use dpdk::{Eal, Pool};
+
+/// What is done to each packet in every figure; nothing is switched off.
+const FEATURES: [&str; 10] = [
+    "mbufs",
+    "rings",
+    "qinq",
+    "pppoe",
+    "anti-spoof-mac",
+    "anti-spoof-address",
+    "lookup",
+    "ttl-and-checksum",
+    "session-counters",
+    "drop-counters",
+];
+
+/// Sessions that are there in every figure; those that have traffic are the first of them.
+pub const SESSIONS: u32 = 131_072;
+/// The table of most figures.
+const ROUTES: usize = 600_000;
+/// The tables: a default route and so many others. Of IPv6 there are as many as the real table has, at most.
+const TABLES: [usize; 4] = [1, 50_000, ROUTES, 968_000];
+
+/// A scenario, its table and what was measured.
+struct Figure {
+    scenario: Scenario,
+    table: usize,
+    traffic: Traffic,
+    samples: Samples,
+}
+
+/// Every scenario that is measured, with its table.
+fn scenarios() -> Vec<(Scenario, usize)> {
+    let mut all = Vec::new();
+    let small = Size::Octets(64);
+    for way in [Way::Up, Way::Down] {
+        let plain = Scenario {
+            way,
+            family: Family::V4,
+            size: small,
+            sessions: SESSIONS,
+            packets: HOT,
+        };
+        for packets in [HOT, COLD] {
+            for sessions in [4096, 32_768, SESSIONS] {
+                let scenario = Scenario {
+                    sessions,
+                    packets,
+                    ..plain
+                };
+                all.push((scenario, ROUTES));
+            }
+            for table in TABLES.into_iter().filter(|&table| table != ROUTES) {
+                all.push((Scenario { packets, ..plain }, table));
+            }
+        }
+        for size in [Size::Octets(128), Size::Octets(512), Size::Imix] {
+            all.push((
+                Scenario {
+                    size,
+                    packets: COLD,
+                    ..plain
+                },
+                ROUTES,
+            ));
+        }
+        for family in [Family::V6, Family::Both] {
+            for packets in [HOT, COLD] {
+                all.push((
+                    Scenario {
+                        family,
+                        packets,
+                        ..plain
+                    },
+                    ROUTES,
+                ));
+            }
+        }
+    }
+    all
+}
+
+/// Measures everything in `rounds` rounds, each of which takes all scenarios and testpmd once.
+pub fn measure(
+    eal: &Eal,
+    pool: Pool,
+    core: usize,
+    prefixes: &Prefixes,
+    rounds: usize,
+) -> Result<Vec<Entry>> {
+    let mut stock = Stock::new(pool)?;
+    let mut worlds = Vec::new();
+    for table in TABLES {
+        eprintln!("  {SESSIONS} sessions, {table} routes");
+        let routes = Routes::first(prefixes, table);
+        worlds.push(World::new(
+            eal,
+            pool,
+            &format!("w{table}"),
+            SESSIONS,
+            routes,
+        )?);
+    }
+    let at = |table| TABLES.iter().position(|&t| t == table).expect("a table");
+    let figure = |(scenario, table)| Figure {
+        scenario,
+        table,
+        traffic: Traffic::new(scenario, &worlds[at(table)].routes),
+        samples: Samples::default(),
+    };
+    let mut figures: Vec<Figure> = scenarios().into_iter().map(figure).collect();
+    let mut mac = Samples::default();
+    for round in 1..=rounds {
+        eprintln!("  whole path, round {round} of {rounds}");
+        for f in &mut figures {
+            let world = &mut worlds[at(f.table)];
+            f.samples
+                .0
+                .push(pass(f.scenario, &mut f.traffic, world, &mut stock)?);
+        }
+        mac.0.push(testpmd::mac(core)?);
+    }
+    for world in &worlds {
+        world.check_drops()?;
+    }
+    Ok(entries(&figures, &mac))
+}
+
+/// The median of a few passes: so long that an interruption is no figure.
+fn pass(
+    scenario: Scenario,
+    traffic: &mut Traffic,
+    world: &mut World,
+    stock: &mut Stock,
+) -> Result<f64> {
+    let passes = if scenario.packets == HOT { 48 } else { 6 };
+    let mut samples = Samples::default();
+    // The first warms up.
+    traffic.pass(world, stock)?;
+    for _ in 0..passes {
+        samples.0.push(traffic.pass(world, stock)?);
+    }
+    Ok(samples.median())
+}
+
+fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
+    let find = |way, sessions, packets| {
+        let plain = |f: &&Figure| {
+            let s = f.scenario;
+            (s.way, s.sessions, s.packets, f.table) == (way, sessions, packets, ROUTES)
+                && (s.family, s.size) == (Family::V4, Size::Octets(64))
+        };
+        figures
+            .iter()
+            .find(plain)
+            .expect("a figure that is measured")
+    };
+    let mut all = Vec::new();
+    let up = find(Way::Up, SESSIONS, HOT);
+    let ratio = entry("up-vs-mac", "uplink / testpmd mac, hot", up);
+    all.push(ratio.ratio_at_most("testpmd mac", mac, 4.5));
+    for (way, id, hot, cold) in [
+        (Way::Up, "up-cycles", 65.0, 75.0),
+        (Way::Down, "down-cycles", 60.0, 75.0),
+    ] {
+        for (packets, target) in [(HOT, hot), (COLD, cold)] {
+            let f = find(way, SESSIONS, packets);
+            all.push(entry(id, label(f), f).at_most(target));
+        }
+    }
+    for (way, id, target) in [(Way::Up, "scale-up", 1.35), (Way::Down, "scale-down", 1.9)] {
+        let (large, small) = (find(way, SESSIONS, COLD), find(way, 4096, COLD));
+        let name = format!("{}link, 131,072 / 4,096 sessions", word(way));
+        let scale = entry(id, name, large);
+        all.push(scale.ratio_at_most("4,096 sessions", &small.samples, target));
+    }
+    for f in figures {
+        let family = format!("{:?}", f.scenario.family).to_lowercase();
+        let size = match f.scenario.size {
+            Size::Octets(octets) => octets.to_string(),
+            Size::Imix => "imix".into(),
+        };
+        let (sessions, headers) = (f.scenario.sessions, headers(f));
+        let id = format!(
+            "{}-{family}-{size}-{sessions}-{}-{headers}",
+            word(f.scenario.way),
+            f.table
+        );
+        all.push(entry(&id, label(f), f));
+    }
+    let peer = Entry::new(
+        "testpmd-mac",
+        "testpmd mac over a ring, 64 octets, hot",
+        "cycles",
+        mac,
+    );
+    all.push(peer);
+    all
+}
+
+fn word(way: Way) -> &'static str {
+    match way {
+        Way::Up => "up",
+        Way::Down => "down",
+    }
+}
+
+fn headers(f: &Figure) -> &'static str {
+    if f.scenario.packets == HOT {
+        "hot"
+    } else {
+        "cold"
+    }
+}
+
+fn frame(f: &Figure) -> String {
+    match f.scenario.size {
+        Size::Octets(octets) => octets.to_string(),
+        Size::Imix => "IMIX".into(),
+    }
+}
+
+fn label(f: &Figure) -> String {
+    let family = match f.scenario.family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+        Family::Both => "IPv4+6",
+    };
+    let (way, frame, headers) = (word(f.scenario.way), frame(f), headers(f));
+    let sessions = f.scenario.sessions / 1024;
+    let routes = match f.table {
+        0..1000 => f.table.to_string(),
+        n => format!("{}K", n / 1000),
+    };
+    format!("{way}link {family} {frame} {sessions}K sessions {routes} routes {headers}")
+}
+
+fn entry(id: &str, name: impl Into<String>, f: &Figure) -> Entry {
+    Entry {
+        features: FEATURES.to_vec(),
+        frame: Some(frame(f)),
+        sessions: Some(f.scenario.sessions),
+        routes: Some(f.table),
+        headers: Some(headers(f)),
+        ..Entry::new(id, name, "cycles", &f.samples)
+    }
+}

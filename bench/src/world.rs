@@ -1,0 +1,279 @@
+//! A data plane with sessions and routes between two rings, and packets that go round in it.
+use crate::frames::*;
+use crate::routes::{NEIGHBOURS, Routes};
+use anyhow::{Context, Result, ensure};
+use dataplane::*;
+use dpdk::{BURST, Burst, Eal, Mbuf, MemoryPeer, Pool, tsc};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+/// Packets that go round at most.
+pub const COLD: usize = 8192;
+/// So few that their headers stay in the second cache.
+pub const HOT: usize = 512;
+/// Different packets of a scenario.
+const SPECS: usize = 1 << 16;
+
+/// Octets in which all headers lie.
+const HEADERS: usize = 96;
+
+/// A data plane at work.
+pub struct World {
+    pub controller: Controller,
+    pub worker: Worker,
+    pub home: MemoryPeer,
+    pub router: MemoryPeer,
+    pub routes: Routes,
+    pub sessions: u32,
+}
+
+impl World {
+    pub fn new(eal: &Eal, pool: Pool, name: &str, sessions: u32, routes: Routes) -> Result<Self> {
+        let size = 2 * COLD as u32;
+        let (access, home) = eal.memory_port(&format!("{name}a"), size, pool)?;
+        let (core, router) = eal.memory_port(&format!("{name}c"), size, pool)?;
+        let mut config = Config::default();
+        config.limits.sessions = config.limits.sessions.max(sessions);
+        config.limits.routes = 4 << 20;
+        let (mut controller, worker) = channel(eal, pool, config)?;
+        let segment = |n: u32| Segment {
+            id: n as u16,
+            vlans: {
+                let vlan = FIRST_VLAN + n as u16;
+                vec![vlan..=vlan]
+            },
+        };
+        let segments = (0..sessions.div_ceil(PER_SEGMENT)).map(segment).collect();
+        let instance = InstanceIndex(0);
+        for (index, port, role) in [
+            (ACCESS, access, Role::Access { segments }),
+            (CORE, core, Role::Core { instance }),
+        ] {
+            let mac = Some(GATEWAY);
+            controller.add_port(index, PortConfig { port, mac, role })?;
+        }
+        let mut world = World {
+            controller,
+            worker,
+            home,
+            router,
+            routes,
+            sessions,
+        };
+        world.fill()?;
+        Ok(world)
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        for n in 0..NEIGHBOURS {
+            let to = Adjacency {
+                port: CORE,
+                mac: neighbour(n),
+            };
+            self.controller.set_adjacency(AdjacencyIndex(n), to)?;
+        }
+        for n in 0..self.sessions {
+            self.settle()?;
+            self.controller.set_session(entry(n))?;
+        }
+        let routes: Vec<_> = self.routes.all().collect();
+        for (net, to) in routes {
+            self.settle()?;
+            let to = Destination::Adjacency(AdjacencyIndex(to));
+            self.controller.set_route(InstanceIndex(0), net, to)?;
+        }
+        while self.controller.free_commands() < 4096 {
+            self.worker.step();
+        }
+        self.settle()
+    }
+
+    /// No packet was dropped: what goes in comes out.
+    pub fn check_drops(&self) -> Result<()> {
+        let drops = self
+            .controller
+            .drops()
+            .into_iter()
+            .filter(|drop| drop.packets > 0);
+        let drops: Vec<_> = drops
+            .map(|drop| (drop.reason.name(), drop.packets))
+            .collect();
+        ensure!(drops.is_empty(), "packets were dropped: {drops:?}");
+        Ok(())
+    }
+
+    /// Lets the worker catch up when there is little room, and hears what it says.
+    fn settle(&mut self) -> Result<()> {
+        while self.controller.free_commands() < 64 {
+            self.worker.step();
+        }
+        while let Some(event) = self.controller.poll_event() {
+            ensure!(
+                !matches!(
+                    event,
+                    Event::SessionRefused { .. } | Event::RouteRefused { .. }
+                ),
+                "{event:?}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What goes through, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    pub way: Way,
+    pub family: Family,
+    pub size: Size,
+    /// Sessions that have traffic: the first so many.
+    pub sessions: u32,
+    /// Packets that go round.
+    pub packets: usize,
+}
+
+/// A scenario's packets.
+pub struct Traffic {
+    scenario: Scenario,
+    specs: Vec<Spec>,
+    next: usize,
+}
+
+impl Traffic {
+    pub fn new(scenario: Scenario, routes: &Routes) -> Self {
+        let mut random = SmallRng::seed_from_u64(3);
+        let Scenario {
+            way,
+            family,
+            size,
+            sessions,
+            ..
+        } = scenario;
+        let spec = |_| Spec::random(way, family, size, sessions, routes, &mut random);
+        Traffic {
+            scenario,
+            specs: (0..SPECS).map(spec).collect(),
+            next: 0,
+        }
+    }
+
+    /// The packet that comes after `n` others.
+    pub fn spec(&self, n: usize) -> &Spec {
+        &self.specs[(self.next + n) % SPECS]
+    }
+
+    /// Goes on to the next packets.
+    pub fn advance(&mut self) {
+        self.next = (self.next + self.scenario.packets) % SPECS;
+    }
+
+    /// The packets as they come in, in bursts.
+    pub fn bursts(&self, stock: &mut Stock) -> Result<Vec<Burst>> {
+        let n = self.scenario.packets;
+        let mut bursts: Vec<Burst> = (0..n / BURST).map(|_| Burst::new()).collect();
+        stock.make(
+            n,
+            |i| self.spec(i).input(self.scenario.way),
+            |i, mbuf| {
+                ensure!(bursts[i / BURST].push(mbuf).is_ok(), "a burst is full");
+                Ok(())
+            },
+        )?;
+        Ok(bursts)
+    }
+
+    /// Sends the packets through once; TSC cycles for each. Every octet that comes out is looked at.
+    pub fn pass(&mut self, world: &mut World, stock: &mut Stock) -> Result<f64> {
+        let (way, n) = (self.scenario.way, self.scenario.packets);
+        let (from, to) = match way {
+            Way::Up => (&mut world.home, &mut world.router),
+            Way::Down => (&mut world.router, &mut world.home),
+        };
+        stock.make(
+            n,
+            |i| self.spec(i).input(way),
+            |_, mbuf| {
+                ensure!(from.to_port.send(mbuf).is_ok(), "the ring is full");
+                Ok(())
+            },
+        )?;
+        let begin = tsc();
+        while world.worker.step() > 0 {}
+        let took = tsc() - begin;
+        stock
+            .unload(n, &mut to.from_port, |i| self.spec(i).output(way))
+            .with_context(|| format!("{:?}", self.scenario))?;
+        self.advance();
+        Ok(took as f64 / n as f64)
+    }
+}
+
+/// The packets that are not under way.
+pub struct Stock {
+    idle: Vec<Mbuf>,
+    burst: Burst,
+}
+
+impl Stock {
+    pub fn new(pool: Pool) -> Result<Self> {
+        let fresh = |_| {
+            let mut mbuf = pool.alloc().context("a packet buffer")?;
+            ensure!(mbuf.append(&[FILL; 1700]), "room in a packet buffer");
+            Ok(mbuf)
+        };
+        Ok(Stock {
+            idle: (0..COLD).map(fresh).collect::<Result<_>>()?,
+            burst: Burst::new(),
+        })
+    }
+
+    /// Makes `n` packets and gives them away. Their headers are written anew; what lies behind is what it was.
+    fn make(
+        &mut self,
+        n: usize,
+        frame: impl Fn(usize) -> Vec<u8>,
+        mut to: impl FnMut(usize, Mbuf) -> Result<()>,
+    ) -> Result<()> {
+        let first = self.idle.len() - n;
+        for (i, mut mbuf) in self.idle.drain(first..).enumerate() {
+            let frame = frame(i);
+            mbuf.reset();
+            let header = &frame[..frame.len().min(HEADERS)];
+            let written = mbuf.append(header) && mbuf.extend(frame.len() as u16);
+            ensure!(written, "a packet buffer is too small");
+            to(i, mbuf)?;
+        }
+        Ok(())
+    }
+
+    /// Takes packets back.
+    pub fn take_back(&mut self, bursts: Vec<Burst>) {
+        for mut burst in bursts {
+            self.idle.extend(std::iter::from_fn(|| burst.pop()));
+        }
+    }
+
+    /// Takes `n` packets out of a ring, and compares them.
+    fn unload(
+        &mut self,
+        n: usize,
+        ring: &mut dpdk::Consumer,
+        frame: impl Fn(usize) -> Vec<u8>,
+    ) -> Result<()> {
+        let mut at = 0;
+        while ring.recv_burst(&mut self.burst) > 0 {
+            for found in self.burst.frames() {
+                ensure!(
+                    found == frame(at),
+                    "packet {at} is not what it should be: {found:02x?}"
+                );
+                at += 1;
+            }
+            while let Some(mbuf) = self.burst.pop() {
+                self.idle.push(mbuf);
+            }
+        }
+        ensure!(at == n, "{at} of {n} packets came out");
+        Ok(())
+    }
+}
