@@ -40,6 +40,7 @@ pub mod lcp;
 pub mod nd;
 pub mod nsh;
 pub mod pap;
+pub mod pcap;
 pub mod pfcp;
 pub mod ppp;
 pub mod pppoe;

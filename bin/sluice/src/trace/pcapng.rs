@@ -1,28 +1,11 @@
-//! Packets as a file that Wireshark reads: pcapng (draft-ietf-opsawg-pcapng). An interface for each path on which packets were
-//! seen; datagrams get the IP and UDP headers that they had, as far as those are known.
+//! Packets as a file that Wireshark reads: an interface for each path on which packets were seen; datagrams get the IP and UDP
+//! headers that they had, as far as those are known.
 
 use northbound::{TracedPacket, TracedPath};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use wire::pcap::{self, Direction, ETHERNET, RAW_IP};
 use wire::{ipv4, ipv6, udp};
-
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
-const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-
-/// Link types: Ethernet, and IP without anything around it.
-const ETHERNET: u16 = 1;
-const RAW_IP: u16 = 101;
-
-const COMMENT: u16 = 1;
-const APPLICATION: u16 = 4;
-const NAME: u16 = 2;
-const RESOLUTION: u16 = 9;
-const FLAGS: u16 = 2;
-/// Received and sent, in the flags of a packet.
-const INBOUND: u32 = 1;
-const OUTBOUND: u32 = 2;
 
 /// The interfaces, in the order of their numbers.
 const INTERFACES: [(TracedPath, &str, u16); 4] = [
@@ -38,22 +21,13 @@ pub struct Writer<W>(W);
 impl<W: Write> Writer<W> {
     /// Begins a file.
     pub fn begin(mut to: W) -> io::Result<Self> {
-        let mut header = Vec::new();
-        header.extend(BYTE_ORDER.to_le_bytes());
-        header.extend([1, 0, 0, 0]); // version 1.0
-        header.extend(u64::MAX.to_le_bytes()); // how long the section is, is not known
-        option(&mut header, APPLICATION, b"sluice trace");
-        end_of_options(&mut header);
-        block(&mut to, SECTION_HEADER, &header)?;
+        let mut out = Vec::new();
+        pcap::begin("sluice trace", &mut out);
         for (_, name, link) in INTERFACES {
-            let mut interface = Vec::new();
-            interface.extend(link.to_le_bytes());
-            interface.extend([0; 6]); // reserved; packets may have any length
-            option(&mut interface, NAME, name.as_bytes());
-            option(&mut interface, RESOLUTION, &[9]); // nanoseconds
-            end_of_options(&mut interface);
-            block(&mut to, INTERFACE, &interface)?;
+            let name = Some(name);
+            pcap::Interface { name, link }.emit(&mut out);
         }
+        to.write_all(&out)?;
         to.flush()?;
         Ok(Writer(to))
     }
@@ -64,61 +38,30 @@ impl<W: Write> Writer<W> {
         let Some(interface) = INTERFACES.iter().position(|(of, ..)| *of == path) else {
             return Ok(());
         };
-        let (octets, length) = match INTERFACES[interface].2 {
-            RAW_IP => {
-                let datagram = datagram(packet);
-                let length = datagram.len();
-                (datagram, length)
-            }
-            _ => {
-                let length = (packet.length as usize).max(packet.octets.len());
-                (packet.octets.clone(), length)
-            }
+        let datagram = (INTERFACES[interface].2 == RAW_IP).then(|| datagram(packet));
+        let (octets, length) = match &datagram {
+            Some(datagram) => (datagram, 0),
+            None => (&packet.octets, packet.length as usize),
         };
-        let mut body = Vec::with_capacity(octets.len() + 64);
-        body.extend((interface as u32).to_le_bytes());
-        body.extend(((packet.at_nanoseconds >> 32) as u32).to_le_bytes());
-        body.extend((packet.at_nanoseconds as u32).to_le_bytes());
-        body.extend((octets.len() as u32).to_le_bytes());
-        body.extend((length as u32).to_le_bytes());
-        padded(&mut body, &octets);
-        let way = if packet.sent { OUTBOUND } else { INBOUND };
-        option(&mut body, COMMENT, comment.as_bytes());
-        option(&mut body, FLAGS, &way.to_le_bytes());
-        end_of_options(&mut body);
-        block(&mut self.0, ENHANCED_PACKET, &body)
+        let direction = match packet.sent {
+            true => Direction::Out,
+            false => Direction::In,
+        };
+        let mut out = Vec::with_capacity(octets.len() + 128);
+        let packet = pcap::Packet {
+            interface,
+            at: packet.at_nanoseconds,
+            length: length.max(octets.len()) as u32,
+            octets,
+        };
+        packet.emit(comment, Some(direction), &mut out);
+        self.0.write_all(&out)
     }
 
     /// Whatever was added is in the file then.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
-}
-
-fn block(to: &mut impl Write, kind: u32, body: &[u8]) -> io::Result<()> {
-    let length = (body.len() as u32 + 12).to_le_bytes();
-    to.write_all(&kind.to_le_bytes())?;
-    to.write_all(&length)?;
-    to.write_all(body)?;
-    to.write_all(&length)
-}
-
-fn padded(body: &mut Vec<u8>, value: &[u8]) {
-    body.extend(value);
-    body.resize(body.len().next_multiple_of(4), 0);
-}
-
-/// An option; a value that is too long for one is cut.
-fn option(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    let value = &value[..value.len().min(1000)];
-    body.extend(kind.to_le_bytes());
-    body.extend((value.len() as u16).to_le_bytes());
-    // every block before is a multiple of four octets long
-    padded(body, value);
-}
-
-fn end_of_options(body: &mut Vec<u8>) {
-    body.extend([0; 4]);
 }
 
 /// The payload with its headers.
@@ -170,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_as_long_as_they_say() {
+    fn packets_lie_on_the_interface_of_their_path() {
         let mut file = Vec::new();
         let mut writer = Writer::begin(&mut file).unwrap();
         for (path, octets) in [
@@ -191,19 +134,15 @@ mod tests {
             writer.packet(&packet, "a comment").unwrap();
         }
         writer.flush().unwrap();
-        let (mut kinds, mut rest) = (Vec::new(), &file[..]);
-        while !rest.is_empty() {
-            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
-            let length = word(4) as usize;
-            assert_eq!((length % 4, word(length - 4) as usize), (0, length));
-            kinds.push(word(0));
-            rest = &rest[length..];
-        }
-        let expected = [
-            [SECTION_HEADER].as_slice(),
-            &[INTERFACE; 4],
-            &[ENHANCED_PACKET; 3],
-        ];
-        assert_eq!(kinds, expected.concat());
+        let capture = pcap::Capture::parse(&file).unwrap();
+        let names: Vec<_> = (capture.interfaces.iter()).filter_map(|i| i.name).collect();
+        assert_eq!(names, ["access", "radius", "pfcp", "samples"]);
+        let packets = capture.packets.iter();
+        let found: Vec<_> = packets
+            .map(|p| (p.interface, p.at, p.length, p.octets.len()))
+            .collect();
+        let at = 1_700_000_000_000_000_007;
+        let expected = [(0, at, 1500, 61), (1, at, 68, 68), (3, at, 1500, 96)];
+        assert_eq!(found, expected);
     }
 }
