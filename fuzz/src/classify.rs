@@ -123,6 +123,7 @@ impl World {
             core: rate,
             local: rate,
             ttl: rate,
+            queue: 2048,
         };
         let limits = Limits {
             instances: 1,

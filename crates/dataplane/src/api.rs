@@ -143,6 +143,8 @@ pub struct PuntLimits {
     pub local: PuntRate,
     /// Packets whose time to live ended, for the ICMP error.
     pub ttl: PuntRate,
+    /// How many packets may wait for the control thread.
+    pub queue: u32,
 }
 
 impl Default for PuntLimits {
@@ -155,6 +157,7 @@ impl Default for PuntLimits {
             core: rate(50_000, 2_000),
             local: rate(20_000, 1_000),
             ttl: rate(1_000, 100),
+            queue: 2048,
         }
     }
 }

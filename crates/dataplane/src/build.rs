@@ -31,9 +31,9 @@ pub enum Error {
     Config(String),
 }
 
-/// Commands, events and packets that may wait between worker and control thread.
+/// Commands and events that may wait between worker and control thread, and packets that the latter injects.
 const QUEUE: usize = 4096;
-const PACKETS: u32 = 2048;
+const INJECTS: u32 = 2048;
 
 /// Data planes made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -56,8 +56,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
     let (removed_tx, removed_rx) = rtrb::RingBuffer::new(most_ports);
     // DPDK's names are unique in a process.
     let made = MADE.fetch_add(1, Relaxed);
-    let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), PACKETS)?;
-    let (inject_tx, inject_rx) = eal.ring(&format!("injects{made}"), PACKETS)?;
+    let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), punts.queue)?;
+    let (inject_tx, inject_rx) = eal.ring(&format!("injects{made}"), INJECTS)?;
     let fibs: Vec<Fib> = (0..limits.instances).map(|_| fib()).collect();
     let second = tsc_hz(eal);
     let controller = Controller {

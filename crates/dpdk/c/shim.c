@@ -40,6 +40,10 @@ unsigned sl_dequeue(struct rte_ring *r, struct rte_mbuf **m, unsigned n) { retur
 unsigned sl_ring_count(const struct rte_ring *r) { return rte_ring_count(r); }
 unsigned sl_pool_free(const struct rte_mempool *p) { return rte_mempool_avail_count(p); }
 
+
+/* --- outside of it --- */
+int sl_chain(struct rte_mbuf *head, struct rte_mbuf *tail) { return rte_pktmbuf_chain(head, tail); }
+
 /* --- set-up --- */
 extern void sl_log(const char *text, size_t n); /* in Rust */
 static ssize_t log_sink(void *cookie, const char *text, size_t n) { (void)cookie; sl_log(text, n); return n; }

@@ -39,6 +39,7 @@ unsafe extern "C" {
     pub(crate) fn sl_dequeue(ring: *mut c_void, m: *mut M, n: c_uint) -> c_uint;
     pub(crate) fn sl_ring_count(ring: *mut c_void) -> c_uint;
     pub(crate) fn sl_pool_free(pool: *mut c_void) -> c_uint;
+    pub(crate) fn sl_chain(head: M, tail: M) -> c_int;
     pub(crate) fn sl_eal(argc: c_int, argv: *mut *mut c_char) -> c_int;
     pub(crate) fn sl_register_thread() -> c_int;
     pub(crate) fn sl_unregister_thread();

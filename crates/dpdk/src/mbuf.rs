@@ -1,5 +1,5 @@
 //! One packet, owned.
-use crate::ffi::{M, RawMbuf, sl_free};
+use crate::ffi::{M, RawMbuf, sl_chain, sl_free};
 use crate::window::{HEAD, WINDOW};
 use core::ptr::NonNull;
 
@@ -131,6 +131,18 @@ impl Mbuf {
         m.len = len;
         m.pkt_len = len as u32;
         true
+    }
+
+    /// Makes the other packet's buffers the end of this one, as drivers do where a frame fits no single buffer; or
+    /// gives it back, if they are too many.
+    pub fn chain(&mut self, tail: Mbuf) -> Result<(), Mbuf> {
+        let tail = tail.into_raw();
+        // SAFETY: both are ours; the tail belongs to the head then, unless this fails.
+        match unsafe { sl_chain(self.0.as_ptr(), tail) } {
+            0 => Ok(()),
+            // SAFETY: it is still ours, and was never null.
+            _ => Err(Mbuf(unsafe { NonNull::new_unchecked(tail) })),
+        }
     }
 
     /// Writes `bytes` behind the packet's end; false, and nothing changed, if they do not fit or the buffer is shared.

@@ -364,6 +364,7 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
         core: rate(1_000_000),
         local: rate(7),
         ttl: rate(3),
+        queue: 2048,
     };
     let (all, mut w) = (
         homes(),

@@ -4,7 +4,6 @@ mod churn;
 mod frames;
 mod inspect;
 mod model;
-mod pcap;
 mod ports;
 mod samples;
 mod vlans;

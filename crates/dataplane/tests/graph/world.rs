@@ -42,12 +42,6 @@ fn dpdk() -> MutexGuard<'static, Dpdk> {
         .unwrap_or_else(|e| e.into_inner())
 }
 
-/// A data plane with other ports, for as long as the result's guard lives.
-pub fn with_ports<T>(f: impl FnOnce(&Eal, Pool) -> T) -> T {
-    let dpdk = dpdk();
-    f(&dpdk.eal, dpdk.pool)
-}
-
 pub struct World {
     pub controller: Controller,
     worker: Option<Worker>,
@@ -91,6 +85,7 @@ pub const NO_POLICING: PuntLimits = {
         core: rate,
         local: rate,
         ttl: rate,
+        queue: 2048,
     }
 };
 
