@@ -44,7 +44,7 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, rounds: usize) -
 
 /// Port, outer VLAN and session id: what a session is found by.
 fn key(session: u32) -> u64 {
-    (session / PER_SEGMENT) as u64 + 100 << 16 | (session % PER_SEGMENT) as u64 + 1
+    ((session / PER_SEGMENT) as u64 + 100) << 16 | (session % PER_SEGMENT + 1) as u64
 }
 
 /// Cycles a packet, rings not included.

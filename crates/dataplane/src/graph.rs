@@ -85,7 +85,7 @@ pub(crate) fn run<const TRACE: bool>(
             rest,
             |t, w, len| {
                 let kind = classify::access(w, len, port, &t.sessions);
-                if let Access::Session { slot, .. } = kind {
+                if let Some(slot) = kind.slot() {
                     t.sessions.touch_up(slot);
                 }
                 kind
@@ -93,7 +93,15 @@ pub(crate) fn run<const TRACE: bool>(
             |t, kind, packet| {
                 t.took::<TRACE>(Edge::AccessFrame);
                 match kind {
-                    Access::Session { slot, depth } => upstream::<TRACE>(t, slot, depth, packet),
+                    Access::Double { slot } => upstream::<TRACE, 2>(t, slot, packet),
+                    Access::Tagged { slot } => upstream::<TRACE, 1>(t, slot, packet),
+                    Access::Untagged { slot } => upstream::<TRACE, 0>(t, slot, packet),
+                    Access::Termination { slot, depth } => {
+                        t.took::<TRACE>(Edge::OfSession);
+                        let up = t.sessions.up(slot);
+                        let leave = session::terminate(up, packet.window(), depth);
+                        Err(t.left_session::<TRACE>(leave))
+                    }
                     Access::Discovery => {
                         t.took::<TRACE>(Edge::Discovery);
                         Err(Leave::Punt(PuntKind::Discovery, Part::WHOLE))
@@ -220,18 +228,17 @@ fn from_vlan<const TRACE: bool>(
 
 /// session → lookup → rewrite.
 #[inline(always)]
-fn upstream<const TRACE: bool>(
+fn upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     slot: u32,
-    depth: u8,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
     t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
     let up = t.sessions.up(slot);
-    let admitted = match session::admit(up, packet.window(), len, depth, &t.fibs) {
+    let admitted = match session::admit::<DEPTH>(up, packet.window(), len, &t.fibs) {
         Ok(admitted) => admitted,
-        Err(Leave::Sampled) => return sampled_upstream::<TRACE>(t, slot, depth, packet),
+        Err(Leave::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
         Err(leave) => return Err(t.left_session::<TRACE>(leave)),
     };
     let instance = up.instance;
@@ -241,16 +248,15 @@ fn upstream<const TRACE: bool>(
 /// The same for a session that is sampled.
 #[cold]
 #[inline(never)]
-fn sampled_upstream<const TRACE: bool>(
+fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     slot: u32,
-    depth: u8,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
     let len = packet.len();
     let up = t.sessions.up(slot);
     up.sample(false);
-    let admitted = session::admit(up, packet.window(), len, depth, &t.fibs);
+    let admitted = session::admit::<DEPTH>(up, packet.window(), len, &t.fibs);
     up.sample(true);
     let (instance, index) = (up.instance, up.index);
     let admitted = admitted.map_err(|leave| t.left_session::<TRACE>(leave))?;

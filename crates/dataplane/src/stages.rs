@@ -1,15 +1,27 @@
 //! Single stages of the packet path, for benchmarks; only with the feature `stages`.
 use crate::Worker;
 use crate::api::PortIndex;
+use crate::graph::Tables;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::{Leave, session};
-use dpdk::{Burst, Outs, Rest};
+use dpdk::{Burst, Outs, Packet, Rest};
 
 /// Classification, session and anti-spoof of frames from access port `port`, with nothing after it. The packets that
 /// pass stay in the burst, unchanged, and are counted by their sessions; the others are freed.
 pub struct Admission {
     outs: Outs,
     rest: Rest<Leave>,
+}
+
+#[inline(always)]
+fn admit<const DEPTH: usize>(
+    t: &mut Tables,
+    slot: u32,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    let len = packet.len();
+    let up = t.sessions.up(slot);
+    session::admit::<DEPTH>(up, packet.window(), len, &t.fibs).map(|_| 0)
 }
 
 impl Default for Admission {
@@ -35,17 +47,15 @@ impl Admission {
             &mut self.rest,
             |t, w, len| {
                 let kind = classify::access(w, len, port, &t.sessions);
-                if let Access::Session { slot, .. } = kind {
+                if let Some(slot) = kind.slot() {
                     t.sessions.touch_up(slot);
                 }
                 kind
             },
             |t, kind, packet| match kind {
-                Access::Session { slot, depth } => {
-                    let len = packet.len();
-                    let up = t.sessions.up(slot);
-                    session::admit(up, packet.window(), len, depth, &t.fibs).map(|_| 0)
-                }
+                Access::Double { slot } => admit::<2>(t, slot, packet),
+                Access::Tagged { slot } => admit::<1>(t, slot, packet),
+                Access::Untagged { slot } => admit::<0>(t, slot, packet),
                 _ => Err(Leave::default()),
             },
         );

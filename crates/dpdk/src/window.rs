@@ -46,6 +46,21 @@ macro_rules! access {
 impl Window {
     access! { u8 put8 u8; u16 put16 u16; u32 put32 u32; u64 put64 u64; u128 put128 u128; }
 
+    /// Is the ones' complement sum of the 20 octets at `at` zero, as it is over an IPv4 header without options whose
+    /// checksum is right (RFC 1071)? The order of octets does not matter to that.
+    #[inline(always)]
+    pub fn sums_up(&self, at: usize) -> bool {
+        let octets: &[u8; 20] = self.0[at..].first_chunk().expect("inside the window");
+        let word = |n: usize| u64::from_ne_bytes(*octets[n..].first_chunk().expect("8 octets"));
+        let last = u32::from_ne_bytes(*octets[16..].first_chunk().expect("4 octets"));
+        let (sum, carry) = word(0).overflowing_add(word(8));
+        let (sum, carry) = sum.overflowing_add(last as u64 + carry as u64);
+        let sum = sum + carry as u64; // it was small when it overflowed
+        // Both halves of the sum, with the carry, are in the upper half of this; and so on.
+        let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+        sum.wrapping_add(sum.rotate_left(16)) >> 16 == 0xffff
+    }
+
     /// Copies a header in.
     #[inline(always)]
     pub fn copy_in<const N: usize>(&mut self, at: usize, bytes: &[u8; N]) {

@@ -14,14 +14,38 @@ use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD
 /// A frame from an access port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// PPPoE discovery outside of any session.
-    Discovery,
-    /// The session stage, or a PADT, of what is at `slot` (it may be vacant), with `depth` tags.
-    Session {
+    /// The session stage of what is at `slot` (it may be vacant), without tags, with one and with two.
+    Untagged {
+        slot: u32,
+    },
+    Tagged {
+        slot: u32,
+    },
+    Double {
+        slot: u32,
+    },
+    /// A PADT for what is at `slot`, with `depth` tags.
+    Termination {
         slot: u32,
         depth: u8,
     },
+    /// PPPoE discovery outside of any session.
+    Discovery,
     Drop(DropReason),
+}
+
+impl Access {
+    /// Where the session is.
+    #[inline(always)]
+    pub fn slot(self) -> Option<u32> {
+        match self {
+            Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot } => {
+                Some(slot)
+            }
+            Access::Termination { slot, .. } => Some(slot),
+            Access::Discovery | Access::Drop(_) => None,
+        }
+    }
 }
 
 /// A frame from a core port.
@@ -69,29 +93,45 @@ const fn is_group(address: u64) -> bool {
 /// discovery for the control plane: the gateway has one in each subscriber group.
 #[inline(always)]
 pub(crate) fn access(w: &Window, len: usize, port: u16, sessions: &Sessions) -> Access {
-    let mut ethertype = w.u16(HEAD + 12);
-    let (mut depth, mut vid) = (0, 0);
-    if is_tag(ethertype) {
-        (depth, vid, ethertype) = (1, w.u16(HEAD + 14) & 0xfff, w.u16(HEAD + 16));
-        if is_tag(ethertype) {
-            (depth, ethertype) = (2, w.u16(HEAD + 20));
-        }
+    if !is_tag(w.u16(HEAD + 12)) {
+        pppoe::<0>(w, len, port, sessions)
+    } else if !is_tag(w.u16(HEAD + 16)) {
+        pppoe::<1>(w, len, port, sessions)
+    } else {
+        pppoe::<2>(w, len, port, sessions)
     }
-    let pppoe = ETHERNET + 4 * depth;
-    if len < pppoe + PPPOE {
+}
+
+/// The same of a frame with `DEPTH` tags.
+#[inline(always)]
+fn pppoe<const DEPTH: usize>(w: &Window, len: usize, port: u16, sessions: &Sessions) -> Access {
+    let (ethertype, id) = (
+        w.u16(HEAD + 12 + 4 * DEPTH),
+        w.u16(HEAD + ETHERNET + 4 * DEPTH + 2),
+    );
+    if len < ETHERNET + 4 * DEPTH + PPPOE {
         return Access::Drop(DropReason::Truncated);
     }
     let session_stage = ethertype == PPPOE_SESSION;
     if !session_stage && ethertype != PPPOE_DISCOVERY {
         return Access::Drop(DropReason::UnexpectedType);
     }
-    let id = w.u16(HEAD + pppoe + 2);
+    let vid = if DEPTH > 0 {
+        w.u16(HEAD + 14) & 0xfff
+    } else {
+        0
+    };
     match sessions.slot(port, vid, id) {
         None => Access::Drop(DropReason::UnknownVlan),
-        Some(_) if !session_stage && id == 0 => Access::Discovery,
-        Some(slot) => Access::Session {
+        Some(slot) if session_stage => match DEPTH {
+            0 => Access::Untagged { slot },
+            1 => Access::Tagged { slot },
+            _ => Access::Double { slot },
+        },
+        Some(_) if id == 0 => Access::Discovery,
+        Some(slot) => Access::Termination {
             slot,
-            depth: depth as u8,
+            depth: DEPTH as u8,
         },
     }
 }
@@ -177,9 +217,15 @@ mod tests {
             tags
         }];
         for (tags, depth) in models.into_iter().zip([0, 1, 2, 2]) {
-            let session = Access::Session { slot: 5, depth };
+            let slot = 5;
+            let session = match depth {
+                0 => Access::Untagged { slot },
+                1 => Access::Tagged { slot },
+                _ => Access::Double { slot },
+            };
             assert_eq!(classify(tags, PPPOE_SESSION, 5, 0), session);
-            assert_eq!(classify(tags, PPPOE_DISCOVERY, 5, 0), session, "PADT");
+            let termination = Access::Termination { slot, depth };
+            assert_eq!(classify(tags, PPPOE_DISCOVERY, 5, 0), termination);
             assert_eq!(classify(tags, PPPOE_DISCOVERY, 0, 0), Access::Discovery);
             for (ethertype, cut, why) in [
                 (PPPOE_SESSION, 1, DropReason::Truncated),

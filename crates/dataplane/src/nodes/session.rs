@@ -10,7 +10,6 @@ use crate::drops::DropReason;
 use crate::tables::fib::Fib;
 use crate::tables::sessions::{MASKS, Up};
 use dpdk::{HEAD, Window};
-use wire::eth::PPPOE_DISCOVERY;
 
 /// A packet of a session that may be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,70 +24,86 @@ pub(crate) struct Packet {
 const PPP_IPV4: u16 = 0x0021;
 const PPP_IPV6: u16 = 0x0057;
 
-/// Verifies a frame with `depth` tags against the session that it names, and finds the packet in it.
+/// Verifies a frame of the session stage with `DEPTH` tags against the session that it names, and finds the packet in
+/// it.
 #[inline(always)]
-pub(crate) fn admit(
+pub(crate) fn admit<const DEPTH: usize>(
     up: &mut Up,
     w: &Window,
     len: usize,
-    depth: u8,
     fibs: &[Fib],
 ) -> Result<Packet, Leave> {
-    verify(up, w, depth)?;
-    let pppoe = HEAD + ETHERNET + 4 * depth as usize;
-    if w.u16(pppoe - 2) == PPPOE_DISCOVERY {
-        return Err(control(up));
-    }
-    // Session stage: version 1, type 1, code 0; a payload within the frame that holds at least PPP's protocol.
-    let payload = w.u16(pppoe + 4) as usize;
-    if (w.u16(pppoe) != 0x1100) | (payload < 2) | (pppoe - HEAD + PPPOE + payload > len) {
-        return Err(DropReason::BadPppoe.into());
+    let pppoe = HEAD + ETHERNET + 4 * DEPTH;
+    // Version 1, type 1, code 0; session id; length; PPP's protocol.
+    let header = w.u64(pppoe);
+    let payload = (header >> 16) as u16 as usize;
+    // A payload within the frame that holds at least PPP's protocol.
+    let lying = (header >> 48 != 0x1100)
+        | (payload < 2)
+        | (payload > len.saturating_sub(pppoe - HEAD + PPPOE));
+    if (difference::<DEPTH>(up, w) != 0) | lying {
+        return Err(why::<DEPTH>(up, w));
     }
     let ip = pppoe + PPPOE + 2;
-    let family = match w.u16(ip - 2) {
+    let family = match header as u16 {
         PPP_IPV4 => Family::V4,
         PPP_IPV6 => Family::V6,
         _ => return Err(control(up)),
     };
     let total = ip::check(family, w, ip, payload - 2)?;
-    let fib = &fibs[up.instance as usize];
     match family {
-        Family::V4 => source_v4(up, w, ip, fib)?,
-        Family::V6 => source_v6(up, w, ip, total, fib)?,
+        Family::V4 => source_v4(up, w, ip, fibs)?,
+        Family::V6 => source_v6(up, w, ip, total, fibs)?,
     }
     up.packets += 1;
     up.octets += total as u64;
     Ok(Packet { family, ip, total })
 }
 
+/// Verifies a PADT with `depth` tags, which is for the control plane.
+pub(crate) fn terminate(up: &Up, w: &Window, depth: u8) -> Leave {
+    let mut plain = *up;
+    plain.sample(false);
+    let difference = match depth {
+        0 => difference::<0>(&plain, w),
+        1 => difference::<1>(&plain, w),
+        _ => difference::<2>(&plain, w),
+    };
+    match difference {
+        0 => control(up),
+        _ => reason(&plain, w).into(),
+    }
+}
+
 fn control(up: &Up) -> Leave {
     Leave::Punt(PuntKind::Session(up.index), Part::WHOLE)
 }
 
-/// Are the MAC addresses and the tags (TPIDs and VLAN ids, whatever the priorities) those of the session?
+/// Are the MAC addresses and the tags (TPIDs and VLAN ids, whatever the priorities) those of the session? 0 if so.
 #[inline(always)]
-fn verify(up: &Up, w: &Window, depth: u8) -> Result<(), Leave> {
-    let (mac, tags) = MASKS[depth as usize % MASKS.len()];
+fn difference<const DEPTH: usize>(up: &Up, w: &Window) -> u64 {
+    let (mac, tags) = MASKS[DEPTH];
     let wrong = (w.u64(HEAD + 6) ^ up.mac) & mac | (w.u64(HEAD + 14) ^ up.tags) & tags;
-    let wrong = wrong | w.u64(HEAD) >> 16 ^ up.gateway;
-    if wrong | (depth ^ up.depth) as u64 == 0 {
-        Ok(())
-    } else {
-        Err(why(up, w, depth))
-    }
+    wrong | w.u64(HEAD) >> 16 ^ up.gateway | (DEPTH as u8 ^ up.depth) as u64
 }
 
 #[cold]
-fn why(up: &Up, w: &Window, depth: u8) -> Leave {
-    if up.is_sampled() {
-        let mut plain = *up;
-        plain.sample(false);
-        return match verify(&plain, w, depth) {
-            Ok(()) => Leave::Sampled,
-            Err(leave) => leave,
-        };
+#[inline(never)]
+fn why<const DEPTH: usize>(up: &Up, w: &Window) -> Leave {
+    let mut plain = *up;
+    plain.sample(false);
+    if difference::<DEPTH>(&plain, w) != 0 {
+        reason(&plain, w).into()
+    } else if up.is_sampled() {
+        Leave::Sampled
+    } else {
+        DropReason::BadPppoe.into()
     }
-    let reason = if up.vacant() {
+}
+
+/// What is wrong with a frame that is not the session's.
+fn reason(up: &Up, w: &Window) -> DropReason {
+    if up.vacant() {
         DropReason::UnknownSession
     } else if w.u64(HEAD) >> 16 != up.gateway {
         DropReason::NotForUs
@@ -96,33 +111,53 @@ fn why(up: &Up, w: &Window, depth: u8) -> Leave {
         DropReason::WrongMac
     } else {
         DropReason::WrongTag
-    };
-    reason.into()
+    }
 }
 
 /// The session's address, or one that is routed to the session (RFC 3704 §2.2, strict).
 #[inline(always)]
-fn source_v4(up: &Up, w: &Window, ip: usize, fib: &Fib) -> Result<(), DropReason> {
+fn source_v4(up: &Up, w: &Window, ip: usize, fibs: &[Fib]) -> Result<(), Leave> {
     let source = w.u32(ip + 12);
     // A session without address has 0 there, and 0.0.0.0 is nobody's.
-    let own = (source == up.v4) & (source != 0);
-    if own || fib.lookup_v4(source).destination() == Some(Destination::Session(up.index)) {
+    if (source == up.v4) & (source != 0) {
         return Ok(());
     }
-    Err(DropReason::SpoofedSourceV4)
+    routed_v4(up, source, fibs)
+}
+
+#[cold]
+#[inline(never)]
+fn routed_v4(up: &Up, source: u32, fibs: &[Fib]) -> Result<(), Leave> {
+    let to = fibs[up.instance as usize].lookup_v4(source).destination();
+    match to == Some(Destination::Session(up.index)) {
+        true => Ok(()),
+        false => Err(DropReason::SpoofedSourceV4.into()),
+    }
+}
+
+/// An address in the session's prefix that is not about the link itself.
+#[inline(always)]
+fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &[Fib]) -> Result<(), Leave> {
+    let high = w.u64(ip + 8);
+    let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length) == 0;
+    if own & !is_control(w, ip, total) {
+        return Ok(());
+    }
+    other_v6(up, w, ip, total, fibs)
 }
 
 /// An address in the session's prefix, or one that is routed to the session. What concerns the link itself is for the
 /// control plane, which alone takes link-local sources and, in neighbour discovery, the unspecified one.
-#[inline(always)]
-fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fib: &Fib) -> Result<(), Leave> {
+#[cold]
+#[inline(never)]
+fn other_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &[Fib]) -> Result<(), Leave> {
     let source = w.u128(ip + 8);
     let high = (source >> 64) as u64;
-    let own = (up.v6_length != 0) && (high ^ up.v6) & (u64::MAX << (64 - up.v6_length)) == 0;
-    let own = own || fib.lookup_v6(source).destination() == Some(Destination::Session(up.index));
+    let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length) == 0;
+    let routed = || fibs[up.instance as usize].lookup_v6(source).destination();
+    let own = own || routed() == Some(Destination::Session(up.index));
     let link_local = high >> 54 == 0xfe80 >> 6;
-    let control_packet = is_control(w, ip, total);
-    match (own, control_packet) {
+    match (own, is_control(w, ip, total)) {
         (true, false) => Ok(()),
         (true, true) => Err(control(up)),
         (false, true) if link_local || source == 0 => Err(control(up)),
@@ -186,7 +221,17 @@ mod tests {
     impl Net {
         fn frame(&mut self, frame: &[u8], depth: u8) -> Result<Packet, Leave> {
             let up = self.sessions.up(self.sessions.slot(0, 0, 5).unwrap());
-            admit(up, &Window::of(frame), frame.len(), depth, &self.fibs)
+            let (w, len) = (Window::of(frame), frame.len());
+            match depth {
+                0 => admit::<0>(up, &w, len, &self.fibs),
+                1 => admit::<1>(up, &w, len, &self.fibs),
+                _ => admit::<2>(up, &w, len, &self.fibs),
+            }
+        }
+
+        fn padt(&mut self, frame: &[u8]) -> Leave {
+            let up = self.sessions.up(self.sessions.slot(0, 0, 5).unwrap());
+            terminate(up, &Window::of(frame), 0)
         }
     }
 
@@ -380,9 +425,9 @@ mod tests {
         assert_eq!(send(&v6("2001:db8:0:7ff::1", 58, &[128, 0])), Ok(()));
         let mut padt = frame(MAC, Tags::NONE, &[]);
         (padt[13], padt[15]) = (0x63, 0xa7);
-        assert_eq!(net.frame(&padt, 0).map(|_| ()), punt);
+        assert_eq!(Err(net.padt(&padt)), punt);
         padt[11] ^= 1;
-        assert_eq!(net.frame(&padt, 0), Err(DropReason::WrongMac.into()));
+        assert_eq!(net.padt(&padt), DropReason::WrongMac.into());
     }
 
     #[test]
