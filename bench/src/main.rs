@@ -5,6 +5,9 @@
 mod admission;
 mod frames;
 mod huge;
+mod kernel;
+mod latency;
+mod plot;
 mod report;
 mod routes;
 mod testpmd;
@@ -32,10 +35,23 @@ struct Arguments {
     /// The core of the worker; the generator of latencies takes another.
     #[arg(long, default_value_t = 1)]
     core: usize,
+    /// Only sends packets there, for the comparison with the kernel.
+    #[arg(long, hide = true)]
+    send_to: Option<String>,
 }
 
 fn main() -> Result<()> {
-    let Arguments { out, rounds, core } = Arguments::parse();
+    let only_stages = std::env::var("STAGES").is_ok();
+    let Arguments {
+        out,
+        rounds,
+        core,
+        send_to,
+    } = Arguments::parse();
+    if let Some(to) = send_to {
+        pin(core)?;
+        return kernel::send(&to);
+    }
     let load = fs::read_to_string("/proc/loadavg")?;
     let _pages = huge::HugePages::reserve(700)?;
     let eal = Eal::start(&EalOptions {
@@ -47,12 +63,19 @@ fn main() -> Result<()> {
     let pool = eal.pool("packets", 33_000)?;
     let prefixes = Prefixes::real()?;
 
-    let mut entries = whole::measure(&eal, pool, core, &prefixes, rounds)?;
+    let mut entries = match only_stages {
+        true => vec![],
+        false => whole::measure(&eal, pool, core, &prefixes, rounds)?,
+    };
     let mut stock = Stock::new(pool)?;
     let routes = Routes::first(&prefixes, 600_000);
     let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
     eprintln!("  stages");
     entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
+    eprintln!("  kernel");
+    entries.push(kernel::measure(rounds)?);
+    eprintln!("  latency");
+    entries.extend(latency::measure(&eal, &mut world, &mut stock, core)?);
 
     let report = Report {
         cpu: cpu(),
@@ -65,7 +88,9 @@ fn main() -> Result<()> {
     let file = out.join("report.json");
     fs::write(&file, serde_json::to_string_pretty(&report)? + "\n")
         .with_context(|| file.display().to_string())?;
-    println!("{}", file.display());
+    let picture = out.join("cycles.svg");
+    plot::whole_path(&report, &picture)?;
+    println!("{}\n{}", file.display(), picture.display());
     Ok(())
 }
 

@@ -246,6 +246,20 @@ impl Stock {
         Ok(())
     }
 
+    /// Gives `n` packets away, whatever is in them.
+    pub fn give(&mut self, n: usize) -> Vec<Mbuf> {
+        self.idle.split_off(self.idle.len() - n)
+    }
+
+    /// Takes packets back. What lies behind their headers is what it has to be again.
+    pub fn take(&mut self, packets: Vec<Mbuf>) {
+        for mut mbuf in packets {
+            mbuf.reset();
+            mbuf.append(&[FILL; 1700]);
+            self.idle.push(mbuf);
+        }
+    }
+
     /// Takes packets back.
     pub fn take_back(&mut self, bursts: Vec<Burst>) {
         for mut burst in bursts {
