@@ -74,6 +74,11 @@ fn home_mac(home: u8) -> MacAddr {
     MacAddr([2, 0, 0, 0, 1, home])
 }
 
+/// One home takes so little that packets to it are fragmented.
+fn mtu(home: u8) -> u16 {
+    if home == 0 { 68 } else { 1492 }
+}
+
 fn entry(home: u8) -> SessionEntry {
     SessionEntry {
         index: SessionIndex(home.into()),
@@ -83,7 +88,7 @@ fn entry(home: u8) -> SessionEntry {
         gateway_mac: GATEWAY,
         pppoe_session_id: 0x100 + u16::from(home),
         instance: InstanceIndex(0),
-        mtu: 1492,
+        mtu: mtu(home),
         subscriber: home.into(),
         // The last one has IPv6 alone, the first one IPv4 alone.
         ipv4: (home != HOMES - 1).then_some([100, 64, 0, home + 1].into()),
@@ -124,6 +129,7 @@ impl World {
             local: rate,
             ttl: rate,
             queue: 2048,
+            too_big: rate,
         };
         let limits = Limits {
             instances: 1,
@@ -282,13 +288,14 @@ impl World {
         }
         let mut punted = 0;
         self.controller.recv_punts(usize::MAX, |punt| {
-            punted += u64::from(!matches!(punt.kind, PuntKind::TtlExpired(_)));
+            let told = matches!(punt.kind, PuntKind::TtlExpired(_) | PuntKind::TooBig { .. });
+            punted += u64::from(!told);
         });
         self.punted += punted;
         while self.controller.poll_event().is_some() {}
     }
 
-    /// Every packet in is a packet out, a packet punted or a drop with a name, and no buffer is lost.
+    /// Every packet in is a packet out, or fragments of it, a packet punted or a drop with a name, and no buffer is lost.
     fn balance(&mut self) {
         let dropped: u64 = self
             .controller
@@ -296,9 +303,10 @@ impl World {
             .iter()
             .map(|drop| drop.packets)
             .sum();
+        let cut = self.controller.fragments();
         assert_eq!(
-            self.sent,
-            self.got + self.punted + dropped,
+            self.sent + cut.fragments,
+            self.got + self.punted + dropped + cut.packets,
             "{:?}",
             self.controller.drops()
         );
@@ -324,7 +332,7 @@ fn check(bytes: &[u8]) {
     assert_eq!(header.tags, tags(home));
     let frame = ppp::Frame::parse(payload).expect("PPP of our own");
     assert!(
-        frame.payload.len() <= 1492,
+        frame.payload.len() <= usize::from(mtu(home)),
         "a packet that is too long for the subscriber"
     );
     match frame.protocol {

@@ -145,6 +145,8 @@ pub struct PuntLimits {
     pub ttl: PuntRate,
     /// How many packets may wait for the control thread.
     pub queue: u32,
+    /// Packets that are too big for their next hop, for the ICMP error.
+    pub too_big: PuntRate,
 }
 
 impl Default for PuntLimits {
@@ -158,6 +160,7 @@ impl Default for PuntLimits {
             local: rate(20_000, 1_000),
             ttl: rate(1_000, 100),
             queue: 2048,
+            too_big: rate(1_000, 100),
         }
     }
 }
@@ -294,7 +297,8 @@ pub struct Punt<'a> {
     pub kind: PuntKind,
     /// The port where it arrived.
     pub port: PortIndex,
-    /// The whole Ethernet frame, or for [`PuntKind::Local`] and [`PuntKind::TtlExpired`] the IP packet.
+    /// The whole Ethernet frame, or for [`PuntKind::Local`], [`PuntKind::TtlExpired`] and [`PuntKind::TooBig`] the IP
+    /// packet.
     pub frame: &'a [u8],
 }
 
@@ -324,6 +328,16 @@ pub enum PuntKind {
     Local(InstanceIndex),
     /// A packet that was dropped because its time to live ended (IP packet): the sender may be told.
     TtlExpired(InstanceIndex),
+    /// A packet that was dropped because its next hop does not take packets of its size, and it may not be fragmented (IP
+    /// packet): the sender may be told.
+    TooBig {
+        /// The instance.
+        instance: InstanceIndex,
+        /// The largest IP packet that the next hop takes, in octets.
+        mtu: u16,
+        /// The sender is the gateway itself.
+        own: bool,
+    },
     /// A copy of the first octets of a subscriber's packet on its way up (frame, as it came in).
     SampledUp(SessionIndex),
     /// A copy of the first octets of a packet on its way down to a subscriber (frame, as it goes out).
@@ -430,4 +444,15 @@ pub struct PuntCounters {
     pub local: u64,
     /// [`PuntKind::TtlExpired`]: notices of packets that are counted as drops.
     pub ttl_expired: u64,
+    /// [`PuntKind::TooBig`]: as well.
+    pub too_big: u64,
+}
+
+/// What was fragmented: in the place of each of these packets, its fragments were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FragmentCounters {
+    /// Packets.
+    pub packets: u64,
+    /// Their fragments.
+    pub fragments: u64,
 }

@@ -39,7 +39,7 @@ const INJECTS: u32 = 2048;
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a data plane without ports: the control thread's end, and the worker's, which has to be [run](Worker::run) on a thread.
-/// `pool` is for the packets that the control thread injects, and for the copies of those that it samples.
+/// `pool` is for the packets that the control thread injects, for fragments, and for the copies of packets that are sampled.
 pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Worker), Error> {
     check(&config)?;
     let Config { limits, punts } = config;
@@ -98,6 +98,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             adjacencies: Adjacencies::new(limits.adjacencies),
             asked: Asked::new(),
             samples: Samples::new(pool),
+            pool,
             events: event_tx,
             now: 0,
             second,

@@ -282,6 +282,11 @@ impl Controller {
         self.shared.punts()
     }
 
+    /// Packets that were fragmented, and their fragments.
+    pub fn fragments(&self) -> FragmentCounters {
+        self.shared.fragments()
+    }
+
     /// The time that the worker spent in rounds in which there was something to do, since its start.
     pub fn busy(&self) -> Duration {
         let cycles = u128::from(self.shared.busy.load(Relaxed));

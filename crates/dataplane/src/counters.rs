@@ -1,5 +1,5 @@
 //! Counters that both threads see. The worker alone writes them (those of injection: the control thread alone).
-use crate::api::{PortCounters, PuntCounters, PuntKind};
+use crate::api::{FragmentCounters, PortCounters, PuntCounters, PuntKind};
 use crate::drops::DropReason;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use nix::sys::eventfd::EventFd;
@@ -15,7 +15,9 @@ pub(crate) struct Shared {
     /// By interface; those of subinterfaces are not used.
     pub ports: Box<[Port]>,
     pub drops: [AtomicU64; DropReason::ALL.len()],
-    punts: [AtomicU64; 5],
+    punts: [AtomicU64; 6],
+    fragmented: AtomicU64,
+    fragments: AtomicU64,
     pub injected: AtomicU64,
     /// TSC cycles of rounds in which there was something to do.
     pub busy: AtomicU64,
@@ -39,7 +41,9 @@ impl Shared {
         Shared {
             ports: (0..interfaces).map(|_| Port::default()).collect(),
             drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
-            punts: [const { AtomicU64::new(0) }; 5],
+            punts: [const { AtomicU64::new(0) }; 6],
+            fragmented: AtomicU64::new(0),
+            fragments: AtomicU64::new(0),
             injected: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
@@ -59,6 +63,7 @@ impl Shared {
             PuntKind::Core(_) => 2,
             PuntKind::Local(_) => 3,
             PuntKind::TtlExpired(_) => 4,
+            PuntKind::TooBig { .. } => 5,
             // copies: the packets themselves went on
             PuntKind::SampledUp(_) | PuntKind::SampledDown(_) => return,
         };
@@ -66,14 +71,28 @@ impl Shared {
     }
 
     pub fn punts(&self) -> PuntCounters {
-        let [discovery, session, core, local, ttl_expired] =
-            [0, 1, 2, 3, 4].map(|i: usize| self.punts[i].load(Relaxed));
+        let [discovery, session, core, local, ttl_expired, too_big] =
+            [0, 1, 2, 3, 4, 5].map(|i: usize| self.punts[i].load(Relaxed));
         PuntCounters {
             discovery,
             session,
             core,
             local,
             ttl_expired,
+            too_big,
+        }
+    }
+
+    /// A packet was sent in so many fragments.
+    pub fn count_fragments(&self, fragments: u64) {
+        add(&self.fragmented, 1);
+        add(&self.fragments, fragments);
+    }
+
+    pub fn fragments(&self) -> FragmentCounters {
+        FragmentCounters {
+            packets: self.fragmented.load(Relaxed),
+            fragments: self.fragments.load(Relaxed),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  access port ─▶ classify ─▶ session ─▶ ip ──┐                    ┌─▶ rewrite ─▶ access port
-//!                    │           │            ├─▶ lookup ─▶ hop ───┤
+//!                    │           │            ├─▶ lookup ─▶ hop ───┤      └─(fragment)─▶ either, or punt
 //!  core port ───▶ classify ──(untag)────▶ ip ─┤      │             └─▶ rewrite ─▶ core port
 //!                    │                        │      │
 //!  gateway ───────────────────────────▶ ip ───┘      │
@@ -14,19 +14,19 @@
 //!
 //! The ways have names (`edges`), and `took` says which one a packet takes. Only a graph that is traced notes that
 //! (`TRACE`); in the other nothing is left of it.
-use crate::api::{AdjacencyIndex, Event, PortIndex, PuntKind, Role, SessionIndex};
+use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, PuntKind, Role, SessionIndex};
 use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Next, Origin};
-use crate::nodes::{Leave, Part, rewrite, session};
+use crate::nodes::{Leave, Part, fragment, mss, rewrite, session};
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Fib, Target};
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, HEAD, Outs, Packet, Rest, WINDOW, Window};
+use dpdk::{Burst, HEAD, Outs, Packet, Pool, Rest, WINDOW, Window};
 use wire::eth::{MacAddr, TPID_8021Q};
 
 /// Where a burst came from.
@@ -62,6 +62,8 @@ pub(crate) struct Tables {
     pub adjacencies: Adjacencies,
     pub asked: Asked,
     pub samples: Samples,
+    /// For fragments.
+    pub pool: Pool,
     pub events: rtrb::Producer<Event>,
     /// The TSC when the burst came, and its ticks in a second.
     pub now: u64,
@@ -242,7 +244,7 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
         Err(leave) => return Err(t.left_session::<TRACE>(leave)),
     };
     let instance = up.instance;
-    from_subscriber::<TRACE>(t, instance, admitted, packet)
+    from_subscriber::<TRACE>(t, slot, instance, admitted, packet)
 }
 
 /// The same for a session that is sampled.
@@ -266,18 +268,51 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
         let kind = PuntKind::SampledUp(index);
         t.samples.take(index, kind, port, frame, t.now, t.second);
     }
-    from_subscriber::<TRACE>(t, instance, admitted, packet)
+    from_subscriber::<TRACE>(t, slot, instance, admitted, packet)
+}
+
+/// (mss) → lookup → rewrite.
+#[inline(always)]
+fn from_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    slot: u32,
+    instance: u16,
+    admitted: session::Packet,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    if mss::may_be_syn(admitted.family, packet.window(), admitted.ip) {
+        return connecting::<TRACE>(t, slot, instance, admitted, packet);
+    }
+    let family = admitted.family;
+    t.took::<TRACE>(family.either(Edge::SubscriberV4, Edge::SubscriberV6));
+    routed::<TRACE>(t, instance, admitted, packet)
+}
+
+/// mss → lookup → rewrite, for what could be a SYN.
+#[cold]
+#[inline(never)]
+fn connecting<const TRACE: bool>(
+    t: &mut Tables,
+    slot: u32,
+    instance: u16,
+    admitted: session::Packet,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    t.took::<TRACE>(Edge::SubscriberSyn);
+    t.took::<TRACE>(Edge::SynToLookup);
+    let session::Packet { family, ip, total } = admitted;
+    mss::clamp(packet, family, ip, total, t.sessions.up(slot).mtu);
+    routed::<TRACE>(t, instance, admitted, packet)
 }
 
 /// lookup → rewrite.
 #[inline(always)]
-fn from_subscriber<const TRACE: bool>(
+fn routed<const TRACE: bool>(
     t: &mut Tables,
     instance: u16,
     session::Packet { family, ip, total }: session::Packet,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
-    t.took::<TRACE>(family.either(Edge::SubscriberV4, Edge::SubscriberV6));
     let target = lookup::find(&t.fibs[instance as usize], family, packet.window(), ip);
     let arrived = Arrived {
         origin: Origin::Subscriber,
@@ -350,12 +385,19 @@ fn forward<const TRACE: bool>(
     t.took::<TRACE>(way(next, a.origin));
     let frame = match next {
         Next::Neighbour(index) => match t.adjacencies.take(index) {
-            Some(neighbour) => rewrite::to_neighbour(neighbour, a.family, w, a.ip, a.total)?,
+            Some(neighbour) if a.total <= neighbour.mtu as usize => {
+                rewrite::to_neighbour(neighbour, a.family, w, a.ip, a.total)
+            }
+            Some(_) => return large_to_neighbour::<TRACE>(t, index, a, packet),
             None => return Err(t.missing(index).into()),
         },
         Next::Subscriber(index) => match t.sessions.down(index) {
-            Some(down) => rewrite::to_subscriber(down, a.family, w, a.ip, a.total)?,
-            None => return sampled_downstream::<TRACE>(t, index, a, packet),
+            Some(down)
+                if (a.total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip) =>
+            {
+                rewrite::to_subscriber(down, a.family, w, a.ip, a.total)
+            }
+            _ => return closer_to_subscriber::<TRACE>(t, index, a, packet),
         },
         Next::Unresolved(port) => {
             let address = lookup::address(a.family, w, a.ip);
@@ -367,11 +409,7 @@ fn forward<const TRACE: bool>(
         _ if frame.start + ETHERNET < a.ip => Edge::Retagged,
         _ => Edge::Untagged,
     });
-    if packet.reframe(frame.start, frame.len) {
-        Ok(frame.port)
-    } else {
-        Err(Leave::default())
-    }
+    send(packet, frame)
 }
 
 /// The way from `lookup`, or for what is forwarded from `hop`.
@@ -386,27 +424,89 @@ fn way(next: Next, origin: Origin) -> Edge {
     }
 }
 
-/// To a session that is sampled, or one that is gone.
+/// To a session that is sampled, or one that is gone; or a packet that could be a SYN, or is too big.
 #[cold]
 #[inline(never)]
-fn sampled_downstream<const TRACE: bool>(
+fn closer_to_subscriber<const TRACE: bool>(
     t: &mut Tables,
     index: SessionIndex,
     a: Arrived,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
-    let Some(down) = t.sessions.sampled_down(index) else {
+    if mss::may_be_syn(a.family, packet.window(), a.ip) {
+        t.took::<TRACE>(Edge::ToMss);
+        t.took::<TRACE>(Edge::SynToSubscriber);
+    }
+    let there = t.sessions.down(index).filter(|down| down.length != 0);
+    let Some(down) = there else {
         return Err(DropReason::StaleSession.into());
     };
+    let (mtu, sampled) = (down.mtu, down.is_sampled());
+    mss::clamp(packet, a.family, a.ip, a.total, mtu);
+    if a.total > mtu as usize {
+        return large_to_subscriber::<TRACE>(t, index, a, packet);
+    }
     let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip, a.total);
-    down.hide();
-    let frame = frame?;
-    t.took::<TRACE>(Edge::SampledDown);
+    if sampled {
+        t.took::<TRACE>(Edge::SampledDown);
+        let octets = frame.start..WINDOW.min(frame.start + frame.len);
+        t.show_down(index, frame.port, packet.window().bytes(octets));
+    }
     t.took::<TRACE>(Edge::Encapsulated);
-    let octets = frame.start..WINDOW.min(frame.start + frame.len);
-    let (kind, port) = (PuntKind::SampledDown(index), PortIndex(frame.port as u16));
-    let octets = packet.window().bytes(octets);
-    t.samples.take(index, kind, port, octets, t.now, t.second);
+    send(packet, frame)
+}
+
+/// To a subscriber, larger than it takes packets.
+fn large_to_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: Arrived,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    t.took::<TRACE>(Edge::LargeToSubscriber);
+    let Some(down) = t.sessions.down(index) else {
+        return Err(DropReason::StaleSession.into());
+    };
+    let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
+    let header = |w: &mut Window, ip, total| rewrite::to_subscriber(down, a.family, w, ip, total);
+    let fragments = match fragment::make(t.pool, packet, a.ip, a.total, mtu, header) {
+        Ok(fragments) => fragments,
+        Err(reason) => return Err(t.refused::<TRACE>(reason, a, mtu)),
+    };
+    if sampled {
+        t.took::<TRACE>(Edge::SampledDown);
+        for frame in fragments.frames() {
+            t.show_down(index, port, &frame[..frame.len().min(WINDOW - HEAD)]);
+        }
+    }
+    Err(t.sent::<TRACE>(packet, port, fragments))
+}
+
+/// To a neighbour that does not take packets of this size.
+#[cold]
+#[inline(never)]
+fn large_to_neighbour<const TRACE: bool>(
+    t: &mut Tables,
+    index: AdjacencyIndex,
+    a: Arrived,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    t.took::<TRACE>(Edge::LargeToNeighbour);
+    let Some(neighbour) = t.adjacencies.take(index) else {
+        return Err(t.missing(index).into());
+    };
+    let (mtu, port) = (neighbour.mtu, neighbour.port as usize);
+    let header =
+        |w: &mut Window, ip, total| rewrite::to_neighbour(neighbour, a.family, w, ip, total);
+    match fragment::make(t.pool, packet, a.ip, a.total, mtu, header) {
+        Ok(fragments) => Err(t.sent::<TRACE>(packet, port, fragments)),
+        Err(reason) => Err(t.refused::<TRACE>(reason, a, mtu)),
+    }
+}
+
+/// The packet is the frame now.
+#[inline(always)]
+fn send(packet: &mut Packet<'_>, frame: rewrite::Frame) -> Result<usize, Leave> {
     if packet.reframe(frame.start, frame.len) {
         Ok(frame.port)
     } else {
@@ -441,6 +541,40 @@ impl Tables {
             _ => {}
         }
         leave
+    }
+
+    /// Takes a copy of a frame to a session that is sampled.
+    fn show_down(&mut self, index: SessionIndex, port: usize, octets: &[u8]) {
+        let (kind, port) = (PuntKind::SampledDown(index), PortIndex(port as u16));
+        self.samples
+            .take(index, kind, port, octets, self.now, self.second);
+    }
+
+    /// Fragments go out by a port in the place of the packet; there is room for them.
+    fn sent<const TRACE: bool>(
+        &mut self,
+        packet: &mut Packet<'_>,
+        port: usize,
+        mut fragments: Burst,
+    ) -> Leave {
+        self.took::<TRACE>(Edge::Fragments);
+        let n = fragments.len() as u8;
+        packet.send(port, &mut fragments);
+        Leave::Fragmented(n)
+    }
+
+    /// What must not be fragmented is dropped, and its sender is told.
+    fn refused<const TRACE: bool>(&mut self, reason: DropReason, a: Arrived, mtu: u16) -> Leave {
+        if reason != DropReason::TooBig {
+            return reason.into();
+        }
+        self.took::<TRACE>(Edge::Refused);
+        let kind = PuntKind::TooBig {
+            instance: InstanceIndex(a.instance),
+            mtu,
+            own: a.origin == Origin::Gateway,
+        };
+        Leave::Told(kind, lookup::packet(a.ip, a.total))
     }
 
     /// Looks the destination up and asks for the line of where it leads.

@@ -14,6 +14,11 @@ pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
         PuntKind::TtlExpired(InstanceIndex(i)) => (4, i as u32),
         PuntKind::SampledUp(SessionIndex(i)) => (5, i),
         PuntKind::SampledDown(SessionIndex(i)) => (6, i),
+        PuntKind::TooBig {
+            instance: InstanceIndex(i),
+            mtu,
+            own,
+        } => (7 + own as u32, (mtu as u32) << 16 | i as u32),
     };
     [code << 16 | port.0 as u32, about]
 }
@@ -29,6 +34,11 @@ pub(crate) fn unpack([head, about]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
         4 => PuntKind::TtlExpired(instance),
         5 => PuntKind::SampledUp(SessionIndex(about)),
         6 => PuntKind::SampledDown(SessionIndex(about)),
+        code @ (7 | 8) => PuntKind::TooBig {
+            instance,
+            mtu: (about >> 16) as u16,
+            own: code == 8,
+        },
         _ => return None,
     };
     Some((kind, PortIndex(head as u16)))
@@ -81,6 +91,16 @@ mod tests {
             PuntKind::TtlExpired(InstanceIndex(7)),
             PuntKind::SampledUp(SessionIndex(0xffff_ffff)),
             PuntKind::SampledDown(SessionIndex(8)),
+            PuntKind::TooBig {
+                instance: InstanceIndex(0xffff),
+                mtu: 0xffff,
+                own: false,
+            },
+            PuntKind::TooBig {
+                instance: InstanceIndex(0),
+                mtu: 1280,
+                own: true,
+            },
         ];
         for kind in kinds {
             assert_eq!(
@@ -88,6 +108,6 @@ mod tests {
                 Some((kind, PortIndex(65535)))
             );
         }
-        assert_eq!(unpack([7 << 16, 0]), None);
+        assert_eq!(unpack([9 << 16, 0]), None);
     }
 }

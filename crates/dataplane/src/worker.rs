@@ -152,7 +152,7 @@ impl Worker {
                 && self.ports.iter().any(|p| p.index.0 as u32 == place)
             {
                 self.tables.took::<TRACE>(Edge::GatewayFrame);
-                let _ = self.outs.get(place as usize).push(mbuf);
+                self.outs.push(place as usize, mbuf);
             } else {
                 self.shared.count_drop(DropReason::BadInject, 1);
             }
@@ -208,6 +208,14 @@ impl Worker {
 
     /// Sends what is ready.
     fn flush(&mut self) {
+        self.send_outs();
+        // Fragments can be more than a port takes at once.
+        while self.outs.refill() {
+            self.send_outs();
+        }
+    }
+
+    fn send_outs(&mut self) {
         for p in &mut self.ports {
             let index = p.index.0 as usize;
             let out = self.outs.get(index);

@@ -35,6 +35,7 @@ uint16_t sl_rx(uint16_t port, struct rte_mbuf **m, uint16_t n) { return rte_eth_
 uint16_t sl_tx(uint16_t port, struct rte_mbuf **m, uint16_t n) { return rte_eth_tx_burst(port, 0, m, n); }
 void sl_free(struct rte_mbuf **m, unsigned n) { rte_pktmbuf_free_bulk(m, n); }
 struct rte_mbuf *sl_alloc(struct rte_mempool *p) { return rte_pktmbuf_alloc(p); }
+int sl_alloc_bulk(struct rte_mempool *p, struct rte_mbuf **m, unsigned n) { return rte_pktmbuf_alloc_bulk(p, m, n); }
 unsigned sl_enqueue(struct rte_ring *r, struct rte_mbuf **m, unsigned n) { return rte_ring_enqueue_burst(r, (void **)m, n, NULL); }
 unsigned sl_dequeue(struct rte_ring *r, struct rte_mbuf **m, unsigned n) { return rte_ring_dequeue_burst(r, (void **)m, n, NULL); }
 unsigned sl_ring_count(const struct rte_ring *r) { return rte_ring_count(r); }

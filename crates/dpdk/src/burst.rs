@@ -6,6 +6,7 @@ use crate::prefetch;
 use crate::window::{HEAD, WINDOW, Window};
 use core::ffi::c_uint;
 use core::mem::MaybeUninit;
+use std::collections::VecDeque;
 
 /// The most packets in a burst.
 pub const BURST: usize = 64;
@@ -176,7 +177,7 @@ impl Burst {
     /// A packet that has no [`Window`] (short headroom, chained, shared) goes to `rest` with `R::default()`, unseen.
     ///
     /// # Panics
-    /// If `act` names an out that does not exist, or if `outs` and `rest` were not emptied before.
+    /// If `act` names an out that does not exist, or if `rest` was not emptied before.
     ///
     /// A packet is only lent to `act`:
     /// ```compile_fail
@@ -225,30 +226,84 @@ impl Burst {
         for (m, key) in self.m[..n].iter().zip(&keys[..n]) {
             // SAFETY: both were written for the first `n`.
             let (m, (key, w)) = unsafe { (m.assume_init(), key.assume_init()) };
-            // SAFETY: the mbufs of a burst are distinct, `*w` lies in the buffer of `*m`, both borrows end with the call.
-            let (m_ref, w_ref) = unsafe { (&mut *m, &mut *w) };
-            let mut packet = Packet { m: m_ref, w: w_ref };
+            // SAFETY: the mbufs of a burst are distinct, and the borrow ends with the call.
+            let m_ref = unsafe { &mut *m };
+            let mut packet = Packet { m: m_ref, w, outs };
             match act(t, key, &mut packet) {
-                Ok(out) => outs.0[out].push_raw(m),
+                Ok(out) => outs.push_raw(out, m),
                 Err(reason) => rest.push(m, reason),
             }
         }
     }
 }
 
-/// One burst for each way out of a node.
-pub struct Outs(Box<[Burst]>);
+/// One burst for each way out of a node, and a line for those that find their burst full: what `act` sends beside the
+/// packets that came in ([`Packet::send`]) makes more of them than a burst holds.
+pub struct Outs {
+    ways: Box<[Burst]>,
+    line: VecDeque<(usize, Mbuf)>,
+}
+
+/// Packets in the line. The last [`BURST`] places are kept for those that came in.
+const LINE: usize = 8 * BURST;
 
 impl Outs {
     /// `n` ways out.
     pub fn new(n: usize) -> Self {
-        Outs((0..n).map(|_| Burst::new()).collect())
+        Outs {
+            ways: (0..n).map(|_| Burst::new()).collect(),
+            line: VecDeque::with_capacity(LINE),
+        }
     }
 
     /// The packets that went out by way `out`.
     #[inline]
     pub fn get(&mut self, out: usize) -> &mut Burst {
-        &mut self.0[out]
+        &mut self.ways[out]
+    }
+
+    /// Adds a packet to those that go out by way `out`.
+    pub fn push(&mut self, out: usize, mbuf: Mbuf) {
+        self.push_raw(out, mbuf.into_raw());
+    }
+
+    /// Lets packets that stand in line take the places of those that were sent; false if there are none.
+    #[inline]
+    pub fn refill(&mut self) -> bool {
+        !self.line.is_empty() && self.advance()
+    }
+
+    #[cold]
+    fn advance(&mut self) -> bool {
+        let mut moved = false;
+        // In the order of the line, so that no way's packets change theirs.
+        while let Some((out, _)) = self.line.front()
+            && self.ways[*out].n < BURST
+            && let Some((out, mbuf)) = self.line.pop_front()
+        {
+            self.ways[out].push_raw(mbuf.into_raw());
+            moved = true;
+        }
+        moved
+    }
+
+    #[inline(always)]
+    fn push_raw(&mut self, out: usize, m: M) {
+        let burst = &mut self.ways[out];
+        if burst.n < BURST {
+            burst.push_raw(m);
+        } else {
+            self.stand_in_line(out, m);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stand_in_line(&mut self, out: usize, m: M) {
+        // SAFETY: whoever calls gives the packet away.
+        if let Some(mbuf) = unsafe { Mbuf::own(m) } {
+            self.line.push_back((out, mbuf));
+        }
     }
 }
 
@@ -298,7 +353,9 @@ impl<R: Copy> Rest<R> {
 /// One packet during `act`: borrowed, so it can neither outlive the burst nor be kept.
 pub struct Packet<'a> {
     m: &'a mut RawMbuf,
-    w: &'a mut Window,
+    /// Inside the buffer of `m`; as a pointer, because `frame` lends the same octets.
+    w: *mut Window,
+    outs: &'a mut Outs,
 }
 
 impl Packet<'_> {
@@ -317,7 +374,34 @@ impl Packet<'_> {
     /// The window, where the frame as received starts at [`HEAD`].
     #[inline(always)]
     pub fn window(&mut self) -> &mut Window {
-        self.w
+        // SAFETY: the window lies in the buffer of `m`, which is ours alone; whatever else is lent of it borrows `self`.
+        unsafe { &mut *self.w }
+    }
+
+    /// The whole frame, of which the window shows the first octets; for what may lie behind them.
+    pub fn frame(&mut self) -> &mut [u8] {
+        // SAFETY: one segment, ours alone (`windowed`); DPDK and `reframe` keep `off + len` inside the buffer; as above.
+        unsafe {
+            let at = self.m.buf.add(self.m.off as usize);
+            core::slice::from_raw_parts_mut(at, self.m.len as usize)
+        }
+    }
+
+    /// How many packets can be sent beside those that come in.
+    pub fn room(&self) -> usize {
+        (LINE - BURST).saturating_sub(self.outs.line.len())
+    }
+
+    /// Sends other packets by way `out`: after those that `act` has sent before, ahead of this one. Those that find no
+    /// [`Packet::room`] stay in the burst.
+    pub fn send(&mut self, out: usize, burst: &mut Burst) {
+        let n = burst.n.min(self.room());
+        for m in &burst.m[..n] {
+            // SAFETY: the first `n` are initialised; the burst gives them up below.
+            self.outs.push_raw(out, unsafe { m.assume_init() });
+        }
+        burst.m.copy_within(n..burst.n, 0);
+        burst.n -= n;
     }
 
     /// The frame now starts at offset `start` of the window and is `len` bytes long.
@@ -327,7 +411,7 @@ impl Packet<'_> {
     pub fn reframe(&mut self, start: usize, len: usize) -> bool {
         // The window starts HEAD before the frame as received: read where from the pointers, not from `off`, which a
         // first call has moved.
-        let base = (self.w as *const Window as usize).wrapping_sub(self.m.buf as usize);
+        let base = (self.w as usize).wrapping_sub(self.m.buf as usize);
         let off = base + start;
         if (start > WINDOW) | (len > u16::MAX as usize) | (off + len > self.m.buf_len as usize) {
             return false;

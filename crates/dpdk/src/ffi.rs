@@ -35,6 +35,7 @@ unsafe extern "C" {
     pub(crate) fn sl_tx(port: u16, m: *mut M, n: u16) -> u16;
     pub(crate) fn sl_free(m: *mut M, n: c_uint);
     pub(crate) fn sl_alloc(pool: *mut c_void) -> M;
+    pub(crate) fn sl_alloc_bulk(pool: *mut c_void, m: *mut M, n: c_uint) -> c_int;
     pub(crate) fn sl_enqueue(ring: *mut c_void, m: *mut M, n: c_uint) -> c_uint;
     pub(crate) fn sl_dequeue(ring: *mut c_void, m: *mut M, n: c_uint) -> c_uint;
     pub(crate) fn sl_ring_count(ring: *mut c_void) -> c_uint;

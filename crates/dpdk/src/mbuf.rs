@@ -19,6 +19,11 @@ impl RawMbuf {
         let fit = (self.buf_len as u32).wrapping_sub(WINDOW as u32);
         (alone == 0) & (self.flags & BORROWED == 0) & (off <= fit) & (fit < 0x1_0000)
     }
+
+    /// One owner, one segment, a buffer of its own: it may be written.
+    fn alone(&self) -> bool {
+        self.refcnt == 1 && self.segs == 1 && self.flags & BORROWED == 0
+    }
 }
 
 /// One packet outside of a burst: the slow way, for hand-over to another thread, injection and tests.
@@ -112,7 +117,7 @@ impl Mbuf {
     /// Makes the packet empty again, with the headroom of a new one, if it is whole and its buffer its own.
     pub fn reset(&mut self) {
         let m = self.raw_mut();
-        if m.refcnt == 1 && m.segs == 1 && m.flags & BORROWED == 0 && m.buf_len >= HEADROOM {
+        if m.alone() && m.buf_len >= HEADROOM {
             m.off = HEADROOM;
             m.len = 0;
             m.pkt_len = 0;
@@ -125,7 +130,7 @@ impl Mbuf {
     pub fn extend(&mut self, len: u16) -> bool {
         let m = self.raw_mut();
         let fits = m.off as usize + len as usize <= m.buf_len as usize;
-        if !(m.refcnt == 1 && m.segs == 1 && m.flags & BORROWED == 0 && fits && len >= m.len) {
+        if !(m.alone() && fits && len >= m.len) {
             return false;
         }
         m.len = len;
@@ -145,15 +150,28 @@ impl Mbuf {
         }
     }
 
+    /// Writes `bytes` in front of the packet; false, and nothing changed, if they do not fit or the buffer is shared.
+    pub fn prepend(&mut self, bytes: &[u8]) -> bool {
+        let m = self.raw_mut();
+        let Some(off) = (m.off as usize).checked_sub(bytes.len()) else {
+            return false;
+        };
+        if !m.alone() {
+            return false;
+        }
+        // SAFETY: as in `append`; the range begins in the buffer and ends where the packet begins.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), m.buf.add(off), bytes.len()) }
+        m.off = off as u16;
+        m.len += bytes.len() as u16;
+        m.pkt_len += bytes.len() as u32;
+        true
+    }
+
     /// Writes `bytes` behind the packet's end; false, and nothing changed, if they do not fit or the buffer is shared.
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         let m = self.raw_mut();
         let end = m.off as usize + m.len as usize;
-        if !(m.refcnt == 1
-            && m.segs == 1
-            && m.flags & BORROWED == 0
-            && end + bytes.len() <= m.buf_len as usize)
-        {
+        if !(m.alone() && end + bytes.len() <= m.buf_len as usize) {
             return false;
         }
         // SAFETY: the range lies in the buffer, which is ours alone (refcnt 1); `bytes` cannot overlap it, because a

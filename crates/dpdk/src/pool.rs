@@ -1,7 +1,7 @@
 //! Pools of packet buffers.
-use crate::ffi::{self, sl_alloc, sl_pool_free};
-use crate::{Eal, Error, Mbuf};
-use core::ffi::c_void;
+use crate::ffi::{self, sl_alloc, sl_alloc_bulk, sl_pool_free};
+use crate::{BURST, Burst, Eal, Error, Mbuf};
+use core::ffi::{c_uint, c_void};
 use std::ffi::CString;
 
 /// A pool of packet buffers of 2 KiB. It is never freed; a handle is all there is to it, shared by any thread.
@@ -36,6 +36,22 @@ impl Pool {
     pub fn alloc(&self) -> Option<Mbuf> {
         // SAFETY: the pool lives for ever, and what it hands out is the caller's alone.
         unsafe { Mbuf::own(sl_alloc(self.0)) }
+    }
+
+    /// `n` empty packets, at most [`BURST`]; none at all if the pool has not so many.
+    pub fn bulk(&self, n: usize) -> Option<Burst> {
+        let mut burst = Burst::new();
+        if n > BURST {
+            return None;
+        }
+        // SAFETY: the pool lives for ever; on success all `n` are written, and are the caller's alone, else none.
+        unsafe {
+            burst.fill(|m| match sl_alloc_bulk(self.0, m, n as c_uint) {
+                0 => n,
+                _ => 0,
+            });
+        }
+        (burst.len() == n).then_some(burst)
     }
 
     /// A packet with these bytes; none if the pool is exhausted or they do not fit one buffer.

@@ -70,7 +70,18 @@ fn packets_are_owned_once(eal: &Eal, pool: Pool) {
     mbuf.truncate(4);
     assert_eq!((mbuf.data(), mbuf.meta()), (&b"worl"[..], [7, 8]));
     assert!(!mbuf.append(&[0; 4096]) && mbuf.append(b"d!"));
-    assert_eq!(mbuf.data(), b"world!");
+    assert!(!mbuf.prepend(&[0; 4096]) && mbuf.prepend(b"the "));
+    assert_eq!(mbuf.data(), b"the world!");
+    let free = pool.available();
+    let mut many = pool.bulk(BURST).unwrap();
+    assert_eq!((many.len(), many.pop().unwrap().data()), (BURST, &[][..]));
+    assert!(pool.bulk(BURST + 1).is_none());
+    drop(many);
+    let taken: Vec<_> = (3..pool.available()).map(|_| pool.alloc()).collect();
+    assert!(taken.iter().all(Option::is_some) && pool.bulk(4).is_none());
+    assert_eq!(pool.bulk(3).map(|burst| burst.len()), Some(3));
+    drop(taken);
+    assert_eq!(pool.available(), free);
 
     let (mut to, mut from) = eal.ring("ring", 2).unwrap();
     to.send(mbuf).unwrap();

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use wire::{icmp, ipv4, ipv6};
 
-/// Errors a second, for a whole network instance.
+/// Code of "destination unreachable" (RFC 792): it may not be fragmented, and would have to be.
+const FRAGMENTATION_NEEDED: u8 = 4;
+
+/// Errors a second of each kind, for a whole network instance.
 const RATE: u32 = 200;
 /// Errors at once.
 const BURST: u32 = 50;
@@ -18,16 +21,45 @@ const V4_QUOTE: usize = 576 - 20 - 8;
 /// RFC 4443 §3.3: as much as fits into the minimum IPv6 MTU.
 const V6_QUOTE: usize = 1280 - 40 - 8;
 
+/// A token bucket.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: f64,
+    filled: Duration,
+}
+
+impl Bucket {
+    const FULL: Bucket = Bucket {
+        tokens: BURST as f64,
+        filled: Duration::ZERO,
+    };
+
+    fn take(&mut self, now: Duration) -> bool {
+        let passed = now.saturating_sub(self.filled).as_secs_f64();
+        self.filled = now;
+        self.tokens = (self.tokens + passed * f64::from(RATE)).min(f64::from(BURST));
+        let there = self.tokens >= 1.0;
+        if there {
+            self.tokens -= 1.0;
+        }
+        there
+    }
+}
+
 /// Makes the errors of one network instance.
 #[derive(Debug)]
 pub struct ErrorSource {
     v4: Option<Ipv4Addr>,
     v6: Option<Ipv6Addr>,
-    tokens: f64,
-    filled: Duration,
+    /// Each kind has its own rate, so that whoever traces routes does not keep others from learning a path's MTU.
+    expired: Bucket,
+    too_big: Bucket,
     /// Errors that were due but not sent because of the limit.
     pub suppressed: u64,
 }
+
+/// Type, code and the four octets behind the checksum.
+type Kind = (u8, u8, [u8; 4]);
 
 impl ErrorSource {
     /// Errors come from the first gateway address of each family; without one, none are sent.
@@ -35,8 +67,8 @@ impl ErrorSource {
         let mut source = Self {
             v4: None,
             v6: None,
-            tokens: f64::from(BURST),
-            filled: Duration::ZERO,
+            expired: Bucket::FULL,
+            too_big: Bucket::FULL,
             suppressed: 0,
         };
         source.set_sources(gateway);
@@ -58,27 +90,54 @@ impl ErrorSource {
     /// The answer to a packet whose TTL or hop limit ran out: a whole IP packet.
     pub fn time_exceeded(&mut self, now: Duration, packet: &[u8]) -> Option<Vec<u8>> {
         let error = match packet.first()? >> 4 {
-            4 => v4_time_exceeded(self.v4?, packet)?,
-            6 => v6_time_exceeded(self.v6?, packet)?,
+            4 => v4_error(self.v4?, packet, (icmp::V4_TIME_EXCEEDED, 0, [0; 4]))?,
+            6 => v6_error(self.v6?, packet, (icmp::V6_TIME_EXCEEDED, 0, [0; 4]))?,
             _ => return None,
         };
-        self.may_send(now).then_some(error)
+        let sent = self.expired.take(now);
+        self.limit(sent, error)
     }
 
-    fn may_send(&mut self, now: Duration) -> bool {
-        let passed = now.saturating_sub(self.filled).as_secs_f64();
-        self.filled = now;
-        self.tokens = (self.tokens + passed * f64::from(RATE)).min(f64::from(BURST));
-        if self.tokens < 1.0 {
-            self.suppressed += 1;
-            return false;
-        }
-        self.tokens -= 1.0;
-        true
+    /// The answer to a packet that may not be fragmented and is larger than its next hop takes (RFC 1191 §4, RFC 4443
+    /// §3.2): a whole IP packet. To the kernel, for a packet of its `own`, it comes from where that was to go: from
+    /// its own addresses it would take none.
+    pub fn too_big(
+        &mut self,
+        now: Duration,
+        packet: &[u8],
+        mtu: u16,
+        own: bool,
+    ) -> Option<Vec<u8>> {
+        let [high, low] = mtu.to_be_bytes();
+        let rest = [0, 0, high, low];
+        let error = match packet.first()? >> 4 {
+            4 => {
+                let to = ipv4::Packet::parse(packet).ok()?.header.destination;
+                let from = if own { to } else { self.v4? };
+                v4_error(
+                    from,
+                    packet,
+                    (icmp::V4_UNREACHABLE, FRAGMENTATION_NEEDED, rest),
+                )?
+            }
+            6 => {
+                let to = ipv6::Packet::parse(packet).ok()?.header.destination;
+                let from = if own { to } else { self.v6? };
+                v6_error(from, packet, (icmp::V6_TOO_BIG, 0, rest))?
+            }
+            _ => return None,
+        };
+        let sent = self.too_big.take(now);
+        self.limit(sent, error)
+    }
+
+    fn limit(&mut self, sent: bool, error: Vec<u8>) -> Option<Vec<u8>> {
+        self.suppressed += u64::from(!sent);
+        sent.then_some(error)
     }
 }
 
-fn v4_time_exceeded(source: Ipv4Addr, bytes: &[u8]) -> Option<Vec<u8>> {
+fn v4_error(source: Ipv4Addr, bytes: &[u8], (kind, code, rest): Kind) -> Option<Vec<u8>> {
     let packet = ipv4::Packet::parse(bytes).ok()?;
     let header = packet.header;
     // Never about a fragment but the first, about a packet to or from a group, or about
@@ -101,9 +160,9 @@ fn v4_time_exceeded(source: Ipv4Addr, bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let quote = &bytes[..bytes.len().min(V4_QUOTE)];
     let message = icmp::Message {
-        kind: icmp::V4_TIME_EXCEEDED,
-        code: 0,
-        rest: [0; 4],
+        kind,
+        code,
+        rest,
         payload: quote,
     };
     let mut payload = Vec::with_capacity(quote.len() + 8);
@@ -123,7 +182,7 @@ fn v4_time_exceeded(source: Ipv4Addr, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn v6_time_exceeded(source: Ipv6Addr, bytes: &[u8]) -> Option<Vec<u8>> {
+fn v6_error(source: Ipv6Addr, bytes: &[u8], (kind, code, rest): Kind) -> Option<Vec<u8>> {
     let packet = ipv6::Packet::parse(bytes).ok()?;
     let header = packet.header;
     let from = header.source;
@@ -143,9 +202,9 @@ fn v6_time_exceeded(source: Ipv6Addr, bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let quote = &bytes[..bytes.len().min(V6_QUOTE)];
     let message = icmp::Message {
-        kind: icmp::V6_TIME_EXCEEDED,
-        code: 0,
-        rest: [0; 4],
+        kind,
+        code,
+        rest,
         payload: quote,
     };
     let mut payload = Vec::with_capacity(quote.len() + 8);
@@ -246,6 +305,53 @@ mod tests {
             &[icmp::V6_ECHO_REQUEST, 0],
         );
         assert!(source.time_exceeded(Duration::ZERO, &ping).is_some());
+    }
+
+    #[test]
+    fn the_sender_of_what_is_too_big_is_told_what_fits() {
+        let mut source = ErrorSource::new(&GATEWAY);
+        let packet = v4(|h| h.dont_fragment = true, &[7; 1480]);
+        let bytes = source.too_big(Duration::ZERO, &packet, 1492, false);
+        let bytes = bytes.unwrap();
+        let error = ipv4::Packet::parse(&bytes).unwrap();
+        assert_eq!(IpAddr::V4(error.header.source), GATEWAY[0]);
+        assert_eq!(error.header.destination, Ipv4Addr::new(100, 64, 0, 9));
+        let message = icmp::Message::parse_v4(error.payload).unwrap();
+        assert_eq!((message.kind, message.code), (3, 4));
+        assert_eq!(message.rest, [0, 0, 0x05, 0xd4]);
+        assert_eq!(message.payload, &packet[..V4_QUOTE]);
+
+        let packet = v6(|_| {}, &[7; 1460]);
+        let bytes = source.too_big(Duration::ZERO, &packet, 1400, false);
+        let bytes = bytes.unwrap();
+        let error = ipv6::Packet::parse(&bytes).unwrap();
+        let header = error.header;
+        assert_eq!(IpAddr::V6(header.source), GATEWAY[1]);
+        let message =
+            icmp::Message::parse_v6(error.payload, header.source, header.destination).unwrap();
+        assert_eq!((message.kind, message.code), (2, 0));
+        assert_eq!(message.rest, [0, 0, 0x05, 0x78]);
+        assert_eq!(message.payload, &packet[..V6_QUOTE]);
+
+        // Of its own packets the kernel hears as if the other end had said so.
+        let own = source.too_big(Duration::ZERO, &packet, 1400, true);
+        let own = own.unwrap();
+        let error = ipv6::Packet::parse(&own).unwrap().header;
+        assert_eq!(error.source, "2001:db8::1".parse::<Ipv6Addr>().unwrap());
+        let errors = [
+            v4(|h| h.fragment_offset = 10, &[7; 1500]),
+            v4(|h| h.protocol = ipv4::ICMP, &[icmp::V4_UNREACHABLE; 1500]),
+            v6(|h| h.next_header = ipv6::ICMPV6, &[icmp::V6_TOO_BIG; 1500]),
+        ];
+        assert!(errors.iter().all(|packet| {
+            let answer = source.too_big(Duration::ZERO, packet, 1400, false);
+            answer.is_none()
+        }));
+        // Those who trace routes have used up what is there for them.
+        let expired = v4(|_| {}, &[]);
+        while source.time_exceeded(Duration::ZERO, &expired).is_some() {}
+        let told = source.too_big(Duration::ZERO, &packet, 1400, false);
+        assert!(told.is_some());
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The nodes. Each is a file: what it does, its ways out, the drops that it names, and at its foot its tests.
 //! [`crate::graph`] puts them together.
 pub(crate) mod classify;
+pub(crate) mod fragment;
 pub(crate) mod ip;
 pub(crate) mod lookup;
+pub(crate) mod mss;
 pub(crate) mod punt;
 pub(crate) mod rewrite;
 pub(crate) mod session;
 
-use crate::api::{InstanceIndex, PuntKind};
+use crate::api::PuntKind;
 use crate::drops::DropReason;
 
 /// A packet that leaves the path.
@@ -19,8 +21,10 @@ pub(crate) enum Leave {
     Punt(PuntKind, Part),
     /// It is not dropped: its session is sampled, which only the graph knows to do.
     Sampled,
-    /// It is dropped because its time to live ended; the control thread may see it, to tell the sender.
-    Expired(InstanceIndex, Part),
+    /// It is dropped for what the kind says; the control thread may see it, to tell the sender.
+    Told(PuntKind, Part),
+    /// So many fragments were sent in its place.
+    Fragmented(u8),
 }
 
 /// Which part of the frame is meant: what lies behind the first `strip` octets, up to `len` of them.

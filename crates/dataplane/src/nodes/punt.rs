@@ -17,6 +17,7 @@ struct Rates {
     core: (Bucket, Rate),
     local: (Bucket, Rate),
     ttl: (Bucket, Rate),
+    too_big: (Bucket, Rate),
     per_session: Rate,
 }
 
@@ -35,6 +36,7 @@ impl Punter {
             core: bucket(limits.core),
             local: bucket(limits.local),
             ttl: bucket(limits.ttl),
+            too_big: bucket(limits.too_big),
             per_session: Rate::new(limits.per_session, hz),
         };
         Punter { rates, queue }
@@ -55,18 +57,17 @@ impl Punter {
             // the graph has taken care of it
             Leave::Sampled => Err(DropReason::UnsupportedBuffer),
             Leave::Punt(kind, part) => self.punt(kind, part, mbuf, port, now, sessions, shared),
-            Leave::Expired(instance, part) => {
+            Leave::Fragmented(fragments) => {
+                shared.count_fragments(fragments.into());
+                Ok(())
+            }
+            Leave::Told(kind, part) => {
                 // The packet is a drop, whether or not the control thread sees what is left of it.
-                let _ = self.punt(
-                    PuntKind::TtlExpired(instance),
-                    part,
-                    mbuf,
-                    port,
-                    now,
-                    sessions,
-                    shared,
-                );
-                Err(DropReason::TtlExpired)
+                let _ = self.punt(kind, part, mbuf, port, now, sessions, shared);
+                Err(match kind {
+                    PuntKind::TtlExpired(_) => DropReason::TtlExpired,
+                    _ => DropReason::TooBig,
+                })
             }
         };
         if let Err(reason) = dropped {
@@ -99,6 +100,7 @@ impl Punter {
             PuntKind::Core(_) => &mut self.rates.core,
             PuntKind::Local(_) => &mut self.rates.local,
             PuntKind::TtlExpired(_) => &mut self.rates.ttl,
+            PuntKind::TooBig { .. } => &mut self.rates.too_big,
             // these have been counted by their own rate
             PuntKind::SampledUp(_) | PuntKind::SampledDown(_) => return Ok(()),
         };

@@ -1,10 +1,10 @@
 //! Node `rewrite`: the packet gets the header of its next hop, a neighbour's or a subscriber's.
 //!
-//! Out: a port. Drops: ttl-expired (and a copy for the control thread), no-adjacency, stale-session, too-big.
+//! Out: a port. Drops: ttl-expired (and a copy for the control thread), no-adjacency, stale-session. What is too big for its
+//! next hop does not come here, but to `fragment`.
 use super::Leave;
 use super::ip::{self, Family};
-use crate::api::InstanceIndex;
-use crate::drops::DropReason;
+use crate::api::{InstanceIndex, PuntKind};
 use crate::nodes::classify::{ETHERNET, TAG};
 use crate::nodes::lookup;
 use crate::tables::adjacency::Neighbour;
@@ -32,8 +32,8 @@ pub(crate) fn hop(
     if ip::hop(family, w, ip) {
         return Ok(());
     }
-    Err(Leave::Expired(
-        InstanceIndex(instance),
+    Err(Leave::Told(
+        PuntKind::TtlExpired(InstanceIndex(instance)),
         lookup::packet(ip, total),
     ))
 }
@@ -46,10 +46,7 @@ pub(crate) fn to_neighbour(
     w: &mut Window,
     ip: usize,
     total: usize,
-) -> Result<Frame, DropReason> {
-    if total > neighbour.mtu as usize {
-        return Err(DropReason::TooBig);
-    }
+) -> Frame {
     w.copy_in(ip - 16, &neighbour.header);
     w.put16(
         ip - 2,
@@ -64,11 +61,11 @@ pub(crate) fn to_neighbour(
         tag(neighbour, w, ip);
         header += TAG;
     }
-    Ok(Frame {
+    Frame {
         port: neighbour.port as usize,
         start: ip - header,
         len: total + header,
-    })
+    }
 }
 
 /// Ethernet with a tag of priority 0 (IEEE 802.1Q), in front of a type that is there.
@@ -87,21 +84,18 @@ pub(crate) fn to_subscriber(
     w: &mut Window,
     ip: usize,
     total: usize,
-) -> Result<Frame, DropReason> {
-    if total > down.mtu as usize {
-        return Err(DropReason::TooBig);
-    }
+) -> Frame {
     down.packets += 1;
     down.octets += total as u64;
     w.copy_in(ip - 32, &down.header);
     w.put16(ip - 4, total as u16 + 2); // PPPoE's length counts PPP's protocol (RFC 2516 §4)
     w.put16(ip - 2, if family == Family::V4 { 0x0021 } else { 0x0057 });
     let length = down.length as usize;
-    Ok(Frame {
+    Frame {
         port: down.port as usize,
         start: ip - length,
         len: total + length,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -141,7 +135,7 @@ mod tests {
         let neighbour = all.take(AdjacencyIndex(0)).unwrap();
         for (family, ethertype) in [(Family::V4, wire::eth::IPV4), (Family::V6, wire::eth::IPV6)] {
             let mut w = Window::default();
-            let frame = to_neighbour(neighbour, family, &mut w, IP, 100).unwrap();
+            let frame = to_neighbour(neighbour, family, &mut w, IP, 100);
             assert_eq!((frame.port, frame.len), (2, 114));
             let bytes = written(&w, frame);
             let header = Parsed::parse(&bytes).unwrap().header;
@@ -150,10 +144,6 @@ mod tests {
                 (PEER, OWN, ethertype)
             );
         }
-        assert_eq!(
-            to_neighbour(neighbour, Family::V4, &mut Window::default(), IP, 1501),
-            Err(DropReason::TooBig)
-        );
         // The same on a subinterface.
         let part = Interface {
             mtu: 1400,
@@ -163,7 +153,7 @@ mod tests {
         all.set(AdjacencyIndex(1), Some((adjacency, &part)));
         let neighbour = all.take(AdjacencyIndex(1)).unwrap();
         let mut w = Window::default();
-        let frame = to_neighbour(neighbour, Family::V6, &mut w, IP, 1400).unwrap();
+        let frame = to_neighbour(neighbour, Family::V6, &mut w, IP, 1400);
         assert_eq!((frame.port, frame.len), (2, 1418));
         let bytes = written(&w, frame);
         let header = Parsed::parse(&bytes).unwrap().header;
@@ -175,10 +165,6 @@ mod tests {
             header.ethertype,
         );
         assert_eq!(found, expected);
-        assert_eq!(
-            to_neighbour(neighbour, Family::V6, &mut w, IP, 1401),
-            Err(DropReason::TooBig)
-        );
     }
 
     #[test]
@@ -204,7 +190,7 @@ mod tests {
             sessions.set(entry);
             let down = sessions.down(SessionIndex(0)).unwrap();
             let mut w = Window::default();
-            let frame = to_subscriber(down, Family::V6, &mut w, IP, 1492).unwrap();
+            let frame = to_subscriber(down, Family::V6, &mut w, IP, 1492);
             assert_eq!(frame.len, 1492 + 22 + 4 * n);
             let bytes = written(&w, frame);
             let parsed = Parsed::parse(&bytes).unwrap();
@@ -220,10 +206,6 @@ mod tests {
                 parsed.payload,
                 [0x11, 0, 0x12, 0x34, 0x05, 0xd6, 0x00, 0x57]
             );
-            assert_eq!(
-                to_subscriber(down, Family::V4, &mut w, IP, 1493),
-                Err(DropReason::TooBig)
-            );
             let usage = sessions.usage(SessionIndex(0)).unwrap();
             assert_eq!((usage.down_packets, usage.down_octets), (1, 1492));
         }
@@ -236,8 +218,8 @@ mod tests {
         let left = hop(Family::V6, &mut Window::of(&packet), IP, 40, 3);
         assert_eq!(
             left,
-            Err(Leave::Expired(
-                InstanceIndex(3),
+            Err(Leave::Told(
+                PuntKind::TtlExpired(InstanceIndex(3)),
                 Part { strip: 14, len: 40 }
             ))
         );

@@ -29,6 +29,8 @@ pub(crate) struct Up {
     pub depth: u8,
     /// Length of the IPv6 prefix; 0 for none or for one that is longer than 64.
     pub v6_length: u8,
+    /// The largest IP packet that the subscriber takes.
+    pub mtu: u16,
 }
 
 /// The depth of an entry without a session: no frame has it.
@@ -57,6 +59,7 @@ impl Up {
         instance: 0,
         depth: VACANT,
         v6_length: 0,
+        mtu: 0,
     };
 
     #[inline(always)]
@@ -90,6 +93,7 @@ impl Up {
             index: entry.index,
             instance: entry.instance.0,
             depth: entry.tags.count() as u8 | self.depth & SAMPLED,
+            mtu: entry.mtu,
             ..self
         }
     }
@@ -104,23 +108,20 @@ pub(crate) struct Down {
     pub packets: u64,
     pub octets: u64,
     pub port: u16,
+    /// The largest IP packet that is sent without a closer look: the MTU, or 0 if there is no session, or it is sampled.
+    pub plain: u16,
+    /// The largest IP packet that the subscriber takes.
     pub mtu: u16,
-    /// Length of the header, 0 if there is no session, or it is sampled.
+    /// Length of the header, 0 if there is no session.
     pub length: u8,
-    /// Length of the header of a session that is sampled, else 0.
-    pub sampled: u8,
 }
 
 const _: () = assert!(size_of::<Up>() == 64 && size_of::<Down>() == 64);
 
 impl Down {
-    /// Hides the header's length: whoever finds none looks closer.
-    pub fn hide(&mut self) {
-        self.sampled = core::mem::take(&mut self.length);
-    }
-
-    fn show(&mut self) {
-        self.length |= core::mem::take(&mut self.sampled);
+    /// Whether copies of its packets are taken.
+    pub fn is_sampled(&self) -> bool {
+        self.length != 0 && self.plain == 0
     }
 
     /// The entry with the same counters and what `entry` says.
@@ -141,17 +142,12 @@ impl Down {
         }
         before(&entry.gateway_mac.0);
         before(&entry.peer_mac.0);
-        let length = 32 - at as u8;
-        let (length, sampled) = match self.sampled {
-            0 => (length, 0),
-            _ => (0, length),
-        };
         Down {
             header,
             port: entry.port.0,
+            plain: if self.is_sampled() { 0 } else { entry.mtu },
             mtu: entry.mtu,
-            length,
-            sampled,
+            length: 32 - at as u8,
             ..self
         }
     }
@@ -270,20 +266,10 @@ impl Sessions {
         }
     }
 
-    /// The downstream side of a session that exists.
+    /// The downstream side of a session, if there has been one at the index.
     #[inline(always)]
     pub fn down(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Down> {
-        self.down.get_mut(index as usize).filter(|d| d.length != 0)
-    }
-
-    /// The downstream side of a session that is sampled, as if it were not: [`Down::hide`] undoes that.
-    pub fn sampled_down(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Down> {
-        let down = self.down.get_mut(index as usize)?;
-        let sampled = down.sampled != 0;
-        sampled.then(|| {
-            down.show();
-            down
-        })
+        self.down.get_mut(index as usize)
     }
 
     /// Begins or ends to take copies of a session's packets; false if it is not there.
@@ -293,10 +279,7 @@ impl Sessions {
         };
         self.up[known.slot as usize].sample(on);
         let down = &mut self.down[index.0 as usize];
-        down.show();
-        if on {
-            down.hide();
-        }
+        down.plain = if on { 0 } else { down.mtu };
         true
     }
 
@@ -551,7 +534,11 @@ mod tests {
         );
         let (gone, last) = t.remove(SessionIndex(4)).unwrap();
         assert_eq!((gone.mtu, last), (1400, usage));
-        assert!(t.remove(SessionIndex(4)).is_none() && t.down(SessionIndex(4)).is_none());
+        assert!(
+            t.remove(SessionIndex(4)).is_none()
+                && t.down(SessionIndex(4))
+                    .is_none_or(|down| *down == Down::default())
+        );
         t.set(entry(4, 100, 5));
         assert_eq!(t.usage(SessionIndex(4)), Some(Usage::default()));
     }

@@ -44,8 +44,10 @@ pub fn observe(w: &mut World, port: u16, frame: &[u8]) -> Fate {
         ([(port, frame)], [], []) => Fate::Out(*port, frame.clone()),
         ([], [(kind, port, frame)], []) => Fate::Punt(*kind, *port, frame.clone()),
         ([], [], [(name, _)]) => Fate::Drop(name),
-        // What is left of an expired packet is shown to the control thread.
-        ([], [(PuntKind::TtlExpired(_), ..)], [(name, _)]) => Fate::Drop(name),
+        // What is left of a packet whose sender is to be told is shown to the control thread.
+        ([], [(PuntKind::TtlExpired(_) | PuntKind::TooBig { .. }, ..)], [(name, _)]) => {
+            Fate::Drop(name)
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -365,6 +365,7 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
         local: rate(7),
         ttl: rate(3),
         queue: 2048,
+        too_big: rate(2),
     };
     let (all, mut w) = (
         homes(),

@@ -4,6 +4,7 @@ mod churn;
 mod frames;
 mod inspect;
 mod model;
+mod mtu;
 mod ports;
 mod samples;
 mod vlans;

@@ -86,6 +86,7 @@ pub const NO_POLICING: PuntLimits = {
         local: rate,
         ttl: rate,
         queue: 2048,
+        too_big: rate,
     }
 };
 
@@ -377,9 +378,11 @@ impl Drop for World {
         );
         assert_eq!(rx + self.controller.injected(), self.sent);
         assert_eq!(tx, self.got);
+        // In the place of a packet there may be fragments.
+        let cut = self.controller.fragments();
         assert_eq!(
-            self.sent,
-            self.got + punts + drops,
+            self.sent + cut.fragments,
+            self.got + punts + drops + cut.packets,
             "drops {:?}, {p:?}",
             self.drops()
         );

@@ -197,10 +197,11 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 26] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 27] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let (sessions, node) = (self.engine.counters, self.node.counters());
         let fibs = || self.instances.iter().map(|instance| &instance.fib);
+        let fragmented = self.controller.fragments().packets;
         let suppressed = self.instances.iter().map(|i| i.errors.suppressed).sum();
         let full: u64 = fibs().map(|fib| fib.adjacencies_refused).sum();
         let adjacencies = full + io.adjacencies_refused;
@@ -244,6 +245,11 @@ impl UserPlane {
                 "icmp-limited",
                 suppressed,
                 "An ICMP error was due but exceeded the limit.",
+            ),
+            (
+                "fragmented",
+                fragmented,
+                "A packet was larger than its next hop takes, and went there in fragments.",
             ),
             (
                 "gtpu-malformed",

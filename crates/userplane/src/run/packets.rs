@@ -104,6 +104,17 @@ impl UserPlane {
                     instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
                 errors.extend(error.map(|packet| (index, packet)));
             }
+            PuntKind::TooBig { instance, mtu, own } => {
+                let index = instance;
+                let Some(instance) = instances.get_mut(usize::from(index.0)) else {
+                    return;
+                };
+                match instance.errors.too_big(now.monotonic, punt.frame, mtu, own) {
+                    // The kernel itself has to send less from now on.
+                    Some(error) if own => write_device(Some(&instance.tun), &error, counters),
+                    error => errors.extend(error.map(|packet| (index, packet))),
+                }
+            }
             PuntKind::SampledUp(index) => {
                 samples.show(index, port_name(ports, punt.port), punt.frame, false);
             }
