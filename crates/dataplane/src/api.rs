@@ -21,6 +21,10 @@ pub struct SessionIndex(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AdjacencyIndex(pub u32);
 
+/// A group of adjacencies, chosen by the control thread; 0 to [`Limits::groups`] - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupIndex(pub u32);
+
 /// What the data plane is made of. Ports come later ([`Controller::add_port`](crate::Controller::add_port)), and go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
@@ -102,6 +106,8 @@ pub struct Limits {
     pub sessions: u32,
     /// Adjacencies.
     pub adjacencies: u32,
+    /// Groups of adjacencies.
+    pub groups: u32,
     /// Routes in all instances, host routes of sessions included.
     pub routes: usize,
 }
@@ -114,6 +120,7 @@ impl Default for Limits {
             instances: 1,
             sessions: 1 << 17,
             adjacencies: 4096,
+            groups: 1024,
             routes: 1 << 20,
         }
     }
@@ -222,6 +229,8 @@ pub enum Destination {
     /// Onto the net of a core port or subinterface, to a neighbour that is not known yet: [`Event::NeighbourMissing`] says which.
     /// Known ones have host routes to their adjacencies.
     Connected(PortIndex),
+    /// To one of the neighbours of a group: each flow to one of them. To nobody, if the group has none.
+    Group(GroupIndex),
 }
 
 /// A neighbour on a core port or subinterface.
@@ -357,6 +366,17 @@ pub enum Inject<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the worker's queue is full")]
 pub struct Busy;
+
+/// Why a group is not set. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// The index is beyond [`Limits::groups`].
+    #[error("group {} is beyond the limit", .0.0)]
+    NoPlace(GroupIndex),
+    /// It has more members than [`MAX_MEMBERS`](crate::MAX_MEMBERS).
+    #[error("a group of {0} neighbours is too large")]
+    Members(usize),
+}
 
 /// Why a port or subinterface is not added, changed or removed. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

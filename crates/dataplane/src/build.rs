@@ -7,7 +7,8 @@ use crate::nodes::lookup;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
 use crate::tables::adjacency::{Adjacencies, Asked};
-use crate::tables::fib::{Fib, Owner};
+use crate::tables::fib::{Owner, Writer};
+use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
@@ -58,7 +59,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
     let made = MADE.fetch_add(1, Relaxed);
     let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), punts.queue)?;
     let (inject_tx, inject_rx) = eal.ring(&format!("injects{made}"), INJECTS)?;
-    let fibs: Vec<Fib> = (0..limits.instances).map(|_| fib()).collect();
+    let mut routes = routes(&limits)?;
+    let groups = Groups::new(limits.groups)?;
     let second = tsc_hz(eal);
     let controller = Controller {
         commands: command_tx,
@@ -70,6 +72,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         pool,
         shared: shared.clone(),
         ports: Ports::new(&limits),
+        groups: groups.clone(),
         removed: removed_rx,
         limits,
         second,
@@ -85,7 +88,6 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         commands: command_rx,
         pieces: piece_tx,
         limits,
-        routes: fibs.iter().map(Fib::len).sum(),
         shared,
         burst: Burst::new(),
         rest: Rest::default(),
@@ -94,7 +96,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         tables: Tables {
             interfaces: Interfaces::new(limits.interfaces),
             sessions: Sessions::new(&limits),
-            fibs,
+            fibs: routes.reader(),
+            groups,
             adjacencies: Adjacencies::new(limits.adjacencies),
             asked: Asked::new(),
             samples: Samples::new(pool),
@@ -104,6 +107,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             second,
             path: Vec::new(),
         },
+        routes,
     };
     Ok((controller, worker))
 }
@@ -115,17 +119,22 @@ fn check(config: &Config) -> Result<(), Error> {
         || limits.segments == u16::MAX
         || limits.sessions >= 1 << 29
         || limits.adjacencies >= 1 << 29
+        || limits.groups >= 1 << 29
     {
         return fault("a limit is larger than the tables can be".into());
     }
     Ok(())
 }
 
-/// The routes of an instance before anybody has set any.
-fn fib() -> Fib {
-    let mut fib = Fib::new();
-    for net in lookup::unroutable() {
-        fib.set(net, Owner::Route, Some(Destination::Discard));
+/// The routes of all instances before anybody has set any.
+fn routes(limits: &Limits) -> Result<Writer, Error> {
+    let mut routes = Writer::new(limits.instances, limits.routes)?;
+    for instance in (0..limits.instances).map(InstanceIndex) {
+        for net in lookup::unroutable() {
+            let discard = Some(Destination::Discard);
+            let set = routes.set(instance, net, Owner::Route, discard);
+            set.map_err(|_| Error::Config("there is no room for each instance's routes".into()))?;
+        }
     }
-    fib
+    Ok(routes)
 }

@@ -43,9 +43,8 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::RemoveHostRoute(instance, prefix) => {
-            if (instance.0 as usize) < worker.tables.fibs.len() {
-                change(worker, instance, prefix, Owner::Session, None);
-            }
+            // One that is not there, or in no instance, is gone already.
+            let _ = worker.routes.set(instance, prefix, Owner::Session, None);
             None
         }
         other => {
@@ -175,12 +174,11 @@ fn set_session(worker: &mut Worker, entry: SessionEntry) -> Option<Event> {
 
 fn check_session(worker: &Worker, entry: &SessionEntry) -> Result<(), Refusal> {
     worker.tables.sessions.check(entry)?;
-    let fib = worker
-        .tables
-        .fibs
-        .get(entry.instance.0 as usize)
-        .ok_or(Refusal::Malformed)?;
-    if worker.routes + 2 > worker.limits.routes {
+    let routes = &worker.routes;
+    if entry.instance.0 >= routes.instances() {
+        return Err(Refusal::Malformed);
+    }
+    if !routes.has_room(2) {
         return Err(Refusal::TableFull);
     }
     let own = Destination::Session(entry.index);
@@ -188,7 +186,7 @@ fn check_session(worker: &Worker, entry: &SessionEntry) -> Result<(), Refusal> {
         to == Destination::Local || matches!(to, Destination::Session(_)) && to != own
     };
     match host_routes(entry)
-        .filter_map(|net| fib.exact(net))
+        .filter_map(|net| routes.exact(entry.instance, net))
         .any(taken)
     {
         true => Err(Refusal::AddressTaken),
@@ -199,13 +197,15 @@ fn check_session(worker: &Worker, entry: &SessionEntry) -> Result<(), Refusal> {
 fn announce(worker: &mut Worker, entry: &SessionEntry) {
     let to = Some(Destination::Session(entry.index));
     for net in host_routes(entry) {
-        change(worker, entry.instance, net, Owner::Session, to);
+        let set = (worker.routes).set(entry.instance, net, Owner::Session, to);
+        set.expect("room was found before");
     }
 }
 
 fn withdraw(worker: &mut Worker, entry: &SessionEntry) {
     for net in host_routes(entry) {
-        change(worker, entry.instance, net, Owner::Session, None);
+        // Refused only while too much rests: then a packet finds a session that is gone, and the ledger the route.
+        let _ = (worker.routes).set(entry.instance, net, Owner::Session, None);
     }
 }
 
@@ -232,26 +232,9 @@ fn set_route(
     prefix: IpNet,
     to: Option<Destination>,
 ) -> Option<Event> {
-    let full = to.is_some() && worker.routes >= worker.limits.routes;
-    if full || instance.0 as usize >= worker.tables.fibs.len() {
-        return Some(Event::RouteRefused { instance, prefix });
-    }
-    change(worker, instance, prefix, Owner::Route, to);
-    None
-}
-
-/// Changes a route of an instance that exists, and the count of routes.
-fn change(
-    worker: &mut Worker,
-    instance: InstanceIndex,
-    prefix: IpNet,
-    owner: Owner,
-    to: Option<Destination>,
-) {
-    let fib = &mut worker.tables.fibs[instance.0 as usize];
-    let before = fib.len();
-    fib.set(prefix, owner, to);
-    worker.routes = worker.routes + fib.len() - before;
+    let set = worker.routes.set(instance, prefix, Owner::Route, to);
+    set.is_err()
+        .then_some(Event::RouteRefused { instance, prefix })
 }
 
 fn set_adjacency(

@@ -7,6 +7,7 @@ use crate::inspect::{PIECE, Part, Piece};
 use crate::message::Command;
 use crate::ports::Ports;
 use crate::punt;
+use crate::tables::groups::Groups;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Port, Producer};
 use ipnet::IpNet;
@@ -30,6 +31,7 @@ pub struct Controller {
     pub(crate) pool: Pool,
     pub(crate) shared: Arc<Shared>,
     pub(crate) ports: Ports,
+    pub(crate) groups: Groups,
     /// Ports that the worker lets go of.
     pub(crate) removed: rtrb::Consumer<(PortIndex, Port)>,
     pub(crate) limits: Limits,
@@ -160,6 +162,22 @@ impl Controller {
     /// Removes a route, if there is one.
     pub fn remove_route(&mut self, instance: InstanceIndex, prefix: IpNet) -> Result<(), Busy> {
         self.send(Command::RemoveRoute(instance, prefix.trunc()))
+    }
+
+    /// Sets the members of a group, at most [`MAX_MEMBERS`](crate::MAX_MEMBERS); one that is named more than once gets more of
+    /// the flows. Only those flows move that must: of a member that goes, and to one that comes. It counts at once, not in
+    /// the order of commands.
+    pub fn set_group(
+        &mut self,
+        index: GroupIndex,
+        members: &[AdjacencyIndex],
+    ) -> Result<(), GroupError> {
+        self.groups.set(index, members)
+    }
+
+    /// Takes all members from a group; packets to it have no route.
+    pub fn remove_group(&mut self, index: GroupIndex) -> Result<(), GroupError> {
+        self.groups.set(index, &[])
     }
 
     /// Sets the neighbour that an adjacency stands for.

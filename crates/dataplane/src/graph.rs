@@ -22,7 +22,8 @@ use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Next, Origin};
 use crate::nodes::{Leave, Part, fragment, mss, rewrite, session};
 use crate::tables::adjacency::{Adjacencies, Asked};
-use crate::tables::fib::{Fib, Target};
+use crate::tables::fib::{Reader, Target};
+use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
@@ -57,8 +58,8 @@ impl Source {
 pub(crate) struct Tables {
     pub interfaces: Interfaces,
     pub sessions: Sessions,
-    /// One for each network instance.
-    pub fibs: Vec<Fib>,
+    pub fibs: Reader,
+    pub groups: Groups,
     pub adjacencies: Adjacencies,
     pub asked: Asked,
     pub samples: Samples,
@@ -313,7 +314,7 @@ fn routed<const TRACE: bool>(
     session::Packet { family, ip, total }: session::Packet,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
-    let target = lookup::find(&t.fibs[instance as usize], family, packet.window(), ip);
+    let target = lookup::find(&t.fibs, &t.groups, instance, family, packet.window(), ip);
     let arrived = Arrived {
         origin: Origin::Subscriber,
         instance,
@@ -580,7 +581,7 @@ impl Tables {
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
     fn lookup_ahead(&self, family: Family, instance: u16, w: &Window, ip: usize) -> Target {
-        let target = lookup::find(&self.fibs[instance as usize], family, w, ip);
+        let target = lookup::find(&self.fibs, &self.groups, instance, family, w, ip);
         match target.destination() {
             Some(crate::Destination::Session(index)) => self.sessions.touch_down(index),
             Some(crate::Destination::Adjacency(index)) => self.adjacencies.touch(index),

@@ -2,7 +2,7 @@
 //! packet waits long for it.
 use crate::api::*;
 use crate::nodes::lookup;
-use crate::tables::fib::{Fib, Owner};
+use crate::tables::fib::{Owner, Writer};
 use crate::worker::Worker;
 use ipnet::{IpNet, Ipv4Net};
 
@@ -122,11 +122,11 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
             None => Part::Routes(InstanceIndex(0), None),
         },
         Part::Routes(instance, after) => {
-            let fib = tables.fibs.get(instance.0 as usize);
-            let last = fib.and_then(|fib| routes(fib, instance, after, &mut found));
-            match last {
+            let there = instance.0 < worker.routes.instances();
+            let last = there.then(|| routes(&worker.routes, instance, after, &mut found));
+            match last.flatten() {
                 Some(last) => Part::Routes(instance, Some(last)),
-                None if (instance.0 as usize) + 1 < tables.fibs.len() => {
+                None if instance.0 + 1 < worker.routes.instances() => {
                     Part::Routes(InstanceIndex(instance.0 + 1), None)
                 }
                 None => Part::Adjacencies(AdjacencyIndex(0)),
@@ -203,22 +203,22 @@ fn segments(worker: &Worker, port: PortIndex, vlan: u16, found: &mut Vec<Held>) 
 
 fn session(worker: &Worker, index: SessionIndex) -> Option<Held> {
     let entry = worker.tables.sessions.get(index)?.clone();
-    let fib = &worker.tables.fibs[entry.instance.0 as usize];
     let own = Some(Destination::Session(index));
-    let routed = host_routes(&entry).all(|net| fib.exact(net) == own);
+    let leads = |net| worker.routes.exact(entry.instance, net);
+    let routed = host_routes(&entry).all(|net| leads(net) == own);
     let whole = routed && worker.tables.sessions.is_whole(index);
     Some(Held::Session { entry, whole })
 }
 
 /// The routes behind a prefix; the last one, if there are more.
 fn routes(
-    fib: &Fib,
+    all: &Writer,
     instance: InstanceIndex,
     after: Option<IpNet>,
     found: &mut Vec<Held>,
 ) -> Option<IpNet> {
     let mut last = None;
-    for (net, said) in fib.after(after).take(PIECE / 2) {
+    for (net, said) in all.after(instance, after).take(PIECE / 2) {
         if let Some(to) = said.by(Owner::Route) {
             found.push(Held::Route(instance, net, to));
         }

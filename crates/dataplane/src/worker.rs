@@ -9,7 +9,8 @@ use crate::inspect::Piece;
 use crate::message::Command;
 use crate::nodes::Leave;
 use crate::nodes::punt::Punter;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::tables::fib::Writer;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use dpdk::{BURST, Burst, Consumer, Eal, Outs, Port, Rest, tsc};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +41,7 @@ pub struct Worker {
     pub(crate) commands: rtrb::Consumer<Command>,
     pub(crate) pieces: rtrb::Producer<Piece>,
     pub(crate) limits: Limits,
-    /// Routes in all instances.
-    pub(crate) routes: usize,
+    pub(crate) routes: Writer,
     pub(crate) shared: Arc<Shared>,
     pub(crate) burst: Burst,
     pub(crate) outs: Outs,
@@ -101,6 +101,7 @@ impl Worker {
             work += self.poll::<TRACE>(port);
         }
         self.report_adjacencies();
+        self.tables.fibs.pass();
         self.wake_control();
         self.busy_since = (work > 0).then_some(self.tables.now);
         work
@@ -139,7 +140,7 @@ impl Worker {
         {
             n += 1;
             let [kind, place] = mbuf.meta();
-            if kind == crate::punt::ROUTE && (place as usize) < self.tables.fibs.len() {
+            if kind == crate::punt::ROUTE && place < self.tables.fibs.instances().into() {
                 // The burst is empty between rounds.
                 let _ = self.burst.push(mbuf);
                 self.pass::<TRACE>(
@@ -256,8 +257,8 @@ impl Worker {
 
     /// Signals the control thread if it sleeps and something waits for it.
     fn wake_control(&mut self) {
-        // The pair of this fence is the store of `asleep` in `Controller::arm`, which looks at the queues after it.
-        fence(SeqCst);
+        // The pair of the fence in `Reader::pass`, just before, is the store of `asleep` in `Controller::arm`, which looks at
+        // the queues after it.
         if !self.shared.asleep.load(Relaxed) {
             return;
         }

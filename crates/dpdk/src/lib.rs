@@ -1,7 +1,7 @@
 //! A thin, safe face of DPDK for a packet path that runs to completion.
 //!
-//! **What lives here:** EAL's start, pools of packet buffers, ports, rings between threads, and bursts of packets with
-//! the two passes that a node makes over one. The C side is `c/shim.c`.
+//! **What lives here:** EAL's start, pools of packet buffers, ports, rings between threads, memory for large
+//! tables, and bursts of packets with the two passes that a node makes over one. The C side is `c/shim.c`.
 //! **Who may call it:** `dataplane`, and whoever opens its ports. Every `unsafe` of the packet path is in this crate.
 //!
 //! The rules that make it safe:
@@ -39,6 +39,7 @@ mod eal;
 mod ffi;
 mod log;
 mod mbuf;
+mod memory;
 #[cfg(feature = "peers")]
 pub mod peers;
 mod pool;
@@ -50,6 +51,7 @@ pub use burst::{BURST, Burst, Outs, Packet, Rest};
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
 pub use mbuf::Mbuf;
+pub use memory::{Number, Words, Zeroed, popcount};
 pub use pool::Pool;
 pub use port::{
     Health, MAX_PORTS, MemoryPeer, Port, PortHandle, PortOptions, Sent, device_name, drivers,

@@ -7,7 +7,8 @@ use super::ip::Family;
 use super::{Leave, Part};
 use crate::api::{AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex};
 use crate::drops::DropReason;
-use crate::tables::fib::{Fib, Target};
+use crate::tables::fib::{Reader, Target};
+use crate::tables::groups::Groups;
 use core::net::IpAddr;
 use dpdk::{HEAD, Window};
 use ipnet::IpNet;
@@ -31,13 +32,62 @@ pub(crate) enum Next {
     Unresolved(PortIndex),
 }
 
-/// Looks the packet's destination up.
+/// Looks the packet's destination up, and of a group's neighbours the one that the packet's flow has.
 #[inline(always)]
-pub(crate) fn find(fib: &Fib, family: Family, w: &Window, ip: usize) -> Target {
-    match family {
-        Family::V4 => fib.lookup_v4(w.u32(ip + 16)),
-        Family::V6 => fib.lookup_v6(w.u128(ip + 24)),
+pub(crate) fn find(
+    fibs: &Reader,
+    groups: &Groups,
+    instance: u16,
+    family: Family,
+    w: &Window,
+    ip: usize,
+) -> Target {
+    let instance = InstanceIndex(instance);
+    let target = match family {
+        Family::V4 => fibs.lookup_v4(instance, w.u32(ip + 16)),
+        Family::V6 => fibs.lookup_v6(instance, w.u128(ip + 24)),
+    };
+    match target.group() {
+        None => target,
+        Some(group) => groups.member(group, flow(family, w, ip)),
     }
+}
+
+/// The same number for all packets of a flow: of the addresses, the protocol, and the ports if there are any and the packet is
+/// no fragment. (What follows an extension header of IPv6 is not looked for.)
+#[inline(never)]
+fn flow(family: Family, w: &Window, ip: usize) -> u32 {
+    let (source, destination, protocol, ports) = match family {
+        Family::V4 => {
+            let whole = w.u16(ip + 6) & 0x3fff == 0;
+            let options = (w.u8(ip) & 0xf) as usize * 4;
+            let addresses = (w.u32(ip + 12) as u64, w.u32(ip + 16) as u64);
+            (
+                addresses.0,
+                addresses.1,
+                w.u8(ip + 9),
+                whole.then_some(ip + options),
+            )
+        }
+        Family::V6 => {
+            let mixed = |at| w.u64(at).rotate_left(29) ^ w.u64(at + 8);
+            (mixed(ip + 8), mixed(ip + 24), w.u8(ip + 6), Some(ip + 40))
+        }
+    };
+    // TCP, UDP, DCCP, SCTP, UDP-Lite begin with them.
+    let ports = ports.filter(|_| matches!(protocol, 6 | 17 | 33 | 132 | 136));
+    let ports = ports.map_or(0, |at| w.u32(at));
+    // Multiplications of 64 bits, folded: each bit of what goes in changes half of those that come out.
+    let mix = |a: u64, b: u64| {
+        let product = (a ^ 0x9e37_79b9_7f4a_7c15) as u128 * (b ^ 0xd1b5_4a32_d192_ed03) as u128;
+        (product >> 64) as u64 ^ product as u64
+    };
+    let of_ports = (ports as u64) << 8 | protocol as u64;
+    let hash = mix(
+        mix(source, destination),
+        of_ports.wrapping_mul(0xff51_afd7_ed55_8ccd),
+    );
+    (hash >> 32) as u32 ^ hash as u32
 }
 
 /// The packet's destination, for questions about it.
@@ -62,7 +112,8 @@ pub(crate) fn route(
         Some(Destination::Session(index)) => Ok(Next::Subscriber(index)),
         Some(Destination::Connected(port)) => Ok(Next::Unresolved(port)),
         Some(Destination::Discard) => Err(DropReason::DiscardRoute.into()),
-        None => Err(DropReason::NoRoute.into()),
+        // `find` has found the group's member.
+        None | Some(Destination::Group(_)) => Err(DropReason::NoRoute.into()),
         Some(Destination::Local) => Err(match origin {
             Origin::Subscriber => {
                 Leave::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))

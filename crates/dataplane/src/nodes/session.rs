@@ -5,9 +5,9 @@
 use super::classify::{ETHERNET, PPPOE};
 use super::ip::{self, Family};
 use super::{Leave, Part};
-use crate::api::{Destination, PuntKind};
+use crate::api::{Destination, InstanceIndex, PuntKind};
 use crate::drops::DropReason;
-use crate::tables::fib::Fib;
+use crate::tables::fib::Reader;
 use crate::tables::sessions::{MASKS, Up};
 use dpdk::{HEAD, Window};
 
@@ -31,7 +31,7 @@ pub(crate) fn admit<const DEPTH: usize>(
     up: &mut Up,
     w: &Window,
     len: usize,
-    fibs: &[Fib],
+    fibs: &Reader,
 ) -> Result<Packet, Leave> {
     let pppoe = HEAD + ETHERNET + 4 * DEPTH;
     // Version 1, type 1, code 0; session id; length; PPP's protocol.
@@ -116,7 +116,7 @@ fn reason(up: &Up, w: &Window) -> DropReason {
 
 /// The session's address, or one that is routed to the session (RFC 3704 §2.2, strict).
 #[inline(always)]
-fn source_v4(up: &Up, w: &Window, ip: usize, fibs: &[Fib]) -> Result<(), Leave> {
+fn source_v4(up: &Up, w: &Window, ip: usize, fibs: &Reader) -> Result<(), Leave> {
     let source = w.u32(ip + 12);
     // A session without address has 0 there, and 0.0.0.0 is nobody's.
     if (source == up.v4) & (source != 0) {
@@ -127,8 +127,9 @@ fn source_v4(up: &Up, w: &Window, ip: usize, fibs: &[Fib]) -> Result<(), Leave> 
 
 #[cold]
 #[inline(never)]
-fn routed_v4(up: &Up, source: u32, fibs: &[Fib]) -> Result<(), Leave> {
-    let to = fibs[up.instance as usize].lookup_v4(source).destination();
+fn routed_v4(up: &Up, source: u32, fibs: &Reader) -> Result<(), Leave> {
+    let instance = InstanceIndex(up.instance);
+    let to = fibs.lookup_v4(instance, source).destination();
     match to == Some(Destination::Session(up.index)) {
         true => Ok(()),
         false => Err(DropReason::SpoofedSourceV4.into()),
@@ -137,7 +138,7 @@ fn routed_v4(up: &Up, source: u32, fibs: &[Fib]) -> Result<(), Leave> {
 
 /// An address in the session's prefix that is not about the link itself.
 #[inline(always)]
-fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &[Fib]) -> Result<(), Leave> {
+fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &Reader) -> Result<(), Leave> {
     let high = w.u64(ip + 8);
     let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length) == 0;
     if own & !is_control(w, ip, total) {
@@ -150,11 +151,12 @@ fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &[Fib]) -> Resu
 /// control plane, which alone takes link-local sources and, in neighbour discovery, the unspecified one.
 #[cold]
 #[inline(never)]
-fn other_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &[Fib]) -> Result<(), Leave> {
+fn other_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &Reader) -> Result<(), Leave> {
     let source = w.u128(ip + 8);
     let high = (source >> 64) as u64;
     let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length) == 0;
-    let routed = || fibs[up.instance as usize].lookup_v6(source).destination();
+    let instance = InstanceIndex(up.instance);
+    let routed = || fibs.lookup_v6(instance, source).destination();
     let own = own || routed() == Some(Destination::Session(up.index));
     let link_local = high >> 54 == 0xfe80 >> 6;
     match (own, is_control(w, ip, total)) {
@@ -181,7 +183,7 @@ fn is_control(w: &Window, ip: usize, total: usize) -> bool {
 mod tests {
     use super::*;
     use crate::api::*;
-    use crate::tables::fib::Owner;
+    use crate::tables::fib::{Owner, Writer};
     use crate::tables::sessions::Sessions;
     use wire::eth::{Header, MacAddr, PPPOE_SESSION, TPID_8021AD, Tags};
 
@@ -189,7 +191,7 @@ mod tests {
 
     struct Net {
         sessions: Sessions,
-        fibs: Vec<Fib>,
+        fibs: Reader,
     }
 
     fn net(tags: Tags) -> Net {
@@ -208,13 +210,16 @@ mod tests {
             ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),
         };
         sessions.set(entry);
-        let mut fib = Fib::new();
+        let mut fibs = Writer::new(1, 100).unwrap();
         let framed = Some(Destination::Session(SessionIndex(3)));
-        fib.set("192.0.2.0/28".parse().unwrap(), Owner::Route, framed);
-        fib.set("2001:db8:ffff::/48".parse().unwrap(), Owner::Route, framed);
+        for net in ["192.0.2.0/28", "2001:db8:ffff::/48"] {
+            let net = net.parse().unwrap();
+            fibs.set(InstanceIndex(0), net, Owner::Route, framed)
+                .unwrap();
+        }
         Net {
             sessions,
-            fibs: vec![fib],
+            fibs: fibs.reader(),
         }
     }
 

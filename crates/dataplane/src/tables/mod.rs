@@ -1,6 +1,8 @@
-//! The tables that the worker owns: it alone reads and writes them, so there is neither a lock nor an atomic.
+//! The tables. Most are the worker's: it alone reads and writes them, so there is neither a lock nor an atomic. Routes and
+//! groups are shared by who writes them and who reads them.
 pub(crate) mod adjacency;
-pub(crate) mod fib;
+pub mod fib;
+pub(crate) mod groups;
 pub(crate) mod interfaces;
 pub(crate) mod samples;
 pub(crate) mod sessions;

@@ -528,3 +528,73 @@ fn a_traced_packet_names_its_edges_and_fares_like_any_other() {
     assert_eq!(w.drops()["spoofed-source-v4"], 1);
     assert!(w.traced().is_empty());
 }
+
+#[test]
+fn the_flows_to_a_group_are_shared_out_and_stay_where_they_are() {
+    let (all, mut w) = (homes(), World::new());
+    w.online(&all);
+    let (instance, group) = (InstanceIndex(0), GroupIndex(5));
+    let routers: Vec<[u8; 6]> = (0..4).map(|n| [2, 0, 0, 0, 1, n]).collect();
+    for (n, mac) in routers.iter().enumerate() {
+        let to = Adjacency {
+            port: PortIndex(CORE),
+            mac: wire::eth::MacAddr(*mac),
+        };
+        let index = AdjacencyIndex(2 + n as u32);
+        w.controller.set_adjacency(index, to).unwrap();
+    }
+    let members = |of: &[u32]| of.iter().map(|n| AdjacencyIndex(2 + n)).collect::<Vec<_>>();
+    w.controller
+        .set_group(group, &members(&[0, 1, 2, 3]))
+        .unwrap();
+    let net = "203.0.113.0/24".parse().unwrap();
+    let to = Destination::Group(group);
+    w.controller.set_route(instance, net, to).unwrap();
+    w.settle();
+    let home = &all[0];
+    // UDP from many ports: which router each goes to.
+    let udp = |port: u16| {
+        let mut datagram = port.to_be_bytes().to_vec();
+        datagram.extend([0, 53, 0, 9, 0, 0, 1]);
+        home.sends_ip(&v4(home.v4, [203, 0, 113, 7], 64, 0, &datagram))
+    };
+    let goes = |w: &mut World, frame: &[u8]| match observe(w, home.port, frame) {
+        Fate::Out(CORE, sent) => routers.iter().position(|mac| sent[..6] == *mac),
+        other => panic!("{other:?}"),
+    };
+    let all_flows = |w: &mut World| (0..400).map(|port| goes(w, &udp(port))).collect::<Vec<_>>();
+    let before = all_flows(&mut w);
+    for n in 0..4 {
+        let share = before.iter().filter(|to| **to == Some(n)).count();
+        assert!((60..140).contains(&share), "{n}: {share}");
+    }
+    assert_eq!(all_flows(&mut w), before, "a flow stays with its router");
+    w.controller.set_group(group, &members(&[0, 1, 3])).unwrap();
+    let after = all_flows(&mut w);
+    assert!(after.iter().all(|to| *to != Some(2)));
+    let stays = before
+        .iter()
+        .zip(&after)
+        .all(|(b, a)| b == a || *b == Some(2));
+    assert!(stays, "only the flows of the router that went move");
+    // Fragments have no ports, or are not to be believed: all of a packet go one way.
+    let fragment = |offset: u16, port: u16| {
+        let mut packet = v4(
+            home.v4,
+            [203, 0, 113, 7],
+            64,
+            0,
+            &port.to_be_bytes().repeat(8),
+        );
+        packet[6..8].copy_from_slice(&offset.to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = wire::checksum::of(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        home.sends_ip(&packet)
+    };
+    let fragments = [(0x2000, 1), (0x2002, 2), (4, 3)];
+    let ways = fragments.map(|(offset, port)| goes(&mut w, &fragment(offset, port)));
+    assert_eq!(ways, [ways[0]; 3]);
+    w.controller.remove_group(group).unwrap();
+    assert_eq!(observe(&mut w, home.port, &udp(1)), Fate::Drop("no-route"));
+}

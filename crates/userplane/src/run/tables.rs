@@ -126,6 +126,7 @@ fn line(
                     None => "an unresolved next hop".to_owned(),
                 },
                 Destination::Connected(port) => format!("on the net of {}", name(port)),
+                Destination::Group(group) => format!("group {}", group.0),
                 other => format!("{other:?}"),
             };
             format!("route {net} of {} to {to}", instance.0)
