@@ -121,7 +121,7 @@ impl Default for Limits {
             sessions: 1 << 17,
             adjacencies: 4096,
             groups: 1024,
-            routes: 1 << 20,
+            routes: 1 << 21,
         }
     }
 }
