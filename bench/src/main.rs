@@ -20,7 +20,7 @@ use dpdk::{Eal, EalOptions, tsc_hz};
 use report::Report;
 use routes::{Prefixes, Routes};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use world::{Stock, World};
 
 /// What the packet path costs on this machine, beside its peers in the same run.
@@ -32,6 +32,9 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
+    /// Writes the table and the picture of the document in this folder anew, too.
+    #[arg(long)]
+    docs: Option<PathBuf>,
     /// The core of the worker; the generator of latencies takes another.
     #[arg(long, default_value_t = 1)]
     core: usize,
@@ -41,10 +44,10 @@ struct Arguments {
 }
 
 fn main() -> Result<()> {
-    let only_stages = std::env::var("STAGES").is_ok();
     let Arguments {
         out,
         rounds,
+        docs,
         core,
         send_to,
     } = Arguments::parse();
@@ -63,10 +66,7 @@ fn main() -> Result<()> {
     let pool = eal.pool("packets", 33_000)?;
     let prefixes = Prefixes::real()?;
 
-    let mut entries = match only_stages {
-        true => vec![],
-        false => whole::measure(&eal, pool, core, &prefixes, rounds)?,
-    };
+    let mut entries = whole::measure(&eal, pool, core, &prefixes, rounds)?;
     let mut stock = Stock::new(pool)?;
     let routes = Routes::first(&prefixes, 600_000);
     let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
@@ -91,7 +91,23 @@ fn main() -> Result<()> {
     let picture = out.join("cycles.svg");
     plot::whole_path(&report, &picture)?;
     println!("{}\n{}", file.display(), picture.display());
+    if let Some(docs) = docs {
+        write_docs(&report, &docs)?;
+    }
     Ok(())
+}
+
+/// The table and the picture of performance.md.
+fn write_docs(report: &Report, docs: &Path) -> Result<()> {
+    let page = docs.join("performance.md");
+    let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
+    let text = report
+        .in_document(&text)
+        .with_context(|| format!("{} has no place for the table", page.display()))?;
+    fs::write(&page, text)?;
+    let pictures = docs.join("performance");
+    fs::create_dir_all(&pictures)?;
+    plot::whole_path(report, &pictures.join("cycles.svg"))
 }
 
 /// Binds the calling thread to a core.

@@ -115,7 +115,48 @@ pub struct Report {
     pub entries: Vec<Entry>,
 }
 
+/// Around the table in a document.
+const BEGIN: &str = "<!-- table: written by make bench DOCS=1 -->\n";
+const END: &str = "<!-- end of table -->";
+
 impl Report {
+    /// The document with this table in place of the one that it has.
+    pub fn in_document(&self, document: &str) -> Option<String> {
+        let (before, rest) = document.split_once(BEGIN)?;
+        let (_, after) = rest.split_once(END)?;
+        Some(format!("{before}{BEGIN}{}{END}{after}", self.markdown()))
+    }
+
+    fn markdown(&self) -> String {
+        let mut text = format!(
+            "{}, time stamp counter at {} MHz, load {} at the start.\n\n\
+             | id | | unit | minimum | median | spread | peer | ratio | target | |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
+            self.cpu, self.tsc_mhz, self.load
+        );
+        let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.2}"));
+        for e in &self.entries {
+            let met = match e.met {
+                Some(true) => "met",
+                Some(false) => "**missed**",
+                None => "",
+            };
+            text += &format!(
+                "| {} | {} | {} | {:.1} | {:.1} | {:.1} | {} | {} | {} | {met} |\n",
+                e.id,
+                e.name,
+                e.unit,
+                e.min,
+                e.median,
+                e.spread,
+                number(e.peer_median),
+                number(e.ratio),
+                number(e.target),
+            );
+        }
+        text
+    }
+
     /// The table: figures with a target first, in full; then what else was measured.
     pub fn print(&self) {
         println!("{}, TSC {} MHz, load {}", self.cpu, self.tsc_mhz, self.load);
@@ -163,6 +204,26 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_of_a_document_is_replaced() {
+        let report = Report {
+            cpu: "c".into(),
+            tsc_mhz: 1,
+            load: "0".into(),
+            entries: vec![Entry::new("x", "the x", "cycles", &Samples(vec![2.0]))],
+        };
+        let once = report
+            .in_document(&format!("before\n{BEGIN}old\n{END}\nafter"))
+            .unwrap();
+        assert!(once.starts_with("before\n") && once.ends_with("\nafter") && !once.contains("old"));
+        assert!(
+            once.contains("| x | the x | cycles | 2.0 | 2.0 | 0.0 |"),
+            "{once}"
+        );
+        assert_eq!(report.in_document(&once), Some(once.clone()));
+        assert_eq!(report.in_document("no table"), None);
+    }
 
     #[test]
     fn targets_are_met_or_missed_by_the_median() {

@@ -32,6 +32,7 @@ mod resume;
 mod session_table_full;
 mod shell;
 mod spoofing;
+mod start;
 mod subscriber_to_subscriber;
 mod top;
 mod trace;
@@ -67,6 +68,11 @@ pub const CASES: &[Case] = &[
         "missing-port",
         "a port that does not exist is named, and nothing is half started",
         missing_port::run,
+    ),
+    case(
+        "start",
+        "a user plane forwards within 100 ms of its start",
+        start::run,
     ),
     case(
         "pfcp-peer",
