@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// Words in a cache line, the unit of chunks.
 pub(super) const LINE: usize = 16;
-/// The most runs of a bitmap.
-const MOST_RUNS: usize = 64;
+/// The most runs of a bitmap: those that one line holds.
+const MOST_RUNS: usize = LINE;
 
 /// What a chunk is. Each decides about the next bits of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(super) enum Kind {
     /// 32 bits: up to 8 runs of addresses with one value each. 7 words say where the second and later ones begin, 8 words
     /// from the ninth on what they lead to; what is not used of either repeats the last.
     List,
+    /// The same with up to 16 runs, in two lines.
+    Long,
     /// 8 bits: 16 words with a bit for each address where a run begins, and the place of the first of these; then a
     /// word for each run.
     Bitmap,
@@ -32,7 +34,7 @@ impl Kind {
     /// How many bits of the address it decides about.
     pub const fn bits(self) -> u8 {
         match self {
-            Kind::List => 32,
+            Kind::List | Kind::Long => 32,
             Kind::Bitmap | Kind::Array8 => 8,
             Kind::Array16 => 16,
             Kind::Array24 => 24,
@@ -61,6 +63,12 @@ impl Chunk {
         (word >= CHUNKS).then_some(Chunk(word))
     }
 
+    /// The chunk that a word leads to, if it is of this kind.
+    #[inline(always)]
+    pub fn if_is(word: u32, kind: Kind) -> Option<Self> {
+        (word >> KIND == CHUNKS >> KIND | kind as u32).then_some(Chunk(word))
+    }
+
     pub fn word(self) -> u32 {
         self.0
     }
@@ -69,9 +77,10 @@ impl Chunk {
     pub fn kind(self) -> Kind {
         match self.0 >> KIND & 7 {
             0 => Kind::List,
-            1 => Kind::Bitmap,
-            2 => Kind::Array8,
-            3 => Kind::Array16,
+            1 => Kind::Long,
+            2 => Kind::Bitmap,
+            3 => Kind::Array8,
+            4 => Kind::Array16,
             _ => Kind::Array24,
         }
     }
@@ -161,6 +170,7 @@ impl Memory {
         let at = chunk.at();
         match chunk.kind() {
             Kind::List => self.places(at + LINE / 2..at + LINE),
+            Kind::Long => self.places(at + LINE..at + 2 * LINE),
             Kind::Bitmap => {
                 let (first, last) = (at + LINE, self.run(chunk, 255));
                 self.places(first..last + 1)
@@ -192,9 +202,9 @@ impl Memory {
 const MOST_RESTING: u32 = 1 << 21;
 
 /// The sizes of chunks, in lines.
-const SIZES: [u32; 8] = [1, 2, 3, 4, 5, 16, 1 << 12, 1 << 20];
+const SIZES: [u32; 5] = [1, 2, 16, 1 << 12, 1 << 20];
 /// Those from here on are given back to the system, and lie at the upper end.
-const LARGE: usize = 6;
+const LARGE: usize = 3;
 
 /// Which chunks are free, and which rest until no reader can be in them.
 pub(super) struct Store {
@@ -306,7 +316,7 @@ impl Store {
             (0..256).for_each(|slot| to.set(slot, from.get(slot)));
             return chunk;
         }
-        let chunk = self.alloc(Kind::Bitmap, (LINE + runs).div_ceil(LINE) as u32);
+        let chunk = self.alloc(Kind::Bitmap, 2);
         self.set_count(chunk, count);
         let at = chunk.at();
         let to = self.memory.places(at + LINE..at + LINE + runs);
@@ -324,12 +334,15 @@ impl Store {
         chunk
     }
 
-    /// A list of 1 to 8 runs: where each begins, the first at 0, and what it leads to.
+    /// A list of 1 to 16 runs: where each begins, the first at 0, and what it leads to.
     pub fn list(&mut self, runs: &[(u32, (u8, u32))], count: u32) -> Chunk {
-        let chunk = self.alloc(Kind::List, 1);
+        let chunk = match runs.len() <= LINE / 2 {
+            true => self.alloc(Kind::List, 1),
+            false => self.alloc(Kind::Long, 2),
+        };
         self.set_count(chunk, count);
         let (at, to) = (chunk.at(), self.memory.of(chunk));
-        for n in 0..8 {
+        for n in 0..to.words.len() {
             let (begin, place) = *runs.get(n).unwrap_or(&(u32::MAX, runs[runs.len() - 1].1));
             to.set(n, place);
             if n > 0 {
@@ -343,7 +356,7 @@ impl Store {
     pub fn retire(&mut self, chunk: Chunk) {
         let lines = match chunk.kind() {
             Kind::List => 1,
-            Kind::Bitmap => (LINE + self.memory.of(chunk).words.len()).div_ceil(LINE) as u32,
+            Kind::Long | Kind::Bitmap => 2,
             array => (1 << array.bits()) / LINE as u32,
         };
         self.used -= lines;

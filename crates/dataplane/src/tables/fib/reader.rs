@@ -58,15 +58,15 @@ impl Reader {
     #[inline(always)]
     pub fn lookup_v4(&self, instance: InstanceIndex, address: u32) -> Target {
         let word = self.root(instance, 0);
-        match Chunk::of(word) {
-            Some(chunk) if chunk.kind() == Kind::Array24 => {
+        match Chunk::if_is(word, Kind::Array24) {
+            Some(chunk) => {
                 let word = self.word(chunk.at() + (address >> 8) as usize);
                 match Chunk::of(word) {
                     None => Target(word),
                     Some(chunk) => Target(self.word(chunk.at() + (address & 0xff) as usize)),
                 }
             }
-            _ => self.walk_v4(word, address),
+            None => self.walk_v4(word, address),
         }
     }
 
@@ -74,18 +74,103 @@ impl Reader {
     #[inline(always)]
     pub fn lookup_v6(&self, instance: InstanceIndex, address: u128) -> Target {
         let word = self.root(instance, 1);
-        match Chunk::of(word) {
-            Some(chunk) if chunk.kind() == Kind::Array16 => {
-                let word = self.word(chunk.at() + (address >> 112) as usize);
-                match Chunk::of(word) {
-                    Some(chunk) if chunk.kind() == Kind::Array16 => {
-                        let word = self.word(chunk.at() + (address >> 96) as u16 as usize);
-                        self.walk(word, address << 32)
-                    }
-                    _ => self.walk(word, address << 16),
+        let Some(chunk) = Chunk::if_is(word, Kind::Array16) else {
+            return self.walk(word, address);
+        };
+        let word = self.word(chunk.at() + (address >> 112) as usize);
+        let Some(chunk) = Chunk::if_is(word, Kind::Array16) else {
+            return self.walk(word, address << 16);
+        };
+        let word = self.word(chunk.at() + (address >> 96) as u16 as usize);
+        self.walk(word, address << 32)
+    }
+
+    /// Where up to 64 IPv6 addresses lead: all of them a step, then the next, so that none waits for memory alone.
+    pub fn lookup_v6_all(&self, instance: InstanceIndex, addresses: &[u128], found: &mut [Target]) {
+        let mut walks = [Walk::DONE; MOST];
+        let mut going = [0u8; MOST];
+        let mut n = 0;
+        let root = self.root(instance, 1);
+        let first = Chunk::if_is(root, Kind::Array16);
+        let all = addresses.iter().zip(&mut *found).zip(&mut walks);
+        for (lane, ((address, found), walk)) in all.enumerate() {
+            walk.rest = *address;
+            let word = match first {
+                Some(chunk) => {
+                    // A few of its lines are all that is ever asked for: they are near.
+                    walk.rest = address.without(16);
+                    self.word(chunk.at() + address.first(16) as usize)
+                }
+                None => root,
+            };
+            if self.follow(word, walk, found) {
+                going[n] = lane as u8;
+                n += 1;
+            }
+        }
+        while n > 0 {
+            let mut left = 0;
+            for i in 0..n {
+                let lane = going[i] as usize % MOST;
+                let (walk, found) = (&mut walks[lane], &mut found[lane]);
+                if self.advance(walk, found) {
+                    going[left] = lane as u8;
+                    left += 1;
                 }
             }
-            _ => self.walk(word, address),
+            n = left;
+        }
+    }
+
+    /// From a word to what has to be read next, which is asked for; false if it is the answer.
+    #[inline(always)]
+    fn follow(&self, word: u32, walk: &mut Walk, found: &mut Target) -> bool {
+        let Some(chunk) = Chunk::of(word) else {
+            *found = Target(word);
+            return false;
+        };
+        let at = chunk.at();
+        let kind = chunk.kind();
+        walk.next = match kind {
+            Kind::List => Next::List(at as u32),
+            Kind::Long => {
+                self.touch(at + LINE);
+                Next::Long(at as u32)
+            }
+            Kind::Bitmap => Next::Bitmap(at as u32),
+            array => {
+                let bits = array.bits() as u32;
+                let place = at + walk.rest.first(bits) as usize;
+                walk.rest = walk.rest.without(bits);
+                self.touch(place);
+                walk.next = Next::Word(place as u32);
+                return true;
+            }
+        };
+        self.touch(at);
+        true
+    }
+
+    #[inline(always)]
+    fn advance(&self, walk: &mut Walk, found: &mut Target) -> bool {
+        match walk.next {
+            Next::Word(place) => self.follow(self.word(place as usize), walk, found),
+            Next::List(at) => {
+                *found = Target(self.listed::<LINE>(at as usize, walk.rest.first(32)));
+                false
+            }
+            Next::Long(at) => {
+                *found = Target(self.listed::<{ 2 * LINE }>(at as usize, walk.rest.first(32)));
+                false
+            }
+            Next::Bitmap(at) => {
+                let place = self.run(at as usize, walk.rest.first(8) as usize);
+                walk.rest = walk.rest.without(8);
+                self.touch(place);
+                walk.next = Next::Word(place as u32);
+                true
+            }
+            Next::Done => false,
         }
     }
 
@@ -150,13 +235,9 @@ impl Reader {
         while let Some(chunk) = Chunk::of(word) {
             let at = chunk.at();
             let (place, rest_of) = match chunk.kind() {
-                Kind::List => return Target(self.listed(at, rest.first(32))),
-                Kind::Bitmap => {
-                    let slot = rest.first(8) as usize;
-                    let group = self.words[at + slot / 16].load(Relaxed);
-                    let begun = dpdk::popcount(group & ((2 << (slot % 16)) - 1));
-                    (at + ((group >> 16) + begun) as usize, rest.without(8))
-                }
+                Kind::List => return Target(self.listed::<LINE>(at, rest.first(32))),
+                Kind::Long => return Target(self.listed::<{ 2 * LINE }>(at, rest.first(32))),
+                Kind::Bitmap => (self.run(at, rest.first(8) as usize), rest.without(8)),
                 Kind::Array8 => (at + rest.first(8) as usize, rest.without(8)),
                 Kind::Array16 => (at + rest.first(16) as usize, rest.without(16)),
                 Kind::Array24 => (at + rest.first(24) as usize, rest.without(24)),
@@ -166,14 +247,51 @@ impl Reader {
         Target(word)
     }
 
+    /// The place of an address in a bitmap.
     #[inline(always)]
-    fn listed(&self, at: usize, key: u32) -> u32 {
-        let line: Option<&[AtomicU32; LINE]> = self.words[at..].first_chunk();
-        let line = line.expect("chunks lie in the words");
-        let begins = line[..LINE / 2 - 1].iter();
-        let begun: usize = begins.map(|b| (b.load(Relaxed) <= key) as usize).sum();
-        line[LINE / 2 + begun].load(Relaxed)
+    fn run(&self, at: usize, slot: usize) -> usize {
+        let group = self.words[at + slot / 16].load(Relaxed);
+        let begun = dpdk::popcount(group & ((2 << (slot % 16)) - 1));
+        at + ((group >> 16) + begun) as usize
     }
+
+    #[inline(always)]
+    fn listed<const WORDS: usize>(&self, at: usize, key: u32) -> u32 {
+        let list: Option<&[AtomicU32; WORDS]> = self.words[at..].first_chunk();
+        let list = list.expect("chunks lie in the words");
+        if WORDS > LINE {
+            dpdk::prefetch(&list[LINE]);
+        }
+        let begins = list[..WORDS / 2 - 1].iter();
+        let begun: usize = begins.map(|b| (b.load(Relaxed) <= key) as usize).sum();
+        list[WORDS / 2 + begun].load(Acquire)
+    }
+}
+
+/// The most addresses that are looked up together.
+const MOST: usize = 64;
+
+/// A lookup under way: what is read next, and what of the address has not been looked at.
+#[derive(Clone, Copy)]
+struct Walk {
+    next: Next,
+    rest: u128,
+}
+
+impl Walk {
+    const DONE: Walk = Walk {
+        next: Next::Done,
+        rest: 0,
+    };
+}
+
+#[derive(Clone, Copy)]
+enum Next {
+    Word(u32),
+    List(u32),
+    Long(u32),
+    Bitmap(u32),
+    Done,
 }
 
 /// Bits of which the first are looked at.

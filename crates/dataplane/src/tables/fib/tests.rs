@@ -38,15 +38,25 @@ fn prefix(address: IpAddr, len: u8) -> IpNet {
     IpNet::new(address, len).unwrap().trunc()
 }
 
-fn lookup(reader: &Reader, address: IpAddr) -> Option<Destination> {
+fn lookup(reader: &Reader, address: IpAddr, alone: bool) -> Option<Destination> {
     let found = match address {
         IpAddr::V4(a) => {
             reader.touch_v4(HERE, a.into());
             reader.lookup_v4(HERE, a.into())
         }
         IpAddr::V6(a) => {
-            reader.touch_v6(HERE, a.into());
-            reader.lookup_v6(HERE, a.into())
+            let address = u128::from(a);
+            reader.touch_v6(HERE, address);
+            let found = reader.lookup_v6(HERE, address);
+            // Only without another thread's changes in between both are the same.
+            if let Some(found) = alone.then_some(found) {
+                let mut all = [Target::NONE; 3];
+                let addresses = [address, !address, address ^ 1 << 70];
+                reader.lookup_v6_all(HERE, &addresses, &mut all);
+                let one_by_one = addresses.map(|address| reader.lookup_v6(HERE, address));
+                assert_eq!((all, all[0]), (one_by_one, found));
+            }
+            found
         }
     };
     found.destination()
@@ -73,7 +83,7 @@ fn agrees(steps: &[Step], asked: &[IpAddr], last: impl Fn(&mut Vec<IpNet>)) {
         .collect();
     let check = |all: &HashMap<_, _>, step: &dyn std::fmt::Debug| {
         for &address in &asked {
-            let (found, wanted) = (lookup(&reader, address), naive(all, address));
+            let (found, wanted) = (lookup(&reader, address, true), naive(all, address));
             assert_eq!(found, wanted, "{address} after {step:?}");
         }
     };
@@ -213,7 +223,7 @@ fn a_reader_beside_sees_old_or_new_and_nothing_else() {
             while done.load(SeqCst) < steps.len() {
                 for (place, address) in asked.iter().enumerate() {
                     let from = done.load(SeqCst);
-                    let found = lookup(&reader, *address);
+                    let found = lookup(&reader, *address, false);
                     let to = begun.load(SeqCst);
                     let mut possible = answers[from..=to].iter();
                     assert!(
@@ -270,12 +280,20 @@ fn large_tables_become_large_and_small_again() {
     let check = |all: &HashMap<IpNet, u32>, random: &mut Random| {
         for net in all.keys().take(5_000) {
             for address in [net.network(), net.broadcast()] {
-                assert_eq!(lookup(&reader, address), naive(all, address), "{address}");
+                assert_eq!(
+                    lookup(&reader, address, true),
+                    naive(all, address),
+                    "{address}"
+                );
             }
         }
         for _ in 0..5_000 {
             let address = IpAddr::V4((random.next() as u32).into());
-            assert_eq!(lookup(&reader, address), naive(all, address), "{address}");
+            assert_eq!(
+                lookup(&reader, address, true),
+                naive(all, address),
+                "{address}"
+            );
         }
     };
     check(&all, &mut random);
@@ -380,7 +398,7 @@ fn a_sessions_route_covers_one_of_the_same_prefix_and_leaves_it() {
         let said = writer.after(HERE, None).next();
         let said = said.map(|(_, said)| [said.by(Owner::Route), said.by(Owner::Session)]);
         let exact = writer.exact(HERE, net);
-        assert_eq!(lookup(&reader, inside), exact);
+        assert_eq!(lookup(&reader, inside, true), exact);
         (exact, said, writer.counts().prefixes)
     };
     let discard = Some(Destination::Discard);

@@ -7,6 +7,7 @@
 use super::memory::{Chunk, Kind, Memory, Places, Slots, Store};
 use super::rib::{Key, Net, Rib};
 use super::{Owner, Target};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
 /// The kinds of chunks that a family uses.
 #[derive(Clone, Copy)]
@@ -34,11 +35,10 @@ impl Policy {
     };
 }
 
-/// Prefixes for which a list is not even tried; fewer than that are tried when one is removed.
-const MOST_LISTED: usize = 8;
-const FEW_LISTED: u32 = 2;
-/// With fewer prefixes than that an array of 256 becomes a bitmap again.
-const FEW_IN_ARRAY: u32 = 24;
+/// The most runs of a list, and prefixes for which one is tried.
+const MOST_LISTED: usize = 16;
+/// With fewer prefixes than that bitmaps and arrays of 256 are made anew when one comes or goes: they may fit a list.
+const FEW: u32 = 7;
 
 /// One family of one instance.
 pub(super) struct Trie<K> {
@@ -136,10 +136,9 @@ impl<K: Key> Trie<K> {
     /// Whether a chunk with so many prefixes has to be of another kind, or none. (A list is always made anew.)
     fn outgrown(&self, kind: Kind, count: u32, at: At) -> bool {
         let few = match kind {
-            Kind::List => return true,
-            Kind::Bitmap => FEW_LISTED + 1,
+            Kind::List | Kind::Long => return true,
             Kind::Array8 if at.dense => 1,
-            Kind::Array8 => FEW_IN_ARRAY,
+            Kind::Bitmap | Kind::Array8 => FEW,
             Kind::Array16 | Kind::Array24 => return count < self.policy.many / 4,
         };
         count < few || self.wide(count, at).is_some()
@@ -189,15 +188,18 @@ impl<K: Key> Trie<K> {
 
     /// What prefixes of at most this length said in some places leads elsewhere now, below as well.
     fn paint(&self, places: Places<'_>, range: core::ops::Range<usize>, len: u8, to: To) {
-        for place in range {
-            let (origin, word) = places.get(place);
-            if origin > len {
+        let words = places.words[range.clone()].iter();
+        for (word, origin) in words.zip(&places.origins[range]) {
+            let was = origin.load(Relaxed);
+            if was > len {
                 continue;
             }
-            match Chunk::of(word) {
-                None => places.set(place, to),
+            if was != to.0 {
+                origin.store(to.0, Relaxed);
+            }
+            match Chunk::of(word.load(Relaxed)) {
+                None => word.store(to.1, Release),
                 Some(below) => {
-                    places.set(place, (to.0, word));
                     let all = self.memory.of(below);
                     self.paint(all, 0..all.words.len(), len, to);
                 }
@@ -211,7 +213,7 @@ impl<K: Key> Trie<K> {
             return;
         };
         let places = self.memory.of(chunk);
-        if chunk.kind() != Kind::List {
+        if !matches!(chunk.kind(), Kind::List | Kind::Long) {
             (0..places.words.len()).for_each(|n| self.prune(store, Chunk::of(places.get(n).1)));
         }
         store.retire(chunk);
@@ -314,7 +316,7 @@ fn list(inside: &[(Net, Target)], bits: u8, base: To) -> Option<Vec<(u32, To)>> 
         runs.drain(from + 1..to);
     }
     runs.dedup_by(|next, run| next.1 == run.1);
-    (runs.len() <= 8).then_some(runs)
+    (runs.len() <= MOST_LISTED).then_some(runs)
 }
 
 /// Lets a run begin here; which one it is.
