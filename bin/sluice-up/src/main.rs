@@ -1,16 +1,18 @@
-//! The user plane: `sluice-up START.yaml`.
+//! The user plane: `sluice-up START.yaml`. `sluice-up check` runs captures through its graph.
 //!
 //! Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start or go on, 2 when the
 //! configuration is wrong. What it logs is chosen by `SLUICE_LOG` (`info` by default, in the
 //! syntax of tracing's EnvFilter).
 #![forbid(unsafe_code)]
 
+mod check;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser, Subcommand};
 use config::UserPlaneDocument;
 use config::model::Level;
 use northbound::supervisor;
@@ -28,30 +30,58 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The user plane of Sluice: forwards packets as the control plane says.
 #[derive(Parser)]
-#[command(version)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
 struct Arguments {
     /// The start file (YAML); deploy/examples/up.yaml explains every setting.
-    start: PathBuf,
+    #[arg(required = true)]
+    start: Option<PathBuf>,
     /// Only say whether it, and the document that it names, can be used.
     #[arg(long)]
     check: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Check),
+    /// Write the man pages to a folder: sluice-up man /usr/share/man/man1
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
 }
 
 const WRONG_CONFIGURATION: u8 = 2;
 
 fn main() -> ExitCode {
     let began = Instant::now();
-    let arguments = Arguments::parse();
+    let Arguments {
+        start,
+        check,
+        command,
+    } = Arguments::parse();
+    match command {
+        Some(Command::Check(check)) => return check.run(),
+        Some(Command::Man { folder }) => return write_man_pages(&folder),
+        None => {}
+    }
+    let file = start.expect("it is required");
     let set_level = start_log();
-    let (start, initial) = match read(&arguments) {
+    let (start, initial) = match read(&file, check) {
         Ok(read) => read,
         Err(said) => {
             eprintln!("{said}");
             return ExitCode::from(WRONG_CONFIGURATION);
         }
     };
-    if arguments.check {
-        println!("{}: can be used", arguments.start.display());
+    if check {
+        println!("{}: can be used", file.display());
         return ExitCode::SUCCESS;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -63,6 +93,16 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             error!(%error, "the user plane ends");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write_man_pages(folder: &Path) -> ExitCode {
+    match clap_mangen::generate_to(Arguments::command(), folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", folder.display());
             ExitCode::FAILURE
         }
     }
@@ -100,12 +140,12 @@ fn filter_of(level: Level) -> EnvFilter {
 /// The start file, and the document that it names if a start needs it: a path that is not absolute begins where the start file
 /// is.
 fn read(
-    arguments: &Arguments,
+    file: &Path,
+    check: bool,
 ) -> Result<(config::start::UserPlane, Option<UserPlaneDocument>), String> {
-    let file = &arguments.start;
     let start: config::start::UserPlane = config::load(file).map_err(|error| error.to_string())?;
     // What it was brought since is in force, whatever has become of the file.
-    let needed = arguments.check || !userplane::was_told(&start);
+    let needed = check || !userplane::was_told(&start);
     let Some(initial) = start.initial_configuration.as_ref().filter(|_| needed) else {
         return Ok((start, None));
     };

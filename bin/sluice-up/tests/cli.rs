@@ -112,3 +112,25 @@ fn a_port_that_does_not_exist_is_named_and_nothing_is_left() {
         assert!(said.contains("absent0"), "{said}");
     }
 }
+
+#[test]
+fn the_help_and_the_man_pages_name_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_sluice-up"));
+        let output = program.args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let help = run(&["--help"]);
+    assert!(
+        help.contains("\n  check ") && help.contains("<START>"),
+        "{help}"
+    );
+    run(&["man", directory.path().to_str().unwrap()]);
+    let page = std::fs::read_to_string(directory.path().join("sluice-up-check.1")).unwrap();
+    assert!(
+        page.contains("COUNTERS") && page.contains("pcapng"),
+        "{page}"
+    );
+}

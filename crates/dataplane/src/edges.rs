@@ -1,7 +1,7 @@
 //! The graph as data: its nodes, the drops that each names, and the edges between them.
 //!
 //! `graph` says of each packet which edges it takes, by these names; the diagram in ARCHITECTURE.md is drawn from them,
-//! and each has a case in which a packet takes it (`bin/sluice-up/tests/cases`). A new way for packets is a line here, a
+//! and each has a case in which a packet takes it (`bin/sluice-up/cases`). A new way for packets is a line here, a
 //! `took` in `graph`, and a case.
 use crate::drops::DropReason;
 

@@ -500,7 +500,7 @@ fn unknown_neighbours_are_asked_for_once_a_second() {
     assert_eq!(w.events(), [Event::AdjacencyMissing(AdjacencyIndex(3))]);
 }
 
-/// Every edge has a case in `bin/sluice-up/tests/cases`; this is what they rely on.
+/// Every edge has a case in `bin/sluice-up/cases`; this is what they rely on.
 #[test]
 fn a_traced_packet_names_its_edges_and_fares_like_any_other() {
     let (homes, mut w) = (homes(), World::new());

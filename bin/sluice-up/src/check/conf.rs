@@ -1,0 +1,411 @@
+//! What a check is told of the gateway.
+
+use config::{Document, Fault, SvlanSet};
+use dataplane::{PuntLimits, PuntRate, SampleRate, Segment};
+use ipnet::{IpNet, Ipv6Net};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use wire::eth::{MacAddr, TPID_8021AD, TPID_8021Q, Tag, Tags};
+
+/// The gateway: what the control thread would tell the data plane.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Conf {
+    /// The network instances, by name.
+    #[serde(default = "instances")]
+    pub network_instances: Vec<String>,
+    /// The ports, by name.
+    pub ports: BTreeMap<String, Port>,
+    /// The port by which packets come whose interface is not named as a port is.
+    #[serde(default)]
+    pub input: Option<String>,
+    /// Neighbours on core ports, by name.
+    #[serde(default)]
+    pub adjacencies: BTreeMap<String, Adjacency>,
+    /// Adjacencies that share the flows to where they lead, by name.
+    #[serde(default)]
+    pub groups: BTreeMap<String, Vec<String>>,
+    /// The subscribers' sessions, by name.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, Session>,
+    /// Of each network instance where prefixes lead. Sessions bring their host routes with them.
+    #[serde(default)]
+    pub routes: BTreeMap<String, BTreeMap<IpNet, Destination>>,
+    /// How much may be punted; what is not said is as in the user plane.
+    #[serde(default)]
+    pub punts: Punts,
+}
+
+/// A port.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Port {
+    role: PortRole,
+    /// The gateway's address there; of an access port, towards its sessions that do not say another.
+    #[serde(default = "mac")]
+    pub mac: MacAddr,
+    /// Packets that may wait to be sent, and that may come at once.
+    #[serde(default = "queue")]
+    pub queue: u32,
+    /// It was there, and is gone before the first packet comes.
+    #[serde(default)]
+    pub removed: bool,
+    /// Access: its segments; without any it is one of all VLANs.
+    #[serde(default)]
+    pub segments: BTreeMap<String, AccessSegment>,
+    /// Core: the instance of what it carries without a tag.
+    #[serde(default = "default_instance")]
+    pub network_instance: String,
+    /// Core: the largest IP packet.
+    #[serde(default = "port_mtu")]
+    pub mtu: u16,
+    /// Core: its subinterfaces, by name.
+    #[serde(default)]
+    pub subinterfaces: BTreeMap<String, Subinterface>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PortRole {
+    Access,
+    Core,
+}
+
+/// An access segment.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct AccessSegment {
+    s_vlans: SvlanSet,
+}
+
+/// A subinterface of a core port.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Subinterface {
+    /// Its VLAN.
+    pub vlan_id: u16,
+    /// The instance of what it carries.
+    #[serde(default = "default_instance")]
+    pub network_instance: String,
+    /// The largest IP packet.
+    #[serde(default = "port_mtu")]
+    pub mtu: u16,
+}
+
+/// A neighbour.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Adjacency {
+    /// The port or subinterface.
+    pub port: String,
+    /// Its address; without one it is not known yet.
+    #[serde(default)]
+    pub mac: Option<MacAddr>,
+}
+
+/// A session.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Session {
+    /// The access port.
+    pub port: String,
+    /// Its VLAN tags, outer first: `VID`, `TPID:VID` or either with `/PRIORITY`.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The subscriber's address.
+    pub mac: MacAddr,
+    /// The gateway's address towards it, if not that of the port.
+    #[serde(default)]
+    pub gateway_mac: Option<MacAddr>,
+    /// The PPPoE session id.
+    pub pppoe_session_id: u16,
+    /// The network instance.
+    #[serde(default = "default_instance")]
+    pub network_instance: String,
+    /// The largest IP packet that the subscriber takes.
+    #[serde(default = "session_mtu")]
+    pub mtu: u16,
+    /// The IPv4 address.
+    #[serde(default)]
+    pub ipv4: Option<Ipv4Addr>,
+    /// The IPv6 prefix, a /64.
+    #[serde(default)]
+    pub ipv6: Option<Ipv6Net>,
+    /// Copies of its packets are punted.
+    #[serde(default)]
+    pub sample: Option<Sample>,
+    /// It was there, and is gone before the first packet comes.
+    #[serde(default)]
+    pub removed: bool,
+}
+
+/// How many packets are copied.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Sample {
+    one_in: u32,
+    per_second: u32,
+}
+
+impl From<Sample> for SampleRate {
+    fn from(sample: Sample) -> Self {
+        SampleRate {
+            one_in: sample.one_in.max(1),
+            per_second: sample.per_second,
+        }
+    }
+}
+
+/// Where a prefix leads.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Destination {
+    /// `adjacency NAME`
+    Adjacency(String),
+    /// `group NAME`
+    Group(String),
+    /// `session NAME`
+    Session(String),
+    /// `connected PORT`
+    Connected(String),
+    /// `local`
+    Local,
+    /// `discard`
+    Discard,
+}
+
+impl TryFrom<String> for Destination {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let words: Vec<_> = text.split_whitespace().collect();
+        Ok(match words[..] {
+            ["adjacency", name] => Destination::Adjacency(name.into()),
+            ["group", name] => Destination::Group(name.into()),
+            ["session", name] => Destination::Session(name.into()),
+            ["connected", port] => Destination::Connected(port.into()),
+            ["local"] => Destination::Local,
+            ["discard"] => Destination::Discard,
+            _ => {
+                return Err(format!(
+                    "`{text}` is no destination: expected `adjacency NAME`, `group NAME`, `session NAME`, `connected PORT`, `local` or `discard`"
+                ));
+            }
+        })
+    }
+}
+
+/// How much may be punted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Punts {
+    discovery: Option<Rate>,
+    per_session: Option<Rate>,
+    sessions: Option<Rate>,
+    core: Option<Rate>,
+    local: Option<Rate>,
+    ttl: Option<Rate>,
+    too_big: Option<Rate>,
+    queue: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Rate {
+    per_second: u32,
+    burst: u32,
+}
+
+impl Punts {
+    /// With the user plane's own where nothing is said.
+    pub fn limits(&self) -> PuntLimits {
+        let usual = PuntLimits::default();
+        let or = |said: Option<Rate>, usual| {
+            let rate = |Rate { per_second, burst }| PuntRate { per_second, burst };
+            said.map_or(usual, rate)
+        };
+        PuntLimits {
+            discovery: or(self.discovery, usual.discovery),
+            per_session: or(self.per_session, usual.per_session),
+            sessions: or(self.sessions, usual.sessions),
+            core: or(self.core, usual.core),
+            local: or(self.local, usual.local),
+            ttl: or(self.ttl, usual.ttl),
+            too_big: or(self.too_big, usual.too_big),
+            queue: self.queue.unwrap_or(usual.queue),
+        }
+    }
+}
+
+fn instances() -> Vec<String> {
+    vec![default_instance()]
+}
+fn default_instance() -> String {
+    "default".into()
+}
+fn mac() -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, 0xfe])
+}
+fn queue() -> u32 {
+    256
+}
+fn port_mtu() -> u16 {
+    1500
+}
+fn session_mtu() -> u16 {
+    1492
+}
+
+impl Port {
+    /// Does it lead to subscribers?
+    pub fn is_access(&self) -> bool {
+        self.role == PortRole::Access
+    }
+
+    /// Its segments, as the data plane knows them.
+    pub fn segments(&self) -> Vec<Segment> {
+        if self.segments.is_empty() {
+            return Segment::whole_port();
+        }
+        let segment = |(id, segment): (u16, &AccessSegment)| {
+            let vlans = segment.s_vlans.members().map(|vlan| vlan.unwrap_or(0));
+            let mut vlans: Vec<_> = vlans.map(|vlan| vlan..=vlan).collect();
+            vlans.dedup(); // untagged frames count as VLAN 0
+            Segment { id, vlans }
+        };
+        (0..).zip(self.segments.values()).map(segment).collect()
+    }
+}
+
+impl Session {
+    /// Its tags.
+    pub fn tags(&self) -> Result<Tags, String> {
+        let mut tags = self.tags.iter().map(|text| tag(text));
+        let all = Tags {
+            outer: tags.next().transpose()?,
+            inner: tags.next().transpose()?,
+        };
+        match tags.next() {
+            None => Ok(all),
+            Some(_) => Err("more than two tags".into()),
+        }
+    }
+}
+
+fn tag(text: &str) -> Result<Tag, String> {
+    let (tag, priority) = text.split_once('/').unwrap_or((text, "0"));
+    let (tpid, vid) = tag.split_once(':').unwrap_or(("8100", tag));
+    let tpid = u16::from_str_radix(tpid, 16).ok();
+    let tpid = tpid.filter(|tpid| [TPID_8021Q, TPID_8021AD].contains(tpid));
+    let vid = vid.parse().ok().filter(|vid| *vid <= 4095);
+    let pcp = priority.parse().ok().filter(|pcp| *pcp <= 7);
+    match (tpid, vid, pcp) {
+        (Some(tpid), Some(vid), Some(pcp)) => Ok(Tag {
+            tpid,
+            pcp,
+            ..Tag::new(vid)
+        }),
+        _ => Err(format!(
+            "`{text}` is no VLAN tag: expected such as `100`, `88a8:100` or `100/7`"
+        )),
+    }
+}
+
+impl Document for Conf {
+    fn check(&self) -> Result<(), Fault> {
+        self.faults().map_err(Fault::of_document)
+    }
+}
+
+impl Conf {
+    /// Names that nothing has, and what no single value shows.
+    fn faults(&self) -> Result<(), String> {
+        let subinterfaces = self
+            .ports
+            .values()
+            .flat_map(|port| port.subinterfaces.keys());
+        let core = self.ports.iter().filter(|(_, port)| !port.is_access());
+        let core: Vec<_> = core.map(|(name, _)| name).chain(subinterfaces).collect();
+        let instance = |place: &str, name: &String| match self.network_instances.contains(name) {
+            true => Ok(()),
+            false => Err(format!("{place}: there is no network instance `{name}`")),
+        };
+        let on_core = |place: &str, name: &String| match core.contains(&name) {
+            true => Ok(()),
+            false => Err(format!(
+                "{place}: there is no core port or subinterface `{name}`"
+            )),
+        };
+        for (name, port) in &self.ports {
+            let place = format!("ports {name}");
+            match port.role {
+                PortRole::Access if !port.subinterfaces.is_empty() => {
+                    return Err(format!("{place}: subinterfaces are of core ports"));
+                }
+                PortRole::Core if !port.segments.is_empty() => {
+                    return Err(format!("{place}: segments are of access ports"));
+                }
+                _ => instance(&place, &port.network_instance)?,
+            }
+            for (name, part) in &port.subinterfaces {
+                instance(
+                    &format!("{place} subinterfaces {name}"),
+                    &part.network_instance,
+                )?;
+                if self.ports.contains_key(name) {
+                    return Err(format!("{place}: a port has the name `{name}`, too"));
+                }
+            }
+        }
+        for (name, adjacency) in &self.adjacencies {
+            on_core(&format!("adjacencies {name}"), &adjacency.port)?;
+        }
+        for (name, members) in &self.groups {
+            let unknown = (members.iter()).find(|member| !self.adjacencies.contains_key(*member));
+            if let Some(member) = unknown {
+                return Err(format!("groups {name}: there is no adjacency `{member}`"));
+            }
+        }
+        for (name, session) in &self.sessions {
+            let place = format!("sessions {name}");
+            if !self.ports.get(&session.port).is_some_and(Port::is_access) {
+                return Err(format!(
+                    "{place}: there is no access port `{}`",
+                    session.port
+                ));
+            }
+            instance(&place, &session.network_instance)?;
+            session.tags().map_err(|why| format!("{place}: {why}"))?;
+        }
+        for (of, routes) in &self.routes {
+            instance("routes", of)?;
+            for (prefix, to) in routes {
+                let place = format!("routes {of} {prefix}");
+                let (kind, name, known) = match to {
+                    Destination::Adjacency(name) => {
+                        ("adjacency", name, self.adjacencies.contains_key(name))
+                    }
+                    Destination::Group(name) => ("group", name, self.groups.contains_key(name)),
+                    Destination::Session(name) => {
+                        ("session", name, self.sessions.contains_key(name))
+                    }
+                    Destination::Connected(port) => {
+                        on_core(&place, port)?;
+                        continue;
+                    }
+                    Destination::Local | Destination::Discard => continue,
+                };
+                if !known {
+                    return Err(format!("{place}: there is no {kind} `{name}`"));
+                }
+            }
+        }
+        match &self.input {
+            Some(port) if !self.ports.contains_key(port) => {
+                Err(format!("input: there is no port `{port}`"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `sluice-up check CONF IN OUT COUNTERS`: a capture's packets through the real graph, over ports in memory: no port, no
+//! kernel and no privilege is needed.
+//!
+//! Packets that have the same time come at once; the worker's clock is theirs, so that the same input gives the same
+//! output to the last octet.
+
+mod conf;
+mod counters;
+mod input;
+mod plane;
+
+use conf::Conf;
+use config::Error;
+use counters::Counters;
+use dataplane::{Edge, Node};
+use input::{Input, Way};
+use plane::{Came, Plane};
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use wire::pcap::{self, Capture, ETHERNET, RAW_IP};
+
+/// Run the packets of a capture through the user plane's graph, without ports
+///
+/// Prints for each packet what becomes of it and which nodes it passes. Packets with the same time come at once; the
+/// policers' clock is that of the capture. Exit codes: 1 if packets in are not packets out, dropped and punted, 2 if
+/// CONF or IN is wrong.
+#[derive(clap::Args)]
+pub struct Check {
+    /// What the gateway is: ports, sessions, routes, adjacencies (YAML; bin/sluice-up/cases has examples)
+    conf: PathBuf,
+    /// The packets (pcap or pcapng): by the port with the name of their interface, or by CONF's `input`; IP packets of the
+    /// gateway itself on interface `gateway/INSTANCE`, its frames on `gateway/PORT`
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// What leaves (pcapng), on interfaces with the ports' names; what is punted, on `punt` and `punt-ip`
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// What was counted: ports, drops, punts, sessions, edges of the graph
+    counters: PathBuf,
+}
+
+/// Why a check fails.
+enum Failure {
+    /// What it was given cannot be used.
+    Wrong(String),
+    /// It could not be done, or its result contradicts itself.
+    Broken(String),
+}
+
+impl From<dpdk::Error> for Failure {
+    fn from(error: dpdk::Error) -> Self {
+        Failure::Broken(error.to_string())
+    }
+}
+
+impl From<dataplane::Error> for Failure {
+    fn from(error: dataplane::Error) -> Self {
+        Failure::Broken(error.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Wrong(error.to_string())
+    }
+}
+
+fn wrong(file: &Path, why: impl Display) -> Failure {
+    Failure::Wrong(format!("{}: {why}", file.display()))
+}
+
+fn broken(file: &Path, why: impl Display) -> Failure {
+    Failure::Broken(format!("{}: {why}", file.display()))
+}
+
+impl Check {
+    /// Does it.
+    pub fn run(&self) -> ExitCode {
+        match self.pass() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Failure::Broken(said)) => {
+                eprintln!("{said}");
+                ExitCode::FAILURE
+            }
+            Err(Failure::Wrong(said)) => {
+                eprintln!("{said}");
+                ExitCode::from(crate::WRONG_CONFIGURATION)
+            }
+        }
+    }
+
+    fn pass(&self) -> Result<(), Failure> {
+        let conf: Conf = config::load(&self.conf)?;
+        let file = fs::read(&self.input).map_err(|error| wrong(&self.input, error))?;
+        let capture = Capture::parse(&file).map_err(|error| wrong(&self.input, error))?;
+        let mut plane = Plane::new(&conf, &self.conf)?;
+        let input =
+            Input::new(&conf, &plane.names, &capture).map_err(|why| wrong(&self.input, why))?;
+
+        let mut out = Output::new(&plane);
+        let mut counters = Counters::default();
+        let mut said = io::stdout().lock();
+        let begin = capture.packets.first().map_or(0, |packet| packet.at);
+        for round in input.rounds() {
+            round
+                .send(&mut plane)
+                .map_err(|why| wrong(&self.input, why))?;
+            let at = capture.packets[round.first].at;
+            let came = plane.round(Duration::from_nanos(at.saturating_sub(begin)));
+            let path = path(&came.path);
+            out.add(at, &came, &plane, &round.to_string(), &path);
+            counters.add(&came, round.way.node(&conf));
+            // `sluice-up check ... | head` is no error.
+            let _ = writeln!(said, "{round}: {} [{path}]", came.fate(&plane.names));
+        }
+        let balance = counters.finish(&mut plane, capture.packets.len() as u64);
+        fs::write(&self.output, out.file).map_err(|error| broken(&self.output, error))?;
+        fs::write(&self.counters, counters.to_string())
+            .map_err(|error| broken(&self.counters, error))?;
+        balance.map_err(Failure::Broken)
+    }
+}
+
+impl Way {
+    /// Where packets that come this way enter the graph.
+    fn node(&self, conf: &Conf) -> Node {
+        match self {
+            Way::Port(name) if conf.ports[name].is_access() => Node::AccessRx,
+            Way::Port(_) => Node::CoreRx,
+            Way::Frame(_) | Way::Route(_) => Node::Gateway,
+        }
+    }
+}
+
+/// The nodes that packets pass, one path after the other.
+fn path(edges: &[Edge]) -> String {
+    let (mut out, mut last) = (String::new(), None);
+    for edge in edges {
+        let (from, to) = (edge.from().name(), edge.to().name());
+        match last {
+            None => out.push_str(from),
+            Some(last) if last == from => {}
+            Some(_) => {
+                out.push_str(", ");
+                out.push_str(from);
+            }
+        }
+        out.push_str(" > ");
+        out.push_str(to);
+        last = Some(to);
+    }
+    out
+}
+
+/// The capture of what leaves.
+struct Output {
+    file: Vec<u8>,
+    /// The place of `punt` among its interfaces; `punt-ip` is behind it.
+    punt: usize,
+}
+
+impl Output {
+    fn new(plane: &Plane) -> Self {
+        let mut file = Vec::new();
+        pcap::begin("sluice-up check", &mut file);
+        let names = plane.names.ports();
+        let ports = names.iter().map(|name| (name.as_str(), ETHERNET));
+        for (name, link) in ports.chain([("punt", ETHERNET), ("punt-ip", RAW_IP)]) {
+            let name = Some(name);
+            pcap::Interface { name, link }.emit(&mut file);
+        }
+        let punt = names.len();
+        Output { file, punt }
+    }
+
+    /// Adds what came of a round; comments say which, what it is, and its path.
+    fn add(&mut self, at: u64, came: &Came, plane: &Plane, round: &str, path: &str) {
+        let mut emit = |interface, octets: &[u8], what: &str| {
+            let packet = pcap::Packet {
+                interface,
+                at,
+                length: octets.len() as u32,
+                octets,
+            };
+            packet.emit(&format!("{round}: {what}: {path}"), None, &mut self.file);
+        };
+        for (port, frame) in &came.out {
+            emit(*port, frame, "out");
+        }
+        for punted in &came.punted {
+            let interface = self.punt + usize::from(punted.is_ip());
+            let what = format!("punt {}", plane.names.punt(punted.kind));
+            emit(interface, &punted.octets, &what);
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! The data plane of a check, over ports in memory.
+
+use super::conf::{Adjacency, Conf, Destination, Port, Session};
+use super::{Failure, wrong};
+use dataplane::*;
+use dpdk::{Eal, EalOptions, Mbuf, MemoryPeer, Pool};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Packet buffers, and what they take.
+const BUFFERS: u32 = 8191;
+const MEMORY_MIB: u32 = 64;
+
+/// The names of what the data plane knows by numbers.
+pub struct Names {
+    /// The ports, then the subinterfaces.
+    interfaces: Vec<String>,
+    ports: usize,
+    instances: Vec<String>,
+    adjacencies: Vec<String>,
+    groups: Vec<String>,
+    sessions: Vec<String>,
+}
+
+fn place(names: &[String], name: &str) -> Option<usize> {
+    names.iter().position(|known| known == name)
+}
+
+impl Names {
+    fn new(conf: &Conf) -> Self {
+        let parts = conf.ports.values().flat_map(|p| p.subinterfaces.keys());
+        Names {
+            interfaces: conf.ports.keys().chain(parts).cloned().collect(),
+            ports: conf.ports.len(),
+            instances: conf.network_instances.clone(),
+            adjacencies: conf.adjacencies.keys().cloned().collect(),
+            groups: conf.groups.keys().cloned().collect(),
+            sessions: conf.sessions.keys().cloned().collect(),
+        }
+    }
+
+    /// Of the ports, in the order of their numbers.
+    pub fn ports(&self) -> &[String] {
+        &self.interfaces[..self.ports]
+    }
+
+    /// Of the sessions, likewise.
+    pub fn sessions(&self) -> &[String] {
+        &self.sessions
+    }
+
+    /// A port or subinterface.
+    pub fn interface(&self, name: &str) -> Option<PortIndex> {
+        place(&self.interfaces, name).map(|n| PortIndex(n as u16))
+    }
+
+    /// A network instance.
+    pub fn instance(&self, name: &str) -> Option<InstanceIndex> {
+        place(&self.instances, name).map(|n| InstanceIndex(n as u16))
+    }
+
+    fn session(&self, name: &str) -> Option<SessionIndex> {
+        place(&self.sessions, name).map(|n| SessionIndex(n as u32))
+    }
+
+    fn adjacency(&self, name: &str) -> Option<AdjacencyIndex> {
+        place(&self.adjacencies, name).map(|n| AdjacencyIndex(n as u32))
+    }
+
+    fn group(&self, name: &str) -> Option<GroupIndex> {
+        place(&self.groups, name).map(|n| GroupIndex(n as u32))
+    }
+
+    /// The kind of a punt, and whom it is about.
+    pub fn punt(&self, kind: PuntKind) -> String {
+        let session = |SessionIndex(n)| &self.sessions[n as usize];
+        let instance = |InstanceIndex(n)| &self.instances[n as usize];
+        match kind {
+            PuntKind::Discovery => "discovery".into(),
+            PuntKind::Session(of) => format!("session {}", session(of)),
+            PuntKind::Core(PortIndex(n)) => format!("core {}", self.interfaces[n as usize]),
+            PuntKind::Local(of) => format!("local {}", instance(of)),
+            PuntKind::TtlExpired(of) => format!("ttl-expired {}", instance(of)),
+            PuntKind::TooBig {
+                instance: of,
+                mtu,
+                own,
+            } => {
+                let own = if own { " own" } else { "" };
+                format!("too-big {} {mtu}{own}", instance(of))
+            }
+            PuntKind::SampledUp(of) => format!("sampled-up {}", session(of)),
+            PuntKind::SampledDown(of) => format!("sampled-down {}", session(of)),
+        }
+    }
+}
+
+/// What came of a round.
+#[derive(Default)]
+pub struct Came {
+    /// The edges that packets took.
+    pub path: Vec<Edge>,
+    /// What ports sent.
+    pub out: Vec<(usize, Vec<u8>)>,
+    /// What was punted.
+    pub punted: Vec<Punted>,
+    /// What was dropped, and how often.
+    pub dropped: Vec<(DropReason, u64)>,
+}
+
+/// A packet for the control thread.
+pub struct Punted {
+    /// What it is.
+    pub kind: PuntKind,
+    /// It, or the part of it that matters.
+    pub octets: Vec<u8>,
+}
+
+impl Punted {
+    /// Is it an IP packet, without what was in front of it?
+    pub fn is_ip(&self) -> bool {
+        use PuntKind::{Local, TooBig, TtlExpired};
+        matches!(self.kind, Local(_) | TtlExpired(_) | TooBig { .. })
+    }
+}
+
+impl Came {
+    /// What became of the packets.
+    pub fn fate(&self, names: &Names) -> String {
+        let out = self.out.iter();
+        let out = out.map(|(port, _)| format!("out {}", names.interfaces[*port]));
+        let times = |(reason, n): &(DropReason, u64)| vec![reason.name(); *n as usize];
+        let dropped = self.dropped.iter().flat_map(times);
+        let dropped = dropped.map(|name| format!("drop {name}"));
+        let punted = self
+            .punted
+            .iter()
+            .map(|p| format!("punt {}", names.punt(p.kind)));
+        let all: Vec<_> = out.chain(dropped).chain(punted).collect();
+        all.join(", ")
+    }
+}
+
+/// The data plane.
+pub struct Plane {
+    /// Of what is in it.
+    pub names: Names,
+    /// The control thread's end.
+    pub controller: Controller,
+    worker: Worker,
+    pool: Pool,
+    /// The other ends of the ports, by name.
+    peers: BTreeMap<String, MemoryPeer>,
+    /// What had been dropped before this round.
+    dropped: Vec<DropCounter>,
+}
+
+impl Plane {
+    /// Makes what `conf`, read from `file`, describes.
+    pub fn new(conf: &Conf, file: &Path) -> Result<Self, Failure> {
+        let eal = Eal::start(&EalOptions {
+            memory_mib: MEMORY_MIB,
+            huge_pages: false,
+        })?;
+        let pool = eal.pool("packets", BUFFERS)?;
+        let names = Names::new(conf);
+        let segments = conf.ports.values().map(|p| p.segments().len() as u16);
+        let limits = Limits {
+            interfaces: names.interfaces.len() as u16,
+            segments: segments.sum(),
+            instances: names.instances.len() as u16,
+            sessions: names.sessions.len() as u32,
+            adjacencies: names.adjacencies.len() as u32,
+            groups: names.groups.len() as u32,
+            ..Limits::default()
+        };
+        let punts = conf.punts.limits();
+        let (controller, worker) = channel(&eal, pool, Config { limits, punts })?;
+        let mut plane = Plane {
+            dropped: controller.drops(),
+            names,
+            controller,
+            worker,
+            pool,
+            peers: BTreeMap::new(),
+        };
+        let refused = |why| wrong(file, why);
+        for (name, port) in &conf.ports {
+            plane.add_port(&eal, name, port, file)?;
+        }
+        for (name, adjacency) in &conf.adjacencies {
+            plane.set_adjacency(name, adjacency).map_err(refused)?;
+        }
+        for (name, members) in &conf.groups {
+            let index = plane.names.group(name).expect("its own name");
+            let members: Vec<_> = (members.iter())
+                .map(|member| plane.names.adjacency(member).expect("it was checked"))
+                .collect();
+            let set = plane.controller.set_group(index, &members);
+            set.map_err(|why| wrong(file, format!("groups {name}: {why}")))?;
+        }
+        for (name, session) in &conf.sessions {
+            plane.set_session(conf, name, session).map_err(refused)?;
+        }
+        for (of, routes) in &conf.routes {
+            let instance = plane.names.instance(of).expect("it was checked");
+            for (prefix, to) in routes {
+                let to = plane.destination(to);
+                plane.command(|c| c.set_route(instance, *prefix, to));
+            }
+        }
+        plane.settle().map_err(refused)?;
+        plane.remove(conf).map_err(refused)?;
+        Ok(plane)
+    }
+
+    fn add_port(&mut self, eal: &Eal, name: &str, port: &Port, file: &Path) -> Result<(), Failure> {
+        let fault = |why: PortError| wrong(file, format!("ports {name}: {why}"));
+        let (device, peer) = eal.memory_port(name, port.queue, self.pool)?;
+        let instance = self
+            .names
+            .instance(&port.network_instance)
+            .expect("it was checked");
+        let role = match port.is_access() {
+            true => Role::Access {
+                segments: port.segments(),
+            },
+            false => Role::Core { instance },
+        };
+        let index = self.names.interface(name).expect("its own name");
+        let config = PortConfig {
+            port: device,
+            mac: Some(port.mac),
+            role,
+        };
+        self.controller.add_port(index, config).map_err(fault)?;
+        self.peers.insert(name.into(), peer);
+        if !port.is_access() {
+            self.controller.set_mtu(index, port.mtu).map_err(fault)?;
+        }
+        for (name, part) in &port.subinterfaces {
+            let own = self.names.interface(name).expect("its own name");
+            let instance = self.names.instance(&part.network_instance);
+            let part = Subinterface {
+                port: index,
+                vlan: part.vlan_id,
+                instance: instance.expect("it was checked"),
+                mtu: part.mtu,
+            };
+            self.controller.add_subinterface(own, part).map_err(fault)?;
+        }
+        self.settle().map_err(|why| wrong(file, why))
+    }
+
+    fn set_adjacency(&mut self, name: &str, adjacency: &Adjacency) -> Result<(), String> {
+        let Some(mac) = adjacency.mac else {
+            return Ok(());
+        };
+        let index = self.names.adjacency(name).expect("its own name");
+        let port = self
+            .names
+            .interface(&adjacency.port)
+            .expect("it was checked");
+        self.command(|c| c.set_adjacency(index, dataplane::Adjacency { port, mac }));
+        self.settle()
+    }
+
+    fn set_session(&mut self, conf: &Conf, name: &str, session: &Session) -> Result<(), String> {
+        let index = self.names.session(name).expect("its own name");
+        let instance = self.names.instance(&session.network_instance);
+        let entry = SessionEntry {
+            index,
+            port: self.names.interface(&session.port).expect("it was checked"),
+            tags: session.tags()?,
+            peer_mac: session.mac,
+            gateway_mac: session.gateway_mac.unwrap_or(conf.ports[&session.port].mac),
+            pppoe_session_id: session.pppoe_session_id,
+            instance: instance.expect("it was checked"),
+            mtu: session.mtu,
+            subscriber: index.0.into(),
+            ipv4: session.ipv4,
+            ipv6: session.ipv6,
+        };
+        self.command(|c| c.set_session(entry.clone()));
+        if let Some(sample) = session.sample {
+            self.command(|c| c.sample(index, Some(sample.into())));
+        }
+        self.settle()
+    }
+
+    /// Removes what is to be gone.
+    fn remove(&mut self, conf: &Conf) -> Result<(), String> {
+        for (name, _) in conf.sessions.iter().filter(|(_, session)| session.removed) {
+            let index = self.names.session(name).expect("its own name");
+            self.command(|c| c.remove_session(index));
+        }
+        for (name, _) in conf.ports.iter().filter(|(_, port)| port.removed) {
+            let index = self.names.interface(name).expect("its own name");
+            let removed = self.controller.remove_port(index);
+            removed.map_err(|why| format!("ports {name}: {why}"))?;
+        }
+        self.settle()?;
+        while self.controller.poll_removed().is_some() {}
+        Ok(())
+    }
+
+    fn destination(&self, to: &Destination) -> dataplane::Destination {
+        use dataplane::Destination as To;
+        match to {
+            Destination::Adjacency(name) => {
+                To::Adjacency(self.names.adjacency(name).expect("it was checked"))
+            }
+            Destination::Group(name) => To::Group(self.names.group(name).expect("it was checked")),
+            Destination::Session(name) => {
+                To::Session(self.names.session(name).expect("it was checked"))
+            }
+            Destination::Connected(port) => {
+                To::Connected(self.names.interface(port).expect("it was checked"))
+            }
+            Destination::Local => To::Local,
+            Destination::Discard => To::Discard,
+        }
+    }
+
+    /// Gives a command, when there is room for it.
+    fn command(&mut self, give: impl Fn(&mut Controller) -> Result<(), Busy>) {
+        while give(&mut self.controller).is_err() {
+            self.work(Duration::ZERO);
+        }
+    }
+
+    fn work(&mut self, at: Duration) {
+        while self.worker.step_traced(at) > 0 {}
+    }
+
+    /// Has all commands applied; what was refused, if anything was.
+    fn settle(&mut self) -> Result<(), String> {
+        self.work(Duration::ZERO);
+        while let Some(event) = self.controller.poll_event() {
+            let session = |index: SessionIndex| &self.names.sessions[index.0 as usize];
+            return Err(match event {
+                Event::SessionRefused { index, reason } => {
+                    format!("sessions {}: refused: {reason:?}", session(index))
+                }
+                Event::RouteRefused { prefix, .. } => format!("routes {prefix}: refused"),
+                Event::AdjacencyRefused(AdjacencyIndex(n)) => {
+                    format!(
+                        "adjacencies {}: refused",
+                        self.names.adjacencies[n as usize]
+                    )
+                }
+                _ => continue,
+            });
+        }
+        Ok(())
+    }
+
+    /// Has a frame come in by a port; in as many buffers as it needs.
+    pub fn send(&mut self, port: &str, frame: &[u8]) -> Result<(), String> {
+        let room = || "there are no more packet buffers".to_owned();
+        let mut mbuf: Option<Mbuf> = None;
+        // From the last part on: chains grow at the front.
+        for part in frame.chunks(PART).rev() {
+            let mut head = self.pool.packet(part).ok_or_else(room)?;
+            if let Some(tail) = mbuf.take() {
+                head.chain(tail).map_err(|_| "it is too long")?;
+            }
+            mbuf = Some(head);
+        }
+        let mbuf = mbuf.or_else(|| self.pool.alloc()).ok_or_else(room)?;
+        let peer = self.peers.get_mut(port).expect("a port");
+        let sent = peer.to_port.send(mbuf);
+        sent.map_err(|_| format!("`queue` of port {port} is too short for what comes at once"))
+    }
+
+    /// Has the control thread send a packet.
+    pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), String> {
+        let injected = self.controller.inject(packet);
+        injected.map_err(|Busy| "it does not fit a packet buffer".into())
+    }
+
+    /// Has the worker work, and takes what comes.
+    pub fn round(&mut self, at: Duration) -> Came {
+        self.work(at);
+        let mut came = Came {
+            path: self.worker.take_path(),
+            ..Came::default()
+        };
+        for (port, peer) in self.peers.values_mut().enumerate() {
+            while let Some(mbuf) = peer.from_port.recv() {
+                came.out.push((port, mbuf.data().to_vec()));
+            }
+        }
+        self.controller.recv_punts(usize::MAX, |punt| {
+            came.punted.push(Punted {
+                kind: punt.kind,
+                octets: punt.frame.to_vec(),
+            });
+        });
+        while self.controller.poll_event().is_some() {}
+        let now = self.controller.drops();
+        let pairs = now.iter().zip(&self.dropped);
+        let counted = pairs.map(|(now, before)| (now.reason, now.packets - before.packets));
+        came.dropped = counted.filter(|(_, n)| *n > 0).collect();
+        self.dropped = now;
+        came
+    }
+
+    /// What a session used, if it is there.
+    pub fn usage(&mut self, session: usize) -> Option<Usage> {
+        self.command(|c| c.read_usage(SessionIndex(session as u32)));
+        self.work(Duration::ZERO);
+        let mut events = std::iter::from_fn(|| self.controller.poll_event());
+        events.find_map(|event| match event {
+            Event::Usage {
+                usage,
+                removed: false,
+                ..
+            } => Some(usage),
+            _ => None,
+        })
+    }
+}
+
+/// Octets that fit a packet buffer.
+const PART: usize = 2048;
