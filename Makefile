@@ -49,7 +49,7 @@ soak: packages-test
 
 bench: packages-bench
 	$(CARGO) build --release -p bench
-	@$(SUDO) $(BIN)/bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(DOCS),--docs docs)
+	@$(SUDO) $(BIN)/bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) $(if $(DOCS),--docs docs)
 
 e2e-list: packages
 	@$(CARGO) build --quiet --release -p e2e

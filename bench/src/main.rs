@@ -32,6 +32,9 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
+    /// Only figures of the whole path whose id contains this, and nothing else.
+    #[arg(long)]
+    only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
     #[arg(long)]
     docs: Option<PathBuf>,
@@ -47,6 +50,7 @@ fn main() -> Result<()> {
     let Arguments {
         out,
         rounds,
+        only,
         docs,
         core,
         send_to,
@@ -66,16 +70,19 @@ fn main() -> Result<()> {
     let pool = eal.pool("packets", 33_000)?;
     let prefixes = Prefixes::real()?;
 
-    let mut entries = whole::measure(&eal, pool, core, &prefixes, rounds)?;
     let mut stock = Stock::new(pool)?;
-    let routes = Routes::first(&prefixes, 600_000);
-    let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
-    eprintln!("  stages");
-    entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
-    eprintln!("  kernel");
-    entries.push(kernel::measure(rounds)?);
-    eprintln!("  latency");
-    entries.extend(latency::measure(&eal, &mut world, &mut stock, core)?);
+    let part = only.as_deref().unwrap_or_default();
+    let mut entries = whole::measure(&eal, pool, core, &mut stock, &prefixes, rounds, part)?;
+    if only.is_none() {
+        let routes = Routes::first(&prefixes, 600_000);
+        let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
+        eprintln!("  stages");
+        entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
+        eprintln!("  kernel");
+        entries.push(kernel::measure(rounds)?);
+        eprintln!("  latency");
+        entries.extend(latency::measure(&eal, &mut world, &mut stock, core)?);
+    }
 
     let report = Report {
         cpu: cpu(),

@@ -92,42 +92,46 @@ pub fn measure(
     eal: &Eal,
     pool: Pool,
     core: usize,
+    stock: &mut Stock,
     prefixes: &Prefixes,
     rounds: usize,
+    only: &str,
 ) -> Result<Vec<Entry>> {
-    let mut stock = Stock::new(pool)?;
+    let mut wanted = scenarios();
+    wanted.retain(|(scenario, table)| id(*scenario, *table).contains(only));
     let mut worlds = Vec::new();
     for table in TABLES {
-        eprintln!("  {SESSIONS} sessions, {table} routes");
-        let routes = Routes::first(prefixes, table);
-        worlds.push(World::new(
-            eal,
-            pool,
-            &format!("w{table}"),
-            SESSIONS,
-            routes,
-        )?);
+        if wanted.iter().any(|(_, wanted)| *wanted == table) {
+            eprintln!("  {SESSIONS} sessions, {table} routes");
+            let routes = Routes::first(prefixes, table);
+            let world = World::new(eal, pool, &format!("w{table}"), SESSIONS, routes)?;
+            worlds.push((table, world));
+        }
     }
-    let at = |table| TABLES.iter().position(|&t| t == table).expect("a table");
+    let tables: Vec<usize> = worlds.iter().map(|(table, _)| *table).collect();
+    let at = |table| {
+        let place = tables.iter().position(|&t| t == table);
+        place.expect("a table that is wanted")
+    };
     let figure = |(scenario, table)| Figure {
         scenario,
         table,
-        traffic: Traffic::new(scenario, &worlds[at(table)].routes),
+        traffic: Traffic::new(scenario, &worlds[at(table)].1.routes),
         samples: Samples::default(),
     };
-    let mut figures: Vec<Figure> = scenarios().into_iter().map(figure).collect();
+    let mut figures: Vec<Figure> = wanted.into_iter().map(figure).collect();
     let mut mac = Samples::default();
     for round in 1..=rounds {
         eprintln!("  whole path, round {round} of {rounds}");
         for f in &mut figures {
-            let world = &mut worlds[at(f.table)];
+            let (_, world) = &mut worlds[at(f.table)];
             f.samples
                 .0
-                .push(pass(f.scenario, &mut f.traffic, world, &mut stock)?);
+                .push(pass(f.scenario, &mut f.traffic, world, stock)?);
         }
         mac.0.push(testpmd::mac(core)?);
     }
-    for world in &worlds {
+    for (_, world) in &worlds {
         world.check_drops()?;
     }
     Ok(entries(&figures, &mac))
@@ -152,49 +156,44 @@ fn pass(
 
 fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
     let find = |way, sessions, packets| {
-        let plain = |f: &&Figure| {
-            let s = f.scenario;
-            (s.way, s.sessions, s.packets, f.table) == (way, sessions, packets, ROUTES)
-                && (s.family, s.size) == (Family::V4, Size::Octets(64))
+        let scenario = Scenario {
+            way,
+            family: Family::V4,
+            size: Size::Octets(64),
+            sessions,
+            packets,
         };
         figures
             .iter()
-            .find(plain)
-            .expect("a figure that is measured")
+            .find(|f| f.table == ROUTES && f.scenario == scenario)
     };
     let mut all = Vec::new();
-    let up = find(Way::Up, SESSIONS, HOT);
-    let ratio = entry("up-vs-mac", "uplink / testpmd mac, hot", up);
-    all.push(ratio.ratio_at_most("testpmd mac", mac, 4.5));
+    if let Some(up) = find(Way::Up, SESSIONS, HOT) {
+        let ratio = entry("up-vs-mac", "uplink / testpmd mac, hot", up);
+        all.push(ratio.ratio_at_most("testpmd mac", mac, 4.5));
+    }
     for (way, id, hot, cold) in [
         (Way::Up, "up-cycles", 65.0, 75.0),
         (Way::Down, "down-cycles", 60.0, 75.0),
     ] {
         for (packets, target) in [(HOT, hot), (COLD, cold)] {
-            let f = find(way, SESSIONS, packets);
-            all.push(entry(id, label(f), f).at_most(target));
+            let found = find(way, SESSIONS, packets);
+            all.extend(found.map(|f| entry(id, label(f), f).at_most(target)));
         }
     }
     for (way, id, target) in [(Way::Up, "scale-up", 1.35), (Way::Down, "scale-down", 1.9)] {
         let (large, small) = (find(way, SESSIONS, COLD), find(way, 4096, COLD));
-        let name = format!("{}link, 131,072 / 4,096 sessions", word(way));
-        let scale = entry(id, name, large);
-        all.push(scale.ratio_at_most("4,096 sessions", &small.samples, target));
+        if let Some((large, small)) = large.zip(small) {
+            let name = format!("{}link, 131,072 / 4,096 sessions", word(way));
+            let scale = entry(id, name, large);
+            all.push(scale.ratio_at_most("4,096 sessions", &small.samples, target));
+        }
     }
-    for f in figures {
-        let family = format!("{:?}", f.scenario.family).to_lowercase();
-        let size = match f.scenario.size {
-            Size::Octets(octets) => octets.to_string(),
-            Size::Imix => "imix".into(),
-        };
-        let (sessions, headers) = (f.scenario.sessions, headers(f));
-        let id = format!(
-            "{}-{family}-{size}-{sessions}-{}-{headers}",
-            word(f.scenario.way),
-            f.table
-        );
-        all.push(entry(&id, label(f), f));
-    }
+    all.extend(
+        figures
+            .iter()
+            .map(|f| entry(&id(f.scenario, f.table), label(f), f)),
+    );
     let peer = Entry::new(
         "testpmd-mac",
         "testpmd mac over a ring, 64 octets, hot",
@@ -205,6 +204,17 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
     all
 }
 
+/// A figure's id: way, family, frame, sessions, routes, headers.
+fn id(scenario: Scenario, table: usize) -> String {
+    let family = format!("{:?}", scenario.family).to_lowercase();
+    let size = match scenario.size {
+        Size::Octets(octets) => octets.to_string(),
+        Size::Imix => "imix".into(),
+    };
+    let (way, sessions, headers) = (word(scenario.way), scenario.sessions, headers(scenario));
+    format!("{way}-{family}-{size}-{sessions}-{table}-{headers}")
+}
+
 fn word(way: Way) -> &'static str {
     match way {
         Way::Up => "up",
@@ -212,8 +222,8 @@ fn word(way: Way) -> &'static str {
     }
 }
 
-fn headers(f: &Figure) -> &'static str {
-    if f.scenario.packets == HOT {
+fn headers(scenario: Scenario) -> &'static str {
+    if scenario.packets == HOT {
         "hot"
     } else {
         "cold"
@@ -233,7 +243,7 @@ fn label(f: &Figure) -> String {
         Family::V6 => "IPv6",
         Family::Both => "IPv4+6",
     };
-    let (way, frame, headers) = (word(f.scenario.way), frame(f), headers(f));
+    let (way, frame, headers) = (word(f.scenario.way), frame(f), headers(f.scenario));
     let sessions = f.scenario.sessions / 1024;
     let routes = match f.table {
         0..1000 => f.table.to_string(),
@@ -248,7 +258,7 @@ fn entry(id: &str, name: impl Into<String>, f: &Figure) -> Entry {
         frame: Some(frame(f)),
         sessions: Some(f.scenario.sessions),
         routes: Some(f.table),
-        headers: Some(headers(f)),
+        headers: Some(headers(f.scenario)),
         ..Entry::new(id, name, "cycles", &f.samples)
     }
 }

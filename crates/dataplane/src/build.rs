@@ -97,6 +97,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             interfaces: Interfaces::new(limits.interfaces),
             sessions: Sessions::new(&limits),
             fibs: routes.reader(),
+            likely: InstanceIndex(0),
             groups,
             adjacencies: Adjacencies::new(limits.adjacencies),
             asked: Asked::new(),

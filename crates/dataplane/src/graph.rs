@@ -59,6 +59,8 @@ pub(crate) struct Tables {
     pub interfaces: Interfaces,
     pub sessions: Sessions,
     pub fibs: Reader,
+    /// The instance of the last packet from a subscriber, and so probably of the next.
+    pub likely: InstanceIndex,
     pub groups: Groups,
     pub adjacencies: Adjacencies,
     pub asked: Asked,
@@ -88,8 +90,12 @@ pub(crate) fn run<const TRACE: bool>(
             rest,
             |t, w, len| {
                 let kind = classify::access(w, len, port, &t.sessions);
-                if let Some(slot) = kind.slot() {
-                    t.sessions.touch_up(slot);
+                match kind {
+                    Access::Double { slot } => t.session_ahead::<2>(slot, w),
+                    Access::Tagged { slot } => t.session_ahead::<1>(slot, w),
+                    Access::Untagged { slot } => t.session_ahead::<0>(slot, w),
+                    Access::Termination { slot, .. } => t.sessions.touch_up(slot),
+                    Access::Discovery | Access::Drop(_) => {}
                 }
                 kind
             },
@@ -245,6 +251,7 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
         Err(leave) => return Err(t.left_session::<TRACE>(leave)),
     };
     let instance = up.instance;
+    t.likely = InstanceIndex(instance);
     from_subscriber::<TRACE>(t, slot, instance, admitted, packet)
 }
 
@@ -576,6 +583,18 @@ impl Tables {
             own: a.origin == Origin::Gateway,
         };
         Leave::Told(kind, lookup::packet(a.ip, a.total))
+    }
+
+    /// Asks for the lines of a subscriber's session, and of the destination of his packet behind `DEPTH` tags.
+    #[inline(always)]
+    fn session_ahead<const DEPTH: usize>(&self, slot: u32, w: &Window) {
+        self.sessions.touch_up(slot);
+        let ip = HEAD + session::headers(DEPTH);
+        match w.u16(ip - 2) {
+            session::PPP_IPV4 => self.fibs.touch_v4(self.likely, w.u32(ip + 16)),
+            session::PPP_IPV6 => self.fibs.touch_v6(self.likely, w.u128(ip + 24)),
+            _ => {}
+        }
     }
 
     /// Looks the destination up and asks for the line of where it leads.

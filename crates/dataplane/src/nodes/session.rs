@@ -21,8 +21,13 @@ pub(crate) struct Packet {
     pub total: usize,
 }
 
-const PPP_IPV4: u16 = 0x0021;
-const PPP_IPV6: u16 = 0x0057;
+pub(crate) const PPP_IPV4: u16 = 0x0021;
+pub(crate) const PPP_IPV6: u16 = 0x0057;
+
+/// Octets in front of the IP header, behind so many tags.
+pub(crate) const fn headers(tags: usize) -> usize {
+    ETHERNET + 4 * tags + PPPOE + 2
+}
 
 /// Verifies a frame of the session stage with `DEPTH` tags against the session that it names, and finds the packet in
 /// it.
