@@ -2,26 +2,16 @@
 //!
 //! Writes `report.json` and pictures, and prints a table. It fails if a packet did not come out as it should, and says
 //! which targets were missed.
-mod admission;
-mod frames;
-mod huge;
-mod kernel;
-mod latency;
-mod plot;
-mod report;
-mod routes;
-mod testpmd;
-mod whole;
-mod world;
 
 use anyhow::{Context, Result};
+use bench::report::Report;
+use bench::routes::{Prefixes, Routes};
+use bench::world::{Stock, World};
+use bench::{admission, huge, kernel, latency, pin, plot, whole};
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
-use report::Report;
-use routes::{Prefixes, Routes};
 use std::fs;
 use std::path::{Path, PathBuf};
-use world::{Stock, World};
 
 /// What the packet path costs on this machine, beside its peers in the same run.
 #[derive(Parser)]
@@ -115,14 +105,6 @@ fn write_docs(report: &Report, docs: &Path) -> Result<()> {
     let pictures = docs.join("performance");
     fs::create_dir_all(&pictures)?;
     plot::whole_path(report, &pictures.join("cycles.svg"))
-}
-
-/// Binds the calling thread to a core.
-fn pin(core: usize) -> Result<()> {
-    let mut set = nix::sched::CpuSet::new();
-    set.set(core)?;
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
-        .with_context(|| format!("core {core}"))
 }
 
 fn cpu() -> String {

@@ -88,23 +88,17 @@ pub(crate) fn run<const TRACE: bool>(
             tables,
             outs,
             rest,
-            |t, w, len| {
-                let kind = classify::access(w, len, port, &t.sessions);
-                match kind {
-                    Access::Double { slot } => t.session_ahead::<2>(slot, w),
-                    Access::Tagged { slot } => t.session_ahead::<1>(slot, w),
-                    Access::Untagged { slot } => t.session_ahead::<0>(slot, w),
-                    Access::Termination { slot, .. } => t.sessions.touch_up(slot),
-                    Access::Discovery | Access::Drop(_) => {}
-                }
-                kind
+            |t, w, len| match classify::depth(w) {
+                0 => t.look_at_access::<0>(w, len, port),
+                1 => t.look_at_access::<1>(w, len, port),
+                _ => t.look_at_access::<2>(w, len, port),
             },
             |t, kind, packet| {
                 t.took::<TRACE>(Edge::AccessFrame);
                 match kind {
                     Access::Double { slot } => upstream::<TRACE, 2>(t, slot, packet),
-                    Access::Tagged { slot } => upstream::<TRACE, 1>(t, slot, packet),
-                    Access::Untagged { slot } => upstream::<TRACE, 0>(t, slot, packet),
+                    Access::Tagged { slot } => upstream_called::<TRACE, 1>(t, slot, packet),
+                    Access::Untagged { slot } => upstream_called::<TRACE, 0>(t, slot, packet),
                     Access::Termination { slot, depth } => {
                         t.took::<TRACE>(Edge::OfSession);
                         let up = t.sessions.up(slot);
@@ -255,6 +249,16 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     from_subscriber::<TRACE>(t, slot, instance, admitted, packet)
 }
 
+/// The same, not in the loop itself, which would become too large.
+#[inline(never)]
+fn upstream_called<const TRACE: bool, const DEPTH: usize>(
+    t: &mut Tables,
+    slot: u32,
+    packet: &mut Packet<'_>,
+) -> Result<usize, Leave> {
+    upstream::<TRACE, DEPTH>(t, slot, packet)
+}
+
 /// The same for a session that is sampled.
 #[cold]
 #[inline(never)]
@@ -326,8 +330,8 @@ fn routed<const TRACE: bool>(
         origin: Origin::Subscriber,
         instance,
         family,
-        ip,
-        total,
+        ip: ip as u8,
+        total: total as u16,
     };
     forward::<TRACE>(t, arrived, target, packet)
 }
@@ -352,8 +356,8 @@ fn downstream<const TRACE: bool>(
             origin,
             instance,
             family,
-            ip,
-            total,
+            ip: ip as u8,
+            total: total as u16,
         },
         target,
         packet,
@@ -366,8 +370,25 @@ struct Arrived {
     origin: Origin,
     instance: u16,
     family: Family,
-    ip: usize,
-    total: usize,
+    ip: u8,
+    total: u16,
+}
+
+/// Two registers hold it: what is seldom needed costs nothing.
+const _: () = assert!(size_of::<Arrived>() <= 16);
+
+impl Arrived {
+    /// Where the IP header is in the window.
+    #[inline(always)]
+    fn ip(self) -> usize {
+        self.ip.into()
+    }
+
+    /// Length of the IP packet.
+    #[inline(always)]
+    fn total(self) -> usize {
+        self.total.into()
+    }
 }
 
 /// lookup's result → hop → rewrite → port.
@@ -378,14 +399,14 @@ fn forward<const TRACE: bool>(
     target: Target,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
-    let next = match lookup::route(target, a.origin, a.instance, a.ip, a.total) {
+    let next = match lookup::route(target, a.origin, a.instance, a.ip(), a.total()) {
         Ok(next) => next,
         Err(leave) => return Err(t.left_lookup::<TRACE>(leave)),
     };
     let w = packet.window();
     if a.origin != Origin::Gateway {
         t.took::<TRACE>(Edge::Forwarded);
-        if let Err(leave) = rewrite::hop(a.family, w, a.ip, a.total, a.instance) {
+        if let Err(leave) = rewrite::hop(a.family, w, a.ip(), a.total(), a.instance) {
             t.took::<TRACE>(Edge::Expired);
             return Err(leave);
         }
@@ -393,28 +414,28 @@ fn forward<const TRACE: bool>(
     t.took::<TRACE>(way(next, a.origin));
     let frame = match next {
         Next::Neighbour(index) => match t.adjacencies.take(index) {
-            Some(neighbour) if a.total <= neighbour.mtu as usize => {
-                rewrite::to_neighbour(neighbour, a.family, w, a.ip, a.total)
+            Some(neighbour) if a.total() <= neighbour.mtu as usize => {
+                rewrite::to_neighbour(neighbour, a.family, w, a.ip(), a.total())
             }
             Some(_) => return large_to_neighbour::<TRACE>(t, index, a, packet),
             None => return Err(t.missing(index).into()),
         },
         Next::Subscriber(index) => match t.sessions.down(index) {
             Some(down)
-                if (a.total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip) =>
+                if (a.total() <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) =>
             {
-                rewrite::to_subscriber(down, a.family, w, a.ip, a.total)
+                rewrite::to_subscriber(down, a.family, w, a.ip(), a.total())
             }
             _ => return closer_to_subscriber::<TRACE>(t, index, a, packet),
         },
         Next::Unresolved(port) => {
-            let address = lookup::address(a.family, w, a.ip);
+            let address = lookup::address(a.family, w, a.ip());
             return Err(t.unresolved(port, address).into());
         }
     };
     t.took::<TRACE>(match next {
         Next::Subscriber(_) => Edge::Encapsulated,
-        _ if frame.start + ETHERNET < a.ip => Edge::Retagged,
+        _ if frame.start + ETHERNET < a.ip() => Edge::Retagged,
         _ => Edge::Untagged,
     });
     send(packet, frame)
@@ -441,7 +462,7 @@ fn closer_to_subscriber<const TRACE: bool>(
     a: Arrived,
     packet: &mut Packet<'_>,
 ) -> Result<usize, Leave> {
-    if mss::may_be_syn(a.family, packet.window(), a.ip) {
+    if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         t.took::<TRACE>(Edge::ToMss);
         t.took::<TRACE>(Edge::SynToSubscriber);
     }
@@ -450,11 +471,11 @@ fn closer_to_subscriber<const TRACE: bool>(
         return Err(DropReason::StaleSession.into());
     };
     let (mtu, sampled) = (down.mtu, down.is_sampled());
-    mss::clamp(packet, a.family, a.ip, a.total, mtu);
-    if a.total > mtu as usize {
+    mss::clamp(packet, a.family, a.ip(), a.total(), mtu);
+    if a.total() > mtu as usize {
         return large_to_subscriber::<TRACE>(t, index, a, packet);
     }
-    let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip, a.total);
+    let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), a.total());
     if sampled {
         t.took::<TRACE>(Edge::SampledDown);
         let octets = frame.start..WINDOW.min(frame.start + frame.len);
@@ -477,7 +498,7 @@ fn large_to_subscriber<const TRACE: bool>(
     };
     let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
     let header = |w: &mut Window, ip, total| rewrite::to_subscriber(down, a.family, w, ip, total);
-    let fragments = match fragment::make(t.pool, packet, a.ip, a.total, mtu, header) {
+    let fragments = match fragment::make(t.pool, packet, a.ip(), a.total(), mtu, header) {
         Ok(fragments) => fragments,
         Err(reason) => return Err(t.refused::<TRACE>(reason, a, mtu)),
     };
@@ -506,7 +527,7 @@ fn large_to_neighbour<const TRACE: bool>(
     let (mtu, port) = (neighbour.mtu, neighbour.port as usize);
     let header =
         |w: &mut Window, ip, total| rewrite::to_neighbour(neighbour, a.family, w, ip, total);
-    match fragment::make(t.pool, packet, a.ip, a.total, mtu, header) {
+    match fragment::make(t.pool, packet, a.ip(), a.total(), mtu, header) {
         Ok(fragments) => Err(t.sent::<TRACE>(packet, port, fragments)),
         Err(reason) => Err(t.refused::<TRACE>(reason, a, mtu)),
     }
@@ -582,12 +603,18 @@ impl Tables {
             mtu,
             own: a.origin == Origin::Gateway,
         };
-        Leave::Told(kind, lookup::packet(a.ip, a.total))
+        Leave::Told(kind, lookup::packet(a.ip(), a.total()))
     }
 
-    /// Asks for the lines of a subscriber's session, and of the destination of his packet behind `DEPTH` tags.
+    /// Looks at a frame with `DEPTH` tags from an access port, and asks for the lines of the session and of the packet's
+    /// destination.
     #[inline(always)]
-    fn session_ahead<const DEPTH: usize>(&self, slot: u32, w: &Window) {
+    fn look_at_access<const DEPTH: usize>(&self, w: &Window, len: usize, port: u16) -> Access {
+        let kind = classify::access::<DEPTH>(w, len, port, &self.sessions);
+        let (Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot }) = kind
+        else {
+            return kind;
+        };
         self.sessions.touch_up(slot);
         let ip = HEAD + session::headers(DEPTH);
         match w.u16(ip - 2) {
@@ -595,16 +622,17 @@ impl Tables {
             session::PPP_IPV6 => self.fibs.touch_v6(self.likely, w.u128(ip + 24)),
             _ => {}
         }
+        kind
     }
 
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
     fn lookup_ahead(&self, family: Family, instance: u16, w: &Window, ip: usize) -> Target {
         let target = lookup::find(&self.fibs, &self.groups, instance, family, w, ip);
-        match target.destination() {
-            Some(crate::Destination::Session(index)) => self.sessions.touch_down(index),
-            Some(crate::Destination::Adjacency(index)) => self.adjacencies.touch(index),
-            _ => {}
+        if let Some(index) = target.session() {
+            self.sessions.touch_down(index);
+        } else if let Some(index) = target.adjacency() {
+            self.adjacencies.touch(index);
         }
         target
     }

@@ -4,13 +4,22 @@ use crate::api::PortIndex;
 use crate::graph::Tables;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::{Leave, session};
-use dpdk::{Burst, Outs, Packet, Rest};
+use dpdk::{Burst, Outs, Packet, Rest, Window};
 
 /// Classification, session and anti-spoof of frames from access port `port`, with nothing after it. The packets that
 /// pass stay in the burst, unchanged, and are counted by their sessions; the others are freed.
 pub struct Admission {
     outs: Outs,
     rest: Rest<Leave>,
+}
+
+#[inline(always)]
+fn look<const DEPTH: usize>(t: &Tables, w: &Window, len: usize, port: u16) -> Access {
+    let kind = classify::access::<DEPTH>(w, len, port, &t.sessions);
+    if let Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot } = kind {
+        t.sessions.touch_up(slot);
+    }
+    kind
 }
 
 #[inline(always)]
@@ -45,12 +54,10 @@ impl Admission {
             &mut worker.tables,
             &mut self.outs,
             &mut self.rest,
-            |t, w, len| {
-                let kind = classify::access(w, len, port, &t.sessions);
-                if let Some(slot) = kind.slot() {
-                    t.sessions.touch_up(slot);
-                }
-                kind
+            |t, w, len| match classify::depth(w) {
+                0 => look::<0>(t, w, len, port),
+                1 => look::<1>(t, w, len, port),
+                _ => look::<2>(t, w, len, port),
             },
             |t, kind, packet| match kind {
                 Access::Double { slot } => admit::<2>(t, slot, packet),

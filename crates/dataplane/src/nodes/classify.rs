@@ -34,20 +34,6 @@ pub(crate) enum Access {
     Drop(DropReason),
 }
 
-impl Access {
-    /// Where the session is.
-    #[inline(always)]
-    pub fn slot(self) -> Option<u32> {
-        match self {
-            Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot } => {
-                Some(slot)
-            }
-            Access::Termination { slot, .. } => Some(slot),
-            Access::Discovery | Access::Drop(_) => None,
-        }
-    }
-}
-
 /// A frame from a core port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Core {
@@ -89,22 +75,27 @@ const fn is_group(address: u64) -> bool {
     address >> 40 & 1 != 0
 }
 
-/// Looks at a frame of `len` octets from access port `port`. Whose address it has is for `session` to see, and in
-/// discovery for the control plane: the gateway has one in each subscriber group.
+/// How many tags a frame has: 0, 1 or 2.
 #[inline(always)]
-pub(crate) fn access(w: &Window, len: usize, port: u16, sessions: &Sessions) -> Access {
+pub(crate) fn depth(w: &Window) -> usize {
     if !is_tag(w.u16(HEAD + 12)) {
-        pppoe::<0>(w, len, port, sessions)
+        0
     } else if !is_tag(w.u16(HEAD + 16)) {
-        pppoe::<1>(w, len, port, sessions)
+        1
     } else {
-        pppoe::<2>(w, len, port, sessions)
+        2
     }
 }
 
-/// The same of a frame with `DEPTH` tags.
+/// Looks at a frame of `len` octets from access port `port` that has `DEPTH` tags. Whose address it has is for `session` to
+/// see, and in discovery for the control plane: the gateway has one in each subscriber group.
 #[inline(always)]
-fn pppoe<const DEPTH: usize>(w: &Window, len: usize, port: u16, sessions: &Sessions) -> Access {
+pub(crate) fn access<const DEPTH: usize>(
+    w: &Window,
+    len: usize,
+    port: u16,
+    sessions: &Sessions,
+) -> Access {
     let (ethertype, id) = (
         w.u16(HEAD + 12 + 4 * DEPTH),
         w.u16(HEAD + ETHERNET + 4 * DEPTH + 2),
@@ -205,7 +196,12 @@ mod tests {
         frame.extend([0x11, 0]);
         frame.extend(id.to_be_bytes());
         frame.extend([0; 2]);
-        access(&Window::of(&frame), frame.len() - cut, 0, &sessions)
+        let (w, len) = (Window::of(&frame), frame.len() - cut);
+        match depth(&w) {
+            0 => access::<0>(&w, len, 0, &sessions),
+            1 => access::<1>(&w, len, 0, &sessions),
+            _ => access::<2>(&w, len, 0, &sessions),
+        }
     }
 
     #[test]

@@ -107,6 +107,25 @@ pub(crate) fn route(
     ip: usize,
     total: usize,
 ) -> Result<Next, Leave> {
+    if let Some(index) = target.adjacency() {
+        Ok(Next::Neighbour(index))
+    } else if let Some(index) = target.session() {
+        Ok(Next::Subscriber(index))
+    } else {
+        elsewhere(target, origin, instance, ip, total)
+    }
+}
+
+/// The same for what leads neither to a neighbour nor to a subscriber.
+#[cold]
+#[inline(never)]
+fn elsewhere(
+    target: Target,
+    origin: Origin,
+    instance: u16,
+    ip: usize,
+    total: usize,
+) -> Result<Next, Leave> {
     match target.destination() {
         Some(Destination::Adjacency(index)) => Ok(Next::Neighbour(index)),
         Some(Destination::Session(index)) => Ok(Next::Subscriber(index)),

@@ -86,6 +86,19 @@ impl Target {
 
     /// The group that it leads to, if it does.
     #[inline(always)]
+    /// The adjacency, if it leads to one.
+    pub(crate) fn adjacency(self) -> Option<AdjacencyIndex> {
+        (self.0 >> Self::KIND == 1).then_some(AdjacencyIndex(self.0 & Self::WHICH))
+    }
+
+    /// The session, if it leads to one.
+    #[inline(always)]
+    pub(crate) fn session(self) -> Option<SessionIndex> {
+        (self.0 >> Self::KIND == 2).then_some(SessionIndex(self.0 & Self::WHICH))
+    }
+
+    /// The group, if it leads to one.
+    #[inline(always)]
     pub(crate) fn group(self) -> Option<GroupIndex> {
         (self.0 >> Self::KIND == 6).then_some(GroupIndex(self.0 & Self::WHICH))
     }

@@ -1,0 +1,38 @@
+//! What the packet path costs, measured.
+//!
+//! **What lives here:** the bench (`make bench`), whose parts are modules, and what they share: frames and what has to
+//! become of them (`frames`), a data plane between two rings (`world`), real prefixes (`routes`). `benches/` counts the
+//! instructions of each way through the graph, for `make check`.
+//! **Who may call it:** nobody else.
+//!
+//! ```
+//! use bench::report::{Entry, Samples};
+//!
+//! let cycles = Samples(vec![61.0, 60.0, 64.0]);
+//! let entry = Entry::new("up-cycles", "uplink", "cycles", &cycles).at_most(65.0);
+//! assert_eq!(entry.met, Some(true));
+//! ```
+#![forbid(unsafe_code)]
+#![allow(missing_docs)] // a program's parts
+
+pub mod admission;
+pub mod frames;
+pub mod huge;
+pub mod kernel;
+pub mod latency;
+pub mod plot;
+pub mod report;
+pub mod routes;
+pub mod testpmd;
+pub mod whole;
+pub mod world;
+
+use anyhow::{Context, Result};
+
+/// Binds the calling thread to a core.
+pub fn pin(core: usize) -> Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(core)?;
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+        .with_context(|| format!("core {core}"))
+}
