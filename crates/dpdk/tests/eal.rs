@@ -82,6 +82,12 @@ fn packets_are_owned_once(eal: &Eal, pool: Pool) {
     assert_eq!(pool.bulk(3).map(|burst| burst.len()), Some(3));
     drop(taken);
     assert_eq!(pool.available(), free);
+    let mut chained = pool.packet(b"head").unwrap();
+    assert!(chained.chain(pool.packet(b"tail").unwrap()).is_ok());
+    assert!(!chained.is_whole() && !chained.append(b"!"));
+    assert_eq!(chained.data(), b"head");
+    drop(chained);
+    assert_eq!(pool.available(), free);
 
     let (mut to, mut from) = eal.ring("ring", 2).unwrap();
     to.send(mbuf).unwrap();
