@@ -6,8 +6,9 @@ use northbound::Ledger;
 use sluice::lab::daemon::Daemon;
 use sluice::lab::gateway::socket;
 use sluice::lab::topology::Lab;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The command for a control plane.
 pub struct Sluice {
@@ -36,6 +37,22 @@ impl Sluice {
             );
         }
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// Makes an edit of the configuration and commits it.
+    pub fn configure(&self, edit: &str) -> Result<()> {
+        let mut command = Command::new(program("sluice")?);
+        command.arg("--cp-socket").arg(&self.cp_socket);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
+        let script = format!("configure\n{edit}\ncommit\n");
+        let mut input = child.stdin.take().context("piped")?;
+        input.write_all(script.as_bytes())?;
+        drop(input);
+        let done = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "`{edit}`: {}", said.trim());
+        Ok(())
     }
 
     /// `sluice check --ledger`; an error with what differs unless every plane balances.

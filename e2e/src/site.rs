@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// The user plane that most cases work with, alone.
 pub const UP: UserPlane = UserPlane::One;
+/// Its name in the configuration.
+pub const CONFIGURED_AS: &str = "up-e2e";
 /// The name servers that subscribers are told.
 pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
 /// Debian's libfaketime; the monotonic clock stays true.
@@ -119,7 +121,7 @@ initial-configuration: sluice.yaml
 network-instances:
   default: {{gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
 user-planes:
-  up-e2e:
+  {CONFIGURED_AS}:
     address: {up}
     management: {dir}/up.sock
     ports:
@@ -155,7 +157,7 @@ aaa:
     pub fn user_plane(dir: &Path) -> String {
         let (dir, own) = (dir.display(), UP.management());
         format!(
-            "node-id: up-e2e
+            "node-id: {CONFIGURED_AS}
 address: {own}
 api-socket: {dir}/up.sock
 state: {dir}/up

@@ -15,6 +15,7 @@ mod kills;
 mod lab;
 mod ledger;
 mod missing_port;
+mod path_mtu;
 mod pfcp_peer;
 mod pfcp_version;
 mod pool_full;
@@ -213,6 +214,11 @@ pub const CASES: &[Case] = &[
         "subscriber-to-subscriber",
         "two subscribers reach each other only through the gateway",
         subscriber_to_subscriber::run,
+    ),
+    case(
+        "path-mtu",
+        "what is too large for a session or a link is fragmented or reported, and TCP connections begin with what fits",
+        path_mtu::run,
     ),
     case(
         "pfcp-version",
