@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use wire::eth::{MacAddr, TPID_8021AD, Tag, Tags};
+use wire::pcap::{self, ETHERNET, RAW_IP};
 use wire::pfcp::*;
 
 const CP_SEID: u64 = 0xc0;
@@ -276,26 +277,21 @@ fn datagram(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A capture, of packets that begin as the link type says.
-fn write_capture(path: &Path, link_type: u32, packets: &[(Duration, Vec<u8>)]) {
-    let mut bytes = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
-    for version in [2u16, 4] {
-        bytes.extend_from_slice(&version.to_le_bytes());
+fn write_capture(path: &Path, link: u16, packets: &[(Duration, Vec<u8>)]) {
+    let mut file = Vec::new();
+    pcap::begin("", &mut file);
+    pcap::Interface { name: None, link }.emit(&mut file);
+    for (at, octets) in packets {
+        let packet = pcap::Packet {
+            interface: 0,
+            at: at.as_nanos() as u64,
+            length: octets.len() as u32,
+            octets,
+        };
+        packet.emit("", None, &mut file);
     }
-    for field in [0, 0, 65_535, link_type] {
-        bytes.extend_from_slice(&field.to_le_bytes());
-    }
-    for (at, packet) in packets {
-        let length = packet.len() as u32;
-        for field in [at.as_secs() as u32, at.subsec_micros(), length, length] {
-            bytes.extend_from_slice(&field.to_le_bytes());
-        }
-        bytes.extend_from_slice(packet);
-    }
-    std::fs::write(path, bytes).unwrap();
+    std::fs::write(path, file).unwrap();
 }
-
-const LINKTYPE_ETHERNET: u32 = 1;
-const LINKTYPE_RAW: u32 = 101;
 
 fn datagrams(sent: &[Sent]) -> Vec<(Duration, Vec<u8>)> {
     sent.iter()
@@ -304,10 +300,10 @@ fn datagrams(sent: &[Sent]) -> Vec<(Duration, Vec<u8>)> {
 }
 
 /// Runs tshark over packets.
-fn tshark(link_type: u32, packets: &[(Duration, Vec<u8>)], options: &[&str]) -> String {
+fn tshark(link: u16, packets: &[(Duration, Vec<u8>)], options: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("exchange.pcap");
-    write_capture(&path, link_type, packets);
+    let path = folder.path().join("exchange.pcapng");
+    write_capture(&path, link, packets);
     let output = Command::new("tshark")
         .arg("-r")
         .arg(&path)
@@ -324,10 +320,10 @@ fn tshark(link_type: u32, packets: &[(Duration, Vec<u8>)], options: &[&str]) -> 
 }
 
 /// What tshark makes of packets, one JSON object each, every field with its name.
-fn decode_packets(link_type: u32, packets: &[(Duration, Vec<u8>)], options: &[&str]) -> Vec<Value> {
+fn decode_packets(link: u16, packets: &[(Duration, Vec<u8>)], options: &[&str]) -> Vec<Value> {
     let json = ["-T", "json", "--no-duplicate-keys"];
     let decoded: Vec<Value> =
-        serde_json::from_str(&tshark(link_type, packets, &[&json, options].concat())).unwrap();
+        serde_json::from_str(&tshark(link, packets, &[&json, options].concat())).unwrap();
     assert_eq!(decoded.len(), packets.len());
     decoded
         .into_iter()
@@ -336,7 +332,7 @@ fn decode_packets(link_type: u32, packets: &[(Duration, Vec<u8>)], options: &[&s
 }
 
 fn decode(sent: &[Sent]) -> Vec<Value> {
-    decode_packets(LINKTYPE_RAW, &datagrams(sent), &[])
+    decode_packets(RAW_IP, &datagrams(sent), &[])
 }
 
 /// Every field of that name, wherever it is.
@@ -429,7 +425,7 @@ fn tshark_has_nothing_to_complain_of() {
         }
         assert_eq!(all(&packet, "pfcp.msg_type").len(), 1);
     }
-    let text = tshark(LINKTYPE_RAW, &datagrams(&sent), &["-V"]);
+    let text = tshark(RAW_IP, &datagrams(&sent), &["-V"]);
     for complaint in [
         "Malformed",
         "Expert",
@@ -584,7 +580,7 @@ fn tshark_reads_the_tunnels() {
         tunnelled,
     );
     let options = ["-o", "gtp.dissect_tpdu_as:ETHERNET"];
-    let plain = &decode_packets(LINKTYPE_RAW, &datagrams(&[sent]), &options)[0];
+    let plain = &decode_packets(RAW_IP, &datagrams(&[sent]), &options)[0];
     assert_eq!(all(plain, "gtp.teid"), ["0x00000010"]);
     assert_eq!(all(plain, "gtp.flags.s"), ["0"]);
     assert_inner(plain);
@@ -597,7 +593,7 @@ fn tshark_reads_the_tunnels() {
     }
     .emit(&mut redirected)
     .unwrap();
-    let nsh = &decode_packets(LINKTYPE_ETHERNET, &[(Duration::ZERO, redirected)], &[])[0];
+    let nsh = &decode_packets(ETHERNET, &[(Duration::ZERO, redirected)], &[])[0];
     assert_eq!(all(nsh, "nsh.mdtype"), ["2"]);
     assert_eq!(all(nsh, "nsh.metadataclass"), ["512"]);
     assert_eq!(all(nsh, "nsh.nextproto"), ["3"]);

@@ -319,7 +319,7 @@ impl Interface<'_> {
 }
 
 impl Packet<'_> {
-    /// Appends the packet, with a comment.
+    /// Appends the packet, with a comment unless that is empty.
     pub fn emit(&self, comment: &str, direction: Option<Direction>, out: &mut Vec<u8>) {
         block(ENHANCED_PACKET, out, |body| {
             body.extend((self.interface as u32).to_le_bytes());
@@ -328,7 +328,9 @@ impl Packet<'_> {
             body.extend((self.octets.len() as u32).to_le_bytes());
             body.extend(self.length.to_le_bytes());
             padded(self.octets, body);
-            option(COMMENT, comment.as_bytes(), body);
+            if !comment.is_empty() {
+                option(COMMENT, comment.as_bytes(), body);
+            }
             if let Some(direction) = direction {
                 option(FLAGS, &(direction as u32).to_le_bytes(), body);
             }
