@@ -4,7 +4,8 @@
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
 # make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
-# make check  format, lints, licences                    make clean
+# make check  format, lints, licences, instructions      make clean
+# make instructions ACCEPT=1  takes the packet path's instructions of now for right
 # make fuzz   each fuzz target for five minutes          make fuzz TARGET=ppp TIME=60
 #
 # As root or as a user who may use sudo.
@@ -14,12 +15,13 @@ CARGO ?= cargo
 GO ?= go
 CARGO_DENY_VERSION := 0.20.2
 CARGO_FUZZ_VERSION := 0.13.2
+GUNGRAUN_VERSION := 0.20.0
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
 PROGRAMS := -p sluice -p sluice-up -p sluice-cp
 # The fuzz targets are a workspace of their own; without libFuzzer they are tests that replay their corpora.
 FUZZ := --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test unit sim e2e soak bench e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
+.PHONY: run test unit sim e2e soak bench instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
 run: packages
 	$(CARGO) build --release $(PROGRAMS)
@@ -61,6 +63,13 @@ check: packages cargo-deny
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(FUZZ) -- -D warnings
 	$(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources
+	@$(MAKE) --no-print-directory instructions
+
+# Counted by callgrind: they do not depend on how busy the machine is.
+instructions: packages-check gungraun
+	@$(CARGO) bench --quiet -p bench --bench instructions -- --output-format=json > $(or $(CARGO_TARGET_DIR),target)/instructions.json
+	@$(CARGO) run --quiet --release -p bench --bin instructions -- \
+		$(or $(CARGO_TARGET_DIR),target)/instructions.json $(if $(ACCEPT),accept)
 
 fuzz: packages cargo-fuzz
 	fuzz/run $(or $(TIME),300) $(TARGET)
@@ -79,9 +88,17 @@ packages-test:
 packages-bench:
 	@scripts/packages bench
 
+packages-check:
+	@scripts/packages check
+
 # An unoptimized build: it takes half the time and checks as well.
 cargo-deny:
 	@$(CARGO) deny --version > /dev/null 2>&1 || $(CARGO) install --locked --debug cargo-deny --version $(CARGO_DENY_VERSION)
+
+# As old or new as the library that Cargo.lock names.
+gungraun:
+	@gungraun-runner --version 2> /dev/null | grep -q ' $(GUNGRAUN_VERSION)$$' || \
+		$(CARGO) install --locked --debug gungraun-runner --version $(GUNGRAUN_VERSION)
 
 cargo-fuzz:
 	@$(CARGO) fuzz --version > /dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz --version $(CARGO_FUZZ_VERSION)

@@ -5,7 +5,8 @@
 use bench::frames::{Family, Size, Spec, Way};
 use bench::routes::{Prefixes, Routes};
 use bench::world::World;
-use dpdk::{BURST, Eal, EalOptions, Pool};
+use dataplane::InstanceIndex;
+use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use ipnet::{Ipv4Net, Ipv6Net};
 use rand::rngs::SmallRng;
@@ -14,6 +15,8 @@ use rand::{Rng, SeedableRng};
 /// A worker that has a burst before it. Nothing of it is taken down: that would count.
 struct Round {
     world: Box<World>,
+    /// The time that the worker goes by: it does nothing that is due now and then.
+    now: u64,
 }
 
 fn pool() -> (Eal, Pool) {
@@ -37,36 +40,43 @@ fn routes() -> Routes {
     Routes::first(&Prefixes { v4, v6 }, 5000)
 }
 
-/// Packets of subscribers, or to them. Others went the same way before: what happens once has happened.
+/// Packets of subscribers, or to them.
 fn forwarded(way: Way, family: Family, octets: u16) -> Round {
-    let (_, pool, mut world) = world();
     let mut random = SmallRng::seed_from_u64(2);
+    prepared(|world| {
+        let size = Size::Octets(octets);
+        let mut input =
+            || Spec::random(way, family, size, 64, &world.routes, &mut random).input(way);
+        (way, (0..BURST).map(|_| input()).collect())
+    })
+}
+
+/// What is not forwarded like nearly all packets are, by its name.
+fn other(name: &str) -> Round {
+    prepared(|world| {
+        let (way, frame) = rare(world, name);
+        (way, vec![frame; BURST])
+    })
+}
+
+/// A worker that has a burst before it. The same went through already: what happens once has happened.
+fn prepared(make: impl FnOnce(&mut World) -> (Way, Vec<Vec<u8>>)) -> Round {
+    let (_, pool, mut world) = world();
+    let (way, frames) = make(&mut world);
+    while world.worker.step() > 0 {}
+    let now = tsc();
     for first in [true, false] {
-        for _ in 0..BURST {
-            let size = Size::Octets(octets);
-            let spec = Spec::random(
-                way,
-                family,
-                size,
-                world.sessions,
-                &world.routes,
-                &mut random,
-            );
-            send(&mut world, pool, way, &spec.input(way));
+        for frame in &frames {
+            send(&mut world, pool, way, frame);
         }
         if first {
-            assert_eq!(world.worker.step(), BURST);
-            while world
-                .home
-                .from_port
-                .recv()
-                .or(world.router.from_port.recv())
-                .is_some()
-            {}
+            assert_eq!(world.worker.step_at(now), BURST);
+            clear(&mut world);
         }
     }
     Round {
         world: Box::new(world),
+        now,
     }
 }
 
@@ -85,15 +95,79 @@ fn send(world: &mut World, pool: Pool, way: Way, frame: &[u8]) {
     ring.send(mbuf).expect("room in the ring");
 }
 
+/// Takes away what has come out.
+fn clear(world: &mut World) {
+    while world.home.from_port.recv().is_some() || world.router.from_port.recv().is_some() {}
+    world.controller.recv_punts(1000, |_| ());
+}
+
+/// The frame, after what has to be there for it.
+fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
+    let mut random = SmallRng::seed_from_u64(3);
+    let mut spec = |way, octets| {
+        let size = Size::Octets(octets);
+        Spec::random(way, Family::V4, size, 64, &world.routes, &mut random)
+    };
+    let mut up = spec(Way::Up, 64).input(Way::Up);
+    let mut down = spec(Way::Down, 64).input(Way::Down);
+    match name {
+        "discovery" => (up[20], up[21], up[24], up[25]) = (0x88, 0x63, 0, 0),
+        "control" => (up[28], up[29]) = (0xc0, 0x21),
+        "unknown_session" => up[24] = 0xee,
+        "spoofed" => up[45] ^= 0x80,
+        "expired" => {
+            // The checksum rises by what the time to live falls.
+            (up[38], up[40]) = (1, up[40] + 63);
+        }
+        "arp" => (down[12], down[13]) = (0x08, 0x06),
+        "no_route" => {
+            let everything = "0.0.0.0/0".parse().expect("a prefix");
+            let set = world.controller.remove_route(InstanceIndex(0), everything);
+            set.expect("room for a command");
+            (down[30], down[31], down[32], down[33]) = (223, 255, 255, 254);
+            let header = &mut down[14..34];
+            (header[10], header[11]) = (0, 0);
+            let sum = wire::checksum::of(header).to_be_bytes();
+            (header[10], header[11]) = (sum[0], sum[1]);
+        }
+        "fragments" => {
+            down = {
+                let mut large = spec(Way::Down, 1514).input(Way::Down);
+                // May be fragmented: the bit goes, and the checksum rises by it.
+                large[20] = 0;
+                let sum = u16::from_be_bytes([large[24], large[25]]) as u32 + 0x4000;
+                let sum = (sum & 0xffff) + (sum >> 16);
+                (large[24], large[25]) = ((sum >> 8) as u8, sum as u8);
+                large
+            }
+        }
+        _ => panic!("no such frame: {name}"),
+    }
+    match name {
+        "arp" | "no_route" | "fragments" => (Way::Down, down),
+        _ => (Way::Up, up),
+    }
+}
+
 #[library_benchmark]
 #[bench::up_v4(args = (Way::Up, Family::V4, 64), setup = forwarded)]
 #[bench::up_v6(args = (Way::Up, Family::V6, 96), setup = forwarded)]
+#[bench::up_tcp(args = (Way::Up, Family::V4, 128), setup = forwarded)]
 #[bench::down_v4(args = (Way::Down, Family::V4, 64), setup = forwarded)]
 #[bench::down_v6(args = (Way::Down, Family::V6, 96), setup = forwarded)]
-fn forward(mut round: Round) -> Round {
-    assert_eq!(round.world.worker.step(), BURST);
+#[bench::down_tcp(args = (Way::Down, Family::V4, 128), setup = forwarded)]
+#[bench::discovery(args = ("discovery"), setup = other)]
+#[bench::control(args = ("control"), setup = other)]
+#[bench::unknown_session(args = ("unknown_session"), setup = other)]
+#[bench::spoofed(args = ("spoofed"), setup = other)]
+#[bench::expired(args = ("expired"), setup = other)]
+#[bench::arp(args = ("arp"), setup = other)]
+#[bench::no_route(args = ("no_route"), setup = other)]
+#[bench::fragments(args = ("fragments"), setup = other)]
+fn round(mut round: Round) -> Round {
+    assert_eq!(round.world.worker.step_at(round.now), BURST);
     round
 }
 
-library_benchmark_group!(name = ways; benchmarks = forward);
+library_benchmark_group!(name = ways; benchmarks = round);
 main!(library_benchmark_groups = ways);

@@ -75,6 +75,12 @@ impl Worker {
         self.round::<false>(tsc())
     }
 
+    /// A round at a time that the caller says, in ticks of the time stamp counter; never before an earlier round.
+    #[cfg(feature = "stages")]
+    pub fn step_at(&mut self, now: u64) -> usize {
+        self.round::<false>(self.tables.now.max(now))
+    }
+
     /// A round as if so much time had passed since the worker's start, with a note of the edges that packets take;
     /// never before an earlier round.
     pub fn step_traced(&mut self, at: Duration) -> usize {
