@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use bench::report::Report;
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Stock, World};
-use bench::{admission, huge, kernel, latency, pin, plot, whole};
+use bench::{admission, fib, huge, kernel, latency, pin, plot, whole};
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
 use std::fs;
@@ -22,7 +22,7 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures of the whole path whose id contains this, and nothing else.
+    /// Only figures whose id contains this: `up-v4-64`, `fib`, `kernel`, `latency`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -50,9 +50,9 @@ fn main() -> Result<()> {
         return kernel::send(&to);
     }
     let load = fs::read_to_string("/proc/loadavg")?;
-    let _pages = huge::HugePages::reserve(700)?;
+    let _pages = huge::HugePages::reserve(1000)?;
     let eal = Eal::start(&EalOptions {
-        memory_mib: 1024,
+        memory_mib: 1600,
         huge_pages: true,
     })?;
     pin(core)?;
@@ -62,15 +62,21 @@ fn main() -> Result<()> {
 
     let mut stock = Stock::new(pool)?;
     let part = only.as_deref().unwrap_or_default();
+    let wanted = |id: &str| id.contains(part);
     let mut entries = whole::measure(&eal, pool, core, &mut stock, &prefixes, rounds, part)?;
-    if only.is_none() {
+    if wanted("fib") {
+        eprintln!("  routes");
+        entries.extend(fib::measure(&eal, &prefixes, rounds)?);
+    }
+    if wanted("kernel") {
+        eprintln!("  the kernel");
+        entries.push(kernel::measure(rounds)?);
+    }
+    if wanted("session-vs-hash") || wanted("latency") {
+        eprintln!("  sessions and latencies");
         let routes = Routes::first(&prefixes, 600_000);
         let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
-        eprintln!("  stages");
         entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
-        eprintln!("  kernel");
-        entries.push(kernel::measure(rounds)?);
-        eprintln!("  latency");
         entries.extend(latency::measure(&eal, &mut world, &mut stock, core)?);
     }
 

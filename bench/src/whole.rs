@@ -99,6 +99,9 @@ pub fn measure(
 ) -> Result<Vec<Entry>> {
     let mut wanted = scenarios();
     wanted.retain(|(scenario, table)| id(*scenario, *table).contains(only));
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut worlds = Vec::new();
     for table in TABLES {
         if wanted.iter().any(|(_, wanted)| *wanted == table) {

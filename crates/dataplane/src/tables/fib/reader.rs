@@ -70,6 +70,31 @@ impl Reader {
         }
     }
 
+    /// Where IPv4 addresses lead: their lines are asked for first, then looked at.
+    pub fn lookup_v4_all(&self, instance: InstanceIndex, addresses: &[u32], found: &mut [Target]) {
+        let root = self.root(instance, 0);
+        let large = Chunk::if_is(root, Kind::Array24).and_then(|chunk| {
+            let words: &[AtomicU32] = self.words.get(chunk.at()..)?;
+            words.first_chunk::<{ 1 << 24 }>()
+        });
+        let Some(large) = large else {
+            for (address, found) in addresses.iter().zip(found) {
+                *found = self.walk_v4(root, *address);
+            }
+            return;
+        };
+        for address in addresses {
+            dpdk::prefetch(&large[(address >> 8) as usize]);
+        }
+        for (address, found) in addresses.iter().zip(found) {
+            let word = large[(address >> 8) as usize].load(Acquire);
+            *found = match Chunk::of(word) {
+                None => Target(word),
+                Some(chunk) => Target(self.word(chunk.at() + (address & 0xff) as usize)),
+            };
+        }
+    }
+
     /// Where an IPv6 address leads.
     #[inline(always)]
     pub fn lookup_v6(&self, instance: InstanceIndex, address: u128) -> Target {

@@ -41,8 +41,17 @@ fn prefix(address: IpAddr, len: u8) -> IpNet {
 fn lookup(reader: &Reader, address: IpAddr, alone: bool) -> Option<Destination> {
     let found = match address {
         IpAddr::V4(a) => {
-            reader.touch_v4(HERE, a.into());
-            reader.lookup_v4(HERE, a.into())
+            let address = u32::from(a);
+            reader.touch_v4(HERE, address);
+            let found = reader.lookup_v4(HERE, address);
+            if let Some(found) = alone.then_some(found) {
+                let mut all = [Target::NONE; 3];
+                let addresses = [address, !address, address ^ 1];
+                reader.lookup_v4_all(HERE, &addresses, &mut all);
+                let one_by_one = addresses.map(|address| reader.lookup_v4(HERE, address));
+                assert_eq!((all, all[0]), (one_by_one, found));
+            }
+            found
         }
         IpAddr::V6(a) => {
             let address = u128::from(a);
