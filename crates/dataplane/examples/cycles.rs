@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         everything,
         Destination::Adjacency(AdjacencyIndex(0)),
     )?;
-    while worker.step() > 0 {}
+    while worker.step() > 0 || !controller.catch_up() {}
     let up = measure(&mut worker, pool, &mut home, &mut router, up_frame);
     println!(
         "up    minimum {:5.1}  median {:5.1} cycles a packet",

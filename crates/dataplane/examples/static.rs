@@ -69,6 +69,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "0.0.0.0/0".parse()?,
         Destination::Adjacency(AdjacencyIndex(0)),
     )?;
+    while !controller.catch_up() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     std::thread::sleep(Duration::from_secs(seconds.parse()?));
     controller.recv_punts(usize::MAX, |p| {
         println!("{:?} from {:?}: {} bytes", p.kind, p.port, p.frame.len())

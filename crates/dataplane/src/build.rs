@@ -3,11 +3,11 @@ use crate::Controller;
 use crate::api::*;
 use crate::counters::Shared;
 use crate::graph::Tables;
-use crate::nodes::lookup;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
+use crate::routes::Routes;
 use crate::tables::adjacency::{Adjacencies, Asked};
-use crate::tables::fib::{Owner, Writer};
+use crate::tables::fib::Writer;
 use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
@@ -59,8 +59,13 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
     let made = MADE.fetch_add(1, Relaxed);
     let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), punts.queue)?;
     let (inject_tx, inject_rx) = eal.ring(&format!("injects{made}"), INJECTS)?;
-    let mut routes = routes(&limits)?;
+    let mut writer = Writer::new(limits.instances, limits.routes)?;
+    let fibs = writer.reader();
     let groups = Groups::new(limits.groups)?;
+    let routes = Routes::new(&limits, writer, groups.clone());
+    let no_room = "there is no room for each instance's routes";
+    let routes = routes.map_err(|_| Error::Config(no_room.into()))?;
+    let (gone_tx, gone_rx) = rtrb::RingBuffer::new(QUEUE);
     let second = tsc_hz(eal);
     let controller = Controller {
         commands: command_tx,
@@ -72,7 +77,11 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         pool,
         shared: shared.clone(),
         ports: Ports::new(&limits),
-        groups: groups.clone(),
+        routes,
+        gone: gone_rx,
+        sent: 0,
+        after: 0,
+        asked: None,
         removed: removed_rx,
         limits,
         second,
@@ -95,8 +104,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
         busy_since: None,
         tables: Tables {
             interfaces: Interfaces::new(limits.interfaces),
-            sessions: Sessions::new(&limits),
-            fibs: routes.reader(),
+            sessions: Sessions::new(&limits)?,
+            fibs,
             likely: InstanceIndex(0),
             groups,
             adjacencies: Adjacencies::new(limits.adjacencies),
@@ -108,7 +117,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             second,
             path: Vec::new(),
         },
-        routes,
+        serials: Vec::new(),
+        gone: gone_tx,
     };
     Ok((controller, worker))
 }
@@ -125,17 +135,4 @@ fn check(config: &Config) -> Result<(), Error> {
         return fault("a limit is larger than the tables can be".into());
     }
     Ok(())
-}
-
-/// The routes of all instances before anybody has set any.
-fn routes(limits: &Limits) -> Result<Writer, Error> {
-    let mut routes = Writer::new(limits.instances, limits.routes)?;
-    for instance in (0..limits.instances).map(InstanceIndex) {
-        for net in lookup::unroutable() {
-            let discard = Some(Destination::Discard);
-            let set = routes.set(instance, net, Owner::Route, discard);
-            set.map_err(|_| Error::Config("there is no room for each instance's routes".into()))?;
-        }
-    }
-    Ok(routes)
 }

@@ -1,17 +1,20 @@
 //! Commands, applied to the tables between bursts.
 use crate::api::*;
 use crate::graph::{Source, Tables};
-use crate::inspect::{self, PIECE, host_routes};
+use crate::inspect::{self, PIECE};
 use crate::message::Command;
-use crate::tables::fib::Owner;
 use crate::tables::interfaces::Interface;
 use crate::worker::Worker;
-use ipnet::IpNet;
 
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
     let answer = match command {
-        Command::SetSession(entry) => set_session(worker, entry),
+        Command::SetSession(entry, serial) => set_session(worker, entry, serial),
+        Command::Refuse(index, reason) => {
+            remove_session(worker, index);
+            Some(Event::SessionRefused { index, reason })
+        }
+        Command::Tell(event) => Some(event),
         Command::RemoveSession(index) => Some(remove_session(worker, index)),
         Command::ReadUsage(index) => {
             let usage = worker.tables.sessions.usage(index);
@@ -29,8 +32,6 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             }
             None
         }
-        Command::SetRoute(instance, prefix, to) => set_route(worker, instance, prefix, Some(to)),
-        Command::RemoveRoute(instance, prefix) => set_route(worker, instance, prefix, None),
         Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
         Command::Inspect(part, found) => {
             let piece = inspect::inspect(worker, part, found);
@@ -40,11 +41,6 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
         }
         Command::RemoveStrayId(place) => {
             worker.tables.sessions.remove_stray(place);
-            None
-        }
-        Command::RemoveHostRoute(instance, prefix) => {
-            // One that is not there, or in no instance, is gone already.
-            let _ = worker.routes.set(instance, prefix, Owner::Session, None);
             None
         }
         other => {
@@ -134,6 +130,7 @@ pub(crate) fn sweep(worker: &mut Worker) {
     if let Some(index) = sessions.misplaced(sweep.next, PIECE as u32) {
         let gone = remove_session(worker, index);
         tell(worker, gone);
+        is_gone(worker, index, worker.serials[index.0 as usize]);
         sweep.next = index.0 + 1;
     } else {
         sweep.next += PIECE as u32;
@@ -153,88 +150,42 @@ pub(crate) fn sweep(worker: &mut Worker) {
 
 /// Adds or changes a session. One that is refused is not there afterwards, even if it was before: what its subscriber
 /// sends must not be taken for what it was.
-fn set_session(worker: &mut Worker, entry: SessionEntry) -> Option<Event> {
+fn set_session(worker: &mut Worker, entry: SessionEntry, serial: u32) -> Option<Event> {
     let index = entry.index;
-    match check_session(worker, &entry) {
+    match worker.tables.sessions.check(&entry) {
         Ok(()) => {
-            let old = worker.tables.sessions.get(index).cloned();
-            if let Some(old) = &old {
-                withdraw(worker, old);
-            }
-            announce(worker, &entry);
             worker.tables.sessions.set(entry);
+            let place = index.0 as usize;
+            if worker.serials.len() <= place {
+                worker.serials.resize(place + 1, 0);
+            }
+            worker.serials[place] = serial;
             None
         }
         Err(reason) => {
             remove_session(worker, index);
+            is_gone(worker, index, serial);
             Some(Event::SessionRefused { index, reason })
         }
     }
 }
 
-fn check_session(worker: &Worker, entry: &SessionEntry) -> Result<(), Refusal> {
-    worker.tables.sessions.check(entry)?;
-    let routes = &worker.routes;
-    if entry.instance.0 >= routes.instances() {
-        return Err(Refusal::Malformed);
-    }
-    if !routes.has_room(2) {
-        return Err(Refusal::TableFull);
-    }
-    let own = Destination::Session(entry.index);
-    let taken = |to: Destination| {
-        to == Destination::Local || matches!(to, Destination::Session(_)) && to != own
-    };
-    match host_routes(entry)
-        .filter_map(|net| routes.exact(entry.instance, net))
-        .any(taken)
-    {
-        true => Err(Refusal::AddressTaken),
-        false => Ok(()),
-    }
-}
-
-fn announce(worker: &mut Worker, entry: &SessionEntry) {
-    let to = Some(Destination::Session(entry.index));
-    for net in host_routes(entry) {
-        let set = (worker.routes).set(entry.instance, net, Owner::Session, to);
-        set.expect("room was found before");
-    }
-}
-
-fn withdraw(worker: &mut Worker, entry: &SessionEntry) {
-    for net in host_routes(entry) {
-        // Refused only while too much rests: then a packet finds a session that is gone, and the ledger the route.
-        let _ = (worker.routes).set(entry.instance, net, Owner::Session, None);
-    }
+/// Lets the control thread know that a session is not there, though that was not its wish.
+fn is_gone(worker: &mut Worker, index: SessionIndex, serial: u32) {
+    let told = worker.gone.push((index, serial));
+    told.expect("room was found before");
 }
 
 fn remove_session(worker: &mut Worker, index: SessionIndex) -> Event {
-    let Some((entry, usage)) = worker.tables.sessions.remove(index) else {
-        return Event::Usage {
-            index,
-            usage: Usage::default(),
-            removed: true,
-        };
-    };
-    worker.tables.samples.end(index);
-    withdraw(worker, &entry);
+    let removed = worker.tables.sessions.remove(index);
+    if removed.is_some() {
+        worker.tables.samples.end(index);
+    }
     Event::Usage {
         index,
-        usage,
+        usage: removed.map(|(_, usage)| usage).unwrap_or_default(),
         removed: true,
     }
-}
-
-fn set_route(
-    worker: &mut Worker,
-    instance: InstanceIndex,
-    prefix: IpNet,
-    to: Option<Destination>,
-) -> Option<Event> {
-    let set = worker.routes.set(instance, prefix, Owner::Route, to);
-    set.is_err()
-        .then_some(Event::RouteRefused { instance, prefix })
 }
 
 fn set_adjacency(

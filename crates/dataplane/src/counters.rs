@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     fragmented: AtomicU64,
     fragments: AtomicU64,
     pub injected: AtomicU64,
+    /// Commands that the worker has applied.
+    pub applied: AtomicU64,
     /// TSC cycles of rounds in which there was something to do.
     pub busy: AtomicU64,
     /// The control thread sleeps on `wakeup`.
@@ -45,6 +47,7 @@ impl Shared {
             fragmented: AtomicU64::new(0),
             fragments: AtomicU64::new(0),
             injected: AtomicU64::new(0),
+            applied: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
             wakeup,

@@ -2,9 +2,9 @@
 //! packet waits long for it.
 use crate::api::*;
 use crate::nodes::lookup;
-use crate::tables::fib::{Owner, Writer};
 use crate::worker::Worker;
-use ipnet::{IpNet, Ipv4Net};
+use core::net::Ipv4Addr;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// How many places of a table, or routes, are in a piece.
 pub(crate) const PIECE: usize = 128;
@@ -98,12 +98,20 @@ pub fn first_routes() -> impl Iterator<Item = (IpNet, Destination)> {
 
 /// The host routes that come with a session.
 pub fn host_routes(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
-    let v4 = entry.ipv4.map(|a| IpNet::V4(Ipv4Net::from(a)));
-    let v6 = entry.ipv6.map(|p| IpNet::V6(p.trunc()));
+    nets_of(entry.ipv4, entry.ipv6)
+}
+
+/// The nets of these addresses.
+pub(crate) fn nets_of(
+    ipv4: Option<Ipv4Addr>,
+    ipv6: Option<Ipv6Net>,
+) -> impl Iterator<Item = IpNet> + use<> {
+    let v4 = ipv4.map(|a| IpNet::V4(Ipv4Net::from(a)));
+    let v6 = ipv6.map(|p| IpNet::V6(p.trunc()));
     v4.into_iter().chain(v6)
 }
 
-/// The piece that begins here; `found` is empty and has room for it.
+/// The piece that begins here, of what the worker has; `found` is empty and has room for it.
 pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piece {
     let tables = &worker.tables;
     let next = match part {
@@ -121,17 +129,8 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
             Some(next) => Part::Ids(next),
             None => Part::Routes(InstanceIndex(0), None),
         },
-        Part::Routes(instance, after) => {
-            let there = instance.0 < worker.routes.instances();
-            let last = there.then(|| routes(&worker.routes, instance, after, &mut found));
-            match last.flatten() {
-                Some(last) => Part::Routes(instance, Some(last)),
-                None if instance.0 + 1 < worker.routes.instances() => {
-                    Part::Routes(InstanceIndex(instance.0 + 1), None)
-                }
-                None => Part::Adjacencies(AdjacencyIndex(0)),
-            }
-        }
+        // The control thread has them.
+        Part::Routes(..) => Part::Adjacencies(AdjacencyIndex(0)),
         Part::Adjacencies(AdjacencyIndex(from)) => {
             let end = (from + PIECE as u32).min(worker.limits.adjacencies);
             let known = (from..end).map(AdjacencyIndex);
@@ -203,29 +202,7 @@ fn segments(worker: &Worker, port: PortIndex, vlan: u16, found: &mut Vec<Held>) 
 
 fn session(worker: &Worker, index: SessionIndex) -> Option<Held> {
     let entry = worker.tables.sessions.get(index)?.clone();
-    let own = Some(Destination::Session(index));
-    let leads = |net| worker.routes.exact(entry.instance, net);
-    let routed = host_routes(&entry).all(|net| leads(net) == own);
-    let whole = routed && worker.tables.sessions.is_whole(index);
+    // Whether its host routes lead to it, the control thread knows.
+    let whole = worker.tables.sessions.is_whole(index);
     Some(Held::Session { entry, whole })
-}
-
-/// The routes behind a prefix; the last one, if there are more.
-fn routes(
-    all: &Writer,
-    instance: InstanceIndex,
-    after: Option<IpNet>,
-    found: &mut Vec<Held>,
-) -> Option<IpNet> {
-    let mut last = None;
-    for (net, said) in all.after(instance, after).take(PIECE / 2) {
-        if let Some(to) = said.by(Owner::Route) {
-            found.push(Held::Route(instance, net, to));
-        }
-        if let Some(Destination::Session(index)) = said.by(Owner::Session) {
-            found.push(Held::HostRoute(instance, net, index));
-        }
-        last = Some(net);
-    }
-    last
 }

@@ -60,6 +60,7 @@ mod nodes;
 mod police;
 mod ports;
 mod punt;
+mod routes;
 #[cfg(feature = "stages")]
 pub mod stages;
 mod tables;

@@ -3,21 +3,22 @@ use crate::api::*;
 use crate::inspect::{Held, Part};
 use crate::tables::Vlans;
 use crate::worker::WorkerPort;
-use ipnet::IpNet;
 
 /// A change to the tables or a question; applied between bursts.
 pub(crate) enum Command {
-    SetSession(SessionEntry),
+    /// With its serial number.
+    SetSession(SessionEntry, u32),
+    /// It is not to be there, and this is told.
+    Refuse(SessionIndex, Refusal),
     RemoveSession(SessionIndex),
     ReadUsage(SessionIndex),
     Sample(SessionIndex, Option<SampleRate>),
-    SetRoute(InstanceIndex, IpNet, Destination),
-    RemoveRoute(InstanceIndex, IpNet),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
     /// With room for the answer.
     Inspect(Part, Vec<Held>),
     RemoveStrayId(u32),
-    RemoveHostRoute(InstanceIndex, IpNet),
+    /// In the order of commands.
+    Tell(Event),
     /// With its access segments' banks, or with nothing for a core port's VLANs.
     AddPort(WorkerPort, Box<Vlans>),
     SetSegments(PortIndex, Box<Vlans>),

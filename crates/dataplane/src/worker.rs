@@ -9,7 +9,6 @@ use crate::inspect::Piece;
 use crate::message::Command;
 use crate::nodes::Leave;
 use crate::nodes::punt::Punter;
-use crate::tables::fib::Writer;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use dpdk::{BURST, Burst, Consumer, Eal, Outs, Port, Rest, tsc};
 use std::sync::Arc;
@@ -41,7 +40,10 @@ pub struct Worker {
     pub(crate) commands: rtrb::Consumer<Command>,
     pub(crate) pieces: rtrb::Producer<Piece>,
     pub(crate) limits: Limits,
-    pub(crate) routes: Writer,
+    /// Of each session, by index, which of those that had its place it is.
+    pub(crate) serials: Vec<u32>,
+    /// Sessions that are not there though the control thread did not say so.
+    pub(crate) gone: rtrb::Producer<(SessionIndex, u32)>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) burst: Burst,
     pub(crate) outs: Outs,
@@ -123,7 +125,7 @@ impl Worker {
     fn apply_commands(&mut self) -> usize {
         for n in 0..COMMANDS {
             // A command has at most one answer. Unless there is room for it, the command waits: no answer is lost.
-            if self.tables.events.slots() == 0 {
+            if self.tables.events.slots() == 0 || self.gone.slots() == 0 {
                 return n;
             }
             if self.sweep.is_some() {
@@ -134,6 +136,7 @@ impl Worker {
                 return n;
             };
             commands::apply(self, command);
+            add(&self.shared.applied, 1);
         }
         COMMANDS
     }

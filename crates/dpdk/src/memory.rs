@@ -1,6 +1,7 @@
 //! Memory of large tables: reserved once, so that what is in it never moves, and had from the system as it is touched.
 use crate::Error;
-use core::ops::Deref;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU32};
 use std::sync::Arc;
@@ -79,8 +80,11 @@ impl Drop for Mapping {
 #[cfg(miri)]
 impl Mapping {
     fn new(bytes: usize) -> Result<Self, Error> {
-        let words: Box<[u64]> = vec![0; bytes.div_ceil(8)].into();
-        let start = NonNull::new(Box::leak(words).as_mut_ptr().cast()).expect("memory");
+        let layout = core::alloc::Layout::from_size_align(bytes, 4096);
+        let layout = layout.map_err(|_| Error::new("memory", "too large"))?;
+        // SAFETY: at least a byte. It is never freed.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        let start = NonNull::new(start).expect("memory");
         Ok(Mapping { start, bytes })
     }
 
@@ -159,6 +163,76 @@ impl<T: Number> Deref for Zeroed<T> {
         // SAFETY: `len` numbers lie in the mapping, which lives as long as this; zero is a value of theirs, and they are
         // atomic, so that others may write them.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// A long array that one thread owns, which grows up to a bound without moving; only what there is takes memory.
+///
+/// ```
+/// let mut table = dpdk::Table::<[u64; 8]>::new(1 << 20).unwrap();
+/// table.resize(1000, [7; 8]);
+/// table[999][0] = 8;
+/// assert_eq!((table.len(), table[0][0], table[999][0]), (1000, 7, 8));
+/// ```
+pub struct Table<T: Copy> {
+    map: Mapping,
+    len: usize,
+    most: usize,
+    _of: PhantomData<T>,
+}
+
+// SAFETY: it owns its values.
+unsafe impl<T: Copy + Send> Send for Table<T> {}
+// SAFETY: as above.
+unsafe impl<T: Copy + Sync> Sync for Table<T> {}
+
+impl<T: Copy> Table<T> {
+    /// Nothing, with address space for so many values.
+    pub fn new(most: usize) -> Result<Self, Error> {
+        const { assert!(align_of::<T>() <= 4096) };
+        let bytes = most.checked_mul(size_of::<T>());
+        let bytes = bytes.ok_or_else(|| Error::new(format!("{most} values"), "too many"))?;
+        Ok(Table {
+            map: Mapping::new(bytes.max(1))?,
+            len: 0,
+            most,
+            _of: PhantomData,
+        })
+    }
+
+    /// Makes it this long, with copies of a value at the end if it was shorter.
+    ///
+    /// # Panics
+    /// Beyond its bound.
+    pub fn resize(&mut self, len: usize, value: T) {
+        assert!(len <= self.most, "a table of at most {} values", self.most);
+        for place in self.len..len {
+            // SAFETY: within the mapping, which is ours alone.
+            unsafe { self.start().add(place).write(value) };
+        }
+        self.len = len;
+    }
+
+    fn start(&self) -> *mut T {
+        self.map.start.as_ptr().cast()
+    }
+}
+
+impl<T: Copy> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the first `len` values were written, in a mapping that lives as long as this; pages are aligned enough.
+        unsafe { core::slice::from_raw_parts(self.start(), self.len) }
+    }
+}
+
+impl<T: Copy> DerefMut for Table<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
 

@@ -288,7 +288,8 @@ impl UserPlane {
         let begun = Instant::now();
         loop {
             self.settle();
-            if self.backlog.is_empty() && self.controller.free_commands() > 0 {
+            let written = self.controller.catch_up();
+            if written && self.backlog.is_empty() && self.controller.free_commands() > 0 {
                 return Ok(());
             }
             self.wait_for_worker(begun, path)?;

@@ -30,14 +30,21 @@ impl Groups {
         Target::of_word(word)
     }
 
-    /// Sets the members, none to remove the group.
-    pub fn set(&self, index: GroupIndex, members: &[AdjacencyIndex]) -> Result<(), GroupError> {
-        let from = index.0 as usize * BUCKETS;
-        let buckets = self.0.get(from..from + BUCKETS);
-        let buckets = buckets.ok_or(GroupError::NoPlace(index))?;
-        if members.len() > MAX_MEMBERS {
-            return Err(GroupError::Members(members.len()));
+    /// Can the group have so many members?
+    pub fn check(&self, index: GroupIndex, members: usize) -> Result<(), GroupError> {
+        if index.0 as usize >= self.0.len() / BUCKETS {
+            return Err(GroupError::NoPlace(index));
         }
+        match members > MAX_MEMBERS {
+            true => Err(GroupError::Members(members)),
+            false => Ok(()),
+        }
+    }
+
+    /// Sets the members of a group for which `check` was good, none to remove it.
+    pub fn set(&self, index: GroupIndex, members: &[AdjacencyIndex]) {
+        let from = index.0 as usize * BUCKETS;
+        let buckets = &self.0[from..from + BUCKETS];
         let words = members.iter().map(|member| {
             let to = Destination::Adjacency(*member);
             Target::of(to).word()
@@ -49,7 +56,6 @@ impl Groups {
                 bucket.store(new, Relaxed);
             }
         }
-        Ok(())
     }
 }
 
@@ -109,7 +115,8 @@ mod tests {
 
     fn set(groups: &Groups, members: &[u32]) -> Vec<Option<Destination>> {
         let members: Vec<_> = members.iter().copied().map(AdjacencyIndex).collect();
-        groups.set(GROUP, &members).unwrap();
+        groups.check(GROUP, members.len()).unwrap();
+        groups.set(GROUP, &members);
         held(groups)
     }
 
@@ -164,9 +171,10 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let groups = Groups::new(4).unwrap();
-        let (many, beyond) = ([AdjacencyIndex(1); 65], GroupIndex(4));
-        assert_eq!(groups.set(GROUP, &many), Err(GroupError::Members(65)));
-        assert_eq!(groups.set(beyond, &[]), Err(GroupError::NoPlace(beyond)));
+        let beyond = GroupIndex(4);
+        assert_eq!(groups.check(GROUP, 65), Err(GroupError::Members(65)));
+        assert_eq!(groups.check(beyond, 0), Err(GroupError::NoPlace(beyond)));
+        assert_eq!(groups.check(GROUP, 64), Ok(()));
         assert_eq!(groups.member(beyond, 7), Target::NONE);
     }
 }

@@ -177,34 +177,38 @@ pub(crate) struct Sessions {
     /// One for each access segment; those of segments that are gone are empty.
     banks: Vec<Bank>,
     /// Pages of upstream entries. Page 0 is vacant and stays so: what has no page points there.
-    up: Vec<Up>,
+    up: dpdk::Table<Up>,
     /// Sessions in each page.
     in_page: Vec<u16>,
     free_pages: Vec<u32>,
-    down: Vec<Down>,
+    down: dpdk::Table<Down>,
     known: Vec<Option<Known>>,
     limit: u32,
+    /// The most pages.
+    pages: usize,
 }
 
-/// Pages that fit without moving the others when they are added.
-const RESERVED_PAGES: usize = 4096;
+/// The most pages: enough for sessions that have a page each, as long as there are not very many.
+const MOST_PAGES: usize = 1 << 16;
 
 impl Sessions {
     /// Tables for sessions, on ports that are yet to come.
-    pub fn new(limits: &Limits) -> Self {
-        let pages = (limits.sessions as usize).min(RESERVED_PAGES);
-        let mut up = Vec::with_capacity((1 + pages) * PAGE);
+    pub fn new(limits: &Limits) -> Result<Self, dpdk::Error> {
+        let sessions = limits.sessions as usize;
+        let pages = 1 + sessions.min(MOST_PAGES);
+        let mut up = dpdk::Table::new(pages * PAGE)?;
         up.resize(PAGE, Up::NONE);
-        Sessions {
+        Ok(Sessions {
             segments: (0..limits.interfaces).map(|_| None).collect(),
             banks: Vec::with_capacity(limits.segments as usize),
             up,
             in_page: vec![0],
             free_pages: Vec::new(),
-            down: Vec::with_capacity(limits.sessions as usize),
-            known: Vec::with_capacity(limits.sessions as usize),
+            down: dpdk::Table::new(sessions)?,
+            known: Vec::with_capacity(sessions),
             limit: limits.sessions,
-        }
+            pages,
+        })
     }
 
     /// Says which bank each VLAN of a port has (+ 1; 0: none), or that there are no subscribers on the port. Whatever
@@ -303,8 +307,10 @@ impl Sessions {
             .slot(port, outer_vid(entry.tags), entry.pppoe_session_id)
             .ok_or(Refusal::NoSegment)?;
         let there = &self.up[slot as usize];
+        let new_page = (slot as usize) < PAGE;
+        let room = !new_page || !self.free_pages.is_empty() || self.in_page.len() < self.pages;
         match there.vacant() || there.index == entry.index {
-            true if entry.index.0 < self.limit => Ok(()),
+            true if entry.index.0 < self.limit && room => Ok(()),
             true => Err(Refusal::TableFull),
             false => Err(Refusal::IdTaken),
         }
@@ -405,7 +411,8 @@ impl Sessions {
             sessions: limit,
             ..Limits::default()
         };
-        let (mut sessions, mut vlans) = (Sessions::new(&limits), crate::tables::no_vlans());
+        let mut sessions = Sessions::new(&limits).expect("memory");
+        let mut vlans = crate::tables::no_vlans();
         for (range, bank) in segments.iter().zip(1..) {
             range.clone().for_each(|vid| vlans[vid as usize] = bank);
         }
@@ -556,6 +563,21 @@ mod tests {
         }
         assert!(t.up.len() <= 11 * PAGE, "{} pages", t.up.len() / PAGE);
         assert!(t.up.iter().all(Up::vacant) && t.banks.iter().all(|b| b.0 == [0; 256]));
+    }
+
+    #[test]
+    fn a_page_more_than_there_can_be_is_refused() {
+        let mut t = Sessions::with(2, &[0..=4095]);
+        for (index, id) in [(0, 5), (1, 5 + PAGE as u16)] {
+            t.check(&entry(index, 100, id)).unwrap();
+            t.set(entry(index, 100, id));
+        }
+        // Both pages have a session each; there is none for a third place, but one in those that there are.
+        let third = 5 + 2 * PAGE as u16;
+        assert_eq!(t.check(&entry(1, 100, third)), Err(Refusal::TableFull));
+        assert_eq!(t.check(&entry(1, 100, 6)), Ok(()));
+        t.remove(SessionIndex(0)).unwrap();
+        assert_eq!(t.check(&entry(0, 100, third)), Ok(()));
     }
 
     #[test]

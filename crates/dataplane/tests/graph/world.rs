@@ -269,7 +269,7 @@ impl World {
 
     /// Lets the worker work until there is nothing left to do.
     pub fn settle(&mut self) {
-        while self.step() > 0 {}
+        while self.step() > 0 || !self.controller.catch_up() {}
     }
 
     /// One round of the worker.

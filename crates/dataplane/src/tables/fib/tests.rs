@@ -71,8 +71,13 @@ fn lookup(reader: &Reader, address: IpAddr, alone: bool) -> Option<Destination> 
     found.destination()
 }
 
-/// Longest match by asking for every length.
+/// Longest match by looking at all prefixes, or by asking for every length.
 fn naive(all: &HashMap<IpNet, u32>, address: IpAddr) -> Option<Destination> {
+    if all.len() < 64 {
+        let covering = all.iter().filter(|(net, _)| net.contains(&address));
+        let longest = covering.max_by_key(|(net, _)| net.prefix_len());
+        return longest.and_then(|(_, n)| session(*n));
+    }
     let longest = if address.is_ipv4() { 32 } else { 128 };
     let mut lengths = (0..=longest).rev();
     lengths.find_map(|len| session(*all.get(&prefix(address, len))?))
@@ -206,9 +211,11 @@ impl Random {
 
 #[test]
 fn a_reader_beside_sees_old_or_new_and_nothing_else() {
-    let changes = if cfg!(miri) { 40 } else { 20_000 };
+    let changes = if cfg!(miri) { 16 } else { 20_000 };
     let mut random = Random(88172645463325252);
-    let asked: Vec<IpAddr> = (0..12).map(|n| random.net(n % 2 == 0).network()).collect();
+    let asked: Vec<IpAddr> = (0..if cfg!(miri) { 4 } else { 12 })
+        .map(|n| random.net(n % 2 == 0).network())
+        .collect();
     // What is said step by step, and each address's answer after it.
     let (mut all, mut steps, mut answers) = (HashMap::new(), vec![], vec![]);
     let after = |all: &HashMap<_, _>| asked.iter().map(|a| naive(all, *a)).collect::<Vec<_>>();
