@@ -9,29 +9,43 @@
 //! - The local table wins over the main table, then the smallest metric wins.
 //! - An address of a TAP, of the instance's TUN or of `lo` is local; addresses of other
 //!   interfaces (management) are not reachable through the packet path.
-//! - A route through a core port's TAP becomes an adjacency on that port. Of a multipath
-//!   route the first next hop that is usable is taken.
+//! - A route through a core port's TAP becomes an adjacency on that port; one by several
+//!   routers on core ports a group of adjacencies, which has a router the more often the
+//!   larger its weight is.
+//! - A route that refers to a next hop object goes where the object leads now. (FRR gives
+//!   all of its routes such objects.)
+//! - Next hops are on a link: the kernel takes no router that it would need another route
+//!   to reach, and routing daemons resolve theirs (BGP's) before they tell the kernel.
 //! - A route through any other interface is discarded: subscribers never leave through
 //!   the management network.
 //! - A prefix that is on a core port's own link is *on-link*: each resolved neighbour has
 //!   a host route, and a packet to an unresolved one makes the kernel resolve it.
 //! - Subscriber nets (the PFCP peer's) are discarded where no session owns an address;
 //!   the sessions' own host routes are more specific and not kept here.
+//!
+//! A change that concerns one prefix is worked out at once. What may concern all of them, a
+//! new reading of the kernel's tables above all, is worked out portion by portion
+//! ([`Fib::sweep`]), so that a full table keeps nobody waiting.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 
-use crate::netlink::message::{Fact, Hop, Link, Neighbour, Route, RouteKind};
+use crate::netlink::message::{Fact, RouteKind, Way};
 
 mod adjacency;
+mod group;
 mod ledger;
+mod mirror;
 mod shown;
 
 use adjacency::Adjacency;
+use group::Groups;
+pub use group::{GroupId, MAX_GROUPS, MAX_WAYS};
 pub use ledger::Reading;
-pub use shown::{ShownNeighbour, ShownRoute};
+pub use mirror::Snapshot;
+pub use shown::{ShownHop, ShownNeighbour, ShownRoute};
 
 /// The index of a next hop on a link, as the dataplane knows it.
 pub type AdjacencyId = u32;
@@ -44,6 +58,8 @@ pub const MAX_ADJACENCIES: usize = 16_384;
 pub enum Target {
     /// To a neighbour on a core port.
     Adjacency(AdjacencyId),
+    /// To one of the neighbours of a group, each flow always to the same.
+    Group(GroupId),
     /// To a neighbour on this port that has yet to be resolved.
     OnLink(u16),
     /// To the gateway itself.
@@ -70,6 +86,10 @@ pub enum Command {
     },
     /// Dataplane: this next hop is not used by any route any more.
     RemoveAdjacency(AdjacencyId),
+    /// Dataplane: a new group spreads flows among these next hops, of which one that is named n times has n shares.
+    SetGroup(GroupId, Vec<AdjacencyId>),
+    /// Dataplane: this group is not used by any route any more.
+    RemoveGroup(GroupId),
     /// Kernel: resolve or confirm this neighbour.
     UseNeighbour(u32, IpAddr),
     /// Kernel: announce this subscriber net.
@@ -78,39 +98,6 @@ pub enum Command {
     Withdraw(IpNet, u32),
     /// The kernel changed its tables without telling how: read everything again.
     Resync,
-}
-
-/// The facts of one complete reading.
-#[derive(Debug, Default)]
-pub struct Snapshot {
-    routes: BTreeMap<IpNet, Vec<Route>>,
-    neighbours: HashMap<(u32, IpAddr), Neighbour>,
-    loopback: Option<u32>,
-    links: HashMap<u32, Link>,
-    ours: BTreeSet<(IpNet, u32)>,
-}
-
-impl Snapshot {
-    /// Adds a fact to the reading.
-    pub fn add(&mut self, fact: Fact) {
-        match fact {
-            Fact::Link(link) => {
-                if link.name == "lo" {
-                    self.loopback = Some(link.index);
-                }
-                self.links.insert(link.index, link);
-            }
-            Fact::Route { route, .. } if route.ours => {
-                self.ours
-                    .extend(route.hops.iter().map(|hop| (route.destination, hop.link)));
-            }
-            Fact::Route { route, replace } => add_route(&mut self.routes, route, replace),
-            Fact::Neighbour(n) => {
-                self.neighbours.insert((n.link, n.address), n);
-            }
-            _ => {}
-        }
-    }
 }
 
 /// The routes and next hops of one network instance.
@@ -133,6 +120,9 @@ pub struct Fib {
     installed: BTreeMap<IpNet, Target>,
     adjacencies: slab::Slab<Adjacency>,
     by_hop: HashMap<(u32, IpAddr), AdjacencyId>,
+    groups: Groups,
+    /// Everything behind this prefix is to be worked out anew, or everything at all.
+    sweep: Option<Option<IpNet>>,
     commands: Vec<Command>,
     /// Next hops that found no room.
     pub adjacencies_refused: u64,
@@ -153,6 +143,8 @@ impl Fib {
             installed: BTreeMap::new(),
             adjacencies: slab::Slab::new(),
             by_hop: HashMap::new(),
+            groups: Groups::default(),
+            sweep: None,
             commands: Vec::new(),
             adjacencies_refused: 0,
         }
@@ -174,12 +166,7 @@ impl Fib {
 
     /// Works out anew what concerns a link.
     fn refresh_link(&mut self, link: u32) {
-        let routes = self.kernel.routes.iter();
-        let through = routes.filter(|(_, routes)| {
-            let mut hops = routes.iter().flat_map(|route| &route.hops);
-            hops.any(|hop| hop.link == link)
-        });
-        let mut prefixes: Vec<IpNet> = through.map(|(net, _)| *net).collect();
+        let mut prefixes = self.kernel.through(link);
         let neighbours = self.kernel.neighbours.keys();
         let on_link = neighbours.filter(|(on, _)| *on == link);
         prefixes.extend(on_link.map(|(_, address)| host(*address)));
@@ -214,24 +201,16 @@ impl Fib {
         std::mem::take(&mut self.commands)
     }
 
-    /// Takes in a complete reading: whatever it lacks is gone.
+    /// Takes in a complete reading: whatever it lacks is gone. What it means for routes, [`Fib::sweep`] works out.
     pub fn replace(&mut self, snapshot: Snapshot) {
         let old = std::mem::replace(&mut self.kernel, snapshot);
-        let mut prefixes: HashSet<IpNet> = old.routes.into_keys().collect();
-        prefixes.extend(self.kernel.routes.keys());
-        prefixes.extend(old.neighbours.into_keys().map(|(_, address)| host(address)));
-        prefixes.extend(
-            self.kernel
-                .neighbours
-                .keys()
-                .map(|&(_, address)| host(address)),
-        );
+        let known = old.neighbours.keys().chain(self.kernel.neighbours.keys());
+        let hosts: HashSet<IpNet> = known.map(|(_, address)| host(*address)).collect();
         for id in self.by_hop.values().copied().collect::<Vec<_>>() {
             self.refresh_adjacency(id);
         }
-        for prefix in prefixes {
-            self.refresh(prefix);
-        }
+        hosts.into_iter().for_each(|net| self.refresh(net));
+        self.sweep = Some(None);
         let ours = std::mem::take(&mut self.kernel.ours);
         let kept = std::mem::take(&mut self.kept);
         for &(net, link) in &ours {
@@ -252,6 +231,40 @@ impl Fib {
             .filter(|net| !ours.contains(&(**net, self.tun)));
         self.commands
             .extend(missing.map(|net| Command::Export(*net)));
+    }
+
+    /// Works out anew what the next prefixes come to, at most this many, if everything is to be. Whether that goes on.
+    pub fn sweep(&mut self, most: usize) -> bool {
+        let Some(after) = self.sweep.take() else {
+            return false;
+        };
+        let portion = self.prefixes_behind(after, most);
+        if portion.len() == most {
+            self.sweep = Some(portion.last().copied());
+        }
+        portion.into_iter().for_each(|net| self.refresh(net));
+        self.sweep.is_some()
+    }
+
+    /// The next prefixes that the kernel has routes to or the dataplane was told of.
+    fn prefixes_behind(&self, after: Option<IpNet>, most: usize) -> Vec<IpNet> {
+        let mut routes = self.kernel.routes.prefixes(after).peekable();
+        let mut told = self.installed_between(after, None).peekable();
+        let next = std::iter::from_fn(|| match (routes.peek(), told.peek()) {
+            (Some(route), Some(other)) if route == other => {
+                told.next();
+                routes.next()
+            }
+            (Some(route), Some(other)) if other < route => told.next(),
+            (Some(_), _) => routes.next(),
+            (None, _) => told.next(),
+        });
+        next.take(most).collect()
+    }
+
+    /// Whether [`Fib::sweep`] has something to do.
+    pub fn is_sweeping(&self) -> bool {
+        self.sweep.is_some()
     }
 
     /// Takes in a change.
@@ -279,14 +292,27 @@ impl Fib {
                     self.refresh(route.destination);
                 }
             }
-            Fact::Route { route, replace } => {
+            Fact::Route { route, place } => {
                 let prefix = route.destination;
-                add_route(&mut self.kernel.routes, route, replace);
+                self.kernel.routes.add(route, place);
                 self.refresh(prefix);
             }
             Fact::RouteGone(route) => {
-                remove_route(&mut self.kernel.routes, &route);
+                self.kernel.routes.remove(&route);
                 self.refresh(route.destination);
+            }
+            Fact::NextHop(id, what) => {
+                let old = self.kernel.objects.insert(id, what);
+                if old.as_ref() != self.kernel.objects.get(&id) && self.kernel.uses(id) {
+                    self.sweep = Some(None);
+                }
+            }
+            // The kernel flushes the routes that had it (fib_flush) without RTM_DELROUTE.
+            Fact::NextHopGone(id) => {
+                if self.kernel.uses(id) {
+                    self.commands.push(Command::Resync);
+                }
+                self.kernel.objects.remove(&id);
             }
             Fact::Neighbour(neighbour) => {
                 let key = (neighbour.link, neighbour.address);
@@ -358,6 +384,7 @@ impl Fib {
             Desired::Nothing => None,
             Desired::Target(target) => Some(target),
             Desired::Via(link, address) => self.acquire(link, address).map(Target::Adjacency),
+            Desired::Spread(hops) => self.acquire_any(&hops),
         };
         let old = match target {
             Some(target) => self.installed.insert(prefix, target),
@@ -370,54 +397,52 @@ impl Fib {
             });
         }
         // The old one is released last, so that one that stays is not made anew.
-        if let Some(Target::Adjacency(id)) = old {
-            self.release(id);
+        match old {
+            Some(Target::Adjacency(id)) => self.release(id),
+            Some(Target::Group(id)) => self.release_group(id),
+            _ => {}
         }
     }
 
     fn desired(&self, prefix: IpNet) -> Desired {
-        if let Some(routes) = self.kernel.routes.get(&prefix)
-            && let Some(best) = routes.iter().min_by_key(|r| (!r.key.local, r.key.metric))
-            && !is_link_scope(&prefix, best)
+        if let Some(way) = self.kernel.routes.best(&prefix)
+            && !is_link_scope(&prefix, way)
         {
-            return self.meaning(best);
+            return self.meaning(prefix, way);
         }
         if self.nets.contains(&prefix) || self.kept.contains(&prefix) {
             return Desired::Target(Target::Discard);
         }
-        if prefix.prefix_len() == prefix.max_prefix_len() {
+        if is_host(&prefix) {
             return self.resolved(prefix.addr());
         }
         Desired::Nothing
     }
 
-    fn meaning(&self, route: &Route) -> Desired {
-        let local = |hop: &Hop| {
-            self.is_own(hop.link)
-                || (self.kernel.loopback == Some(hop.link)
-                    && !route.destination.addr().is_loopback())
+    fn meaning(&self, prefix: IpNet, way: &Way) -> Desired {
+        let (kind, hops) = self.kernel.resolved(way);
+        let local = |link: u32| {
+            self.is_own(link)
+                || (self.kernel.loopback == Some(link) && !prefix.addr().is_loopback())
         };
-        match route.kind {
-            RouteKind::Local if route.hops.iter().any(local) => Desired::Target(Target::Local),
+        match kind {
+            RouteKind::Local if hops.iter().any(|hop| local(hop.link)) => {
+                Desired::Target(Target::Local)
+            }
             RouteKind::Local | RouteKind::Discard => Desired::Target(Target::Discard),
             RouteKind::Forward => {
-                let hop = route
-                    .hops
-                    .iter()
-                    .find(|hop| self.ports.contains_key(&hop.link));
-                match hop {
-                    Some(Hop {
-                        link,
-                        gateway: Some(gateway),
-                    }) => Desired::Via(*link, *gateway),
+                let usable = hops.iter().filter(|hop| self.ports.contains_key(&hop.link));
+                let routers = usable.clone();
+                let routers =
+                    routers.filter_map(|hop| Some(((hop.link, hop.gateway?), hop.weight)));
+                let routers: Vec<_> = routers.collect();
+                match (&routers[..], usable.map(|hop| hop.link).next()) {
+                    ([((link, router), _)], _) => Desired::Via(*link, *router),
+                    ([_, ..], _) => Desired::Spread(routers),
                     // A host route on a link is a neighbour like any other.
-                    Some(hop)
-                        if route.destination.prefix_len() == route.destination.max_prefix_len() =>
-                    {
-                        Desired::Via(hop.link, route.destination.addr())
-                    }
-                    Some(hop) => Desired::Target(Target::OnLink(self.ports[&hop.link])),
-                    None => Desired::Target(Target::Discard),
+                    ([], Some(link)) if is_host(&prefix) => Desired::Via(link, prefix.addr()),
+                    ([], Some(link)) => Desired::Target(Target::OnLink(self.ports[&link])),
+                    ([], None) => Desired::Target(Target::Discard),
                 }
             }
         }
@@ -445,6 +470,12 @@ enum Desired {
     Nothing,
     Target(Target),
     Via(u32, IpAddr),
+    /// Routers by their links, with their weights.
+    Spread(Vec<((u32, IpAddr), u16)>),
+}
+
+fn is_host(prefix: &IpNet) -> bool {
+    prefix.prefix_len() == prefix.max_prefix_len()
 }
 
 /// The prefix of one address.
@@ -454,39 +485,12 @@ fn host(address: IpAddr) -> IpNet {
 
 /// fe80::/64 and ff00::/8 exist once per link: the packet path treats them by what they
 /// are, not by a lookup. Our own link-local addresses are local all the same.
-fn is_link_scope(prefix: &IpNet, route: &Route) -> bool {
+fn is_link_scope(prefix: &IpNet, way: &Way) -> bool {
     const LINK_LOCAL: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10);
     match prefix {
         IpNet::V6(net) if net.addr().is_multicast() => true,
-        IpNet::V6(net) => LINK_LOCAL.contains(net) && route.kind == RouteKind::Forward,
+        IpNet::V6(net) => LINK_LOCAL.contains(net) && way.kind == RouteKind::Forward,
         IpNet::V4(net) => net.addr().is_multicast(),
-    }
-}
-
-fn add_route(routes: &mut BTreeMap<IpNet, Vec<Route>>, route: Route, replace: bool) {
-    let list = routes.entry(route.destination).or_default();
-    if replace {
-        list.retain(|r| r.key != route.key);
-    }
-    if !list.contains(&route) {
-        list.push(route);
-    }
-}
-
-/// IPv6 removes the next hops of a multipath route one by one, IPv4 whole routes.
-fn remove_route(routes: &mut BTreeMap<IpNet, Vec<Route>>, gone: &Route) {
-    let Some(list) = routes.get_mut(&gone.destination) else {
-        return;
-    };
-    for route in list
-        .iter_mut()
-        .filter(|r| r.key == gone.key && r.kind == gone.kind)
-    {
-        route.hops.retain(|hop| !gone.hops.contains(hop));
-    }
-    list.retain(|r| r.key != gone.key || r.kind != gone.kind || !r.hops.is_empty());
-    if list.is_empty() {
-        routes.remove(&gone.destination);
     }
 }
 

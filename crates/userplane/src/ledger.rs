@@ -275,6 +275,7 @@ pub(crate) fn destination(target: crate::fib::Target) -> Destination {
     use crate::fib::Target;
     match target {
         Target::Adjacency(id) => Destination::Adjacency(AdjacencyIndex(id)),
+        Target::Group(id) => Destination::Group(dataplane::GroupIndex(id)),
         Target::OnLink(port) => Destination::Connected(dataplane::PortIndex(port)),
         Target::Local => Destination::Local,
         Target::Discard => Destination::Discard,

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use config::UserPlaneDocument;
 use config::model::DeviceDocument;
 use dataplane::{
-    Adjacency, AdjacencyIndex, Busy, Controller, Destination, InstanceIndex, Part, PortIndex,
-    SampleRate, SessionIndex,
+    Adjacency, AdjacencyIndex, Busy, Controller, Destination, GroupIndex, InstanceIndex, Part,
+    PortIndex, SampleRate, SessionIndex,
 };
 use ipnet::IpNet;
 use mi::{Call, Configured};
@@ -31,9 +31,10 @@ use crate::configure::{Ask, Kept, Management, Parked, Port, Source};
 use crate::cpri::Redirection;
 use crate::device::Device;
 use crate::engine::{Engine, Now, WorkerCommand};
-use crate::fib::{Command, Fib, Snapshot};
+use crate::fib::{Command, Fib};
 use crate::icmp::ErrorSource;
-use crate::netlink::socket::{Change, Dump, Monitor, Requester};
+use crate::netlink::follower::Follower;
+use crate::netlink::socket::{Change, Requester};
 use crate::start::{Parts, SetLevel, WorkerThread};
 use watchdog::{Received, Watchdog};
 
@@ -52,9 +53,8 @@ mod watchdog;
 const PORTION: usize = 64;
 /// Commands that wait for the worker before new sessions are refused.
 const BACKLOG: usize = 16_384;
-/// How long to wait for a worker whose queue is full, or for a reading that failed.
+/// How long to wait for a worker whose queue is full.
 const RETRY: Duration = Duration::from_millis(1);
-const READ_AGAIN: Duration = Duration::from_secs(1);
 /// How long the subscriber nets that an earlier run announced are kept for control planes
 /// to ask for again.
 const KEEP_NETS: Duration = Duration::from_secs(60);
@@ -119,6 +119,8 @@ pub(crate) enum ForWorker {
     SetRoute(InstanceIndex, IpNet, Destination),
     RemoveRoute(InstanceIndex, IpNet),
     SetAdjacency(AdjacencyIndex, Option<Adjacency>),
+    SetGroup(GroupIndex, Vec<AdjacencyIndex>),
+    RemoveGroup(GroupIndex),
     Inspect(Part),
     Sample(SessionIndex, Option<SampleRate>),
     RemoveStrayId(u32),
@@ -134,7 +136,6 @@ struct Counters {
     routes_refused: u64,
     adjacencies_refused: u64,
     neighbour_requests_failed: u64,
-    overruns: u64,
 }
 
 /// A user plane that runs.
@@ -162,7 +163,7 @@ pub struct UserPlane {
     pub(crate) management: Management,
     asked: mpsc::Receiver<Ask>,
     pub(crate) requester: Requester,
-    monitor: Monitor,
+    pub(crate) kernel: Follower,
     pfcp: UdpSocket,
     received: Receiver,
     /// PFCP messages that leave together.
@@ -174,9 +175,6 @@ pub struct UserPlane {
     worker: WorkerThread,
     wakeup: AsyncFd<OwnedFd>,
     pub(crate) backlog: VecDeque<ForWorker>,
-    reading: Option<(Dump, Snapshot)>,
-    /// When the kernel's tables are to be read.
-    pub(crate) read_at: Option<Duration>,
     /// When nets that nobody asked for again are withdrawn.
     pub(crate) end_keeping_at: Option<Duration>,
     pub(crate) watchdog: Watchdog,
@@ -237,7 +235,7 @@ impl UserPlane {
             management,
             asked,
             requester: parts.requester,
-            monitor: parts.monitor,
+            kernel: Follower::new(parts.monitor),
             pfcp: parts.pfcp,
             received: Receiver::default(),
             sending: Batch::default(),
@@ -247,8 +245,6 @@ impl UserPlane {
             worker: parts.worker,
             wakeup,
             backlog: VecDeque::new(),
-            reading: None,
-            read_at: Some(Duration::ZERO),
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
             watchdog: Watchdog::default(),
             watch_at: Duration::ZERO,
@@ -276,7 +272,7 @@ impl UserPlane {
         loop {
             self.settle();
             // What the worker has for us is counted as asleep only if nothing waits.
-            let busy = !drained || !self.controller.arm() || self.reading.is_some();
+            let busy = !drained || !self.controller.arm() || !self.follows_kernel();
             match self.wait(shutdown.as_mut(), busy).await {
                 Ready::Shutdown => break,
                 Ready::Pfcp => self.receive_pfcp(),
@@ -362,7 +358,7 @@ impl UserPlane {
         let times = [
             self.node.poll_at().filter(|_| !self.is_blank()),
             self.engine.poll_at(),
-            self.read_at,
+            self.kernel.read_at(),
             self.end_keeping_at,
             Some(self.watch_at),
             self.check_at(),
@@ -393,8 +389,10 @@ impl UserPlane {
                 }
                 Ready::Worker
             }
-            // Changes wait in the socket while the tables are read: they are newer.
-            change = self.monitor.next(), if self.reading.is_none() => Ready::Kernel(change),
+            // Changes wait in the socket while the worker is behind.
+            change = self.kernel.next(), if self.backlog.len() <= BACKLOG / 2 => {
+                Ready::Kernel(change)
+            }
             Some(call) = self.calls.recv() => Ready::Call(call),
             Some(ask) = self.asked.recv() => Ready::Asked(ask),
             () = sleep => Ready::Other,

@@ -22,8 +22,8 @@ use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures};
 use crate::configure::Source;
 use crate::cpri::Redirection;
 use crate::engine::{self, Engine};
-use crate::fib::MAX_ADJACENCIES;
-use crate::netlink::socket::{Monitor, Requester};
+use crate::fib::{MAX_ADJACENCIES, MAX_GROUPS};
+use crate::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
 use crate::run::{Clock, UserPlane};
 
 /// A buffer of 2 KiB with its headers and the pool's share.
@@ -133,6 +133,7 @@ pub async fn start(
         instances: 1,
         sessions: engine.places(),
         adjacencies: MAX_ADJACENCIES as u32,
+        groups: MAX_GROUPS as u32,
         ..Limits::default()
     };
     let source = start_dpdk(document.memory)?;
@@ -143,7 +144,7 @@ pub async fn start(
     let injects = source.eal.pool("injects", INJECT_BUFFERS)?;
     let (controller, worker) = dataplane::channel(&source.eal, injects, config)?;
     let requester = Requester::open().context(|| "netlink".into())?;
-    let monitor = Monitor::open().context(|| "netlink".into())?;
+    let monitor = Monitor::open(RECEIVE_BUFFER).context(|| "netlink".into())?;
     let worker = WorkerThread::start(worker).context(|| "the worker's thread".into())?;
     let user_plane = UserPlane::new(
         Parts {

@@ -10,7 +10,8 @@ use northbound::{Fault, Ledger};
 use userplane::device::{Device, Kind};
 use userplane::fib::{Command, Fib, Snapshot, Target};
 use userplane::netlink::request::{self, LinkSettings};
-use userplane::netlink::socket::{Change, Dump, Monitor, Requester};
+use userplane::netlink::scan::Scan;
+use userplane::netlink::socket::{Change, Monitor, RECEIVE_BUFFER, Requester};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const PORT: u16 = 3;
@@ -58,7 +59,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut requester = Requester::open().unwrap();
-        let monitor = Monitor::open().unwrap();
+        let monitor = Monitor::open(RECEIVE_BUFFER).unwrap();
         let tap = Device::open("t-core0", Kind::Tap).unwrap();
         let tun = Device::open("t-default", Kind::Tun).unwrap();
         let settings = LinkSettings {
@@ -105,6 +106,7 @@ impl Bench {
 
     fn read_all(&mut self) -> Vec<Command> {
         self.fib.replace(snapshot());
+        while self.fib.sweep(100) {}
         self.fib.take_commands()
     }
 
@@ -139,12 +141,13 @@ impl Bench {
 }
 
 fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    let mut dump = Dump::start().unwrap();
-    while let Some(facts) = dump.read().unwrap() {
-        facts.into_iter().for_each(|fact| snapshot.add(fact));
+    let mut scan = Scan::start().unwrap();
+    loop {
+        while !scan.read().unwrap() {}
+        if let Some(snapshot) = scan.go_on().unwrap() {
+            return snapshot;
+        }
     }
-    snapshot
 }
 
 fn count(frame: &[u8], ethertype: [u8; 2]) -> bool {
@@ -209,7 +212,7 @@ fn addresses_and_routes_of_the_kernel_are_read_and_followed() {
             .await;
         ip("-6 route add default nexthop via 2001:db8:1::9 nexthop via 2001:db8:1::8");
         bench
-            .until(|c| matches!(c, Command::SetRoute(n, Target::Adjacency(_)) if *n == net("::/0")))
+            .until(|c| matches!(c, Command::SetRoute(n, Target::Group(_)) if *n == net("::/0")))
             .await;
         ip("link set t-core0 down");
         bench.until(|c| *c == Command::Resync).await;

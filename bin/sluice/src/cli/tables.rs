@@ -329,6 +329,17 @@ fn route_table(routes: &[Route]) -> Table {
                 (_, None) => String::new(),
             },
         ]);
+        for hop in &r.further {
+            table.push([
+                r.user_plane.clone(),
+                r.network_instance.clone(),
+                String::new(),
+                String::new(),
+                hop.address.clone().unwrap_or_default(),
+                hop.port.clone().unwrap_or_default(),
+                hop.mac.clone().unwrap_or_else(|| "unresolved".into()),
+            ]);
+        }
     }
     table
 }
@@ -393,6 +404,7 @@ fn but(mut answer: Answer, missing: Vec<String>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use northbound::NextHop;
 
     fn fits(table: &Table, whole: &[&str]) {
         let lines = table.render(Some(80));
@@ -506,10 +518,22 @@ mod tests {
             next_hop: Some("2001:db8:100::2".into()),
             port: Some("core0".into()),
             mac: None,
+            further: vec![NextHop {
+                address: Some("2001:db8:100::3".into()),
+                port: Some("core1".into()),
+                mac: Some("52:54:00:12:34:56".into()),
+            }],
         };
         fits(
             &route_table(&[route]),
-            &["2001:db8:100::/64", "neighbour", "2001:db8:100::2", "core0"],
+            &[
+                "2001:db8:100::/64",
+                "neighbour",
+                "2001:db8:100::2",
+                "core0",
+                "2001:db8:100::3",
+                "core1",
+            ],
         );
         let neighbour = Neighbour {
             user_plane: "up1".into(),

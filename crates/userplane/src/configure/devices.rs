@@ -363,8 +363,8 @@ impl UserPlane {
     }
 
     /// The kernel's tables are not what they were.
-    pub(super) fn read_again(&mut self) {
-        self.read_at = Some(self.clock.now().monotonic);
+    pub(crate) fn read_again(&mut self) {
+        self.kernel.read_again(self.clock.now().monotonic);
     }
 }
 

@@ -7,7 +7,7 @@ use super::{AdjacencyId, Command, Fib, MAX_ADJACENCIES};
 #[derive(Debug)]
 pub(super) struct Adjacency {
     pub(super) hop: (u32, IpAddr),
-    /// Prefixes that use it.
+    /// Prefixes and groups that use it.
     pub(super) users: usize,
     /// What the dataplane was told.
     pub(super) mac: Option<[u8; 6]>,

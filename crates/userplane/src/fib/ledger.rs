@@ -68,15 +68,13 @@ impl Fib {
         reading.exported.booked.extend(&now.ours);
         let nets = self.nets.iter().map(|net| ((*net, self.tun), "a group"));
         reading.exported.owned.extend(nets);
-        for (net, routes) in &self.kernel.routes {
+        for net in self.kernel.routes.prefixes(None) {
             // another one is missing, and read again
-            let now = now.routes.get(net);
-            let same = now.is_none_or(|now| {
-                now.len() == routes.len() && now.iter().all(|route| routes.contains(route))
-            });
-            reading.routes.booked.extend(same.then_some(*net));
+            let gone = !now.routes.contains(&net);
+            let same = gone || now.routes.same(&self.kernel.routes, &net);
+            reading.routes.booked.extend(same.then_some(net));
         }
-        let routes = now.routes.keys().map(|net| (*net, "the kernel"));
+        let routes = now.routes.prefixes(None).map(|net| (net, "the kernel"));
         reading.routes.owned.extend(routes);
         let mac = |of: &Snapshot, key: &(u32, IpAddr)| of.neighbours.get(key).and_then(|n| n.mac);
         let resolved = |of: &Snapshot| -> Vec<(u32, IpAddr)> {
@@ -114,7 +112,7 @@ impl Fib {
         let neighbours = self.kernel.neighbours.keys();
         let prefixes: HashSet<IpNet> = neighbours
             .map(|(_, address)| host(*address))
-            .chain(self.kernel.routes.keys().copied())
+            .chain(self.kernel.routes.prefixes(None))
             .chain(self.nets.iter().copied())
             .chain(self.installed.keys().copied())
             .collect();
@@ -127,6 +125,7 @@ impl Fib {
                     let id = self.by_hop.get(&(link, address));
                     Some(id.map_or(Target::OnLink(u16::MAX), |id| Target::Adjacency(*id)))
                 }
+                Desired::Spread(hops) => Some(self.known_any(&hops)),
             };
             let told = self.installed.get(&net).copied();
             if told.is_some() && (wanted.is_none() || told == wanted) {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use ipnet::IpNet;
 
-use super::{Fib, Target};
+use super::{AdjacencyId, Fib, Target};
 
 /// A route that the dataplane was told of.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,8 +17,19 @@ pub struct ShownRoute {
     pub target: Target,
     /// It is a net of subscribers.
     pub subscribers: bool,
-    /// The neighbour that it leads to.
-    pub hop: Option<ShownNeighbour>,
+    /// The neighbours that it leads to.
+    pub hops: Vec<ShownHop>,
+}
+
+/// A neighbour that a route leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ShownHop {
+    /// The link index of the port's TAP.
+    pub link: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its MAC address, once known.
+    pub mac: Option<[u8; 6]>,
 }
 
 /// A neighbour on a core port's link.
@@ -46,12 +57,18 @@ impl Fib {
             target,
             subscribers: target == Target::Discard
                 && (self.nets.contains(&net) || self.kept.contains(&net)),
-            hop: match target {
-                Target::Adjacency(id) => {
-                    let adjacency = self.adjacencies.get(id as usize);
-                    adjacency.map(|adjacency| self.shown_neighbour(adjacency.hop))
+            hops: match target {
+                Target::Adjacency(id) => self.shown_hop(id).into_iter().collect(),
+                Target::Group(id) => {
+                    let members: BTreeSet<_> = self.groups.members(id).iter().copied().collect();
+                    let mut hops: Vec<ShownHop> = members
+                        .into_iter()
+                        .filter_map(|id| self.shown_hop(id))
+                        .collect();
+                    hops.sort_unstable_by_key(|hop| (hop.address, hop.link));
+                    hops
                 }
-                _ => None,
+                _ => Vec::new(),
             },
         })
     }
@@ -64,16 +81,25 @@ impl Fib {
         all.into_iter().map(|hop| self.shown_neighbour(hop))
     }
 
+    fn shown_hop(&self, id: AdjacencyId) -> Option<ShownHop> {
+        let adjacency = self.adjacencies.get(id as usize)?;
+        let (link, address) = adjacency.hop;
+        let mac = adjacency.mac;
+        Some(ShownHop { link, address, mac })
+    }
+
     fn shown_neighbour(&self, hop: (u32, IpAddr)) -> ShownNeighbour {
         let known = self.kernel.neighbours.get(&hop);
-        let adjacency = self.by_hop.get(&hop);
-        let adjacency = adjacency.and_then(|id| self.adjacencies.get(*id as usize));
+        let routes = self.by_hop.get(&hop).map_or(0, |&id| {
+            let (groups, routes) = self.groups.of(id);
+            self.adjacencies[id as usize].users - groups + routes
+        });
         ShownNeighbour {
             link: hop.0,
             address: hop.1,
             mac: known.and_then(|known| known.mac),
             stale: known.is_some_and(|known| known.stale),
-            routes: adjacency.map_or(0, |adjacency| adjacency.users),
+            routes,
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::netlink::message::{Link, RouteKey};
+use crate::netlink::message::{Hop, Link, Neighbour, NextHop, Place, Route, RouteKey};
 
 const LO: u32 = 1;
 const MANAGEMENT: u32 = 2;
@@ -24,9 +24,15 @@ fn fib() -> Fib {
         name: "lo".into(),
         up: true,
     }));
-    fib.replace(snapshot);
+    read(&mut fib, snapshot);
     assert_eq!(fib.take_commands(), []);
     fib
+}
+
+/// Takes in a reading, by portions that do not hold much.
+fn read(fib: &mut Fib, snapshot: Snapshot) {
+    fib.replace(snapshot);
+    while fib.sweep(2) {}
 }
 
 fn route(destination: &str, metric: u32, hops: &[(u32, Option<&str>)]) -> Route {
@@ -36,29 +42,34 @@ fn route(destination: &str, metric: u32, hops: &[(u32, Option<&str>)]) -> Route 
             local: false,
             metric,
         },
-        kind: RouteKind::Forward,
-        hops: hops
-            .iter()
-            .map(|&(link, gw)| Hop {
-                link,
-                gateway: gw.map(addr),
-            })
-            .collect(),
+        way: Way {
+            kind: RouteKind::Forward,
+            object: None,
+            hops: hops.iter().map(|&(link, gw)| hop(link, gw)).collect(),
+        },
         ours: false,
+    }
+}
+
+fn hop(link: u32, gateway: Option<&str>) -> Hop {
+    Hop {
+        link,
+        gateway: gateway.map(addr),
+        weight: 1,
     }
 }
 
 fn local(destination: &str, link: u32) -> Route {
     let mut route = route(destination, 0, &[(link, None)]);
     route.key.local = true;
-    route.kind = RouteKind::Local;
+    route.way.kind = RouteKind::Local;
     route
 }
 
 fn new(route: Route) -> Fact {
     Fact::Route {
         route,
-        replace: false,
+        place: Place::Last,
     }
 }
 
@@ -256,7 +267,7 @@ fn link_scope_prefixes_are_not_looked_up() {
     let mut fib = fib();
     let mut multicast = route("ff00::/8", 256, &[(CORE0, None)]);
     multicast.key.local = true;
-    multicast.kind = RouteKind::Local;
+    multicast.way.kind = RouteKind::Local;
     assert_eq!(after(&mut fib, new(multicast)), []);
     assert_eq!(
         after(&mut fib, new(route("fe80::/64", 256, &[(CORE0, None)]))),
@@ -280,36 +291,227 @@ fn link_scope_prefixes_are_not_looked_up() {
     );
 }
 
+const ROUTERS: [(u32, Option<&str>); 3] = [
+    (CORE0, Some("198.51.100.1")),
+    (CORE1, Some("198.51.101.1")),
+    (CORE1, Some("198.51.101.2")),
+];
+
+fn object(destination: &str, id: u32) -> Route {
+    let mut route = route(destination, 20, &[]);
+    route.way.object = Some(id);
+    route
+}
+
+/// What the dataplane has of routes and groups after these commands.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    routes: BTreeMap<IpNet, Target>,
+    groups: BTreeMap<GroupId, Vec<AdjacencyId>>,
+    adjacencies: BTreeSet<AdjacencyId>,
+}
+
+impl Told {
+    /// Whatever a route or group refers to has to be there.
+    fn follow(&mut self, fib: &mut Fib) -> &Self {
+        for command in fib.take_commands() {
+            match command {
+                Command::SetRoute(net, target) => {
+                    match target {
+                        Target::Adjacency(id) => assert!(self.adjacencies.contains(&id)),
+                        Target::Group(id) => assert!(self.groups.contains_key(&id)),
+                        _ => {}
+                    }
+                    self.routes.insert(net, target);
+                }
+                Command::RemoveRoute(net) => drop(self.routes.remove(&net)),
+                Command::SetAdjacency { id, .. } => drop(self.adjacencies.insert(id)),
+                Command::RemoveAdjacency(id) => {
+                    let used = self.groups.values().any(|group| group.contains(&id));
+                    assert!(!used && !self.leads_to(Target::Adjacency(id)));
+                    self.adjacencies.remove(&id);
+                }
+                Command::SetGroup(id, members) => {
+                    assert!(members.iter().all(|id| self.adjacencies.contains(id)));
+                    self.groups.insert(id, members);
+                }
+                Command::RemoveGroup(id) => {
+                    assert!(!self.leads_to(Target::Group(id)));
+                    self.groups.remove(&id);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+
+    fn leads_to(&self, target: Target) -> bool {
+        self.routes.values().any(|other| *other == target)
+    }
+
+    fn to(&self, destination: &str) -> Option<Target> {
+        self.routes.get(&net(destination)).copied()
+    }
+}
+
 #[test]
-fn of_a_multipath_route_the_first_usable_hop_is_taken() {
-    let mut fib = fib();
-    let hops = [
-        (MANAGEMENT, Some("10.0.0.1")),
-        (CORE1, Some("10.1.0.1")),
-        (CORE0, Some("10.2.0.1")),
-    ];
-    let commands = after(&mut fib, new(route("0.0.0.0/0", 0, &hops)));
-    assert_eq!(
-        commands[0],
-        Command::SetAdjacency {
-            id: 0,
-            port: 6,
-            mac: None
-        }
-    );
-    // IPv6 takes hops away one by one.
-    let gone = route("0.0.0.0/0", 0, &[(CORE1, Some("10.1.0.1"))]);
-    let commands = after(&mut fib, Fact::RouteGone(gone));
-    assert_eq!(
-        commands[0],
-        Command::SetAdjacency {
-            id: 1,
-            port: 5,
-            mac: None
-        }
-    );
-    assert!(commands.contains(&Command::SetRoute(net("0.0.0.0/0"), Target::Adjacency(1))));
-    assert!(commands.contains(&Command::RemoveAdjacency(0)));
+fn routes_by_the_same_routers_share_a_group() {
+    let (mut fib, mut told) = (fib(), Told::default());
+    let management = [&[(MANAGEMENT, Some("10.0.0.1"))], &ROUTERS[..2]].concat();
+    fib.apply(new(route("0.0.0.0/0", 0, &management)));
+    fib.apply(new(route("203.0.113.0/24", 0, &ROUTERS[..2])));
+    told.follow(&mut fib);
+    assert_eq!(told.groups, BTreeMap::from([(0, vec![0, 1])]));
+    assert_eq!(told.to("0.0.0.0/0"), Some(Target::Group(0)));
+    assert_eq!(told.to("203.0.113.0/24"), Some(Target::Group(0)));
+    let shown: Vec<ShownRoute> = fib.shown_routes(None).collect();
+    let hops = shown[0].hops.iter().map(|hop| (hop.link, hop.address));
+    assert!(hops.eq([(CORE0, addr("198.51.100.1")), (CORE1, addr("198.51.101.1"))]));
+    let shown: Vec<usize> = fib.shown_neighbours().map(|n| n.routes).collect();
+    assert_eq!(shown, [2, 2]);
+
+    // Of weights 2 and 1 the first has two shares.
+    let mut weighted = route("203.0.113.0/24", 0, &ROUTERS[..2]);
+    weighted.way.hops[0].weight = 2;
+    let place = Place::Instead;
+    fib.apply(Fact::Route {
+        route: weighted.clone(),
+        place,
+    });
+    told.follow(&mut fib);
+    assert_eq!(told.groups[&1], [0, 0, 1]);
+
+    // One router that is named twice is one router.
+    let twice = route("198.18.0.0/15", 0, &[ROUTERS[0], ROUTERS[0]]);
+    fib.apply(new(twice.clone()));
+    told.follow(&mut fib);
+    assert_eq!(told.to("198.18.0.0/15"), Some(Target::Adjacency(0)));
+
+    for gone in [route("0.0.0.0/0", 0, &management), weighted, twice] {
+        fib.apply(Fact::RouteGone(gone));
+    }
+    assert_eq!(told.follow(&mut fib), &Told::default());
+}
+
+#[test]
+fn ipv6_takes_next_hops_away_one_by_one() {
+    let (mut fib, mut told) = (fib(), Told::default());
+    let routers = [(CORE0, Some("2001:db8::1")), (CORE1, Some("2001:db8:1::1"))];
+    fib.apply(new(route("2001:db8:7::/48", 20, &routers[..1])));
+    // Another one comes: the message has both.
+    fib.apply(new(route("2001:db8:7::/48", 20, &routers)));
+    told.follow(&mut fib);
+    assert_eq!(told.to("2001:db8:7::/48"), Some(Target::Group(0)));
+    let gone = route("2001:db8:7::/48", 20, &routers[..1]);
+    fib.apply(Fact::RouteGone(gone));
+    told.follow(&mut fib);
+    assert_eq!(told.to("2001:db8:7::/48"), Some(Target::Adjacency(1)));
+    assert!(told.groups.is_empty());
+    // The net of two links is two routes.
+    let on = |link| route("2001:db8:8::/64", 256, &[(link, None)]);
+    fib.apply(new(on(CORE0)));
+    fib.apply(new(on(CORE1)));
+    told.follow(&mut fib);
+    assert_eq!(told.to("2001:db8:8::/64"), Some(Target::OnLink(5)));
+    fib.apply(Fact::RouteGone(on(CORE0)));
+    told.follow(&mut fib);
+    assert_eq!(told.to("2001:db8:8::/64"), Some(Target::OnLink(6)));
+}
+
+#[test]
+fn of_several_routes_with_one_key_the_first_is_used() {
+    let (mut fib, mut told) = (fib(), Told::default());
+    let by = |router| route("203.0.113.0/24", 0, &ROUTERS[router..=router]);
+    let mut add = |fib: &mut Fib, router, place| {
+        let route = by(router);
+        fib.apply(Fact::Route { route, place });
+        let shown = fib.shown_routes(None).next().unwrap();
+        told.follow(fib);
+        shown.hops[0].address.to_string()
+    };
+    assert_eq!(add(&mut fib, 0, Place::First), "198.51.100.1");
+    assert_eq!(add(&mut fib, 1, Place::Last), "198.51.100.1");
+    assert_eq!(add(&mut fib, 2, Place::First), "198.51.101.2");
+    // What was heard of before a reading comes again.
+    assert_eq!(add(&mut fib, 0, Place::First), "198.51.101.2");
+    assert_eq!(add(&mut fib, 0, Place::Instead), "198.51.100.1");
+    fib.apply(Fact::RouteGone(by(0)));
+    told.follow(&mut fib);
+    assert_eq!(told.to("203.0.113.0/24"), Some(Target::Adjacency(1)));
+    fib.apply(Fact::RouteGone(by(1)));
+    assert_eq!(told.follow(&mut fib), &Told::default());
+}
+
+#[test]
+fn a_route_of_an_object_leads_where_the_object_does() {
+    let (mut fib, mut told) = (fib(), Told::default());
+    for (id, (link, gateway)) in (1..).zip(ROUTERS) {
+        fib.apply(Fact::NextHop(id, NextHop::Hop(hop(link, gateway))));
+    }
+    let group = |ids: &[u32]| NextHop::Group(ids.iter().map(|id| (*id, 1)).collect());
+    fib.apply(Fact::NextHop(9, group(&[1, 2])));
+    fib.apply(new(object("0.0.0.0/0", 9)));
+    fib.apply(new(object("203.0.113.0/24", 3)));
+    told.follow(&mut fib);
+    let group_of = |told: &Told, destination| match told.to(destination) {
+        Some(Target::Group(id)) => told.groups[&id].clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(group_of(&told, "0.0.0.0/0"), [0, 1]);
+    assert_eq!(told.to("203.0.113.0/24"), Some(Target::Adjacency(2)));
+
+    // The objects change, and the kernel says nothing of the routes.
+    fib.apply(Fact::NextHop(9, group(&[1, 2, 3])));
+    fib.apply(Fact::NextHop(
+        3,
+        NextHop::Hop(hop(ROUTERS[0].0, ROUTERS[0].1)),
+    ));
+    while fib.sweep(1) {}
+    told.follow(&mut fib);
+    assert_eq!(told.to("203.0.113.0/24"), Some(Target::Adjacency(0)));
+    assert_eq!(group_of(&told, "0.0.0.0/0"), [0, 0, 1]);
+    fib.apply(Fact::NextHop(9, group(&[2])));
+    fib.apply(Fact::NextHop(3, NextHop::Discard));
+    while fib.sweep(1) {}
+    told.follow(&mut fib);
+    assert_eq!(told.to("0.0.0.0/0"), Some(Target::Adjacency(1)));
+    assert_eq!(told.to("203.0.113.0/24"), Some(Target::Discard));
+
+    // Objects that nobody has go without consequence; with one that is used its routes went.
+    assert_eq!(after(&mut fib, Fact::NextHopGone(1)), []);
+    assert_eq!(after(&mut fib, Fact::NextHopGone(2)), [Command::Resync]);
+}
+
+#[test]
+fn more_than_64_routers_are_cut_and_more_groups_than_fit_counted() {
+    let (mut fib, mut told) = (fib(), Told::default());
+    let router = |n: u32| IpAddr::from((0xc633_6400 + n).to_be_bytes());
+    let by = |numbers: &mut dyn Iterator<Item = u32>| -> Vec<Hop> {
+        let hop = |n| Hop {
+            link: CORE0,
+            gateway: Some(router(n)),
+            weight: 1,
+        };
+        numbers.map(hop).collect()
+    };
+    let mut wide = route("0.0.0.0/0", 0, &[]);
+    wide.way.hops = by(&mut (1..=100));
+    fib.apply(new(wide));
+    told.follow(&mut fib);
+    assert_eq!(told.groups[&0].len(), MAX_WAYS);
+
+    for n in 0..MAX_GROUPS as u32 {
+        let destination = IpAddr::from((0x0a00_0000 + n).to_be_bytes()).to_string() + "/32";
+        let mut narrow = route(&destination, 0, &[]);
+        narrow.way.hops = by(&mut [1 + n % 50, 60 + n / 50].into_iter());
+        fib.apply(new(narrow));
+    }
+    told.follow(&mut fib);
+    assert_eq!((told.groups.len(), fib.groups_refused()), (MAX_GROUPS, 1));
+    assert!(matches!(
+        told.to("10.0.3.255/32"),
+        Some(Target::Adjacency(_))
+    ));
 }
 
 #[test]
@@ -322,7 +524,7 @@ fn replacing_a_route_is_one_change() {
     let better = route("0.0.0.0/0", 0, &[(CORE1, Some("10.1.0.1"))]);
     fib.apply(Fact::Route {
         route: better.clone(),
-        replace: true,
+        place: Place::Instead,
     });
     let commands = fib.take_commands();
     assert!(commands.contains(&Command::SetRoute(net("0.0.0.0/0"), Target::Adjacency(1))));
@@ -382,7 +584,7 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
     stray.ours = true;
     snapshot.add(new(stray));
     snapshot.add(new(route("203.0.113.0/24", 0, &[(CORE0, None)])));
-    fib.replace(snapshot);
+    read(&mut fib, snapshot);
     let commands = fib.take_commands();
     for expected in [
         Command::RemoveRoute(net("0.0.0.0/0")),
@@ -420,7 +622,7 @@ fn a_net_of_the_run_before_that_is_asked_for_again_never_goes() {
         snapshot.add(new(leftover.clone()));
         snapshot
     };
-    fib.replace(reading());
+    read(&mut fib, reading());
     assert_eq!(
         fib.take_commands(),
         [Command::SetRoute(pool, Target::Discard)]
@@ -428,7 +630,7 @@ fn a_net_of_the_run_before_that_is_asked_for_again_never_goes() {
     fib.add_net(pool);
     assert_eq!(fib.take_commands(), []);
     fib.end_keeping();
-    fib.replace(reading());
+    read(&mut fib, reading());
     assert_eq!(fib.take_commands(), []);
 }
 
@@ -440,9 +642,9 @@ fn a_net_of_the_run_before_that_the_kernel_lost_is_announced_again() {
     leftover.ours = true;
     let mut snapshot = Snapshot::default();
     snapshot.add(new(leftover));
-    fib.replace(snapshot);
+    read(&mut fib, snapshot);
     fib.take_commands();
-    fib.replace(Snapshot::default());
+    read(&mut fib, Snapshot::default());
     assert_eq!(fib.take_commands(), [Command::RemoveRoute(pool)]);
     fib.add_net(pool);
     assert_eq!(
@@ -490,19 +692,18 @@ fn what_is_shown_is_what_the_dataplane_was_told() {
     assert_eq!(of("203.0.113.0/24").target, Target::Discard);
     assert_eq!(of("198.51.100.1/32").target, Target::Local);
     assert_eq!(of("198.51.100.0/24").target, Target::OnLink(5));
-    let hop = of("0.0.0.0/0").hop.as_ref().unwrap();
-    assert_eq!(
-        (hop.address, hop.mac, hop.stale),
-        (addr("198.51.100.2"), Some(MAC), true)
-    );
-    // the default route, and the neighbour's own host route
-    assert_eq!(hop.routes, 2);
+    let hop = &of("0.0.0.0/0").hops[0];
+    assert_eq!((hop.address, hop.mac), (addr("198.51.100.2"), Some(MAC)));
     let rest: Vec<IpNet> = fib
         .shown_routes(Some(told[1]))
         .map(|route| route.net)
         .collect();
     assert_eq!(rest, told[2..]);
     let neighbours: Vec<ShownNeighbour> = fib.shown_neighbours().collect();
-    assert_eq!(neighbours.len(), 1);
-    assert_eq!(&neighbours[0], hop);
+    let [neighbour] = &neighbours[..] else {
+        panic!("{neighbours:?}")
+    };
+    assert_eq!((neighbour.address, neighbour.stale), (hop.address, true));
+    // the default route, and the neighbour's own host route
+    assert_eq!(neighbour.routes, 2);
 }

@@ -3,26 +3,12 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netlink_packet_core::NetlinkHeader;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteMessage, RouteNextHop, RouteNextHopFlags, RouteType,
-    RouteVia,
-};
-
-use super::PROTO_SLUICE;
-
-/// The table of addresses that are our own (`ip route show table local`).
-pub const TABLE_LOCAL: u32 = 255;
-/// The table that ordinary routes live in.
-pub const TABLE_MAIN: u32 = 254;
-
-const NLM_F_REPLACE: u16 = 0x100;
 
 /// A fact about the kernel's tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,15 +20,19 @@ pub enum Fact {
     /// An address was taken away from a link. The kernel then drops routes silently
     /// (`fib_sync_down_addr`), so the tables have to be read again.
     AddressGone,
-    /// A route exists; `replace` when it took the place of the one with its key.
+    /// A route exists.
     Route {
         /// The route.
         route: Route,
-        /// Whether it replaces the routes with the same [`RouteKey`].
-        replace: bool,
+        /// Where it is among those with the same destination and [`RouteKey`].
+        place: Place,
     },
     /// A route, or some of its next hops, is gone.
     RouteGone(Route),
+    /// A next hop object exists and is this (`ip nexthop`).
+    NextHop(u32, NextHop),
+    /// The next hop object with this id is gone. Routes that still had it went silently.
+    NextHopGone(u32),
     /// A neighbour's state.
     Neighbour(Neighbour),
     /// A neighbour's entry is gone.
@@ -74,8 +64,19 @@ pub struct RouteKey {
     pub metric: u32,
 }
 
-/// What a route does.
+/// Where a route is among those with the same destination and [`RouteKey`]; the first one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before the others.
+    First,
+    /// Behind the others.
+    Last,
+    /// Where another one was, which it replaces.
+    Instead,
+}
+
+/// What a route does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouteKind {
     /// Send to one of the next hops.
     Forward,
@@ -92,12 +93,21 @@ pub struct Route {
     pub destination: IpNet,
     /// Which one of several for that destination.
     pub key: RouteKey,
-    /// What it does.
-    pub kind: RouteKind,
-    /// Its next hops: more than one for a multipath route.
-    pub hops: Vec<Hop>,
+    /// What becomes of packets.
+    pub way: Way,
     /// Whether Sluice itself put it there.
     pub ours: bool,
+}
+
+/// What becomes of packets of a route. Very many routes have few different ways.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Way {
+    /// What the route does.
+    pub kind: RouteKind,
+    /// The next hop object that it refers to. What that is counts, whatever `hops` says.
+    pub object: Option<u32>,
+    /// Its next hops: more than one for a multipath route.
+    pub hops: Vec<Hop>,
 }
 
 /// A next hop.
@@ -107,6 +117,19 @@ pub struct Hop {
     pub link: u32,
     /// The router; `None` when the destination is on the link itself.
     pub gateway: Option<IpAddr>,
+    /// Its share among the next hops of a route, at least 1.
+    pub weight: u16,
+}
+
+/// A next hop object of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextHop {
+    /// One next hop.
+    Hop(Hop),
+    /// Several other objects, with their weights.
+    Group(Vec<(u32, u16)>),
+    /// Packets are dropped.
+    Discard,
 }
 
 /// A neighbour on a link.
@@ -122,19 +145,13 @@ pub struct Neighbour {
     pub stale: bool,
 }
 
-/// The fact in a message; `None` when it says nothing that a user plane needs.
-pub fn fact(header: &NetlinkHeader, message: &RouteNetlinkMessage) -> Option<Fact> {
+/// The fact in a message about a link, an address or a neighbour; `None` when it says nothing that a user plane needs.
+/// For routes see [`super::route`].
+pub fn fact(message: &RouteNetlinkMessage) -> Option<Fact> {
     match message {
         RouteNetlinkMessage::NewLink(m) => link(m).map(Fact::Link),
         RouteNetlinkMessage::DelLink(m) => Some(Fact::LinkGone(m.header.index)),
         RouteNetlinkMessage::DelAddress(_) => Some(Fact::AddressGone),
-        RouteNetlinkMessage::NewRoute(m) => route(m).map(|route| {
-            // IPv6 always tells the whole route with all its next hops
-            // (rt6_fill_node); for IPv4 only the flag tells an addition from a change.
-            let replace = route.destination.addr().is_ipv6() || header.flags & NLM_F_REPLACE != 0;
-            Fact::Route { route, replace }
-        }),
-        RouteNetlinkMessage::DelRoute(m) => route(m).map(Fact::RouteGone),
         RouteNetlinkMessage::NewNeighbour(m) => neighbour(m).map(Fact::Neighbour),
         RouteNetlinkMessage::DelNeighbour(m) => neighbour(m).map(|n| Fact::NeighbourGone {
             link: n.link,
@@ -158,93 +175,6 @@ fn link(message: &LinkMessage) -> Option<Link> {
         name,
         up: message.header.flags.contains(LinkFlags::Up),
     })
-}
-
-fn route(message: &RouteMessage) -> Option<Route> {
-    let header = &message.header;
-    let mut table = u32::from(header.table);
-    let mut destination = match header.address_family {
-        AddressFamily::Inet => IpAddr::from([0; 4]),
-        AddressFamily::Inet6 => IpAddr::from([0; 16]),
-        _ => return None,
-    };
-    let (mut metric, mut link, mut gateway, mut hops) = (0, None, None, Vec::new());
-    for attribute in &message.attributes {
-        match attribute {
-            RouteAttribute::Table(t) => table = *t,
-            RouteAttribute::Destination(a) => destination = ip(a)?,
-            RouteAttribute::Priority(m) => metric = *m,
-            RouteAttribute::Oif(i) => link = Some(*i),
-            RouteAttribute::Gateway(a) => gateway = ip(a),
-            RouteAttribute::Via(v) => gateway = via(v),
-            RouteAttribute::MultiPath(list) => hops = list.iter().filter_map(hop).collect(),
-            // A cached exception (PMTU, redirect) of IPv6 is no route.
-            RouteAttribute::CacheInfo(_) | RouteAttribute::Metrics(_) => {}
-            _ => {}
-        }
-    }
-    let cloned = netlink_packet_route::route::RouteFlags::Cloned;
-    if !matches!(table, TABLE_LOCAL | TABLE_MAIN)
-        || header.source_prefix_length != 0
-        || header.flags.contains(cloned)
-    {
-        return None;
-    }
-    if let (true, Some(link)) = (hops.is_empty(), link) {
-        hops.push(Hop { link, gateway });
-    }
-    let kind = match header.kind {
-        RouteType::Unicast => RouteKind::Forward,
-        RouteType::Local | RouteType::Broadcast | RouteType::Anycast | RouteType::Multicast => {
-            RouteKind::Local
-        }
-        RouteType::BlackHole | RouteType::Unreachable | RouteType::Prohibit => RouteKind::Discard,
-        _ => return None,
-    };
-    Some(Route {
-        destination: IpNet::new(destination, header.destination_prefix_length)
-            .ok()?
-            .trunc(),
-        key: RouteKey {
-            local: table == TABLE_LOCAL,
-            metric,
-        },
-        kind,
-        hops,
-        ours: u8::from(header.protocol) == PROTO_SLUICE,
-    })
-}
-
-fn hop(next: &RouteNextHop) -> Option<Hop> {
-    if next.flags.contains(RouteNextHopFlags::Dead) {
-        return None;
-    }
-    let gateway = next.attributes.iter().find_map(|a| match a {
-        RouteAttribute::Gateway(a) => ip(a),
-        RouteAttribute::Via(v) => via(v),
-        _ => None,
-    });
-    Some(Hop {
-        link: next.interface_index,
-        gateway,
-    })
-}
-
-fn ip(address: &RouteAddress) -> Option<IpAddr> {
-    match address {
-        RouteAddress::Inet(a) => Some(IpAddr::V4(*a)),
-        RouteAddress::Inet6(a) => Some(IpAddr::V6(*a)),
-        _ => None,
-    }
-}
-
-/// An IPv4 route may go by an IPv6 router (RFC 8950).
-fn via(via: &RouteVia) -> Option<IpAddr> {
-    match via {
-        RouteVia::Inet(a) => Some(IpAddr::V4(*a)),
-        RouteVia::Inet6(a) => Some(IpAddr::V6(*a)),
-        _ => None,
-    }
 }
 
 fn neighbour(message: &NeighbourMessage) -> Option<Neighbour> {

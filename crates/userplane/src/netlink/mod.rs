@@ -1,12 +1,15 @@
 //! The kernel's routing tables, as messages.
 //!
-//! [`message`] turns rtnetlink messages into the few facts that a user plane needs,
+//! [`message`] and [`route`] turn rtnetlink messages into the few facts that a user plane needs,
 //! [`request`] builds the messages that we send, and [`socket`] is the only part that
-//! touches the kernel. What the facts *mean* for the forwarding tables is decided in
+//! touches the kernel; [`scan`] and [`follower`] use it. What the facts *mean* for the forwarding tables is decided in
 //! [`crate::fib`], which never sees a socket.
 
+pub mod follower;
 pub mod message;
 pub mod request;
+pub mod route;
+pub mod scan;
 pub mod socket;
 
 /// The route protocol number (`rtm_protocol`) of the routes that Sluice exports.

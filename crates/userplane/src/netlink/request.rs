@@ -16,7 +16,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::PROTO_SLUICE;
-use super::message::TABLE_MAIN;
+use super::route::TABLE_MAIN;
 
 /// A request with the flags that say what is to happen if the object exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,18 +181,12 @@ pub fn use_neighbour(link: u32, address: IpAddr) -> Request {
     }
 }
 
-/// The dumps that together are the whole state, in the order in which to read them:
-/// a route needs its link, a neighbour needs nothing.
-pub fn dumps() -> [RouteNetlinkMessage; 4] {
-    let routes = |family| {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family;
-        RouteNetlinkMessage::GetRoute(message)
-    };
-    [
-        RouteNetlinkMessage::GetLink(LinkMessage::default()),
-        RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
-        routes(AddressFamily::Inet),
-        routes(AddressFamily::Inet6),
-    ]
-}
+/// The dumps that together are the whole state, in the order in which to read them, as message type, length of its header
+/// and address family: a route needs its link and its next hop object.
+pub const DUMPS: [(u16, usize, u8); 5] = [
+    (18, 16, 0),                   // RTM_GETLINK, struct ifinfomsg
+    (30, 12, 0),                   // RTM_GETNEIGH, struct ndmsg
+    (106, 8, 0),                   // RTM_GETNEXTHOP, struct nhmsg
+    (26, 12, libc::AF_INET as u8), // RTM_GETROUTE, struct rtmsg
+    (26, 12, libc::AF_INET6 as u8),
+];

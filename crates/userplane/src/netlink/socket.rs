@@ -5,11 +5,15 @@ use std::io;
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket};
+use netlink_sys::{Socket, SocketAddr};
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tracing::warn;
 
 use super::message::{Fact, fact};
-use super::request::{Request, dumps};
+use super::request::{DUMPS, Request};
+use super::route;
 
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
@@ -17,11 +21,18 @@ const NLM_F_DUMP: u16 = 0x300;
 
 /// A netlink datagram of the kernel is at most 32 KiB unless the reader asks for less.
 const BUFFER: usize = 64 * 1024;
-/// Room for bursts of route changes before the kernel answers with ENOBUFS.
-const RECEIVE_BUFFER: usize = 8 * 1024 * 1024;
+/// Room for bursts of changes before the kernel answers with ENOBUFS: a change of a route takes up to 1.3 KiB of it, so this
+/// is some 50,000 of them. It is memory only while they wait.
+pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
+/// Messages that are taken together.
+const PORTION: usize = 256;
 
-/// RTNLGRP_LINK, _NEIGH, _IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE.
-const GROUPS: [u32; 6] = [1, 3, 5, 7, 9, 11];
+/// RTNLGRP_LINK, _NEIGH, _IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE, _NEXTHOP.
+const GROUPS: [u32; 7] = [1, 3, 5, 7, 9, 11, 32];
+
+/// linux/netlink.h.
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 
 fn open() -> io::Result<Socket> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -57,103 +68,109 @@ impl Requester {
         while verdict.is_none() {
             self.buffer.clear();
             self.socket.recv(&mut self.buffer, 0)?;
-            for_each_message(&self.buffer, |message| {
-                if message.header.sequence_number != self.sequence {
-                    return;
+            for message in messages(&self.buffer) {
+                if message.sequence == self.sequence && message.kind == NLMSG_ERROR {
+                    verdict = Some(message.error());
                 }
-                if let NetlinkPayload::Error(error) = message.payload {
-                    verdict = Some(match error.code {
-                        None => Ok(()),
-                        Some(code) => Err(io::Error::from_raw_os_error(-code.get())),
-                    });
-                }
-            });
+            }
         }
         verdict.unwrap_or(Ok(()))
     }
 }
 
-/// A reading of everything, one datagram at a time so that the loop stays live.
+/// A reading of the kernel's tables, one after another, a datagram at a time.
 pub struct Dump {
     socket: Socket,
     buffer: Vec<u8>,
+    /// Which of [`DUMPS`] is read.
     stage: usize,
+}
+
+/// A part of a reading.
+#[derive(Debug)]
+pub struct Portion {
+    /// What it says.
+    pub facts: Vec<Fact>,
     /// The kernel changed the table under the reader (`NLM_F_DUMP_INTR`).
-    interrupted: bool,
+    pub interrupted: bool,
+    /// It is the last one of this table.
+    pub last: bool,
 }
 
 const NLM_F_DUMP_INTR: u16 = 0x10;
 
 impl Dump {
-    /// Starts reading.
+    /// Starts with the first table.
     pub fn start() -> io::Result<Self> {
-        let mut dump = Self {
+        let dump = Self {
             socket: open()?,
             buffer: Vec::with_capacity(BUFFER),
             stage: 0,
-            interrupted: false,
         };
         dump.ask()?;
         Ok(dump)
     }
 
-    /// Whether what was read is not one consistent state, so that it has to be read again.
-    pub fn interrupted(&self) -> bool {
-        self.interrupted
+    /// Which of [`DUMPS`] is read.
+    pub fn stage(&self) -> usize {
+        self.stage
     }
 
-    fn ask(&mut self) -> io::Result<()> {
-        let Some(message) = dumps().into_iter().nth(self.stage) else {
-            return Ok(());
-        };
+    /// Reads the same table again from its beginning.
+    pub fn again(&mut self) -> io::Result<()> {
+        self.ask()
+    }
+
+    /// Goes on with the next table, if there is one.
+    pub fn next_table(&mut self) -> io::Result<bool> {
         self.stage += 1;
-        send(
-            &self.socket,
-            message,
-            NLM_F_REQUEST | NLM_F_DUMP,
-            self.stage as u32,
-        )
+        let more = self.stage < DUMPS.len();
+        if more {
+            self.ask()?;
+        }
+        Ok(more)
     }
 
-    /// The next portion; `None` when everything has been read.
-    pub fn read(&mut self) -> io::Result<Option<Vec<Fact>>> {
-        if self.stage > dumps().len() {
-            return Ok(None);
-        }
+    fn ask(&self) -> io::Result<()> {
+        let (kind, header, family) = DUMPS[self.stage];
+        let mut bytes = vec![0; 16 + header];
+        let length = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
+        bytes[16] = family;
+        self.socket.send(&bytes, 0).map(drop)
+    }
+
+    /// The next portion of the table.
+    pub fn read(&mut self) -> io::Result<Portion> {
         self.buffer.clear();
         self.socket.recv(&mut self.buffer, 0)?;
-        let (mut facts, mut done, mut failure) = (Vec::new(), false, None);
-        let mut interrupted = false;
-        for_each_message(&self.buffer, |message| {
-            interrupted |= message.header.flags & NLM_F_DUMP_INTR != 0;
-            match message.payload {
-                NetlinkPayload::InnerMessage(inner) => facts.extend(fact(&message.header, &inner)),
-                NetlinkPayload::Done(_) => done = true,
-                NetlinkPayload::Error(error) => {
-                    failure = error.code.map(|c| io::Error::from_raw_os_error(-c.get()));
-                    done = true;
-                }
-                _ => {}
+        let mut portion = Portion {
+            facts: Vec::new(),
+            interrupted: false,
+            last: false,
+        };
+        for message in messages(&self.buffer) {
+            portion.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
+            match message.kind {
+                NLMSG_DONE => portion.last = true,
+                NLMSG_ERROR => message.error()?,
+                _ => portion.facts.extend(message.fact()),
             }
-        });
-        self.interrupted |= interrupted;
-        if let Some(error) = failure {
-            return Err(error);
         }
-        if done {
-            let last = self.stage == dumps().len();
-            self.ask()?;
-            self.stage += usize::from(last);
-        }
-        Ok(Some(facts))
+        Ok(portion)
     }
 }
 
 /// The stream of changes.
 pub struct Monitor {
-    socket: TokioSocket,
+    socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
 }
+
+/// Messages, and that some were dropped: that may be said while none waits, and then no more come until it was read.
+const WANTED: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// What came from the stream.
 #[derive(Debug, PartialEq, Eq)]
@@ -165,42 +182,83 @@ pub enum Change {
 }
 
 impl Monitor {
-    /// Subscribes to changes of links, addresses, neighbours and routes.
-    pub fn open() -> io::Result<Self> {
-        let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
-        socket.socket_mut().bind_auto()?;
-        socket
-            .socket_ref()
-            .set_rx_buf_sz(RECEIVE_BUFFER as libc::c_int)?;
-        for group in GROUPS {
-            socket.socket_mut().add_membership(group)?;
+    /// Subscribes to changes of links, addresses, neighbours, routes and next hop objects, of which so many octets may wait
+    /// ([`RECEIVE_BUFFER`]).
+    pub fn open(room: usize) -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.set_non_blocking(true)?;
+        if setsockopt(&socket, sockopt::RcvBufForce, &room).is_err() {
+            setsockopt(&socket, sockopt::RcvBuf, &room)?;
         }
+        for group in GROUPS {
+            socket.add_membership(group)?;
+        }
+        // The socket owns its descriptor, which is what its successor `register_with_interest` (unsafe) asks for.
+        #[expect(deprecated)]
+        let socket = AsyncFd::with_interest(socket, WANTED)?;
         Ok(Self {
             socket,
             buffer: Vec::with_capacity(BUFFER),
         })
     }
 
-    /// Waits for the next changes.
+    /// Waits for the next changes. Nothing is lost when this is given up.
     pub async fn next(&mut self) -> io::Result<Change> {
         loop {
-            self.buffer.clear();
-            match self.socket.recv(&mut self.buffer).await {
-                Ok(()) => {}
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    return Ok(Change::Overrun);
-                }
-                Err(error) => return Err(error),
+            let mut ready = self.socket.ready(WANTED).await?;
+            let (change, drained) = take(ready.get_inner(), &mut self.buffer)?;
+            if drained {
+                ready.clear_ready();
             }
-            let mut facts = Vec::new();
-            for_each_message(&self.buffer, |message| {
-                if let NetlinkPayload::InnerMessage(inner) = message.payload {
-                    facts.extend(fact(&message.header, &inner));
-                }
-            });
-            if !facts.is_empty() {
-                return Ok(Change::Facts(facts));
+            if let Some(change) = change {
+                return Ok(change);
             }
+        }
+    }
+
+    /// The changes that wait, a portion of them.
+    pub fn try_next(&mut self) -> io::Result<Option<Change>> {
+        loop {
+            match take(self.socket.get_ref(), &mut self.buffer)? {
+                (None, false) => {}
+                (change, _) => return Ok(change),
+            }
+        }
+    }
+}
+
+/// A portion of what waits, and whether that was all.
+fn take(socket: &Socket, buffer: &mut Vec<u8>) -> io::Result<(Option<Change>, bool)> {
+    let (mut facts, mut drained) = (Vec::new(), false);
+    for _ in 0..PORTION {
+        buffer.clear();
+        match socket.recv(buffer, 0) {
+            Ok(_) => facts.extend(messages(buffer).filter_map(|m| m.fact())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                drained = true;
+                break;
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                empty(socket, buffer)?;
+                return Ok((Some(Change::Overrun), true));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let change = (!facts.is_empty()).then_some(Change::Facts(facts));
+    Ok((change, drained))
+}
+
+/// Takes what waits away: it is in the tables that are to be read. Until nothing waits any more, the kernel drops further
+/// messages without saying so again (netlink_overrun).
+fn empty(socket: &Socket, buffer: &mut Vec<u8>) -> io::Result<()> {
+    loop {
+        buffer.clear();
+        match socket.recv(buffer, 0) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.raw_os_error() != Some(libc::ENOBUFS) => return Err(error),
+            _ => {}
         }
     }
 }
@@ -221,27 +279,62 @@ fn send(
     socket.send(&bytes, 0).map(|_| ())
 }
 
-/// Takes a datagram apart. A message that cannot be read is skipped with a warning:
-/// a kernel newer than the library must not stop the gateway.
-fn for_each_message(
-    mut datagram: &[u8],
-    mut each: impl FnMut(NetlinkMessage<RouteNetlinkMessage>),
-) {
-    while datagram.len() >= 16 {
-        let length = u32::from_ne_bytes([datagram[0], datagram[1], datagram[2], datagram[3]]);
-        let length = length as usize;
-        if length < 16 || length > datagram.len() {
-            warn!(
-                length,
-                left = datagram.len(),
-                "netlink: a message with a wrong length"
-            );
-            return;
+/// A netlink message where it lies.
+struct Message<'a> {
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    whole: &'a [u8],
+}
+
+impl Message<'_> {
+    /// What it says. A message that cannot be read is skipped with a warning: a kernel newer than the library must not stop
+    /// the gateway.
+    fn fact(&self) -> Option<Fact> {
+        if let Some(fact) = route::fact(self.kind, self.flags, &self.whole[16..]) {
+            return fact;
         }
-        match NetlinkMessage::deserialize(&datagram[..length]) {
-            Ok(message) => each(message),
-            Err(error) => warn!(%error, "netlink: skipped a message that cannot be read"),
+        match NetlinkMessage::<RouteNetlinkMessage>::deserialize(self.whole) {
+            Ok(message) => match message.payload {
+                NetlinkPayload::InnerMessage(inner) => fact(&inner),
+                _ => None,
+            },
+            Err(error) => {
+                warn!(%error, "netlink: skipped a message that cannot be read");
+                None
+            }
         }
-        datagram = &datagram[length.next_multiple_of(4).min(datagram.len())..];
     }
+
+    /// The verdict of an NLMSG_ERROR: 0, or a negative number.
+    fn error(&self) -> io::Result<()> {
+        let code = self.whole[16..].first_chunk::<4>();
+        match code.map_or(0, |code| i32::from_ne_bytes(*code)) {
+            0 => Ok(()),
+            code => Err(io::Error::from_raw_os_error(-code)),
+        }
+    }
+}
+
+/// Takes a datagram apart.
+fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let header = datagram.first_chunk::<16>()?;
+        let [l0, l1, l2, l3, k0, k1, f0, f1, s0, s1, s2, s3, ..] = *header;
+        let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
+        let Some(whole) = datagram.get(..length).filter(|_| length >= 16) else {
+            let left = datagram.len();
+            warn!(length, left, "netlink: a message with a wrong length");
+            return None;
+        };
+        datagram = datagram
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
+        Some(Message {
+            kind: u16::from_ne_bytes([k0, k1]),
+            flags: u16::from_ne_bytes([f0, f1]),
+            sequence: u32::from_ne_bytes([s0, s1, s2, s3]),
+            whole,
+        })
+    })
 }

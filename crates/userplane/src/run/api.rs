@@ -197,7 +197,7 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 27] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 28] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let (sessions, node) = (self.engine.counters, self.node.counters());
         let fibs = || self.instances.iter().map(|instance| &instance.fib);
@@ -205,6 +205,7 @@ impl UserPlane {
         let suppressed = self.instances.iter().map(|i| i.errors.suppressed).sum();
         let full: u64 = fibs().map(|fib| fib.adjacencies_refused).sum();
         let adjacencies = full + io.adjacencies_refused;
+        let groups: u64 = fibs().map(|fib| fib.groups_refused()).sum();
         [
             (
                 "inject-busy",
@@ -232,14 +233,19 @@ impl UserPlane {
                 "A next hop found no room.",
             ),
             (
+                "group-table-full",
+                groups,
+                "A route by several next hops found no room for them, and takes the first.",
+            ),
+            (
                 "neighbour-request-failed",
                 io.neighbour_requests_failed,
                 "The kernel refused to resolve a neighbour.",
             ),
             (
                 "netlink-overrun",
-                io.overruns,
-                "The kernel dropped netlink messages; its tables were read again.",
+                self.kernel.overruns,
+                "Changes of the kernel's tables were missed; the tables were read again.",
             ),
             (
                 "icmp-limited",

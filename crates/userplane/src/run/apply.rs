@@ -1,6 +1,6 @@
 //! Commands on their way to the worker and to the kernel.
 
-use dataplane::{Adjacency, AdjacencyIndex, InstanceIndex, PortIndex, first_routes};
+use dataplane::{Adjacency, AdjacencyIndex, GroupIndex, InstanceIndex, PortIndex, first_routes};
 use tracing::{info, warn};
 use wire::eth::MacAddr;
 
@@ -46,6 +46,13 @@ impl UserPlane {
                 Command::RemoveAdjacency(id) => {
                     self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), None));
                 }
+                Command::SetGroup(id, members) => {
+                    let members = members.into_iter().map(AdjacencyIndex).collect();
+                    self.for_worker(ForWorker::SetGroup(GroupIndex(id), members));
+                }
+                Command::RemoveGroup(id) => {
+                    self.for_worker(ForWorker::RemoveGroup(GroupIndex(id)));
+                }
                 Command::UseNeighbour(link, address) => {
                     let asked = self
                         .requester
@@ -55,7 +62,7 @@ impl UserPlane {
                 Command::Export(net) => self.export(index, net),
                 Command::Withdraw(net, link) => self.withdraw(net, link),
                 Command::Resync => {
-                    self.read_at = self.read_at.or(Some(self.clock.now().monotonic));
+                    self.kernel.read_again(self.clock.now().monotonic);
                 }
             }
         }
@@ -102,6 +109,16 @@ impl UserPlane {
             ForWorker::RemoveRoute(instance, prefix) => controller.remove_route(*instance, *prefix),
             ForWorker::SetAdjacency(index, Some(to)) => controller.set_adjacency(*index, *to),
             ForWorker::SetAdjacency(index, None) => controller.remove_adjacency(*index),
+            ForWorker::SetGroup(index, members) => {
+                let set = controller.set_group(*index, members);
+                set.expect("the dataplane has room for all groups and their members");
+                Ok(())
+            }
+            ForWorker::RemoveGroup(index) => {
+                let set = controller.remove_group(*index);
+                set.expect("the dataplane has room for all groups");
+                Ok(())
+            }
             ForWorker::Sample(index, rate) => controller.sample(*index, *rate),
             ForWorker::Inspect(part) => controller.inspect(*part),
             ForWorker::RemoveStrayId(place) => controller.remove_stray_id(*place),

@@ -9,11 +9,13 @@ use northbound::{Ledger, Refusal};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use super::{Dump, Fib, ForWorker, Snapshot, UserPlane};
+use super::{Fib, ForWorker, UserPlane};
 use crate::engine::WorkerCommand;
-use crate::fib::Reading;
+use crate::fib::{Reading, Snapshot};
 use crate::ledger::{Shown, Wrong};
+use crate::netlink::message::Fact;
 use crate::netlink::request;
+use crate::netlink::scan::Scan;
 
 /// Between two readings of the kernel's tables: what the first one saw too early has been noticed then.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
@@ -29,13 +31,22 @@ pub(super) struct Check {
     kernel: Kernel,
 }
 
+impl Check {
+    /// Hears of a change of the kernel's tables.
+    pub(super) fn hear(&mut self, change: &Fact) {
+        if let Kernel::Reading(scan, _) = &mut self.kernel {
+            scan.hear(change);
+        }
+    }
+}
+
 enum Kernel {
     /// The worker comes first.
     Later,
     /// To be read at this time; after the first reading with what that showed.
     At(Duration, Option<Reading>),
     /// Being read.
-    Reading(Dump, Snapshot, Option<Reading>),
+    Reading(Box<Scan>, Option<Reading>),
 }
 
 impl UserPlane {
@@ -112,33 +123,38 @@ impl UserPlane {
     pub(super) fn check_at(&self) -> Option<Duration> {
         match self.check.as_ref()?.kernel {
             Kernel::Later => None,
-            Kernel::At(at, _) => Some(at),
+            Kernel::At(at, _) => Some(self.kernel.read_at().map_or(at, |read| read.max(at))),
             Kernel::Reading(..) => Some(Duration::ZERO),
         }
     }
 
-    /// Reads a portion of the kernel's tables for the check.
+    /// Reads a portion of the kernel's tables for the check, once what was heard of them is worked out.
     pub(super) fn read_for_check(&mut self) {
         let now = self.clock.now().monotonic;
+        let (follows, due) = (self.follows_kernel(), self.kernel.read_at().is_some());
         let Some(check) = &mut self.check else {
             return;
         };
         match std::mem::replace(&mut check.kernel, Kernel::Later) {
             Kernel::Later => {}
-            Kernel::At(at, first) if at > now => check.kernel = Kernel::At(at, first),
-            Kernel::At(_, first) => match Dump::start() {
-                Ok(dump) => check.kernel = Kernel::Reading(dump, Snapshot::default(), first),
+            Kernel::At(at, first) if at > now || !follows || due => {
+                check.kernel = Kernel::At(at, first);
+            }
+            Kernel::At(_, first) => match Scan::start() {
+                Ok(scan) => check.kernel = Kernel::Reading(Box::new(scan), first),
                 Err(error) => self.check_failed(&error),
             },
-            Kernel::Reading(mut dump, mut snapshot, first) => match dump.read() {
-                Ok(Some(facts)) => {
-                    facts.into_iter().for_each(|fact| snapshot.add(fact));
-                    check.kernel = Kernel::Reading(dump, snapshot, first);
+            Kernel::Reading(mut scan, first) => {
+                let done = scan.read().and_then(|last| match last {
+                    true => scan.go_on(),
+                    false => Ok(None),
+                });
+                match done {
+                    Ok(None) => check.kernel = Kernel::Reading(scan, first),
+                    Ok(Some(snapshot)) => self.kernel_read(&snapshot, first),
+                    Err(error) => self.check_failed(&error),
                 }
-                Ok(None) if dump.interrupted() => check.kernel = Kernel::At(now, first),
-                Ok(None) => self.kernel_read(snapshot, first),
-                Err(error) => self.check_failed(&error),
-            },
+            }
         }
     }
 
@@ -149,11 +165,11 @@ impl UserPlane {
         }
     }
 
-    fn kernel_read(&mut self, snapshot: Snapshot, first: Option<Reading>) {
+    fn kernel_read(&mut self, snapshot: &Snapshot, first: Option<Reading>) {
         let Some(instance) = self.instances.first() else {
             return;
         };
-        let mut reading = instance.fib.read(&snapshot);
+        let mut reading = instance.fib.read(snapshot);
         match (first, &mut self.check) {
             (None, Some(check)) => {
                 let at = self.clock.now().monotonic + SECOND_LOOK;
@@ -167,7 +183,7 @@ impl UserPlane {
         }
     }
 
-    fn conclude_check(&mut self, reading: Reading, snapshot: Snapshot) {
+    fn conclude_check(&mut self, reading: Reading, snapshot: &Snapshot) {
         let Some(check) = self.check.take() else {
             return;
         };
@@ -234,19 +250,19 @@ impl UserPlane {
             .for_each(|command| self.for_worker(command));
     }
 
-    /// Takes in what the kernel has: what it announces for nobody is withdrawn, what it lacks is announced.
-    fn repair_kernel(&mut self, unresolved: Vec<ipnet::IpNet>, snapshot: Snapshot) {
+    /// Reads the kernel's tables again: what it announces for nobody is withdrawn, what it lacks is announced.
+    fn repair_kernel(&mut self, unresolved: Vec<ipnet::IpNet>, snapshot: &Snapshot) {
         let Some(instance) = self.instances.first_mut() else {
             return;
         };
-        for link in instance.fib.down_in(&snapshot) {
+        for link in instance.fib.down_in(snapshot) {
             if let Err(error) = self.requester.request(request::link_up(link)) {
                 warn!(link, %error, "cannot bring an interface up");
             }
         }
         // whoever orders a repair does not wait for control planes to ask for nets of the run before
         instance.fib.end_keeping();
-        instance.fib.replace(snapshot);
         instance.fib.repair(unresolved);
+        self.read_again();
     }
 }

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use mi::{ListNeighboursResponse, ListRoutesResponse};
-use northbound::{Neighbour, NeighbourState, PAGE, Route, RouteKind};
+use northbound::{Neighbour, NeighbourState, NextHop, PAGE, Route, RouteKind};
 use wire::eth::MacAddr;
 
 use super::{Instance, UserPlane};
-use crate::fib::{ShownNeighbour, ShownRoute, Target};
+use crate::fib::{ShownHop, ShownNeighbour, ShownRoute, Target};
 
 /// What core ports and subinterfaces are called, by the link index of their TAP and by their place in the dataplane.
 struct Names<'a> {
@@ -89,27 +89,27 @@ impl UserPlane {
     }
 
     fn route(&self, instance: &Instance, names: &Names<'_>, route: ShownRoute) -> Route {
-        let hop = route.hop.as_ref();
+        let mut hops = route.hops.iter().map(|hop| next_hop(names, hop));
+        let first = hops.next().unwrap_or_default();
         Route {
             user_plane: self.name.clone(),
             network_instance: instance.name.clone(),
             prefix: route.net.to_string(),
             kind: match route.target {
-                Target::Adjacency(_) => RouteKind::Neighbour,
+                Target::Adjacency(_) | Target::Group(_) => RouteKind::Neighbour,
                 Target::OnLink(_) => RouteKind::OnLink,
                 Target::Local => RouteKind::Local,
                 Target::Discard if route.subscribers => RouteKind::Subscribers,
                 Target::Discard => RouteKind::Discard,
             }
             .into(),
-            next_hop: hop.map(|hop| hop.address.to_string()),
             port: match route.target {
                 Target::OnLink(place) => names.of_place(place),
-                _ => hop.and_then(|hop| names.of_link(hop.link)),
+                _ => first.port,
             },
-            mac: hop
-                .and_then(|hop| hop.mac)
-                .map(|mac| MacAddr(mac).to_string()),
+            next_hop: first.address,
+            mac: first.mac,
+            further: hops.collect(),
         }
     }
 
@@ -128,5 +128,13 @@ impl UserPlane {
             .into(),
             routes: of.routes as u64,
         }
+    }
+}
+
+fn next_hop(names: &Names<'_>, hop: &ShownHop) -> NextHop {
+    NextHop {
+        address: Some(hop.address.to_string()),
+        port: names.of_link(hop.link),
+        mac: hop.mac.map(|mac| MacAddr(mac).to_string()),
     }
 }
