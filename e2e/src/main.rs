@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod backbone;
 mod books;
 mod cases;
 mod command;
 mod cut;
 mod frames;
+mod frr;
 mod guard;
 mod home;
 mod internet;

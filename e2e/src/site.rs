@@ -3,7 +3,7 @@
 use crate::command::Sluice;
 use crate::radius::{self, Forger, FreeRadius};
 use anyhow::{Context, Result, bail};
-use northbound::{DropCounter, Session};
+use northbound::{DropCounter, Route, Session};
 use serde::de::DeserializeOwned;
 use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::process::Process;
@@ -325,6 +325,11 @@ impl Site {
         let found =
             found.with_context(|| format!("no session on C-tag {c_tag} among {sessions:?}"))?;
         self.show(&["session", &found.id])
+    }
+
+    /// The routes of the user planes' forwarding tables.
+    pub fn routes(&self) -> Result<Vec<Route>> {
+        self.show(&["routes"])
     }
 
     /// The named counters of both daemons.

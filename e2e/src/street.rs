@@ -16,6 +16,8 @@ pub const PASSWORD: &str = "street";
 const S_TAG: u16 = 200;
 /// Each home sends, and is sent, one packet in each family this often.
 const INTERVAL: Duration = Duration::from_millis(95);
+/// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
+const SETTLED: Duration = Duration::from_millis(800);
 /// How often a street is looked at.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -86,6 +88,54 @@ impl Street {
     /// What the homes have seen so far.
     pub fn status(&self) -> street::Status {
         self.homes.status()
+    }
+
+    /// Traffic pauses; how many verified packets were sent so far, up and down, and how many of them arrived.
+    pub fn hush(&self) -> (u64, u64) {
+        self.homes.order(Order::Quiet);
+        self.internet.quiet();
+        let count = || {
+            let (homes, internet) = (self.homes.status(), self.internet.status());
+            let sent = homes.sent + internet.sent.iter().sum::<u64>();
+            (sent, homes.counts.received + internet.counts.received)
+        };
+        let (mut last, mut since) = (count(), Instant::now());
+        while since.elapsed() < SETTLED {
+            sleep(TICK);
+            let now = count();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        last
+    }
+
+    /// Traffic goes on.
+    pub fn speak(&self) {
+        self.homes.order(Order::Speak);
+        self.internet.speak();
+    }
+
+    /// Waits until from now on something has come to and from every home in both families; how long that took.
+    pub fn hear_all(&self, limit: Duration) -> Result<Duration> {
+        let called = Instant::now();
+        self.homes.order(Order::Call);
+        self.internet.call();
+        loop {
+            let heard = [
+                self.homes.status().all_heard,
+                self.internet.status().all_heard,
+            ];
+            // What is not later is of an earlier call.
+            if heard.iter().all(|heard| *heard > Some(called)) {
+                return Ok(called.elapsed());
+            }
+            ensure!(
+                called.elapsed() < limit,
+                "for {limit:?} nothing has come to some home, or from it"
+            );
+            sleep(TICK);
+        }
     }
 
     /// Every home hangs up; what the homes and the internet host have seen.

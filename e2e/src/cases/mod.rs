@@ -5,6 +5,7 @@ mod clear_session;
 pub mod come_and_go;
 mod commits;
 mod drain;
+mod frr;
 mod gateway_ping;
 mod grpc_peer;
 mod history;
@@ -104,6 +105,16 @@ pub const CASES: &[Case] = &[
         "resume-131072",
         "131,072 sessions are resumed by a restarted control plane in 5 s, and told again to a user plane",
         resume::all,
+    ),
+    case(
+        "frr-bgp",
+        "FRR learns the subscribers' nets by BGP and gives routes, ECMP and BFD; what is used is what it says, also while it flaps",
+        frr::bgp,
+    ),
+    case(
+        "frr-ospf",
+        "FRR learns the subscribers' nets by OSPF and gives routes of both families",
+        frr::ospf,
     ),
     case(
         "lab-100",
