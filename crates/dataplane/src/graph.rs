@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
-//! will need. A packet either goes out by a port, or is punted, or is dropped for a named reason.
+//! will need. (What comes from the core is looked up in a pass between: only then the session's line is known.) A packet either goes out by a port, or is punted, or is dropped for a named reason.
 //!
 //! The ways have names (`edges`), and `took` says which one a packet takes. Only a graph that is traced notes that
 //! (`TRACE`); in the other nothing is left of it.
@@ -117,19 +117,27 @@ pub(crate) fn run<const TRACE: bool>(
             port,
             instance,
             own,
-        } => burst.two_pass(
+        } => burst.three_pass(
             tables,
             outs,
             rest,
             |t, w, len| {
                 let kind = classify::core(w, len, own);
-                let target = match kind {
-                    Core::V4 => t.lookup_ahead(Family::V4, instance, w, IP),
-                    Core::V6 => t.lookup_ahead(Family::V6, instance, w, IP),
+                match kind {
+                    // Most of what comes from there is for a subscriber.
+                    Core::V4 => t
+                        .fibs
+                        .touch_host_v4(InstanceIndex(instance), w.u32(IP + 16)),
+                    Core::V6 => t.fibs.touch_v6(InstanceIndex(instance), w.u128(IP + 24)),
                     Core::Tagged => return t.look_at_tagged(w, len, port, own),
-                    _ => Target::default(),
-                };
-                (kind, target)
+                    _ => {}
+                }
+                (kind, Target::default())
+            },
+            |t, w, (kind, target)| match kind {
+                Core::V4 => *target = t.lookup_ahead(Family::V4, instance, w, IP),
+                Core::V6 => *target = t.lookup_ahead(Family::V6, instance, w, IP),
+                _ => {}
             },
             |t, (kind, target), packet| {
                 let origin = Origin::Core(PortIndex(port));

@@ -201,11 +201,46 @@ impl Burst {
         outs: &mut Outs,
         rest: &mut Rest<R>,
         look: impl Fn(&T, &Window, usize) -> K,
-        mut act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
+        act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
     ) {
+        let mut keys = Keys::new();
+        let n = self.gather(t, rest, &mut keys, look);
+        self.scatter(n, t, outs, rest, &keys, act);
+    }
+
+    /// As [`Burst::two_pass`], with a pass in between: `ask` completes the key, and may wait for what `look` asked for and
+    /// ask for more.
+    #[inline(always)]
+    pub fn three_pass<T: ?Sized, K: Copy, R: Copy + Default>(
+        &mut self,
+        t: &mut T,
+        outs: &mut Outs,
+        rest: &mut Rest<R>,
+        look: impl Fn(&T, &Window, usize) -> K,
+        ask: impl Fn(&T, &Window, &mut K),
+        act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
+    ) {
+        let mut keys = Keys::new();
+        let n = self.gather(t, rest, &mut keys, look);
+        for key in &mut keys.0[..n] {
+            // SAFETY: `gather` wrote the first `n`.
+            let (key, w) = unsafe { key.assume_init_mut() };
+            // SAFETY: the window lies inside a buffer of this burst, and nothing borrows it now.
+            ask(t, unsafe { &**w }, key);
+        }
+        self.scatter(n, t, outs, rest, &keys, act);
+    }
+
+    /// The first pass: the packets that have a window, and their keys, are the first so many then.
+    #[inline(always)]
+    fn gather<T: ?Sized, K: Copy, R: Copy + Default>(
+        &mut self,
+        t: &T,
+        rest: &mut Rest<R>,
+        keys: &mut Keys<K>,
+        look: impl Fn(&T, &Window, usize) -> K,
+    ) -> usize {
         let total = core::mem::take(&mut self.n);
-        let mut keys: [MaybeUninit<(K, *mut Window)>; BURST] =
-            [const { MaybeUninit::uninit() }; BURST];
         let mut n = 0;
         for i in 0..total {
             // SAFETY: the first `total` are initialised and ours; none is borrowed now.
@@ -220,10 +255,24 @@ impl Burst {
             let w: *mut Window = unsafe { raw.buf.add(raw.off as usize - HEAD) }.cast();
             self.m[n] = MaybeUninit::new(m);
             // SAFETY: as above.
-            keys[n].write((look(t, unsafe { &*w }, raw.len as usize), w));
+            keys.0[n].write((look(t, unsafe { &*w }, raw.len as usize), w));
             n += 1;
         }
-        for (m, key) in self.m[..n].iter().zip(&keys[..n]) {
+        n
+    }
+
+    /// The last pass, over the `n` packets that [`Burst::gather`] left.
+    #[inline(always)]
+    fn scatter<T: ?Sized, K: Copy, R: Copy + Default>(
+        &mut self,
+        n: usize,
+        t: &mut T,
+        outs: &mut Outs,
+        rest: &mut Rest<R>,
+        keys: &Keys<K>,
+        mut act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
+    ) {
+        for (m, key) in self.m[..n].iter().zip(&keys.0[..n]) {
             // SAFETY: both were written for the first `n`.
             let (m, (key, w)) = unsafe { (m.assume_init(), key.assume_init()) };
             // SAFETY: the mbufs of a burst are distinct, and the borrow ends with the call.
@@ -234,6 +283,16 @@ impl Burst {
                 Err(reason) => rest.push(m, reason),
             }
         }
+    }
+}
+
+/// What the first pass found of each packet, and its window.
+struct Keys<K>([MaybeUninit<(K, *mut Window)>; BURST]);
+
+impl<K: Copy> Keys<K> {
+    #[inline(always)]
+    fn new() -> Self {
+        Keys([const { MaybeUninit::uninit() }; BURST])
     }
 }
 

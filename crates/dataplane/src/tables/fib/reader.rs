@@ -210,6 +210,21 @@ impl Reader {
         }
     }
 
+    /// Asks for the last line that a lookup will need, once the first is near: for hosts' routes, whose first lines are few.
+    #[inline(always)]
+    pub fn touch_host_v4(&self, instance: InstanceIndex, address: u32) {
+        let root = self.root(instance, 0);
+        match Chunk::if_is(root, Kind::Array24) {
+            Some(chunk) => {
+                let word = self.word(chunk.at() + (address >> 8) as usize);
+                if let Some(chunk) = Chunk::of(word) {
+                    self.touch(chunk.at() + (address & 0xff) as usize);
+                }
+            }
+            None => self.touch_v4(instance, address),
+        }
+    }
+
     /// Asks for the line that a lookup will need first and that may be far away.
     #[inline(always)]
     pub fn touch_v6(&self, instance: InstanceIndex, address: u128) {
