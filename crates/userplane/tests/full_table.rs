@@ -15,6 +15,9 @@ use userplane::netlink::follower::Follower;
 use userplane::netlink::request;
 use userplane::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
 
+/// Where a route's next hops are.
+type Ways = BTreeSet<String>;
+
 const PORT: u16 = 3;
 /// The routers on the core link, by the last octets of their addresses and of their MAC addresses.
 const ROUTERS: std::ops::Range<u8> = 2..6;
@@ -136,7 +139,7 @@ impl Bench {
     }
 
     /// Where the dataplane was told that prefixes lead, by their routers; links' own nets and neighbours are left out.
-    fn told(&self) -> BTreeMap<IpNet, BTreeSet<String>> {
+    fn told(&self) -> BTreeMap<IpNet, Ways> {
         let router = |id: &u32| self.routers[id].clone();
         let all = self.told.iter().filter_map(|(net, target)| {
             let routers = match target {
@@ -162,7 +165,7 @@ fn on_processor() -> Duration {
 }
 
 /// What the kernel says of its own routes by routers.
-fn kernel() -> BTreeMap<IpNet, BTreeSet<String>> {
+fn kernel() -> BTreeMap<IpNet, Ways> {
     let last = |address: &serde_json::Value| {
         let address = address.as_str().unwrap();
         address.rsplit(['.', ':']).next().unwrap().to_owned()
@@ -182,7 +185,7 @@ fn kernel() -> BTreeMap<IpNet, BTreeSet<String>> {
             let hops = route["nexthops"].as_array();
             let one = std::slice::from_ref(&route);
             let hops = hops.map_or(one, Vec::as_slice).iter();
-            let routers: BTreeSet<String> = hops
+            let routers: Ways = hops
                 .filter(|hop| hop["gateway"].is_string())
                 .map(|hop| last(&hop["gateway"]))
                 .collect();
@@ -323,9 +326,9 @@ fn after_an_overrun_the_dataplane_has_what_the_kernel_has() {
 
 /// The first that differ.
 fn difference(
-    told: &BTreeMap<IpNet, BTreeSet<String>>,
-    kernel: &BTreeMap<IpNet, BTreeSet<String>>,
-) -> Vec<(IpNet, Option<BTreeSet<String>>, Option<BTreeSet<String>>)> {
+    told: &BTreeMap<IpNet, Ways>,
+    kernel: &BTreeMap<IpNet, Ways>,
+) -> Vec<(IpNet, Option<Ways>, Option<Ways>)> {
     let nets: BTreeSet<&IpNet> = told.keys().chain(kernel.keys()).collect();
     let differing = nets
         .into_iter()

@@ -117,7 +117,7 @@ struct Entry {
 #[derive(Debug)]
 enum Entries {
     One(Entry),
-    Several(Box<Vec<Entry>>),
+    Several(Box<[Entry]>),
 }
 
 impl Entries {
@@ -131,7 +131,7 @@ impl Entries {
     fn into_vec(self) -> Vec<Entry> {
         match self {
             Entries::One(entry) => vec![entry],
-            Entries::Several(entries) => *entries,
+            Entries::Several(entries) => entries.into_vec(),
         }
     }
 
@@ -139,7 +139,7 @@ impl Entries {
         match entries[..] {
             [] => None,
             [entry] => Some(Entries::One(entry)),
-            _ => Some(Entries::Several(Box::new(entries))),
+            _ => Some(Entries::Several(entries.into())),
         }
     }
 }
