@@ -62,9 +62,13 @@ fn bgp_with(lab: &Lab, site: &mut Site, backbone: &mut Backbone) -> Result<()> {
     for net in ["0.0.0.0/0", "::/0", &host_v4(), &host_v6()] {
         wait_hops(site, net, 2)?;
     }
-    for session in backbone.gateway.show::<Vec<Value>>("show bfd peers json")? {
-        ensure!(session["status"] == "up", "BFD is not up: {session}");
-    }
+    wait("BFD to be up", MEETING, || {
+        let sessions: Vec<Value> = backbone.gateway.show("show bfd peers json")?;
+        let down = sessions
+            .into_iter()
+            .find(|session| session["status"] != "up");
+        Ok(down.map(|session| format!("BFD is not up: {session}")))
+    })?;
     let street = Street::dial(lab, HOMES)?;
     street.wait_online(MEETING)?;
     learned(lab, site, backbone)?;
