@@ -25,7 +25,7 @@ pub fn measure(eal: &Eal, prefixes: &Prefixes, rounds: usize) -> Result<Vec<Entr
     let routes = Routes::first(prefixes, ROUTES);
     let mut entries = lookups(eal, &routes, rounds)?;
     let second = tsc_hz(eal) as f64;
-    let [load, v4, v6] = changes(prefixes, second)?;
+    let [load, v4, v6, default] = changes(prefixes, second)?;
     let full = prefixes.v4.len() + SESSIONS as usize;
     let name = format!("loading {full} IPv4 routes, host routes among them");
     entries.push(routes_of(
@@ -40,6 +40,11 @@ pub fn measure(eal: &Eal, prefixes: &Prefixes, rounds: usize) -> Result<Vec<Entr
     let name = "a change of an IPv6 route";
     let all = prefixes.v6.len();
     entries.push(routes_of(Entry::new("fib-change-v6", name, "us", &v6), all));
+    let name = "a change of the default IPv4 route, in the control thread";
+    entries.push(routes_of(
+        Entry::new("fib-default", name, "ms", &default).at_most(20.0),
+        full,
+    ));
     Ok(entries)
 }
 
@@ -178,8 +183,8 @@ fn theirs_v6(fib: &peers::Fib6, addresses: &[(u128, u32)]) -> Result<f64> {
     })
 }
 
-/// Seconds of a full table, and microseconds of a change of each family.
-fn changes(prefixes: &Prefixes, second: f64) -> Result<[Samples; 3]> {
+/// Seconds of a full table, microseconds of a change of each family, and milliseconds of one of the default route.
+fn changes(prefixes: &Prefixes, second: f64) -> Result<[Samples; 4]> {
     let mut random = SmallRng::seed_from_u64(5);
     let mut nets: Vec<(IpNet, Option<Destination>)> = Vec::new();
     let v4 = prefixes.v4.iter().map(|net| IpNet::V4(*net));
@@ -233,5 +238,12 @@ fn changes(prefixes: &Prefixes, second: f64) -> Result<[Samples; 3]> {
             .map(|net| IpNet::V6(*net))
             .collect::<Vec<_>>(),
     )?;
-    Ok([load, v4, v6])
+    let mut default = Samples::default();
+    for n in 0..20 {
+        let begin = tsc();
+        writer.set(HERE, Ipv4Net::default().into(), Owner::Route, neighbour(n))?;
+        default.0.push((tsc() - begin) as f64 / second * 1e3);
+        reader.pass();
+    }
+    Ok([load, v4, v6, default])
 }

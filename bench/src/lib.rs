@@ -16,6 +16,7 @@
 #![allow(missing_docs)] // a program's parts
 
 pub mod admission;
+pub mod changes;
 pub mod fib;
 pub mod frames;
 pub mod huge;

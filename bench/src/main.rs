@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use bench::report::Report;
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Stock, World};
-use bench::{admission, fib, huge, kernel, latency, pin, plot, whole};
+use bench::{admission, changes, fib, huge, kernel, latency, pin, plot, whole};
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
 use std::fs;
@@ -22,7 +22,7 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures whose id contains this: `up-v4-64`, `fib`, `kernel`, `latency`.
+    /// Only figures whose id contains this: `up-v4-64`, `fib`, `kernel`, `session`, `latency`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -72,11 +72,12 @@ fn main() -> Result<()> {
         eprintln!("  the kernel");
         entries.push(kernel::measure(rounds)?);
     }
-    if wanted("session-vs-hash") || wanted("latency") {
+    if wanted("session") || wanted("latency") {
         eprintln!("  sessions and latencies");
         let routes = Routes::first(&prefixes, 600_000);
         let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
         entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
+        entries.push(changes::measure(&eal, &mut world, &mut stock)?);
         entries.extend(latency::measure(&eal, &mut world, &mut stock, core)?);
     }
 

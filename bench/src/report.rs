@@ -82,6 +82,13 @@ impl Entry {
         self
     }
 
+    /// The figure itself is to be at least this.
+    pub fn at_least(mut self, target: f64) -> Self {
+        self.target = Some(target);
+        self.met = Some(self.median >= target);
+        self
+    }
+
     /// The median over the peer's is to be at most this.
     pub fn ratio_at_most(mut self, peer: &str, samples: &Samples, target: f64) -> Self {
         self = self.beside(peer, samples, |own, peer| own / peer);
@@ -115,6 +122,11 @@ pub struct Report {
     pub entries: Vec<Entry>,
 }
 
+/// With two digits, or nothing.
+fn number(x: Option<f64>) -> String {
+    x.map_or(String::new(), |x| format!("{x:.2}"))
+}
+
 /// Around the table in a document.
 const BEGIN: &str = "<!-- table: written by make bench DOCS=1 -->\n";
 const END: &str = "<!-- end of table -->";
@@ -134,7 +146,6 @@ impl Report {
              |---|---|---|---|---|---|---|---|---|---|\n",
             self.cpu, self.tsc_mhz, self.load
         );
-        let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.2}"));
         for e in &self.entries {
             let met = match e.met {
                 Some(true) => "met",
@@ -166,7 +177,6 @@ impl Report {
             "target", "min", "median", "spread", "peer", "ratio", "target"
         );
         for e in aimed {
-            let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.2}"));
             let headers = e.headers.map_or(String::new(), |h| format!(" ({h})"));
             println!(
                 "{:<16}{:>8.1}{:>8.1}{:>8.1}{:>9}{:>8}{:>8}  {}",
@@ -233,6 +243,8 @@ mod tests {
         assert_eq!((entry.min, entry.median, entry.spread), (40.0, 60.0, 20.0));
         assert_eq!(entry.clone().at_most(60.0).met, Some(true));
         assert_eq!(entry.clone().at_most(59.0).met, Some(false));
+        assert_eq!(entry.clone().at_least(60.0).met, Some(true));
+        assert_eq!(entry.clone().at_least(61.0).met, Some(false));
         let ratio = |t| entry.clone().ratio_at_most("p", &peer, t);
         assert_eq!(
             (ratio(3.0).ratio, ratio(3.0).met, ratio(2.9).met),

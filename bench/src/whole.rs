@@ -8,14 +8,16 @@ use anyhow::Result;
 use dpdk::{Eal, Pool};
 
 /// What is done to each packet in every figure; nothing is switched off.
-const FEATURES: [&str; 10] = [
+const FEATURES: [&str; 12] = [
     "mbufs",
     "rings",
     "qinq",
     "pppoe",
     "anti-spoof-mac",
     "anti-spoof-address",
+    "mss",
     "lookup",
+    "mtu",
     "ttl-and-checksum",
     "session-counters",
     "drop-counters",

@@ -103,7 +103,7 @@ impl World {
     }
 
     /// Lets the worker catch up when there is little room, and hears what it says.
-    fn settle(&mut self) -> Result<()> {
+    pub fn settle(&mut self) -> Result<()> {
         while self.controller.free_commands() < 64 {
             self.worker.step();
         }
