@@ -19,15 +19,16 @@ use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
-use crate::nodes::lookup::{self, Next, Origin};
+use crate::nodes::lookup::{self, Origin};
 use crate::nodes::{Leave, Part, fragment, mss, rewrite, session};
+use crate::tables::Vlans;
 use crate::tables::adjacency::{Adjacencies, Asked};
-use crate::tables::fib::{Reader, Target};
+use crate::tables::fib::{Reader, Table, Target};
 use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, HEAD, Outs, Packet, Pool, Rest, WINDOW, Window};
+use dpdk::{Burst, Gone, HEAD, Outs, Packet, Pool, Rest, WINDOW, Window};
 use wire::eth::{MacAddr, TPID_8021Q};
 
 /// Where a burst came from.
@@ -84,107 +85,151 @@ pub(crate) fn run<const TRACE: bool>(
     rest: &mut Rest<Leave>,
 ) {
     match source {
-        Source::Access { port } => burst.two_pass(
-            tables,
-            outs,
-            rest,
-            |t, w, len| match classify::depth(w) {
-                0 => t.look_at_access::<0>(w, len, port),
-                1 => t.look_at_access::<1>(w, len, port),
-                _ => t.look_at_access::<2>(w, len, port),
-            },
-            |t, kind, packet| {
-                t.took::<TRACE>(Edge::AccessFrame);
-                match kind {
-                    Access::Double { slot } => upstream::<TRACE, 2>(t, slot, packet),
-                    Access::Tagged { slot } => upstream_called::<TRACE, 1>(t, slot, packet),
-                    Access::Untagged { slot } => upstream_called::<TRACE, 0>(t, slot, packet),
-                    Access::Termination { slot, depth } => {
-                        t.took::<TRACE>(Edge::OfSession);
-                        let up = t.sessions.up(slot);
-                        let leave = session::terminate(up, packet.window(), depth);
-                        Err(t.left_session::<TRACE>(leave))
-                    }
-                    Access::Discovery => {
-                        t.took::<TRACE>(Edge::Discovery);
-                        Err(Leave::Punt(PuntKind::Discovery, Part::WHOLE))
-                    }
-                    Access::Drop(reason) => Err(reason.into()),
-                }
-            },
-        ),
+        Source::Access { port } => from_access::<TRACE>(port, tables, burst, outs, rest),
         Source::Core {
             port,
             instance,
             own,
-        } => burst.three_pass(
-            tables,
-            outs,
-            rest,
-            |t, w, len| {
-                let kind = classify::core(w, len, own);
-                match kind {
-                    // Most of what comes from there is for a subscriber.
-                    Core::V4 => t
-                        .fibs
-                        .touch_host_v4(InstanceIndex(instance), w.u32(IP + 16)),
-                    Core::V6 => t.fibs.touch_v6(InstanceIndex(instance), w.u128(IP + 24)),
-                    Core::Tagged => return t.look_at_tagged(w, len, port, own),
-                    _ => {}
-                }
-                (kind, Target::default())
-            },
-            |t, w, (kind, target)| match kind {
-                Core::V4 => *target = t.lookup_ahead(Family::V4, instance, w, IP),
-                Core::V6 => *target = t.lookup_ahead(Family::V6, instance, w, IP),
-                _ => {}
-            },
-            |t, (kind, target), packet| {
-                let origin = Origin::Core(PortIndex(port));
-                t.took::<TRACE>(Edge::CoreFrame);
-                if TRACE && is_tagged(packet) {
-                    t.took::<TRACE>(Edge::Tagged);
-                }
-                match kind {
-                    Core::V4 => {
-                        t.took::<TRACE>(Edge::CoreV4);
-                        downstream::<TRACE>(t, origin, Family::V4, instance, target, packet, IP)
-                    }
-                    Core::V6 if lookup::stays_on_link(packet.window(), IP) => {
-                        t.took::<TRACE>(Edge::CoreLinkLocal);
-                        Err(for_kernel(PortIndex(port), 0))
-                    }
-                    Core::V6 => {
-                        t.took::<TRACE>(Edge::CoreV6);
-                        downstream::<TRACE>(t, origin, Family::V6, instance, target, packet, IP)
-                    }
-                    Core::Kernel => {
-                        t.took::<TRACE>(Edge::CoreKernel);
-                        Err(for_kernel(PortIndex(port), 0))
-                    }
-                    Core::Drop(reason) => Err(reason.into()),
-                    tagged => from_vlan::<TRACE>(t, tagged, target, packet),
-                }
-            },
-        ),
-        Source::Gateway { instance } => burst.two_pass(
-            tables,
-            outs,
-            rest,
-            |t, w, _| {
-                let family = if w.u8(IP) >> 4 == 6 {
-                    Family::V6
-                } else {
-                    Family::V4
-                };
-                (family, t.lookup_ahead(family, instance, w, IP))
-            },
-            |t, (family, target), packet| {
-                t.took::<TRACE>(Edge::GatewayPacket);
-                downstream::<TRACE>(t, Origin::Gateway, family, instance, target, packet, IP)
-            },
-        ),
+        } => from_core::<TRACE>(port, instance, own, tables, burst, outs, rest),
+        Source::Gateway { instance } => {
+            from_gateway::<TRACE>(instance, tables, burst, outs, rest);
+        }
     }
+}
+
+#[inline(never)]
+fn from_access<const TRACE: bool>(
+    port: u16,
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut Outs,
+    rest: &mut Rest<Leave>,
+) {
+    let vlans = t.sessions.vlans(PortIndex(port));
+    let table = t.fibs.table(t.likely);
+    let seen = burst.look(rest, |w, len| match classify::depth(w) {
+        2 => t.look_at_access::<2>(w, len, vlans, table),
+        depth => t.look_at_fewer_tags(w, len, vlans, table, depth),
+    });
+    seen.act(outs, rest, |kind, packet| {
+        t.took::<TRACE>(Edge::AccessFrame);
+        match kind {
+            Access::Double { slot } => upstream::<TRACE, 2>(t, table, slot, packet),
+            other => from_access_seldom::<TRACE>(t, table, other, packet),
+        }
+    });
+}
+
+/// What is not of a session with two tags; not in the loop itself, which would become too large.
+#[inline(never)]
+fn from_access_seldom<const TRACE: bool>(
+    t: &mut Tables,
+    table: Table,
+    kind: Access,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    match kind {
+        Access::Double { slot } => upstream::<TRACE, 2>(t, table, slot, packet),
+        Access::Tagged { slot } => upstream::<TRACE, 1>(t, table, slot, packet),
+        Access::Untagged { slot } => upstream::<TRACE, 0>(t, table, slot, packet),
+        Access::Termination { slot, depth } => {
+            t.took::<TRACE>(Edge::OfSession);
+            let leave = session::terminate(t.sessions.up(slot), packet.window(), depth);
+            packet.leave(t.left_session::<TRACE>(leave))
+        }
+        Access::Discovery => {
+            t.took::<TRACE>(Edge::Discovery);
+            packet.leave(Leave::Punt(PuntKind::Discovery, Part::WHOLE))
+        }
+        Access::Drop(reason) => packet.leave(reason.into()),
+    }
+}
+
+#[inline(never)]
+fn from_core<const TRACE: bool>(
+    port: u16,
+    instance: u16,
+    own: u64,
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut Outs,
+    rest: &mut Rest<Leave>,
+) {
+    let table = t.fibs.table(InstanceIndex(instance));
+    let mut seen = burst.look(rest, |w, len| {
+        let kind = classify::core(w, len, own);
+        match kind {
+            // Most of what comes from there is for a subscriber.
+            Core::V4 => t.fibs.touch_host_v4(table, w.u32(IP + 16)),
+            Core::V6 => t.fibs.touch_v6(table, w.u128(IP + 24)),
+            Core::Tagged => return t.look_at_tagged(w, len, port, own),
+            _ => {}
+        }
+        (kind, Target::default())
+    });
+    seen.ask(|w, (kind, target)| match kind {
+        Core::V4 => *target = t.lookup_ahead(Family::V4, table, w, IP),
+        Core::V6 => *target = t.lookup_ahead(Family::V6, table, w, IP),
+        _ => {}
+    });
+    let arrived = Arrived {
+        origin: Origin::Core(PortIndex(port)),
+        instance,
+        family: Family::V4,
+        ip: IP as u8,
+    };
+    seen.act(outs, rest, |(kind, target), mut packet| {
+        t.took::<TRACE>(Edge::CoreFrame);
+        if TRACE && is_tagged(&mut packet) {
+            t.took::<TRACE>(Edge::Tagged);
+        }
+        match kind {
+            Core::V4 => {
+                t.took::<TRACE>(Edge::CoreV4);
+                downstream::<TRACE>(t, arrived, target, packet)
+            }
+            Core::V6 if lookup::stays_on_link(packet.window(), IP) => {
+                t.took::<TRACE>(Edge::CoreLinkLocal);
+                packet.leave(for_kernel(PortIndex(port), 0))
+            }
+            Core::V6 => {
+                t.took::<TRACE>(Edge::CoreV6);
+                let family = Family::V6;
+                downstream::<TRACE>(t, Arrived { family, ..arrived }, target, packet)
+            }
+            Core::Kernel => {
+                t.took::<TRACE>(Edge::CoreKernel);
+                packet.leave(for_kernel(PortIndex(port), 0))
+            }
+            Core::Drop(reason) => packet.leave(reason.into()),
+            tagged => from_vlan::<TRACE>(t, tagged, target, packet),
+        }
+    });
+}
+
+#[inline(never)]
+fn from_gateway<const TRACE: bool>(
+    instance: u16,
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut Outs,
+    rest: &mut Rest<Leave>,
+) {
+    let table = t.fibs.table(InstanceIndex(instance));
+    let seen = burst.look(rest, |w, _| {
+        let family = ip::family(w, IP);
+        (family, t.lookup_ahead(family, table, w, IP))
+    });
+    seen.act(outs, rest, |(family, target), packet| {
+        t.took::<TRACE>(Edge::GatewayPacket);
+        let arrived = Arrived {
+            origin: Origin::Gateway,
+            instance,
+            family,
+            ip: IP as u8,
+        };
+        downstream::<TRACE>(t, arrived, target, packet)
+    });
 }
 
 /// Where IP starts in the window of a frame without tags.
@@ -194,7 +239,7 @@ const IP: usize = HEAD + ETHERNET;
 const TAGGED_IP: usize = IP + TAG;
 
 /// Has the frame from the core a tag?
-fn is_tagged(packet: &mut Packet<'_>) -> bool {
+fn is_tagged(packet: &mut Packet<'_, Leave>) -> bool {
     packet.len() >= ETHERNET && packet.window().u16(IP - 2) == TPID_8021Q
 }
 
@@ -212,59 +257,80 @@ fn from_vlan<const TRACE: bool>(
     t: &mut Tables,
     kind: Core,
     target: Target,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
     let (interface, family) = match kind {
         Core::TaggedV4(interface) => (interface, Family::V4),
         Core::TaggedV6(interface) => (interface, Family::V6),
         Core::TaggedKernel(interface) => {
             t.took::<TRACE>(Edge::TaggedKernel);
             classify::untag(packet.window());
-            return Err(for_kernel(interface, TAG));
+            return packet.leave(for_kernel(interface, TAG));
         }
-        Core::Drop(reason) => return Err(reason.into()),
+        Core::Drop(reason) => return packet.leave(reason.into()),
         // The others have no tag.
-        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return Err(Leave::default()),
+        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return packet.leave(Leave::default()),
     };
     classify::untag(packet.window());
     if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
         t.took::<TRACE>(Edge::TaggedLinkLocal);
-        return Err(for_kernel(interface, TAG));
+        return packet.leave(for_kernel(interface, TAG));
     }
-    let instance = t.instance(interface);
-    let origin = Origin::Core(interface);
     t.took::<TRACE>(family.either(Edge::TaggedV4, Edge::TaggedV6));
-    downstream::<TRACE>(t, origin, family, instance, target, packet, TAGGED_IP)
+    let arrived = Arrived {
+        origin: Origin::Core(interface),
+        instance: t.instance(interface),
+        family,
+        ip: TAGGED_IP as u8,
+    };
+    downstream::<TRACE>(t, arrived, target, packet)
 }
 
-/// session → lookup → rewrite.
+/// session → lookup → rewrite. Most packets go by the table of the one before.
 #[inline(always)]
 fn upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
+    table: Table,
     slot: u32,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
     t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
     let up = t.sessions.up(slot);
-    let admitted = match session::admit::<DEPTH>(up, packet.window(), len, &t.fibs) {
+    let (family, total) = match session::admit::<DEPTH>(up, packet.window(), len, &t.fibs) {
         Ok(admitted) => admitted,
         Err(Leave::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
-        Err(leave) => return Err(t.left_session::<TRACE>(leave)),
+        Err(leave) => return packet.leave(t.left_session::<TRACE>(leave)),
     };
-    let instance = up.instance;
-    t.likely = InstanceIndex(instance);
-    from_subscriber::<TRACE>(t, slot, instance, admitted, packet)
+    let arrived = Arrived::upstream::<DEPTH>(up.instance);
+    if up.instance != table.instance().0 {
+        return elsewhere_upstream::<TRACE>(t, slot, arrived, packet);
+    }
+    // Each family has its own code from here on.
+    match family {
+        Family::V4 => {
+            from_subscriber::<TRACE>(t, table, slot, arrived.of(Family::V4), total, packet)
+        }
+        Family::V6 => {
+            from_subscriber::<TRACE>(t, table, slot, arrived.of(Family::V6), total, packet)
+        }
+    }
 }
 
-/// The same, not in the loop itself, which would become too large.
+/// The same for one in another instance than the last one.
+#[cold]
 #[inline(never)]
-fn upstream_called<const TRACE: bool, const DEPTH: usize>(
+fn elsewhere_upstream<const TRACE: bool>(
     t: &mut Tables,
     slot: u32,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
-    upstream::<TRACE, DEPTH>(t, slot, packet)
+    a: Arrived,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    t.likely = InstanceIndex(a.instance);
+    let table = t.fibs.table(t.likely);
+    let a = a.of(ip::family(packet.window(), a.ip()));
+    let total = ip::total(a.family, packet.window(), a.ip());
+    from_subscriber::<TRACE>(t, table, slot, a, total, packet)
 }
 
 /// The same for a session that is sampled.
@@ -273,39 +339,41 @@ fn upstream_called<const TRACE: bool, const DEPTH: usize>(
 fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     slot: u32,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
     let len = packet.len();
     let up = t.sessions.up(slot);
     up.sample(false);
     let admitted = session::admit::<DEPTH>(up, packet.window(), len, &t.fibs);
     up.sample(true);
-    let (instance, index) = (up.instance, up.index);
-    let admitted = admitted.map_err(|leave| t.left_session::<TRACE>(leave))?;
+    let (arrived, index) = (Arrived::upstream::<DEPTH>(up.instance), up.index);
+    if let Err(leave) = admitted {
+        return packet.leave(t.left_session::<TRACE>(leave));
+    }
     t.took::<TRACE>(Edge::SampledUp);
     if let Some(port) = t.sessions.get(index).map(|entry| entry.port) {
         let frame = packet.window().bytes(HEAD..WINDOW.min(HEAD + len));
         let kind = PuntKind::SampledUp(index);
         t.samples.take(index, kind, port, frame, t.now, t.second);
     }
-    from_subscriber::<TRACE>(t, slot, instance, admitted, packet)
+    elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
 }
 
 /// (mss) → lookup → rewrite.
 #[inline(always)]
 fn from_subscriber<const TRACE: bool>(
     t: &mut Tables,
+    table: Table,
     slot: u32,
-    instance: u16,
-    admitted: session::Packet,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
-    if mss::may_be_syn(admitted.family, packet.window(), admitted.ip) {
-        return connecting::<TRACE>(t, slot, instance, admitted, packet);
+    a: Arrived,
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    if mss::may_be_syn(a.family, packet.window(), a.ip()) {
+        return connecting::<TRACE>(t, slot, a, total, packet);
     }
-    let family = admitted.family;
-    t.took::<TRACE>(family.either(Edge::SubscriberV4, Edge::SubscriberV6));
-    routed::<TRACE>(t, instance, admitted, packet)
+    t.took::<TRACE>(a.family.either(Edge::SubscriberV4, Edge::SubscriberV6));
+    routed::<TRACE>(t, table, a, total, packet)
 }
 
 /// mss → lookup → rewrite, for what could be a SYN.
@@ -314,88 +382,95 @@ fn from_subscriber<const TRACE: bool>(
 fn connecting<const TRACE: bool>(
     t: &mut Tables,
     slot: u32,
-    instance: u16,
-    admitted: session::Packet,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+    a: Arrived,
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
     t.took::<TRACE>(Edge::SubscriberSyn);
     t.took::<TRACE>(Edge::SynToLookup);
-    let session::Packet { family, ip, total } = admitted;
-    mss::clamp(packet, family, ip, total, t.sessions.up(slot).mtu);
-    routed::<TRACE>(t, instance, admitted, packet)
+    mss::clamp(
+        &mut packet,
+        a.family,
+        a.ip(),
+        total,
+        t.sessions.up(slot).mtu,
+    );
+    let table = t.fibs.table(InstanceIndex(a.instance));
+    routed::<TRACE>(t, table, a, total, packet)
 }
 
 /// lookup → rewrite.
 #[inline(always)]
 fn routed<const TRACE: bool>(
     t: &mut Tables,
-    instance: u16,
-    session::Packet { family, ip, total }: session::Packet,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
-    let target = lookup::find(&t.fibs, &t.groups, instance, family, packet.window(), ip);
-    let arrived = Arrived {
-        origin: Origin::Subscriber,
-        instance,
-        family,
-        ip: ip as u8,
-        total: total as u16,
-    };
-    forward::<TRACE>(t, arrived, target, packet)
+    table: Table,
+    a: Arrived,
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let target = lookup::find(&t.fibs, &t.groups, table, a.family, packet.window(), a.ip());
+    forward::<TRACE>(t, a, total, target, packet)
 }
 
 /// ip → lookup (done ahead) → rewrite.
 #[inline(always)]
 fn downstream<const TRACE: bool>(
     t: &mut Tables,
-    origin: Origin,
-    family: Family,
-    instance: u16,
+    a: Arrived,
     target: Target,
-    packet: &mut Packet<'_>,
-    ip: usize,
-) -> Result<usize, Leave> {
-    let room = packet.len().saturating_sub(ip - HEAD);
-    let total = ip::check(family, packet.window(), ip, room)?;
-    t.took::<TRACE>(Edge::Sound);
-    forward::<TRACE>(
-        t,
-        Arrived {
-            origin,
-            instance,
-            family,
-            ip: ip as u8,
-            total: total as u16,
-        },
-        target,
-        packet,
-    )
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let room = packet.len().saturating_sub(a.ip() - HEAD);
+    match ip::check(a.family, packet.window(), a.ip(), room) {
+        Ok(total) => {
+            t.took::<TRACE>(Edge::Sound);
+            forward::<TRACE>(t, a, total, target, packet)
+        }
+        Err(reason) => packet.leave(reason.into()),
+    }
 }
 
-/// A packet whose header is sound.
+/// Where a packet comes from and is to be routed, and what its header is.
 #[derive(Clone, Copy)]
 struct Arrived {
     origin: Origin,
     instance: u16,
     family: Family,
     ip: u8,
-    total: u16,
 }
 
-/// Two registers hold it: what is seldom needed costs nothing.
-const _: () = assert!(size_of::<Arrived>() <= 16);
+/// A register holds it: what is seldom needed costs nothing.
+const _: () = assert!(size_of::<Arrived>() == 8);
 
 impl Arrived {
+    /// From a subscriber with so many tags. The family is to be said.
+    #[inline(always)]
+    fn upstream<const DEPTH: usize>(instance: u16) -> Self {
+        Arrived {
+            origin: Origin::Subscriber,
+            instance,
+            family: Family::V4,
+            ip: (HEAD + session::headers(DEPTH)) as u8,
+        }
+    }
+
+    #[inline(always)]
+    fn of(self, family: Family) -> Self {
+        Arrived { family, ..self }
+    }
+
     /// Where the IP header is in the window.
     #[inline(always)]
     fn ip(self) -> usize {
         self.ip.into()
     }
 
-    /// Length of the IP packet.
-    #[inline(always)]
-    fn total(self) -> usize {
-        self.total.into()
+    /// The way from `lookup`, or for what is forwarded from `hop`.
+    fn way(self, forwarded: Edge, own: Edge) -> Edge {
+        match self.origin {
+            Origin::Gateway => own,
+            _ => forwarded,
+        }
     }
 }
 
@@ -404,61 +479,103 @@ impl Arrived {
 fn forward<const TRACE: bool>(
     t: &mut Tables,
     a: Arrived,
+    total: usize,
     target: Target,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
-    let next = match lookup::route(target, a.origin, a.instance, a.ip(), a.total()) {
-        Ok(next) => next,
-        Err(leave) => return Err(t.left_lookup::<TRACE>(leave)),
-    };
-    let w = packet.window();
-    if a.origin != Origin::Gateway {
-        t.took::<TRACE>(Edge::Forwarded);
-        if let Err(leave) = rewrite::hop(a.family, w, a.ip(), a.total(), a.instance) {
-            t.took::<TRACE>(Edge::Expired);
-            return Err(leave);
-        }
+    packet: Packet<'_, Leave>,
+) -> Gone {
+    if let Some(index) = target.adjacency() {
+        to_neighbour::<TRACE>(t, a, total, index, packet)
+    } else if let Some(index) = target.session() {
+        to_subscriber::<TRACE>(t, a, total, index, packet)
+    } else {
+        elsewhere::<TRACE>(t, a, total, target, packet)
     }
-    t.took::<TRACE>(way(next, a.origin));
-    let frame = match next {
-        Next::Neighbour(index) => match t.adjacencies.take(index) {
-            Some(neighbour) if a.total() <= neighbour.mtu as usize => {
-                rewrite::to_neighbour(neighbour, a.family, w, a.ip(), a.total())
-            }
-            Some(_) => return large_to_neighbour::<TRACE>(t, index, a, packet),
-            None => return Err(t.missing(index).into()),
-        },
-        Next::Subscriber(index) => match t.sessions.down(index) {
-            Some(down)
-                if (a.total() <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) =>
-            {
-                rewrite::to_subscriber(down, a.family, w, a.ip(), a.total())
-            }
-            _ => return closer_to_subscriber::<TRACE>(t, index, a, packet),
-        },
-        Next::Unresolved(port) => {
-            let address = lookup::address(a.family, w, a.ip());
-            return Err(t.unresolved(port, address).into());
-        }
-    };
-    t.took::<TRACE>(match next {
-        Next::Subscriber(_) => Edge::Encapsulated,
-        _ if frame.start + ETHERNET < a.ip() => Edge::Retagged,
-        _ => Edge::Untagged,
-    });
-    send(packet, frame)
 }
 
-/// The way from `lookup`, or for what is forwarded from `hop`.
-fn way(next: Next, origin: Origin) -> Edge {
-    match (next, origin) {
-        (Next::Neighbour(_), Origin::Gateway) => Edge::OwnToNeighbour,
-        (Next::Subscriber(_), Origin::Gateway) => Edge::OwnToSubscriber,
-        (Next::Unresolved(_), Origin::Gateway) => Edge::OwnToConnected,
-        (Next::Neighbour(_), _) => Edge::ToNeighbour,
-        (Next::Subscriber(_), _) => Edge::ToSubscriber,
-        (Next::Unresolved(_), _) => Edge::ToConnected,
+#[inline(always)]
+fn to_neighbour<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    index: AdjacencyIndex,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
+        return packet.leave(leave);
     }
+    t.took::<TRACE>(a.way(Edge::ToNeighbour, Edge::OwnToNeighbour));
+    let Some(neighbour) = t.adjacencies.take(index, total) else {
+        return large_to_neighbour::<TRACE>(t, index, a, total, packet);
+    };
+    let frame = rewrite::to_neighbour(neighbour, a.family, packet.window(), a.ip(), total);
+    t.took::<TRACE>(match frame.start + ETHERNET < a.ip() {
+        true => Edge::Retagged,
+        false => Edge::Untagged,
+    });
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+#[inline(always)]
+fn to_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    index: SessionIndex,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let w = packet.window();
+    if let Err(leave) = hop::<TRACE>(t, a, total, w) {
+        return packet.leave(leave);
+    }
+    t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
+    let frame = match t.sessions.down(index) {
+        Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
+            rewrite::to_subscriber(down, a.family, w, a.ip(), total)
+        }
+        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, packet),
+    };
+    t.took::<TRACE>(Edge::Encapsulated);
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+/// To where no way leads yet, or none goes on.
+#[cold]
+#[inline(never)]
+fn elsewhere<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    target: Target,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    match lookup::elsewhere(target, a.origin, a.instance, a.ip(), total) {
+        Ok(port) => {
+            if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
+                return packet.leave(leave);
+            }
+            t.took::<TRACE>(a.way(Edge::ToConnected, Edge::OwnToConnected));
+            let address = lookup::address(a.family, packet.window(), a.ip());
+            packet.leave(t.unresolved(port, address).into())
+        }
+        Err(leave) => packet.leave(t.left_lookup::<TRACE>(leave)),
+    }
+}
+
+/// One hop further, unless it is the gateway's own packet.
+#[inline(always)]
+fn hop<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    w: &mut Window,
+) -> Result<(), Leave> {
+    if a.origin != Origin::Gateway {
+        t.took::<TRACE>(Edge::Forwarded);
+        rewrite::hop(a.family, w, a.ip(), total, a.instance).inspect_err(|_| {
+            t.took::<TRACE>(Edge::Expired);
+        })?;
+    }
+    Ok(())
 }
 
 /// To a session that is sampled, or one that is gone; or a packet that could be a SYN, or is too big.
@@ -468,29 +585,30 @@ fn closer_to_subscriber<const TRACE: bool>(
     t: &mut Tables,
     index: SessionIndex,
     a: Arrived,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         t.took::<TRACE>(Edge::ToMss);
         t.took::<TRACE>(Edge::SynToSubscriber);
     }
     let there = t.sessions.down(index).filter(|down| down.length != 0);
     let Some(down) = there else {
-        return Err(DropReason::StaleSession.into());
+        return packet.leave(DropReason::StaleSession.into());
     };
     let (mtu, sampled) = (down.mtu, down.is_sampled());
-    mss::clamp(packet, a.family, a.ip(), a.total(), mtu);
-    if a.total() > mtu as usize {
-        return large_to_subscriber::<TRACE>(t, index, a, packet);
+    mss::clamp(&mut packet, a.family, a.ip(), total, mtu);
+    if total > mtu as usize {
+        return large_to_subscriber::<TRACE>(t, index, a, total, packet);
     }
-    let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), a.total());
+    let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), total);
     if sampled {
         t.took::<TRACE>(Edge::SampledDown);
         let octets = frame.start..WINDOW.min(frame.start + frame.len);
         t.show_down(index, frame.port, packet.window().bytes(octets));
     }
     t.took::<TRACE>(Edge::Encapsulated);
-    send(packet, frame)
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
 }
 
 /// To a subscriber, larger than it takes packets.
@@ -498,17 +616,18 @@ fn large_to_subscriber<const TRACE: bool>(
     t: &mut Tables,
     index: SessionIndex,
     a: Arrived,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
     t.took::<TRACE>(Edge::LargeToSubscriber);
     let Some(down) = t.sessions.down(index) else {
-        return Err(DropReason::StaleSession.into());
+        return packet.leave(DropReason::StaleSession.into());
     };
     let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
     let header = |w: &mut Window, ip, total| rewrite::to_subscriber(down, a.family, w, ip, total);
-    let fragments = match fragment::make(t.pool, packet, a.ip(), a.total(), mtu, header) {
+    let fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
         Ok(fragments) => fragments,
-        Err(reason) => return Err(t.refused::<TRACE>(reason, a, mtu)),
+        Err(reason) => return packet.leave(t.refused::<TRACE>(reason, a, total, mtu)),
     };
     if sampled {
         t.took::<TRACE>(Edge::SampledDown);
@@ -516,39 +635,32 @@ fn large_to_subscriber<const TRACE: bool>(
             t.show_down(index, port, &frame[..frame.len().min(WINDOW - HEAD)]);
         }
     }
-    Err(t.sent::<TRACE>(packet, port, fragments))
+    let leave = t.sent::<TRACE>(&mut packet, port, fragments);
+    packet.leave(leave)
 }
 
-/// To a neighbour that does not take packets of this size.
+/// To a neighbour that does not take packets of this size, or that is not known.
 #[cold]
 #[inline(never)]
 fn large_to_neighbour<const TRACE: bool>(
     t: &mut Tables,
     index: AdjacencyIndex,
     a: Arrived,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
-    t.took::<TRACE>(Edge::LargeToNeighbour);
-    let Some(neighbour) = t.adjacencies.take(index) else {
-        return Err(t.missing(index).into());
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let Some(&neighbour) = t.adjacencies.get(index) else {
+        return packet.leave(t.missing(index).into());
     };
+    t.took::<TRACE>(Edge::LargeToNeighbour);
     let (mtu, port) = (neighbour.mtu, neighbour.port as usize);
     let header =
-        |w: &mut Window, ip, total| rewrite::to_neighbour(neighbour, a.family, w, ip, total);
-    match fragment::make(t.pool, packet, a.ip(), a.total(), mtu, header) {
-        Ok(fragments) => Err(t.sent::<TRACE>(packet, port, fragments)),
-        Err(reason) => Err(t.refused::<TRACE>(reason, a, mtu)),
-    }
-}
-
-/// The packet is the frame now.
-#[inline(always)]
-fn send(packet: &mut Packet<'_>, frame: rewrite::Frame) -> Result<usize, Leave> {
-    if packet.reframe(frame.start, frame.len) {
-        Ok(frame.port)
-    } else {
-        Err(Leave::default())
-    }
+        |w: &mut Window, ip, total| rewrite::to_neighbour(&neighbour, a.family, w, ip, total);
+    let leave = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
+        Ok(fragments) => t.sent::<TRACE>(&mut packet, port, fragments),
+        Err(reason) => t.refused::<TRACE>(reason, a, total, mtu),
+    };
+    packet.leave(leave)
 }
 
 impl Tables {
@@ -590,18 +702,24 @@ impl Tables {
     /// Fragments go out by a port in the place of the packet; there is room for them.
     fn sent<const TRACE: bool>(
         &mut self,
-        packet: &mut Packet<'_>,
+        packet: &mut Packet<'_, Leave>,
         port: usize,
         mut fragments: Burst,
     ) -> Leave {
         self.took::<TRACE>(Edge::Fragments);
         let n = fragments.len() as u8;
-        packet.send(port, &mut fragments);
+        packet.send_ahead(port, &mut fragments);
         Leave::Fragmented(n)
     }
 
     /// What must not be fragmented is dropped, and its sender is told.
-    fn refused<const TRACE: bool>(&mut self, reason: DropReason, a: Arrived, mtu: u16) -> Leave {
+    fn refused<const TRACE: bool>(
+        &mut self,
+        reason: DropReason,
+        a: Arrived,
+        total: usize,
+        mtu: u16,
+    ) -> Leave {
         if reason != DropReason::TooBig {
             return reason.into();
         }
@@ -611,14 +729,20 @@ impl Tables {
             mtu,
             own: a.origin == Origin::Gateway,
         };
-        Leave::Told(kind, lookup::packet(a.ip(), a.total()))
+        Leave::Told(kind, lookup::packet(a.ip(), total))
     }
 
     /// Looks at a frame with `DEPTH` tags from an access port, and asks for the lines of the session and of the packet's
     /// destination.
     #[inline(always)]
-    fn look_at_access<const DEPTH: usize>(&self, w: &Window, len: usize, port: u16) -> Access {
-        let kind = classify::access::<DEPTH>(w, len, port, &self.sessions);
+    fn look_at_access<const DEPTH: usize>(
+        &self,
+        w: &Window,
+        len: usize,
+        vlans: &Vlans,
+        table: Table,
+    ) -> Access {
+        let kind = classify::access::<DEPTH>(w, len, vlans, &self.sessions);
         let (Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot }) = kind
         else {
             return kind;
@@ -626,17 +750,33 @@ impl Tables {
         self.sessions.touch_up(slot);
         let ip = HEAD + session::headers(DEPTH);
         match w.u16(ip - 2) {
-            session::PPP_IPV4 => self.fibs.touch_v4(self.likely, w.u32(ip + 16)),
-            session::PPP_IPV6 => self.fibs.touch_v6(self.likely, w.u128(ip + 24)),
+            session::PPP_IPV4 => self.fibs.touch_v4(table, w.u32(ip + 16)),
+            session::PPP_IPV6 => self.fibs.touch_v6(table, w.u128(ip + 24)),
             _ => {}
         }
         kind
     }
 
+    /// The same with one tag or none.
+    #[inline(never)]
+    fn look_at_fewer_tags(
+        &self,
+        w: &Window,
+        len: usize,
+        vlans: &Vlans,
+        table: Table,
+        depth: usize,
+    ) -> Access {
+        match depth {
+            0 => self.look_at_access::<0>(w, len, vlans, table),
+            _ => self.look_at_access::<1>(w, len, vlans, table),
+        }
+    }
+
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
-    fn lookup_ahead(&self, family: Family, instance: u16, w: &Window, ip: usize) -> Target {
-        let target = lookup::find(&self.fibs, &self.groups, instance, family, w, ip);
+    fn lookup_ahead(&self, family: Family, table: Table, w: &Window, ip: usize) -> Target {
+        let target = lookup::find(&self.fibs, &self.groups, table, family, w, ip);
         if let Some(index) = target.session() {
             self.sessions.touch_down(index);
         } else if let Some(index) = target.adjacency() {
@@ -654,7 +794,8 @@ impl Tables {
             Core::TaggedV6(interface) => (interface, Family::V6),
             _ => return (kind, Target::default()),
         };
-        let target = self.lookup_ahead(family, self.instance(interface), w, TAGGED_IP);
+        let table = self.fibs.table(InstanceIndex(self.instance(interface)));
+        let target = self.lookup_ahead(family, table, w, TAGGED_IP);
         (kind, target)
     }
 

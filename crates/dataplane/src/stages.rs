@@ -4,7 +4,9 @@ use crate::api::PortIndex;
 use crate::graph::Tables;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::{Leave, session};
-use dpdk::{Burst, Outs, Packet, Rest, Window};
+use crate::tables::Vlans;
+use crate::tables::sessions::Sessions;
+use dpdk::{Burst, Gone, HEAD, Outs, Packet, Rest, Window};
 
 /// Classification, session and anti-spoof of frames from access port `port`, with nothing after it. The packets that
 /// pass stay in the burst, unchanged, and are counted by their sessions; the others are freed.
@@ -14,23 +16,26 @@ pub struct Admission {
 }
 
 #[inline(always)]
-fn look<const DEPTH: usize>(t: &Tables, w: &Window, len: usize, port: u16) -> Access {
-    let kind = classify::access::<DEPTH>(w, len, port, &t.sessions);
+fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> Access {
+    let kind = match classify::depth(w) {
+        0 => classify::access::<0>(w, len, vlans, sessions),
+        1 => classify::access::<1>(w, len, vlans, sessions),
+        _ => classify::access::<2>(w, len, vlans, sessions),
+    };
     if let Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot } = kind {
-        t.sessions.touch_up(slot);
+        sessions.touch_up(slot);
     }
     kind
 }
 
 #[inline(always)]
-fn admit<const DEPTH: usize>(
-    t: &mut Tables,
-    slot: u32,
-    packet: &mut Packet<'_>,
-) -> Result<usize, Leave> {
+fn admit<const DEPTH: usize>(t: &mut Tables, slot: u32, mut packet: Packet<'_, Leave>) -> Gone {
     let len = packet.len();
     let up = t.sessions.up(slot);
-    session::admit::<DEPTH>(up, packet.window(), len, &t.fibs).map(|_| 0)
+    match session::admit::<DEPTH>(up, packet.window(), len, &t.fibs) {
+        Ok(_) => packet.send(0, HEAD as u32, len as u32),
+        Err(leave) => packet.leave(leave),
+    }
 }
 
 impl Default for Admission {
@@ -44,28 +49,16 @@ impl Default for Admission {
 
 impl Admission {
     /// Passes a burst through; how many packets are left.
-    pub fn pass(
-        &mut self,
-        worker: &mut Worker,
-        PortIndex(port): PortIndex,
-        burst: &mut Burst,
-    ) -> usize {
-        burst.two_pass(
-            &mut worker.tables,
-            &mut self.outs,
-            &mut self.rest,
-            |t, w, len| match classify::depth(w) {
-                0 => look::<0>(t, w, len, port),
-                1 => look::<1>(t, w, len, port),
-                _ => look::<2>(t, w, len, port),
-            },
-            |t, kind, packet| match kind {
-                Access::Double { slot } => admit::<2>(t, slot, packet),
-                Access::Tagged { slot } => admit::<1>(t, slot, packet),
-                Access::Untagged { slot } => admit::<0>(t, slot, packet),
-                _ => Err(Leave::default()),
-            },
-        );
+    pub fn pass(&mut self, worker: &mut Worker, port: PortIndex, burst: &mut Burst) -> usize {
+        let t = &mut worker.tables;
+        let vlans = t.sessions.vlans(port);
+        let seen = burst.look(&mut self.rest, |w, len| look(&t.sessions, vlans, w, len));
+        seen.act(&mut self.outs, &mut self.rest, |kind, packet| match kind {
+            Access::Double { slot } => admit::<2>(t, slot, packet),
+            Access::Tagged { slot } => admit::<1>(t, slot, packet),
+            Access::Untagged { slot } => admit::<0>(t, slot, packet),
+            _ => packet.leave(Leave::default()),
+        });
         if !self.rest.is_empty() {
             self.rest.settle(|_, _| ());
         }

@@ -1,9 +1,9 @@
-//! Bursts of packets and the two passes that a node makes over one.
+//! Bursts of packets and the passes that a node makes over one.
 use crate::ffi::{M, RawMbuf, sl_free};
 use crate::mbuf::Mbuf;
 use crate::port::Sent;
 use crate::prefetch;
-use crate::window::{HEAD, WINDOW, Window};
+use crate::window::{HEAD, Window};
 use core::ffi::c_uint;
 use core::mem::MaybeUninit;
 use std::collections::VecDeque;
@@ -172,127 +172,121 @@ impl Burst {
             .sum()
     }
 
-    /// The two passes of a node. `look` reads each header and returns a key, and may prefetch with it; `act` then
-    /// edits the packet and says where it goes: to one of `outs`, or to `rest` with a reason.
+    /// The first of the passes that a node makes: `look` reads each header, and may ask for what the next pass will need;
+    /// what it returns is the packet's key.
     /// A packet that has no [`Window`] (short headroom, chained, shared) goes to `rest` with `R::default()`, unseen.
     ///
     /// # Panics
-    /// If `act` names an out that does not exist, or if `rest` was not emptied before.
-    ///
-    /// A packet is only lent to `act`:
-    /// ```compile_fail
-    /// use dpdk::*;
-    /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
-    ///     let mut kept: Vec<&mut Packet<'_>> = vec![];
-    ///     b.two_pass(&mut (), o, r, |_, _, _| (), |_, _, p| { kept.push(p); Ok(0) });
-    /// }
-    /// ```
-    /// ```compile_fail
-    /// use dpdk::*;
-    /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
-    ///     let mut kept: Option<&mut Window> = None;
-    ///     b.two_pass(&mut (), o, r, |_, _, _| (), |_, _, p| { kept = Some(p.window()); Ok(0) });
-    /// }
-    /// ```
+    /// If `rest` was not emptied before.
     #[inline(always)]
-    pub fn two_pass<T: ?Sized, K: Copy, R: Copy + Default>(
+    pub fn look<K: Copy, R: Copy + Default>(
         &mut self,
-        t: &mut T,
-        outs: &mut Outs,
         rest: &mut Rest<R>,
-        look: impl Fn(&T, &Window, usize) -> K,
-        act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
-    ) {
-        let mut keys = Keys::new();
-        let n = self.gather(t, rest, &mut keys, look);
-        self.scatter(n, t, outs, rest, &keys, act);
-    }
-
-    /// As [`Burst::two_pass`], with a pass in between: `ask` completes the key, and may wait for what `look` asked for and
-    /// ask for more.
-    #[inline(always)]
-    pub fn three_pass<T: ?Sized, K: Copy, R: Copy + Default>(
-        &mut self,
-        t: &mut T,
-        outs: &mut Outs,
-        rest: &mut Rest<R>,
-        look: impl Fn(&T, &Window, usize) -> K,
-        ask: impl Fn(&T, &Window, &mut K),
-        act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
-    ) {
-        let mut keys = Keys::new();
-        let n = self.gather(t, rest, &mut keys, look);
-        for key in &mut keys.0[..n] {
-            // SAFETY: `gather` wrote the first `n`.
-            let (key, w) = unsafe { key.assume_init_mut() };
-            // SAFETY: the window lies inside a buffer of this burst, and nothing borrows it now.
-            ask(t, unsafe { &**w }, key);
-        }
-        self.scatter(n, t, outs, rest, &keys, act);
-    }
-
-    /// The first pass: the packets that have a window, and their keys, are the first so many then.
-    #[inline(always)]
-    fn gather<T: ?Sized, K: Copy, R: Copy + Default>(
-        &mut self,
-        t: &T,
-        rest: &mut Rest<R>,
-        keys: &mut Keys<K>,
-        look: impl Fn(&T, &Window, usize) -> K,
-    ) -> usize {
-        let total = core::mem::take(&mut self.n);
+        mut look: impl FnMut(&Window, usize) -> K,
+    ) -> Seen<K> {
+        let mut all = [const { MaybeUninit::uninit() }; BURST];
         let mut n = 0;
-        for i in 0..total {
-            // SAFETY: the first `total` are initialised and ours; none is borrowed now.
-            let m = unsafe { self.m[i].assume_init() };
+        for m in &self.m[..core::mem::take(&mut self.n)] {
+            // SAFETY: the first so many are initialised and ours; none is borrowed now.
+            let m = unsafe { m.assume_init() };
             // SAFETY: as above.
             let raw = unsafe { &*m };
             if !raw.windowed() {
                 rest.push(m, R::default());
                 continue;
             }
-            // SAFETY: `windowed`: the window lies inside the buffer, which is ours alone.
-            let w: *mut Window = unsafe { raw.buf.add(raw.off as usize - HEAD) }.cast();
-            self.m[n] = MaybeUninit::new(m);
-            // SAFETY: as above.
-            keys.0[n].write((look(t, unsafe { &*w }, raw.len as usize), w));
+            // SAFETY: `windowed`.
+            let key = look(unsafe { &*raw.window() }, raw.len as usize);
+            // SAFETY: there are no more than the burst holds.
+            unsafe { all.get_unchecked_mut(n) }.write(One { key, m });
             n += 1;
         }
-        n
+        Seen { n, all }
+    }
+}
+
+/// The packets of a burst that were looked at, with their keys. They are this value's own; dropping it frees them.
+#[must_use]
+pub struct Seen<K: Copy> {
+    n: usize,
+    all: [MaybeUninit<One<K>>; BURST],
+}
+
+/// A packet that has a window, and its key.
+#[derive(Clone, Copy)]
+struct One<K> {
+    key: K,
+    m: M,
+}
+
+impl<K: Copy> Seen<K> {
+    /// The packets, which are given away.
+    #[inline(always)]
+    fn take(&mut self) -> &mut [One<K>] {
+        // SAFETY: `look` wrote so many.
+        unsafe { self.all[..core::mem::take(&mut self.n)].assume_init_mut() }
     }
 
-    /// The last pass, over the `n` packets that [`Burst::gather`] left.
+    /// A pass in between: `ask` completes the keys, and may wait for what `look` asked for and ask for more.
     #[inline(always)]
-    fn scatter<T: ?Sized, K: Copy, R: Copy + Default>(
-        &mut self,
-        n: usize,
-        t: &mut T,
+    pub fn ask(&mut self, mut ask: impl FnMut(&Window, &mut K)) {
+        // SAFETY: `look` wrote so many.
+        for One { key, m } in unsafe { self.all[..self.n].assume_init_mut() } {
+            // SAFETY: it is ours, has a window, and nothing borrows it now.
+            ask(unsafe { &*(**m).window() }, key);
+        }
+    }
+
+    /// The last pass: `act` edits each packet and lets it go, to one of `outs` or to `rest`.
+    ///
+    /// A packet is only lent to `act`:
+    /// ```compile_fail
+    /// use dpdk::*;
+    /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
+    ///     let mut kept: Vec<Packet<'_, u8>> = vec![];
+    ///     b.look(r, |_, _| ()).act(o, r, |_, p| { kept.push(p); todo!() });
+    /// }
+    /// ```
+    /// ```compile_fail
+    /// use dpdk::*;
+    /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
+    ///     let mut kept: Option<&mut Window> = None;
+    ///     b.look(r, |_, _| ()).act(o, r, |_, mut p| { kept = Some(p.window()); todo!() });
+    /// }
+    /// ```
+    #[inline(always)]
+    pub fn act<R: Copy + Default>(
+        mut self,
         outs: &mut Outs,
         rest: &mut Rest<R>,
-        keys: &Keys<K>,
-        mut act: impl FnMut(&mut T, K, &mut Packet<'_>) -> Result<usize, R>,
+        mut act: impl FnMut(K, Packet<'_, R>) -> Gone,
     ) {
-        for (m, key) in self.m[..n].iter().zip(&keys.0[..n]) {
-            // SAFETY: both were written for the first `n`.
-            let (m, (key, w)) = unsafe { (m.assume_init(), key.assume_init()) };
-            // SAFETY: the mbufs of a burst are distinct, and the borrow ends with the call.
-            let m_ref = unsafe { &mut *m };
-            let mut packet = Packet { m: m_ref, w, outs };
-            match act(t, key, &mut packet) {
-                Ok(out) => outs.push_raw(out, m),
-                Err(reason) => rest.push(m, reason),
-            }
+        let mut ends = Ends { outs, rest };
+        for &mut One { key, m } in self.take() {
+            // The mbufs of a burst are distinct, and each goes before the next one comes.
+            let ends = &mut ends;
+            let Gone(()) = act(key, Packet { m, ends });
         }
     }
 }
 
-/// What the first pass found of each packet, and its window.
-struct Keys<K>([MaybeUninit<(K, *mut Window)>; BURST]);
+impl<K: Copy> Drop for Seen<K> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.n != 0 {
+            self.free();
+        }
+    }
+}
 
-impl<K: Copy> Keys<K> {
-    #[inline(always)]
-    fn new() -> Self {
-        Keys([const { MaybeUninit::uninit() }; BURST])
+impl<K: Copy> Seen<K> {
+    #[cold]
+    #[inline(never)]
+    fn free(&mut self) {
+        for One { m, .. } in self.take() {
+            // SAFETY: it is ours, and goes but once.
+            drop(unsafe { Mbuf::own(*m) });
+        }
     }
 }
 
@@ -409,19 +403,49 @@ impl<R: Copy> Rest<R> {
     }
 }
 
-/// One packet during `act`: borrowed, so it can neither outlive the burst nor be kept.
-pub struct Packet<'a> {
-    m: &'a mut RawMbuf,
-    /// Inside the buffer of `m`; as a pointer, because `frame` lends the same octets.
-    w: *mut Window,
-    outs: &'a mut Outs,
+/// Where packets go: borrowed by [`Seen::act`] for as long as there is one of these. (As pointers, which are all the same
+/// for packets with different lives.)
+struct Ends<R> {
+    outs: *mut Outs,
+    rest: *mut Rest<R>,
 }
 
-impl Packet<'_> {
+impl<R> Ends<R> {
+    #[inline(always)]
+    fn outs(&mut self) -> &mut Outs {
+        // SAFETY: see above.
+        unsafe { &mut *self.outs }
+    }
+
+    #[inline(always)]
+    fn rest(&mut self) -> &mut Rest<R> {
+        // SAFETY: see above.
+        unsafe { &mut *self.rest }
+    }
+}
+
+/// One packet during `act`: borrowed, so it can neither outlive the burst nor be kept.
+pub struct Packet<'a, R> {
+    /// Ours alone until it goes; it has a window.
+    m: M,
+    ends: &'a mut Ends<R>,
+}
+
+/// What `act` has to return: a packet has gone.
+#[must_use]
+pub struct Gone(());
+
+impl<R: Copy + Default> Packet<'_, R> {
+    #[inline(always)]
+    fn raw(&self) -> &RawMbuf {
+        // SAFETY: ours, and borrowed with `self`.
+        unsafe { &*self.m }
+    }
+
     /// Length of the frame.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.m.len as usize
+        self.raw().len as usize
     }
 
     /// Is the frame empty?
@@ -430,56 +454,67 @@ impl Packet<'_> {
         self.len() == 0
     }
 
-    /// The window, where the frame as received starts at [`HEAD`].
+    /// The window, where the frame as received starts at [`HEAD`](crate::HEAD).
     #[inline(always)]
     pub fn window(&mut self) -> &mut Window {
-        // SAFETY: the window lies in the buffer of `m`, which is ours alone; whatever else is lent of it borrows `self`.
-        unsafe { &mut *self.w }
+        // SAFETY: there is one, in a buffer that is ours alone; whatever else is lent of it borrows `self`.
+        unsafe { &mut *self.raw().window() }
     }
 
     /// The whole frame, of which the window shows the first octets; for what may lie behind them.
     pub fn frame(&mut self) -> &mut [u8] {
-        // SAFETY: one segment, ours alone (`windowed`); DPDK and `reframe` keep `off + len` inside the buffer; as above.
+        // SAFETY: one segment, ours alone (`windowed`); DPDK keeps `off + len` inside the buffer; as above.
         unsafe {
-            let at = self.m.buf.add(self.m.off as usize);
-            core::slice::from_raw_parts_mut(at, self.m.len as usize)
+            let at = self.raw().buf.add(self.raw().off as usize);
+            core::slice::from_raw_parts_mut(at, self.len())
         }
     }
 
     /// How many packets can be sent beside those that come in.
-    pub fn room(&self) -> usize {
-        (LINE - BURST).saturating_sub(self.outs.line.len())
+    pub fn room(&mut self) -> usize {
+        (LINE - BURST).saturating_sub(self.ends.outs().line.len())
     }
 
-    /// Sends other packets by way `out`: after those that `act` has sent before, ahead of this one. Those that find no
+    /// Sends other packets by way `out`: after those that were sent before, ahead of this one. Those that find no
     /// [`Packet::room`] stay in the burst.
-    pub fn send(&mut self, out: usize, burst: &mut Burst) {
+    pub fn send_ahead(&mut self, out: usize, burst: &mut Burst) {
         let n = burst.n.min(self.room());
         for m in &burst.m[..n] {
             // SAFETY: the first `n` are initialised; the burst gives them up below.
-            self.outs.push_raw(out, unsafe { m.assume_init() });
+            self.ends.outs().push_raw(out, unsafe { m.assume_init() });
         }
         burst.m.copy_within(n..burst.n, 0);
         burst.n -= n;
     }
 
-    /// The frame now starts at offset `start` of the window and is `len` bytes long.
-    /// False, and nothing changed, if the buffer is too small.
+    /// Sends the frame by way `out`. It starts at offset `start` of the window now, and is `len` octets long; if the
+    /// buffer is too small for that it leaves with `R::default()`.
+    ///
+    /// # Panics
+    /// If there is no such way.
     #[inline(always)]
-    #[must_use]
-    pub fn reframe(&mut self, start: usize, len: usize) -> bool {
-        // The window starts HEAD before the frame as received: read where from the pointers, not from `off`, which a
-        // first call has moved.
-        let base = (self.w as usize).wrapping_sub(self.m.buf as usize);
-        let off = base + start;
-        if (start > WINDOW) | (len > u16::MAX as usize) | (off + len > self.m.buf_len as usize) {
-            return false;
+    pub fn send(self, out: usize, start: u32, len: u32) -> Gone {
+        // SAFETY: ours until it goes below.
+        let m = unsafe { &mut *self.m };
+        // It has a window, which starts at HEAD before the frame, inside the buffer.
+        let off = m.off as usize - HEAD + start as usize;
+        // The buffer's length has 16 bits, so both have.
+        if off + len as usize > m.buf_len as usize {
+            self.ends.rest().push(self.m, R::default());
+            return Gone(());
         }
-        self.m.off = off as u16;
-        self.m.len = len as u16;
-        self.m.pkt_len = len as u32;
+        m.off = off as u16;
+        m.len = len as u16;
+        m.pkt_len = len;
         // What the driver said about the frame as received is not true of this one.
-        self.m.flags = 0;
-        true
+        m.flags = [0; 2];
+        self.ends.outs().push_raw(out, self.m);
+        Gone(())
+    }
+
+    /// Gives the packet to those that leave the path, with the reason.
+    pub fn leave(self, why: R) -> Gone {
+        self.ends.rest().push(self.m, why);
+        Gone(())
     }
 }

@@ -10,7 +10,8 @@ pub(crate) struct RawMbuf {
     pub refcnt: u16,
     pub segs: u16,
     port: u16,
-    pub flags: u64,
+    /// The lower half and the upper one.
+    pub flags: [u32; 2],
     packet_type: u32,
     pub pkt_len: u32,
     pub len: u16,

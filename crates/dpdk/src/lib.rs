@@ -1,7 +1,7 @@
 //! A thin, safe face of DPDK for a packet path that runs to completion.
 //!
 //! **What lives here:** EAL's start, pools of packet buffers, ports, rings between threads, memory for large
-//! tables, and bursts of packets with the two passes that a node makes over one. The C side is `c/shim.c`.
+//! tables, and bursts of packets with the passes that a node makes over one. The C side is `c/shim.c`.
 //! **Who may call it:** `dataplane`, and whoever opens its ports. Every `unsafe` of the packet path is in this crate.
 //!
 //! The rules that make it safe:
@@ -20,13 +20,15 @@
 //! loop {
 //!     port.rx(&mut burst);
 //!     // Send IPv4 packets back where they came from.
-//!     burst.two_pass(&mut (), &mut outs, &mut rest, |_, w, _| w.u16(HEAD + 12), |_, ethertype, packet| {
-//!         if ethertype != 0x0800 { return Err("not IPv4") }
+//!     let seen = burst.look(&mut rest, |w, _| w.u16(HEAD + 12));
+//!     seen.act(&mut outs, &mut rest, |ethertype, mut packet| {
+//!         if ethertype != 0x0800 { return packet.leave("not IPv4") }
 //!         let w = packet.window();
 //!         let (to, from) = (w.u64(HEAD) >> 16, w.u64(HEAD + 6) >> 16);
 //!         w.put64(HEAD, from << 16 | to >> 32);
 //!         w.put32(HEAD + 8, to as u32);
-//!         Ok(0)
+//!         let len = packet.len() as u32;
+//!         packet.send(0, HEAD as u32, len)
 //!     });
 //!     port.tx(outs.get(0));
 //!     rest.settle(|why, packet| println!("{why}: {} bytes", packet.data().len()));
@@ -47,7 +49,7 @@ mod port;
 mod ring;
 mod window;
 
-pub use burst::{BURST, Burst, Outs, Packet, Rest};
+pub use burst::{BURST, Burst, Gone, Outs, Packet, Rest, Seen};
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
 pub use mbuf::Mbuf;

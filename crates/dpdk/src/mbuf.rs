@@ -1,10 +1,10 @@
 //! One packet, owned.
 use crate::ffi::{M, RawMbuf, sl_chain, sl_free};
-use crate::window::{HEAD, WINDOW};
+use crate::window::{HEAD, WINDOW, Window};
 use core::ptr::NonNull;
 
-/// RTE_MBUF_F_EXTERNAL and RTE_MBUF_F_INDIRECT: the buffer may be another's too.
-const BORROWED: u64 = 3 << 61;
+/// RTE_MBUF_F_EXTERNAL and RTE_MBUF_F_INDIRECT, of the upper half of the flags: the buffer may be another's too.
+const BORROWED: u32 = 3 << 29;
 
 /// RTE_PKTMBUF_HEADROOM; `c/shim.c` asserts it.
 const HEADROOM: u16 = 128;
@@ -13,16 +13,22 @@ impl RawMbuf {
     /// One owner, one segment, a buffer of its own (neither attached nor external), and the window inside it.
     #[inline(always)]
     pub(crate) fn windowed(&self) -> bool {
-        let alone = (self.refcnt as u32 | (self.segs as u32) << 16) ^ 0x0001_0001;
-        // Unsigned: what is below HEAD wraps to a large number.
-        let off = (self.off as u32).wrapping_sub(HEAD as u32);
-        let fit = (self.buf_len as u32).wrapping_sub(WINDOW as u32);
-        (alone == 0) & (self.flags & BORROWED == 0) & (off <= fit) & (fit < 0x1_0000)
+        // What is below HEAD wraps to a large number.
+        let start = (self.off as u32).wrapping_sub(HEAD as u32) as u64;
+        self.alone() & (start + WINDOW as u64 <= self.buf_len as u64)
+    }
+
+    /// Where the window is of one that has one ([`RawMbuf::windowed`]): inside the buffer.
+    #[inline(always)]
+    pub(crate) fn window(&self) -> *mut Window {
+        self.buf.wrapping_add(self.off as usize - HEAD).cast()
     }
 
     /// One owner, one segment, a buffer of its own: it may be written.
+    #[inline(always)]
     fn alone(&self) -> bool {
-        self.refcnt == 1 && self.segs == 1 && self.flags & BORROWED == 0
+        let one = (self.refcnt as u32 | (self.segs as u32) << 16) == 0x0001_0001;
+        one & (self.flags[1] & BORROWED == 0)
     }
 }
 
@@ -121,7 +127,7 @@ impl Mbuf {
             m.off = HEADROOM;
             m.len = 0;
             m.pkt_len = 0;
-            m.flags = 0;
+            m.flags = [0; 2];
         }
     }
 

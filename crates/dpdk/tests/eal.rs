@@ -109,26 +109,21 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     }
     let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(2), Rest::default());
     assert_eq!(port.rx(&mut burst), BURST);
-    burst.two_pass(
-        &mut (),
-        &mut outs,
-        &mut rest,
-        |_, w, len| (w.u8(HEAD), len),
-        |_, (i, len), p| match i % 3 {
-            0 => {
-                assert_eq!((p.len(), len), (60, 60));
-                p.window().put16(HEAD - 2, 0xbeef);
-                assert!(p.reframe(HEAD - 2, 10));
-                Ok(1)
-            }
-            1 => {
-                assert!(!p.reframe(HEAD, 4000));
-                Ok(0)
-            }
-            _ => Err(i),
-        },
-    );
-    assert_eq!((outs.get(0).len(), outs.get(1).len()), (21, 22));
+    let start = HEAD as u32;
+    let mut seen = burst.look(&mut rest, |w, _| (w.u8(HEAD), 0));
+    seen.ask(|w, (i, twice)| *twice = w.u8(HEAD) + *i);
+    seen.act(&mut outs, &mut rest, |(i, twice), mut p| match i % 3 {
+        0 => {
+            assert_eq!((p.len(), twice), (60, 2 * i));
+            p.window().put16(HEAD - 2, 0xbeef);
+            p.send(1, start - 2, 10)
+        }
+        1 if i == 1 => p.send(0, start, 4000),
+        1 if i == 4 => p.send(0, 4000, 60),
+        1 => p.send(0, start, 60),
+        _ => p.leave(i),
+    });
+    assert_eq!((outs.get(0).len(), outs.get(1).len()), (19, 22));
     assert_eq!(
         outs.get(1).frames().nth(1).unwrap(),
         [0xbe, 0xef, 3, 3, 3, 3, 3, 3, 3, 3]
@@ -148,24 +143,25 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     outs.get(0).clear();
     let mut left = vec![];
     rest.settle(|why: u8, mbuf| left.push((why, mbuf.data()[0])));
-    assert_eq!((left.len(), left[0], left[20]), (21, (2, 2), (62, 62)));
+    assert_eq!((left.len(), left[1], left[22]), (23, (2, 2), (62, 62)));
+    // For those the buffer was too small.
+    assert_eq!([left[0], left[2]], [(0, 1), (0, 4)]);
     // A packet without headroom is not shown to a node.
     let mut no_room = pool.packet(&[1; 80]).unwrap();
     no_room.append(&[0; 1900]);
     no_room.advance(1960);
     let _ = burst.pop();
     burst.push(no_room).unwrap();
-    burst.two_pass(
-        &mut (),
-        &mut outs,
-        &mut rest,
-        |_, _, _| panic!("seen"),
-        |_, (), _| Ok(0),
-    );
+    let seen = burst.look(&mut rest, |_, _| panic!("seen"));
+    seen.act(&mut outs, &mut rest, |(), p| p.leave(1));
     let mut whys = vec![];
     rest.settle(|why, _| whys.push(why));
     assert_eq!(whys, [0]);
-    while port.rx(&mut burst) > 0 {}
+    // What was looked at and not acted on is freed.
+    let free = pool.available();
+    assert_eq!(port.rx(&mut burst), 36);
+    drop(burst.look(&mut rest, |w, _| w.u8(HEAD)));
+    assert_eq!((pool.available(), burst.len()), (free + 36, 0));
     while peer.from_port.recv().is_some() {}
 }
 

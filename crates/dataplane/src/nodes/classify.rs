@@ -6,6 +6,7 @@
 //! Drops: truncated, not-for-us, unknown-vlan, unexpected-type.
 use crate::api::PortIndex;
 use crate::drops::DropReason;
+use crate::tables::Vlans;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::sessions::Sessions;
 use dpdk::{HEAD, Window};
@@ -87,44 +88,68 @@ pub(crate) fn depth(w: &Window) -> usize {
     }
 }
 
-/// Looks at a frame of `len` octets from access port `port` that has `DEPTH` tags. Whose address it has is for `session` to
-/// see, and in discovery for the control plane: the gateway has one in each subscriber group.
+/// Looks at a frame of `len` octets that has `DEPTH` tags from an access port with these VLANs. Whose address it has is
+/// for `session` to see, and in discovery for the control plane: the gateway has one in each subscriber group.
 #[inline(always)]
 pub(crate) fn access<const DEPTH: usize>(
     w: &Window,
     len: usize,
-    port: u16,
+    vlans: &Vlans,
     sessions: &Sessions,
 ) -> Access {
-    let (ethertype, id) = (
-        w.u16(HEAD + 12 + 4 * DEPTH),
-        w.u16(HEAD + ETHERNET + 4 * DEPTH + 2),
-    );
-    if len < ETHERNET + 4 * DEPTH + PPPOE {
-        return Access::Drop(DropReason::Truncated);
+    let short = len < ETHERNET + 4 * DEPTH + PPPOE;
+    if short | (w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_SESSION) {
+        return discovery::<DEPTH>(w, len, vlans, sessions);
     }
-    let session_stage = ethertype == PPPOE_SESSION;
-    if !session_stage && ethertype != PPPOE_DISCOVERY {
-        return Access::Drop(DropReason::UnexpectedType);
-    }
-    let vid = if DEPTH > 0 {
-        w.u16(HEAD + 14) & 0xfff
-    } else {
-        0
-    };
-    match sessions.slot(port, vid, id) {
+    match sessions.slot_in(vlans, vid::<DEPTH>(w), session_id::<DEPTH>(w)) {
         None => Access::Drop(DropReason::UnknownVlan),
-        Some(slot) if session_stage => match DEPTH {
+        Some(slot) => match DEPTH {
             0 => Access::Untagged { slot },
             1 => Access::Tagged { slot },
             _ => Access::Double { slot },
         },
+    }
+}
+
+/// The same for what is not in the session stage.
+#[cold]
+#[inline(never)]
+fn discovery<const DEPTH: usize>(
+    w: &Window,
+    len: usize,
+    vlans: &Vlans,
+    sessions: &Sessions,
+) -> Access {
+    if len < ETHERNET + 4 * DEPTH + PPPOE {
+        return Access::Drop(DropReason::Truncated);
+    }
+    if w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_DISCOVERY {
+        return Access::Drop(DropReason::UnexpectedType);
+    }
+    let id = session_id::<DEPTH>(w);
+    match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
+        None => Access::Drop(DropReason::UnknownVlan),
         Some(_) if id == 0 => Access::Discovery,
         Some(slot) => Access::Termination {
             slot,
             depth: DEPTH as u8,
         },
     }
+}
+
+/// The outer VLAN id, 0 without tags.
+#[inline(always)]
+fn vid<const DEPTH: usize>(w: &Window) -> u16 {
+    match DEPTH {
+        0 => 0,
+        _ => w.u16(HEAD + 14) & 0xfff,
+    }
+}
+
+/// What is PPPoE's session id, if it is PPPoE.
+#[inline(always)]
+fn session_id<const DEPTH: usize>(w: &Window) -> u16 {
+    w.u16(HEAD + ETHERNET + 4 * DEPTH + 2)
 }
 
 /// Looks at a frame of `len` octets from a core port where the gateway's address is `own`.
@@ -198,9 +223,9 @@ mod tests {
         frame.extend([0; 2]);
         let (w, len) = (Window::of(&frame), frame.len() - cut);
         match depth(&w) {
-            0 => access::<0>(&w, len, 0, &sessions),
-            1 => access::<1>(&w, len, 0, &sessions),
-            _ => access::<2>(&w, len, 0, &sessions),
+            0 => access::<0>(&w, len, sessions.vlans(PortIndex(0)), &sessions),
+            1 => access::<1>(&w, len, sessions.vlans(PortIndex(0)), &sessions),
+            _ => access::<2>(&w, len, sessions.vlans(PortIndex(0)), &sessions),
         }
     }
 

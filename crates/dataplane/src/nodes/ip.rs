@@ -22,6 +22,22 @@ impl Family {
     }
 }
 
+/// The family of the packet at `ip`; of what is neither IPv4.
+pub(crate) fn family(w: &Window, ip: usize) -> Family {
+    match w.u8(ip) >> 4 {
+        6 => Family::V6,
+        _ => Family::V4,
+    }
+}
+
+/// The length of a packet whose header is sound.
+pub(crate) fn total(family: Family, w: &Window, ip: usize) -> usize {
+    match family {
+        Family::V4 => w.u16(ip + 2).into(),
+        Family::V6 => w.u16(ip + 4) as usize + 40,
+    }
+}
+
 /// Checks the header at `ip` against the `room` octets that there are (RFC 1812 §5.2.2, RFC 8200 §3); the packet's
 /// length.
 #[inline(always)]

@@ -5,9 +5,9 @@
 use super::classify::ETHERNET;
 use super::ip::Family;
 use super::{Leave, Part};
-use crate::api::{AdjacencyIndex, Destination, InstanceIndex, PortIndex, PuntKind, SessionIndex};
+use crate::api::{Destination, InstanceIndex, PortIndex, PuntKind};
 use crate::drops::DropReason;
-use crate::tables::fib::{Reader, Target};
+use crate::tables::fib::{Reader, Table, Target};
 use crate::tables::groups::Groups;
 use core::net::IpAddr;
 use dpdk::{HEAD, Window};
@@ -23,29 +23,19 @@ pub(crate) enum Origin {
     Gateway,
 }
 
-/// Where a packet goes from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    Neighbour(AdjacencyIndex),
-    Subscriber(SessionIndex),
-    /// A neighbour that has to be found first.
-    Unresolved(PortIndex),
-}
-
 /// Looks the packet's destination up, and of a group's neighbours the one that the packet's flow has.
 #[inline(always)]
 pub(crate) fn find(
     fibs: &Reader,
     groups: &Groups,
-    instance: u16,
+    table: Table,
     family: Family,
     w: &Window,
     ip: usize,
 ) -> Target {
-    let instance = InstanceIndex(instance);
     let target = match family {
-        Family::V4 => fibs.lookup_v4(instance, w.u32(ip + 16)),
-        Family::V6 => fibs.lookup_v6(instance, w.u128(ip + 24)),
+        Family::V4 => fibs.find_v4(table, w.u32(ip + 16)),
+        Family::V6 => fibs.find_v6(table, w.u128(ip + 24)),
     };
     match target.group() {
         None => target,
@@ -98,41 +88,23 @@ pub(crate) fn address(family: Family, w: &Window, ip: usize) -> IpAddr {
     }
 }
 
-/// What the destination means for a packet of `total` octets that came from `origin`.
-#[inline(always)]
-pub(crate) fn route(
+/// What a destination means for a packet of `total` octets that came from `origin`, if it leads neither to a neighbour nor
+/// to a subscriber: the core port on which its neighbour has to be found first.
+pub(crate) fn elsewhere(
     target: Target,
     origin: Origin,
     instance: u16,
     ip: usize,
     total: usize,
-) -> Result<Next, Leave> {
-    if let Some(index) = target.adjacency() {
-        Ok(Next::Neighbour(index))
-    } else if let Some(index) = target.session() {
-        Ok(Next::Subscriber(index))
-    } else {
-        elsewhere(target, origin, instance, ip, total)
-    }
-}
-
-/// The same for what leads neither to a neighbour nor to a subscriber.
-#[cold]
-#[inline(never)]
-fn elsewhere(
-    target: Target,
-    origin: Origin,
-    instance: u16,
-    ip: usize,
-    total: usize,
-) -> Result<Next, Leave> {
+) -> Result<PortIndex, Leave> {
     match target.destination() {
-        Some(Destination::Adjacency(index)) => Ok(Next::Neighbour(index)),
-        Some(Destination::Session(index)) => Ok(Next::Subscriber(index)),
-        Some(Destination::Connected(port)) => Ok(Next::Unresolved(port)),
+        Some(Destination::Connected(port)) => Ok(port),
         Some(Destination::Discard) => Err(DropReason::DiscardRoute.into()),
-        // `find` has found the group's member.
-        None | Some(Destination::Group(_)) => Err(DropReason::NoRoute.into()),
+        // Neighbours and subscribers are found by their targets, and groups have no groups among their members.
+        None
+        | Some(Destination::Adjacency(_) | Destination::Session(_) | Destination::Group(_)) => {
+            Err(DropReason::NoRoute.into())
+        }
         Some(Destination::Local) => Err(match origin {
             Origin::Subscriber => {
                 Leave::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))
@@ -187,8 +159,8 @@ pub(crate) fn unroutable() -> impl Iterator<Item = IpNet> {
 mod tests {
     use super::*;
 
-    fn to(destination: Option<Destination>, origin: Origin) -> Result<Next, Leave> {
-        route(
+    fn to(destination: Option<Destination>, origin: Origin) -> Result<PortIndex, Leave> {
+        elsewhere(
             destination.map(Target::of).unwrap_or_default(),
             origin,
             2,
@@ -201,18 +173,9 @@ mod tests {
     fn every_destination_from_every_origin() {
         let core = Origin::Core(PortIndex(1));
         for origin in [Origin::Subscriber, core, Origin::Gateway] {
-            let (adjacency, session) = (AdjacencyIndex(4), SessionIndex(5));
-            assert_eq!(
-                to(Some(Destination::Adjacency(adjacency)), origin),
-                Ok(Next::Neighbour(adjacency))
-            );
-            assert_eq!(
-                to(Some(Destination::Session(session)), origin),
-                Ok(Next::Subscriber(session))
-            );
             assert_eq!(
                 to(Some(Destination::Connected(PortIndex(1))), origin),
-                Ok(Next::Unresolved(PortIndex(1)))
+                Ok(PortIndex(1))
             );
             assert_eq!(
                 to(Some(Destination::Discard), origin),

@@ -2,6 +2,7 @@
 //! MSS that a SYN offers becomes what fits the session's MTU. It is never raised.
 //!
 //! Out: the packet.
+use super::Leave;
 use super::ip::Family;
 use dpdk::{HEAD, Packet, Window};
 use wire::{checksum, ipv4, ipv6};
@@ -31,7 +32,13 @@ pub(crate) fn may_be_syn(family: Family, w: &Window, ip: usize) -> bool {
 /// Lowers what a SYN of `total` octets at `ip` in the window offers to what fits `mtu`; leaves whatever else it is alone.
 #[cold]
 #[inline(never)]
-pub(crate) fn clamp(packet: &mut Packet<'_>, family: Family, ip: usize, total: usize, mtu: u16) {
+pub(crate) fn clamp(
+    packet: &mut Packet<'_, Leave>,
+    family: Family,
+    ip: usize,
+    total: usize,
+    mtu: u16,
+) {
     // Options may lie behind the window.
     if let Some(packet) = packet.frame().get_mut(ip - HEAD..ip - HEAD + total) {
         lower(family, packet, mtu);

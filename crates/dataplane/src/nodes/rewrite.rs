@@ -132,7 +132,7 @@ mod tests {
             instance: InstanceIndex(0),
         };
         all.set(AdjacencyIndex(0), Some((adjacency, &port)));
-        let neighbour = all.take(AdjacencyIndex(0)).unwrap();
+        let neighbour = all.get(AdjacencyIndex(0)).unwrap();
         for (family, ethertype) in [(Family::V4, wire::eth::IPV4), (Family::V6, wire::eth::IPV6)] {
             let mut w = Window::default();
             let frame = to_neighbour(neighbour, family, &mut w, IP, 100);
@@ -151,7 +151,7 @@ mod tests {
             ..port
         };
         all.set(AdjacencyIndex(1), Some((adjacency, &part)));
-        let neighbour = all.take(AdjacencyIndex(1)).unwrap();
+        let neighbour = all.get(AdjacencyIndex(1)).unwrap();
         let mut w = Window::default();
         let frame = to_neighbour(neighbour, Family::V6, &mut w, IP, 1400);
         assert_eq!((frame.port, frame.len), (2, 1418));

@@ -11,16 +11,6 @@ use crate::tables::fib::Reader;
 use crate::tables::sessions::{MASKS, Up};
 use dpdk::{HEAD, Window};
 
-/// A packet of a session that may be forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
-    pub family: Family,
-    /// Where the IP header is in the window.
-    pub ip: usize,
-    /// Length of the IP packet.
-    pub total: usize,
-}
-
 pub(crate) const PPP_IPV4: u16 = 0x0021;
 pub(crate) const PPP_IPV6: u16 = 0x0057;
 
@@ -29,15 +19,15 @@ pub(crate) const fn headers(tags: usize) -> usize {
     ETHERNET + 4 * tags + PPPOE + 2
 }
 
-/// Verifies a frame of the session stage with `DEPTH` tags against the session that it names, and finds the packet in
-/// it.
+/// Verifies a frame of the session stage with `DEPTH` tags against the session that it names, and the packet in it; the
+/// packet's family and length.
 #[inline(always)]
 pub(crate) fn admit<const DEPTH: usize>(
     up: &mut Up,
     w: &Window,
     len: usize,
     fibs: &Reader,
-) -> Result<Packet, Leave> {
+) -> Result<(Family, usize), Leave> {
     let pppoe = HEAD + ETHERNET + 4 * DEPTH;
     // Version 1, type 1, code 0; session id; length; PPP's protocol.
     let header = w.u64(pppoe);
@@ -62,7 +52,7 @@ pub(crate) fn admit<const DEPTH: usize>(
     }
     up.packets += 1;
     up.octets += total as u64;
-    Ok(Packet { family, ip, total })
+    Ok((family, total))
 }
 
 /// Verifies a PADT with `depth` tags, which is for the control plane.
@@ -229,7 +219,7 @@ mod tests {
     }
 
     impl Net {
-        fn frame(&mut self, frame: &[u8], depth: u8) -> Result<Packet, Leave> {
+        fn frame(&mut self, frame: &[u8], depth: u8) -> Result<(Family, usize), Leave> {
             let up = self.sessions.up(self.sessions.slot(0, 0, 5).unwrap());
             let (w, len) = (Window::of(frame), frame.len());
             match depth {
@@ -289,12 +279,7 @@ mod tests {
             let mut net = net(tags);
             let depth = tags.count() as u8;
             let good = frame(MAC, tags, &v4([100, 64, 0, 7]));
-            let expected = Packet {
-                family: Family::V4,
-                ip: HEAD + 22 + 4 * depth as usize,
-                total: 20,
-            };
-            assert_eq!(net.frame(&good, depth), Ok(expected));
+            assert_eq!(net.frame(&good, depth), Ok((Family::V4, 20)));
             for octet in 0..12 + 4 * depth as usize {
                 let mut bad = good.clone();
                 bad[octet] ^= 1;
@@ -458,6 +443,6 @@ mod tests {
         assert_eq!(net.frame(&short, 0), Err(DropReason::BadIpv4.into()));
         let mut padded = good.clone();
         padded.extend([0xee; 18]);
-        assert_eq!(net.frame(&padded, 0).unwrap().total, 20);
+        assert_eq!(net.frame(&padded, 0).unwrap().1, 20);
     }
 }

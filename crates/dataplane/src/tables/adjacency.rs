@@ -11,6 +11,7 @@ pub(crate) struct Neighbour {
     pub header: [u8; 16],
     /// The port, of which the neighbour's interface may be a part.
     pub port: u16,
+    /// The largest IP packet that it takes; 0 if it is not known.
     pub mtu: u16,
     /// The VLAN id of frames to it, 0 without a tag.
     pub vlan: u16,
@@ -63,9 +64,23 @@ impl Adjacencies {
         true
     }
 
-    /// The neighbour, which is used now.
+    /// The neighbour, which is used now for a packet of this size; nothing if it does not take such, or is not known.
     #[inline(always)]
-    pub fn take(&mut self, AdjacencyIndex(index): AdjacencyIndex) -> Option<&Neighbour> {
+    pub fn take(
+        &mut self,
+        AdjacencyIndex(index): AdjacencyIndex,
+        total: usize,
+    ) -> Option<&Neighbour> {
+        let neighbour = self.all.get_mut(index as usize)?;
+        if total > neighbour.mtu as usize {
+            return None;
+        }
+        neighbour.used = true;
+        Some(neighbour)
+    }
+
+    /// The neighbour, which is used now.
+    pub fn get(&mut self, AdjacencyIndex(index): AdjacencyIndex) -> Option<&Neighbour> {
         let neighbour = self.all.get_mut(index as usize).filter(|n| n.known)?;
         neighbour.used = true;
         Some(neighbour)
@@ -180,7 +195,7 @@ mod tests {
             vlan: 0,
             instance: crate::InstanceIndex(0),
         };
-        assert!(all.take(index).is_none() && all.ask(index, 0, 10) && !all.ask(index, 9, 10));
+        assert!(all.get(index).is_none() && all.ask(index, 0, 10) && !all.ask(index, 9, 10));
         assert!(all.set(
             index,
             Some((
@@ -193,19 +208,19 @@ mod tests {
         ));
         assert!(all.used().next().is_none());
         assert_eq!(
-            all.take(index).unwrap().header,
+            all.get(index).unwrap().header,
             [0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 0, 0]
         );
         assert_eq!(all.used().collect::<Vec<_>>(), [index]);
         assert!(all.used().next().is_none());
         all.set_mtu(PortIndex(2), 9000);
         all.forget(PortIndex(2));
-        assert_eq!(all.take(index).unwrap().mtu, 1500);
+        assert_eq!(all.get(index).unwrap().mtu, 1500);
         all.set_mtu(PortIndex(1), 9000);
-        assert_eq!(all.take(index).unwrap().mtu, 9000);
+        assert_eq!(all.get(index).unwrap().mtu, 9000);
         all.forget(PortIndex(1));
-        assert!(all.take(index).is_none());
-        assert!(all.set(index, None) && all.take(index).is_none());
+        assert!(all.get(index).is_none());
+        assert!(all.set(index, None) && all.get(index).is_none());
         assert!(all.ask(index, 5, 10) && !all.ask(index, 14, 10) && all.ask(index, 15, 10));
         assert!(!all.set(AdjacencyIndex(8), None));
     }

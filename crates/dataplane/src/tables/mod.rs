@@ -11,6 +11,9 @@ pub(crate) mod sessions;
 pub(crate) type Vlans = [u16; 4096];
 
 /// No VLAN has anything.
+pub(crate) static NO_VLANS: Vlans = [0; 4096];
+
+/// The same, to be filled.
 pub(crate) fn no_vlans() -> Box<Vlans> {
-    Box::new([0; 4096])
+    Box::new(NO_VLANS)
 }

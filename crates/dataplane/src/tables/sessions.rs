@@ -2,7 +2,7 @@
 use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::classify::number;
 use crate::police::Bucket;
-use crate::tables::Vlans;
+use crate::tables::{NO_VLANS, Vlans};
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod whole;
@@ -239,15 +239,24 @@ impl Sessions {
         })
     }
 
+    /// The same, without any if there are no subscribers on the port.
+    pub fn vlans(&self, port: PortIndex) -> &Vlans {
+        self.segments(port).unwrap_or(&NO_VLANS)
+    }
+
     fn bank(&self, port: u16, vid: u16) -> Option<usize> {
-        let vlans = self.segments.get(port as usize)?.as_ref()?;
-        (vlans[vid as usize & 0xfff] as usize).checked_sub(1)
+        bank(self.vlans(PortIndex(port)), vid)
     }
 
     /// The place of a session id, vacant or not; `None` if the VLAN belongs to no segment of the port.
-    #[inline(always)]
     pub fn slot(&self, port: u16, vid: u16, id: u16) -> Option<u32> {
-        let bank = self.bank(port, vid)?;
+        self.slot_in(self.vlans(PortIndex(port)), vid, id)
+    }
+
+    /// The same on a port with these [`Sessions::vlans`].
+    #[inline(always)]
+    pub fn slot_in(&self, vlans: &Vlans, vid: u16, id: u16) -> Option<u32> {
+        let bank = bank(vlans, vid)?;
         let page = self.banks[bank].0[id as usize / PAGE];
         // Of the vacant page any place will do.
         Some(page * PAGE as u32 + (id as usize % PAGE) as u32)
@@ -255,7 +264,7 @@ impl Sessions {
 
     #[inline(always)]
     pub fn touch_up(&self, slot: u32) {
-        dpdk::prefetch(&self.up[slot as usize]);
+        dpdk::prefetch(self.up.as_ptr().wrapping_add(slot as usize));
     }
 
     #[inline(always)]
@@ -388,6 +397,12 @@ impl Sessions {
         }
         core::mem::replace(&mut self.up[known.slot as usize], Up::NONE)
     }
+}
+
+/// The bank of a VLAN.
+#[inline(always)]
+fn bank(vlans: &Vlans, vid: u16) -> Option<usize> {
+    (vlans[vid as usize & 0xfff] as usize).checked_sub(1)
 }
 
 /// The tags' outer VLAN id, 0 without tags.

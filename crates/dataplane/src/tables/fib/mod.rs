@@ -21,10 +21,11 @@
 //! writer.set(instance, "2001:db8::/32".parse()?, Owner::Route, Some(to))?;
 //!
 //! let addresses = [0xc000_0207, 0xc000_0307];
+//! let table = reader.table(instance);
 //! for address in addresses {
-//!     reader.touch_v4(instance, address); // asks for the line that decides
+//!     reader.touch_v4(table, address); // asks for the line that decides
 //! }
-//! let found = addresses.map(|address| reader.lookup_v4(instance, address).destination());
+//! let found = addresses.map(|address| reader.find_v4(table, address).destination());
 //! assert_eq!(found, [Some(to), None]);
 //! assert_eq!(reader.lookup_v6(instance, 0x2001_0db8 << 96).destination(), Some(to));
 //! reader.pass(); // once a round
@@ -45,7 +46,7 @@ mod rib;
 mod tests;
 mod trie;
 
-pub use reader::Reader;
+pub use reader::{Reader, Table};
 
 /// A destination in 4 bytes: its kind in the upper 3 bits, which of them in the others. 0 is no destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,6 +22,29 @@ pub struct Reader {
     _one_thread: PhantomData<Cell<()>>,
 }
 
+/// Where the tables of an instance begin, as it was in this round.
+#[derive(Clone, Copy)]
+pub struct Table {
+    instance: InstanceIndex,
+    v4: Begin,
+    v6: Begin,
+}
+
+/// Where a family's table begins: the first word and, where that leads to a large array, the array's first; else 0.
+#[derive(Clone, Copy)]
+struct Begin {
+    root: u32,
+    array: usize,
+}
+
+impl Table {
+    /// The instance.
+    #[inline(always)]
+    pub fn instance(&self) -> InstanceIndex {
+        self.instance
+    }
+}
+
 impl Drop for Reader {
     fn drop(&mut self) {
         self.round.store(GONE, Release);
@@ -54,19 +77,41 @@ impl Reader {
         self.instances
     }
 
+    /// Where the tables of an instance begin: found once, for many lookups of a round.
+    #[inline]
+    pub fn table(&self, instance: InstanceIndex) -> Table {
+        let begin = |family, kind| {
+            let root = self.root(instance, family);
+            let array = Chunk::if_is(root, kind).map_or(0, |chunk| chunk.at());
+            Begin { root, array }
+        };
+        Table {
+            instance,
+            v4: begin(0, Kind::Array24),
+            v6: begin(1, Kind::Array16),
+        }
+    }
+
+    /// Where an IPv4 address leads.
+    pub fn lookup_v4(&self, instance: InstanceIndex, address: u32) -> Target {
+        self.find_v4(self.table(instance), address)
+    }
+
+    /// Where an IPv6 address leads.
+    pub fn lookup_v6(&self, instance: InstanceIndex, address: u128) -> Target {
+        self.find_v6(self.table(instance), address)
+    }
+
     /// Where an IPv4 address leads.
     #[inline(always)]
-    pub fn lookup_v4(&self, instance: InstanceIndex, address: u32) -> Target {
-        let word = self.root(instance, 0);
-        match Chunk::if_is(word, Kind::Array24) {
-            Some(chunk) => {
-                let word = self.word(chunk.at() + (address >> 8) as usize);
-                match Chunk::of(word) {
-                    None => Target(word),
-                    Some(chunk) => Target(self.word(chunk.at() + (address & 0xff) as usize)),
-                }
-            }
-            None => self.walk_v4(word, address),
+    pub fn find_v4(&self, table: Table, address: u32) -> Target {
+        if table.v4.array == 0 {
+            return self.walk_v4(table.v4.root, address);
+        }
+        let word = self.word(table.v4.array + (address >> 8) as usize);
+        match Chunk::of(word) {
+            None => Target(word),
+            Some(chunk) => Target(self.word(chunk.at() + (address & 0xff) as usize)),
         }
     }
 
@@ -97,12 +142,11 @@ impl Reader {
 
     /// Where an IPv6 address leads.
     #[inline(always)]
-    pub fn lookup_v6(&self, instance: InstanceIndex, address: u128) -> Target {
-        let word = self.root(instance, 1);
-        let Some(chunk) = Chunk::if_is(word, Kind::Array16) else {
-            return self.walk(word, address);
-        };
-        let word = self.word(chunk.at() + (address >> 112) as usize);
+    pub fn find_v6(&self, table: Table, address: u128) -> Target {
+        if table.v6.array == 0 {
+            return self.walk(table.v6.root, address);
+        }
+        let word = self.word(table.v6.array + (address >> 112) as usize);
         let Some(chunk) = Chunk::if_is(word, Kind::Array16) else {
             return self.walk(word, address << 16);
         };
@@ -201,54 +245,51 @@ impl Reader {
 
     /// Asks for the line that a lookup will need first and that may be far away.
     #[inline(always)]
-    pub fn touch_v4(&self, instance: InstanceIndex, address: u32) {
-        if let Some(chunk) = Chunk::of(self.root(instance, 0)) {
-            match chunk.kind() {
-                Kind::Array24 => self.touch(chunk.at() + (address >> 8) as usize),
-                _ => self.touch(chunk.at()),
-            }
+    pub fn touch_v4(&self, table: Table, address: u32) {
+        match table.v4.array {
+            0 => self.touch_root(table.v4.root),
+            array => self.touch(array + (address >> 8) as usize),
         }
     }
 
     /// Asks for the last line that a lookup will need, once the first is near: for hosts' routes, whose first lines are few.
     #[inline(always)]
-    pub fn touch_host_v4(&self, instance: InstanceIndex, address: u32) {
-        let root = self.root(instance, 0);
-        match Chunk::if_is(root, Kind::Array24) {
-            Some(chunk) => {
-                let word = self.word(chunk.at() + (address >> 8) as usize);
-                if let Some(chunk) = Chunk::of(word) {
-                    self.touch(chunk.at() + (address & 0xff) as usize);
-                }
-            }
-            None => self.touch_v4(instance, address),
+    pub fn touch_host_v4(&self, table: Table, address: u32) {
+        if table.v4.array == 0 {
+            return self.touch_root(table.v4.root);
+        }
+        let word = self.word(table.v4.array + (address >> 8) as usize);
+        if let Some(chunk) = Chunk::of(word) {
+            self.touch(chunk.at() + (address & 0xff) as usize);
         }
     }
 
     /// Asks for the line that a lookup will need first and that may be far away.
     #[inline(always)]
-    pub fn touch_v6(&self, instance: InstanceIndex, address: u128) {
-        let Some(mut chunk) = Chunk::of(self.root(instance, 1)) else {
+    pub fn touch_v6(&self, table: Table, address: u128) {
+        if table.v6.array == 0 {
+            return self.touch_root(table.v6.root);
+        }
+        // A few of its lines are all that is ever asked for: they are near.
+        let word = self.word(table.v6.array + (address >> 112) as usize);
+        let Some(chunk) = Chunk::of(word) else {
             return;
         };
-        if chunk.kind() == Kind::Array16 {
-            // A few of its lines are all that is ever asked for: they are near.
-            match Chunk::of(self.word(chunk.at() + (address >> 112) as usize)) {
-                None => return,
-                Some(below) => chunk = below,
-            }
-        }
         match chunk.kind() {
             Kind::Array16 => self.touch(chunk.at() + (address >> 96) as u16 as usize),
             _ => self.touch(chunk.at()),
         }
     }
 
+    fn touch_root(&self, root: u32) {
+        if let Some(chunk) = Chunk::of(root) {
+            self.touch(chunk.at());
+        }
+    }
+
     #[inline(always)]
     fn touch(&self, at: usize) {
-        if let Some(word) = self.words.get(at) {
-            dpdk::prefetch(word);
-        }
+        dpdk::prefetch(self.words.as_ptr().wrapping_add(at));
     }
 
     #[inline(always)]

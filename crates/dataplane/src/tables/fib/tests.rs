@@ -42,7 +42,7 @@ fn lookup(reader: &Reader, address: IpAddr, alone: bool) -> Option<Destination> 
     let found = match address {
         IpAddr::V4(a) => {
             let address = u32::from(a);
-            reader.touch_v4(HERE, address);
+            reader.touch_v4(reader.table(HERE), address);
             let found = reader.lookup_v4(HERE, address);
             if let Some(found) = alone.then_some(found) {
                 let mut all = [Target::NONE; 3];
@@ -55,7 +55,7 @@ fn lookup(reader: &Reader, address: IpAddr, alone: bool) -> Option<Destination> 
         }
         IpAddr::V6(a) => {
             let address = u128::from(a);
-            reader.touch_v6(HERE, address);
+            reader.touch_v6(reader.table(HERE), address);
             let found = reader.lookup_v6(HERE, address);
             // Only without another thread's changes in between both are the same.
             if let Some(found) = alone.then_some(found) {
