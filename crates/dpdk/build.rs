@@ -56,7 +56,7 @@ fn main() {
         );
 
     let mut shim = cc::Build::new();
-    shim.files(["c/shim.c", "c/af_xdp.c"])
+    shim.files(["c/shim.c", "c/eal.c", "c/af_xdp.c"])
         .opt_level(3)
         .flag("-include")
         .flag("rte_config.h")
@@ -71,7 +71,7 @@ fn main() {
     if peers {
         shim.file("c/peers.c");
     }
-    // Before DPDK's libraries: the shim brings a `get_tsc_freq_arch` that must be found first (see there).
+    // Before DPDK's libraries: eal.c brings functions of EAL's names that must be found first (see there).
     shim.compile("sluice_dpdk");
 
     let drivers = WHOLE.iter().filter_map(|lib| lib.strip_prefix("rte_"));

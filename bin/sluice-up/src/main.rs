@@ -61,6 +61,7 @@ const WRONG_CONFIGURATION: u8 = 2;
 
 fn main() -> ExitCode {
     let began = Instant::now();
+    let pages = dpdk::Pages::small();
     let Arguments {
         start,
         check,
@@ -87,8 +88,9 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let served =
-        |runtime: Runtime| runtime.block_on(serve(&start, initial.as_ref(), set_level, began));
+    let served = |runtime: Runtime| {
+        runtime.block_on(serve(&start, initial.as_ref(), set_level, began, pages))
+    };
     match runtime.and_then(served) {
         Ok(code) => code,
         Err(error) => {
@@ -171,6 +173,7 @@ async fn serve(
     initial: Option<&UserPlaneDocument>,
     set_level: userplane::SetLevel,
     began: Instant,
+    pages: dpdk::Pages,
 ) -> std::io::Result<ExitCode> {
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,
@@ -183,6 +186,7 @@ async fn serve(
             return Ok(ExitCode::FAILURE);
         }
     };
+    drop(pages);
     let milliseconds = began.elapsed().as_millis() as u64;
     info!(node = start.node_id, address = %start.address, milliseconds, "ready");
     tell_supervisor("READY=1");

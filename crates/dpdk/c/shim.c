@@ -1,14 +1,8 @@
-/* The C side of this crate, but for af_xdp.c: what DPDK offers only as inline functions, set-up that wants its structures, and
- * asserts that Rust's picture of an mbuf is DPDK's. Functions return a negative errno on failure. */
+/* The C side of this crate, but for eal.c and af_xdp.c: what DPDK offers only as inline functions, set-up that wants its
+ * structures, and asserts that Rust's picture of an mbuf is DPDK's. Functions return a negative errno on failure. */
 #define _GNU_SOURCE
-#include <cpuid.h>
-#include <sched.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <bpf/libbpf.h>
-#include <xdp/libxdp.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -16,7 +10,6 @@
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
-#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
@@ -46,41 +39,6 @@ unsigned sl_pool_free(const struct rte_mempool *p) { return rte_mempool_avail_co
 int sl_chain(struct rte_mbuf *head, struct rte_mbuf *tail) { return rte_pktmbuf_chain(head, tail); }
 
 /* --- set-up --- */
-extern void sl_log(const char *text, size_t n); /* in Rust */
-static ssize_t log_sink(void *cookie, const char *text, size_t n) { (void)cookie; sl_log(text, n); return n; }
-
-/* net_af_xdp's libraries print to stderr unless told otherwise; what they call debugging is left out. */
-static int print_log(const char *format, va_list args) {
-  char text[512];
-  int n = vsnprintf(text, sizeof text, format, args);
-  if (n > 0) sl_log(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-  return n;
-}
-static int bpf_log(enum libbpf_print_level level, const char *format, va_list args) {
-  return level == LIBBPF_DEBUG ? 0 : print_log(format, args);
-}
-static int xdp_log(enum libxdp_print_level level, const char *format, va_list args) {
-  return level == LIBXDP_DEBUG ? 0 : print_log(format, args);
-}
-
-/* EAL binds the calling thread to its main lcore's CPU; the caller's other work must not be bound, so that is undone. */
-extern void sl_mend_af_xdp(void);
-int sl_eal(int argc, char **argv) {
-  sl_mend_af_xdp();
-  cookie_io_functions_t io = {.write = log_sink};
-  FILE *log = fopencookie(NULL, "w", io);
-  if (log == NULL) return -ENOMEM;
-  setvbuf(log, NULL, _IOLBF, 1024);
-  rte_openlog_stream(log);
-  libbpf_set_print(bpf_log);
-  libxdp_set_print(xdp_log);
-  cpu_set_t set;
-  int bound = sched_getaffinity(0, sizeof set, &set);
-  int r = rte_eal_init(argc, argv);
-  if (r < 0) return rte_errno > 0 ? -rte_errno : r;
-  if (bound == 0) sched_setaffinity(0, sizeof set, &set);
-  return 0;
-}
 /* A registered thread has an lcore id, hence its own cache in each mempool. */
 int sl_register_thread(void) { return rte_lcore_id() != LCORE_ID_ANY ? 0 : rte_thread_register() < 0 ? -rte_errno : 0; }
 void sl_unregister_thread(void) { rte_thread_unregister(); }
@@ -170,25 +128,4 @@ int sl_health(uint16_t port, uint64_t out[3]) {
   if (r < 0) return r;
   out[0] = s.imissed; out[1] = s.ierrors; out[2] = s.rx_nombuf;
   return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-}
-
-/* EAL measures the TSC by sleeping 100 ms where neither CPUID leaf 0x15 nor an MSR tells its rate, most of its start.
- * This takes the place of EAL's function of that name: being in an archive member of its own there, that one is never
- * pulled in once this one is known. 2 ms against the raw clock are exact to well below a part in a thousand. */
-uint64_t get_tsc_freq_arch(void) {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_max(0, NULL) >= 0x15) {
-    __cpuid_count(0x15, 0, a, b, c, d);
-    if (a != 0 && b != 0 && c != 0) return (uint64_t)c * b / a;
-  }
-  struct timespec from, to;
-  uint64_t ns;
-  clock_gettime(CLOCK_MONOTONIC_RAW, &from);
-  uint64_t start = rte_rdtsc();
-  do {
-    clock_gettime(CLOCK_MONOTONIC_RAW, &to);
-    ns = (to.tv_sec - from.tv_sec) * 1000000000ull + to.tv_nsec - from.tv_nsec;
-  } while (ns < 2000000);
-  uint64_t hz = (rte_rdtsc() - start) * 1000000000ull / ns;
-  return (hz + 500000) / 1000000 * 1000000;
 }

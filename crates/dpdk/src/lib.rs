@@ -53,7 +53,7 @@ pub use burst::{BURST, Burst, Gone, Outs, Packet, Rest, Seen};
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
 pub use mbuf::Mbuf;
-pub use memory::{Number, Table, Words, Zeroed, popcount};
+pub use memory::{Number, Pages, Table, Words, Zeroed, popcount};
 pub use pool::Pool;
 pub use port::{
     Health, MAX_PORTS, MemoryPeer, Port, PortHandle, PortOptions, Sent, device_name, drivers,

@@ -10,6 +10,43 @@ use std::sync::Arc;
 #[cfg(not(miri))]
 const HUGE: usize = 2 << 20;
 
+/// Whether the process gets huge pages where it asked for them; when this is dropped, what was before holds again.
+#[must_use]
+#[derive(Debug)]
+pub struct Pages {
+    small_before: bool,
+}
+
+impl Pages {
+    /// Ordinary pages alone. A start touches a little of many tables, and a page of 2 MiB is cleared whole where one octet is
+    /// touched: that takes longer than all the rest. The tables' pages become huge when more of them is used.
+    pub fn small() -> Self {
+        Self::set(true)
+    }
+
+    /// Huge pages where they were asked for.
+    pub(crate) fn huge() -> Self {
+        Self::set(false)
+    }
+
+    fn set(small: bool) -> Self {
+        // SAFETY: both concern but how the system gives pages; one that does not know it gives them as ever.
+        unsafe {
+            let small_before = libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1;
+            libc::prctl(libc::PR_SET_THP_DISABLE, small as libc::c_ulong, 0, 0, 0);
+            Pages { small_before }
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let small = self.small_before as libc::c_ulong;
+        // SAFETY: as above.
+        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, small, 0, 0, 0) };
+    }
+}
+
 /// Address space of this process alone, zeros where nothing was written.
 struct Mapping {
     start: NonNull<u8>,

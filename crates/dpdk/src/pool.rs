@@ -1,5 +1,6 @@
 //! Pools of packet buffers.
 use crate::ffi::{self, sl_alloc, sl_alloc_bulk, sl_pool_free};
+use crate::memory::Pages;
 use crate::{BURST, Burst, Eal, Error, Mbuf};
 use core::ffi::{c_uint, c_void};
 use std::ffi::CString;
@@ -21,6 +22,8 @@ impl Eal {
     pub fn pool(&self, name: &str, buffers: u32) -> Result<Pool, Error> {
         let what = || format!("pool {name:?} of {buffers} buffers");
         let c_name = CString::new(name).map_err(|_| Error::new(what(), "a NUL in the name"))?;
+        // All of it is written here, and DPDK's drivers have the kernel hold it.
+        let _pages = Pages::huge();
         // SAFETY: EAL runs, and the name is a C string.
         let pool = unsafe { ffi::sl_pool(c_name.as_ptr(), buffers, CACHE.min(buffers / 4)) };
         if pool.is_null() {
