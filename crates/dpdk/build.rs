@@ -56,7 +56,7 @@ fn main() {
         );
 
     let mut shim = cc::Build::new();
-    shim.files(["c/shim.c", "c/eal.c", "c/af_xdp.c"])
+    shim.files(["c/shim.c", "c/eal.c", "c/af_xdp.c", "c/xdp_program.c"])
         .opt_level(3)
         .flag("-include")
         .flag("rte_config.h")

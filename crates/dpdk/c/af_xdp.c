@@ -6,6 +6,8 @@
  * 2. The driver never deletes a socket's memory (it waits for the last of its users, and counts one too many), and with
  *    that never closes the socket, which keeps the interface's queue. Here the memory goes with its only socket.
  * 3. The kernel lets go of a closed socket's queue a moment later (xp_release_deferred), until when it is busy.
+ * 4. libxdp's program takes long to put on an interface. Here it is our own (xdp_program.c), unless the device arguments name
+ *    another.
  *
  * A frame that the kernel is just receiving while the socket is closed keeps its buffer: one for each processor at most. */
 #define _GNU_SOURCE
@@ -13,10 +15,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+#include <net/if.h>
 #include <xdp/xsk.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include "xdp_program.h"
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -27,6 +31,7 @@ struct lent {
   char *area;
   struct xsk_ring_prod *fill, *tx;
   struct xsk_ring_cons *comp, *rx;
+  int ifindex; /* with a program of ours, else 0 */
 };
 static struct lent all[RTE_MAX_ETHPORTS];
 
@@ -49,15 +54,28 @@ int xsk_umem__create(struct xsk_umem **umem, void *area, __u64 size, struct xsk_
   return r;
 }
 
-int xsk_socket__create(struct xsk_socket **xsk, const char *interface, __u32 queue, struct xsk_umem *umem, struct xsk_ring_cons *rx,
-                       struct xsk_ring_prod *tx, const struct xsk_socket_config *config) {
+static int create(struct xsk_socket **xsk, const char *interface, __u32 queue, struct xsk_umem *umem, struct xsk_ring_cons *rx,
+                  struct xsk_ring_prod *tx, const struct xsk_socket_config *config) {
   int r = REAL(xsk_socket__create)(xsk, interface, queue, umem, rx, tx, config);
   for (int tries = 0; r == -EBUSY && tries < 200; tries++) {
     pause_ms(1);
     r = REAL(xsk_socket__create)(xsk, interface, queue, umem, rx, tx, config);
   }
+  return r;
+}
+
+int xsk_socket__create(struct xsk_socket **xsk, const char *interface, __u32 queue, struct xsk_umem *umem, struct xsk_ring_cons *rx,
+                       struct xsk_ring_prod *tx, const struct xsk_socket_config *config) {
+  struct xsk_socket_config ours = *config;
+  int ifindex = ours.libbpf_flags & XSK_LIBBPF_FLAGS__INHIBIT_PROG_LOAD ? 0 : (int)if_nametoindex(interface);
+  ours.libbpf_flags |= XSK_LIBBPF_FLAGS__INHIBIT_PROG_LOAD;
+  int r = create(xsk, interface, queue, umem, rx, tx, &ours);
+  if (r == 0 && ifindex != 0) {
+    r = xdp_program_lead_to(ifindex, queue, xsk_socket__fd(*xsk));
+    if (r < 0) { REAL(xsk_socket__delete)(*xsk); *xsk = NULL; }
+  }
   struct lent *l = r == 0 ? of_umem(umem) : NULL;
-  if (l != NULL) { l->xsk = *xsk; l->rx = rx; l->tx = tx; }
+  if (l != NULL) { l->xsk = *xsk; l->rx = rx; l->tx = tx; l->ifindex = ifindex; }
   return r;
 }
 
@@ -102,6 +120,7 @@ void xsk_socket__delete(struct xsk_socket *xsk) {
   if (l == NULL) { REAL(xsk_socket__delete)(xsk); return; }
   unsigned most = l->fill->size + l->comp->size + l->rx->size + l->tx->size, n = 0;
   struct rte_mbuf **found = calloc(most, sizeof *found);
+  xdp_program_leave(l->ifindex);
   await_completions(l);
   if (found != NULL) n = collect(l, found);
   REAL(xsk_socket__delete)(xsk);
