@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
+use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tokio::io::Interest;
@@ -112,6 +113,15 @@ impl Device {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The MAC address that the kernel has for it.
+    pub fn mac(&self) -> Option<[u8; 6]> {
+        let mut all = getifaddrs().ok()?;
+        all.find_map(|one| match one.interface_name == self.name {
+            true => one.address?.as_link_addr()?.addr(),
+            false => None,
+        })
     }
 
     /// What a supervisor calls its descriptor.

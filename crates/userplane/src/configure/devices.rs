@@ -74,11 +74,14 @@ impl UserPlane {
         let parked = self.parked.iter().position(is_it);
         let mut parked = match parked.map(|place| self.parked.remove(place)) {
             Some(parked) => parked,
-            None => Parked {
-                device: self.open_device(path, name, kind)?,
-                mac: None,
-                addresses: Vec::new(),
-            },
+            None => {
+                let device = self.open_device(path, name, kind)?;
+                Parked {
+                    mac: device.mac(),
+                    device,
+                    addresses: Vec::new(),
+                }
+            }
         };
         // Told the same MAC address again, the kernel would forget every neighbour.
         settings.mac = settings.mac.filter(|mac| parked.mac != Some(*mac));
