@@ -1,6 +1,7 @@
 # make run    builds everything and starts the lab       make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
 # make e2e    the end-to-end cases alone                 make e2e CASE=pppd-chap; make e2e-list
+#             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
 # make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
@@ -42,7 +43,7 @@ e2e: packages-test
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
 	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
-	@$(SUDO) $(BIN)/e2e $(CASE)
+	@$(SUDO) env ROUTES=$(ROUTES) $(BIN)/e2e $(CASE)
 
 soak: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e

@@ -22,6 +22,9 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Stdio;
 
+/// The gateway's TAP on the core link.
+pub const TAP: &str = "sl-core0";
+
 /// A router of the core.
 pub struct Router {
     number: u8,
@@ -43,6 +46,11 @@ impl Router {
         let mut segments = INTERNET_V6.segments();
         segments[7] = 0x10 + u16::from(self.number);
         segments.into()
+    }
+
+    /// Whether it is the one that may die, by which the host has no route.
+    pub fn is_first(&self) -> bool {
+        self.number == 1
     }
 
     /// Its name.

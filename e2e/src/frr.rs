@@ -90,6 +90,26 @@ impl Frr {
         serde_json::from_str(&said).with_context(|| format!("`{command}`: {}", first()))
     }
 
+    /// Changes its configuration by these lines.
+    pub fn tell(&self, lines: &str) -> Result<()> {
+        let mut vtysh = self.vtysh();
+        vtysh.args(["-c", "configure terminal"]);
+        for line in lines.lines() {
+            vtysh.args(["-c", line]);
+        }
+        self.done(&mut vtysh).map(drop)
+    }
+
+    /// The memory that its daemons have, in octets, by their names.
+    pub fn memory(&self) -> Result<Vec<(String, u64)>> {
+        let of = |process: &Process| {
+            let text = std::fs::read_to_string(format!("/proc/{}/statm", process.id()))?;
+            let pages = text.split(' ').nth(1).context("no resident set")?;
+            Ok((process.name().to_owned(), pages.parse::<u64>()? * 4096))
+        };
+        self.processes.iter().map(of).collect()
+    }
+
     /// Dies as a router does that loses its power.
     pub fn kill(&mut self) -> Result<()> {
         for process in &self.processes {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// No case takes nearly as long; the first one may also make the virtual machine's image.
 const CASE_LIMIT: Duration = Duration::from_secs(240);
 
-/// What is running now and until when.
-static NOW: Mutex<Option<(&str, Instant)>> = Mutex::new(None);
+/// What is running now, until when, and how long that is.
+static NOW: Mutex<Option<(&str, Instant, Duration)>> = Mutex::new(None);
 /// The lab's directory and namespaces.
 static LAB: Mutex<Option<(PathBuf, Vec<Netns>)>> = Mutex::new(None);
 
@@ -32,10 +32,10 @@ pub fn start() -> Result<()> {
     thread::spawn(|| {
         loop {
             thread::sleep(Duration::from_millis(500));
-            if let Some((name, until)) = *lock(&NOW)
+            if let Some((name, until, limit)) = *lock(&NOW)
                 && Instant::now() > until
             {
-                eprintln!("e2e: {name} took longer than {CASE_LIMIT:?}: given up, cleaning up");
+                eprintln!("e2e: {name} took longer than {limit:?}: given up, cleaning up");
                 clean_up();
                 std::process::exit(1);
             }
@@ -52,7 +52,12 @@ pub fn start() -> Result<()> {
 
 /// `name` begins and may take [`CASE_LIMIT`].
 pub fn limit(name: &'static str) {
-    *lock(&NOW) = Some((name, Instant::now() + CASE_LIMIT));
+    limit_to(name, CASE_LIMIT);
+}
+
+/// `name` begins and may take so long.
+pub fn limit_to(name: &'static str, limit: Duration) {
+    *lock(&NOW) = Some((name, Instant::now() + limit, limit));
 }
 
 /// Remembers what there is to clean up.

@@ -3,7 +3,7 @@
 use crate::command::Sluice;
 use crate::radius::{self, Forger, FreeRadius};
 use anyhow::{Context, Result, bail};
-use northbound::{DropCounter, Route, Session};
+use northbound::{DropCounter, Neighbour, Route, Session};
 use serde::de::DeserializeOwned;
 use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::process::Process;
@@ -330,6 +330,11 @@ impl Site {
     /// The routes of the user planes' forwarding tables.
     pub fn routes(&self) -> Result<Vec<Route>> {
         self.show(&["routes"])
+    }
+
+    /// The neighbours that routes lead to.
+    pub fn neighbours(&self) -> Result<Vec<Neighbour>> {
+        self.show(&["neighbours"])
     }
 
     /// The named counters of both daemons.

@@ -1,7 +1,7 @@
 //! Fifty blows in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
-//! nothing leaks.
+//! nothing leaks. At last a full table of the internet by FRR.
 
-use crate::cases::come_and_go;
+use crate::cases::{come_and_go, frr_full};
 use crate::guard;
 use crate::load::{Blow, Measured};
 use crate::reckoning::no_leak;
@@ -23,7 +23,9 @@ pub fn run() -> Result<()> {
     let blows = number("BLOWS")?.unwrap_or(BLOWS);
     println!("soak: SEED={seed} BLOWS={blows}");
     let mut rig = Rig::new()?;
-    let done = deal(&mut rig, seed, blows).and_then(|()| come_and_go::times(&mut rig, ROUNDS));
+    let done = deal(&mut rig, seed, blows)
+        .and_then(|()| come_and_go::times(&mut rig, ROUNDS))
+        .and_then(|()| frr_full::all(&mut rig));
     if done.is_err() {
         println!("{}", rig.post_mortem("soak"));
     }
@@ -92,7 +94,8 @@ fn summarize(blows: &[Measured]) {
     );
 }
 
-fn number(name: &str) -> Result<Option<u64>> {
+/// The number in an environment variable, if it is set.
+pub fn number(name: &str) -> Result<Option<u64>> {
     match std::env::var(name) {
         Ok(text) if !text.is_empty() => {
             let parsed = text.parse();

@@ -19,12 +19,12 @@ const FLAPPING: u32 = 12_000;
 /// How often they flap.
 const ROUNDS: u32 = 3;
 /// How long routing protocols may take to find each other, and FRR to follow what flaps.
-const MEETING: Duration = Duration::from_secs(40);
+pub(super) const MEETING: Duration = Duration::from_secs(40);
 /// After this time at the latest nothing is sent to a router that died: BFD notices after 900 ms.
 const CUT: Duration = Duration::from_secs(3);
 
 /// Gives a case a lab of its own, with a gateway that serves homes.
-fn with_site(
+pub(super) fn with_site(
     rig: &mut Rig,
     name: &'static str,
     case: impl FnOnce(&Lab, &mut Site) -> Result<()>,
@@ -292,7 +292,7 @@ fn wait_hops(site: &Site, net: &str, count: usize) -> Result<()> {
 }
 
 /// Waits until nothing is wrong any more.
-fn wait(
+pub(super) fn wait(
     what: &str,
     limit: Duration,
     mut wrong: impl FnMut() -> Result<Option<String>>,
@@ -309,7 +309,7 @@ fn wait(
 }
 
 /// The gateway's configurations as the how-to has them: for BGP and for OSPF.
-fn of_how_to() -> Result<[String; 2]> {
+pub(super) fn of_how_to() -> Result<[String; 2]> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/frr.md");
     let text = std::fs::read_to_string(page)?;
     let blocks = text.split("```frr\n").skip(1);
@@ -334,7 +334,7 @@ fn neighbour(address: &str) -> String {
 }
 
 /// A router gives a default route and whatever is in its kernel.
-fn router_by_bgp(router: &Router) -> String {
+pub(super) fn router_by_bgp(router: &Router) -> String {
     let (four, six) = (UP.core_v4().to_string(), UP.core_v6().to_string());
     let family = |family: &str, address: &str| {
         format!(

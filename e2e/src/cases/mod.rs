@@ -6,6 +6,7 @@ pub mod come_and_go;
 mod commits;
 mod drain;
 mod frr;
+pub mod frr_full;
 mod gateway_ping;
 mod grpc_peer;
 mod history;
@@ -115,6 +116,11 @@ pub const CASES: &[Case] = &[
         "frr-ospf",
         "FRR learns the subscribers' nets by OSPF and gives routes of both families",
         frr::ospf,
+    ),
+    case(
+        "frr-full",
+        "a part of a real full table by FRR: how fast, that the gateway has what the kernel has, and that all of it goes again",
+        frr_full::some,
     ),
     case(
         "lab-100",
