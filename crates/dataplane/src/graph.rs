@@ -408,7 +408,7 @@ fn routed<const TRACE: bool>(
     total: usize,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
-    let target = lookup::find(&t.fibs, &t.groups, table, a.family, packet.window(), a.ip());
+    let target = lookup::find(&t.fibs, table, a.family, packet.window(), a.ip());
     forward::<TRACE>(t, a, total, target, packet)
 }
 
@@ -538,8 +538,7 @@ fn to_subscriber<const TRACE: bool>(
     packet.send(frame.port, frame.start as u32, frame.len as u32)
 }
 
-/// To where no way leads yet, or none goes on.
-#[cold]
+/// To one of several neighbours; or to where no way leads yet, or none goes on.
 #[inline(never)]
 fn elsewhere<const TRACE: bool>(
     t: &mut Tables,
@@ -548,6 +547,10 @@ fn elsewhere<const TRACE: bool>(
     target: Target,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
+    let target = lookup::of_group(&t.groups, target, a.family, packet.window(), a.ip());
+    if let Some(index) = target.adjacency() {
+        return to_neighbour::<TRACE>(t, a, total, index, packet);
+    }
     match lookup::elsewhere(target, a.origin, a.instance, a.ip(), total) {
         Ok(port) => {
             if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
@@ -749,10 +752,11 @@ impl Tables {
         };
         self.sessions.touch_up(slot);
         let ip = HEAD + session::headers(DEPTH);
-        match w.u16(ip - 2) {
-            session::PPP_IPV4 => self.fibs.touch_v4(table, w.u32(ip + 16)),
-            session::PPP_IPV6 => self.fibs.touch_v6(table, w.u128(ip + 24)),
-            _ => {}
+        let protocol = w.raw16(ip - 2);
+        if protocol == session::PPP_IPV4.to_be() {
+            self.fibs.touch_v4(table, w.u32(ip + 16));
+        } else if protocol == session::PPP_IPV6.to_be() {
+            self.fibs.touch_v6(table, w.u128(ip + 24));
         }
         kind
     }
@@ -776,7 +780,8 @@ impl Tables {
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
     fn lookup_ahead(&self, family: Family, table: Table, w: &Window, ip: usize) -> Target {
-        let target = lookup::find(&self.fibs, &self.groups, table, family, w, ip);
+        let target = lookup::find(&self.fibs, table, family, w, ip);
+        let target = lookup::of_group(&self.groups, target, family, w, ip);
         if let Some(index) = target.session() {
             self.sessions.touch_down(index);
         } else if let Some(index) = target.adjacency() {

@@ -29,7 +29,7 @@ impl Default for Window {
 }
 
 macro_rules! access {
-    ($($get:ident $put:ident $int:ty;)*) => {$(
+    ($($get:ident $put:ident $raw:ident $int:ty;)*) => {$(
         #[doc = concat!("The ", stringify!($int), " at `at`.")]
         #[inline(always)]
         pub fn $get(&self, at: usize) -> $int {
@@ -40,25 +40,34 @@ macro_rules! access {
         pub fn $put(&mut self, at: usize, value: $int) {
             *self.0[at..].first_chunk_mut().expect("inside the window") = value.to_be_bytes();
         }
+        #[doc = concat!("The ", stringify!($int), " at `at` in the CPU's byte order, for what is compared or summed.")]
+        #[inline(always)]
+        pub fn $raw(&self, at: usize) -> $int {
+            <$int>::from_ne_bytes(*self.0[at..].first_chunk().expect("inside the window"))
+        }
     )*};
 }
 
 impl Window {
-    access! { u8 put8 u8; u16 put16 u16; u32 put32 u32; u64 put64 u64; u128 put128 u128; }
+    access! {
+        u8 put8 raw8 u8;
+        u16 put16 raw16 u16;
+        u32 put32 raw32 u32;
+        u64 put64 raw64 u64;
+        u128 put128 raw128 u128;
+    }
 
-    /// Is the ones' complement sum of the 20 octets at `at` zero, as it is over an IPv4 header without options whose
+    /// Is the ones' complement sum of the 20 octets at `at` a zero, as it is over an IPv4 header without options whose
     /// checksum is right (RFC 1071)? The order of octets does not matter to that.
     #[inline(always)]
     pub fn sums_up(&self, at: usize) -> bool {
-        let octets: &[u8; 20] = self.0[at..].first_chunk().expect("inside the window");
-        let word = |n: usize| u64::from_ne_bytes(*octets[n..].first_chunk().expect("8 octets"));
-        let last = u32::from_ne_bytes(*octets[16..].first_chunk().expect("4 octets"));
-        let (sum, carry) = word(0).overflowing_add(word(8));
-        let (sum, carry) = sum.overflowing_add(last as u64 + carry as u64);
-        let sum = sum + carry as u64; // it was small when it overflowed
-        // Both halves of the sum, with the carry, are in the upper half of this; and so on.
-        let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
-        sum.wrapping_add(sum.rotate_left(16)) >> 16 == 0xffff
+        let (sum, carry) = self.raw64(at).overflowing_add(self.raw64(at + 8));
+        let (sum, carry) = sum.overflowing_add(self.raw32(at + 16) as u64 + carry as u64);
+        // It was small when it overflowed. With the carry around, the sum of words of 64 bits is that of words of 16 but
+        // for multiples of 0xffff, as 2^64 - 1 is one. A multiple it is if the product with the inverse is its quotient.
+        const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
+        const { assert!(INVERSE.wrapping_mul(0xffff) == 1) };
+        (sum + carry as u64).wrapping_mul(INVERSE) <= u64::MAX / 0xffff
     }
 
     /// Copies a header in.

@@ -56,8 +56,11 @@ pub(crate) const PPPOE: usize = 6;
 /// Octets of Ethernet without tags.
 pub(crate) const ETHERNET: usize = 14;
 
-fn is_tag(ethertype: u16) -> bool {
-    ethertype == TPID_8021Q || ethertype == TPID_8021AD
+/// Is there a tag at `at`?
+#[inline(always)]
+fn is_tag(w: &Window, at: usize) -> bool {
+    let tpid = w.raw16(at);
+    tpid == TPID_8021Q.to_be() || tpid == TPID_8021AD.to_be()
 }
 
 /// The destination address as a number.
@@ -79,9 +82,9 @@ const fn is_group(address: u64) -> bool {
 /// How many tags a frame has: 0, 1 or 2.
 #[inline(always)]
 pub(crate) fn depth(w: &Window) -> usize {
-    if !is_tag(w.u16(HEAD + 12)) {
+    if !is_tag(w, HEAD + 12) {
         0
-    } else if !is_tag(w.u16(HEAD + 16)) {
+    } else if !is_tag(w, HEAD + 16) {
         1
     } else {
         2

@@ -56,10 +56,9 @@ pub(crate) fn check(
 /// Without options, as nearly all packets are, that is one comparison and one sum.
 #[inline(always)]
 fn check_v4(w: &Window, ip: usize, room: usize) -> Result<usize, DropReason> {
-    let first = w.u32(ip);
-    let total = (first & 0xffff) as usize;
+    let total = w.u16(ip + 2) as usize;
     // What lies behind the frame's end is never believed: `room` bounds `total`.
-    let plain = (first >> 24 == 0x45) & (total >= 20) & (total <= room);
+    let plain = (w.u8(ip) == 0x45) & (total >= 20) & (total <= room);
     if plain & w.sums_up(ip) {
         Ok(total)
     } else {
@@ -102,10 +101,10 @@ pub(crate) fn hop(family: Family, w: &mut Window, ip: usize) -> bool {
                 return false;
             }
             w.put8(ip + 8, ttl - 1);
-            // RFC 1624 §3: the word with the TTL falls by 0x100, so the complement rises by it, with the carry around.
-            // From 0xffff on, lest the result be 0xffff, the zero that a checksum from scratch never is.
-            let sum = w.u16(ip + 10) as u32 + 0x100;
-            w.put16(ip + 10, (sum + (sum >= 0xffff) as u32) as u16);
+            // RFC 1624 §3: the word with the TTL falls by 0x100, so the complement rises by it, with the carry around. From
+            // 0xffff on, lest the result be 0xffff, the zero that a checksum from scratch never is.
+            let sum = w.raw16(ip + 10) as u32 + u16::from_be(0x100) as u32;
+            w.put16(ip + 10, u16::from_be((sum + (sum >= 0xffff) as u32) as u16));
         }
         Family::V6 => {
             let limit = w.u8(ip + 7);

@@ -23,20 +23,24 @@ pub(crate) enum Origin {
     Gateway,
 }
 
-/// Looks the packet's destination up, and of a group's neighbours the one that the packet's flow has.
+/// Looks the packet's destination up.
 #[inline(always)]
-pub(crate) fn find(
-    fibs: &Reader,
+pub(crate) fn find(fibs: &Reader, table: Table, family: Family, w: &Window, ip: usize) -> Target {
+    match family {
+        Family::V4 => fibs.find_v4(table, w.u32(ip + 16)),
+        Family::V6 => fibs.find_v6(table, w.u128(ip + 24)),
+    }
+}
+
+/// What the packet's flow has of a group's neighbours, if the target is a group.
+#[inline(always)]
+pub(crate) fn of_group(
     groups: &Groups,
-    table: Table,
+    target: Target,
     family: Family,
     w: &Window,
     ip: usize,
 ) -> Target {
-    let target = match family {
-        Family::V4 => fibs.find_v4(table, w.u32(ip + 16)),
-        Family::V6 => fibs.find_v6(table, w.u128(ip + 24)),
-    };
     match target.group() {
         None => target,
         Some(group) => groups.member(group, flow(family, w, ip)),

@@ -20,13 +20,16 @@ const MSS_LENGTH: u8 = 4;
 /// is looked for.
 #[inline(always)]
 pub(crate) fn may_be_syn(family: Family, w: &Window, ip: usize) -> bool {
-    match family {
-        Family::V4 => {
-            let plain = w.u8(ip) == 0x45;
-            (w.u8(ip + 9) == ipv4::TCP) & (!plain | (w.u8(ip + 20 + FLAGS) & SYN != 0))
-        }
-        Family::V6 => (w.u8(ip + 6) == ipv6::TCP) & (w.u8(ip + 40 + FLAGS) & SYN != 0),
-    }
+    // 0 where it cannot be a SYN: with options the flags are elsewhere.
+    let (protocol, syn) = match family {
+        Family::V4 => (
+            w.u8(ip + 9),
+            (w.u8(ip) ^ 0x45) | w.u8(ip + 20 + FLAGS) & SYN,
+        ),
+        Family::V6 => (w.u8(ip + 6), w.u8(ip + 40 + FLAGS) & SYN),
+    };
+    // Of both in one comparison: packets of TCP and of UDP come in no order that could be foreseen.
+    u32::from(protocol ^ ipv4::TCP) << 8 < u32::from(syn)
 }
 
 /// Lowers what a SYN of `total` octets at `ip` in the window offers to what fits `mtu`; leaves whatever else it is alone.

@@ -14,6 +14,9 @@ use dpdk::{HEAD, Window};
 pub(crate) const PPP_IPV4: u16 = 0x0021;
 pub(crate) const PPP_IPV6: u16 = 0x0057;
 
+/// How a PPPoE header of the session stage begins: version 1, type 1, code 0 (RFC 2516 §4).
+const VERSION_1: u16 = 0x1100;
+
 /// Octets in front of the IP header, behind so many tags.
 pub(crate) const fn headers(tags: usize) -> usize {
     ETHERNET + 4 * tags + PPPOE + 2
@@ -29,23 +32,24 @@ pub(crate) fn admit<const DEPTH: usize>(
     fibs: &Reader,
 ) -> Result<(Family, usize), Leave> {
     let pppoe = HEAD + ETHERNET + 4 * DEPTH;
-    // Version 1, type 1, code 0; session id; length; PPP's protocol.
-    let header = w.u64(pppoe);
-    let payload = (header >> 16) as u16 as usize;
-    // A payload within the frame that holds at least PPP's protocol.
-    let lying = (header >> 48 != 0x1100)
-        | (payload < 2)
-        | (payload > len.saturating_sub(pppoe - HEAD + PPPOE));
+    let payload = w.u16(pppoe + 4) as u32;
+    // A payload within the frame that holds at least PPP's protocol: neither is negative.
+    let within = (len as u32).wrapping_sub((pppoe - HEAD + PPPOE) as u32 + payload);
+    let bounded = (within | (payload.wrapping_sub(2))) as i32 >= 0;
+    let lying = (w.u16(pppoe) != VERSION_1) | !bounded;
     if (difference::<DEPTH>(up, w) != 0) | lying {
         return Err(why::<DEPTH>(up, w));
     }
     let ip = pppoe + PPPOE + 2;
-    let family = match header as u16 {
-        PPP_IPV4 => Family::V4,
-        PPP_IPV6 => Family::V6,
-        _ => return Err(control(up)),
+    let protocol = w.raw16(ip - 2);
+    let family = if protocol == PPP_IPV4.to_be() {
+        Family::V4
+    } else if protocol == PPP_IPV6.to_be() {
+        Family::V6
+    } else {
+        return Err(control(up));
     };
-    let total = ip::check(family, w, ip, payload - 2)?;
+    let total = ip::check(family, w, ip, payload as usize - 2)?;
     match family {
         Family::V4 => source_v4(up, w, ip, fibs)?,
         Family::V6 => source_v6(up, w, ip, total, fibs)?,
@@ -78,8 +82,8 @@ fn control(up: &Up) -> Leave {
 #[inline(always)]
 fn difference<const DEPTH: usize>(up: &Up, w: &Window) -> u64 {
     let (mac, tags) = MASKS[DEPTH];
-    let wrong = (w.u64(HEAD + 6) ^ up.mac) & mac | (w.u64(HEAD + 14) ^ up.tags) & tags;
-    wrong | w.u64(HEAD) >> 16 ^ up.gateway | (DEPTH as u8 ^ up.depth) as u64
+    let wrong = (w.raw64(HEAD + 6) ^ up.mac) & mac | (w.raw64(HEAD + 14) ^ up.tags) & tags;
+    wrong | w.raw64(HEAD) ^ up.begin | (DEPTH as u8 ^ up.depth) as u64
 }
 
 #[cold]
@@ -100,9 +104,9 @@ fn why<const DEPTH: usize>(up: &Up, w: &Window) -> Leave {
 fn reason(up: &Up, w: &Window) -> DropReason {
     if up.vacant() {
         DropReason::UnknownSession
-    } else if w.u64(HEAD) >> 16 != up.gateway {
+    } else if w.u64(HEAD) >> 16 != up.begin.to_be() >> 16 {
         DropReason::NotForUs
-    } else if (w.u64(HEAD + 6) ^ up.mac) >> 16 != 0 {
+    } else if w.u64(HEAD + 6) >> 16 != up.mac.to_be() >> 16 {
         DropReason::WrongMac
     } else {
         DropReason::WrongTag
