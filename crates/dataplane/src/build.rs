@@ -3,6 +3,7 @@ use crate::Controller;
 use crate::api::*;
 use crate::counters::Shared;
 use crate::graph::Tables;
+use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
 use crate::routes::Routes;
@@ -107,6 +108,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Wor
             sessions: Sessions::new(&limits)?,
             fibs,
             likely: InstanceIndex(0),
+            six: Batch::new(),
             groups,
             adjacencies: Adjacencies::new(limits.adjacencies),
             asked: Asked::new(),

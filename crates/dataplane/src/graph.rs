@@ -10,7 +10,9 @@
 //! ```
 //!
 //! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
-//! will need. (What comes from the core is looked up in a pass between: only then the session's line is known.) A packet either goes out by a port, or is punted, or is dropped for a named reason.
+//! will need. In between, IPv6 destinations are looked up, all of the burst together; and those of what comes from the
+//! core, as only then the session's line is known. A packet either goes out by a port, or is punted, or is dropped for a
+//! named reason.
 //!
 //! The ways have names (`edges`), and `took` says which one a packet takes. Only a graph that is traced notes that
 //! (`TRACE`); in the other nothing is left of it.
@@ -19,7 +21,7 @@ use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
-use crate::nodes::lookup::{self, Origin};
+use crate::nodes::lookup::{self, Batch, Origin};
 use crate::nodes::{Leave, Part, fragment, mss, rewrite, session};
 use crate::tables::Vlans;
 use crate::tables::adjacency::{Adjacencies, Asked};
@@ -62,6 +64,8 @@ pub(crate) struct Tables {
     pub fibs: Reader,
     /// The instance of the last packet from a subscriber, and so probably of the next.
     pub likely: InstanceIndex,
+    /// The burst's IPv6 destinations.
+    pub six: Batch,
     pub groups: Groups,
     pub adjacencies: Adjacencies,
     pub asked: Asked,
@@ -105,19 +109,67 @@ fn from_access<const TRACE: bool>(
     outs: &mut Outs,
     rest: &mut Rest<Leave>,
 ) {
-    let vlans = t.sessions.vlans(PortIndex(port));
     let table = t.fibs.table(t.likely);
+    let mut first = FirstPass {
+        vlans: t.sessions.vlans(PortIndex(port)),
+        sessions: &t.sessions,
+        fibs: &t.fibs,
+        table,
+        six: &mut t.six,
+    };
     let seen = burst.look(rest, |w, len| match classify::depth(w) {
-        2 => t.look_at_access::<2>(w, len, vlans, table),
-        depth => t.look_at_fewer_tags(w, len, vlans, table, depth),
+        2 => first.look::<2>(w, len),
+        depth => first.look_with_fewer_tags(w, len, depth),
     });
+    t.six.find(&t.fibs, table);
     seen.act(outs, rest, |kind, packet| {
         t.took::<TRACE>(Edge::AccessFrame);
         match kind {
-            Access::Double { slot } => upstream::<TRACE, 2>(t, table, slot, packet),
+            Access::Double { slot, six } => upstream::<TRACE, 2>(t, table, slot, six, packet),
             other => from_access_seldom::<TRACE>(t, table, other, packet),
         }
     });
+}
+
+/// What the first pass over a burst from an access port works with.
+struct FirstPass<'a> {
+    vlans: &'a Vlans,
+    sessions: &'a Sessions,
+    fibs: &'a Reader,
+    table: Table,
+    six: &'a mut Batch,
+}
+
+impl FirstPass<'_> {
+    /// Looks at a frame with `DEPTH` tags, and asks for the lines of the session and of the packet's destination.
+    #[inline(always)]
+    fn look<const DEPTH: usize>(&mut self, w: &Window, len: usize) -> Access {
+        let kind = classify::access::<DEPTH>(w, len, self.vlans, self.sessions);
+        let (Access::Untagged { slot, .. }
+        | Access::Tagged { slot, .. }
+        | Access::Double { slot, .. }) = kind
+        else {
+            return kind;
+        };
+        self.sessions.touch_up(slot);
+        let ip = HEAD + session::headers(DEPTH);
+        let protocol = w.raw16(ip - 2);
+        if protocol == session::PPP_IPV4.to_be() {
+            self.fibs.touch_v4(self.table, w.u32(ip + 16));
+        } else if protocol == session::PPP_IPV6.to_be() {
+            return Access::session::<DEPTH>(slot, self.six.add(self.fibs, self.table, w, ip));
+        }
+        kind
+    }
+
+    /// The same with one tag or none.
+    #[inline(never)]
+    fn look_with_fewer_tags(&mut self, w: &Window, len: usize, depth: usize) -> Access {
+        match depth {
+            0 => self.look::<0>(w, len),
+            _ => self.look::<1>(w, len),
+        }
+    }
 }
 
 /// What is not of a session with two tags; not in the loop itself, which would become too large.
@@ -129,9 +181,9 @@ fn from_access_seldom<const TRACE: bool>(
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     match kind {
-        Access::Double { slot } => upstream::<TRACE, 2>(t, table, slot, packet),
-        Access::Tagged { slot } => upstream::<TRACE, 1>(t, table, slot, packet),
-        Access::Untagged { slot } => upstream::<TRACE, 0>(t, table, slot, packet),
+        Access::Double { slot, six } => upstream::<TRACE, 2>(t, table, slot, six, packet),
+        Access::Tagged { slot, six } => upstream::<TRACE, 1>(t, table, slot, six, packet),
+        Access::Untagged { slot, six } => upstream::<TRACE, 0>(t, table, slot, six, packet),
         Access::Termination { slot, depth } => {
             t.took::<TRACE>(Edge::OfSession);
             let leave = session::terminate(t.sessions.up(slot), packet.window(), depth);
@@ -161,15 +213,21 @@ fn from_core<const TRACE: bool>(
         match kind {
             // Most of what comes from there is for a subscriber.
             Core::V4 => t.fibs.touch_host_v4(table, w.u32(IP + 16)),
-            Core::V6 => t.fibs.touch_v6(table, w.u128(IP + 24)),
+            Core::V6 => _ = t.six.add(&t.fibs, table, w, IP),
             Core::Tagged => return t.look_at_tagged(w, len, port, own),
             _ => {}
         }
         (kind, Target::default())
     });
+    t.six.find(&t.fibs, table);
+    let mut place = 0;
     seen.ask(|w, (kind, target)| match kind {
         Core::V4 => *target = t.lookup_ahead(Family::V4, table, w, IP),
-        Core::V6 => *target = t.lookup_ahead(Family::V6, table, w, IP),
+        Core::V6 => {
+            // In the order in which they were added.
+            *target = t.ask_for(t.six.target(place), Family::V6, w, IP);
+            place += 1;
+        }
         _ => {}
     });
     let arrived = Arrived {
@@ -292,6 +350,7 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     table: Table,
     slot: u32,
+    six: u8,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     t.took::<TRACE>(Edge::OfSession);
@@ -309,10 +368,12 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     // Each family has its own code from here on.
     match family {
         Family::V4 => {
-            from_subscriber::<TRACE>(t, table, slot, arrived.of(Family::V4), total, packet)
+            let a = arrived.of(Family::V4);
+            from_subscriber::<TRACE>(t, table, slot, a, total, None, packet)
         }
         Family::V6 => {
-            from_subscriber::<TRACE>(t, table, slot, arrived.of(Family::V6), total, packet)
+            let a = arrived.of(Family::V6);
+            from_subscriber::<TRACE>(t, table, slot, a, total, Some(six), packet)
         }
     }
 }
@@ -330,7 +391,7 @@ fn elsewhere_upstream<const TRACE: bool>(
     let table = t.fibs.table(t.likely);
     let a = a.of(ip::family(packet.window(), a.ip()));
     let total = ip::total(a.family, packet.window(), a.ip());
-    from_subscriber::<TRACE>(t, table, slot, a, total, packet)
+    from_subscriber::<TRACE>(t, table, slot, a, total, None, packet)
 }
 
 /// The same for a session that is sampled.
@@ -359,7 +420,7 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
 }
 
-/// (mss) → lookup → rewrite.
+/// (mss) → lookup, if it was not done ahead (at this place) → rewrite.
 #[inline(always)]
 fn from_subscriber<const TRACE: bool>(
     t: &mut Tables,
@@ -367,13 +428,18 @@ fn from_subscriber<const TRACE: bool>(
     slot: u32,
     a: Arrived,
     total: usize,
+    ahead: Option<u8>,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         return connecting::<TRACE>(t, slot, a, total, packet);
     }
     t.took::<TRACE>(a.family.either(Edge::SubscriberV4, Edge::SubscriberV6));
-    routed::<TRACE>(t, table, a, total, packet)
+    let target = match ahead {
+        Some(place) => t.six.target(place),
+        None => lookup::find(&t.fibs, table, a.family, packet.window(), a.ip()),
+    };
+    forward::<TRACE>(t, a, total, target, packet)
 }
 
 /// mss → lookup → rewrite, for what could be a SYN.
@@ -396,18 +462,6 @@ fn connecting<const TRACE: bool>(
         t.sessions.up(slot).mtu,
     );
     let table = t.fibs.table(InstanceIndex(a.instance));
-    routed::<TRACE>(t, table, a, total, packet)
-}
-
-/// lookup → rewrite.
-#[inline(always)]
-fn routed<const TRACE: bool>(
-    t: &mut Tables,
-    table: Table,
-    a: Arrived,
-    total: usize,
-    mut packet: Packet<'_, Leave>,
-) -> Gone {
     let target = lookup::find(&t.fibs, table, a.family, packet.window(), a.ip());
     forward::<TRACE>(t, a, total, target, packet)
 }
@@ -735,52 +789,20 @@ impl Tables {
         Leave::Told(kind, lookup::packet(a.ip(), total))
     }
 
-    /// Looks at a frame with `DEPTH` tags from an access port, and asks for the lines of the session and of the packet's
-    /// destination.
-    #[inline(always)]
-    fn look_at_access<const DEPTH: usize>(
-        &self,
-        w: &Window,
-        len: usize,
-        vlans: &Vlans,
-        table: Table,
-    ) -> Access {
-        let kind = classify::access::<DEPTH>(w, len, vlans, &self.sessions);
-        let (Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot }) = kind
-        else {
-            return kind;
-        };
-        self.sessions.touch_up(slot);
-        let ip = HEAD + session::headers(DEPTH);
-        let protocol = w.raw16(ip - 2);
-        if protocol == session::PPP_IPV4.to_be() {
-            self.fibs.touch_v4(table, w.u32(ip + 16));
-        } else if protocol == session::PPP_IPV6.to_be() {
-            self.fibs.touch_v6(table, w.u128(ip + 24));
-        }
-        kind
-    }
-
-    /// The same with one tag or none.
-    #[inline(never)]
-    fn look_at_fewer_tags(
-        &self,
-        w: &Window,
-        len: usize,
-        vlans: &Vlans,
-        table: Table,
-        depth: usize,
-    ) -> Access {
-        match depth {
-            0 => self.look_at_access::<0>(w, len, vlans, table),
-            _ => self.look_at_access::<1>(w, len, vlans, table),
-        }
-    }
-
     /// Looks the destination up and asks for the line of where it leads.
     #[inline(always)]
     fn lookup_ahead(&self, family: Family, table: Table, w: &Window, ip: usize) -> Target {
-        let target = lookup::find(&self.fibs, table, family, w, ip);
+        self.ask_for(
+            lookup::find(&self.fibs, table, family, w, ip),
+            family,
+            w,
+            ip,
+        )
+    }
+
+    /// Asks for the line of where it leads.
+    #[inline(always)]
+    fn ask_for(&self, target: Target, family: Family, w: &Window, ip: usize) -> Target {
         let target = lookup::of_group(&self.groups, target, family, w, ip);
         if let Some(index) = target.session() {
             self.sessions.touch_down(index);

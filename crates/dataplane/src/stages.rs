@@ -22,7 +22,10 @@ fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> Access {
         1 => classify::access::<1>(w, len, vlans, sessions),
         _ => classify::access::<2>(w, len, vlans, sessions),
     };
-    if let Access::Untagged { slot } | Access::Tagged { slot } | Access::Double { slot } = kind {
+    if let Access::Untagged { slot, .. }
+    | Access::Tagged { slot, .. }
+    | Access::Double { slot, .. } = kind
+    {
         sessions.touch_up(slot);
     }
     kind
@@ -54,9 +57,9 @@ impl Admission {
         let vlans = t.sessions.vlans(port);
         let seen = burst.look(&mut self.rest, |w, len| look(&t.sessions, vlans, w, len));
         seen.act(&mut self.outs, &mut self.rest, |kind, packet| match kind {
-            Access::Double { slot } => admit::<2>(t, slot, packet),
-            Access::Tagged { slot } => admit::<1>(t, slot, packet),
-            Access::Untagged { slot } => admit::<0>(t, slot, packet),
+            Access::Double { slot, .. } => admit::<2>(t, slot, packet),
+            Access::Tagged { slot, .. } => admit::<1>(t, slot, packet),
+            Access::Untagged { slot, .. } => admit::<0>(t, slot, packet),
             _ => packet.leave(Leave::default()),
         });
         if !self.rest.is_empty() {

@@ -15,15 +15,19 @@ use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD
 /// A frame from an access port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The session stage of what is at `slot` (it may be vacant), without tags, with one and with two.
+    /// The session stage of what is at `slot` (it may be vacant), without tags, with one and with two. An IPv6 destination
+    /// is at place `six` among those that are looked up together.
     Untagged {
         slot: u32,
+        six: u8,
     },
     Tagged {
         slot: u32,
+        six: u8,
     },
     Double {
         slot: u32,
+        six: u8,
     },
     /// A PADT for what is at `slot`, with `depth` tags.
     Termination {
@@ -33,6 +37,18 @@ pub(crate) enum Access {
     /// PPPoE discovery outside of any session.
     Discovery,
     Drop(DropReason),
+}
+
+impl Access {
+    /// The session stage, behind `DEPTH` tags.
+    #[inline(always)]
+    pub fn session<const DEPTH: usize>(slot: u32, six: u8) -> Self {
+        match DEPTH {
+            0 => Access::Untagged { slot, six },
+            1 => Access::Tagged { slot, six },
+            _ => Access::Double { slot, six },
+        }
+    }
 }
 
 /// A frame from a core port.
@@ -106,11 +122,7 @@ pub(crate) fn access<const DEPTH: usize>(
     }
     match sessions.slot_in(vlans, vid::<DEPTH>(w), session_id::<DEPTH>(w)) {
         None => Access::Drop(DropReason::UnknownVlan),
-        Some(slot) => match DEPTH {
-            0 => Access::Untagged { slot },
-            1 => Access::Tagged { slot },
-            _ => Access::Double { slot },
-        },
+        Some(slot) => Access::session::<DEPTH>(slot, 0),
     }
 }
 
@@ -243,9 +255,9 @@ mod tests {
         for (tags, depth) in models.into_iter().zip([0, 1, 2, 2]) {
             let slot = 5;
             let session = match depth {
-                0 => Access::Untagged { slot },
-                1 => Access::Tagged { slot },
-                _ => Access::Double { slot },
+                0 => Access::session::<0>(slot, 0),
+                1 => Access::session::<1>(slot, 0),
+                _ => Access::session::<2>(slot, 0),
             };
             assert_eq!(classify(tags, PPPOE_SESSION, 5, 0), session);
             let termination = Access::Termination { slot, depth };

@@ -10,7 +10,7 @@ use crate::drops::DropReason;
 use crate::tables::fib::{Reader, Table, Target};
 use crate::tables::groups::Groups;
 use core::net::IpAddr;
-use dpdk::{HEAD, Window};
+use dpdk::{BURST, HEAD, Window};
 use ipnet::IpNet;
 
 /// Where a packet came from.
@@ -29,6 +29,49 @@ pub(crate) fn find(fibs: &Reader, table: Table, family: Family, w: &Window, ip: 
     match family {
         Family::V4 => fibs.find_v4(table, w.u32(ip + 16)),
         Family::V6 => fibs.find_v6(table, w.u128(ip + 24)),
+    }
+}
+
+/// The IPv6 destinations of a burst, which are looked up together: each takes several steps through memory.
+pub(crate) struct Batch {
+    n: usize,
+    addresses: [u128; BURST],
+    targets: [Target; BURST],
+}
+
+impl Batch {
+    pub fn new() -> Self {
+        Batch {
+            n: 0,
+            addresses: [0; BURST],
+            targets: [Target::default(); BURST],
+        }
+    }
+
+    /// Adds the destination of the packet at `ip`, and asks for its first line; its place. There is one for each packet of
+    /// a burst.
+    #[inline(always)]
+    pub fn add(&mut self, fibs: &Reader, table: Table, w: &Window, ip: usize) -> u8 {
+        let (place, address) = (self.n % BURST, w.u128(ip + 24));
+        fibs.touch_v6(table, address);
+        self.addresses[place] = address;
+        self.n = place + 1;
+        place as u8
+    }
+
+    /// Looks all of them up, and begins anew.
+    #[inline(always)]
+    pub fn find(&mut self, fibs: &Reader, table: Table) {
+        let n = core::mem::take(&mut self.n);
+        if n > 0 {
+            fibs.find_v6_all(table, &self.addresses[..n], &mut self.targets);
+        }
+    }
+
+    /// Where the one at a place leads.
+    #[inline(always)]
+    pub fn target(&self, place: u8) -> Target {
+        self.targets[place as usize % BURST]
     }
 }
 

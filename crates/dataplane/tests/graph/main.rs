@@ -1,4 +1,5 @@
 //! The real graph, with ports in memory, against a model that was written independently.
+mod bursts;
 mod cases;
 mod churn;
 mod frames;

@@ -3,8 +3,8 @@
 //! The [`Writer`] keeps all prefixes and makes of them what the [`Reader`]s walk through: chunks of words in one long array, in
 //! which a word is an answer or leads to another chunk. IPv4 with many prefixes is DIR-24-8: a word for each /24, and 256
 //! for one with longer prefixes. All else is a trie of bitmaps and lists of a few cache lines each, with arrays of
-//! 65,536 words for the first 16 bits of IPv6, and for the next 16 where there are many prefixes. An instance with a few
-//! routes takes one or two KB.
+//! 65,536 words for 16 bits of IPv6 up to the 64th where there are many prefixes. An instance with a few routes takes one
+//! or two KB.
 //!
 //! Readers never wait. Each address is answered by one word, so each lookup finds what was true before a change or what is true
 //! after it. A chunk that is taken out rests until every reader has begun another round ([`Reader::pass`]).

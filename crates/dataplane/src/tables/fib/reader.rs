@@ -143,104 +143,66 @@ impl Reader {
     /// Where an IPv6 address leads.
     #[inline(always)]
     pub fn find_v6(&self, table: Table, address: u128) -> Target {
-        if table.v6.array == 0 {
-            return self.walk(table.v6.root, address);
+        match self.place_of_32(table, address) {
+            Some(place) => self.walk(self.word(place), address << 32),
+            None => self.walk(table.v6.root, address),
         }
-        let word = self.word(table.v6.array + (address >> 112) as usize);
-        let Some(chunk) = Chunk::if_is(word, Kind::Array16) else {
-            return self.walk(word, address << 16);
-        };
-        let word = self.word(chunk.at() + (address >> 96) as u16 as usize);
-        self.walk(word, address << 32)
     }
 
-    /// Where up to 64 IPv6 addresses lead: all of them a step, then the next, so that none waits for memory alone.
-    pub fn lookup_v6_all(&self, instance: InstanceIndex, addresses: &[u128], found: &mut [Target]) {
-        let mut walks = [Walk::DONE; MOST];
-        let mut going = [0u8; MOST];
-        let mut n = 0;
-        let root = self.root(instance, 1);
-        let first = Chunk::if_is(root, Kind::Array16);
-        let all = addresses.iter().zip(&mut *found).zip(&mut walks);
-        for (lane, ((address, found), walk)) in all.enumerate() {
-            walk.rest = *address;
-            let word = match first {
-                Some(chunk) => {
-                    // A few of its lines are all that is ever asked for: they are near.
-                    walk.rest = address.without(16);
-                    self.word(chunk.at() + address.first(16) as usize)
-                }
-                None => root,
+    /// Where up to 64 IPv6 addresses lead: all of them a step, then the next, so that none waits for memory alone. Behind the
+    /// large arrays of the first 32 bits most are but one chunk away from the answer.
+    pub fn find_v6_all(&self, table: Table, addresses: &[u128], found: &mut [Target]) {
+        let (mut places, mut words) = ([0; MOST], [0; MOST]);
+        for (place, &address) in places.iter_mut().zip(addresses) {
+            *place = self.place_of_32(table, address).unwrap_or(0);
+            self.touch(*place);
+        }
+        for ((word, &place), &address) in words.iter_mut().zip(&places).zip(addresses) {
+            *word = self.word(place);
+            if let Some(chunk) = Chunk::of(*word) {
+                self.touch_chunk(chunk, (address >> 32) as u64);
+            }
+        }
+        let all = addresses.iter().zip(found).zip(places.iter().zip(&words));
+        for ((&address, found), (&place, &word)) in all {
+            *found = match place {
+                0 => self.find_v6(table, address),
+                _ => self.walk(word, address << 32),
             };
-            if self.follow(word, walk, found) {
-                going[n] = lane as u8;
-                n += 1;
-            }
-        }
-        while n > 0 {
-            let mut left = 0;
-            for i in 0..n {
-                let lane = going[i] as usize % MOST;
-                let (walk, found) = (&mut walks[lane], &mut found[lane]);
-                if self.advance(walk, found) {
-                    going[left] = lane as u8;
-                    left += 1;
-                }
-            }
-            n = left;
         }
     }
 
-    /// From a word to what has to be read next, which is asked for; false if it is the answer.
+    /// The place of the word for the first 32 bits, where large arrays say it.
     #[inline(always)]
-    fn follow(&self, word: u32, walk: &mut Walk, found: &mut Target) -> bool {
-        let Some(chunk) = Chunk::of(word) else {
-            *found = Target(word);
-            return false;
-        };
-        let at = chunk.at();
+    fn place_of_32(&self, table: Table, address: u128) -> Option<usize> {
+        if table.v6.array == 0 {
+            return None;
+        }
+        // A few of its lines are all that is ever asked for: they are near.
+        let word = self.word(table.v6.array + (address >> 112) as usize);
+        let chunk = Chunk::if_is(word, Kind::Array16)?;
+        Some(chunk.at() + (address >> 96) as u16 as usize)
+    }
+
+    /// Asks for the lines of a chunk that will be read for an address that goes on like this. (No branch: which kind it is
+    /// could not be foreseen.)
+    #[inline(always)]
+    fn touch_chunk(&self, chunk: Chunk, rest: u64) {
         let kind = chunk.kind();
-        walk.next = match kind {
-            Kind::List => Next::List(at as u32),
-            Kind::Long => {
-                self.touch(at + LINE);
-                Next::Long(at as u32)
-            }
-            Kind::Bitmap => Next::Bitmap(at as u32),
-            array => {
-                let bits = array.bits() as u32;
-                let place = at + walk.rest.first(bits) as usize;
-                walk.rest = walk.rest.without(bits);
-                self.touch(place);
-                walk.next = Next::Word(place as u32);
-                return true;
-            }
+        let indexed = if kind.bits() < 32 && kind != Kind::Bitmap {
+            kind.bits()
+        } else {
+            0
         };
-        self.touch(at);
-        true
+        let place = chunk.at() + (rest >> 1 >> (63 - indexed)) as usize;
+        let two = matches!(kind, Kind::Long | Kind::Bitmap) as usize;
+        self.touch(place);
+        self.touch(place + LINE * two);
     }
 
-    #[inline(always)]
-    fn advance(&self, walk: &mut Walk, found: &mut Target) -> bool {
-        match walk.next {
-            Next::Word(place) => self.follow(self.word(place as usize), walk, found),
-            Next::List(at) => {
-                *found = Target(self.listed::<LINE>(at as usize, walk.rest.first(32)));
-                false
-            }
-            Next::Long(at) => {
-                *found = Target(self.listed::<{ 2 * LINE }>(at as usize, walk.rest.first(32)));
-                false
-            }
-            Next::Bitmap(at) => {
-                let place = self.run(at as usize, walk.rest.first(8) as usize);
-                walk.rest = walk.rest.without(8);
-                self.touch(place);
-                walk.next = Next::Word(place as u32);
-                true
-            }
-            Next::Done => false,
-        }
+    /// The same in an instance.
+    pub fn lookup_v6_all(&self, instance: InstanceIndex, addresses: &[u128], found: &mut [Target]) {
+        self.find_v6_all(self.table(instance), addresses, found);
     }
 
     /// Asks for the line that a lookup will need first and that may be far away.
@@ -314,18 +276,28 @@ impl Reader {
     #[inline(always)]
     fn walk<A: Address>(&self, mut word: u32, mut rest: A) -> Target {
         while let Some(chunk) = Chunk::of(word) {
-            let at = chunk.at();
-            let (place, rest_of) = match chunk.kind() {
-                Kind::List => return Target(self.listed::<LINE>(at, rest.first(32))),
-                Kind::Long => return Target(self.listed::<{ 2 * LINE }>(at, rest.first(32))),
-                Kind::Bitmap => (self.run(at, rest.first(8) as usize), rest.without(8)),
-                Kind::Array8 => (at + rest.first(8) as usize, rest.without(8)),
-                Kind::Array16 => (at + rest.first(16) as usize, rest.without(16)),
-                Kind::Array24 => (at + rest.first(24) as usize, rest.without(24)),
-            };
-            (word, rest) = (self.word(place), rest_of);
+            (word, rest) = self.beyond(chunk, rest);
         }
         Target(word)
+    }
+
+    /// The word to which a chunk leads, and what of the address has not been looked at then.
+    #[inline(always)]
+    fn beyond<A: Address>(&self, chunk: Chunk, rest: A) -> (u32, A) {
+        let at = chunk.at();
+        match chunk.kind() {
+            list @ (Kind::List | Kind::Long) => {
+                let more = if list == Kind::Long { LINE / 2 } else { 0 };
+                (self.listed(at, rest.first(32), more), rest)
+            }
+            Kind::Bitmap => {
+                let place = self.run(at, rest.first(8) as usize);
+                (self.word(place), rest.without(8))
+            }
+            Kind::Array8 => (self.word(at + rest.first(8) as usize), rest.without(8)),
+            Kind::Array16 => (self.word(at + rest.first(16) as usize), rest.without(16)),
+            Kind::Array24 => (self.word(at + rest.first(24) as usize), rest.without(24)),
+        }
     }
 
     /// The place of an address in a bitmap.
@@ -336,44 +308,24 @@ impl Reader {
         at + ((group >> 16) + begun) as usize
     }
 
+    /// What a list says of an address: of 8 runs, or of twice as many where `more` is 8. A search for the last run that
+    /// begins before it, without a branch that could not be foreseen.
     #[inline(always)]
-    fn listed<const WORDS: usize>(&self, at: usize, key: u32) -> u32 {
-        let list: Option<&[AtomicU32; WORDS]> = self.words[at..].first_chunk();
-        let list = list.expect("chunks lie in the words");
-        if WORDS > LINE {
-            dpdk::prefetch(&list[LINE]);
-        }
-        let begins = list[..WORDS / 2 - 1].iter();
-        let begun: usize = begins.map(|b| (b.load(Relaxed) <= key) as usize).sum();
-        list[WORDS / 2 + begun].load(Acquire)
+    fn listed(&self, at: usize, key: u32, more: usize) -> u32 {
+        let begun = |begin: &AtomicU32| (begin.load(Relaxed) <= key) as usize;
+        self.touch(at + 2 * more);
+        let skipped = more * begun(&self.words[at + LINE / 2 - 1]);
+        let begins: Option<&[AtomicU32; 8]> = self.words[at + skipped..].first_chunk();
+        let begins = begins.expect("chunks lie in the words");
+        let mut run = 4 * begun(&begins[3]);
+        run += 2 * begun(&begins[run + 1]);
+        run += begun(&begins[run]);
+        self.word(at + LINE / 2 + more + skipped + run)
     }
 }
 
-/// The most addresses that are looked up together.
+/// The most IPv6 addresses that are looked up together.
 const MOST: usize = 64;
-
-/// A lookup under way: what is read next, and what of the address has not been looked at.
-#[derive(Clone, Copy)]
-struct Walk {
-    next: Next,
-    rest: u128,
-}
-
-impl Walk {
-    const DONE: Walk = Walk {
-        next: Next::Done,
-        rest: 0,
-    };
-}
-
-#[derive(Clone, Copy)]
-enum Next {
-    Word(u32),
-    List(u32),
-    Long(u32),
-    Bitmap(u32),
-    Done,
-}
 
 /// Bits of which the first are looked at.
 trait Address: Copy {

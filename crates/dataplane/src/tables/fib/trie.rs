@@ -27,9 +27,15 @@ impl Policy {
         many: 4096,
         dense: true,
     };
-    /// Registries give out /32s and shorter: where there are many of them one word tells them apart.
+    /// Registries give out /32s and shorter, and sites have /48s, of which subscribers have /64s and shorter: where there are
+    /// many of them one word tells them apart.
     pub const V6: Policy = Policy {
-        wide: &[(0, Kind::Array16), (16, Kind::Array16)],
+        wide: &[
+            (0, Kind::Array16),
+            (16, Kind::Array16),
+            (32, Kind::Array16),
+            (48, Kind::Array16),
+        ],
         many: 1024,
         dense: false,
     };
