@@ -32,12 +32,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     println!("open after {:?}", begin.elapsed());
     let gateway_mac = MacAddr(access.port.mac());
-    let (mut controller, worker) = channel(&eal, pool, Config::default())?;
+    let (mut controller, workers) = channel(&eal, pool, Config::default())?;
     controller.add_port(PortIndex(0), access)?;
     controller.add_port(PortIndex(1), core)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
-    let worker = std::thread::spawn(move || worker.run(&flag));
+    let run = move |worker: Worker| {
+        let flag = flag.clone();
+        std::thread::spawn(move || worker.run(&flag))
+    };
+    let threads: Vec<_> = workers.into_iter().map(run).collect();
 
     let outer = Tag {
         tpid: 0x88a8,
@@ -81,6 +85,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} {}", drop.reason.name(), drop.packets);
     }
     stop.store(true, Relaxed);
-    worker.join().expect("the worker ends");
+    for thread in threads {
+        thread.join().expect("the worker ends");
+    }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What passes between the control thread and the worker: commands' subjects, events, punts, counters.
+//! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
 use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
 use ipnet::Ipv6Net;
@@ -13,7 +13,8 @@ pub struct PortIndex(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceIndex(pub u16);
 
-/// A session's place in the tables, chosen by the control thread; 0 to [`Limits::sessions`] - 1.
+/// A session's place in the tables, chosen by the control thread; 0 to [`Limits::sessions`] - 1. Divided by
+/// [`Config::workers`] it leaves the same as the session's PPPoE session id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionIndex(pub u32);
 
@@ -26,12 +27,24 @@ pub struct AdjacencyIndex(pub u32);
 pub struct GroupIndex(pub u32);
 
 /// What the data plane is made of. Ports come later ([`Controller::add_port`](crate::Controller::add_port)), and go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// Workers: 1, 2, 4, 8 or 16.
+    pub workers: u16,
     /// How large the tables may become.
     pub limits: Limits,
-    /// How much may be punted.
+    /// How much may be punted, by each worker.
     pub punts: PuntLimits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            workers: 1,
+            limits: Limits::default(),
+            punts: PuntLimits::default(),
+        }
+    }
 }
 
 /// A port and its part.
@@ -295,7 +308,8 @@ pub enum Refusal {
     AddressTaken,
     /// There is no room for more sessions or routes.
     TableFull,
-    /// The tags or the PPPoE session id are not such as can be on the wire, or the port or instance does not exist.
+    /// The tags or the PPPoE session id are not such as can be on the wire, or the port or instance does not exist, or index and
+    /// PPPoE session id name different workers.
     Malformed,
 }
 
@@ -364,7 +378,7 @@ pub enum Inject<'a> {
 
 /// A command or packet was not taken because a queue is full; try again once the worker has caught up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the worker's queue is full")]
+#[error("a worker's queue is full")]
 pub struct Busy;
 
 /// Why a group is not set. Nothing has changed then.
@@ -404,7 +418,7 @@ pub enum PortError {
     HasSubinterfaces(PortIndex),
 }
 
-/// A port that was removed: nothing polls it, and no packet is on its way to it.
+/// A port that was removed: nothing polls it, and no packet is on its way to it. Its queues are its own again.
 #[derive(Debug)]
 pub struct RemovedPort {
     /// What was its place, which is free again.
@@ -440,6 +454,25 @@ pub struct PortCounters {
     pub tx_dropped: u64,
     /// Packets lost by the driver: queue full, damaged, or no buffer.
     pub rx_lost: u64,
+}
+
+/// What a worker did since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerCounters {
+    /// Rounds in which there was something to do took it so long.
+    pub busy: std::time::Duration,
+    /// The same in cycles of the time stamp counter.
+    pub busy_cycles: u64,
+    /// Bursts of up to [`dpdk::BURST`] packets that it received from ports.
+    pub bursts: u64,
+    /// Packets that it received from ports.
+    pub rx_packets: u64,
+    /// Packets that it sent by ports.
+    pub tx_packets: u64,
+    /// Packets that it handed over to other workers.
+    pub handed_over: u64,
+    /// Packets that other workers handed over to it.
+    pub taken_over: u64,
 }
 
 /// How often packets were dropped for one reason.

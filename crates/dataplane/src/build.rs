@@ -1,20 +1,22 @@
 //! Puts the data plane together.
 use crate::Controller;
 use crate::api::*;
-use crate::counters::Shared;
+use crate::controller::Link;
+use crate::counters::{Shared, Wake};
 use crate::graph::Tables;
 use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
 use crate::routes::Routes;
+use crate::shard::Shard;
 use crate::tables::adjacency::{Adjacencies, Asked};
-use crate::tables::fib::Writer;
+use crate::tables::fib::{Reader, Writer};
 use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use crate::worker::Worker;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use dpdk::{Burst, Eal, Outs, Pool, Rest, tsc_hz};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::Arc;
@@ -33,101 +35,158 @@ pub enum Error {
     Config(String),
 }
 
-/// Commands and events that may wait between worker and control thread, and packets that the latter injects.
+/// Commands and events that may wait between a worker and the control thread, and packets that the latter injects.
 const QUEUE: usize = 4096;
 const INJECTS: u32 = 2048;
+/// Packets that may wait on their way from one worker to another.
+const HANDED: u32 = 2048;
 
 /// Data planes made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Makes a data plane without ports: the control thread's end, and the worker's, which has to be [run](Worker::run) on a thread.
-/// `pool` is for the packets that the control thread injects, for fragments, and for the copies of packets that are sampled.
-pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Worker), Error> {
+/// Makes a data plane without ports: the control thread's end, and the workers', each of which has to be [run](Worker::run) on
+/// a thread. `pool` is for the packets that the control thread injects, for fragments, and for the copies of packets that are
+/// sampled.
+pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec<Worker>), Error> {
     check(&config)?;
-    let Config { limits, punts } = config;
+    let limits = config.limits;
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-    let shared = Arc::new(Shared::new(
-        limits.interfaces,
-        EventFd::from_value_and_flags(0, flags)?,
-    ));
-
-    let (command_tx, command_rx) = rtrb::RingBuffer::new(QUEUE);
-    let (event_tx, event_rx) = rtrb::RingBuffer::new(QUEUE);
-    let (piece_tx, piece_rx) = rtrb::RingBuffer::new(1);
-    let most_ports = dpdk::MAX_PORTS as usize;
-    let (removed_tx, removed_rx) = rtrb::RingBuffer::new(most_ports);
+    let wake = Arc::new(Wake {
+        asleep: AtomicBool::new(false),
+        wakeup: EventFd::from_value_and_flags(0, flags)?,
+    });
     // DPDK's names are unique in a process.
-    let made = MADE.fetch_add(1, Relaxed);
-    let (punt_tx, punt_rx) = eal.ring(&format!("punts{made}"), punts.queue)?;
-    let (inject_tx, inject_rx) = eal.ring(&format!("injects{made}"), INJECTS)?;
+    let name = MADE.fetch_add(1, Relaxed);
     let mut writer = Writer::new(limits.instances, limits.routes)?;
-    let fibs = writer.reader();
     let groups = Groups::new(limits.groups)?;
-    let routes = Routes::new(&limits, writer, groups.clone());
-    let no_room = "there is no room for each instance's routes";
-    let routes = routes.map_err(|_| Error::Config(no_room.into()))?;
-    let (gone_tx, gone_rx) = rtrb::RingBuffer::new(QUEUE);
-    let second = tsc_hz(eal);
-    let controller = Controller {
-        commands: command_tx,
-        events: event_rx,
-        pieces: piece_rx,
-        inspecting: false,
-        punts: punt_rx,
-        injects: inject_tx,
-        pool,
-        shared: shared.clone(),
-        ports: Ports::new(&limits),
-        routes,
-        gone: gone_rx,
-        sent: 0,
-        after: 0,
-        asked: None,
-        removed: removed_rx,
-        limits,
-        second,
-    };
-    let worker = Worker {
-        eal: *eal,
-        outs: Outs::new(limits.interfaces as usize),
-        ports: Vec::with_capacity(most_ports),
-        sweep: None,
-        removed: removed_tx,
-        punter: Punter::new(&punts, punt_tx, second),
-        injects: inject_rx,
-        commands: command_rx,
-        pieces: piece_tx,
-        limits,
-        shared,
-        burst: Burst::new(),
-        rest: Rest::default(),
-        report_at: 0,
-        busy_since: None,
-        tables: Tables {
-            interfaces: Interfaces::new(limits.interfaces),
-            sessions: Sessions::new(&limits)?,
-            fibs,
-            likely: InstanceIndex(0),
-            six: Batch::new(),
-            groups,
-            adjacencies: Adjacencies::new(limits.adjacencies),
-            asked: Asked::new(),
-            samples: Samples::new(pool),
+    let (mut links, mut workers) = (Vec::new(), Vec::new());
+    for own in 0..config.workers {
+        let common = Common {
+            eal,
             pool,
-            events: event_tx,
-            now: 0,
-            second,
-            path: Vec::new(),
-        },
-        serials: Vec::new(),
-        gone: gone_tx,
+            config,
+            wake: &wake,
+            name: format!("{name}w{own}"),
+            shard: Shard::new(own, config.workers),
+        };
+        let (link, worker) = common.worker(writer.reader(), groups.clone())?;
+        links.push(link);
+        workers.push(worker);
+    }
+    for from in 0..workers.len() {
+        for to in (0..workers.len()).filter(|to| *to != from) {
+            let (tx, rx) = eal.ring(&format!("{name}over{from}-{to}"), HANDED)?;
+            workers[from].handed[to] = Some(tx);
+            workers[to].taken[from] = Some(rx);
+        }
+    }
+    let routes = Routes::new(&limits, writer, groups);
+    let no_room = "there is no room for each instance's routes";
+    let controller = Controller {
+        links: links.into(),
+        wake,
+        shard: Shard::new(0, config.workers),
+        turn: 0,
+        inspecting: false,
+        pool,
+        ports: Ports::new(&limits),
+        routes: routes.map_err(|_| Error::Config(no_room.into()))?,
+        asked: None,
+        limits,
+        second: tsc_hz(eal),
     };
-    Ok((controller, worker))
+    Ok((controller, workers))
+}
+
+/// What a worker is made of.
+struct Common<'a> {
+    eal: &'a Eal,
+    pool: Pool,
+    config: Config,
+    wake: &'a Arc<Wake>,
+    name: String,
+    shard: Shard,
+}
+
+impl Common<'_> {
+    fn worker(self, fibs: Reader, groups: Groups) -> Result<(Link, Worker), Error> {
+        let Common { eal, pool, .. } = self;
+        let Config { limits, punts, .. } = self.config;
+        let shared = Arc::new(Shared::new(limits.interfaces));
+        let (command_tx, command_rx) = rtrb::RingBuffer::new(QUEUE);
+        let (event_tx, event_rx) = rtrb::RingBuffer::new(QUEUE);
+        let (piece_tx, piece_rx) = rtrb::RingBuffer::new(1);
+        let (gone_tx, gone_rx) = rtrb::RingBuffer::new(QUEUE);
+        let most_ports = dpdk::MAX_PORTS as usize;
+        let (removed_tx, removed_rx) = rtrb::RingBuffer::new(most_ports);
+        let (punt_tx, punt_rx) = eal.ring(&format!("{}punts", self.name), punts.queue)?;
+        let (inject_tx, inject_rx) = eal.ring(&format!("{}injects", self.name), INJECTS)?;
+        let link = Link {
+            commands: command_tx,
+            events: event_rx,
+            pieces: piece_rx,
+            punts: punt_rx,
+            injects: inject_tx,
+            gone: gone_rx,
+            removed: removed_rx,
+            shared: shared.clone(),
+            sent: 0,
+            after: 0,
+        };
+        let (others, workers) = (limits.interfaces as usize, self.config.workers as usize);
+        let second = tsc_hz(eal);
+        let worker = Worker {
+            eal: *eal,
+            outs: Outs::new(others + workers),
+            ports: Vec::with_capacity(most_ports),
+            sweep: None,
+            removed: removed_tx,
+            punter: Punter::new(&punts, punt_tx, second),
+            injects: inject_rx,
+            taken: (0..workers).map(|_| None).collect(),
+            handed: (0..workers).map(|_| None).collect(),
+            commands: command_rx,
+            pieces: piece_tx,
+            limits,
+            shared,
+            wake: self.wake.clone(),
+            inbox: Burst::new(),
+            burst: Burst::new(),
+            rest: Rest::default(),
+            report_at: 0,
+            busy_since: None,
+            tables: Tables {
+                interfaces: Interfaces::new(limits.interfaces),
+                sessions: Sessions::new(&limits, self.shard)?,
+                fibs,
+                likely: InstanceIndex(0),
+                six: Batch::new(),
+                groups,
+                adjacencies: Adjacencies::new(limits.adjacencies),
+                asked: Asked::new(),
+                samples: Samples::new(pool),
+                others,
+                pool,
+                events: event_tx,
+                now: 0,
+                second,
+                path: Vec::new(),
+            },
+            serials: Vec::new(),
+            gone: gone_tx,
+        };
+        Ok((link, worker))
+    }
 }
 
 fn check(config: &Config) -> Result<(), Error> {
-    let limits = &config.limits;
+    let Config {
+        workers, limits, ..
+    } = config;
     let fault = |text: String| Err(Error::Config(text));
+    if !workers.is_power_of_two() || *workers > 16 {
+        return fault(format!("{workers} workers: there can be 1, 2, 4, 8 or 16"));
+    }
     if limits.interfaces == u16::MAX
         || limits.segments == u16::MAX
         || limits.sessions >= 1 << 29

@@ -40,6 +40,7 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::RemoveStrayId(place) => {
+            let place = worker.tables.sessions.shard.place(place);
             worker.tables.sessions.remove_stray(place);
             None
         }
@@ -115,9 +116,9 @@ fn ports(worker: &mut Worker, command: Command) {
 /// subscribers find nobody from the start; packets to them are sent until they are found.
 #[derive(Default)]
 pub(crate) struct Sweep {
-    /// Where to go on.
+    /// The place to go on at.
     next: u32,
-    /// The port that is handed back at the end.
+    /// The port whose queue is handed back at the end.
     removing: Option<PortIndex>,
 }
 
@@ -128,10 +129,11 @@ pub(crate) fn sweep(worker: &mut Worker) {
     };
     let sessions = &worker.tables.sessions;
     if let Some(index) = sessions.misplaced(sweep.next, PIECE as u32) {
+        let place = sessions.shard.place(index.0);
         let gone = remove_session(worker, index);
         tell(worker, gone);
-        is_gone(worker, index, worker.serials[index.0 as usize]);
-        sweep.next = index.0 + 1;
+        is_gone(worker, index, worker.serials[place as usize]);
+        sweep.next = place + 1;
     } else {
         sweep.next += PIECE as u32;
     }
@@ -143,7 +145,7 @@ pub(crate) fn sweep(worker: &mut Worker) {
     let mut leaving = leaving.map(|port| Some(port.index));
     if let Some(place) = leaving.position(|index| index == sweep.removing) {
         let port = worker.ports.swap_remove(place);
-        let handed = worker.removed.push((port.index, port.port));
+        let handed = worker.removed.push((port.index, port.queue));
         handed.expect("room for every port");
     }
 }
@@ -155,7 +157,7 @@ fn set_session(worker: &mut Worker, entry: SessionEntry, serial: u32) -> Option<
     match worker.tables.sessions.check(&entry) {
         Ok(()) => {
             worker.tables.sessions.set(entry);
-            let place = index.0 as usize;
+            let place = worker.tables.sessions.shard.place(index.0) as usize;
             if worker.serials.len() <= place {
                 worker.serials.resize(place + 1, 0);
             }

@@ -1,15 +1,16 @@
 //! The control thread's end.
 use crate::api::*;
-use crate::counters::{self, Shared};
+use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
 use crate::graph::Source;
 use crate::inspect::{Held, PIECE, Part, Piece};
 use crate::message::Command;
 use crate::ports::Ports;
 use crate::punt;
-use crate::routes::{Routes, Write};
+use crate::routes::{Left, Routes, Write};
+use crate::shard::Shard;
 use crate::worker::WorkerPort;
-use dpdk::{Consumer, Pool, Port, Producer};
+use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -19,72 +20,121 @@ use wire::eth::MacAddr;
 
 /// The control thread's end of the data plane: commands and packets in, events and punts out.
 ///
-/// Commands are applied in their order, between bursts, and before any packet that is injected after them. Routes and groups are
-/// no commands to the worker: they are written here and count at once, but after the adjacencies that were set before them
-/// ([`Controller::catch_up`]).
+/// What concerns a session goes to its worker, what concerns all to each. A worker applies commands in their order, between
+/// bursts, and before any packet that is injected after them. Routes and groups are no commands: they are written here and
+/// count at once, but after the adjacencies that were set before them ([`Controller::catch_up`]).
 pub struct Controller {
-    pub(crate) commands: rtrb::Producer<Command>,
-    pub(crate) events: rtrb::Consumer<Event>,
-    pub(crate) pieces: rtrb::Consumer<Piece>,
+    pub(crate) links: Box<[Link]>,
+    pub(crate) wake: Arc<Wake>,
+    /// That of worker 0.
+    pub(crate) shard: Shard,
+    /// How often punts were asked for.
+    pub(crate) turn: usize,
     /// A piece was asked for and has not been taken.
     pub(crate) inspecting: bool,
-    pub(crate) punts: Consumer,
-    pub(crate) injects: Producer,
     pub(crate) pool: Pool,
-    pub(crate) shared: Arc<Shared>,
     pub(crate) ports: Ports,
     pub(crate) routes: Routes,
-    /// Sessions that the worker does not have though we did not say so.
-    pub(crate) gone: rtrb::Consumer<(SessionIndex, u32)>,
-    /// Commands that were sent, and how many of them have to be applied before routes are written again.
-    pub(crate) sent: u64,
-    pub(crate) after: u64,
     /// The piece that was asked for, if it is one of routes.
     pub(crate) asked: Option<(InstanceIndex, Option<IpNet>)>,
-    /// Ports that the worker lets go of.
-    pub(crate) removed: rtrb::Consumer<(PortIndex, Port)>,
     pub(crate) limits: Limits,
     /// TSC cycles in a second.
     pub(crate) second: u64,
 }
 
-impl Controller {
+/// The way to a worker and back.
+pub(crate) struct Link {
+    pub commands: rtrb::Producer<Command>,
+    pub events: rtrb::Consumer<Event>,
+    pub pieces: rtrb::Consumer<Piece>,
+    pub punts: Consumer,
+    pub injects: Producer,
+    /// Sessions that the worker does not have though we did not say so.
+    pub gone: rtrb::Consumer<(SessionIndex, u32)>,
+    /// Ports that the worker has let go of, and its queues of them.
+    pub removed: rtrb::Consumer<(PortIndex, Option<Queue>)>,
+    pub shared: Arc<Shared>,
+    /// Commands that were sent, and how many of them have to be applied before routes are written again.
+    pub sent: u64,
+    pub after: u64,
+}
+
+impl Link {
     fn send(&mut self, command: Command) -> Result<(), Busy> {
         self.commands.push(command).map_err(|_| Busy)?;
         self.sent += 1;
         Ok(())
     }
 
+    /// Has the worker applied what has to be before routes are written?
+    fn is_ready(&self) -> bool {
+        self.shared.applied.load(Relaxed) >= self.after
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.punts.is_empty()
+            && self.events.is_empty()
+            && self.pieces.is_empty()
+            && self.removed.is_empty()
+    }
+}
+
+impl Controller {
+    /// The worker of a session with this index or PPPoE session id.
+    fn link(&mut self, number: u32) -> &mut Link {
+        &mut self.links[self.shard.of(number) as usize]
+    }
+
+    /// Sends a command to each worker; there is room for it.
+    fn send_all(&mut self, mut command: impl FnMut(u16) -> Command) -> Result<(), Busy> {
+        self.room()?;
+        for (worker, link) in (0..).zip(&mut self.links) {
+            link.send(command(worker))?;
+        }
+        Ok(())
+    }
+
     /// How many commands are taken now, of whatever kind.
     pub fn free_commands(&mut self) -> usize {
         self.catch_up();
-        self.commands.slots().min(self.routes.room())
+        self.slots().min(self.routes.room())
+    }
+
+    /// How many commands every worker takes.
+    fn slots(&self) -> usize {
+        let slots = self.links.iter().map(|link| link.commands.slots());
+        slots.min().unwrap_or(0)
     }
 
     /// Writes the routes and groups that waited for adjacencies before them; true if none does any more. To be called as long
     /// as it says false; [`Controller::poll_event`] does it too.
     pub fn catch_up(&mut self) -> bool {
-        while let Ok((index, serial)) = self.gone.pop() {
-            self.routes.gone(index, serial);
+        for link in &mut self.links {
+            while let Ok((index, serial)) = link.gone.pop() {
+                self.routes.gone(index, serial);
+            }
         }
         while let Some(write) = self.routes.next() {
             let waits = match write {
                 Write::Adjacency(..) => false,
-                Write::Route(..) | Write::Group(..) => {
-                    self.shared.applied.load(Relaxed) < self.after
-                }
+                Write::Route(..) | Write::Group(..) => !self.links.iter().all(Link::is_ready),
             };
             // There is room for what making it may leave to be sent.
             if waits || self.room().is_err() {
                 return false;
             }
-            let left = self.routes.make();
-            let known = matches!(left, Some(Command::SetAdjacency(_, Some(_))));
-            if left.is_some_and(|command| self.send(command).is_err()) {
+            let sent = match self.routes.make() {
+                Some(Left::Adjacency(index, to)) => {
+                    let sent = self.send_all(|_| Command::SetAdjacency(index, to));
+                    let known = self.links.iter_mut().filter(|_| to.is_some());
+                    known.for_each(|link| link.after = link.sent);
+                    sent
+                }
+                Some(Left::Told(event)) => self.links[0].send(Command::Tell(event)),
+                None => Ok(()),
+            };
+            if sent.is_err() {
                 return false;
-            }
-            if known {
-                self.after = self.sent;
             }
         }
         true
@@ -99,17 +149,24 @@ impl Controller {
     /// Adds a port in a place of the caller's choice. On an error the port is dropped, which closes it.
     pub fn add_port(&mut self, index: PortIndex, config: PortConfig) -> Result<(), PortError> {
         self.settled()?;
-        let vlans = self.ports.add(index, &config)?;
         let own = config.mac.unwrap_or(MacAddr(config.port.mac()));
-        let port = WorkerPort {
-            index,
-            source: Source::of(index, &config.role, own),
-            own,
-            mtu: config.port.mtu(),
-            port: config.port,
-            polled: true,
-        };
-        Ok(self.send(Command::AddPort(port, vlans))?)
+        let (mtu, source) = (config.port.mtu(), Source::of(index, &config.role, own));
+        let (vlans, queues) = (self.ports).add(index, config, self.links.len() as u16)?;
+        // Workers for which there is no queue send by those of the others, in turns.
+        let with_queue = queues.len() as u16;
+        let mut queues = queues.into_iter();
+        Ok(self.send_all(|worker| {
+            let port = WorkerPort {
+                index,
+                source,
+                own,
+                mtu,
+                queue: queues.next(),
+                by: worker % with_queue.max(1),
+                polled: true,
+            };
+            Command::AddPort(port, vlans.clone())
+        })?)
     }
 
     /// Changes the segments of an access port. Sessions whose VLAN is not in the segment any more are removed;
@@ -117,7 +174,7 @@ impl Controller {
     pub fn set_segments(&mut self, index: PortIndex, to: &[Segment]) -> Result<(), PortError> {
         self.settled()?;
         let vlans = self.ports.set_segments(index, to)?;
-        Ok(self.send(Command::SetSegments(index, vlans))?)
+        Ok(self.send_all(|_| Command::SetSegments(index, vlans.clone()))?)
     }
 
     /// Removes a port; [`Controller::poll_removed`] hands it back. Its sessions are removed with it, and [`Event::Usage`]
@@ -125,20 +182,33 @@ impl Controller {
     pub fn remove_port(&mut self, index: PortIndex) -> Result<(), PortError> {
         self.settled()?;
         self.ports.remove(index)?;
-        Ok(self.send(Command::RemovePort(index))?)
+        Ok(self.send_all(|_| Command::RemovePort(index))?)
     }
 
     /// A port that was removed, when nothing is on its way to it any more; its place is free then.
     pub fn poll_removed(&mut self) -> Option<RemovedPort> {
-        let (index, port) = self.removed.pop().ok()?;
-        let counted = &self.shared.ports[index.0 as usize];
-        let counters = self.ports.removed(index, counted.snapshot());
-        counted.reset();
-        Some(RemovedPort {
-            index,
-            port,
-            counters,
-        })
+        for link in &mut self.links {
+            while let Ok((index, queue)) = link.removed.pop() {
+                if !self.ports.let_go(index, queue) {
+                    continue;
+                }
+                let counted = self.counted(index);
+                for link in &self.links {
+                    link.shared.ports[index.0 as usize].reset();
+                }
+                return self.ports.removed(index, counted);
+            }
+        }
+        None
+    }
+
+    /// What the workers counted of a port.
+    fn counted(&self, PortIndex(index): PortIndex) -> PortCounters {
+        let counted = self
+            .links
+            .iter()
+            .map(|link| &link.shared.ports[index as usize]);
+        counted.fold(PortCounters::default(), |sum, port| port.added_to(sum))
     }
 
     /// Adds a subinterface in a place of the caller's choice.
@@ -149,14 +219,14 @@ impl Controller {
     ) -> Result<(), PortError> {
         self.settled()?;
         self.ports.add_part(index, &part)?;
-        Ok(self.send(Command::AddSubinterface(index, part))?)
+        Ok(self.send_all(|_| Command::AddSubinterface(index, part))?)
     }
 
     /// Removes a subinterface; its neighbours are forgotten.
     pub fn remove_subinterface(&mut self, index: PortIndex) -> Result<(), PortError> {
         self.settled()?;
         self.ports.remove_part(index)?;
-        Ok(self.send(Command::RemoveSubinterface(index))?)
+        Ok(self.send_all(|_| Command::RemoveSubinterface(index))?)
     }
 
     /// Changes the largest IP packet that leaves by a core port or subinterface, in octets. The device of a port is told
@@ -164,7 +234,7 @@ impl Controller {
     pub fn set_mtu(&mut self, index: PortIndex, mtu: u16) -> Result<(), PortError> {
         self.settled()?;
         self.ports.check_core(index)?;
-        Ok(self.send(Command::SetMtu(index, mtu))?)
+        Ok(self.send_all(|_| Command::SetMtu(index, mtu))?)
     }
 
     /// Whether a command about a port will be taken, which no adjacency's may be behind.
@@ -175,9 +245,9 @@ impl Controller {
         }
     }
 
-    /// Whether a command will be taken: what is noted here has to reach the worker.
+    /// Whether a command will be taken: what is noted here has to reach the workers.
     fn room(&self) -> Result<(), Busy> {
-        match self.commands.slots() {
+        match self.slots() {
             0 => Err(Busy),
             _ => Ok(()),
         }
@@ -190,11 +260,16 @@ impl Controller {
         self.catch_up();
         self.room()?;
         let index = entry.index;
-        match self.routes.admit(&entry) {
-            Ok(serial) => self.send(Command::SetSession(entry, serial)),
+        let admitted = match self.shard.of(index.0) == self.shard.of(entry.pppoe_session_id.into())
+        {
+            true => self.routes.admit(&entry),
+            false => Err(Refusal::Malformed),
+        };
+        match admitted {
+            Ok(serial) => self.link(index.0).send(Command::SetSession(entry, serial)),
             Err(reason) => {
                 self.routes.withdraw(index);
-                self.send(Command::Refuse(index, reason))
+                self.link(index.0).send(Command::Refuse(index, reason))
             }
         }
     }
@@ -203,18 +278,18 @@ impl Controller {
     pub fn remove_session(&mut self, index: SessionIndex) -> Result<(), Busy> {
         self.room()?;
         self.routes.withdraw(index);
-        self.send(Command::RemoveSession(index))
+        self.link(index.0).send(Command::RemoveSession(index))
     }
 
     /// Asks for a session's counters; [`Event::Usage`] answers.
     pub fn read_usage(&mut self, index: SessionIndex) -> Result<(), Busy> {
-        self.send(Command::ReadUsage(index))
+        self.link(index.0).send(Command::ReadUsage(index))
     }
 
     /// Begins to show copies of the packets of a session that is there, at most this many ([`PuntKind::SampledUp`],
     /// [`PuntKind::SampledDown`]); without a rate, ends that. It ends with the session, too.
     pub fn sample(&mut self, index: SessionIndex, rate: Option<SampleRate>) -> Result<(), Busy> {
-        self.send(Command::Sample(index, rate))
+        self.link(index.0).send(Command::Sample(index, rate))
     }
 
     /// Adds a route or changes where it leads.
@@ -273,7 +348,15 @@ impl Controller {
         match part {
             Part::Routes(instance, after) => self.asked = Some((instance, after)),
             // the worker need not ask for memory
-            part => self.send(Command::Inspect(part, Vec::with_capacity(PIECE)))?,
+            part => {
+                let of = match part {
+                    Part::Sessions(SessionIndex(number)) | Part::Ids(number) => number,
+                    // All have the same.
+                    _ => 0,
+                };
+                let command = Command::Inspect(part, Vec::with_capacity(PIECE));
+                self.link(of).send(command)?;
+            }
         }
         self.inspecting = true;
         Ok(())
@@ -283,7 +366,11 @@ impl Controller {
     pub fn poll_piece(&mut self) -> Option<Piece> {
         let piece = match self.asked.take() {
             Some((instance, after)) => self.routes.piece(instance, after),
-            None => self.pieces.pop().ok().map(|piece| self.routed(piece))?,
+            None => {
+                let mut links = self.links.iter_mut();
+                let piece = links.find_map(|link| link.pieces.pop().ok())?;
+                self.routed(piece)
+            }
         };
         self.inspecting = false;
         Some(piece)
@@ -301,7 +388,7 @@ impl Controller {
 
     /// Empties a place that [`Held::StrayId`](crate::Held::StrayId) named.
     pub fn remove_stray_id(&mut self, place: u32) -> Result<(), Busy> {
-        self.send(Command::RemoveStrayId(place))
+        self.link(place).send(Command::RemoveStrayId(place))
     }
 
     /// Removes a host route whose session is not there. One that comes with a session goes with it.
@@ -310,57 +397,71 @@ impl Controller {
         Ok(())
     }
 
-    /// Sends a packet of the gateway itself.
+    /// Sends a packet of the gateway itself. One to a PPPoE session waits for the commands that were given before to the
+    /// session's worker, others for those to worker 0.
     pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), Busy> {
         let tagged = |interface| self.ports.tagged(interface);
         let mbuf = punt::wrap(&self.pool, packet, tagged).ok_or(Busy)?;
-        self.injects.send(mbuf).map_err(|_| Busy)?;
-        counters::add(&self.shared.injected, 1);
+        let link = self.link(punt::session(packet).into());
+        link.injects.send(mbuf).map_err(|_| Busy)?;
+        counters::add(&link.shared.injected, 1);
         Ok(())
     }
 
     /// Shows the punted packets, at most `most` of them, and says how many there were.
     pub fn recv_punts(&mut self, most: usize, mut f: impl FnMut(Punt<'_>)) -> usize {
-        for n in 0..most {
-            let Some(mbuf) = self.punts.recv() else {
-                return n;
-            };
-            if let Some((kind, port)) = punt::unpack(mbuf.meta()) {
-                f(Punt {
-                    kind,
-                    port,
-                    frame: mbuf.data(),
-                });
+        let mut n = 0;
+        // Each time another one comes first: none of the workers waits for the others.
+        self.turn += 1;
+        for link in 0..self.links.len() {
+            let link = (link + self.turn) % self.links.len();
+            let link = &mut self.links[link];
+            while n < most
+                && let Some(mbuf) = link.punts.recv()
+            {
+                n += 1;
+                if let Some((kind, port)) = punt::unpack(mbuf.meta()) {
+                    f(Punt {
+                        kind,
+                        port,
+                        frame: mbuf.data(),
+                    });
+                }
             }
         }
-        most
+        n
     }
 
     /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.catch_up();
-        self.events.pop().ok()
+        for (worker, link) in self.links.iter_mut().enumerate() {
+            while let Ok(event) = link.events.pop() {
+                // Each worker says that.
+                if worker == 0 || !matches!(event, Event::AdjacencyRefused(_)) {
+                    return Some(event);
+                }
+            }
+        }
+        None
     }
 
     /// Readable when punts or events have come since [`Controller::arm`].
     pub fn wakeup(&self) -> BorrowedFd<'_> {
-        self.shared.wakeup.as_fd()
+        self.wake.wakeup.as_fd()
     }
 
-    /// To be called before sleeping on [`Controller::wakeup`]: clears it and asks the worker to signal what comes.
+    /// To be called before sleeping on [`Controller::wakeup`]: clears it and asks the workers to signal what comes.
     /// False if something waits already: then take it instead of sleeping.
     pub fn arm(&mut self) -> bool {
         // The descriptor does not block; that nothing was signalled is no error.
-        let _ = self.shared.wakeup.read();
-        self.shared.asleep.store(true, SeqCst);
-        let idle = self.punts.is_empty()
-            && self.events.is_empty()
-            && self.pieces.is_empty()
-            && self.removed.is_empty()
+        let _ = self.wake.wakeup.read();
+        self.wake.asleep.store(true, SeqCst);
+        let idle = self.links.iter().all(Link::is_quiet)
             && self.asked.is_none()
             && self.routes.next().is_none();
         if !idle {
-            self.shared.asleep.store(false, SeqCst);
+            self.wake.asleep.store(false, SeqCst);
         }
         idle
     }
@@ -377,38 +478,64 @@ impl Controller {
 
     /// The ports' counters, by index.
     pub fn ports(&self) -> Vec<PortCounters> {
-        let counted = |index: PortIndex| self.shared.ports[index.0 as usize].snapshot();
-        self.ports.counters(counted).collect()
+        self.ports.counters(|index| self.counted(index)).collect()
+    }
+
+    /// The sum of something over all workers.
+    fn sum(&self, of: impl Fn(&Shared) -> u64) -> u64 {
+        self.links.iter().map(|link| of(&link.shared)).sum()
     }
 
     /// The drop counters, those at 0 too.
     pub fn drops(&self) -> Vec<DropCounter> {
         let count = |&reason: &DropReason| DropCounter {
             reason,
-            packets: self.shared.drops[reason as usize].load(Relaxed),
+            packets: self.sum(|shared| shared.drops[reason as usize].load(Relaxed)),
         };
         DropReason::ALL.iter().map(count).collect()
     }
 
     /// The punt counters.
     pub fn punts(&self) -> PuntCounters {
-        self.shared.punts()
+        PuntCounters {
+            discovery: self.sum(|shared| shared.punts().discovery),
+            session: self.sum(|shared| shared.punts().session),
+            core: self.sum(|shared| shared.punts().core),
+            local: self.sum(|shared| shared.punts().local),
+            ttl_expired: self.sum(|shared| shared.punts().ttl_expired),
+            too_big: self.sum(|shared| shared.punts().too_big),
+        }
     }
 
     /// Packets that were fragmented, and their fragments.
     pub fn fragments(&self) -> FragmentCounters {
-        self.shared.fragments()
+        FragmentCounters {
+            packets: self.sum(|shared| shared.fragments().packets),
+            fragments: self.sum(|shared| shared.fragments().fragments),
+        }
     }
 
-    /// The time that the worker spent in rounds in which there was something to do, since its start.
-    pub fn busy(&self) -> Duration {
-        let cycles = u128::from(self.shared.busy.load(Relaxed));
-        let nanoseconds = cycles * 1_000_000_000 / u128::from(self.second);
-        Duration::from_nanos(nanoseconds as u64) // 584 years
+    /// What each worker did since its start.
+    pub fn workers(&self) -> impl Iterator<Item = WorkerCounters> {
+        let second = u128::from(self.second);
+        self.links.iter().map(move |Link { shared, .. }| {
+            let ports = || shared.ports.iter();
+            let busy_cycles = shared.busy.load(Relaxed);
+            let busy = u128::from(busy_cycles) * 1_000_000_000 / second;
+            WorkerCounters {
+                busy: Duration::from_nanos(busy as u64), // 584 years
+                busy_cycles,
+                bursts: shared.bursts.load(Relaxed),
+                rx_packets: ports().map(|port| port.rx_packets.load(Relaxed)).sum(),
+                tx_packets: ports().map(|port| port.tx_packets.load(Relaxed)).sum(),
+                handed_over: shared.handed_over.load(Relaxed),
+                taken_over: shared.taken_over.load(Relaxed),
+            }
+        })
     }
 
     /// Packets that were injected.
     pub fn injected(&self) -> u64 {
-        self.shared.injected.load(Relaxed)
+        self.sum(|shared| shared.injected.load(Relaxed))
     }
 }

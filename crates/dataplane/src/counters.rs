@@ -1,4 +1,5 @@
-//! Counters that both threads see. The worker alone writes them (those of injection: the control thread alone).
+//! Counters that two threads see. A worker alone writes its own (those of injection: the control thread alone); what there
+//! is of all workers together, the control thread adds up.
 use crate::api::{FragmentCounters, PortCounters, PuntCounters, PuntKind};
 use crate::drops::DropReason;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,7 +11,14 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// What worker and control thread share.
+/// How the control thread is woken up.
+pub(crate) struct Wake {
+    /// The control thread sleeps on `wakeup`.
+    pub asleep: AtomicBool,
+    pub wakeup: EventFd,
+}
+
+/// What a worker and the control thread share.
 pub(crate) struct Shared {
     /// By interface; those of subinterfaces are not used.
     pub ports: Box<[Port]>,
@@ -23,9 +31,11 @@ pub(crate) struct Shared {
     pub applied: AtomicU64,
     /// TSC cycles of rounds in which there was something to do.
     pub busy: AtomicU64,
-    /// The control thread sleeps on `wakeup`.
-    pub asleep: AtomicBool,
-    pub wakeup: EventFd,
+    /// Bursts that ports received.
+    pub bursts: AtomicU64,
+    /// Packets that were left to other workers, and that they left to this one.
+    pub handed_over: AtomicU64,
+    pub taken_over: AtomicU64,
 }
 
 /// A port's counters. While there is no port in its place nobody writes them.
@@ -39,7 +49,7 @@ pub(crate) struct Port {
 }
 
 impl Shared {
-    pub fn new(interfaces: u16, wakeup: EventFd) -> Self {
+    pub fn new(interfaces: u16) -> Self {
         Shared {
             ports: (0..interfaces).map(|_| Port::default()).collect(),
             drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
@@ -49,8 +59,9 @@ impl Shared {
             injected: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             busy: AtomicU64::new(0),
-            asleep: AtomicBool::new(false),
-            wakeup,
+            bursts: AtomicU64::new(0),
+            handed_over: AtomicU64::new(0),
+            taken_over: AtomicU64::new(0),
         }
     }
 
@@ -101,15 +112,15 @@ impl Shared {
 }
 
 impl Port {
-    /// The counters; what they do not know of is left open.
-    pub fn snapshot(&self) -> PortCounters {
+    /// These counters and those of other workers; what they do not know of is left as it is.
+    pub fn added_to(&self, sum: PortCounters) -> PortCounters {
         PortCounters {
-            rx_packets: self.rx_packets.load(Relaxed),
-            rx_octets: self.rx_octets.load(Relaxed),
-            tx_packets: self.tx_packets.load(Relaxed),
-            tx_octets: self.tx_octets.load(Relaxed),
-            tx_dropped: self.tx_dropped.load(Relaxed),
-            ..PortCounters::default()
+            rx_packets: sum.rx_packets + self.rx_packets.load(Relaxed),
+            rx_octets: sum.rx_octets + self.rx_octets.load(Relaxed),
+            tx_packets: sum.tx_packets + self.tx_packets.load(Relaxed),
+            tx_octets: sum.tx_octets + self.tx_octets.load(Relaxed),
+            tx_dropped: sum.tx_dropped + self.tx_dropped.load(Relaxed),
+            ..sum
         }
     }
 

@@ -81,6 +81,7 @@ nodes! {
     Subscriber "subscriber" [StaleSession],
     Fragment "fragment" [TooBig, NoBuffer, BadIpv4],
     Tx "tx" [TxQueueFull],
+    HandOver "hand-over" [HandOverFull],
     Samples "samples" [],
     Punt "punt" [PuntPoliced, SessionPoliced, PuntQueueFull],
 }
@@ -92,6 +93,7 @@ edges! {
     GatewayFrame Gateway => Tx "frames",
     Discovery ClassifyAccess => Punt "discovery",
     OfSession ClassifyAccess => Session "session stage, PADT",
+    OfOther ClassifyAccess => HandOver "other workers' sessions",
     CoreV4 ClassifyCore => Ip "IPv4",
     CoreV6 ClassifyCore => Ip "IPv6",
     CoreKernel ClassifyCore => Punt "ARP, multicast",
@@ -117,6 +119,7 @@ edges! {
     Expired Hop => Punt "expired",
     ToNeighbour Hop => Neighbour "adjacency",
     ToConnected Hop => Connected "connected net",
+    ToOther Lookup => HandOver "other workers' sessions",
     ToSubscriber Hop => Subscriber "session",
     Untagged Neighbour => Tx "by a port",
     Retagged Neighbour => Tx "by a subinterface",
@@ -128,6 +131,10 @@ edges! {
     LargeToSubscriber Subscriber => Fragment "too big",
     Fragments Fragment => Tx "fragments",
     Refused Fragment => Punt "what is left of those that must be whole",
+    ByOther Tx => HandOver "by other workers' queues",
+    TakenFrame HandOver => ClassifyAccess "frames of sessions",
+    TakenPacket HandOver => Lookup "packets that were looked up",
+    TakenReady HandOver => Tx "frames that are ready",
 }
 
 #[cfg(test)]

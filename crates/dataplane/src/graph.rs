@@ -6,6 +6,7 @@
 //!  core port ───▶ classify ──(untag)────▶ ip ─┤      │             └─▶ rewrite ─▶ core port
 //!                    │                        │      │
 //!  gateway ───────────────────────────▶ ip ───┘      │
+//!  other workers ─▶ (as from an access port, or behind lookup) and the other way round for what is theirs
 //!                    └───────────┬───────────────────┴─▶ punt ─▶ control thread
 //! ```
 //!
@@ -23,6 +24,7 @@ use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Batch, Origin};
 use crate::nodes::{Leave, Part, fragment, mss, rewrite, session};
+use crate::punt;
 use crate::tables::Vlans;
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Reader, Table, Target};
@@ -36,18 +38,23 @@ use wire::eth::{MacAddr, TPID_8021Q};
 /// Where a burst came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
-    /// A port that leads to subscribers.
-    Access { port: u16 },
+    /// A port that leads to subscribers, or another worker that has received a frame there.
+    Access { port: u16, edge: Edge },
     /// A port that leads to the core of an instance, and the gateway's address there.
     Core { port: u16, instance: u16, own: u64 },
     /// The gateway itself: IP packets behind 14 octets that mean nothing.
     Gateway { instance: u16 },
+    /// Another worker, which has looked up where it leads: IP packets behind a note ([`NOTE`]).
+    Worker,
 }
 
 impl Source {
     pub fn of(PortIndex(port): PortIndex, role: &Role, own: MacAddr) -> Self {
         match role {
-            Role::Access { .. } => Source::Access { port },
+            Role::Access { .. } => Source::Access {
+                port,
+                edge: Edge::AccessFrame,
+            },
             Role::Core { instance } => Source::Core {
                 port,
                 instance: instance.0,
@@ -70,6 +77,8 @@ pub(crate) struct Tables {
     pub adjacencies: Adjacencies,
     pub asked: Asked,
     pub samples: Samples,
+    /// The way out to worker 0; those of the others follow.
+    pub others: usize,
     /// For fragments.
     pub pool: Pool,
     pub events: rtrb::Producer<Event>,
@@ -89,7 +98,9 @@ pub(crate) fn run<const TRACE: bool>(
     rest: &mut Rest<Leave>,
 ) {
     match source {
-        Source::Access { port } => from_access::<TRACE>(port, tables, burst, outs, rest),
+        Source::Access { port, edge } => {
+            from_access::<TRACE>(port, edge, tables, burst, outs, rest);
+        }
         Source::Core {
             port,
             instance,
@@ -98,12 +109,14 @@ pub(crate) fn run<const TRACE: bool>(
         Source::Gateway { instance } => {
             from_gateway::<TRACE>(instance, tables, burst, outs, rest);
         }
+        Source::Worker => from_worker::<TRACE>(tables, burst, outs, rest),
     }
 }
 
 #[inline(never)]
 fn from_access<const TRACE: bool>(
     port: u16,
+    edge: Edge,
     t: &mut Tables,
     burst: &mut Burst,
     outs: &mut Outs,
@@ -123,10 +136,10 @@ fn from_access<const TRACE: bool>(
     });
     t.six.find(&t.fibs, table);
     seen.act(outs, rest, |kind, packet| {
-        t.took::<TRACE>(Edge::AccessFrame);
+        t.took::<TRACE>(edge);
         match kind {
             Access::Double { slot, six } => upstream::<TRACE, 2>(t, table, slot, six, packet),
-            other => from_access_seldom::<TRACE>(t, table, other, packet),
+            other => from_access_seldom::<TRACE>(t, port, table, other, packet),
         }
     });
 }
@@ -176,6 +189,7 @@ impl FirstPass<'_> {
 #[inline(never)]
 fn from_access_seldom<const TRACE: bool>(
     t: &mut Tables,
+    port: u16,
     table: Table,
     kind: Access,
     mut packet: Packet<'_, Leave>,
@@ -192,6 +206,12 @@ fn from_access_seldom<const TRACE: bool>(
         Access::Discovery => {
             t.took::<TRACE>(Edge::Discovery);
             packet.leave(Leave::Punt(PuntKind::Discovery, Part::WHOLE))
+        }
+        Access::Other(worker) => {
+            t.took::<TRACE>(Edge::OfOther);
+            packet.set_meta([punt::FRAME, port.into()]);
+            let len = packet.len() as u32;
+            packet.send(t.others + worker as usize, HEAD as u32, len)
         }
         Access::Drop(reason) => packet.leave(reason.into()),
     }
@@ -289,6 +309,32 @@ fn from_gateway<const TRACE: bool>(
         downstream::<TRACE>(t, arrived, target, packet)
     });
 }
+
+#[inline(never)]
+fn from_worker<const TRACE: bool>(
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut Outs,
+    rest: &mut Rest<Leave>,
+) {
+    let seen = burst.look(rest, |w, _| {
+        t.sessions.touch_down(SessionIndex(w.u32(NOTE)));
+    });
+    seen.act(outs, rest, |(), mut packet| {
+        t.took::<TRACE>(Edge::TakenPacket);
+        let (index, arrived) = noted(packet.window());
+        let total = packet.len().saturating_sub(ETHERNET);
+        to_subscriber::<TRACE>(t, arrived, total, index, packet)
+    });
+}
+
+/// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), the origin (2), the
+/// instance (2).
+const NOTE: usize = HEAD;
+
+/// Origins in a note; a smaller number is an interface.
+const OF_SUBSCRIBER: u16 = u16::MAX;
+const OF_GATEWAY: u16 = u16::MAX - 1;
 
 /// Where IP starts in the window of a frame without tags.
 const IP: usize = HEAD + ETHERNET;
@@ -528,7 +574,7 @@ impl Arrived {
     }
 }
 
-/// lookup's result → hop → rewrite → port.
+/// lookup's result → (another worker) → hop → rewrite → port.
 #[inline(always)]
 fn forward<const TRACE: bool>(
     t: &mut Tables,
@@ -540,7 +586,10 @@ fn forward<const TRACE: bool>(
     if let Some(index) = target.adjacency() {
         to_neighbour::<TRACE>(t, a, total, index, packet)
     } else if let Some(index) = target.session() {
-        to_subscriber::<TRACE>(t, a, total, index, packet)
+        match t.sessions.shard.has(index.0) {
+            true => to_subscriber::<TRACE>(t, a, total, index, packet),
+            false => to_other::<TRACE>(t, a, total, index, packet),
+        }
     } else {
         elsewhere::<TRACE>(t, a, total, target, packet)
     }
@@ -590,6 +639,45 @@ fn to_subscriber<const TRACE: bool>(
     };
     t.took::<TRACE>(Edge::Encapsulated);
     packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+/// To the worker that has the session.
+#[inline(never)]
+fn to_other<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    index: SessionIndex,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    t.took::<TRACE>(Edge::ToOther);
+    let (note, w) = (a.ip() - ETHERNET, packet.window());
+    let origin = match a.origin {
+        Origin::Subscriber => OF_SUBSCRIBER,
+        Origin::Gateway => OF_GATEWAY,
+        Origin::Core(PortIndex(interface)) => interface,
+    };
+    w.put32(note, index.0);
+    w.put16(note + 4, origin);
+    w.put16(note + 6, a.instance);
+    packet.set_meta([punt::PACKET, 0]);
+    let worker = t.sessions.shard.of(index.0) as usize;
+    packet.send(t.others + worker, note as u32, (total + ETHERNET) as u32)
+}
+
+/// What [`to_other`] wrote.
+fn noted(w: &Window) -> (SessionIndex, Arrived) {
+    let arrived = Arrived {
+        origin: match w.u16(NOTE + 4) {
+            OF_SUBSCRIBER => Origin::Subscriber,
+            OF_GATEWAY => Origin::Gateway,
+            interface => Origin::Core(PortIndex(interface)),
+        },
+        instance: w.u16(NOTE + 6),
+        family: ip::family(w, IP),
+        ip: IP as u8,
+    };
+    (SessionIndex(w.u32(NOTE)), arrived)
 }
 
 /// To one of several neighbours; or to where no way leads yet, or none goes on.

@@ -1,4 +1,4 @@
-//! What the worker holds, shown to the control thread piece by piece, between bursts: a piece is small enough that no
+//! What the workers hold, shown to the control thread piece by piece, between bursts: a piece is small enough that no
 //! packet waits long for it.
 use crate::api::*;
 use crate::nodes::lookup;
@@ -12,9 +12,9 @@ pub(crate) const PIECE: usize = 128;
 /// Where a piece of the tables begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Sessions, from this index on.
+    /// Sessions, from this index on, those of one worker after the other.
     Sessions(SessionIndex),
-    /// Places that PPPoE session ids lead to, from this one on.
+    /// Places that PPPoE session ids lead to, from this one on, likewise.
     Ids(u32),
     /// The routes of an instance, behind this prefix or from the first.
     Routes(InstanceIndex, Option<IpNet>),
@@ -42,7 +42,7 @@ pub struct Piece {
     pub next: Option<Part>,
 }
 
-/// Something that the worker holds.
+/// Something that a worker holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A session.
@@ -114,21 +114,32 @@ pub(crate) fn nets_of(
 /// The piece that begins here, of what the worker has; `found` is empty and has room for it.
 pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piece {
     let tables = &worker.tables;
+    let shard = tables.sessions.shard;
     let next = match part {
         Part::Sessions(SessionIndex(from)) => {
-            let places = from as usize..(from as usize + PIECE).min(tables.sessions.places());
+            let from = shard.place(from) as usize;
+            let places = from..(from + PIECE).min(tables.sessions.places());
             let end = places.end;
-            let indexes = places.map(|index| SessionIndex(index as u32));
+            let indexes = places.map(|place| SessionIndex(shard.number(place as u32)));
             found.extend(indexes.filter_map(|index| session(worker, index)));
             match end < tables.sessions.places() {
-                true => Part::Sessions(SessionIndex(end as u32)),
-                false => Part::Ids(0),
+                true => Part::Sessions(SessionIndex(shard.number(end as u32))),
+                false => match shard.next() {
+                    Some(next) => Part::Sessions(SessionIndex(next.number(0))),
+                    None => Part::Ids(0),
+                },
             }
         }
-        Part::Ids(from) => match tables.sessions.stray_ids(from, PIECE as u32, &mut found) {
-            Some(next) => Part::Ids(next),
-            None => Part::Routes(InstanceIndex(0), None),
-        },
+        Part::Ids(from) => {
+            let from = shard.place(from);
+            match tables.sessions.stray_ids(from, PIECE as u32, &mut found) {
+                Some(place) => Part::Ids(shard.number(place)),
+                None => match shard.next() {
+                    Some(next) => Part::Ids(next.number(0)),
+                    None => Part::Routes(InstanceIndex(0), None),
+                },
+            }
+        }
         // The control thread has them.
         Part::Routes(..) => Part::Adjacencies(AdjacencyIndex(0)),
         Part::Adjacencies(AdjacencyIndex(from)) => {

@@ -1,7 +1,7 @@
 //! The packet path: a graph of nodes over tables, run to completion by a worker.
 //!
-//! **What lives here:** [`Worker`], which owns ports and tables and forwards; [`Controller`], through which one control
-//! thread programs it and exchanges packets with it; the graph (`graph.rs`, to be read first), its nodes (`nodes/`, a
+//! **What lives here:** [`Worker`], which owns queues of ports and tables and forwards; [`Controller`], through which one control
+//! thread programs the workers and exchanges packets with them; the graph (`graph.rs`, to be read first), its nodes (`nodes/`, a
 //! file each) and tables (`tables/`). No lock, no allocation and no system call is made for a packet.
 //! **Who may call it:** `userplane`.
 //!
@@ -10,16 +10,20 @@
 //! Ports come and go while it works ([`Controller::add_port`], [`Controller::remove_port`]); a core port may have
 //! subinterfaces ([`Subinterface`]).
 //!
+//! Each session belongs to one of the workers. What another one receives for it is handed over, in its order.
+//!
 //! ```no_run
 //! use dataplane::*;
 //! use std::sync::atomic::AtomicBool;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let eal = dpdk::Eal::start(&dpdk::EalOptions::default())?;
 //! let pool = eal.pool("packets", 16384)?;
-//! let (mut controller, worker) = channel(&eal, pool, Config::default())?;
+//! let (mut controller, workers) = channel(&eal, pool, Config::default())?;
 //!
 //! static STOP: AtomicBool = AtomicBool::new(false);
-//! std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&STOP))?;
+//! for worker in workers {
+//!     std::thread::Builder::new().name("worker".into()).spawn(move || worker.run(&STOP))?;
+//! }
 //!
 //! let open = |devargs, role| -> Result<PortConfig, dpdk::Error> {
 //!     let port = eal.open_port(devargs, pool, &dpdk::PortOptions::default())?;
@@ -61,6 +65,7 @@ mod police;
 mod ports;
 mod punt;
 mod routes;
+mod shard;
 #[cfg(feature = "stages")]
 pub mod stages;
 mod tables;

@@ -1,4 +1,4 @@
-//! Commands from the control thread to the worker.
+//! Commands from the control thread to a worker.
 use crate::api::*;
 use crate::inspect::{Held, Part};
 use crate::tables::Vlans;

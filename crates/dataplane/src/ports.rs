@@ -2,7 +2,7 @@
 //! worker, which has no time, need not look.
 use crate::api::*;
 use crate::tables::{Vlans, no_vlans};
-use dpdk::PortHandle;
+use dpdk::Queue;
 use wire::eth::MacAddr;
 
 /// All places for interfaces.
@@ -23,13 +23,15 @@ enum Place {
 
 /// A port.
 pub(crate) struct Port {
-    name: String,
     pub mac: MacAddr,
     /// `None`: a core port.
     segments: Option<Banks>,
-    handle: PortHandle,
-    /// It was removed, and has not been handed back.
+    /// Where the queues were taken out, and are put back.
+    device: dpdk::Port,
+    /// It was removed.
     leaving: bool,
+    /// Workers that have not let go of it.
+    held: u16,
 }
 
 impl Ports {
@@ -41,8 +43,13 @@ impl Ports {
         }
     }
 
-    /// Takes a port in; what its VLANs have.
-    pub fn add(&mut self, index: PortIndex, config: &PortConfig) -> Result<Box<Vlans>, PortError> {
+    /// Takes a port in; what its VLANs have, and its queues.
+    pub fn add(
+        &mut self,
+        index: PortIndex,
+        config: PortConfig,
+        workers: u16,
+    ) -> Result<(Box<Vlans>, Vec<Queue>), PortError> {
         self.vacant(index)?;
         let (segments, vlans) = match &config.role {
             Role::Access { segments } => {
@@ -54,14 +61,20 @@ impl Ports {
                 (None, no_vlans())
             }
         };
+        let PortConfig {
+            port: mut device,
+            mac,
+            ..
+        } = config;
+        let queues = device.take_queues();
         self.places[index.0 as usize] = Some(Place::Port(Port {
-            name: config.port.name().to_owned(),
-            mac: config.mac.unwrap_or(MacAddr(config.port.mac())),
+            mac: mac.unwrap_or(MacAddr(device.mac())),
             segments,
-            handle: config.port.handle(),
+            device,
             leaving: false,
+            held: workers,
         }));
-        Ok(vlans)
+        Ok((vlans, queues))
     }
 
     /// Changes an access port's segments; which bank each VLAN has then.
@@ -175,11 +188,29 @@ impl Ports {
         Ok(())
     }
 
-    /// The worker has handed the port back: its place is free. What the counters do not know is added to them.
-    pub fn removed(&mut self, index: PortIndex, counted: PortCounters) -> PortCounters {
-        let described = self.describe(index, counted);
-        self.places[index.0 as usize] = None;
-        described
+    /// A worker has let go of a port, and hands its queue back. The last one frees its place: the port then.
+    pub fn let_go(&mut self, index: PortIndex, queue: Option<Queue>) -> bool {
+        let Some(Some(Place::Port(port))) = self.places.get_mut(index.0 as usize) else {
+            return false;
+        };
+        if let Some(queue) = queue {
+            port.device.put_back(queue);
+        }
+        port.held = port.held.saturating_sub(1);
+        port.held == 0
+    }
+
+    /// Frees the place of a port that no worker holds. What its counters do not know is added to them.
+    pub fn removed(&mut self, index: PortIndex, counted: PortCounters) -> Option<RemovedPort> {
+        let counters = self.describe(index, counted);
+        match self.places.get_mut(index.0 as usize)?.take()? {
+            Place::Port(Port { device: port, .. }) => Some(RemovedPort {
+                index,
+                port,
+                counters,
+            }),
+            Place::Part { .. } => None,
+        }
     }
 
     /// The ports that are there, by index, with what their counters do not know.
@@ -196,10 +227,10 @@ impl Ports {
         let Some(Some(Place::Port(port))) = self.places.get(index.0 as usize) else {
             return counted;
         };
-        let health = port.handle.health().unwrap_or_default();
+        let health = port.device.handle().health().unwrap_or_default();
         PortCounters {
             index,
-            name: port.name.clone(),
+            name: port.device.name().to_owned(),
             mac: port.mac,
             access: port.segments.is_some(),
             up: health.up,

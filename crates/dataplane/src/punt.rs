@@ -1,8 +1,8 @@
-//! The way of packets between the worker and the control thread: what they are is written into two words that travel
-//! with each packet.
+//! The way of packets between workers and the control thread, and between workers: what they are is written into two words
+//! that travel with each packet.
 use crate::api::*;
 use dpdk::{Mbuf, Pool};
-use wire::eth::TPID_8021Q;
+use wire::eth::{Frame, PPPOE_SESSION, TPID_8021Q};
 
 /// Both words of a punted packet: kind and port, and what the kind is about.
 pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
@@ -47,8 +47,30 @@ pub(crate) fn unpack([head, about]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
 /// In front of an injected IP packet, so that it looks like a frame from a core port.
 const NO_ETHERNET: [u8; 14] = [0; 14];
 
-/// The first word of a packet to be routed; that of one for a port is 0. The second word says where.
+/// The first word of a packet that a worker gets from another thread. The second word says where.
+///
+/// A frame that is ready, for the port that the second word says.
+pub(crate) const READY: u32 = 0;
+/// A packet of the gateway itself, to be routed in an instance.
 pub(crate) const ROUTE: u32 = 1;
+/// A frame of a session of this worker, as it came in by an access port.
+pub(crate) const FRAME: u32 = 2;
+/// An IP packet to a session of this worker. The 14 octets in front of it say what is known of it already.
+pub(crate) const PACKET: u32 = 3;
+
+/// The PPPoE session id of an injected frame of a session, or 0.
+pub(crate) fn session(packet: Inject<'_>) -> u16 {
+    let Inject::Port(_, frame) = packet else {
+        return 0;
+    };
+    match Frame::parse(frame) {
+        Ok(Frame { header, payload }) if header.ethertype == PPPOE_SESSION => {
+            let id = payload.get(2..4).and_then(|id| id.try_into().ok());
+            id.map_or(0, u16::from_be_bytes)
+        }
+        _ => 0,
+    }
+}
 
 /// Copies a packet of the gateway itself into a buffer; `tagged` says of which port an interface is a part, and its VLAN.
 pub(crate) fn wrap(
@@ -60,13 +82,13 @@ pub(crate) fn wrap(
     let (meta, fits) = match packet {
         Inject::Port(interface, frame) => match (tagged(interface), frame.split_at_checked(12)) {
             (Some((port, vlan)), Some((addresses, rest))) => (
-                [0, port.0 as u32],
+                [READY, port.0 as u32],
                 mbuf.append(addresses)
                     && mbuf.append(&TPID_8021Q.to_be_bytes())
                     && mbuf.append(&vlan.to_be_bytes())
                     && mbuf.append(rest),
             ),
-            _ => ([0, interface.0 as u32], mbuf.append(frame)),
+            _ => ([READY, interface.0 as u32], mbuf.append(frame)),
         },
         Inject::Route(instance, ip) => (
             [ROUTE, instance.0 as u32],

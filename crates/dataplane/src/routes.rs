@@ -1,11 +1,10 @@
 //! Routes and groups as the control thread writes them, the host routes of its sessions among them.
 //!
-//! What is written counts at once, while commands wait for the worker, which has the neighbours. So that no packet is sent to
-//! one that the worker does not know yet, or no more, these changes are made in their order: what comes after a neighbour is
-//! written when the worker has that.
+//! What is written counts at once, while commands wait for the workers, which have the neighbours. So that no packet is sent to
+//! one that a worker does not know yet, or no more, these changes are made in their order: what comes after a neighbour is
+//! written when the workers have that.
 use crate::api::*;
 use crate::inspect::{Held, PIECE, Part, Piece, nets_of};
-use crate::message::Command;
 use crate::nodes::lookup;
 use crate::tables::fib::{Counts, Owner, Refused, Writer};
 use crate::tables::groups::Groups;
@@ -13,15 +12,21 @@ use ipnet::{IpNet, Ipv6Net};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// Changes that may wait for the worker.
+/// Changes that may wait for the workers.
 const MOST_WAITING: usize = 4096;
 
 /// A change of what packets find.
 pub(crate) enum Write {
     Route(InstanceIndex, IpNet, Option<Destination>),
     Group(GroupIndex, Vec<AdjacencyIndex>),
-    /// Made by the worker.
+    /// Made by the workers.
     Adjacency(AdjacencyIndex, Option<Adjacency>),
+}
+
+/// What is left of a change: what the workers make, and what is to be told.
+pub(crate) enum Left {
+    Adjacency(AdjacencyIndex, Option<Adjacency>),
+    Told(Event),
 }
 
 /// What a session has, as long as it is there.
@@ -192,16 +197,16 @@ impl Routes {
         self.waiting.front()
     }
 
-    /// Makes the next change. What is left to the worker, or to be told: an adjacency, a refusal.
-    pub fn make(&mut self) -> Option<Command> {
+    /// Makes the next change; what is left of it to do.
+    pub fn make(&mut self) -> Option<Left> {
         match self.waiting.pop_front()? {
-            Write::Adjacency(index, to) => return Some(Command::SetAdjacency(index, to)),
+            Write::Adjacency(index, to) => return Some(Left::Adjacency(index, to)),
             // It was checked.
             Write::Group(index, members) => self.groups.set(index, &members),
             Write::Route(instance, prefix, to) => {
                 let set = self.writer.set(instance, prefix, Owner::Route, to);
                 if set.is_err() {
-                    return Some(Command::Tell(Event::RouteRefused { instance, prefix }));
+                    return Some(Left::Told(Event::RouteRefused { instance, prefix }));
                 }
             }
         }

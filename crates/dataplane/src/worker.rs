@@ -1,7 +1,8 @@
-//! The worker: polls the ports, passes bursts through the graph, and between them does what the control thread asks.
+//! A worker: polls its queues of the ports, passes bursts through the graph, hands over what is other workers', and between
+//! bursts does what the control thread asks.
 use crate::api::*;
 use crate::commands::{self, Sweep};
-use crate::counters::{Shared, add};
+use crate::counters::{Shared, Wake, add};
 use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::graph::{self, Source, Tables};
@@ -9,16 +10,20 @@ use crate::inspect::Piece;
 use crate::message::Command;
 use crate::nodes::Leave;
 use crate::nodes::punt::Punter;
+use crate::punt::{FRAME, PACKET, READY, ROUTE};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
-use dpdk::{BURST, Burst, Consumer, Eal, Outs, Port, Rest, tsc};
+use dpdk::{Burst, Consumer, Eal, Outs, Producer, Queue, Rest, tsc};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::eth::MacAddr;
 
-/// A port as the worker has it.
+/// A port as a worker has it.
 pub(crate) struct WorkerPort {
     pub index: PortIndex,
-    pub port: Port,
+    /// Its own queue; of a port that has too few, it has none.
+    pub queue: Option<Queue>,
+    /// The worker by whose queue its packets leave if it has none.
+    pub by: u16,
     pub source: Source,
     pub own: MacAddr,
     pub mtu: u16,
@@ -26,25 +31,30 @@ pub(crate) struct WorkerPort {
     pub polled: bool,
 }
 
-/// The worker's end: it owns the ports and the tables, and runs on one thread.
+/// A worker's end: it owns queues of ports and the tables of its sessions, and runs on one thread.
 pub struct Worker {
     pub(crate) eal: Eal,
     /// In no order; room for all is there from the start.
     pub(crate) ports: Vec<WorkerPort>,
     /// A search for sessions whose port or VLAN was taken away. Commands wait for its end.
     pub(crate) sweep: Option<Sweep>,
-    pub(crate) removed: rtrb::Producer<(PortIndex, Port)>,
+    pub(crate) removed: rtrb::Producer<(PortIndex, Option<Queue>)>,
     pub(crate) tables: Tables,
     pub(crate) punter: Punter,
+    /// What the control thread injects, and what each worker hands over; its own place is empty.
     pub(crate) injects: Consumer,
+    pub(crate) taken: Vec<Option<Consumer>>,
+    pub(crate) handed: Vec<Option<Producer>>,
     pub(crate) commands: rtrb::Consumer<Command>,
     pub(crate) pieces: rtrb::Producer<Piece>,
     pub(crate) limits: Limits,
-    /// Of each session, by index, which of those that had its place it is.
+    /// Of each session, by its place here, which of those that had its place it is.
     pub(crate) serials: Vec<u32>,
     /// Sessions that are not there though the control thread did not say so.
     pub(crate) gone: rtrb::Producer<(SessionIndex, u32)>,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) wake: Arc<Wake>,
+    pub(crate) inbox: Burst,
     pub(crate) burst: Burst,
     pub(crate) outs: Outs,
     pub(crate) rest: Rest<Leave>,
@@ -103,7 +113,12 @@ impl Worker {
         let mut work = commands;
         if commands < COMMANDS {
             // An injected packet does not overtake the commands that were given before it.
-            work += self.send_injected::<TRACE>();
+            let n = self.injects.recv_burst(&mut self.inbox);
+            self.sort::<TRACE>(Edge::GatewayFrame);
+            work += n;
+        }
+        for other in 0..self.taken.len() {
+            work += self.take_over::<TRACE>(other);
         }
         for port in 0..self.ports.len() {
             work += self.poll::<TRACE>(port);
@@ -141,36 +156,43 @@ impl Worker {
         COMMANDS
     }
 
-    /// Sends what the control thread injected: frames as they are, IP packets through the graph.
-    fn send_injected<const TRACE: bool>(&mut self) -> usize {
-        let mut n = 0;
-        while n < BURST
-            && let Some(mbuf) = self.injects.recv()
-        {
-            n += 1;
-            let [kind, place] = mbuf.meta();
-            if kind == crate::punt::ROUTE && place < self.tables.fibs.instances().into() {
-                // The burst is empty between rounds.
-                let _ = self.burst.push(mbuf);
-                self.pass::<TRACE>(
-                    Source::Gateway {
-                        instance: place as u16,
-                    },
-                    0,
-                );
-            } else if kind != crate::punt::ROUTE
-                && self.ports.iter().any(|p| p.index.0 as u32 == place)
-            {
-                self.tables.took::<TRACE>(Edge::GatewayFrame);
-                self.outs.push(place as usize, mbuf);
-            } else {
-                self.shared.count_drop(DropReason::BadInject, 1);
-            }
-        }
+    /// Receives a burst from another worker and does everything for it.
+    fn take_over<const TRACE: bool>(&mut self, other: usize) -> usize {
+        let Some(taken) = &mut self.taken[other] else {
+            return 0;
+        };
+        let n = taken.recv_burst(&mut self.inbox);
         if n > 0 {
-            self.flush();
+            add(&self.shared.taken_over, n as u64);
+            self.sort::<TRACE>(Edge::TakenReady);
         }
         n
+    }
+
+    /// Does for each packet of the inbox what its words say; `ready` is the way of a frame that is ready.
+    fn sort<const TRACE: bool>(&mut self, ready: Edge) {
+        while let Some([kind, place]) = self.inbox.split_run(&mut self.burst) {
+            let port = self.ports.iter().any(|p| p.index.0 as u32 == place);
+            let instance = place < self.tables.fibs.instances().into();
+            let (index, edge) = (place as u16, Edge::TakenFrame);
+            match kind {
+                READY if port => {
+                    for _ in 0..self.burst.len() {
+                        self.tables.took::<TRACE>(ready);
+                    }
+                    self.outs.push_all(place as usize, &mut self.burst);
+                }
+                ROUTE if instance => self.pass::<TRACE>(Source::Gateway { instance: index }, 0),
+                FRAME if port => self.pass::<TRACE>(Source::Access { port: index, edge }, index),
+                PACKET => self.pass::<TRACE>(Source::Worker, 0),
+                _ => {
+                    let n = self.burst.len() as u64;
+                    self.shared.count_drop(DropReason::BadInject, n);
+                    self.burst.clear();
+                }
+            }
+            self.flush::<TRACE>();
+        }
     }
 
     /// Receives a burst from a port and does everything for it.
@@ -179,7 +201,10 @@ impl Worker {
         if !p.polled {
             return 0;
         }
-        let n = p.port.rx(&mut self.burst);
+        let Some(queue) = &mut p.queue else {
+            return 0;
+        };
+        let n = queue.rx(&mut self.burst);
         if n == 0 {
             return 0;
         }
@@ -187,8 +212,9 @@ impl Worker {
         let counters = &self.shared.ports[index as usize];
         add(&counters.rx_packets, n as u64);
         add(&counters.rx_octets, self.burst.octets());
+        add(&self.shared.bursts, 1);
         self.pass::<TRACE>(source, index);
-        self.flush();
+        self.flush::<TRACE>();
         n
     }
 
@@ -216,24 +242,34 @@ impl Worker {
         }
     }
 
-    /// Sends what is ready.
-    fn flush(&mut self) {
-        self.send_outs();
+    /// Sends what is ready, and hands over what is others'.
+    fn flush<const TRACE: bool>(&mut self) {
+        self.send_outs::<TRACE>();
         // Fragments can be more than a port takes at once.
         while self.outs.refill() {
-            self.send_outs();
+            self.send_outs::<TRACE>();
         }
     }
 
-    fn send_outs(&mut self) {
-        for p in &mut self.ports {
+    fn send_outs<const TRACE: bool>(&mut self) {
+        for port in 0..self.ports.len() {
+            let p = &mut self.ports[port];
             let index = p.index.0 as usize;
             let out = self.outs.get(index);
             let n = out.len();
             if n == 0 {
                 continue;
             }
-            let sent = p.port.tx(out);
+            let Some(queue) = &mut p.queue else {
+                let by = p.by;
+                out.set_meta([READY, index as u32]);
+                for _ in 0..n {
+                    self.tables.took::<TRACE>(Edge::ByOther);
+                }
+                self.hand_over(by, index);
+                continue;
+            };
+            let sent = queue.tx(out);
             let counters = &self.shared.ports[index];
             add(&counters.tx_packets, sent.packets as u64);
             add(&counters.tx_octets, sent.octets);
@@ -242,6 +278,31 @@ impl Worker {
                 self.shared
                     .count_drop(DropReason::TxQueueFull, (n - sent.packets) as u64);
             }
+        }
+        for other in 0..self.handed.len() {
+            self.hand_over(other as u16, self.tables.others + other);
+        }
+    }
+
+    /// Hands the packets of a way out over to another worker.
+    fn hand_over(&mut self, other: u16, out: usize) {
+        let out = self.outs.get(out);
+        let n = out.len();
+        if n == 0 {
+            return;
+        }
+        let queue = self.handed.get_mut(other as usize).and_then(Option::as_mut);
+        let handed = match queue {
+            Some(queue) => queue.send_burst(out),
+            None => {
+                out.clear();
+                0
+            }
+        };
+        add(&self.shared.handed_over, handed as u64);
+        if handed < n {
+            self.shared
+                .count_drop(DropReason::HandOverFull, (n - handed) as u64);
         }
     }
 
@@ -268,15 +329,15 @@ impl Worker {
     fn wake_control(&mut self) {
         // The pair of the fence in `Reader::pass`, just before, is the store of `asleep` in `Controller::arm`, which looks at
         // the queues after it.
-        if !self.shared.asleep.load(Relaxed) {
+        if !self.wake.asleep.load(Relaxed) {
             return;
         }
         let events = self.tables.events.slots() < self.tables.events.buffer().capacity()
             || self.pieces.slots() == 0
             || self.removed.slots() < self.removed.buffer().capacity();
-        if (events || self.punter.waiting()) && self.shared.asleep.swap(false, SeqCst) {
+        if (events || self.punter.waiting()) && self.wake.asleep.swap(false, SeqCst) {
             // Fails only if it would block, and then the control thread is awake.
-            let _ = self.shared.wakeup.write(1);
+            let _ = self.wake.wakeup.write(1);
         }
     }
 }

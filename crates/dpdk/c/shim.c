@@ -24,8 +24,8 @@ _Static_assert(RTE_MAX_ETHPORTS == 32, "MAX_PORTS");
 _Static_assert(sizeof(struct rte_mbuf) == 128 && RTE_PKTMBUF_HEADROOM == 128, "mbuf");
 
 /* --- the packet path: one call a burst --- */
-uint16_t sl_rx(uint16_t port, struct rte_mbuf **m, uint16_t n) { return rte_eth_rx_burst(port, 0, m, n); }
-uint16_t sl_tx(uint16_t port, struct rte_mbuf **m, uint16_t n) { return rte_eth_tx_burst(port, 0, m, n); }
+uint16_t sl_rx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n) { return rte_eth_rx_burst(port, queue, m, n); }
+uint16_t sl_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n) { return rte_eth_tx_burst(port, queue, m, n); }
 void sl_free(struct rte_mbuf **m, unsigned n) { rte_pktmbuf_free_bulk(m, n); }
 struct rte_mbuf *sl_alloc(struct rte_mempool *p) { return rte_pktmbuf_alloc(p); }
 int sl_alloc_bulk(struct rte_mempool *p, struct rte_mbuf **m, unsigned n) { return rte_pktmbuf_alloc_bulk(p, m, n); }
@@ -83,26 +83,34 @@ int sl_find_port(const char *name) {
   return rte_eth_dev_get_port_by_name(name, &id) == 0 ? id : -ENODEV;
 }
 int sl_probe(const char *devargs) { return rte_dev_probe(devargs); }
-int sl_ring_port(const char *name, struct rte_ring *rx, struct rte_ring *tx) {
-  int port = rte_eth_from_rings(name, &rx, 1, &tx, 1, 0);
+int sl_ring_port(const char *name, struct rte_ring **rx, struct rte_ring **tx, unsigned queues) {
+  int port = rte_eth_from_rings(name, rx, queues, tx, queues, 0);
   return port < 0 ? -rte_errno : port;
 }
-/* One queue each way. `mtu` 0 leaves the driver's. */
-int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t rx, uint16_t tx, int promiscuous) {
+static uint16_t least(uint16_t a, uint16_t b) { return a < b ? a : b; }
+/* Up to `queues` each way, as many as the device has; their number. `mtu` 0 leaves the driver's. Where the device can, it
+ * spreads what it receives by addresses and ports, so that a flow stays in one queue. */
+int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t rx, uint16_t tx, int promiscuous, uint16_t queues) {
   struct rte_eth_conf conf = {0};
   struct rte_eth_dev_info info;
   int r;
   if ((r = rte_eth_dev_info_get(port, &info)) < 0) return r;
-  if ((r = rte_eth_dev_configure(port, 1, 1, &conf)) < 0) return r;
+  queues = least(queues, least(info.max_rx_queues, info.max_tx_queues));
+  if (queues == 0) return -ENOTSUP;
+  conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+  if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0) conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+  if ((r = rte_eth_dev_configure(port, queues, queues, &conf)) < 0) return r;
   if (mtu != 0 && (r = rte_eth_dev_set_mtu(port, mtu)) < 0) return r;
   if ((r = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx)) < 0) return r;
-  if ((r = rte_eth_rx_queue_setup(port, 0, rx, SOCKET_ID_ANY, NULL, pool)) < 0) return r;
-  if ((r = rte_eth_tx_queue_setup(port, 0, tx, SOCKET_ID_ANY, NULL)) < 0) return r;
+  for (uint16_t queue = 0; queue < queues; queue++) {
+    if ((r = rte_eth_rx_queue_setup(port, queue, rx, SOCKET_ID_ANY, NULL, pool)) < 0) return r;
+    if ((r = rte_eth_tx_queue_setup(port, queue, tx, SOCKET_ID_ANY, NULL)) < 0) return r;
+  }
   if ((r = rte_eth_dev_start(port)) < 0) return r;
   /* Neighbour discovery and routing protocols are multicast; drivers that cannot filter pass everything anyhow. */
   rte_eth_allmulticast_enable(port);
   if (promiscuous && (r = rte_eth_promiscuous_enable(port)) < 0 && r != -ENOTSUP) return r;
-  return 0;
+  return queues;
 }
 int sl_describe(uint16_t port, uint8_t mac[6], uint16_t *mtu) {
   struct rte_ether_addr a;

@@ -21,7 +21,7 @@ pub const BURST: usize = 64;
 /// ```
 /// A borrowed frame does not outlive what is done with the burst:
 /// ```compile_fail
-/// fn keep(b: &mut dpdk::Burst, p: &mut dpdk::Port) -> usize { let f = b.frames().next(); p.tx(b); f.unwrap().len() }
+/// fn keep(b: &mut dpdk::Burst, p: &mut dpdk::Queue) -> usize { let f = b.frames().next(); p.tx(b); f.unwrap().len() }
 /// ```
 pub struct Burst {
     n: usize,
@@ -102,6 +102,29 @@ impl Burst {
     fn push_raw(&mut self, m: M) {
         self.m[self.n] = MaybeUninit::new(m);
         self.n += 1;
+    }
+
+    /// Moves the first packets to the end of `to`, all that have the same two words and for which there is room there; the
+    /// words, or nothing if there is no packet.
+    pub fn split_run(&mut self, to: &mut Burst) -> Option<[u32; 2]> {
+        // SAFETY: the first `n` are initialised and ours.
+        let words = |m: &MaybeUninit<M>| unsafe { (*m.assume_init()).meta };
+        let first = words(self.m[..self.n].first()?);
+        let same = self.m[..self.n].iter().take_while(|m| words(m) == first);
+        let run = same.count().min(BURST - to.n);
+        to.m[to.n..to.n + run].copy_from_slice(&self.m[..run]);
+        to.n += run;
+        self.m.copy_within(run..self.n, 0);
+        self.n -= run;
+        Some(first)
+    }
+
+    /// Sets the two words of every packet.
+    pub fn set_meta(&mut self, meta: [u32; 2]) {
+        for m in &self.m[..self.n] {
+            // SAFETY: the first `n` are initialised and ours.
+            unsafe { (*m.assume_init()).meta = meta };
+        }
     }
 
     /// Fills the empty burst with a function that writes up to `BURST` owned mbufs and says how many.
@@ -320,6 +343,14 @@ impl Outs {
         self.push_raw(out, mbuf.into_raw());
     }
 
+    /// Adds the packets of a burst to those that go out by way `out`.
+    pub fn push_all(&mut self, out: usize, burst: &mut Burst) {
+        for m in &burst.m[..core::mem::take(&mut burst.n)] {
+            // SAFETY: the first `n` were initialised, and the burst has given them up.
+            self.push_raw(out, unsafe { m.assume_init() });
+        }
+    }
+
     /// Lets packets that stand in line take the places of those that were sent; false if there are none.
     #[inline]
     pub fn refill(&mut self) -> bool {
@@ -452,6 +483,13 @@ impl<R: Copy + Default> Packet<'_, R> {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Sets the two words that travel with the packet through a ring.
+    #[inline(always)]
+    pub fn set_meta(&mut self, meta: [u32; 2]) {
+        // SAFETY: ours, and borrowed with `self`.
+        unsafe { (*self.m).meta = meta };
     }
 
     /// The window, where the frame as received starts at [`HEAD`](crate::HEAD).

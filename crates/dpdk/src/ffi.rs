@@ -32,8 +32,8 @@ const _: () = {
 pub(crate) type M = *mut RawMbuf;
 
 unsafe extern "C" {
-    pub(crate) fn sl_rx(port: u16, m: *mut M, n: u16) -> u16;
-    pub(crate) fn sl_tx(port: u16, m: *mut M, n: u16) -> u16;
+    pub(crate) fn sl_rx(port: u16, queue: u16, m: *mut M, n: u16) -> u16;
+    pub(crate) fn sl_tx(port: u16, queue: u16, m: *mut M, n: u16) -> u16;
     pub(crate) fn sl_free(m: *mut M, n: c_uint);
     pub(crate) fn sl_alloc(pool: *mut c_void) -> M;
     pub(crate) fn sl_alloc_bulk(pool: *mut c_void, m: *mut M, n: c_uint) -> c_int;
@@ -51,7 +51,12 @@ unsafe extern "C" {
     pub(crate) fn sl_errno() -> c_int;
     pub(crate) fn sl_find_port(name: *const c_char) -> c_int;
     pub(crate) fn sl_probe(devargs: *const c_char) -> c_int;
-    pub(crate) fn sl_ring_port(name: *const c_char, rx: *mut c_void, tx: *mut c_void) -> c_int;
+    pub(crate) fn sl_ring_port(
+        name: *const c_char,
+        rx: *mut *mut c_void,
+        tx: *mut *mut c_void,
+        queues: c_uint,
+    ) -> c_int;
     pub(crate) fn sl_start(
         port: u16,
         pool: *mut c_void,
@@ -59,6 +64,7 @@ unsafe extern "C" {
         rx: u16,
         tx: u16,
         promiscuous: c_int,
+        queues: u16,
     ) -> c_int;
     pub(crate) fn sl_describe(port: u16, mac: *mut u8, mtu: *mut u16) -> c_int;
     pub(crate) fn sl_set_mtu(port: u16, mtu: u16) -> c_int;

@@ -16,9 +16,10 @@
 //! let eal = Eal::start(&EalOptions::default())?;
 //! let pool = eal.pool("packets", 16384)?;
 //! let mut port = eal.open_port("net_af_xdp0,iface=acc0", pool, &PortOptions::default())?;
+//! let mut queue = port.take_queues().remove(0);
 //! let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(1), Rest::default());
 //! loop {
-//!     port.rx(&mut burst);
+//!     queue.rx(&mut burst);
 //!     // Send IPv4 packets back where they came from.
 //!     let seen = burst.look(&mut rest, |w, _| w.u16(HEAD + 12));
 //!     seen.act(&mut outs, &mut rest, |ethertype, mut packet| {
@@ -30,7 +31,7 @@
 //!         let len = packet.len() as u32;
 //!         packet.send(0, HEAD as u32, len)
 //!     });
-//!     port.tx(outs.get(0));
+//!     queue.tx(outs.get(0));
 //!     rest.settle(|why, packet| println!("{why}: {} bytes", packet.data().len()));
 //! }
 //! # }
@@ -56,7 +57,7 @@ pub use mbuf::Mbuf;
 pub use memory::{Number, Pages, Table, Words, Zeroed, popcount};
 pub use pool::Pool;
 pub use port::{
-    Health, MAX_PORTS, MemoryPeer, Port, PortHandle, PortOptions, Sent, device_name, drivers,
+    Health, MAX_PORTS, MemoryPeer, Port, PortHandle, PortOptions, Queue, Sent, device_name, drivers,
 };
 pub use ring::{Consumer, Producer};
 pub use window::{HEAD, WINDOW, Window};

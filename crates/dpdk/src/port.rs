@@ -5,14 +5,27 @@ use crate::{BURST, Burst, Eal, Error, Pool, log};
 use core::ffi::c_int;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
+use std::sync::Arc;
 
 /// How a port is opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOptions {
     /// The largest IP packet, or as the driver has it.
     pub mtu: Option<u16>,
     /// Take frames to any address.
     pub promiscuous: bool,
+    /// Queues each way, 1 or more; the port has fewer if its device has. (That of net_af_xdp says with `queue_count=`.)
+    pub queues: u16,
+}
+
+impl Default for PortOptions {
+    fn default() -> Self {
+        PortOptions {
+            mtu: None,
+            promiscuous: false,
+            queues: 1,
+        }
+    }
 }
 
 /// The most ports that can be open at once (RTE_MAX_ETHPORTS of Debian's DPDK; `c/shim.c` asserts it).
@@ -27,15 +40,29 @@ pub fn drivers() -> impl Iterator<Item = &'static str> {
 const RX_DESCRIPTORS: u16 = 1024;
 const TX_DESCRIPTORS: u16 = 1024;
 
-/// An open port with one queue each way. One owner: polling takes `&mut`. Dropping it stops and closes the port and lets
-/// go of its device, which can be opened again then; the driver takes its time for that, so no packet should wait for it.
+/// An open port and its queues. When the port and all its queues are dropped, it is stopped and closed and lets go of its
+/// device, which can be opened again then; the driver takes its time for that, so no packet should wait for it.
 #[derive(Debug)]
 pub struct Port {
-    id: u16,
+    open: Arc<Open>,
+    queues: Vec<Queue>,
     name: String,
     mac: [u8; 6],
     mtu: u16,
 }
+
+/// A queue each way of an open port, for one thread: polling takes `&mut`.
+#[derive(Debug)]
+pub struct Queue {
+    id: u16,
+    number: u16,
+    /// The port stays open as long as it has a queue.
+    open: Arc<Open>,
+}
+
+/// A port that has to be closed.
+#[derive(Debug)]
+struct Open(u16);
 
 /// Access to a port's health from another thread than the one that polls it.
 #[derive(Clone, Copy, Debug)]
@@ -91,30 +118,38 @@ impl Eal {
         start(id, &name, what(), pool, options)
     }
 
-    /// A port in memory, for tests: what the peer sends arrives, and what is sent the peer receives. Both ways hold
-    /// up to `size` packets.
+    /// A port in memory, for tests: what a queue's peer sends arrives there, and what is sent there the peer receives. Each
+    /// way of a queue holds up to `size` packets.
     pub fn memory_port(
         &self,
         name: &str,
         size: u32,
         pool: Pool,
-    ) -> Result<(Port, MemoryPeer), Error> {
+        queues: u16,
+    ) -> Result<(Port, Vec<MemoryPeer>), Error> {
         let what = format!("memory port {name:?}");
-        let rx = self.raw_ring(&format!("{name}_rx"), size)?;
-        let tx = self.raw_ring(&format!("{name}_tx"), size)?;
+        let ring = |way, queue| self.raw_ring(&format!("{name}_{way}{queue}"), size);
+        let rings = |way| (0..queues).map(move |queue| ring(way, queue));
+        let mut rx = rings("rx").collect::<Result<Vec<_>, _>>()?;
+        let mut tx = rings("tx").collect::<Result<Vec<_>, _>>()?;
         let c_name = CString::new(name).map_err(|_| Error::new(&*what, "a NUL in the name"))?;
-        // SAFETY: EAL runs, and both rings live for ever.
-        let id = unsafe { ffi::sl_ring_port(c_name.as_ptr(), rx, tx) };
+        let (from, to) = (rx.as_mut_ptr(), tx.as_mut_ptr());
+        // SAFETY: EAL runs, there are so many rings each way, and they live for ever.
+        let id = unsafe { ffi::sl_ring_port(c_name.as_ptr(), from, to, queues.into()) };
         let id = u16::try_from(id).map_err(|_| Error::errno(&*what, id))?;
-        let port = start(id, name, what, pool, &PortOptions::default())?;
+        let options = PortOptions {
+            queues,
+            ..PortOptions::default()
+        };
+        let port = start(id, name, what, pool, &options)?;
         // SAFETY: the port has the other end of each ring, and nobody else has these.
-        let peer = unsafe {
+        let peer = |(rx, tx)| unsafe {
             MemoryPeer {
                 to_port: Producer::of(rx),
                 from_port: Consumer::of(tx),
             }
         };
-        Ok((port, peer))
+        Ok((port, rx.into_iter().zip(tx).map(peer).collect()))
     }
 }
 
@@ -175,6 +210,7 @@ fn start(
     options: &PortOptions,
 ) -> Result<Port, Error> {
     let mtu = options.mtu.unwrap_or(0);
+    let open = Arc::new(Open(id));
     // SAFETY: EAL runs, `id` is a port that nobody polls yet, and the pool lives for ever.
     let r = unsafe {
         ffi::sl_start(
@@ -184,17 +220,24 @@ fn start(
             RX_DESCRIPTORS,
             TX_DESCRIPTORS,
             options.promiscuous as c_int,
+            options.queues,
         )
     };
-    let mut port = Port {
+    if r < 0 {
+        return Err(Error::errno(what, r)); // and `open`, dropped, closes it
+    }
+    let queue = |number| Queue {
         id,
+        number,
+        open: open.clone(),
+    };
+    let mut port = Port {
+        queues: (0..r as u16).map(queue).collect(),
+        open,
         name: name.to_owned(),
         mac: [0; 6],
         mtu: 0,
     };
-    if r < 0 {
-        return Err(Error::errno(what, r)); // and `port`, dropped, is closed
-    }
     // SAFETY: both places may be written.
     let r = unsafe { ffi::sl_describe(id, port.mac.as_mut_ptr(), &mut port.mtu) };
     if r < 0 {
@@ -213,7 +256,7 @@ pub struct Sent {
     pub octets: u64,
 }
 
-/// The other side of a port in memory.
+/// The other side of a queue of a port in memory.
 #[derive(Debug)]
 pub struct MemoryPeer {
     /// What is sent here the port receives.
@@ -240,14 +283,28 @@ impl Port {
 
     /// For asking about the port from another thread.
     pub fn handle(&self) -> PortHandle {
-        PortHandle(self.id)
+        PortHandle(self.open.0)
     }
 
+    /// Takes the queues out, each for a thread of its own.
+    pub fn take_queues(&mut self) -> Vec<Queue> {
+        core::mem::take(&mut self.queues)
+    }
+
+    /// Puts a queue back. That of another port is dropped.
+    pub fn put_back(&mut self, queue: Queue) {
+        if Arc::ptr_eq(&queue.open, &self.open) {
+            self.queues.push(queue);
+        }
+    }
+}
+
+impl Queue {
     /// Receives up to [`BURST`] packets in place of those that `burst` had, and starts fetching their headers.
     #[inline]
     pub fn rx(&mut self, burst: &mut Burst) -> usize {
         // SAFETY: the queue is polled by its one owner; the driver writes as many mbufs as it says, and they are ours.
-        let n = unsafe { burst.fill(|m| sl_rx(self.id, m, BURST as u16) as usize) };
+        let n = unsafe { burst.fill(|m| sl_rx(self.id, self.number, m, BURST as u16) as usize) };
         burst.fetch();
         n
     }
@@ -256,14 +313,14 @@ impl Port {
     #[inline]
     pub fn tx(&mut self, burst: &mut Burst) -> Sent {
         // SAFETY: the queue is used by its one owner, and the driver owns what it says it took.
-        unsafe { burst.drain(|m, n| sl_tx(self.id, m, n as u16) as usize) }
+        unsafe { burst.drain(|m, n| sl_tx(self.id, self.number, m, n as u16) as usize) }
     }
 }
 
-impl Drop for Port {
+impl Drop for Open {
     fn drop(&mut self) {
-        // SAFETY: nobody else polls the port, and it is closed once.
-        unsafe { ffi::sl_close(self.id) }
+        // SAFETY: there is no queue any more by which it could be polled, and it is closed once.
+        unsafe { ffi::sl_close(self.0) }
     }
 }
 

@@ -100,11 +100,13 @@ impl Consumer {
         }
     }
 
-    /// Receives up to [`BURST`] packets in place of those that `burst` had.
+    /// Receives up to [`BURST`] packets in place of those that `burst` had, and starts fetching their headers.
     #[inline]
     pub fn recv_burst(&mut self, burst: &mut Burst) -> usize {
         // SAFETY: the ring writes as many mbufs as it says, and they are ours.
-        unsafe { burst.fill(|m| sl_dequeue(self.0, m, BURST as c_uint) as usize) }
+        let n = unsafe { burst.fill(|m| sl_dequeue(self.0, m, BURST as c_uint) as usize) };
+        burst.fetch();
+        n
     }
 
     /// How many packets wait in the ring.

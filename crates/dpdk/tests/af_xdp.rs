@@ -33,11 +33,13 @@ fn every_buffer_of_a_pool_receives() {
         ip("link set far up");
         let pool = eal.pool("pool", BUFFERS).unwrap();
         let open = |devargs| {
-            eal.open_port(devargs, pool, &PortOptions::default())
-                .unwrap()
+            let mut port = eal
+                .open_port(devargs, pool, &PortOptions::default())
+                .unwrap();
+            (port.take_queues().remove(0), port.handle())
         };
-        let mut near = open("net_af_xdp0,iface=near");
-        let mut far = open("net_af_packet0,iface=far");
+        let (mut near, health) = open("net_af_xdp0,iface=near");
+        let (mut far, _) = open("net_af_packet0,iface=far");
         let (mut out, mut burst) = (Burst::new(), Burst::new());
         let mut received = 0;
         while received < FRAMES {
@@ -46,7 +48,7 @@ fn every_buffer_of_a_pool_receives() {
                 .is_ok()
             {}
             let sent = far.tx(&mut out).packets as u32;
-            received += arrivals(&mut near, &mut burst, sent);
+            received += arrivals(&mut near, health, &mut burst, sent);
         }
         drop((near, far, burst, out));
         buffers_come_back(pool, open);
@@ -56,14 +58,14 @@ fn every_buffer_of_a_pool_receives() {
 }
 
 /// Receives and frees so many frames of the test.
-fn arrivals(port: &mut Port, burst: &mut Burst, wanted: u32) -> u32 {
+fn arrivals(queue: &mut Queue, port: PortHandle, burst: &mut Burst, wanted: u32) -> u32 {
     let (start, mut n) = (Instant::now(), 0);
     while n < wanted {
-        if port.rx(burst) == 0 {
+        if queue.rx(burst) == 0 {
             assert!(
                 start.elapsed() < Duration::from_secs(5),
                 "{:?}",
-                port.handle().health()
+                port.health()
             );
             sleep(Duration::from_micros(20));
         }
@@ -77,12 +79,12 @@ fn arrivals(port: &mut Port, burst: &mut Burst, wanted: u32) -> u32 {
 }
 
 /// A port that is closed gives back what its driver had lent to the kernel, received or not.
-fn buffers_come_back(pool: Pool, open: impl Fn(&'static str) -> Port) {
+fn buffers_come_back(pool: Pool, open: impl Fn(&'static str) -> (Queue, PortHandle)) {
     let mut burst = Burst::new();
     let (before, mut lost) = (pool.available(), 0);
     for round in 0..20 {
-        let mut near = open("net_af_xdp0,iface=near");
-        let mut far = open("net_af_xdp1,iface=far");
+        let (mut near, _) = open("net_af_xdp0,iface=near");
+        let (mut far, _) = open("net_af_xdp1,iface=far");
         for _ in 0..round * 10 {
             while burst
                 .push(pool.packet(&[0xff; 60]).expect("a free buffer"))

@@ -102,12 +102,24 @@ fn packets_are_owned_once(eal: &Eal, pool: Pool) {
 }
 
 fn ports_in_memory(eal: &Eal, pool: Pool) {
-    let (mut port, mut peer) = eal.memory_port("mem0", 256, pool).unwrap();
+    let (mut port, mut peers) = eal.memory_port("mem0", 256, pool, 2).unwrap();
     assert!(port.handle().health().unwrap().up);
+    let mut queues = port.take_queues();
+    // The other queue has its own way.
+    let (mut other, mut other_peer) = (queues.pop().unwrap(), peers.pop().unwrap());
+    let (mut port, mut peer) = (queues.pop().unwrap(), peers.pop().unwrap());
     for i in 0..100u8 {
         peer.to_port.send(pool.packet(&[i; 60]).unwrap()).unwrap();
     }
     let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(2), Rest::default());
+    other_peer
+        .to_port
+        .send(pool.packet(&[9; 60]).unwrap())
+        .unwrap();
+    assert_eq!(other.rx(&mut burst), 1);
+    assert_eq!(burst.frames().next().unwrap(), [9; 60]);
+    assert_eq!(other.tx(&mut burst).packets, 1);
+    assert_eq!(other_peer.from_port.recv().unwrap().data(), [9; 60]);
     assert_eq!(port.rx(&mut burst), BURST);
     let start = HEAD as u32;
     let mut seen = burst.look(&mut rest, |w, _| (w.u8(HEAD), 0));
@@ -208,10 +220,11 @@ fn pcap(eal: &Eal, pool: Pool) {
     let mut port = eal
         .open_port(&devargs, pool, &PortOptions::default())
         .unwrap();
+    let mut queue = port.take_queues().remove(0);
     let mut burst = Burst::new();
-    assert_eq!(port.rx(&mut burst), 3);
-    assert_eq!(port.tx(&mut burst).packets, 3);
-    drop(port);
+    assert_eq!(queue.rx(&mut burst), 3);
+    assert_eq!(queue.tx(&mut burst).packets, 3);
+    drop((port, queue));
     let written = std::fs::read(&output).unwrap();
     assert_eq!(written.len(), file.len());
     assert!(written.ends_with(&[2; 60]));
@@ -221,7 +234,8 @@ fn pcap(eal: &Eal, pool: Pool) {
 /// A port is opened, refused a second time, closed and opened again, more often than there are ports, while another one
 /// goes on receiving.
 fn ports_come_and_go(eal: &Eal, pool: Pool) {
-    let (mut other, mut peer) = eal.memory_port("mem1", 256, pool).unwrap();
+    let (mut other, mut peers) = eal.memory_port("mem1", 256, pool, 1).unwrap();
+    let (mut other, mut peer) = (other.take_queues().remove(0), peers.remove(0));
     let mut burst = Burst::new();
     let dir = std::env::temp_dir().join(format!("sluice-ports-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
@@ -232,9 +246,12 @@ fn ports_come_and_go(eal: &Eal, pool: Pool) {
         let handle = port.handle();
         assert_eq!(open().unwrap_err().reason, "net_pcap9 is open already");
         burst.push(pool.packet(&[7; 60]).unwrap()).unwrap();
-        assert_eq!(port.tx(&mut burst).packets, 1, "round {round}");
-        assert!(handle.health().is_some());
+        let mut queue = port.take_queues().remove(0);
+        assert_eq!(queue.tx(&mut burst).packets, 1, "round {round}");
         drop(port);
+        // A queue keeps its port open.
+        assert!(handle.health().is_some());
+        drop(queue);
         assert_eq!(
             (handle.health(), handle.set_mtu(1400).is_err()),
             (None, true)

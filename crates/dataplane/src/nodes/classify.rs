@@ -36,6 +36,8 @@ pub(crate) enum Access {
     },
     /// PPPoE discovery outside of any session.
     Discovery,
+    /// Of a session that another worker has.
+    Other(u16),
     Drop(DropReason),
 }
 
@@ -120,7 +122,11 @@ pub(crate) fn access<const DEPTH: usize>(
     if short | (w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_SESSION) {
         return discovery::<DEPTH>(w, len, vlans, sessions);
     }
-    match sessions.slot_in(vlans, vid::<DEPTH>(w), session_id::<DEPTH>(w)) {
+    let id = session_id::<DEPTH>(w);
+    if !sessions.shard.has(id.into()) {
+        return Access::Other(sessions.shard.of(id.into()));
+    }
+    match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
         None => Access::Drop(DropReason::UnknownVlan),
         Some(slot) => Access::session::<DEPTH>(slot, 0),
     }
@@ -142,6 +148,9 @@ fn discovery<const DEPTH: usize>(
         return Access::Drop(DropReason::UnexpectedType);
     }
     let id = session_id::<DEPTH>(w);
+    if !sessions.shard.has(id.into()) && id != 0 {
+        return Access::Other(sessions.shard.of(id.into()));
+    }
     match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
         None => Access::Drop(DropReason::UnknownVlan),
         Some(_) if id == 0 => Access::Discovery,

@@ -2,6 +2,7 @@
 use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::classify::number;
 use crate::police::Bucket;
+use crate::shard::Shard;
 use crate::tables::{NO_VLANS, Vlans};
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
@@ -174,8 +175,10 @@ const PAGE: usize = 256;
 /// The pages of an access segment's 65,536 session ids: 0 for those that have no session.
 struct Bank([u32; 65536 / PAGE]);
 
-/// All sessions.
+/// All sessions of a worker.
 pub(crate) struct Sessions {
+    /// Tables have places for these alone.
+    pub shard: Shard,
     /// For each port and VLAN: the segment's bank + 1, or 0. Only access ports have them.
     segments: Box<[Option<Box<Vlans>>]>,
     /// One for each access segment; those of segments that are gone are empty.
@@ -197,12 +200,13 @@ const MOST_PAGES: usize = 1 << 16;
 
 impl Sessions {
     /// Tables for sessions, on ports that are yet to come.
-    pub fn new(limits: &Limits) -> Result<Self, dpdk::Error> {
-        let sessions = limits.sessions as usize;
+    pub fn new(limits: &Limits, shard: Shard) -> Result<Self, dpdk::Error> {
+        let sessions = shard.places(limits.sessions) as usize;
         let pages = 1 + sessions.min(MOST_PAGES);
         let mut up = dpdk::Table::new(pages * PAGE)?;
         up.resize(PAGE, Up::NONE);
         Ok(Sessions {
+            shard,
             segments: (0..limits.interfaces).map(|_| None).collect(),
             banks: Vec::with_capacity(limits.segments as usize),
             up,
@@ -232,15 +236,21 @@ impl Sessions {
         self.segments.get(port as usize)?.as_deref()
     }
 
-    /// The first among `most` sessions from `from` on whose segment is not where it was.
+    /// The first among `most` places from `from` on whose session's segment is not where it was.
     pub fn misplaced(&self, from: u32, most: u32) -> Option<SessionIndex> {
         let end = (from + most).min(self.known.len() as u32);
-        (from..end).map(SessionIndex).find(|index| {
-            let known = self.known[index.0 as usize].as_ref();
-            known.is_some_and(|Known { entry, bank, .. }| {
-                self.bank(entry.port.0, outer_vid(entry.tags)) != Some(*bank as usize)
-            })
-        })
+        let mut known = self.known[from.min(end) as usize..end as usize]
+            .iter()
+            .flatten();
+        let misplaced = known.find(|Known { entry, bank, .. }| {
+            self.bank(entry.port.0, outer_vid(entry.tags)) != Some(*bank as usize)
+        });
+        misplaced.map(|known| known.entry.index)
+    }
+
+    #[inline(always)]
+    fn place(&self, SessionIndex(index): SessionIndex) -> usize {
+        self.shard.place(index) as usize
     }
 
     /// The same, without any if there are no subscribers on the port.
@@ -261,9 +271,10 @@ impl Sessions {
     #[inline(always)]
     pub fn slot_in(&self, vlans: &Vlans, vid: u16, id: u16) -> Option<u32> {
         let bank = bank(vlans, vid)?;
+        let id = self.shard.place(id.into());
         let page = self.banks[bank].0[id as usize / PAGE];
         // Of the vacant page any place will do.
-        Some(page * PAGE as u32 + (id as usize % PAGE) as u32)
+        Some(page * PAGE as u32 + id % PAGE as u32)
     }
 
     #[inline(always)]
@@ -277,37 +288,40 @@ impl Sessions {
     }
 
     #[inline(always)]
-    pub fn touch_down(&self, SessionIndex(index): SessionIndex) {
-        if let Some(down) = self.down.get(index as usize) {
+    pub fn touch_down(&self, index: SessionIndex) {
+        if let Some(down) = self.down.get(self.place(index)) {
             dpdk::prefetch(down);
         }
     }
 
     /// The downstream side of a session, if there has been one at the index.
     #[inline(always)]
-    pub fn down(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Down> {
-        self.down.get_mut(index as usize)
+    pub fn down(&mut self, index: SessionIndex) -> Option<&mut Down> {
+        let place = self.place(index);
+        self.down.get_mut(place)
     }
 
     /// Begins or ends to take copies of a session's packets; false if it is not there.
     pub fn sample(&mut self, index: SessionIndex, on: bool) -> bool {
-        let Some(Some(known)) = self.known.get(index.0 as usize) else {
+        let place = self.place(index);
+        let Some(Some(known)) = self.known.get(place) else {
             return false;
         };
         self.up[known.slot as usize].sample(on);
-        let down = &mut self.down[index.0 as usize];
+        let down = &mut self.down[place];
         down.plain = if on { 0 } else { down.mtu };
         true
     }
 
     /// The bucket for punted packets of a session that exists.
-    pub fn punts(&mut self, SessionIndex(index): SessionIndex) -> Option<&mut Bucket> {
-        Some(&mut self.known.get_mut(index as usize)?.as_mut()?.punts)
+    pub fn punts(&mut self, index: SessionIndex) -> Option<&mut Bucket> {
+        let place = self.place(index);
+        Some(&mut self.known.get_mut(place)?.as_mut()?.punts)
     }
 
     /// The session as it was set.
     pub fn get(&self, index: SessionIndex) -> Option<&SessionEntry> {
-        Some(&self.known.get(index.0 as usize)?.as_ref()?.entry)
+        Some(&self.known.get(self.place(index))?.as_ref()?.entry)
     }
 
     /// May the session be set, beside those that there are?
@@ -331,7 +345,7 @@ impl Sessions {
 
     /// Adds a session for which `check` was good, or changes it; its counters go on.
     pub fn set(&mut self, entry: SessionEntry) {
-        let index = entry.index.0 as usize;
+        let index = self.place(entry.index);
         if self.known.len() <= index {
             self.known.resize_with(index + 1, || None);
             self.down.resize(index + 1, Down::default());
@@ -357,16 +371,18 @@ impl Sessions {
     /// Removes a session; `None` if it is not there.
     pub fn remove(&mut self, index: SessionIndex) -> Option<(SessionEntry, Usage)> {
         let usage = self.usage(index)?;
-        let known = self.known[index.0 as usize].take()?;
+        let place = self.place(index);
+        let known = self.known[place].take()?;
         self.vacate(&known);
-        self.down[index.0 as usize] = Down::default();
+        self.down[place] = Down::default();
         Some((known.entry, usage))
     }
 
     /// What the session has used so far.
     pub fn usage(&self, index: SessionIndex) -> Option<Usage> {
-        let known = self.known.get(index.0 as usize)?.as_ref()?;
-        let (up, down) = (&self.up[known.slot as usize], &self.down[index.0 as usize]);
+        let place = self.place(index);
+        let known = self.known.get(place)?.as_ref()?;
+        let (up, down) = (&self.up[known.slot as usize], &self.down[place]);
         Some(Usage {
             up_packets: up.packets,
             up_octets: up.octets,
@@ -377,6 +393,7 @@ impl Sessions {
 
     /// A place for a session id, in a new page if it is the first of its ids.
     fn occupy(&mut self, bank: usize, id: u16) -> u32 {
+        let id = self.shard.place(id.into());
         let noted = &mut self.banks[bank].0[id as usize / PAGE];
         if *noted == 0 {
             *noted = self.free_pages.pop().unwrap_or_else(|| {
@@ -387,7 +404,7 @@ impl Sessions {
         }
         let page = *noted;
         self.in_page[page as usize] += 1;
-        page * PAGE as u32 + (id as usize % PAGE) as u32
+        page * PAGE as u32 + id % PAGE as u32
     }
 
     /// Empties the session's place, and frees its page if it was the last there.
@@ -395,8 +412,8 @@ impl Sessions {
         let page = known.slot / PAGE as u32;
         self.in_page[page as usize] -= 1;
         if self.in_page[page as usize] == 0 {
-            let id = known.entry.pppoe_session_id as usize;
-            self.banks[known.bank as usize].0[id / PAGE] = 0;
+            let id = self.shard.place(known.entry.pppoe_session_id.into());
+            self.banks[known.bank as usize].0[id as usize / PAGE] = 0;
             self.free_pages.push(page);
         }
         core::mem::replace(&mut self.up[known.slot as usize], Up::NONE)
@@ -430,7 +447,7 @@ impl Sessions {
             sessions: limit,
             ..Limits::default()
         };
-        let mut sessions = Sessions::new(&limits).expect("memory");
+        let mut sessions = Sessions::new(&limits, Shard::default()).expect("memory");
         let mut vlans = crate::tables::no_vlans();
         for (range, bank) in segments.iter().zip(1..) {
             range.clone().for_each(|vid| vlans[vid as usize] = bank);

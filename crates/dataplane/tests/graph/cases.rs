@@ -19,8 +19,18 @@ pub fn homes() -> Vec<Home> {
         Home::new(6, ACCESS2, &[(0x8100, 300)]),
     ];
     (homes[4].id, homes[4].mac) = (homes[3].id, homes[3].mac);
+    // An index that goes with the id.
+    homes[4].index = 20;
     homes[5].mtu = 1400;
     homes
+}
+
+/// Does the same with one worker and with several, which have queues of their own or not.
+pub fn each_world(test: impl Fn(World)) {
+    for (workers, queues) in [(1, 1), (2, 1), (2, 2), (4, 2), (16, 16)] {
+        println!("{workers} workers, {queues} queues");
+        test(World::shared(workers, queues));
+    }
 }
 
 /// A copy says nothing of what became of the packet.
@@ -98,7 +108,11 @@ pub fn packets_of(home: &Home) -> Vec<Vec<u8>> {
 
 #[test]
 fn every_kind_of_packet_of_every_home_is_treated_as_the_model_says() {
-    let (homes, mut w) = (homes(), World::new());
+    each_world(|mut w| packets_of_homes(&mut w));
+}
+
+fn packets_of_homes(w: &mut World) {
+    let homes = homes();
     let model = Model::new(&homes);
     w.online(&homes);
     for home in &homes {
@@ -106,7 +120,7 @@ fn every_kind_of_packet_of_every_home_is_treated_as_the_model_says() {
             let mut frame = home.sends_ip(&packet);
             let expected = model.fate(home.port, &frame);
             assert_eq!(
-                observe(&mut w, home.port, &frame),
+                observe(w, home.port, &frame),
                 expected,
                 "{home:?} {packet:x?}"
             );
@@ -114,7 +128,7 @@ fn every_kind_of_packet_of_every_home_is_treated_as_the_model_says() {
             frame.extend([0xee; 40]);
             let padded = model.fate(home.port, &frame);
             assert_eq!(
-                observe(&mut w, home.port, &frame),
+                observe(w, home.port, &frame),
                 padded,
                 "{home:?} {packet:x?} padded"
             );
@@ -127,7 +141,11 @@ fn every_kind_of_packet_of_every_home_is_treated_as_the_model_says() {
 
 #[test]
 fn every_kind_of_packet_from_the_core_is_treated_as_the_model_says() {
-    let (homes, mut w) = (homes(), World::new());
+    each_world(|mut w| packets_from_the_core(&mut w));
+}
+
+fn packets_from_the_core(w: &mut World) {
+    let homes = homes();
     let model = Model::new(&homes);
     w.online(&homes);
     let mut frames = vec![];
@@ -195,7 +213,7 @@ fn every_kind_of_packet_from_the_core_is_treated_as_the_model_says() {
             for padding in [0, 46] {
                 let frame = [&frame[..], &vec![0; padding]].concat();
                 assert_eq!(
-                    observe(&mut w, port, &frame),
+                    observe(w, port, &frame),
                     model.fate(port, &frame),
                     "{port} {frame:x?}"
                 );

@@ -9,4 +9,5 @@ mod mtu;
 mod ports;
 mod samples;
 mod vlans;
+mod workers;
 mod world;

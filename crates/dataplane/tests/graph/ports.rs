@@ -54,7 +54,7 @@ fn a_port_goes_with_its_sessions_and_their_usage_is_told() {
         down_packets: 1,
         down_octets: 50,
     };
-    assert_eq!(lost(&mut w), [(5, usage), (6, usage)].into());
+    assert_eq!(lost(&mut w), [(6, usage), (20, usage)].into());
     for home in &all {
         let fate = observe(&mut w, CORE, &down(home));
         match home.port {
@@ -70,7 +70,7 @@ fn a_port_goes_with_its_sessions_and_their_usage_is_told() {
     w.controller.set_session(World::entry(&all[4])).unwrap();
     w.settle();
     let refused = Event::SessionRefused {
-        index: SessionIndex(5),
+        index: SessionIndex(all[4].index),
         reason: Refusal::NoSegment,
     };
     assert_eq!(w.drops()["bad-inject"], 1);
@@ -356,13 +356,20 @@ fn a_worker_is_busy_while_there_is_something_to_do() {
     let (homes, mut w) = (homes(), World::new());
     w.online(&homes);
     w.settle();
-    let before = w.controller.busy();
+    let busy = |w: &World| w.controller.workers().next().unwrap();
+    let before = busy(&w);
     for _ in 0..100 {
         w.step();
     }
-    assert_eq!(w.controller.busy(), before, "there was nothing to do");
+    assert_eq!(busy(&w), before, "there was nothing to do");
     w.send(homes[0].port, &up(&homes[0]));
     w.settle();
     w.receive();
-    assert!(w.controller.busy() > before);
+    let now = busy(&w);
+    assert!(now.busy > before.busy && now.busy_cycles > before.busy_cycles);
+    assert_eq!(now.bursts, before.bursts + 1);
+    assert_eq!(
+        (now.rx_packets, now.tx_packets),
+        (before.rx_packets + 1, before.tx_packets + 1)
+    );
 }

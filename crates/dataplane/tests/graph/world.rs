@@ -44,9 +44,11 @@ fn dpdk() -> MutexGuard<'static, Dpdk> {
 
 pub struct World {
     pub controller: Controller,
-    worker: Option<Worker>,
-    /// The other sides of the ports.
-    pub peers: BTreeMap<u16, MemoryPeer>,
+    workers: Vec<Worker>,
+    /// The other sides of the ports' queues.
+    pub peers: BTreeMap<u16, Vec<MemoryPeer>>,
+    /// Queues of ports that are added.
+    queues: u16,
     pub pool: Pool,
     sent: u64,
     got: u64,
@@ -93,30 +95,46 @@ pub const NO_POLICING: PuntLimits = {
 impl World {
     /// Two access ports, two core ports of instances 0 and 1, and the routes of [`World::routes`].
     pub fn new() -> World {
-        Self::with(
-            NO_POLICING,
-            Limits {
-                instances: 2,
-                sessions: 64,
-                adjacencies: 8,
-                routes: 1000,
-                ..Limits::default()
-            },
-        )
+        Self::with(NO_POLICING, Self::limits())
+    }
+
+    /// Those of every world that needs no others.
+    pub fn limits() -> Limits {
+        Limits {
+            instances: 2,
+            sessions: 64,
+            adjacencies: 8,
+            routes: 1000,
+            ..Limits::default()
+        }
     }
 
     pub fn with(punts: PuntLimits, limits: Limits) -> World {
+        Self::made(1, 1, punts, limits)
+    }
+
+    /// With so many workers, and ports with so many queues.
+    pub fn shared(workers: u16, queues: u16) -> World {
+        Self::made(workers, queues, NO_POLICING, Self::limits())
+    }
+
+    fn made(workers: u16, queues: u16, punts: PuntLimits, limits: Limits) -> World {
         let mut turn = dpdk();
         turn.made += 1;
         let Dpdk { eal, pool, .. } = &*turn;
         let free = pool.available();
-        let config = Config { limits, punts };
-        let (controller, worker) = channel(eal, *pool, config).expect("a data plane");
+        let config = Config {
+            workers,
+            limits,
+            punts,
+        };
+        let (controller, workers) = channel(eal, *pool, config).expect("a data plane");
         let pool = *pool;
         let mut world = World {
             controller,
-            worker: Some(worker),
+            workers,
             peers: BTreeMap::new(),
+            queues,
             pool,
             sent: 0,
             got: 0,
@@ -151,7 +169,7 @@ impl World {
         let name = format!("w{}p{}", self.turn.made, self.opened);
         self.opened += 1;
         let (port, peer) = (self.turn.eal)
-            .memory_port(&name, 256, self.pool)
+            .memory_port(&name, 256, self.pool, self.queues)
             .expect("a port");
         let config = PortConfig {
             port,
@@ -170,15 +188,22 @@ impl World {
         assert_eq!(removed.index, PortIndex(index));
         self.gone.rx_packets += removed.counters.rx_packets;
         self.gone.tx_packets += removed.counters.tx_packets;
-        let mut peer = self.peers.remove(&index).expect("a port");
-        let sent: Vec<_> =
-            std::iter::from_fn(|| Some(peer.from_port.recv()?.data().to_vec())).collect();
+        let mut sent = vec![];
+        for mut peer in self.peers.remove(&index).expect("a port") {
+            sent.extend(std::iter::from_fn(|| {
+                Some(peer.from_port.recv()?.data().to_vec())
+            }));
+        }
         self.got += sent.len() as u64;
         // What came too late stays in the ring: nobody receives it.
         let mut port = removed.port;
         let mut late = dpdk::Burst::new();
-        while port.rx(&mut late) > 0 {
-            self.sent -= late.len() as u64;
+        let queues = port.take_queues();
+        assert_eq!(queues.len(), self.queues.into());
+        for mut queue in queues {
+            while queue.rx(&mut late) > 0 {
+                self.sent -= late.len() as u64;
+            }
         }
         sent
     }
@@ -267,26 +292,39 @@ impl World {
         assert_eq!(self.controller.poll_event(), None);
     }
 
-    /// Lets the worker work until there is nothing left to do.
+    /// Lets the workers work until there is nothing left to do.
     pub fn settle(&mut self) {
         while self.step() > 0 || !self.controller.catch_up() {}
     }
 
-    /// One round of the worker.
+    /// One round of each worker.
     pub fn step(&mut self) -> usize {
-        self.worker.as_mut().expect("the worker").step()
+        self.workers.iter_mut().map(Worker::step).sum()
+    }
+
+    /// One round of one worker.
+    pub fn step_one(&mut self, worker: usize) -> usize {
+        self.workers[worker].step()
     }
 
     /// The edges that packets take, each round's one after the other, until there is nothing left to do.
     pub fn traced(&mut self) -> Vec<Edge> {
-        let worker = self.worker.as_mut().expect("the worker");
-        while worker.step_traced(std::time::Duration::ZERO) > 0 {}
-        worker.take_path()
+        let mut path = vec![];
+        loop {
+            let mut work = 0;
+            for worker in &mut self.workers {
+                work += worker.step_traced(std::time::Duration::ZERO);
+                path.extend(worker.take_path());
+            }
+            if work == 0 {
+                return path;
+            }
+        }
     }
 
-    /// The worker, for a thread of its own; there is no balance then.
-    pub fn take_worker(&mut self) -> Worker {
-        self.worker.take().expect("the worker")
+    /// The workers, for threads of their own; there is no balance then.
+    pub fn take_workers(&mut self) -> Vec<Worker> {
+        std::mem::take(&mut self.workers)
     }
 
     pub fn send(&mut self, port: u16, frame: &[u8]) {
@@ -295,12 +333,14 @@ impl World {
     }
 
     pub fn send_mbuf(&mut self, port: u16, mbuf: Mbuf) {
-        self.peers
-            .get_mut(&port)
-            .expect("a port")
-            .to_port
-            .send(mbuf)
-            .expect("room in the ring");
+        let queue = (self.sent % u64::from(self.queues)) as usize;
+        self.send_by(port, queue, mbuf);
+    }
+
+    /// By this queue of the port.
+    pub fn send_by(&mut self, port: u16, queue: usize, mbuf: Mbuf) {
+        let peers = self.peers.get_mut(&port).expect("a port");
+        peers[queue].to_port.send(mbuf).expect("room in the ring");
         self.sent += 1;
     }
 
@@ -312,7 +352,8 @@ impl World {
     /// All frames that came out of all ports.
     pub fn receive(&mut self) -> Vec<(u16, Vec<u8>)> {
         let mut all = vec![];
-        for (port, peer) in &mut self.peers {
+        let peers = self.peers.iter_mut();
+        for (port, peer) in peers.flat_map(|(port, all)| all.iter_mut().map(move |p| (port, p))) {
             while let Some(mbuf) = peer.from_port.recv() {
                 all.push((*port, mbuf.data().to_vec()));
             }
@@ -362,7 +403,7 @@ impl World {
 /// Packets in = packets out + drops + punts, by what the tests sent and got and by the counters; no buffer is lost.
 impl Drop for World {
     fn drop(&mut self) {
-        if std::thread::panicking() || self.worker.is_none() {
+        if std::thread::panicking() || self.workers.is_empty() {
             return;
         }
         self.settle();

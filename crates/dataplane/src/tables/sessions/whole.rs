@@ -4,17 +4,17 @@ use crate::api::SessionIndex;
 use crate::inspect::Held;
 
 impl Sessions {
-    /// How many places there are for sessions by index; later ones are empty.
+    /// How many places there are for sessions, by index; later ones are empty.
     pub fn places(&self) -> usize {
         self.known.len()
     }
 
     /// Whether what packets meet of a session says what it was set to.
     pub fn is_whole(&self, index: SessionIndex) -> bool {
-        let known = self.known.get(index.0 as usize).and_then(Option::as_ref);
+        let known = self.known.get(self.place(index)).and_then(Option::as_ref);
         known.is_some_and(|Known { entry, slot, .. }| {
             let place = self.slot(entry.port.0, outer_vid(entry.tags), entry.pppoe_session_id);
-            let (up, down) = (&self.up[*slot as usize], &self.down[index.0 as usize]);
+            let (up, down) = (&self.up[*slot as usize], &self.down[self.place(index)]);
             place == Some(*slot) && *up == up.with(entry) && *down == down.with(entry)
         })
     }
@@ -25,6 +25,7 @@ impl Sessions {
         for place in place..end {
             let index = self.up[place as usize].index;
             if self.is_stray(place) {
+                let place = self.shard.number(place);
                 found.push(Held::StrayId { place, index });
             }
         }
@@ -35,7 +36,10 @@ impl Sessions {
         let Some(up) = self.up.get(place as usize).filter(|up| !up.vacant()) else {
             return false;
         };
-        let known = self.known.get(up.index.0 as usize).and_then(Option::as_ref);
+        let known = self
+            .known
+            .get(self.place(up.index))
+            .and_then(Option::as_ref);
         known.is_none_or(|known| known.slot != place)
     }
 
