@@ -30,12 +30,14 @@ pub struct World {
 impl World {
     pub fn new(eal: &Eal, pool: Pool, name: &str, sessions: u32, routes: Routes) -> Result<Self> {
         let size = 2 * COLD as u32;
-        let (access, home) = eal.memory_port(&format!("{name}a"), size, pool)?;
-        let (core, router) = eal.memory_port(&format!("{name}c"), size, pool)?;
+        let (access, mut homes) = eal.memory_port(&format!("{name}a"), size, pool, 1)?;
+        let (core, mut routers) = eal.memory_port(&format!("{name}c"), size, pool, 1)?;
+        let (home, router) = (homes.remove(0), routers.remove(0));
         let mut config = Config::default();
         config.limits.sessions = config.limits.sessions.max(sessions);
         config.limits.routes = 4 << 20;
-        let (mut controller, worker) = channel(eal, pool, config)?;
+        let (mut controller, mut workers) = channel(eal, pool, config)?;
+        let worker = workers.remove(0);
         let segment = |n: u32| Segment {
             id: n as u16,
             vlans: {

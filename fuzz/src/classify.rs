@@ -138,17 +138,22 @@ impl World {
             routes: 1000,
             ..Limits::default()
         };
-        let config = Config { limits, punts };
-        let (mut controller, worker) = channel(&eal, pool, config).expect("a data plane");
+        let config = Config {
+            workers: 1,
+            limits,
+            punts,
+        };
+        let (mut controller, mut workers) = channel(&eal, pool, config).expect("a data plane");
+        let worker = workers.remove(0);
         let mut peers = vec![];
         for (role, i) in roles.into_iter().zip(0..) {
             let name = format!("port{i}");
-            let (port, peer) = eal.memory_port(&name, 256, pool).expect("a port");
+            let (port, mut own) = eal.memory_port(&name, 256, pool, 1).expect("a port");
             let mac = Some(GATEWAY);
             controller
                 .add_port(PortIndex(i), PortConfig { port, mac, role })
                 .expect("room");
-            peers.push(peer);
+            peers.append(&mut own);
         }
         // One VLAN of the core port is a subinterface.
         let part = Subinterface {

@@ -59,6 +59,9 @@ pub struct UserPlane {
     /// The most subscriber sessions, 1 to 1,048,576.
     #[serde(default = "max_sessions")]
     pub max_sessions: u32,
+    /// Threads that forward packets, a core each: 1, 2, 4, 8 or 16.
+    #[serde(default = "workers")]
+    pub workers: u16,
 }
 
 /// A management interface on the network: by mutual TLS, or without it on a loopback address.
@@ -110,6 +113,10 @@ fn max_sessions() -> u32 {
     131_072
 }
 
+fn workers() -> u16 {
+    1
+}
+
 /// A number between two others, these included.
 fn within(name: &str, number: u32, range: core::ops::RangeInclusive<u32>) -> Result<(), Fault> {
     if range.contains(&number) {
@@ -140,6 +147,10 @@ impl Document for UserPlane {
         node_id(&self.node_id)?;
         within("memory", self.memory, 64..=65_536)?;
         within("max-sessions", self.max_sessions, 1..=1 << 20)?;
+        if !self.workers.is_power_of_two() || self.workers > 16 {
+            let message = format!("`workers` is {}: expected 1, 2, 4, 8 or 16", self.workers);
+            return Err(Fault::of_document(message));
+        }
         let unusable = self.address.is_unspecified() || self.address.is_multicast();
         if unusable {
             return Err(Fault::of_document(format!(

@@ -178,5 +178,11 @@ fn worker(worker: &Worker) -> WatchedWorker {
         punted: worker.punted,
         injected: worker.injected,
         busy_nanoseconds: worker.busy_nanoseconds,
+        busy_cycles: worker.busy_cycles,
+        bursts: worker.bursts,
+        rx_packets: worker.rx_packets,
+        tx_packets: worker.tx_packets,
+        handed_over: worker.handed_over,
+        taken_over: worker.taken_over,
     }
 }

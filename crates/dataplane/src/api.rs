@@ -123,6 +123,8 @@ pub struct Limits {
     pub groups: u32,
     /// Routes in all instances, host routes of sessions included.
     pub routes: usize,
+    /// Packets that wait on their way from one worker to another.
+    pub handed_over: u32,
 }
 
 impl Default for Limits {
@@ -135,6 +137,7 @@ impl Default for Limits {
             adjacencies: 4096,
             groups: 1024,
             routes: 1 << 21,
+            handed_over: 2048,
         }
     }
 }
@@ -469,6 +472,10 @@ pub struct WorkerCounters {
     pub rx_packets: u64,
     /// Packets that it sent by ports.
     pub tx_packets: u64,
+    /// Packets that it gave to the control thread, without those that are counted as drops too.
+    pub punted: u64,
+    /// Packets that it took from the control thread.
+    pub injected: u64,
     /// Packets that it handed over to other workers.
     pub handed_over: u64,
     /// Packets that other workers handed over to it.

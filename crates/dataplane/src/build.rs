@@ -38,8 +38,6 @@ pub enum Error {
 /// Commands and events that may wait between a worker and the control thread, and packets that the latter injects.
 const QUEUE: usize = 4096;
 const INJECTS: u32 = 2048;
-/// Packets that may wait on their way from one worker to another.
-const HANDED: u32 = 2048;
 
 /// Data planes made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -75,7 +73,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
     }
     for from in 0..workers.len() {
         for to in (0..workers.len()).filter(|to| *to != from) {
-            let (tx, rx) = eal.ring(&format!("{name}over{from}-{to}"), HANDED)?;
+            let (tx, rx) = eal.ring(&format!("{name}over{from}-{to}"), limits.handed_over)?;
             workers[from].handed[to] = Some(tx);
             workers[to].taken[from] = Some(rx);
         }

@@ -365,7 +365,7 @@ impl Controller {
     /// The piece that was asked for, when it is there.
     pub fn poll_piece(&mut self) -> Option<Piece> {
         let piece = match self.asked.take() {
-            Some((instance, after)) => self.routes.piece(instance, after),
+            Some((instance, after)) => self.routes.piece(instance, after, self.shard.workers()),
             None => {
                 let mut links = self.links.iter_mut();
                 let piece = links.find_map(|link| link.pieces.pop().ok())?;
@@ -519,7 +519,7 @@ impl Controller {
     pub fn workers(&self) -> impl Iterator<Item = WorkerCounters> {
         let second = u128::from(self.second);
         self.links.iter().map(move |Link { shared, .. }| {
-            let ports = || shared.ports.iter();
+            let (ports, punts) = (|| shared.ports.iter(), shared.punts());
             let busy_cycles = shared.busy.load(Relaxed);
             let busy = u128::from(busy_cycles) * 1_000_000_000 / second;
             WorkerCounters {
@@ -528,6 +528,8 @@ impl Controller {
                 bursts: shared.bursts.load(Relaxed),
                 rx_packets: ports().map(|port| port.rx_packets.load(Relaxed)).sum(),
                 tx_packets: ports().map(|port| port.tx_packets.load(Relaxed)).sum(),
+                punted: punts.discovery + punts.session + punts.core + punts.local,
+                injected: shared.injected.load(Relaxed),
                 handed_over: shared.handed_over.load(Relaxed),
                 taken_over: shared.taken_over.load(Relaxed),
             }

@@ -40,6 +40,19 @@ pub struct Piece {
     pub found: Vec<Held>,
     /// Where the next one begins; `None` after the last.
     pub next: Option<Part>,
+    /// How many workers there are: of sessions, so many-th indexes are shown from the first on.
+    pub workers: u16,
+}
+
+impl Piece {
+    /// Does one worker have the sessions with these two indexes?
+    pub fn of_same_worker(
+        &self,
+        SessionIndex(a): SessionIndex,
+        SessionIndex(b): SessionIndex,
+    ) -> bool {
+        (a ^ b) % u32::from(self.workers) == 0
+    }
 }
 
 /// Something that a worker holds.
@@ -162,13 +175,19 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
         }
         Part::Segments(port, from) => {
             let next = segments(worker, port, from, &mut found);
-            return Piece { part, found, next };
+            return Piece {
+                part,
+                found,
+                next,
+                workers: shard.workers(),
+            };
         }
     };
     Piece {
         part,
         found,
         next: Some(next),
+        workers: shard.workers(),
     }
 }
 

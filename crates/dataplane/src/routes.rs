@@ -224,7 +224,7 @@ impl Routes {
     }
 
     /// The piece of an instance's routes behind a prefix.
-    pub fn piece(&self, instance: InstanceIndex, after: Option<IpNet>) -> Piece {
+    pub fn piece(&self, instance: InstanceIndex, after: Option<IpNet>, workers: u16) -> Piece {
         let mut found = Vec::new();
         let mut last = None;
         if instance.0 < self.writer.instances() {
@@ -249,6 +249,7 @@ impl Routes {
             part: Part::Routes(instance, after),
             found,
             next: Some(next),
+            workers,
         }
     }
 }

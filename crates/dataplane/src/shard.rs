@@ -19,6 +19,11 @@ impl Shard {
         }
     }
 
+    /// How many workers there are.
+    pub fn workers(self) -> u16 {
+        1 << self.bits
+    }
+
     /// The worker of a session with this index or PPPoE session id.
     #[inline(always)]
     pub fn of(self, number: u32) -> u16 {
@@ -51,7 +56,7 @@ impl Shard {
     /// The next worker's, if there is one.
     pub fn next(self) -> Option<Shard> {
         let own = self.own + 1;
-        (own < 1 << self.bits).then_some(Shard { own, ..self })
+        (own < self.workers()).then_some(Shard { own, ..self })
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Source {
     pub eal: Eal,
     /// Packets of all ports.
     pub pool: Pool,
+    /// The queues that a port is to have: as many as there are workers.
+    pub queues: u16,
 }
 
 /// What a user plane of so many sessions can do. Of what ports take, half of what there is: new ones have theirs before old

@@ -78,6 +78,8 @@ pub struct Config {
     pub layout: Layout,
     /// The most subscriber sessions.
     pub max_sessions: u32,
+    /// The workers that share them.
+    pub workers: u16,
     /// How long a control plane's sessions are held after the path to it was lost; `None`: for ever.
     pub hold: Option<Duration>,
     /// Random.
@@ -96,6 +98,7 @@ impl Config {
             address,
             layout,
             max_sessions: 131_072,
+            workers: 1,
             hold: None,
             seed: 1,
         }
@@ -103,6 +106,11 @@ impl Config {
 
     /// Places in the table, which the worker's must not be fewer than.
     pub fn places(&self) -> u32 {
+        self.capacity() * u32::from(self.workers)
+    }
+
+    /// The most sessions, default ones included.
+    fn capacity(&self) -> u32 {
         self.max_sessions + MAX_DEFAULT_SESSIONS as u32
     }
 }
@@ -299,7 +307,7 @@ impl<T: Copy> Engine<T> {
     /// An empty table.
     pub fn new(config: Config) -> Self {
         Self {
-            table: Table::new(config.places(), config.seed),
+            table: Table::new(config.capacity(), config.workers, config.seed),
             config,
             defaults: BTreeMap::new(),
             nets: BTreeMap::new(),

@@ -145,10 +145,10 @@ impl Shown {
             }
         }
         let end = match piece.next {
-            Some(Part::Sessions(next)) => next,
+            Some(Part::Sessions(next)) if piece.of_same_worker(from, next) => next,
             _ => SessionIndex(u32::MAX),
         };
-        for (index, name) in engine.names(from, end) {
+        for (index, name) in engine.names(from, end, piece.workers) {
             let settled = matches!(engine.expected(index), Expected::Entry(_));
             if settled && !self.touched.sessions.contains(&index) {
                 self.sessions.owned.push((index, name));

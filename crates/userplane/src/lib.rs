@@ -55,4 +55,4 @@ pub mod run;
 mod start;
 pub mod table;
 
-pub use start::{Parts, SetLevel, StartError, WorkerThread, start, was_told};
+pub use start::{Parts, SetLevel, StartError, WorkerThreads, start, was_told};

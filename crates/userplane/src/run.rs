@@ -35,7 +35,7 @@ use crate::fib::{Command, Fib};
 use crate::icmp::ErrorSource;
 use crate::netlink::follower::Follower;
 use crate::netlink::socket::{Change, Requester};
-use crate::start::{Parts, SetLevel, WorkerThread};
+use crate::start::{Parts, SetLevel, WorkerThreads};
 use watchdog::{Received, Watchdog};
 
 mod api;
@@ -172,7 +172,7 @@ pub struct UserPlane {
     /// The socket of `gtpu`, to be read before tokio has heard that something came.
     gtpu_now: std::net::UdpSocket,
     calls: mpsc::Receiver<Call>,
-    worker: WorkerThread,
+    workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
     pub(crate) backlog: VecDeque<ForWorker>,
     /// When nets that nobody asked for again are withdrawn.
@@ -242,7 +242,7 @@ impl UserPlane {
             gtpu: parts.gtpu,
             gtpu_now,
             calls: parts.calls,
-            worker: parts.worker,
+            workers: parts.workers,
             wakeup,
             backlog: VecDeque::new(),
             end_keeping_at: Some(clock.now().monotonic + KEEP_NETS),
@@ -291,8 +291,8 @@ impl UserPlane {
             self.read_tables();
             self.read_for_check();
             self.on_timeout();
-            if self.worker.is_finished() {
-                return Err(io::Error::other("the worker's thread ended by itself"));
+            if self.workers.is_finished() {
+                return Err(io::Error::other("a worker's thread ended by itself"));
             }
             self.watch()?;
         }

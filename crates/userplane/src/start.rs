@@ -71,35 +71,38 @@ impl<T> Context<T> for io::Result<T> {
     }
 }
 
-/// The worker's thread; dropping it stops and joins.
-pub struct WorkerThread {
+/// The workers' threads; dropping them stops and joins.
+pub struct WorkerThreads {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-impl WorkerThread {
-    fn start(worker: Worker) -> io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name("sluice-worker".into())
-            .spawn(move || worker.run(&seen))?;
-        Ok(Self {
-            stop,
-            thread: Some(thread),
-        })
+impl WorkerThreads {
+    fn start(workers: Vec<Worker>) -> io::Result<Self> {
+        let mut started = Self {
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Vec::new(),
+        };
+        for (number, worker) in workers.into_iter().enumerate() {
+            let stop = started.stop.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("sluice-worker{number}"))
+                .spawn(move || worker.run(&stop))?;
+            started.threads.push(thread);
+        }
+        Ok(started)
     }
 
-    /// Whether the thread ended by itself, which it never should.
+    /// Whether one of them ended by itself, which it never should.
     pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.threads.iter().any(JoinHandle::is_finished)
     }
 }
 
-impl Drop for WorkerThread {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // A panic of the worker was printed when it happened.
             let _ = thread.join();
         }
@@ -136,16 +139,17 @@ pub async fn start(
         groups: MAX_GROUPS as u32,
         ..Limits::default()
     };
-    let source = start_dpdk(document.memory)?;
+    let source = start_dpdk(document)?;
     let config = dataplane::Config {
+        workers: document.workers,
         limits,
         punts: PuntLimits::default(),
     };
     let injects = source.eal.pool("injects", INJECT_BUFFERS)?;
-    let (controller, worker) = dataplane::channel(&source.eal, injects, config)?;
+    let (controller, workers) = dataplane::channel(&source.eal, injects, config)?;
     let requester = Requester::open().context(|| "netlink".into())?;
     let monitor = Monitor::open(RECEIVE_BUFFER).context(|| "netlink".into())?;
-    let worker = WorkerThread::start(worker).context(|| "the worker's thread".into())?;
+    let workers = WorkerThreads::start(workers).context(|| "a worker's thread".into())?;
     let user_plane = UserPlane::new(
         Parts {
             name: document.node_id.clone(),
@@ -161,7 +165,7 @@ pub async fn start(
             pfcp,
             gtpu,
             calls,
-            worker,
+            workers,
             configured: Configured::new(kept),
             set_level,
         },
@@ -212,8 +216,8 @@ pub struct Parts {
     pub gtpu: UdpSocket,
     /// The local API's requests.
     pub calls: mpsc::Receiver<Call>,
-    /// The worker.
-    pub worker: WorkerThread,
+    /// The workers.
+    pub workers: WorkerThreads,
     /// What was brought over the management interface.
     pub configured: Configured,
     /// Sets how much the log says.
@@ -245,6 +249,7 @@ fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
 fn engine_config(document: &Document) -> engine::Config {
     engine::Config {
         max_sessions: document.max_sessions,
+        workers: document.workers,
         seed: rand::rng().random(),
         ..engine::Config::new(node_id(&document.node_id), document.address)
     }
@@ -290,7 +295,8 @@ fn node_config(document: &Document, clock: Clock) -> pfcp::Config {
     config
 }
 
-fn start_dpdk(memory: u32) -> Result<Source, StartError> {
+fn start_dpdk(document: &Document) -> Result<Source, StartError> {
+    let memory = document.memory;
     let options = EalOptions {
         memory_mib: memory,
         ..EalOptions::default()
@@ -300,5 +306,6 @@ fn start_dpdk(memory: u32) -> Result<Source, StartError> {
     let buffers = memory * (1 << 20) / 2 / BUFFER;
     let buffers = buffers.saturating_sub(INJECT_BUFFERS).max(INJECT_BUFFERS);
     let pool = eal.pool("packets", buffers)?;
-    Ok(Source { eal, pool })
+    let queues = document.workers;
+    Ok(Source { eal, pool, queues })
 }

@@ -36,12 +36,19 @@ struct Slot<S> {
     session: Option<S>,
 }
 
+/// The places of a worker's sessions: those whose number, divided by that of workers, leaves the worker's.
+#[derive(Debug)]
+struct Share {
+    free: VecDeque<u32>,
+    fresh: u32,
+}
+
 /// Sessions by place, and which of them owns which tunnel.
 #[derive(Debug)]
 pub struct Table<S> {
     slots: Vec<Slot<S>>,
-    /// Places that were left, the one that rested longest first.
-    free: VecDeque<u32>,
+    /// Of each worker: places that were left, the one that rested longest first, and the first that was never taken.
+    shares: Vec<Share>,
     capacity: u32,
     first_generation: u32,
     teids: HashMap<u32, Seid>,
@@ -49,13 +56,17 @@ pub struct Table<S> {
 }
 
 impl<S> Table<S> {
-    /// A table of at most `capacity` sessions. `seed` is random, so that the names differ
-    /// from those of an earlier run.
-    pub fn new(capacity: u32, seed: u32) -> Self {
+    /// A table of at most `capacity` sessions, which as many workers share. Each may have them all: there are so many
+    /// places for each. `seed` is random, so that the names differ from those of an earlier run.
+    pub fn new(capacity: u32, workers: u16, seed: u32) -> Self {
+        let share = |fresh| Share {
+            free: VecDeque::new(),
+            fresh,
+        };
         Self {
             // A session is large: the table never moves, and takes memory only as it fills.
             slots: Vec::with_capacity(capacity as usize),
-            free: VecDeque::new(),
+            shares: (0..workers.into()).map(share).collect(),
             capacity,
             first_generation: seed.max(1),
             teids: HashMap::new(),
@@ -63,27 +74,51 @@ impl<S> Table<S> {
         }
     }
 
-    /// The place that the next session will get; `None` if the table is full.
-    pub fn vacancy(&self) -> Option<SessionIndex> {
-        let fresh = Some(self.slots.len() as u32).filter(|fresh| *fresh < self.capacity);
-        let rested = self.free.front().copied();
-        let next = if self.free.len() > REST {
+    /// How many workers share the places.
+    fn workers(&self) -> u32 {
+        self.shares.len() as u32
+    }
+
+    /// Whose places a number belongs to.
+    fn share(&self, number: u32) -> &Share {
+        &self.shares[(number % self.workers()) as usize]
+    }
+
+    fn share_mut(&mut self, number: u32) -> &mut Share {
+        let worker = number % self.workers();
+        &mut self.shares[worker as usize]
+    }
+
+    /// The place that the next session with this PPPoE session id will get; `None` if the table is full.
+    pub fn vacancy(&self, id: u16) -> Option<SessionIndex> {
+        let share = self.share(id.into());
+        let most = self.capacity * self.workers();
+        let fresh = Some(share.fresh).filter(|fresh| *fresh < most);
+        let rested = share.free.front().copied();
+        let next = if share.free.len() > REST {
             rested
         } else {
             fresh.or(rested)
         };
-        next.map(SessionIndex)
+        next.filter(|_| self.used < self.capacity as usize)
+            .map(SessionIndex)
     }
 
     /// Puts a session into the place that [`Table::vacancy`] named.
-    pub fn insert(&mut self, session: S) -> Option<Seid> {
-        let index = self.vacancy()?;
-        match index.0 as usize == self.slots.len() {
-            true => self.slots.push(Slot {
-                generation: self.first_generation,
+    pub fn insert(&mut self, id: u16, session: S) -> Option<Seid> {
+        let index = self.vacancy(id)?;
+        let workers = self.workers();
+        let share = self.share_mut(index.0);
+        match index.0 == share.fresh {
+            true => share.fresh += workers,
+            false => drop(share.free.pop_front()),
+        }
+        let generation = self.first_generation;
+        while self.slots.len() <= index.0 as usize {
+            self.slots.push(Slot {
+                generation,
                 session: None,
-            }),
-            false => drop(self.free.pop_front()),
+            });
         }
         let slot = &mut self.slots[index.0 as usize];
         slot.session = Some(session);
@@ -99,8 +134,8 @@ impl<S> Table<S> {
         let slot = self.slots.get_mut(index.0 as usize)?;
         let session = slot.session.take()?;
         slot.generation = slot.generation.wrapping_add(1).max(1);
-        self.free.push_back(index.0);
         self.used -= 1;
+        self.share_mut(index.0).free.push_back(index.0);
         Some(session)
     }
 
@@ -144,34 +179,39 @@ impl<S> Table<S> {
             .filter_map(|slot| slot.session.as_mut())
     }
 
-    /// How many places were ever taken.
+    /// Behind the last place that was ever taken.
     pub fn places(&self) -> u32 {
         self.slots.len() as u32
     }
 
     /// The places that are not free.
     pub fn taken_places(&self) -> impl Iterator<Item = SessionIndex> {
-        let free: HashSet<u32> = self.free.iter().copied().collect();
-        let places = (0..self.places()).filter(move |place| !free.contains(place));
+        let free = self.shares.iter().flat_map(|share| &share.free);
+        let free: HashSet<u32> = free.copied().collect();
+        let taken = |place: &u32| *place < self.share(*place).fresh;
+        let places = (0..self.places()).filter(taken);
+        let places = places.filter(move |place| !free.contains(place));
         places.map(SessionIndex)
     }
 
     /// Frees a place in which there is no session.
     pub fn free_place(&mut self, index: SessionIndex) {
-        if self.get(index).is_none() && !self.free.contains(&index.0) {
-            self.free.push_back(index.0);
+        let free = &self.share(index.0).free;
+        if self.get(index).is_none() && !free.contains(&index.0) {
+            self.share_mut(index.0).free.push_back(index.0);
         }
     }
 
-    /// The free places, to break them.
+    /// The free places of worker 0, to break them.
     #[cfg(test)]
     pub fn free_places(&mut self) -> &mut VecDeque<u32> {
-        &mut self.free
+        &mut self.shares[0].free
     }
 
     /// Takes a place out of the free ones: a session is in it.
     pub fn claim_place(&mut self, index: SessionIndex) {
-        self.free.retain(|free| *free != index.0);
+        let free = &mut self.share_mut(index.0).free;
+        free.retain(|free| *free != index.0);
     }
 
     /// Every tunnel and who has it.
@@ -213,27 +253,45 @@ mod tests {
 
     #[test]
     fn names_are_never_used_twice_and_places_rest() {
-        let mut table = Table::new(2, 7);
-        let a = table.insert('a').unwrap();
+        let mut table = Table::new(2, 1, 7);
+        let a = table.insert(1, 'a').unwrap();
         assert_ne!(a.to_u64(), 0);
         assert_eq!(Seid::from_u64(a.to_u64()), a);
         table.remove(a.index);
         assert_eq!(table.resolve(a), None);
         // A place that was never used comes before one that rests.
-        let b = table.insert('b').unwrap();
+        let b = table.insert(2, 'b').unwrap();
         assert_ne!(b.index, a.index);
-        let c = table.insert('c').unwrap();
+        let c = table.insert(3, 'c').unwrap();
         assert_eq!(c.index, a.index);
         assert_ne!(c.to_u64(), a.to_u64());
         assert_eq!((table.resolve(a), table.resolve(c)), (None, Some(&'c')));
-        assert_eq!(table.insert('d'), None);
+        assert_eq!(table.insert(4, 'd'), None);
         assert_eq!(table.len(), 2);
     }
 
     #[test]
+    fn a_place_leaves_the_same_as_the_session_id_and_one_worker_may_have_all() {
+        let mut table = Table::new(5, 4, 7);
+        let ids = [6, 2, 9, 10, 14];
+        let seids = ids.map(|id| table.insert(id, id).unwrap());
+        for (seid, id) in seids.iter().zip(ids) {
+            assert_eq!(seid.index.0 % 4, u32::from(id % 4));
+            assert_eq!(table.resolve(*seid), Some(&id));
+        }
+        assert_eq!((table.insert(3, 3), table.len()), (None, 5));
+        let taken = |table: &Table<u16>| table.taken_places().map(|i| i.0).collect::<Vec<_>>();
+        assert_eq!(taken(&table), [1, 2, 6, 10, 14]);
+        table.remove(seids[1].index);
+        assert_eq!(taken(&table), [1, 2, 10, 14]);
+        let again = table.insert(7, 7).unwrap();
+        assert_eq!((again.index.0, taken(&table)), (3, vec![1, 2, 3, 10, 14]));
+    }
+
+    #[test]
     fn a_tunnel_has_one_owner() {
-        let mut table = Table::new(2, 7);
-        let (a, b) = (table.insert('a').unwrap(), table.insert('b').unwrap());
+        let mut table = Table::new(2, 1, 7);
+        let (a, b) = (table.insert(1, 'a').unwrap(), table.insert(2, 'b').unwrap());
         assert!(table.claim_teid(1, a) && table.claim_teid(1, a));
         assert!(!table.claim_teid(1, b));
         table.release_teid(1, b);

@@ -32,6 +32,12 @@ pub struct Conf {
     /// Of each network instance where prefixes lead. Sessions bring their host routes with them.
     #[serde(default)]
     pub routes: BTreeMap<String, BTreeMap<IpNet, Destination>>,
+    /// Workers: 1, 2, 4, 8 or 16. A session is that one's which its PPPoE session id leaves when it is divided by them.
+    #[serde(default = "one")]
+    pub workers: u16,
+    /// Packets that may wait on their way from one worker to another.
+    #[serde(default = "queue")]
+    pub hand_over_queue: u32,
     /// How much may be punted; what is not said is as in the user plane.
     #[serde(default)]
     pub punts: Punts,
@@ -48,6 +54,9 @@ pub struct Port {
     /// Packets that may wait to be sent, and that may come at once.
     #[serde(default = "queue")]
     pub queue: u32,
+    /// The queues of the port, one for each of the first workers; packets come by that of worker 0.
+    #[serde(default = "one")]
+    pub queues: u16,
     /// It was there, and is gone before the first packet comes.
     #[serde(default)]
     pub removed: bool,
@@ -246,6 +255,9 @@ fn default_instance() -> String {
 }
 fn mac() -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, 0xfe])
+}
+fn one() -> u16 {
+    1
 }
 fn queue() -> u32 {
     256

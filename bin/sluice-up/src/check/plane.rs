@@ -21,6 +21,7 @@ pub struct Names {
     adjacencies: Vec<String>,
     groups: Vec<String>,
     sessions: Vec<String>,
+    indexes: Vec<SessionIndex>,
 }
 
 fn place(names: &[String], name: &str) -> Option<usize> {
@@ -29,6 +30,15 @@ fn place(names: &[String], name: &str) -> Option<usize> {
 
 impl Names {
     fn new(conf: &Conf) -> Self {
+        // Index and PPPoE session id name the same worker.
+        let workers = u32::from(conf.workers);
+        let ids = conf
+            .sessions
+            .values()
+            .map(|s| u32::from(s.pppoe_session_id));
+        let indexes = ids
+            .zip(0..)
+            .map(|(id, n)| SessionIndex(n * workers + id % workers));
         let parts = conf.ports.values().flat_map(|p| p.subinterfaces.keys());
         Names {
             interfaces: conf.ports.keys().chain(parts).cloned().collect(),
@@ -37,6 +47,7 @@ impl Names {
             adjacencies: conf.adjacencies.keys().cloned().collect(),
             groups: conf.groups.keys().cloned().collect(),
             sessions: conf.sessions.keys().cloned().collect(),
+            indexes: indexes.collect(),
         }
     }
 
@@ -61,7 +72,13 @@ impl Names {
     }
 
     fn session(&self, name: &str) -> Option<SessionIndex> {
-        place(&self.sessions, name).map(|n| SessionIndex(n as u32))
+        place(&self.sessions, name).map(|n| self.indexes[n])
+    }
+
+    /// What the session with this index is called.
+    fn called(&self, index: SessionIndex) -> &str {
+        let place = self.indexes.iter().position(|known| *known == index);
+        &self.sessions[place.expect("a session of this data plane")]
     }
 
     fn adjacency(&self, name: &str) -> Option<AdjacencyIndex> {
@@ -74,7 +91,7 @@ impl Names {
 
     /// The kind of a punt, and whom it is about.
     pub fn punt(&self, kind: PuntKind) -> String {
-        let session = |SessionIndex(n)| &self.sessions[n as usize];
+        let session = |index| self.called(index);
         let instance = |InstanceIndex(n)| &self.instances[n as usize];
         match kind {
             PuntKind::Discovery => "discovery".into(),
@@ -148,10 +165,10 @@ pub struct Plane {
     pub names: Names,
     /// The control thread's end.
     pub controller: Controller,
-    worker: Worker,
+    workers: Vec<Worker>,
     pool: Pool,
-    /// The other ends of the ports, by name.
-    peers: BTreeMap<String, MemoryPeer>,
+    /// The other ends of the ports' queues, by name.
+    peers: BTreeMap<String, Vec<MemoryPeer>>,
     /// What had been dropped before this round.
     dropped: Vec<DropCounter>,
 }
@@ -170,18 +187,24 @@ impl Plane {
             interfaces: names.interfaces.len() as u16,
             segments: segments.sum(),
             instances: names.instances.len() as u16,
-            sessions: names.sessions.len() as u32,
+            sessions: names.sessions.len() as u32 * u32::from(conf.workers),
+            handed_over: conf.hand_over_queue,
             adjacencies: names.adjacencies.len() as u32,
             groups: names.groups.len() as u32,
             ..Limits::default()
         };
         let punts = conf.punts.limits();
-        let (controller, worker) = channel(&eal, pool, Config { limits, punts })?;
+        let config = Config {
+            workers: conf.workers,
+            limits,
+            punts,
+        };
+        let (controller, workers) = channel(&eal, pool, config)?;
         let mut plane = Plane {
             dropped: controller.drops(),
             names,
             controller,
-            worker,
+            workers,
             pool,
             peers: BTreeMap::new(),
         };
@@ -217,7 +240,7 @@ impl Plane {
 
     fn add_port(&mut self, eal: &Eal, name: &str, port: &Port, file: &Path) -> Result<(), Failure> {
         let fault = |why: PortError| wrong(file, format!("ports {name}: {why}"));
-        let (device, peer) = eal.memory_port(name, port.queue, self.pool)?;
+        let (device, peers) = eal.memory_port(name, port.queue, self.pool, port.queues)?;
         let instance = self
             .names
             .instance(&port.network_instance)
@@ -235,7 +258,7 @@ impl Plane {
             role,
         };
         self.controller.add_port(index, config).map_err(fault)?;
-        self.peers.insert(name.into(), peer);
+        self.peers.insert(name.into(), peers);
         if !port.is_access() {
             self.controller.set_mtu(index, port.mtu).map_err(fault)?;
         }
@@ -331,17 +354,20 @@ impl Plane {
     }
 
     fn work(&mut self, at: Duration) {
-        while self.worker.step_traced(at) > 0 {}
+        while self
+            .workers
+            .iter_mut()
+            .any(|worker| worker.step_traced(at) > 0)
+        {}
     }
 
     /// Has all commands applied; what was refused, if anything was.
     fn settle(&mut self) -> Result<(), String> {
         self.work(Duration::ZERO);
         while let Some(event) = self.controller.poll_event() {
-            let session = |index: SessionIndex| &self.names.sessions[index.0 as usize];
             return Err(match event {
                 Event::SessionRefused { index, reason } => {
-                    format!("sessions {}: refused: {reason:?}", session(index))
+                    format!("sessions {}: refused: {reason:?}", self.names.called(index))
                 }
                 Event::RouteRefused { prefix, .. } => format!("routes {prefix}: refused"),
                 Event::AdjacencyRefused(AdjacencyIndex(n)) => {
@@ -369,8 +395,8 @@ impl Plane {
             mbuf = Some(head);
         }
         let mbuf = mbuf.or_else(|| self.pool.alloc()).ok_or_else(room)?;
-        let peer = self.peers.get_mut(port).expect("a port");
-        let sent = peer.to_port.send(mbuf);
+        let queues = self.peers.get_mut(port).expect("a port");
+        let sent = queues[0].to_port.send(mbuf);
         sent.map_err(|_| format!("`queue` of port {port} is too short for what comes at once"))
     }
 
@@ -380,16 +406,22 @@ impl Plane {
         injected.map_err(|Busy| "it does not fit a packet buffer".into())
     }
 
-    /// Has the worker work, and takes what comes.
+    /// Has the workers work, and takes what comes.
     pub fn round(&mut self, at: Duration) -> Came {
         self.work(at);
         let mut came = Came {
-            path: self.worker.take_path(),
+            path: self
+                .workers
+                .iter_mut()
+                .flat_map(Worker::take_path)
+                .collect(),
             ..Came::default()
         };
-        for (port, peer) in self.peers.values_mut().enumerate() {
-            while let Some(mbuf) = peer.from_port.recv() {
-                came.out.push((port, mbuf.data().to_vec()));
+        for (port, queues) in self.peers.values_mut().enumerate() {
+            for peer in queues {
+                while let Some(mbuf) = peer.from_port.recv() {
+                    came.out.push((port, mbuf.data().to_vec()));
+                }
             }
         }
         self.controller.recv_punts(usize::MAX, |punt| {
@@ -409,7 +441,8 @@ impl Plane {
 
     /// What a session used, if it is there.
     pub fn usage(&mut self, session: usize) -> Option<Usage> {
-        self.command(|c| c.read_usage(SessionIndex(session as u32)));
+        let index = self.names.indexes[session];
+        self.command(|c| c.read_usage(index));
         self.work(Duration::ZERO);
         let mut events = std::iter::from_fn(|| self.controller.poll_event());
         events.find_map(|event| match event {

@@ -116,6 +116,7 @@ impl UserPlane {
         let options = PortOptions {
             mtu: core.then_some(document.mtu),
             promiscuous: true,
+            queues: self.source.queues,
         };
         let source = self.source;
         let open = source

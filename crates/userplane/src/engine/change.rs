@@ -37,15 +37,19 @@ impl<T: Copy> Engine<T> {
             return Err(cause(Cause::ENTITY_IN_CONGESTION));
         }
         let cp_seid = request.cp_f_seid.seid;
-        let compile = |index| {
+        let compile = || {
             let rules = RuleSet::establish(request)?;
-            let compiled = self.config.layout.compile(index, &rules.facts()?)?;
+            let first = SessionIndex::default();
+            let compiled = self.config.layout.compile(first, &rules.facts()?)?;
             Ok((rules, compiled))
         };
         // Rules are judged first: a full table is no answer to wrong ones.
-        let index = self.table.vacancy();
-        let compiled = compile(index.unwrap_or_default());
+        let compiled = compile();
         let (rules, compiled) = compiled.inspect_err(|_| self.counters.rules_refused += 1)?;
+        let id = match &compiled {
+            Compiled::Subscriber { entry, .. } => entry.pppoe_session_id,
+            Compiled::Default { .. } => 0,
+        };
         let session = Session {
             peer,
             cp_seid,
@@ -69,7 +73,7 @@ impl<T: Copy> Engine<T> {
         }
         let seid = self
             .table
-            .insert(session)
+            .insert(id, session)
             .ok_or(cause(Cause::NO_RESOURCES_AVAILABLE))?;
         if let Some(teid) = teid {
             self.table.claim_teid(teid, seid);
@@ -83,7 +87,7 @@ impl<T: Copy> Engine<T> {
         let Some(session) = self.table.get_mut(seid.index) else {
             return;
         };
-        match &session.compiled {
+        match &mut session.compiled {
             Compiled::Default { port, nets, .. } => {
                 let (port, nets) = (*port, nets.clone());
                 self.defaults.insert(seid.index, port);
@@ -91,6 +95,7 @@ impl<T: Copy> Engine<T> {
                 self.accept(to, seid);
             }
             Compiled::Subscriber { entry, .. } => {
+                entry.index = seid.index;
                 let entry = entry.clone();
                 session.operation = Operation::Establish { to, refused: None };
                 self.worker(WorkerCommand::Set(entry));

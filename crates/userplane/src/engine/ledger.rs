@@ -88,14 +88,15 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// The sessions at places from one on and before another.
+    /// The sessions at every so many-th place from one on and before another.
     pub fn names(
         &self,
         from: SessionIndex,
         end: SessionIndex,
+        step: u16,
     ) -> impl Iterator<Item = (SessionIndex, Name)> {
         let places = from.0..end.0.min(self.table.places());
-        let sessions = places.map(SessionIndex);
+        let sessions = places.step_by(step.into()).map(SessionIndex);
         sessions.filter_map(|index| Some((index, name(self.table.get(index)?))))
     }
 

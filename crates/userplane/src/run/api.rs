@@ -1,6 +1,7 @@
 //! What the management interface answers: ports and counters.
 
 use config::{Fault, UserPlaneDocument};
+use dataplane::WorkerCounters;
 use mi::{
     Begun, Call, Capability, DescribeResponse, Document, DocumentFault, Request, Response, State,
     Worker,
@@ -125,17 +126,24 @@ impl UserPlane {
     }
 
     fn state(&self) -> State {
-        let punts = self.controller.punts();
+        let workers = self.controller.workers().zip(0..);
+        let worker = |(worker, number): (WorkerCounters, u32)| Worker {
+            number,
+            punted: worker.punted,
+            injected: worker.injected,
+            busy_nanoseconds: worker.busy.as_nanos() as u64,
+            busy_cycles: worker.busy_cycles,
+            bursts: worker.bursts,
+            rx_packets: worker.rx_packets,
+            tx_packets: worker.tx_packets,
+            handed_over: worker.handed_over,
+            taken_over: worker.taken_over,
+        };
         State {
             in_force: self.configured.in_force().cloned(),
             ports: self.show_ports(),
             drops: self.show_drops(),
-            workers: vec![Worker {
-                number: 0,
-                punted: punts.discovery + punts.session + punts.core + punts.local,
-                injected: self.controller.injected(),
-                busy_nanoseconds: self.controller.busy().as_nanos() as u64,
-            }],
+            workers: workers.map(worker).collect(),
             sessions: self.engine.sessions() as u64,
             sampled: self.samples.sessions(),
         }

@@ -26,6 +26,7 @@ impl Bench {
             part: Part::FIRST,
             found: found.collect(),
             next: None,
+            workers: 1,
         };
         shown.judge(&self.engine, &[], &piece);
         let wrong = shown.compare(&mut ledger);
