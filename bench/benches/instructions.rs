@@ -63,14 +63,14 @@ fn other(name: &str) -> Round {
 fn prepared(make: impl FnOnce(&mut World) -> (Way, Vec<Vec<u8>>)) -> Round {
     let (_, pool, mut world) = world();
     let (way, frames) = make(&mut world);
-    while world.worker.step() > 0 {}
+    while world.step() > 0 {}
     let now = tsc();
     for first in [true, false] {
         for frame in &frames {
             send(&mut world, pool, way, frame);
         }
         if first {
-            assert_eq!(world.worker.step_at(now), BURST);
+            assert_eq!(world.workers[0].step_at(now), BURST);
             clear(&mut world);
         }
     }
@@ -88,8 +88,8 @@ fn world() -> (Eal, Pool, World) {
 
 fn send(world: &mut World, pool: Pool, way: Way, frame: &[u8]) {
     let ring = match way {
-        Way::Up => &mut world.home.to_port,
-        Way::Down => &mut world.router.to_port,
+        Way::Up => &mut world.homes[0].to_port,
+        Way::Down => &mut world.routers[0].to_port,
     };
     let mbuf = pool.packet(frame).expect("a buffer");
     ring.send(mbuf).expect("room in the ring");
@@ -97,7 +97,8 @@ fn send(world: &mut World, pool: Pool, way: Way, frame: &[u8]) {
 
 /// Takes away what has come out.
 fn clear(world: &mut World) {
-    while world.home.from_port.recv().is_some() || world.router.from_port.recv().is_some() {}
+    while world.homes[0].from_port.recv().is_some() || world.routers[0].from_port.recv().is_some() {
+    }
     world.controller.recv_punts(1000, |_| ());
 }
 
@@ -165,7 +166,7 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::no_route(args = ("no_route"), setup = other)]
 #[bench::fragments(args = ("fragments"), setup = other)]
 fn round(mut round: Round) -> Round {
-    assert_eq!(round.world.worker.step_at(round.now), BURST);
+    assert_eq!(round.world.workers[0].step_at(round.now), BURST);
     round
 }
 

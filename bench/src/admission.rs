@@ -1,5 +1,5 @@
 //! Parsing, session and anti-spoof alone, beside one bulk lookup of the same keys in `rte_hash`.
-use crate::frames::{ACCESS, Family, PER_SEGMENT, Size, Way};
+use crate::frames::{ACCESS, Family, PER_SEGMENT, Size, Way, pppoe_id};
 use crate::report::{Entry, Samples};
 use crate::whole::SESSIONS;
 use crate::world::{COLD, Scenario, Stock, Traffic, World};
@@ -44,7 +44,7 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, rounds: usize) -
 
 /// Port, outer VLAN and session id: what a session is found by.
 fn key(session: u32) -> u64 {
-    ((session / PER_SEGMENT) as u64 + 100) << 16 | (session % PER_SEGMENT + 1) as u64
+    ((session / PER_SEGMENT) as u64 + 100) << 16 | pppoe_id(session) as u64
 }
 
 /// Cycles a packet, rings not included.
@@ -58,7 +58,7 @@ fn admit(
     let begin = tsc();
     let mut passed = 0;
     for burst in &mut bursts {
-        passed += admission.pass(&mut world.worker, ACCESS, burst);
+        passed += admission.pass(&mut world.workers[0], ACCESS, burst);
     }
     let took = tsc() - begin;
     stock.take_back(bursts);

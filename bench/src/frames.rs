@@ -206,8 +206,9 @@ fn tags(session: u32) -> Tags {
     }
 }
 
-fn pppoe_id(session: u32) -> u16 {
-    (session % PER_SEGMENT) as u16 + 1
+/// It names the same worker as the index, and fills whole pages.
+pub fn pppoe_id(session: u32) -> u16 {
+    (session % PER_SEGMENT) as u16 + 256
 }
 
 fn address_v4(session: u32) -> u32 {

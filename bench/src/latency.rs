@@ -30,12 +30,13 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, core: usize) -> 
     let other = if core == 0 { 1 } else { 0 };
     let stop = AtomicBool::new(false);
     let World {
-        worker,
-        home,
-        router,
+        workers,
+        homes,
+        routers,
         routes,
         ..
     } = world;
+    let (worker, home, router) = (&mut workers[0], &mut homes[0], &mut routers[0]);
     let mut entries = Vec::new();
     std::thread::scope(|threads| {
         let stop = &stop;

@@ -27,6 +27,7 @@ pub mod report;
 pub mod routes;
 pub mod testpmd;
 pub mod whole;
+pub mod workers;
 pub mod world;
 
 use anyhow::{Context, Result};

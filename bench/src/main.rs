@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use bench::report::Report;
 use bench::routes::{Prefixes, Routes};
 use bench::world::{Stock, World};
-use bench::{admission, changes, fib, huge, kernel, latency, pin, plot, whole};
+use bench::{admission, changes, fib, huge, kernel, latency, pin, plot, whole, workers};
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
 use std::fs;
@@ -71,6 +71,13 @@ fn main() -> Result<()> {
     if wanted("kernel") {
         eprintln!("  the kernel");
         entries.push(kernel::measure(rounds)?);
+    }
+    if wanted("workers") {
+        eprintln!("  two workers");
+        let routes = Routes::first(&prefixes, 600_000);
+        entries.extend(workers::measure(
+            &eal, pool, routes, &mut stock, core, rounds,
+        )?);
     }
     if wanted("session") || wanted("latency") {
         eprintln!("  sessions and latencies");

@@ -105,7 +105,8 @@ impl Entry {
         self
     }
 
-    fn beside(mut self, peer: &str, samples: &Samples, ratio: fn(f64, f64) -> f64) -> Self {
+    /// With a peer, and what the figure is beside it.
+    pub fn beside(mut self, peer: &str, samples: &Samples, ratio: fn(f64, f64) -> f64) -> Self {
         self.peer = Some(peer.into());
         self.peer_median = Some((samples.median() * 100.0).round() / 100.0);
         self.ratio = Some((ratio(self.median, samples.median()) * 1000.0).round() / 1000.0);

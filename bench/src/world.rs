@@ -1,7 +1,7 @@
 //! A data plane with sessions and routes between two rings, and packets that go round in it.
 use crate::frames::*;
 use crate::routes::{NEIGHBOURS, Routes};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use dataplane::*;
 use dpdk::{BURST, Burst, Eal, Mbuf, MemoryPeer, Pool, tsc};
 use rand::SeedableRng;
@@ -17,27 +17,40 @@ const SPECS: usize = 1 << 16;
 /// Octets in which all headers lie.
 const HEADERS: usize = 96;
 
-/// A data plane at work.
+/// A data plane at work, whose workers have a queue of each port.
 pub struct World {
     pub controller: Controller,
-    pub worker: Worker,
-    pub home: MemoryPeer,
-    pub router: MemoryPeer,
+    pub workers: Vec<Worker>,
+    pub homes: Vec<MemoryPeer>,
+    pub routers: Vec<MemoryPeer>,
     pub routes: Routes,
     pub sessions: u32,
 }
 
 impl World {
+    /// One with a single worker.
     pub fn new(eal: &Eal, pool: Pool, name: &str, sessions: u32, routes: Routes) -> Result<Self> {
+        Self::shared(eal, pool, name, sessions, routes, 1)
+    }
+
+    pub fn shared(
+        eal: &Eal,
+        pool: Pool,
+        name: &str,
+        sessions: u32,
+        routes: Routes,
+        workers: u16,
+    ) -> Result<Self> {
         let size = 2 * COLD as u32;
-        let (access, mut homes) = eal.memory_port(&format!("{name}a"), size, pool, 1)?;
-        let (core, mut routers) = eal.memory_port(&format!("{name}c"), size, pool, 1)?;
-        let (home, router) = (homes.remove(0), routers.remove(0));
-        let mut config = Config::default();
+        let (access, homes) = eal.memory_port(&format!("{name}a"), size, pool, workers)?;
+        let (core, routers) = eal.memory_port(&format!("{name}c"), size, pool, workers)?;
+        let mut config = Config {
+            workers,
+            ..Config::default()
+        };
         config.limits.sessions = config.limits.sessions.max(sessions);
         config.limits.routes = 4 << 20;
-        let (mut controller, mut workers) = channel(eal, pool, config)?;
-        let worker = workers.remove(0);
+        let (mut controller, workers) = channel(eal, pool, config)?;
         let segment = |n: u32| Segment {
             id: n as u16,
             vlans: {
@@ -56,9 +69,9 @@ impl World {
         }
         let mut world = World {
             controller,
-            worker,
-            home,
-            router,
+            workers,
+            homes,
+            routers,
             routes,
             sessions,
         };
@@ -85,9 +98,14 @@ impl World {
             self.controller.set_route(InstanceIndex(0), net, to)?;
         }
         while self.controller.free_commands() < 4096 {
-            self.worker.step();
+            self.step();
         }
         self.settle()
+    }
+
+    /// A round of each worker; how much there was to do.
+    pub fn step(&mut self) -> usize {
+        self.workers.iter_mut().map(Worker::step).sum()
     }
 
     /// No packet was dropped: what goes in comes out.
@@ -107,7 +125,7 @@ impl World {
     /// Lets the worker catch up when there is little room, and hears what it says.
     pub fn settle(&mut self) -> Result<()> {
         while self.controller.free_commands() < 64 {
-            self.worker.step();
+            self.step();
         }
         while let Some(event) = self.controller.poll_event() {
             ensure!(
@@ -188,8 +206,8 @@ impl Traffic {
     pub fn pass(&mut self, world: &mut World, stock: &mut Stock) -> Result<f64> {
         let (way, n) = (self.scenario.way, self.scenario.packets);
         let (from, to) = match way {
-            Way::Up => (&mut world.home, &mut world.router),
-            Way::Down => (&mut world.router, &mut world.home),
+            Way::Up => (&mut world.homes[0], &mut world.routers[0]),
+            Way::Down => (&mut world.routers[0], &mut world.homes[0]),
         };
         stock.make(
             n,
@@ -199,8 +217,11 @@ impl Traffic {
                 Ok(())
             },
         )?;
+        let [worker] = &mut world.workers[..] else {
+            bail!("a pass is one worker's");
+        };
         let begin = tsc();
-        while world.worker.step() > 0 {}
+        while worker.step() > 0 {}
         let took = tsc() - begin;
         stock
             .unload(n, &mut to.from_port, |i| self.spec(i).output(way))
@@ -230,7 +251,7 @@ impl Stock {
     }
 
     /// Makes `n` packets and gives them away. Their headers are written anew; what lies behind is what it was.
-    fn make(
+    pub fn make(
         &mut self,
         n: usize,
         frame: impl Fn(usize) -> Vec<u8>,
@@ -270,7 +291,7 @@ impl Stock {
     }
 
     /// Takes `n` packets out of a ring, and compares them.
-    fn unload(
+    pub fn unload(
         &mut self,
         n: usize,
         ring: &mut dpdk::Consumer,

@@ -132,6 +132,7 @@ impl UserPlane {
             part: Part::FIRST,
             found: sessions.collect(),
             next: None,
+            workers: 1,
         };
         shown.judge(&self.engine, &[], &piece);
         shown.compare(&mut ledger);

@@ -14,6 +14,7 @@ mod show;
 mod store;
 mod tables;
 mod time;
+mod workers;
 
 pub(crate) use alarms::word as severity;
 pub(crate) use ask::Watching;
@@ -118,6 +119,8 @@ enum Show {
     Ports(OfUserPlane),
     /// What the forwarding tables of all user planes have, or of one
     Routes(OfUserPlane),
+    /// The threads that forward packets: how busy they are, what they hand over to each other
+    Workers(OfUserPlane),
     /// The neighbours on the core ports of all user planes, or of one
     Neighbours(OfUserPlane),
     /// The address pools: how much there is, how much is used, and who has nets of them
@@ -250,6 +253,7 @@ impl Show {
             Show::Ports(of) => tables::ports(sockets, of.name.as_deref(), of.format.json),
             Show::Routes(of) => tables::routes(sockets, of.name.as_deref(), of.format.json),
             Show::Neighbours(of) => tables::neighbours(sockets, of.name.as_deref(), of.format.json),
+            Show::Workers(of) => workers::show(sockets, of.name.as_deref(), of.format.json),
             Show::Pools(format) => tables::pools(sockets, format.json),
             Show::Associations(format) => tables::associations(sockets, format.json),
             Show::AaaServers(format) => tables::aaa_servers(sockets, format.json),

@@ -265,6 +265,7 @@ mod tests {
                     punted: n,
                     injected: 0,
                     busy_nanoseconds: 250_000_000 * n,
+                    ..WatchedWorker::default()
                 }],
                 ..WatchedUserPlane::default()
             }],
