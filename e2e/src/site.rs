@@ -56,6 +56,8 @@ pub struct Setup {
     pub ipv6_pool: (String, u8),
     /// The most sessions.
     pub sessions: u32,
+    /// The user plane's workers.
+    pub workers: u16,
     /// Seconds between LCP echo requests to a silent subscriber.
     pub echo_interval: u16,
     /// Seconds between interim records.
@@ -72,6 +74,7 @@ impl Default for Setup {
             ipv4_pool: (SUBSCRIBERS_V4.to_string(), 24),
             ipv6_pool: (SUBSCRIBERS_V6.to_string(), 56),
             sessions: 1000,
+            workers: 1,
             echo_interval: 10,
             interim_interval: 300,
             clock: false,
@@ -154,8 +157,8 @@ aaa:
     }
 
     /// `sluice-up`'s start file.
-    pub fn user_plane(dir: &Path) -> String {
-        let (dir, own) = (dir.display(), UP.management());
+    pub fn user_plane(&self, dir: &Path) -> String {
+        let (dir, own, workers) = (dir.display(), UP.management(), self.workers);
         format!(
             "node-id: {CONFIGURED_AS}
 address: {own}
@@ -163,6 +166,7 @@ api-socket: {dir}/up.sock
 state: {dir}/up
 memory: 128
 max-sessions: 1024
+workers: {workers}
 "
         )
     }
@@ -170,7 +174,7 @@ max-sessions: 1024
     /// `sluice-up`'s start file where nobody tells it anything, and its document beside it.
     pub fn user_plane_alone(dir: &Path) -> (String, String) {
         let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
-        let start = Self::user_plane(dir) + "initial-configuration: document.yaml\n";
+        let start = Self::default().user_plane(dir) + "initial-configuration: document.yaml\n";
         let document = format!(
             "network-instances:
   default: {{interface: sl-default, gateway: [{SUBSCRIBER_GATEWAY_V4}, '{SUBSCRIBER_GATEWAY_V6}']}}
@@ -226,7 +230,7 @@ impl Site {
             Aaa::Forger => (None, Some(Forger::start(lab, &radius::ALONE)?)),
             Aaa::Two => (None, None),
         };
-        fs::write(dir.join("up.yaml"), Setup::user_plane(&dir))?;
+        fs::write(dir.join("up.yaml"), setup.user_plane(&dir))?;
         fs::write(dir.join("cp.yaml"), Setup::start(&dir))?;
         fs::write(dir.join("sluice.yaml"), setup.configuration(&dir))?;
         let routes = Routes::follow(lab, &[UP])?;

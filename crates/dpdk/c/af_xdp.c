@@ -24,6 +24,9 @@
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
+/* The most sockets: ports, and queues of each. */
+#define SOCKETS (RTE_MAX_ETHPORTS * 16)
+
 /* A socket and its rings, as the driver made them. */
 struct lent {
   struct xsk_umem *umem;
@@ -33,10 +36,10 @@ struct lent {
   struct xsk_ring_cons *comp, *rx;
   int ifindex; /* with a program of ours, else 0 */
 };
-static struct lent all[RTE_MAX_ETHPORTS];
+static struct lent all[SOCKETS];
 
 static struct lent *of_umem(const struct xsk_umem *umem) {
-  for (int i = 0; i < RTE_MAX_ETHPORTS; i++)
+  for (int i = 0; i < SOCKETS; i++)
     if (all[i].umem == umem) return &all[i];
   return NULL;
 }
@@ -115,7 +118,7 @@ static unsigned collect(const struct lent *l, struct rte_mbuf **found) {
 
 void xsk_socket__delete(struct xsk_socket *xsk) {
   struct lent *l = NULL;
-  for (int i = 0; i < RTE_MAX_ETHPORTS && xsk != NULL; i++)
+  for (int i = 0; i < SOCKETS && xsk != NULL; i++)
     if (all[i].xsk == xsk) l = &all[i];
   if (l == NULL) { REAL(xsk_socket__delete)(xsk); return; }
   unsigned most = l->fill->size + l->comp->size + l->rx->size + l->tx->size, n = 0;

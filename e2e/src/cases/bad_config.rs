@@ -8,7 +8,7 @@ use std::time::Duration;
 pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
     forget(lab.dir())?;
-    let up = Setup::user_plane(lab.dir());
+    let up = Setup::default().user_plane(lab.dir());
     let start = Setup::start(lab.dir());
     let both = [
         ("sluice-up", Place::UserPlane(UP), up),

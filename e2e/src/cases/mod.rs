@@ -42,6 +42,7 @@ mod trace;
 mod tshark_wire;
 mod upgrade;
 mod wall_clock;
+mod workers;
 
 use crate::rig::Rig;
 use anyhow::Result;
@@ -231,6 +232,11 @@ pub const CASES: &[Case] = &[
         "subscriber-to-subscriber",
         "two subscribers reach each other only through the gateway",
         subscriber_to_subscriber::run,
+    ),
+    case(
+        "workers",
+        "two workers share the sessions: each home reaches the internet and its neighbour, whoever has them",
+        workers::run,
     ),
     case(
         "path-mtu",

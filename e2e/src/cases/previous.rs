@@ -37,7 +37,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         ("old-cp.yaml", old_control_plane(dir)),
         ("old-up.yaml", old_user_plane(dir)),
         ("cp.yaml", Setup::start(dir)),
-        ("up.yaml", Setup::user_plane(dir)),
+        ("up.yaml", Setup::default().user_plane(dir)),
         ("sluice.yaml", Setup::default().configuration(dir)),
     ] {
         fs::write(dir.join(file), text)?;
