@@ -86,7 +86,7 @@ fn a_port_goes_with_its_sessions_and_their_usage_is_told() {
             Fate::Out(CORE, _)
         ));
     }
-    assert_eq!(w.usage(5).up_packets, 1);
+    assert_eq!(w.usage(all[4].index).up_packets, 1);
 }
 
 #[test]
