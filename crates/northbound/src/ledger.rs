@@ -127,6 +127,15 @@ impl Ledger {
         }
     }
 
+    /// Counts what is booked and has its one owner, of the kind that was compared last, and was not named there: where there is
+    /// very much of it.
+    pub fn agreed(&mut self, count: u64) {
+        if let Some(account) = self.accounts.last_mut() {
+            account.booked += count;
+            account.owned += count;
+        }
+    }
+
     /// Notes something that differs.
     fn find(&mut self, kind: &Kind, fault: Fault, what: String, whose: Option<String>) {
         if self.findings.len() >= MAX_FINDINGS {
@@ -257,6 +266,15 @@ mod tests {
             .collect();
         assert_eq!(told, [("1", true), ("2", false)]);
         assert!(!after.is_balanced());
+    }
+
+    #[test]
+    fn what_agrees_need_not_be_named() {
+        let (mut ledger, _) = ledger(&[1], &[(2, 'a')]);
+        ledger.agreed(1000);
+        let account = &ledger.accounts[0];
+        assert_eq!((account.booked, account.owned), (1001, 1001));
+        assert_eq!((account.without_owner, account.missing), (1, 1));
     }
 
     #[test]

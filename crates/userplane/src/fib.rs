@@ -43,7 +43,7 @@ mod shown;
 use adjacency::Adjacency;
 use group::Groups;
 pub use group::{GroupId, MAX_GROUPS, MAX_WAYS};
-pub use ledger::Reading;
+pub use ledger::{Meaning, Reading};
 pub use mirror::Snapshot;
 pub use shown::{ShownHop, ShownNeighbour, ShownRoute};
 
@@ -248,18 +248,9 @@ impl Fib {
 
     /// The next prefixes that the kernel has routes to or the dataplane was told of.
     fn prefixes_behind(&self, after: Option<IpNet>, most: usize) -> Vec<IpNet> {
-        let mut routes = self.kernel.routes.prefixes(after).peekable();
-        let mut told = self.installed_between(after, None).peekable();
-        let next = std::iter::from_fn(|| match (routes.peek(), told.peek()) {
-            (Some(route), Some(other)) if route == other => {
-                told.next();
-                routes.next()
-            }
-            (Some(route), Some(other)) if other < route => told.next(),
-            (Some(_), _) => routes.next(),
-            (None, _) => told.next(),
-        });
-        next.take(most).collect()
+        let routes = self.kernel.routes.prefixes(after);
+        let told = self.installed_between(after, None);
+        either(routes, told).take(most).collect()
     }
 
     /// Whether [`Fib::sweep`] has something to do.
@@ -476,6 +467,23 @@ enum Desired {
 
 fn is_host(prefix: &IpNet) -> bool {
     prefix.prefix_len() == prefix.max_prefix_len()
+}
+
+/// What two have that are in order, in order, and each once.
+fn either(
+    some: impl Iterator<Item = IpNet>,
+    others: impl Iterator<Item = IpNet>,
+) -> impl Iterator<Item = IpNet> {
+    let (mut some, mut others) = (some.peekable(), others.peekable());
+    std::iter::from_fn(move || match (some.peek(), others.peek()) {
+        (Some(one), Some(other)) if one == other => {
+            others.next();
+            some.next()
+        }
+        (Some(one), Some(other)) if other < one => others.next(),
+        (Some(_), _) => some.next(),
+        (None, _) => others.next(),
+    })
 }
 
 /// The prefix of one address.

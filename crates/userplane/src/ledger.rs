@@ -36,6 +36,8 @@ pub struct Book<K, O> {
     pub booked: Vec<K>,
     /// What is owned, and by whom.
     pub owned: Vec<(K, O)>,
+    /// How much besides is booked and owned.
+    pub agreed: u64,
 }
 
 impl<K, O> Default for Book<K, O> {
@@ -43,15 +45,41 @@ impl<K, O> Default for Book<K, O> {
         Book {
             booked: Vec::new(),
             owned: Vec::new(),
+            agreed: 0,
         }
     }
 }
 
 impl<K: Ord + Copy, O: fmt::Display> Book<K, O> {
-    /// Something that is booked and owned.
-    fn both(&mut self, key: K, owner: O) {
-        self.booked.push(key);
-        self.owned.push((key, owner));
+    /// Something that is booked or has an owner, or both.
+    pub(crate) fn judge(&mut self, key: K, booked: bool, owner: Option<O>) {
+        match (booked, owner) {
+            (true, Some(_)) => self.agreed += 1,
+            (true, None) => self.booked.push(key),
+            (false, Some(owner)) => self.owned.push((key, owner)),
+            (false, None) => {}
+        }
+    }
+
+    /// Counts what is on both sides, and forgets it: of a full table nothing is left to be compared at once.
+    fn settle(&mut self) {
+        let Self {
+            booked,
+            owned,
+            agreed,
+        } = self;
+        booked.sort_unstable();
+        let mut matched = vec![false; booked.len()];
+        owned.retain(|(key, _)| match booked.binary_search(key) {
+            Ok(at) if !matched[at] => {
+                matched[at] = true;
+                *agreed += 1;
+                false
+            }
+            _ => true,
+        });
+        let mut matched = matched.into_iter();
+        booked.retain(|_| matched.next() == Some(false));
     }
 
     pub(crate) fn compare(
@@ -60,7 +88,9 @@ impl<K: Ord + Copy, O: fmt::Display> Book<K, O> {
         kind: &Kind,
         name: impl Fn(&K) -> String,
     ) -> Differences<K, O> {
-        ledger.compare(kind, self.booked, self.owned, name)
+        let differences = ledger.compare(kind, self.booked, self.owned, name);
+        ledger.agreed(self.agreed);
+        differences
     }
 }
 
@@ -170,7 +200,7 @@ impl Shown {
                 Expected::Entry(e)
                     if e.instance == instance && host_routes(e).any(|n| n == net) =>
                 {
-                    self.host_routes.both(key, engine.name(index));
+                    self.host_routes.judge(key, true, Some(engine.name(index)));
                 }
                 _ => self.host_routes.booked.push(key),
             }
@@ -207,6 +237,7 @@ impl Shown {
             .filter(|net| !touched(*net));
         let owned = owned.map(|net| ((instance, net), KERNEL));
         self.routes.owned.extend(owned);
+        self.routes.settle();
     }
 
     fn judge_adjacencies(&mut self, fib: &Fib, from: AdjacencyIndex, piece: &Piece) {

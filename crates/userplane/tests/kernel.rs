@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use northbound::{Fault, Ledger};
 use userplane::device::{Device, Kind};
-use userplane::fib::{Command, Fib, Snapshot, Target};
+use userplane::fib::{Command, Fib, Meaning, Snapshot, Target};
 use userplane::netlink::request::{self, LinkSettings};
 use userplane::netlink::scan::Scan;
 use userplane::netlink::socket::{Change, Monitor, RECEIVE_BUFFER, Requester};
@@ -112,13 +112,21 @@ impl Bench {
 
     /// What the ledger finds, as (kind, fault, what): after two readings, between which `meanwhile` happens.
     fn ledger(&self, meanwhile: impl FnOnce()) -> Vec<(String, Fault, String)> {
-        let first = self.fib.read(&snapshot());
+        let read = || {
+            let snapshot = snapshot();
+            let mut reading = self.fib.read(&snapshot);
+            while self.fib.read_on(&snapshot, &mut reading, 2) {}
+            reading
+        };
+        let first = read();
         meanwhile();
-        let mut second = self.fib.read(&snapshot());
+        let mut second = read();
         second.confirm(&first);
+        let mut meaning = Meaning::default();
+        while self.fib.compare_on(&mut meaning, 2) {}
         let mut ledger = Ledger::of("up1");
         second.compare(&mut ledger);
-        self.fib.compare(&mut ledger);
+        meaning.compare(&mut ledger);
         let findings = ledger.findings.into_iter();
         findings
             .map(|f| (f.kind.clone(), f.fault(), f.what))

@@ -1,5 +1,6 @@
 //! The part of the ledger that is about the kernel: its tables as they are read now, against what was announced and
-//! mirrored. The kernel goes on changing them meanwhile, so a difference counts only if two readings show it.
+//! mirrored. The kernel goes on changing them meanwhile, so a difference counts only if two readings show it. Routes are compared by
+//! portions: whoever follows the kernel has other work, too.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -11,7 +12,7 @@ use ipnet::IpNet;
 use northbound::Ledger;
 use wire::eth::MacAddr;
 
-use super::{Desired, Fib, Snapshot, Target, host};
+use super::{Desired, Fib, Snapshot, Target, either, host};
 use crate::ledger::{Book, destination, kinds};
 
 /// What a reading shows.
@@ -21,6 +22,25 @@ pub struct Reading {
     routes: Book<IpNet, &'static str>,
     neighbours: Book<(u32, IpAddr), &'static str>,
     devices: Book<u32, &'static str>,
+    /// The last prefix whose routes were compared.
+    after: Option<IpNet>,
+}
+
+/// What the dataplane was told, compared with what the kernel's tables and the subscriber nets come to.
+#[derive(Debug, Default)]
+pub struct Meaning {
+    book: Book<IpNet, &'static str>,
+    /// The last prefix that was compared.
+    after: Option<IpNet>,
+}
+
+impl Meaning {
+    /// Puts it into the ledger; the prefixes that are wrong.
+    pub fn compare(self, ledger: &mut Ledger) -> Vec<IpNet> {
+        let found = self.book.compare(ledger, &kinds::MEANING, IpNet::to_string);
+        let missing = found.missing.into_iter().map(|(net, _)| net);
+        found.without_owner.into_iter().chain(missing).collect()
+    }
 }
 
 impl Reading {
@@ -57,25 +77,18 @@ fn confirm<K: Copy + Eq + Hash, O>(book: &mut Book<K, O>, earlier: &Book<K, O>) 
 }
 
 impl Fib {
-    /// Compares what is announced and mirrored with what the kernel has.
+    /// Compares what is announced and mirrored with what the kernel has; routes follow ([`Fib::read_on`]).
     pub fn read(&self, now: &Snapshot) -> Reading {
         let mut reading = Reading {
             exported: Book::default(),
             routes: Book::default(),
             neighbours: Book::default(),
             devices: Book::default(),
+            after: None,
         };
         reading.exported.booked.extend(&now.ours);
         let nets = self.nets.iter().map(|net| ((*net, self.tun), "a group"));
         reading.exported.owned.extend(nets);
-        for net in self.kernel.routes.prefixes(None) {
-            // another one is missing, and read again
-            let gone = !now.routes.contains(&net);
-            let same = gone || now.routes.same(&self.kernel.routes, &net);
-            reading.routes.booked.extend(same.then_some(net));
-        }
-        let routes = now.routes.prefixes(None).map(|net| (net, "the kernel"));
-        reading.routes.owned.extend(routes);
         let mac = |of: &Snapshot, key: &(u32, IpAddr)| of.neighbours.get(key).and_then(|n| n.mac);
         let resolved = |of: &Snapshot| -> Vec<(u32, IpAddr)> {
             let keys = of.neighbours.keys().copied();
@@ -101,42 +114,60 @@ impl Fib {
         reading
     }
 
+    /// Compares the routes to the next prefixes, at most so many. Whether that goes on.
+    pub fn read_on(&self, now: &Snapshot, reading: &mut Reading, most: usize) -> bool {
+        let ours = self.kernel.routes.prefixes(reading.after);
+        let theirs = now.routes.prefixes(reading.after);
+        let portion: Vec<IpNet> = either(ours, theirs).take(most).collect();
+        for net in &portion {
+            let (ours, theirs) = (self.kernel.routes.contains(net), now.routes.contains(net));
+            // another one is missing, and read again
+            let same = !theirs || now.routes.same(&self.kernel.routes, net);
+            let owner = theirs.then_some("the kernel");
+            reading.routes.judge(*net, ours && same, owner);
+        }
+        reading.after = portion.last().copied();
+        portion.len() == most
+    }
+
     /// The links of this instance that a reading shows as down.
     pub fn down_in<'a>(&'a self, now: &'a Snapshot) -> impl Iterator<Item = u32> + 'a {
         let links = self.ports.keys().copied().chain([self.tun]);
         links.filter(|link| now.links.get(link).is_some_and(|link| !link.up))
     }
 
-    /// Compares what the dataplane was told with what the kernel's tables and the subscriber nets come to.
-    pub fn compare(&self, ledger: &mut Ledger) -> Vec<IpNet> {
-        let neighbours = self.kernel.neighbours.keys();
-        let prefixes: HashSet<IpNet> = neighbours
-            .map(|(_, address)| host(*address))
-            .chain(self.kernel.routes.prefixes(None))
-            .chain(self.nets.iter().copied())
-            .chain(self.installed.keys().copied())
-            .collect();
-        let mut book = Book::default();
-        for net in prefixes {
-            let wanted = match self.desired(net) {
-                Desired::Nothing => None,
-                Desired::Target(target) => Some(target),
-                Desired::Via(link, address) => {
-                    let id = self.by_hop.get(&(link, address));
-                    Some(id.map_or(Target::OnLink(u16::MAX), |id| Target::Adjacency(*id)))
-                }
-                Desired::Spread(hops) => Some(self.known_any(&hops)),
-            };
-            let told = self.installed.get(&net).copied();
-            if told.is_some() && (wanted.is_none() || told == wanted) {
-                book.booked.push(net);
-            }
-            book.owned
-                .extend(wanted.map(|_| (net, "the kernel's tables")));
+    /// Compares what the dataplane was told of the next prefixes with what they come to, at most so many. Whether that goes on.
+    pub fn compare_on(&self, meaning: &mut Meaning, most: usize) -> bool {
+        let portion = self.prefixes_behind(meaning.after, most);
+        portion.iter().for_each(|net| self.judge(meaning, *net));
+        meaning.after = portion.last().copied();
+        if portion.len() == most {
+            return true;
         }
-        let found = book.compare(ledger, &kinds::MEANING, IpNet::to_string);
-        let missing = found.missing.into_iter().map(|(net, _)| net);
-        found.without_owner.into_iter().chain(missing).collect()
+        let neighbours = self.kernel.neighbours.keys();
+        let hosts = neighbours.map(|(_, address)| host(*address));
+        let others: HashSet<IpNet> = hosts.chain(self.nets.iter().copied()).collect();
+        let judged =
+            |net: &IpNet| self.installed.contains_key(net) || self.kernel.routes.contains(net);
+        let others = others.into_iter().filter(|net| !judged(net));
+        others.for_each(|net| self.judge(meaning, net));
+        false
+    }
+
+    fn judge(&self, meaning: &mut Meaning, net: IpNet) {
+        let wanted = match self.desired(net) {
+            Desired::Nothing => None,
+            Desired::Target(target) => Some(target),
+            Desired::Via(link, address) => {
+                let id = self.by_hop.get(&(link, address));
+                Some(id.map_or(Target::OnLink(u16::MAX), |id| Target::Adjacency(*id)))
+            }
+            Desired::Spread(hops) => Some(self.known_any(&hops)),
+        };
+        let told = self.installed.get(&net).copied();
+        let booked = told.is_some() && (wanted.is_none() || told == wanted);
+        let owner = wanted.map(|_| "the kernel's tables");
+        meaning.book.judge(net, booked, owner);
     }
 
     /// Works out anew what prefixes come to.

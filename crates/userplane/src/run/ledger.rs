@@ -11,12 +11,14 @@ use tracing::{info, warn};
 
 use super::{Fib, ForWorker, UserPlane};
 use crate::engine::WorkerCommand;
-use crate::fib::{Reading, Snapshot};
+use crate::fib::{Meaning, Reading, Snapshot};
 use crate::ledger::{Shown, Wrong};
 use crate::netlink::message::Fact;
 use crate::netlink::request;
 use crate::netlink::scan::Scan;
 
+/// Routes that are compared before other sources get their turn: packets for the control thread, BFD's among them, wait meanwhile.
+const COMPARED: usize = 1024;
 /// Between two readings of the kernel's tables: what the first one saw too early has been noticed then.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
 
@@ -47,6 +49,22 @@ enum Kernel {
     At(Duration, Option<Reading>),
     /// Being read.
     Reading(Box<Scan>, Option<Reading>),
+    /// Being compared.
+    Comparing(Box<Comparing>),
+}
+
+/// The kernel's tables as they were read, which are compared by portions.
+struct Comparing {
+    snapshot: Snapshot,
+    reading: Reading,
+    then: Then,
+}
+
+enum Then {
+    /// They are compared with what was announced and mirrored; what an earlier reading showed, if this is the second.
+    Confirm(Option<Reading>),
+    /// What was mirrored is compared with what the dataplane was told.
+    Mean(Meaning),
 }
 
 impl UserPlane {
@@ -124,11 +142,11 @@ impl UserPlane {
         match self.check.as_ref()?.kernel {
             Kernel::Later => None,
             Kernel::At(at, _) => Some(self.kernel.read_at().map_or(at, |read| read.max(at))),
-            Kernel::Reading(..) => Some(Duration::ZERO),
+            Kernel::Reading(..) | Kernel::Comparing(_) => Some(Duration::ZERO),
         }
     }
 
-    /// Reads a portion of the kernel's tables for the check, once what was heard of them is worked out.
+    /// Reads a portion of the kernel's tables for the check, or compares one, once what was heard of them is worked out.
     pub(super) fn read_for_check(&mut self) {
         let now = self.clock.now().monotonic;
         let (follows, due) = (self.follows_kernel(), self.kernel.read_at().is_some());
@@ -140,6 +158,10 @@ impl UserPlane {
             Kernel::At(at, first) if at > now || !follows || due => {
                 check.kernel = Kernel::At(at, first);
             }
+            Kernel::Comparing(comparing) if !follows => {
+                check.kernel = Kernel::Comparing(comparing);
+            }
+            Kernel::Comparing(comparing) => self.compare_portion(comparing),
             Kernel::At(_, first) => match Scan::start() {
                 Ok(scan) => check.kernel = Kernel::Reading(Box::new(scan), first),
                 Err(error) => self.check_failed(&error),
@@ -151,7 +173,7 @@ impl UserPlane {
                 });
                 match done {
                     Ok(None) => check.kernel = Kernel::Reading(scan, first),
-                    Ok(Some(snapshot)) => self.kernel_read(&snapshot, first),
+                    Ok(Some(snapshot)) => self.kernel_read(snapshot, first),
                     Err(error) => self.check_failed(&error),
                 }
             }
@@ -165,25 +187,64 @@ impl UserPlane {
         }
     }
 
-    fn kernel_read(&mut self, snapshot: &Snapshot, first: Option<Reading>) {
+    fn kernel_read(&mut self, snapshot: Snapshot, first: Option<Reading>) {
         let Some(instance) = self.instances.first() else {
-            return;
+            return self.conclude_check(None);
         };
-        let mut reading = instance.fib.read(snapshot);
-        match (first, &mut self.check) {
-            (None, Some(check)) => {
+        let comparing = Comparing {
+            reading: instance.fib.read(&snapshot),
+            snapshot,
+            then: Then::Confirm(first),
+        };
+        self.check_goes_on(Kernel::Comparing(comparing.into()));
+    }
+
+    fn compare_portion(&mut self, mut comparing: Box<Comparing>) {
+        let Some(instance) = self.instances.first() else {
+            return self.conclude_check(None);
+        };
+        let Comparing {
+            snapshot,
+            reading,
+            then,
+        } = &mut *comparing;
+        let goes_on = match then {
+            Then::Confirm(_) => instance.fib.read_on(snapshot, reading, COMPARED),
+            Then::Mean(meaning) => instance.fib.compare_on(meaning, COMPARED),
+        };
+        if goes_on {
+            return self.check_goes_on(Kernel::Comparing(comparing));
+        }
+        let Comparing {
+            snapshot,
+            mut reading,
+            then,
+        } = *comparing;
+        match then {
+            Then::Confirm(None) => {
                 let at = self.clock.now().monotonic + SECOND_LOOK;
-                check.kernel = Kernel::At(at, Some(reading));
+                self.check_goes_on(Kernel::At(at, Some(reading)));
             }
-            (Some(first), _) => {
+            Then::Confirm(Some(first)) => {
                 reading.confirm(&first);
-                self.conclude_check(reading, snapshot);
+                self.check_goes_on(Kernel::Comparing(Box::new(Comparing {
+                    snapshot,
+                    reading,
+                    then: Then::Mean(Meaning::default()),
+                })));
             }
-            (None, None) => {}
+            Then::Mean(meaning) => self.conclude_check(Some((snapshot, reading, meaning))),
         }
     }
 
-    fn conclude_check(&mut self, reading: Reading, snapshot: &Snapshot) {
+    fn check_goes_on(&mut self, kernel: Kernel) {
+        if let Some(check) = &mut self.check {
+            check.kernel = kernel;
+        }
+    }
+
+    /// Everything was compared; nothing of the kernel's where there is no network instance.
+    fn conclude_check(&mut self, of_kernel: Option<(Snapshot, Reading, Meaning)>) {
         let Some(check) = self.check.take() else {
             return;
         };
@@ -198,11 +259,11 @@ impl UserPlane {
         let reports: BTreeSet<u64> = self.node.open_tokens().collect();
         self.engine.compare(&mut ledger, &reports);
         let wrong = shown.compare(&mut ledger);
-        let mut unresolved = Vec::new();
-        if let Some(instance) = self.instances.first() {
-            unresolved = instance.fib.compare(&mut ledger);
-        }
-        reading.compare(&mut ledger);
+        let unresolved = of_kernel.map(|(snapshot, reading, meaning)| {
+            let unresolved = meaning.compare(&mut ledger);
+            reading.compare(&mut ledger);
+            (unresolved, snapshot)
+        });
         if repair && !ledger.is_balanced() {
             warn!(
                 findings = ledger.findings.len(),
@@ -210,7 +271,9 @@ impl UserPlane {
             );
             self.engine.repair(&reports);
             self.repair_worker(wrong);
-            self.repair_kernel(unresolved, snapshot);
+            if let Some((unresolved, snapshot)) = unresolved {
+                self.repair_kernel(unresolved, &snapshot);
+            }
             return self.begin_check(false, Some(ledger), reply);
         }
         if let Some(before) = before {
