@@ -10,11 +10,13 @@ use crate::soak::number;
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use sluice::lab::topology::{Lab, Place};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -154,19 +156,32 @@ impl Case<'_> {
     ) -> Result<()> {
         let (before, drops) = (street.hush(), self.site.drops()?);
         street.speak();
-        happens(self)?;
+        let ping = self.ping()?;
+        let done = happens(self);
+        let answered = ping.end()?;
+        done?;
         let after = street.hush();
         street.speak();
         let sent = after.0 - before.0;
         let lost = sent - (after.1 - before.1);
         let now = self.site.drops()?;
-        println!("        while {what} the homes lost {lost} of {sent} packets");
+        println!(
+            "        while {what} the homes lost {lost} of {sent} packets, and the gateway answered a router within {answered} ms"
+        );
         let mut ours = now.since(&drops);
         // The first packet to a router that nobody has spoken to yet.
         ours.retain(|(_, name, _)| *name != "no-adjacency");
         ensure!(ours.is_empty(), "the gateway dropped packets: {ours:?}");
         ensure!(lost * 100 <= sent, "that is too many");
         Ok(())
+    }
+
+    /// A router asks the gateway itself, on whose control thread the answers depend as BFD's do.
+    fn ping(&self) -> Result<Ping> {
+        let router = &self.backbone.routers[1];
+        let mut ping = router.netns.command("ping");
+        ping.args(["-q", "-i", "0.05", &UP.core_v4().to_string()]);
+        Ok(Ping(ping.stdout(Stdio::piped()).spawn()?))
     }
 
     /// The router speaks, and the gateway's FRR puts all that it hears into the kernel.
@@ -316,5 +331,22 @@ impl Case<'_> {
         let text = std::fs::read_to_string(format!("/proc/{}/statm", self.site.up.id()))?;
         let pages = text.split(' ').nth(1).context("no resident set")?;
         Ok(pages.parse::<u64>()? * 4096)
+    }
+}
+
+/// A ping that goes on.
+struct Ping(Child);
+
+impl Ping {
+    /// Ends it; the longest time that an answer took, in milliseconds.
+    fn end(self) -> Result<String> {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT)?;
+        let said = String::from_utf8(self.0.wait_with_output()?.stdout)?;
+        // rtt min/avg/max/mdev = 0.043/0.058/0.102/0.020 ms
+        let most = said
+            .rsplit_once("= ")
+            .and_then(|(_, times)| times.split('/').nth(2));
+        most.map(str::to_owned)
+            .with_context(|| format!("no answer: {said}"))
     }
 }
