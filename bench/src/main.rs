@@ -75,9 +75,7 @@ fn main() -> Result<()> {
     if wanted("workers") {
         eprintln!("  two workers");
         let routes = Routes::first(&prefixes, 600_000);
-        entries.extend(workers::measure(
-            &eal, pool, routes, &mut stock, core, rounds,
-        )?);
+        entries.extend(workers::measure(&eal, pool, routes, core, rounds)?);
     }
     if wanted("session") || wanted("latency") {
         eprintln!("  sessions and latencies");

@@ -4,15 +4,15 @@ use crate::pin;
 use crate::report::{Entry, Samples};
 use crate::routes::Routes;
 use crate::whole::SESSIONS;
-use crate::world::{Stock, World};
-use anyhow::{Context, Result};
+use crate::world::{SPECS, Stock, World};
+use anyhow::{Context, Result, ensure};
 use dataplane::Worker;
-use dpdk::{Eal, Pool, tsc};
+use dpdk::{Eal, MemoryPeer, Pool, tsc};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-const WORKERS: u32 = 2;
+const WORKERS: usize = 2;
 /// Packets that come to each worker: what is handed over always finds room.
 const PACKETS: usize = 2048;
 /// Passes of a round, whose median is the round's figure.
@@ -33,11 +33,11 @@ pub fn measure(
     eal: &Eal,
     pool: Pool,
     routes: Routes,
-    stock: &mut Stock,
     core: usize,
     rounds: usize,
 ) -> Result<Vec<Entry>> {
     let mut world = World::shared(eal, pool, "two", SESSIONS, routes, WORKERS as u16)?;
+    let mut stocks = [Stock::some(pool, PACKETS)?, Stock::some(pool, PACKETS)?];
     let mut entries = Vec::new();
     for (way, id, handed, word) in [
         (Way::Up, "workers", "workers-handed-over", "uplink"),
@@ -49,16 +49,18 @@ pub fn measure(
         ),
     ] {
         let mut samples = [const { Samples(Vec::new()) }; 3];
+        let specs = specs(way, &world.routes);
         for _ in 0..rounds {
             let all = [Steering::One, Steering::Own, Steering::Other];
             for (steering, samples) in all.into_iter().zip(&mut samples) {
-                let mut passes = Samples::default();
-                for _ in 0..PASSES {
-                    passes
-                        .0
-                        .push(pass(&mut world, stock, eal, core, way, steering)?);
-                }
-                samples.0.push(passes.median());
+                let work = Work {
+                    way,
+                    steering,
+                    specs: &specs,
+                };
+                samples
+                    .0
+                    .push(work.round(&mut world, &mut stocks, eal, core)?);
             }
         }
         let [one, own, other] = &samples;
@@ -83,92 +85,179 @@ fn of(mut entry: Entry) -> Entry {
     entry
 }
 
-/// TSC cycles from the first packet to the last, divided by all packets. Every octet that comes out is looked at.
-fn pass(
-    world: &mut World,
-    stock: &mut Stock,
-    eal: &Eal,
-    core: usize,
-    way: Way,
-    steering: Steering,
-) -> Result<f64> {
-    let working = if steering == Steering::One {
-        1
-    } else {
-        WORKERS
-    };
-    let mut random = SmallRng::seed_from_u64(tsc());
-    // By receiver.
-    let mut specs = Vec::new();
-    for receiver in 0..working {
-        let owner = match steering {
-            Steering::Other => WORKERS - 1 - receiver,
-            _ => receiver,
-        };
-        let spec = |_| {
-            let (family, size) = (Family::V4, Size::Octets(64));
-            let mut spec = Spec::random(way, family, size, SESSIONS, &world.routes, &mut random);
-            spec.session = spec.session / WORKERS * WORKERS + owner;
-            spec
-        };
-        specs.push(((0..PACKETS).map(spec).collect::<Vec<_>>(), owner as usize));
-    }
-    let World {
-        workers,
-        homes,
-        routers,
-        ..
-    } = world;
-    let (from, to) = match way {
-        Way::Up => (homes, routers),
-        Way::Down => (routers, homes),
-    };
-    for ((specs, _), peer) in specs.iter().zip(from) {
-        stock.make(
-            PACKETS,
-            |i| specs[i].input(way),
-            |_, mbuf| peer.to_port.send(mbuf).ok().context("the ring is full"),
-        )?;
-    }
-    // A packet that is handed over is work twice.
-    let work = if steering == Steering::Other { 2 } else { 1 } * PACKETS;
-    let cycles = work_off(&mut workers[..working as usize], eal, core, work)?;
-    for (specs, owner) in &specs {
-        stock.unload(PACKETS, &mut to[*owner].from_port, |i| specs[i].output(way))?;
-    }
-    Ok(cycles as f64 / (PACKETS * working as usize) as f64)
+/// Different packets, as many as in the other figures.
+fn specs(way: Way, routes: &Routes) -> Vec<Spec> {
+    let mut random = SmallRng::seed_from_u64(3);
+    let (family, size) = (Family::V4, Size::Octets(64));
+    let spec = |_| Spec::random(way, family, size, SESSIONS, routes, &mut random);
+    (0..SPECS).map(spec).collect()
 }
 
-/// Has each worker do so much on a core of its own, all at once; TSC cycles from the first one's begin to the last one's end.
-fn work_off(workers: &mut [Worker], eal: &Eal, core: usize, work: usize) -> Result<u64> {
-    let (ready, all) = (AtomicUsize::new(0), workers.len());
-    let run = |worker: &mut Worker| {
-        ready.fetch_add(1, SeqCst);
-        while ready.load(SeqCst) < all {}
-        let begin = tsc();
-        let mut done = 0;
-        while done < work {
-            done += worker.step();
+/// Waits for all without sleeping: whoever sleeps wakes up too late.
+struct Together {
+    all: usize,
+    arrived: AtomicUsize,
+}
+
+impl Together {
+    fn of(all: usize) -> Self {
+        Together {
+            all,
+            arrived: AtomicUsize::new(0),
         }
-        (begin, tsc())
-    };
-    let (first, others) = workers.split_first_mut().context("a worker")?;
-    std::thread::scope(|threads| {
-        let spawn = |(worker, n): (_, usize)| {
-            let run = &run;
-            threads.spawn(move || -> Result<_> {
-                pin((core + n) % 2)?;
-                let _registered = eal.register_thread()?;
-                Ok(run(worker))
-            })
+    }
+
+    /// Nobody waits for this one any more.
+    fn give_up(&self) {
+        self.arrived.fetch_add(usize::MAX / 4, SeqCst);
+    }
+
+    /// For the `n`th time, from 1 on.
+    fn wait(&self, n: usize) {
+        self.arrived.fetch_add(1, SeqCst);
+        while self.arrived.load(SeqCst) < n * self.all {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    way: Way,
+    steering: Steering,
+    specs: &'a [Spec],
+}
+
+/// A worker's begin and end in each pass, TSC.
+type Times = Vec<(u64, u64)>;
+
+impl Work<'_> {
+    /// Who works.
+    fn workers(self) -> usize {
+        if self.steering == Steering::One {
+            1
+        } else {
+            WORKERS
+        }
+    }
+
+    /// The packets that have this owner in a pass.
+    fn owned(self, owner: usize, pass: usize) -> Vec<Spec> {
+        let from = (pass * WORKERS + owner) * PACKETS % SPECS;
+        let owned = |spec: &Spec| {
+            let mut spec = *spec;
+            spec.session = spec.session / WORKERS as u32 * WORKERS as u32 + owner as u32;
+            spec
         };
-        let others: Vec<_> = others.iter_mut().zip(1..).map(spawn).collect();
-        let mut times = vec![run(first)];
-        for thread in others {
-            times.push(thread.join().expect("the worker's thread")?);
+        self.specs[from..from + PACKETS].iter().map(owned).collect()
+    }
+
+    /// The median of some passes: TSC cycles from the first one's begin to the last one's end, divided by all packets.
+    fn round(
+        self,
+        world: &mut World,
+        stocks: &mut [Stock; WORKERS],
+        eal: &Eal,
+        core: usize,
+    ) -> Result<f64> {
+        let World {
+            workers,
+            homes,
+            routers,
+            ..
+        } = world;
+        let (from, to) = match self.way {
+            Way::Up => (homes, routers),
+            Way::Down => (routers, homes),
+        };
+        let together = Together::of(self.workers());
+        let places = workers.iter_mut().zip(from).zip(to).zip(stocks).enumerate();
+        let times: Vec<Result<Times>> = std::thread::scope(|threads| {
+            let together = &together;
+            let one = |(own, (((worker, from), to), stock))| {
+                let place = Place {
+                    own,
+                    worker,
+                    from,
+                    to,
+                    stock,
+                };
+                threads.spawn(move || {
+                    pin((core + own) % WORKERS)?;
+                    let _registered = eal.register_thread()?;
+                    let times = place.passes(self, together);
+                    times.inspect_err(|_| together.give_up())
+                })
+            };
+            let running: Vec<_> = places.take(self.workers()).map(one).collect();
+            let ended = running.into_iter();
+            ended
+                .map(|thread| thread.join().expect("the worker's thread"))
+                .collect()
+        });
+        let times = times.into_iter().collect::<Result<Vec<_>>>()?;
+        let mut samples = Samples::default();
+        for pass in 0..PASSES {
+            let begin = times
+                .iter()
+                .map(|all| all[pass].0)
+                .min()
+                .context("a worker")?;
+            let end = times
+                .iter()
+                .map(|all| all[pass].1)
+                .max()
+                .context("a worker")?;
+            samples
+                .0
+                .push((end - begin) as f64 / (PACKETS * self.workers()) as f64);
         }
-        let begin = times.iter().map(|(begin, _)| *begin).min();
-        let end = times.iter().map(|(_, end)| *end).max();
-        Ok(end.unwrap_or_default() - begin.unwrap_or_default())
-    })
+        Ok(samples.median())
+    }
+}
+
+/// A worker and what it works with, all of it on its own core.
+struct Place<'a> {
+    own: usize,
+    worker: &'a mut Worker,
+    from: &'a mut MemoryPeer,
+    to: &'a mut MemoryPeer,
+    stock: &'a mut Stock,
+}
+
+impl Place<'_> {
+    /// Each time: makes the packets, works, and looks at every octet that comes out.
+    fn passes(self, work: Work<'_>, together: &Together) -> Result<Times> {
+        let (other, way) = (WORKERS - 1 - self.own, work.way);
+        let mut times = Vec::new();
+        // Each other's packets, which each has to work on twice.
+        let (owner, rounds) = match work.steering {
+            Steering::Other => (other, 2),
+            _ => (self.own, 1),
+        };
+        for pass in 0..PASSES {
+            let (received, sent) = (work.owned(owner, pass), work.owned(self.own, pass));
+            let from = &mut self.from.to_port;
+            self.stock.make(
+                PACKETS,
+                |i| received[i].input(way),
+                |_, mbuf| {
+                    ensure!(from.send(mbuf).is_ok(), "the ring is full");
+                    Ok(())
+                },
+            )?;
+            together.wait(2 * pass + 1);
+            let begin = tsc();
+            let mut done = 0;
+            while done < rounds * PACKETS {
+                done += self.worker.step();
+            }
+            times.push((begin, tsc()));
+            self.stock
+                .unload(PACKETS, &mut self.to.from_port, |i| sent[i].output(way))?;
+            together.wait(2 * pass + 2);
+        }
+        Ok(times)
+    }
 }

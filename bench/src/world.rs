@@ -12,7 +12,7 @@ pub const COLD: usize = 8192;
 /// So few that their headers stay in the second cache.
 pub const HOT: usize = 512;
 /// Different packets of a scenario.
-const SPECS: usize = 1 << 16;
+pub const SPECS: usize = 1 << 16;
 
 /// Octets in which all headers lie.
 const HEADERS: usize = 96;
@@ -239,13 +239,18 @@ pub struct Stock {
 
 impl Stock {
     pub fn new(pool: Pool) -> Result<Self> {
+        Self::some(pool, COLD)
+    }
+
+    /// So many packets.
+    pub fn some(pool: Pool, packets: usize) -> Result<Self> {
         let fresh = |_| {
             let mut mbuf = pool.alloc().context("a packet buffer")?;
             ensure!(mbuf.append(&[FILL; 1700]), "room in a packet buffer");
             Ok(mbuf)
         };
         Ok(Stock {
-            idle: (0..COLD).map(fresh).collect::<Result<_>>()?,
+            idle: (0..packets).map(fresh).collect::<Result<_>>()?,
             burst: Burst::new(),
         })
     }
