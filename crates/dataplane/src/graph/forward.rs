@@ -1,0 +1,316 @@
+//! Where the destination leads: lookup's result → (another worker) → hop → rewrite → port.
+use super::{IP, Tables};
+use crate::api::{AdjacencyIndex, PortIndex, SessionIndex};
+use crate::drops::DropReason;
+use crate::edges::Edge;
+use crate::nodes::classify::ETHERNET;
+use crate::nodes::ip::{self, Family};
+use crate::nodes::lookup::{self, Origin};
+use crate::nodes::{Leave, fragment, mss, rewrite, session};
+use crate::punt;
+use crate::tables::fib::Target;
+use dpdk::{Gone, HEAD, Packet, WINDOW, Window};
+
+/// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), the origin (2), the
+/// instance (2).
+pub(super) const NOTE: usize = HEAD;
+
+/// Origins in a note; a smaller number is an interface.
+const OF_SUBSCRIBER: u16 = u16::MAX;
+const OF_GATEWAY: u16 = u16::MAX - 1;
+
+/// ip → lookup (done ahead) → rewrite.
+#[inline(always)]
+pub(super) fn downstream<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    target: Target,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let room = packet.len().saturating_sub(a.ip() - HEAD);
+    match ip::check(a.family, packet.window(), a.ip(), room) {
+        Ok(total) => {
+            t.took::<TRACE>(Edge::Sound);
+            forward::<TRACE>(t, a, total, target, packet)
+        }
+        Err(reason) => packet.leave(reason.into()),
+    }
+}
+
+/// Where a packet comes from and is to be routed, and what its header is.
+#[derive(Clone, Copy)]
+pub(super) struct Arrived {
+    pub origin: Origin,
+    pub instance: u16,
+    pub family: Family,
+    pub ip: u8,
+}
+
+/// A register holds it: what is seldom needed costs nothing.
+const _: () = assert!(size_of::<Arrived>() == 8);
+
+impl Arrived {
+    /// From a subscriber with so many tags. The family is to be said.
+    #[inline(always)]
+    pub fn upstream<const DEPTH: usize>(instance: u16) -> Self {
+        Arrived {
+            origin: Origin::Subscriber,
+            instance,
+            family: Family::V4,
+            ip: (HEAD + session::headers(DEPTH)) as u8,
+        }
+    }
+
+    #[inline(always)]
+    pub fn of(self, family: Family) -> Self {
+        Arrived { family, ..self }
+    }
+
+    /// Where the IP header is in the window.
+    #[inline(always)]
+    pub fn ip(self) -> usize {
+        self.ip.into()
+    }
+
+    /// The way from `lookup`, or for what is forwarded from `hop`.
+    fn way(self, forwarded: Edge, own: Edge) -> Edge {
+        match self.origin {
+            Origin::Gateway => own,
+            _ => forwarded,
+        }
+    }
+}
+
+/// lookup's result → (another worker) → hop → rewrite → port.
+#[inline(always)]
+pub(super) fn forward<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    target: Target,
+    packet: Packet<'_, Leave>,
+) -> Gone {
+    if let Some(index) = target.adjacency() {
+        to_neighbour::<TRACE>(t, a, total, index, packet)
+    } else if let Some(index) = target.session() {
+        match t.sessions.shard.has(index.0) {
+            true => to_subscriber::<TRACE>(t, a, total, index, packet),
+            false => to_other::<TRACE>(t, a, total, index, packet),
+        }
+    } else {
+        elsewhere::<TRACE>(t, a, total, target, packet)
+    }
+}
+
+#[inline(always)]
+fn to_neighbour<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    index: AdjacencyIndex,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
+        return packet.leave(leave);
+    }
+    t.took::<TRACE>(a.way(Edge::ToNeighbour, Edge::OwnToNeighbour));
+    let Some(neighbour) = t.adjacencies.take(index, total) else {
+        return large_to_neighbour::<TRACE>(t, index, a, total, packet);
+    };
+    let frame = rewrite::to_neighbour(neighbour, a.family, packet.window(), a.ip(), total);
+    t.took::<TRACE>(match frame.start + ETHERNET < a.ip() {
+        true => Edge::Retagged,
+        false => Edge::Untagged,
+    });
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+#[inline(always)]
+pub(super) fn to_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    index: SessionIndex,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let w = packet.window();
+    if let Err(leave) = hop::<TRACE>(t, a, total, w) {
+        return packet.leave(leave);
+    }
+    t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
+    let frame = match t.sessions.down(index) {
+        Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
+            rewrite::to_subscriber(down, a.family, w, a.ip(), total)
+        }
+        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, packet),
+    };
+    t.took::<TRACE>(Edge::Encapsulated);
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+/// To the worker that has the session.
+#[inline(never)]
+fn to_other<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    index: SessionIndex,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    t.took::<TRACE>(Edge::ToOther);
+    let (note, w) = (a.ip() - ETHERNET, packet.window());
+    let origin = match a.origin {
+        Origin::Subscriber => OF_SUBSCRIBER,
+        Origin::Gateway => OF_GATEWAY,
+        Origin::Core(PortIndex(interface)) => interface,
+    };
+    w.put32(note, index.0);
+    w.put16(note + 4, origin);
+    w.put16(note + 6, a.instance);
+    packet.set_meta([punt::PACKET, 0]);
+    let worker = t.sessions.shard.of(index.0) as usize;
+    packet.send(t.others + worker, note as u32, (total + ETHERNET) as u32)
+}
+
+/// What [`to_other`] wrote.
+pub(super) fn noted(w: &Window) -> (SessionIndex, Arrived) {
+    let arrived = Arrived {
+        origin: match w.u16(NOTE + 4) {
+            OF_SUBSCRIBER => Origin::Subscriber,
+            OF_GATEWAY => Origin::Gateway,
+            interface => Origin::Core(PortIndex(interface)),
+        },
+        instance: w.u16(NOTE + 6),
+        family: ip::family(w, IP),
+        ip: IP as u8,
+    };
+    (SessionIndex(w.u32(NOTE)), arrived)
+}
+
+/// To one of several neighbours; or to where no way leads yet, or none goes on.
+#[inline(never)]
+fn elsewhere<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    target: Target,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let target = lookup::of_group(&t.groups, target, a.family, packet.window(), a.ip());
+    if let Some(index) = target.adjacency() {
+        return to_neighbour::<TRACE>(t, a, total, index, packet);
+    }
+    match lookup::elsewhere(target, a.origin, a.instance, a.ip(), total) {
+        Ok(port) => {
+            if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
+                return packet.leave(leave);
+            }
+            t.took::<TRACE>(a.way(Edge::ToConnected, Edge::OwnToConnected));
+            let address = lookup::address(a.family, packet.window(), a.ip());
+            packet.leave(t.unresolved(port, address).into())
+        }
+        Err(leave) => packet.leave(t.left_lookup::<TRACE>(leave)),
+    }
+}
+
+/// One hop further, unless it is the gateway's own packet.
+#[inline(always)]
+fn hop<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    total: usize,
+    w: &mut Window,
+) -> Result<(), Leave> {
+    if a.origin != Origin::Gateway {
+        t.took::<TRACE>(Edge::Forwarded);
+        rewrite::hop(a.family, w, a.ip(), total, a.instance).inspect_err(|_| {
+            t.took::<TRACE>(Edge::Expired);
+        })?;
+    }
+    Ok(())
+}
+
+/// To a session that is sampled, or one that is gone; or a packet that could be a SYN, or is too big.
+#[cold]
+#[inline(never)]
+fn closer_to_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: Arrived,
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    if mss::may_be_syn(a.family, packet.window(), a.ip()) {
+        t.took::<TRACE>(Edge::ToMss);
+        t.took::<TRACE>(Edge::SynToSubscriber);
+    }
+    let there = t.sessions.down(index).filter(|down| down.length != 0);
+    let Some(down) = there else {
+        return packet.leave(DropReason::StaleSession.into());
+    };
+    let (mtu, sampled) = (down.mtu, down.is_sampled());
+    mss::clamp(&mut packet, a.family, a.ip(), total, mtu);
+    if total > mtu as usize {
+        return large_to_subscriber::<TRACE>(t, index, a, total, packet);
+    }
+    let frame = rewrite::to_subscriber(down, a.family, packet.window(), a.ip(), total);
+    if sampled {
+        t.took::<TRACE>(Edge::SampledDown);
+        let octets = frame.start..WINDOW.min(frame.start + frame.len);
+        t.show_down(index, frame.port, packet.window().bytes(octets));
+    }
+    t.took::<TRACE>(Edge::Encapsulated);
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+/// To a subscriber, larger than it takes packets.
+fn large_to_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: Arrived,
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    t.took::<TRACE>(Edge::LargeToSubscriber);
+    let Some(down) = t.sessions.down(index) else {
+        return packet.leave(DropReason::StaleSession.into());
+    };
+    let (mtu, port, sampled) = (down.mtu, down.port as usize, down.is_sampled());
+    let header = |w: &mut Window, ip, total| rewrite::to_subscriber(down, a.family, w, ip, total);
+    let fragments = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
+        Ok(fragments) => fragments,
+        Err(reason) => return packet.leave(t.refused::<TRACE>(reason, a, total, mtu)),
+    };
+    if sampled {
+        t.took::<TRACE>(Edge::SampledDown);
+        for frame in fragments.frames() {
+            t.show_down(index, port, &frame[..frame.len().min(WINDOW - HEAD)]);
+        }
+    }
+    let leave = t.sent::<TRACE>(&mut packet, port, fragments);
+    packet.leave(leave)
+}
+
+/// To a neighbour that does not take packets of this size, or that is not known.
+#[cold]
+#[inline(never)]
+fn large_to_neighbour<const TRACE: bool>(
+    t: &mut Tables,
+    index: AdjacencyIndex,
+    a: Arrived,
+    total: usize,
+    mut packet: Packet<'_, Leave>,
+) -> Gone {
+    let Some(&neighbour) = t.adjacencies.get(index) else {
+        return packet.leave(t.missing(index).into());
+    };
+    t.took::<TRACE>(Edge::LargeToNeighbour);
+    let (mtu, port) = (neighbour.mtu, neighbour.port as usize);
+    let header =
+        |w: &mut Window, ip, total| rewrite::to_neighbour(&neighbour, a.family, w, ip, total);
+    let leave = match fragment::make(t.pool, &mut packet, a.ip(), total, mtu, header) {
+        Ok(fragments) => t.sent::<TRACE>(&mut packet, port, fragments),
+        Err(reason) => t.refused::<TRACE>(reason, a, total, mtu),
+    };
+    packet.leave(leave)
+}
