@@ -5,10 +5,10 @@ use crate::configuration::ToPlane;
 use crate::management::{Standing, Standings};
 use crate::trace::Reader;
 use core::time::Duration;
-use mi::{Client, SampleRequest, SampleResponse, State, Worker};
+use mi::{Client, SampleRequest, SampleResponse, State};
 use northbound::{
     LiveCall, LiveRequest, LiveResponse, Port, Refusal, TraceRequest, TracedPacket, TracedPath,
-    Tracing, WatchedPort, WatchedUserPlane, WatchedWorker,
+    Tracing, WatchedPort, WatchedUserPlane,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
@@ -122,7 +122,7 @@ impl Live {
         plane.sampled = *sampled;
         plane.ports = ports.iter().map(port).collect();
         plane.drops = drops.cloned().collect();
-        plane.workers = workers.iter().map(worker).collect();
+        plane.workers.clone_from(workers);
     }
 }
 
@@ -169,20 +169,5 @@ fn port(port: &Port) -> WatchedPort {
         tx_packets: port.tx_packets,
         tx_octets: port.tx_octets,
         tx_dropped: port.tx_dropped,
-    }
-}
-
-fn worker(worker: &Worker) -> WatchedWorker {
-    WatchedWorker {
-        number: worker.number,
-        punted: worker.punted,
-        injected: worker.injected,
-        busy_nanoseconds: worker.busy_nanoseconds,
-        busy_cycles: worker.busy_cycles,
-        bursts: worker.bursts,
-        rx_packets: worker.rx_packets,
-        tx_packets: worker.tx_packets,
-        handed_over: worker.handed_over,
-        taken_over: worker.taken_over,
     }
 }

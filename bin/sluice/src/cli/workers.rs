@@ -3,7 +3,7 @@ use super::ask::{Failure, Sockets};
 use super::show::{Answer, terminal_width};
 use super::table::{Column, Table};
 use super::units::{count, duration};
-use northbound::{WatchStateResponse, WatchedWorker};
+use northbound::{WatchStateResponse, Worker};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// A worker of a user plane.
 #[derive(Debug, Serialize)]
-struct Worker {
+struct Row {
     user_plane: String,
     #[serde(flatten)]
-    counters: WatchedWorker,
+    counters: Worker,
 }
 
 /// `sluice show workers [USER-PLANE]`.
@@ -41,7 +41,7 @@ pub fn show(sockets: &Sockets, of: Option<&str>, json: bool) -> Result<Answer, F
 }
 
 /// The workers of all user planes or of one, and what is missing.
-fn told(state: WatchStateResponse, of: Option<&str>) -> (Vec<Worker>, Vec<String>) {
+fn told(state: WatchStateResponse, of: Option<&str>) -> (Vec<Row>, Vec<String>) {
     let (mut workers, mut silent) = (Vec::new(), Vec::new());
     let wanted =
         (state.user_planes.into_iter()).filter(|plane| of.is_none_or(|of| of == plane.node_id));
@@ -52,7 +52,7 @@ fn told(state: WatchStateResponse, of: Option<&str>) -> (Vec<Worker>, Vec<String
                 plane.node_id
             ));
         }
-        workers.extend(plane.workers.into_iter().map(|counters| Worker {
+        workers.extend(plane.workers.into_iter().map(|counters| Row {
             user_plane: plane.node_id.clone(),
             counters,
         }));
@@ -60,7 +60,7 @@ fn told(state: WatchStateResponse, of: Option<&str>) -> (Vec<Worker>, Vec<String
     (workers, silent)
 }
 
-fn table(workers: &[Worker]) -> Table {
+fn table(workers: &[Row]) -> Table {
     let mut table = Table::new(&[
         Column::words("USER PLANE", 0),
         Column::numbers("WORKER", 0),
@@ -74,7 +74,7 @@ fn table(workers: &[Worker]) -> Table {
         Column::numbers("PUNTED", 1),
         Column::numbers("INJECTED", 1),
     ]);
-    for Worker {
+    for Row {
         user_plane,
         counters,
     } in workers
@@ -102,7 +102,7 @@ mod tests {
     use northbound::WatchedUserPlane;
 
     fn state() -> WatchStateResponse {
-        let worker = |number| WatchedWorker {
+        let worker = |number| Worker {
             number,
             busy_nanoseconds: 3_700_000_000_000,
             busy_cycles: u64::MAX,
@@ -111,7 +111,7 @@ mod tests {
             tx_packets: 17,
             handed_over: 5,
             taken_over: 6,
-            ..WatchedWorker::default()
+            ..Worker::default()
         };
         let plane = |name: &str, reached| WatchedUserPlane {
             node_id: name.into(),

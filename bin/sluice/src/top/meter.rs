@@ -2,7 +2,6 @@
 
 use northbound::{
     Alarm, DropCounter, PoolUse, SessionCounts, WatchStateResponse, WatchedPort, WatchedUserPlane,
-    WatchedWorker,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -205,7 +204,7 @@ fn port(before: &WatchedPort, now: &WatchedPort, seconds: f64) -> Port {
     }
 }
 
-fn worker(before: &WatchedWorker, now: &WatchedWorker, seconds: f64) -> Worker {
+fn worker(before: &northbound::Worker, now: &northbound::Worker, seconds: f64) -> Worker {
     Worker {
         number: now.number,
         busy_percent: rate(before.busy_nanoseconds, now.busy_nanoseconds, seconds) / 1e7,
@@ -260,12 +259,12 @@ mod tests {
                 at_milliseconds: told,
                 ports: vec![port("access0", "access", n), port("core0", "core", n)],
                 drops: vec![drop("no-route", 5 * n)],
-                workers: vec![WatchedWorker {
+                workers: vec![northbound::Worker {
                     number: 0,
                     punted: n,
                     injected: 0,
                     busy_nanoseconds: 250_000_000 * n,
-                    ..WatchedWorker::default()
+                    ..northbound::Worker::default()
                 }],
                 ..WatchedUserPlane::default()
             }],

@@ -4,9 +4,8 @@ use config::{Fault, UserPlaneDocument};
 use dataplane::WorkerCounters;
 use mi::{
     Begun, Call, Capability, DescribeResponse, Document, DocumentFault, Request, Response, State,
-    Worker,
 };
-use northbound::{DropCounter, Port as ShownPort, Refusal};
+use northbound::{DropCounter, Port as ShownPort, Refusal, Worker};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::error;
 
