@@ -52,7 +52,7 @@ drops! {
     PuntPoliced "punt-policed" "The rate for packets of this kind to the control plane is exceeded.",
     SessionPoliced "session-policed" "The rate for control packets of this session is exceeded.",
     PuntQueueFull "punt-queue-full" "The queue to the control thread is full.",
-    BadInject "bad-inject" "A packet of the gateway itself cannot be sent: no such port (any more), or it leads back to the gateway.",
+    BadInject "bad-inject" "A packet of the gateway itself, or of another worker, cannot be sent: no such port (any more), or it leads back to the gateway.",
     HandOverFull "hand-over-full" "The queue to the worker that the packet's session belongs to is full.",
     TxQueueFull "tx-queue-full" "The port's transmit queue is full.",
 }

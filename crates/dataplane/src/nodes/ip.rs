@@ -22,7 +22,7 @@ impl Family {
     }
 }
 
-/// The family of the packet at `ip`; of what is neither IPv4.
+/// The family of the packet at `ip`; what is neither counts as IPv4, whose check refuses it.
 pub(crate) fn family(w: &Window, ip: usize) -> Family {
     match w.u8(ip) >> 4 {
         6 => Family::V6,
