@@ -142,10 +142,17 @@ fn from_access<const TRACE: bool>(
         depth => first.look_with_fewer_tags(w, len, depth),
     });
     t.six.find(&t.fibs, table);
-    seen.act(outs, rest, |kind, packet| {
+    let (sessions, fibs) = (t.sessions.up_lines(), t.fibs.lines());
+    let soon = |kind| {
+        if let Access::Double { slot, place } = kind {
+            sessions.prefetch(slot as usize);
+            fibs.prefetch(place as usize);
+        }
+    };
+    seen.act(outs, rest, soon, |kind, packet| {
         t.took::<TRACE>(edge);
         match kind {
-            Access::Double { slot, six } => upstream::<TRACE, 2>(t, table, slot, six, packet),
+            Access::Double { slot, place } => upstream::<TRACE, 2>(t, table, slot, place, packet),
             other => from_access_seldom::<TRACE>(t, port, table, other, packet),
         }
     });
@@ -171,15 +178,17 @@ impl FirstPass<'_> {
         else {
             return kind;
         };
-        self.sessions.touch_up(slot);
+        self.sessions.up_lines().prefetch_early(slot as usize);
         let ip = HEAD + session::headers(DEPTH);
         let protocol = w.raw16(ip - 2);
         if protocol == session::PPP_IPV4.to_be() {
-            self.fibs.touch_v4(self.table, w.u32(ip + 16));
+            let place = self.fibs.touch_v4(self.table, w.u32(ip + 16));
+            Access::session::<DEPTH>(slot, place)
         } else if protocol == session::PPP_IPV6.to_be() {
-            return Access::session::<DEPTH>(slot, self.six.add(self.fibs, self.table, w, ip));
+            Access::session::<DEPTH>(slot, self.six.add(self.fibs, self.table, w, ip))
+        } else {
+            kind
         }
-        kind
     }
 
     /// The same with one tag or none.
@@ -202,9 +211,9 @@ fn from_access_seldom<const TRACE: bool>(
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     match kind {
-        Access::Double { slot, six } => upstream::<TRACE, 2>(t, table, slot, six, packet),
-        Access::Tagged { slot, six } => upstream::<TRACE, 1>(t, table, slot, six, packet),
-        Access::Untagged { slot, six } => upstream::<TRACE, 0>(t, table, slot, six, packet),
+        Access::Double { slot, place } => upstream::<TRACE, 2>(t, table, slot, place, packet),
+        Access::Tagged { slot, place } => upstream::<TRACE, 1>(t, table, slot, place, packet),
+        Access::Untagged { slot, place } => upstream::<TRACE, 0>(t, table, slot, place, packet),
         Access::Termination { slot, depth } => {
             t.took::<TRACE>(Edge::OfSession);
             let leave = session::terminate(t.sessions.up(slot), packet.window(), depth);
@@ -263,7 +272,13 @@ fn from_core<const TRACE: bool>(
         family: Family::V4,
         ip: IP as u8,
     };
-    seen.act(outs, rest, |(kind, target), mut packet| {
+    let sessions = t.sessions.down_lines();
+    let soon = |(_, target): (Core, Target)| {
+        if let Some(index) = target.session() {
+            sessions.prefetch(index);
+        }
+    };
+    seen.act(outs, rest, soon, |(kind, target), mut packet| {
         t.took::<TRACE>(Edge::CoreFrame);
         if TRACE && is_tagged(&mut packet) {
             t.took::<TRACE>(Edge::Tagged);
@@ -305,16 +320,21 @@ fn from_gateway<const TRACE: bool>(
         let family = ip::family(w, IP);
         (family, t.lookup_ahead(family, table, w, IP))
     });
-    seen.act(outs, rest, |(family, target), packet| {
-        t.took::<TRACE>(Edge::GatewayPacket);
-        let arrived = Arrived {
-            origin: Origin::Gateway,
-            instance,
-            family,
-            ip: IP as u8,
-        };
-        downstream::<TRACE>(t, arrived, target, packet)
-    });
+    seen.act(
+        outs,
+        rest,
+        |_| (),
+        |(family, target), packet| {
+            t.took::<TRACE>(Edge::GatewayPacket);
+            let arrived = Arrived {
+                origin: Origin::Gateway,
+                instance,
+                family,
+                ip: IP as u8,
+            };
+            downstream::<TRACE>(t, arrived, target, packet)
+        },
+    );
 }
 
 #[inline(never)]
@@ -325,9 +345,13 @@ fn from_worker<const TRACE: bool>(
     rest: &mut Rest<Leave>,
 ) {
     let seen = burst.look(rest, |w, _| {
-        t.sessions.touch_down(SessionIndex(w.u32(NOTE)));
+        let index = SessionIndex(w.u32(NOTE));
+        t.sessions.down_lines().prefetch_early(index);
+        index
     });
-    seen.act(outs, rest, |(), mut packet| {
+    let sessions = t.sessions.down_lines();
+    let soon = |index| sessions.prefetch(index);
+    seen.act(outs, rest, soon, |_, mut packet| {
         t.took::<TRACE>(Edge::TakenPacket);
         let (index, arrived) = noted(packet.window());
         let total = packet.len().saturating_sub(ETHERNET);
@@ -474,7 +498,7 @@ impl Tables {
     fn ask_for(&self, target: Target, family: Family, w: &Window, ip: usize) -> Target {
         let target = lookup::of_group(&self.groups, target, family, w, ip);
         if let Some(index) = target.session() {
-            self.sessions.touch_down(index);
+            self.sessions.down_lines().prefetch_early(index);
         } else if let Some(index) = target.adjacency() {
             self.adjacencies.touch(index);
         }

@@ -26,7 +26,7 @@ fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> Access {
     | Access::Tagged { slot, .. }
     | Access::Double { slot, .. } = kind
     {
-        sessions.touch_up(slot);
+        sessions.up_lines().prefetch_early(slot as usize);
     }
     kind
 }
@@ -55,13 +55,24 @@ impl Admission {
     pub fn pass(&mut self, worker: &mut Worker, port: PortIndex, burst: &mut Burst) -> usize {
         let t = &mut worker.tables;
         let vlans = t.sessions.vlans(port);
+        let lines = t.sessions.up_lines();
         let seen = burst.look(&mut self.rest, |w, len| look(&t.sessions, vlans, w, len));
-        seen.act(&mut self.outs, &mut self.rest, |kind, packet| match kind {
-            Access::Double { slot, .. } => admit::<2>(t, slot, packet),
-            Access::Tagged { slot, .. } => admit::<1>(t, slot, packet),
-            Access::Untagged { slot, .. } => admit::<0>(t, slot, packet),
-            _ => packet.leave(Leave::default()),
-        });
+        let soon = |kind| {
+            if let Access::Double { slot, .. } = kind {
+                lines.prefetch(slot as usize);
+            }
+        };
+        seen.act(
+            &mut self.outs,
+            &mut self.rest,
+            soon,
+            |kind, packet| match kind {
+                Access::Double { slot, .. } => admit::<2>(t, slot, packet),
+                Access::Tagged { slot, .. } => admit::<1>(t, slot, packet),
+                Access::Untagged { slot, .. } => admit::<0>(t, slot, packet),
+                _ => packet.leave(Leave::default()),
+            },
+        );
         if !self.rest.is_empty() {
             self.rest.settle(|_, _| ());
         }

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 /// The most packets in a burst.
 pub const BURST: usize = 64;
+/// So many packets before its own a packet's lines are asked for: two of them each is what a core waits for at a time.
+const SOON: usize = 8;
 
 /// Up to 64 mbufs, each owned by this value alone. Neither `Clone` nor `Copy`; dropping it frees them.
 ///
@@ -260,21 +262,22 @@ impl<K: Copy> Seen<K> {
         }
     }
 
-    /// The last pass: `act` edits each packet and lets it go, to one of `outs` or to `rest`.
+    /// The last pass: `act` edits each packet and lets it go, to one of `outs` or to `rest`. A few packets before, `soon` may
+    /// ask for what `act` will need.
     ///
     /// A packet is only lent to `act`:
     /// ```compile_fail
     /// use dpdk::*;
     /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
     ///     let mut kept: Vec<Packet<'_, u8>> = vec![];
-    ///     b.look(r, |_, _| ()).act(o, r, |_, p| { kept.push(p); todo!() });
+    ///     b.look(r, |_, _| ()).act(o, r, |_| (), |_, p| { kept.push(p); todo!() });
     /// }
     /// ```
     /// ```compile_fail
     /// use dpdk::*;
     /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
     ///     let mut kept: Option<&mut Window> = None;
-    ///     b.look(r, |_, _| ()).act(o, r, |_, mut p| { kept = Some(p.window()); todo!() });
+    ///     b.look(r, |_, _| ()).act(o, r, |_| (), |_, mut p| { kept = Some(p.window()); todo!() });
     /// }
     /// ```
     #[inline(always)]
@@ -282,10 +285,19 @@ impl<K: Copy> Seen<K> {
         mut self,
         outs: &mut Outs,
         rest: &mut Rest<R>,
+        mut soon: impl FnMut(K),
         mut act: impl FnMut(K, Packet<'_, R>) -> Gone,
     ) {
         let mut ends = Ends { outs, rest };
-        for &mut One { key, m } in self.take() {
+        let all = self.take();
+        for one in all.iter().take(SOON) {
+            soon(one.key);
+        }
+        for n in 0..all.len() {
+            if let Some(one) = all.get(n + SOON) {
+                soon(one.key);
+            }
+            let One { key, m } = all[n];
             // The mbufs of a burst are distinct, and each goes before the next one comes.
             let ends = &mut ends;
             let Gone(()) = act(key, Packet { m, ends });

@@ -22,7 +22,7 @@
 //!     queue.rx(&mut burst);
 //!     // Send IPv4 packets back where they came from.
 //!     let seen = burst.look(&mut rest, |w, _| w.u16(HEAD + 12));
-//!     seen.act(&mut outs, &mut rest, |ethertype, mut packet| {
+//!     seen.act(&mut outs, &mut rest, |_| (), |ethertype, mut packet| {
 //!         if ethertype != 0x0800 { return packet.leave("not IPv4") }
 //!         let w = packet.window();
 //!         let (to, from) = (w.u64(HEAD) >> 16, w.u64(HEAD + 6) >> 16);
@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod ahead;
 mod burst;
 mod eal;
 mod ffi;
@@ -50,6 +51,7 @@ mod port;
 mod ring;
 mod window;
 
+pub use ahead::{Lines, prefetch, prefetch_early};
 pub use burst::{BURST, Burst, Gone, Outs, Packet, Rest, Seen};
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
@@ -97,11 +99,4 @@ impl Error {
         // SAFETY: reads a word of this thread.
         Error::errno(what, unsafe { ffi::sl_errno() })
     }
-}
-
-/// Asks for a cache line. It is a hint that may name any address, so it is safe.
-#[inline(always)]
-pub fn prefetch<T>(p: *const T) {
-    // SAFETY: prefetching never faults.
-    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast()) }
 }

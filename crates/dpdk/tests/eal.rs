@@ -124,17 +124,22 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     let start = HEAD as u32;
     let mut seen = burst.look(&mut rest, |w, _| (w.u8(HEAD), 0));
     seen.ask(|w, (i, twice)| *twice = w.u8(HEAD) + *i);
-    seen.act(&mut outs, &mut rest, |(i, twice), mut p| match i % 3 {
-        0 => {
-            assert_eq!((p.len(), twice), (60, 2 * i));
-            p.window().put16(HEAD - 2, 0xbeef);
-            p.send(1, start - 2, 10)
-        }
-        1 if i == 1 => p.send(0, start, 4000),
-        1 if i == 4 => p.send(0, 4000, 60),
-        1 => p.send(0, start, 60),
-        _ => p.leave(i),
-    });
+    seen.act(
+        &mut outs,
+        &mut rest,
+        |_| (),
+        |(i, twice), mut p| match i % 3 {
+            0 => {
+                assert_eq!((p.len(), twice), (60, 2 * i));
+                p.window().put16(HEAD - 2, 0xbeef);
+                p.send(1, start - 2, 10)
+            }
+            1 if i == 1 => p.send(0, start, 4000),
+            1 if i == 4 => p.send(0, 4000, 60),
+            1 => p.send(0, start, 60),
+            _ => p.leave(i),
+        },
+    );
     assert_eq!((outs.get(0).len(), outs.get(1).len()), (19, 22));
     assert_eq!(
         outs.get(1).frames().nth(1).unwrap(),
@@ -165,7 +170,7 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     let _ = burst.pop();
     burst.push(no_room).unwrap();
     let seen = burst.look(&mut rest, |_, _| panic!("seen"));
-    seen.act(&mut outs, &mut rest, |(), p| p.leave(1));
+    seen.act(&mut outs, &mut rest, |()| (), |(), p| p.leave(1));
     let mut whys = vec![];
     rest.settle(|why, _| whys.push(why));
     assert_eq!(whys, [0]);

@@ -14,7 +14,7 @@ pub(super) fn upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     table: Table,
     slot: u32,
-    six: u8,
+    place: u32,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     t.took::<TRACE>(Edge::OfSession);
@@ -29,15 +29,16 @@ pub(super) fn upstream<const TRACE: bool, const DEPTH: usize>(
     if up.instance != table.instance().0 {
         return elsewhere_upstream::<TRACE>(t, slot, arrived, packet);
     }
+    let place = Some(place);
     // Each family has its own code from here on.
     match family {
         Family::V4 => {
             let a = arrived.of(Family::V4);
-            from_subscriber::<TRACE>(t, table, slot, a, total, None, packet)
+            from_subscriber::<TRACE>(t, table, slot, a, total, place, packet)
         }
         Family::V6 => {
             let a = arrived.of(Family::V6);
-            from_subscriber::<TRACE>(t, table, slot, a, total, Some(six), packet)
+            from_subscriber::<TRACE>(t, table, slot, a, total, place, packet)
         }
     }
 }
@@ -84,7 +85,7 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
 }
 
-/// (mss) → lookup, if it was not done ahead (at this place) → rewrite.
+/// (mss) → lookup → rewrite. What the first pass has found out is at `ahead`.
 #[inline(always)]
 fn from_subscriber<const TRACE: bool>(
     t: &mut Tables,
@@ -92,16 +93,20 @@ fn from_subscriber<const TRACE: bool>(
     slot: u32,
     a: Arrived,
     total: usize,
-    ahead: Option<u8>,
+    ahead: Option<u32>,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         return connecting::<TRACE>(t, slot, a, total, packet);
     }
     t.took::<TRACE>(a.family.either(Edge::SubscriberV4, Edge::SubscriberV6));
-    let target = match ahead {
-        Some(place) => t.six.target(place),
-        None => lookup::find(&t.fibs, table, a.family, packet.window(), a.ip()),
+    let target = match (ahead, a.family) {
+        (Some(place), Family::V4) => {
+            let destination = packet.window().u32(a.ip() + 16);
+            t.fibs.find_v4_at(table, place, destination)
+        }
+        (Some(place), Family::V6) => t.six.target(place),
+        (None, _) => lookup::find(&t.fibs, table, a.family, packet.window(), a.ip()),
     };
     forward::<TRACE>(t, a, total, target, packet)
 }

@@ -15,19 +15,20 @@ use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD
 /// A frame from an access port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The session stage of what is at `slot` (it may be vacant), without tags, with one and with two. An IPv6 destination
-    /// is at place `six` among those that are looked up together.
+    /// The session stage of what is at `slot` (it may be vacant), without tags, with one and with two. Where its destination
+    /// will be found: an IPv4 one by the word at a place of the tables, an IPv6 one at a place among those that are looked
+    /// up together.
     Untagged {
         slot: u32,
-        six: u8,
+        place: u32,
     },
     Tagged {
         slot: u32,
-        six: u8,
+        place: u32,
     },
     Double {
         slot: u32,
-        six: u8,
+        place: u32,
     },
     /// A PADT for what is at `slot`, with `depth` tags.
     Termination {
@@ -44,11 +45,11 @@ pub(crate) enum Access {
 impl Access {
     /// The session stage, behind `DEPTH` tags.
     #[inline(always)]
-    pub fn session<const DEPTH: usize>(slot: u32, six: u8) -> Self {
+    pub fn session<const DEPTH: usize>(slot: u32, place: u32) -> Self {
         match DEPTH {
-            0 => Access::Untagged { slot, six },
-            1 => Access::Tagged { slot, six },
-            _ => Access::Double { slot, six },
+            0 => Access::Untagged { slot, place },
+            1 => Access::Tagged { slot, place },
+            _ => Access::Double { slot, place },
         }
     }
 }

@@ -51,12 +51,12 @@ impl Batch {
     /// Adds the destination of the packet at `ip`, and asks for its first line; its place. There is one for each packet of
     /// a burst.
     #[inline(always)]
-    pub fn add(&mut self, fibs: &Reader, table: Table, w: &Window, ip: usize) -> u8 {
+    pub fn add(&mut self, fibs: &Reader, table: Table, w: &Window, ip: usize) -> u32 {
         let (place, address) = (self.n % BURST, w.u128(ip + 24));
         fibs.touch_v6(table, address);
         self.addresses[place] = address;
         self.n = place + 1;
-        place as u8
+        place as u32
     }
 
     /// Looks all of them up, and begins anew.
@@ -70,7 +70,7 @@ impl Batch {
 
     /// Where the one at a place leads.
     #[inline(always)]
-    pub fn target(&self, place: u8) -> Target {
+    pub fn target(&self, place: u32) -> Target {
         self.targets[place as usize % BURST]
     }
 }

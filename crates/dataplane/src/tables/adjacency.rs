@@ -120,7 +120,7 @@ impl Adjacencies {
     #[inline(always)]
     pub fn touch(&self, AdjacencyIndex(index): AdjacencyIndex) {
         if let Some(neighbour) = self.all.get(index as usize) {
-            dpdk::prefetch(neighbour);
+            dpdk::prefetch_early(neighbour);
         }
     }
 

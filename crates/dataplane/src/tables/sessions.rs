@@ -4,6 +4,7 @@ use crate::nodes::classify::number;
 use crate::police::Bucket;
 use crate::shard::Shard;
 use crate::tables::{NO_VLANS, Vlans};
+use dpdk::Lines;
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod whole;
@@ -195,6 +196,27 @@ pub(crate) struct Sessions {
     pages: usize,
 }
 
+/// To ask for the lines of downstream sides.
+#[derive(Clone, Copy)]
+pub(crate) struct DownLines {
+    shard: Shard,
+    lines: Lines<Down>,
+}
+
+impl DownLines {
+    /// A few packets before it is needed.
+    #[inline(always)]
+    pub fn prefetch(self, SessionIndex(index): SessionIndex) {
+        self.lines.prefetch(self.shard.place(index) as usize);
+    }
+
+    /// A pass before.
+    #[inline(always)]
+    pub fn prefetch_early(self, SessionIndex(index): SessionIndex) {
+        self.lines.prefetch_early(self.shard.place(index) as usize);
+    }
+}
+
 /// The most pages: enough for sessions that have a page each, as long as there are not very many.
 const MOST_PAGES: usize = 1 << 16;
 
@@ -277,9 +299,10 @@ impl Sessions {
         Some(page * PAGE as u32 + id % PAGE as u32)
     }
 
+    /// Upstream entries, by their slots.
     #[inline(always)]
-    pub fn touch_up(&self, slot: u32) {
-        dpdk::prefetch(self.up.as_ptr().wrapping_add(slot as usize));
+    pub fn up_lines(&self) -> Lines<Up> {
+        Lines::of(&self.up)
     }
 
     #[inline(always)]
@@ -287,10 +310,12 @@ impl Sessions {
         &mut self.up[slot as usize]
     }
 
+    /// Downstream sides, by the sessions' indexes.
     #[inline(always)]
-    pub fn touch_down(&self, index: SessionIndex) {
-        if let Some(down) = self.down.get(self.place(index)) {
-            dpdk::prefetch(down);
+    pub fn down_lines(&self) -> DownLines {
+        DownLines {
+            shard: self.shard,
+            lines: Lines::of(&self.down),
         }
     }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
 };
-use dpdk::Words;
+use dpdk::{Lines, Words};
 use std::sync::Arc;
 
 /// One who looks destinations up: a worker has one of its own.
@@ -42,6 +42,15 @@ impl Table {
     #[inline(always)]
     pub fn instance(&self) -> InstanceIndex {
         self.instance
+    }
+}
+
+/// The place of the word for the first 24 bits, or 0 where no large array says it. (There are fewer than 2^32 words.)
+#[inline(always)]
+fn place_of_24(table: Table, address: u32) -> u32 {
+    match table.v4.array as u32 {
+        0 => 0,
+        array => array + (address >> 8),
     }
 }
 
@@ -105,14 +114,25 @@ impl Reader {
     /// Where an IPv4 address leads.
     #[inline(always)]
     pub fn find_v4(&self, table: Table, address: u32) -> Target {
-        if table.v4.array == 0 {
+        self.find_v4_at(table, place_of_24(table, address), address)
+    }
+
+    /// The same for whoever knows from [`Reader::touch_v4`] the place of the word that decides about most addresses.
+    #[inline(always)]
+    pub fn find_v4_at(&self, table: Table, place: u32, address: u32) -> Target {
+        if place == 0 {
             return self.walk_v4(table.v4.root, address);
         }
-        let word = self.word(table.v4.array + (address >> 8) as usize);
+        let word = self.word(place as usize);
         match Chunk::of(word) {
             None => Target(word),
             Some(chunk) => Target(self.word(chunk.at() + (address & 0xff) as usize)),
         }
+    }
+
+    /// The lines of all tables, by the places of their words.
+    pub(crate) fn lines(&self) -> Lines<AtomicU32> {
+        Lines::of(&self.words)
     }
 
     /// Where IPv4 addresses lead: their lines are asked for first, then looked at.
@@ -129,7 +149,7 @@ impl Reader {
             return;
         };
         for address in addresses {
-            dpdk::prefetch(&large[(address >> 8) as usize]);
+            dpdk::prefetch_early(&large[(address >> 8) as usize]);
         }
         for (address, found) in addresses.iter().zip(found) {
             let word = large[(address >> 8) as usize].load(Acquire);
@@ -205,13 +225,16 @@ impl Reader {
         self.find_v6_all(self.table(instance), addresses, found);
     }
 
-    /// Asks for the line that a lookup will need first and that may be far away.
+    /// Asks for the line that a lookup will need first and that may be far away; the place of its word, 0 if there is more
+    /// than one way to go.
     #[inline(always)]
-    pub fn touch_v4(&self, table: Table, address: u32) {
-        match table.v4.array {
+    pub fn touch_v4(&self, table: Table, address: u32) -> u32 {
+        let place = place_of_24(table, address);
+        match place {
             0 => self.touch_root(table.v4.root),
-            array => self.touch(array + (address >> 8) as usize),
+            place => self.touch(place as usize),
         }
+        place
     }
 
     /// Asks for the last line that a lookup will need, once the first is near: for hosts' routes, whose first lines are few.
@@ -251,7 +274,7 @@ impl Reader {
 
     #[inline(always)]
     fn touch(&self, at: usize) {
-        dpdk::prefetch(self.words.as_ptr().wrapping_add(at));
+        self.lines().prefetch_early(at);
     }
 
     #[inline(always)]
