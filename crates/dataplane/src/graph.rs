@@ -37,7 +37,7 @@ use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, Gone, HEAD, Outs, Packet, Pool, Rest, Window};
+use dpdk::{Burst, Gone, HEAD, Outs, Packet, Pool, Rest, Window, prefetch, prefetch_early};
 use forward::{Arrived, NOTE, downstream, noted, to_subscriber};
 use upstream::upstream;
 use wire::eth::{MacAddr, TPID_8021Q};
@@ -137,25 +137,31 @@ fn from_access<const TRACE: bool>(
         table,
         six: &mut t.six,
     };
-    let seen = burst.look(rest, |w, len| match classify::depth(w) {
-        2 => first.look::<2>(w, len),
-        depth => first.look_with_fewer_tags(w, len, depth),
-    });
+    let seen = burst.look(rest, |w, len| first.look(w, len));
     t.six.find(&t.fibs, table);
-    let (sessions, fibs) = (t.sessions.up_lines(), t.fibs.lines());
-    let soon = |kind| {
-        if let Access::Double { slot, place } = kind {
-            sessions.prefetch(slot as usize);
-            fibs.prefetch(place as usize);
-        }
+    let (sessions, words) = (t.sessions.up_lines(), t.fibs.lines());
+    let soon = |seen: Seen| {
+        prefetch(sessions.at(seen.slot));
+        prefetch(words.at(seen.place));
     };
-    seen.act(outs, rest, soon, |kind, packet| {
+    seen.act(outs, rest, soon, |seen, packet| {
         t.took::<TRACE>(edge);
-        match kind {
-            Access::Double { slot, place } => upstream::<TRACE, 2>(t, table, slot, place, packet),
-            other => from_access_seldom::<TRACE>(t, port, table, other, packet),
+        match seen.kind {
+            Access::Double => upstream::<TRACE, 2>(t, table, seen.slot, seen.place, packet),
+            _ => from_access_seldom::<TRACE>(t, port, table, seen, packet),
         }
     });
+}
+
+/// What the first pass has found out of a frame from an access port.
+#[derive(Clone, Copy)]
+struct Seen {
+    kind: Access,
+    /// The place of its session, if it has one.
+    slot: u32,
+    /// Where its destination will be found: an IPv4 one by the word at a place of the tables, or by more than one if this
+    /// is 0; an IPv6 one at a place among those that are looked up together.
+    place: u32,
 }
 
 /// What the first pass over a burst from an access port works with.
@@ -168,35 +174,54 @@ struct FirstPass<'a> {
 }
 
 impl FirstPass<'_> {
-    /// Looks at a frame with `DEPTH` tags, and asks for the lines of the session and of the packet's destination.
+    /// Looks at a frame, and asks for the lines of the session and of the packet's destination.
     #[inline(always)]
-    fn look<const DEPTH: usize>(&mut self, w: &Window, len: usize) -> Access {
-        let kind = classify::access::<DEPTH>(w, len, self.vlans, self.sessions);
-        let (Access::Untagged { slot, .. }
-        | Access::Tagged { slot, .. }
-        | Access::Double { slot, .. }) = kind
-        else {
-            return kind;
+    fn look(&mut self, w: &Window, len: usize) -> Seen {
+        // One with fewer than two tags by functions that return what registers hold: a key that is written to memory in
+        // parts and read as a whole would have to wait.
+        let depth = classify::depth(w);
+        let (kind, slot) = match depth {
+            2 => classify::access::<2>(w, len, self.vlans, self.sessions),
+            _ => self.with_fewer_tags(w, len, depth),
         };
-        self.sessions.up_lines().prefetch_early(slot as usize);
-        let ip = HEAD + session::headers(DEPTH);
-        let protocol = w.raw16(ip - 2);
-        if protocol == session::PPP_IPV4.to_be() {
-            let place = self.fibs.touch_v4(self.table, w.u32(ip + 16));
-            Access::session::<DEPTH>(slot, place)
-        } else if protocol == session::PPP_IPV6.to_be() {
-            Access::session::<DEPTH>(slot, self.six.add(self.fibs, self.table, w, ip))
-        } else {
-            kind
+        let mut place = 0;
+        if kind.is_session() {
+            prefetch_early(self.sessions.up_lines().at(slot));
+            place = match depth {
+                2 => self.destination::<2>(w),
+                _ => self.destination_with_fewer_tags(w, depth),
+            };
+        }
+        Seen { kind, slot, place }
+    }
+
+    #[inline(never)]
+    fn with_fewer_tags(&self, w: &Window, len: usize, depth: usize) -> (Access, u32) {
+        match depth {
+            0 => classify::access::<0>(w, len, self.vlans, self.sessions),
+            _ => classify::access::<1>(w, len, self.vlans, self.sessions),
         }
     }
 
-    /// The same with one tag or none.
+    /// Asks for the line of the destination; where it will be found.
+    #[inline(always)]
+    fn destination<const DEPTH: usize>(&mut self, w: &Window) -> u32 {
+        let ip = HEAD + session::headers(DEPTH);
+        let protocol = w.raw16(ip - 2);
+        if protocol == session::PPP_IPV4.to_be() {
+            self.fibs.touch_v4(self.table, w.u32(ip + 16))
+        } else if protocol == session::PPP_IPV6.to_be() {
+            self.six.add(self.fibs, self.table, w, ip)
+        } else {
+            0
+        }
+    }
+
     #[inline(never)]
-    fn look_with_fewer_tags(&mut self, w: &Window, len: usize, depth: usize) -> Access {
+    fn destination_with_fewer_tags(&mut self, w: &Window, depth: usize) -> u32 {
         match depth {
-            0 => self.look::<0>(w, len),
-            _ => self.look::<1>(w, len),
+            0 => self.destination::<0>(w),
+            _ => self.destination::<1>(w),
         }
     }
 }
@@ -207,14 +232,15 @@ fn from_access_seldom<const TRACE: bool>(
     t: &mut Tables,
     port: u16,
     table: Table,
-    kind: Access,
+    seen: Seen,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
+    let Seen { kind, slot, place } = seen;
     match kind {
-        Access::Double { slot, place } => upstream::<TRACE, 2>(t, table, slot, place, packet),
-        Access::Tagged { slot, place } => upstream::<TRACE, 1>(t, table, slot, place, packet),
-        Access::Untagged { slot, place } => upstream::<TRACE, 0>(t, table, slot, place, packet),
-        Access::Termination { slot, depth } => {
+        Access::Double => upstream::<TRACE, 2>(t, table, slot, place, packet),
+        Access::Tagged => upstream::<TRACE, 1>(t, table, slot, place, packet),
+        Access::Untagged => upstream::<TRACE, 0>(t, table, slot, place, packet),
+        Access::Termination(depth) => {
             t.took::<TRACE>(Edge::OfSession);
             let leave = session::terminate(t.sessions.up(slot), packet.window(), depth);
             packet.leave(t.left_session::<TRACE>(leave))
@@ -275,7 +301,7 @@ fn from_core<const TRACE: bool>(
     let sessions = t.sessions.down_lines();
     let soon = |(_, target): (Core, Target)| {
         if let Some(index) = target.session() {
-            sessions.prefetch(index);
+            prefetch(sessions.at(index));
         }
     };
     seen.act(outs, rest, soon, |(kind, target), mut packet| {
@@ -346,11 +372,11 @@ fn from_worker<const TRACE: bool>(
 ) {
     let seen = burst.look(rest, |w, _| {
         let index = SessionIndex(w.u32(NOTE));
-        t.sessions.down_lines().prefetch_early(index);
+        prefetch_early(t.sessions.down_lines().at(index));
         index
     });
     let sessions = t.sessions.down_lines();
-    let soon = |index| sessions.prefetch(index);
+    let soon = |index| prefetch(sessions.at(index));
     seen.act(outs, rest, soon, |_, mut packet| {
         t.took::<TRACE>(Edge::TakenPacket);
         let (index, arrived) = noted(packet.window());
@@ -498,7 +524,7 @@ impl Tables {
     fn ask_for(&self, target: Target, family: Family, w: &Window, ip: usize) -> Target {
         let target = lookup::of_group(&self.groups, target, family, w, ip);
         if let Some(index) = target.session() {
-            self.sessions.down_lines().prefetch_early(index);
+            prefetch_early(self.sessions.down_lines().at(index));
         } else if let Some(index) = target.adjacency() {
             self.adjacencies.touch(index);
         }

@@ -6,7 +6,8 @@
 pub(crate) struct Shard {
     /// The worker.
     pub own: u16,
-    /// How many last bits name a worker.
+    /// The last bits, which name a worker, as a mask and how many they are.
+    mask: u16,
     bits: u32,
 }
 
@@ -15,6 +16,7 @@ impl Shard {
     pub fn new(own: u16, workers: u16) -> Self {
         Shard {
             own,
+            mask: workers - 1,
             bits: workers.trailing_zeros(),
         }
     }
@@ -27,7 +29,7 @@ impl Shard {
     /// The worker of a session with this index or PPPoE session id.
     #[inline(always)]
     pub fn of(self, number: u32) -> u16 {
-        (number & !(u32::MAX << self.bits)) as u16
+        number as u16 & self.mask
     }
 
     /// Is the session this worker's?

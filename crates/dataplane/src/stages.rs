@@ -16,19 +16,14 @@ pub struct Admission {
 }
 
 #[inline(always)]
-fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> Access {
-    let kind = match classify::depth(w) {
+fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> (Access, u32) {
+    let (kind, slot) = match classify::depth(w) {
         0 => classify::access::<0>(w, len, vlans, sessions),
         1 => classify::access::<1>(w, len, vlans, sessions),
         _ => classify::access::<2>(w, len, vlans, sessions),
     };
-    if let Access::Untagged { slot, .. }
-    | Access::Tagged { slot, .. }
-    | Access::Double { slot, .. } = kind
-    {
-        sessions.up_lines().prefetch_early(slot as usize);
-    }
-    kind
+    dpdk::prefetch_early(sessions.up_lines().at(slot));
+    (kind, slot)
 }
 
 #[inline(always)]
@@ -57,19 +52,15 @@ impl Admission {
         let vlans = t.sessions.vlans(port);
         let lines = t.sessions.up_lines();
         let seen = burst.look(&mut self.rest, |w, len| look(&t.sessions, vlans, w, len));
-        let soon = |kind| {
-            if let Access::Double { slot, .. } = kind {
-                lines.prefetch(slot as usize);
-            }
-        };
+        let soon = |(_, slot)| dpdk::prefetch(lines.at(slot));
         seen.act(
             &mut self.outs,
             &mut self.rest,
             soon,
-            |kind, packet| match kind {
-                Access::Double { slot, .. } => admit::<2>(t, slot, packet),
-                Access::Tagged { slot, .. } => admit::<1>(t, slot, packet),
-                Access::Untagged { slot, .. } => admit::<0>(t, slot, packet),
+            |(kind, slot), packet| match kind {
+                Access::Double => admit::<2>(t, slot, packet),
+                Access::Tagged => admit::<1>(t, slot, packet),
+                Access::Untagged => admit::<0>(t, slot, packet),
                 _ => packet.leave(Leave::default()),
             },
         );

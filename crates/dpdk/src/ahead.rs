@@ -40,15 +40,9 @@ impl<T> Lines<T> {
         Lines(table.as_ptr())
     }
 
-    /// Asks for a value's line a few packets ahead. There need not be such a value.
+    /// Where a value is, or would be: there need not be such a one.
     #[inline(always)]
-    pub fn prefetch(self, place: usize) {
-        prefetch(self.0.wrapping_add(place));
-    }
-
-    /// The same a pass ahead.
-    #[inline(always)]
-    pub fn prefetch_early(self, place: usize) {
-        prefetch_early(self.0.wrapping_add(place));
+    pub fn at(self, place: u32) -> *const T {
+        self.0.wrapping_add(place as usize)
     }
 }

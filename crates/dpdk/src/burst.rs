@@ -209,7 +209,7 @@ impl Burst {
         rest: &mut Rest<R>,
         mut look: impl FnMut(&Window, usize) -> K,
     ) -> Seen<K> {
-        let mut all = [const { MaybeUninit::uninit() }; BURST];
+        let mut all = [const { MaybeUninit::uninit() }; BURST + SOON];
         let mut n = 0;
         for m in &self.m[..core::mem::take(&mut self.n)] {
             // SAFETY: the first so many are initialised and ours; none is borrowed now.
@@ -220,10 +220,11 @@ impl Burst {
                 rest.push(m, R::default());
                 continue;
             }
+            let w = raw.window();
             // SAFETY: `windowed`.
-            let key = look(unsafe { &*raw.window() }, raw.len as usize);
+            let key = look(unsafe { &*w }, raw.len as usize);
             // SAFETY: there are no more than the burst holds.
-            unsafe { all.get_unchecked_mut(n) }.write(One { key, m });
+            unsafe { all.get_unchecked_mut(n) }.write(One { m, w, key });
             n += 1;
         }
         Seen { n, all }
@@ -234,31 +235,39 @@ impl Burst {
 #[must_use]
 pub struct Seen<K: Copy> {
     n: usize,
-    all: [MaybeUninit<One<K>>; BURST],
+    /// So many; behind them is room for what [`Seen::act`] looks at in vain.
+    all: [MaybeUninit<One<K>>; BURST + SOON],
 }
 
-/// A packet that has a window, and its key.
+/// A packet, its window, and its key.
 #[derive(Clone, Copy)]
 struct One<K> {
-    key: K,
     m: M,
+    w: *mut Window,
+    key: K,
 }
 
 impl<K: Copy> Seen<K> {
-    /// The packets, which are given away.
+    /// The packets, which are given away, and the last of them a few times more.
     #[inline(always)]
-    fn take(&mut self) -> &mut [One<K>] {
-        // SAFETY: `look` wrote so many.
-        unsafe { self.all[..core::mem::take(&mut self.n)].assume_init_mut() }
+    fn take(&mut self) -> &[One<K>] {
+        let n = core::mem::take(&mut self.n);
+        if n > 0 {
+            let last = self.all[n - 1];
+            self.all[n..n + SOON].fill(last);
+        }
+        let all = if n > 0 { n + SOON } else { 0 };
+        // SAFETY: `look` wrote `n`, and the others are written now.
+        unsafe { self.all[..all].assume_init_ref() }
     }
 
     /// A pass in between: `ask` completes the keys, and may wait for what `look` asked for and ask for more.
     #[inline(always)]
     pub fn ask(&mut self, mut ask: impl FnMut(&Window, &mut K)) {
         // SAFETY: `look` wrote so many.
-        for One { key, m } in unsafe { self.all[..self.n].assume_init_mut() } {
-            // SAFETY: it is ours, has a window, and nothing borrows it now.
-            ask(unsafe { &*(**m).window() }, key);
+        for One { w, key, .. } in unsafe { self.all[..self.n].assume_init_mut() } {
+            // SAFETY: of a packet that is ours, and nothing borrows it now.
+            ask(unsafe { &**w }, key);
         }
     }
 
@@ -290,17 +299,16 @@ impl<K: Copy> Seen<K> {
     ) {
         let mut ends = Ends { outs, rest };
         let all = self.take();
-        for one in all.iter().take(SOON) {
+        for one in &all[..all.len().min(SOON)] {
             soon(one.key);
         }
-        for n in 0..all.len() {
-            if let Some(one) = all.get(n + SOON) {
-                soon(one.key);
-            }
-            let One { key, m } = all[n];
+        for some in all.windows(1 + SOON) {
+            // The last ones are asked for time and again at the end, which costs less than to look whether it is the end.
+            soon(some[SOON].key);
+            let One { m, w, key } = some[0];
             // The mbufs of a burst are distinct, and each goes before the next one comes.
             let ends = &mut ends;
-            let Gone(()) = act(key, Packet { m, ends });
+            let Gone(()) = act(key, Packet { m, w, ends });
         }
     }
 }
@@ -318,7 +326,9 @@ impl<K: Copy> Seen<K> {
     #[cold]
     #[inline(never)]
     fn free(&mut self) {
-        for One { m, .. } in self.take() {
+        let n = core::mem::take(&mut self.n);
+        // SAFETY: `look` wrote so many.
+        for One { m, .. } in unsafe { self.all[..n].assume_init_ref() } {
             // SAFETY: it is ours, and goes but once.
             drop(unsafe { Mbuf::own(*m) });
         }
@@ -469,8 +479,9 @@ impl<R> Ends<R> {
 
 /// One packet during `act`: borrowed, so it can neither outlive the burst nor be kept.
 pub struct Packet<'a, R> {
-    /// Ours alone until it goes; it has a window.
+    /// Ours alone until it goes; it has a window, which is at `w`.
     m: M,
+    w: *mut Window,
     ends: &'a mut Ends<R>,
 }
 
@@ -508,7 +519,7 @@ impl<R: Copy + Default> Packet<'_, R> {
     #[inline(always)]
     pub fn window(&mut self) -> &mut Window {
         // SAFETY: there is one, in a buffer that is ours alone; whatever else is lent of it borrows `self`.
-        unsafe { &mut *self.raw().window() }
+        unsafe { &mut *self.w }
     }
 
     /// The whole frame, of which the window shows the first octets; for what may lie behind them.

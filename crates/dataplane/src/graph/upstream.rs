@@ -85,7 +85,7 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     elsewhere_upstream::<TRACE>(t, slot, arrived, packet)
 }
 
-/// (mss) → lookup → rewrite. What the first pass has found out is at `ahead`.
+/// (mss) → lookup, at the place that the first pass has found → rewrite.
 #[inline(always)]
 fn from_subscriber<const TRACE: bool>(
     t: &mut Tables,
@@ -93,20 +93,20 @@ fn from_subscriber<const TRACE: bool>(
     slot: u32,
     a: Arrived,
     total: usize,
-    ahead: Option<u32>,
+    place: Option<u32>,
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         return connecting::<TRACE>(t, slot, a, total, packet);
     }
     t.took::<TRACE>(a.family.either(Edge::SubscriberV4, Edge::SubscriberV6));
-    let target = match (ahead, a.family) {
-        (Some(place), Family::V4) => {
+    let target = match (a.family, place) {
+        (Family::V4, Some(place @ 1..)) => {
             let destination = packet.window().u32(a.ip() + 16);
-            t.fibs.find_v4_at(table, place, destination)
+            t.fibs.find_v4_at(place, destination)
         }
-        (Some(place), Family::V6) => t.six.target(place),
-        (None, _) => lookup::find(&t.fibs, table, a.family, packet.window(), a.ip()),
+        (Family::V6, Some(place)) => t.six.target(place),
+        _ => lookup::find(&t.fibs, table, a.family, packet.window(), a.ip()),
     };
     forward::<TRACE>(t, a, total, target, packet)
 }

@@ -15,26 +15,12 @@ use wire::eth::{IPV4, IPV6, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, TPID_8021AD
 /// A frame from an access port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The session stage of what is at `slot` (it may be vacant), without tags, with one and with two. Where its destination
-    /// will be found: an IPv4 one by the word at a place of the tables, an IPv6 one at a place among those that are looked
-    /// up together.
-    Untagged {
-        slot: u32,
-        place: u32,
-    },
-    Tagged {
-        slot: u32,
-        place: u32,
-    },
-    Double {
-        slot: u32,
-        place: u32,
-    },
-    /// A PADT for what is at `slot`, with `depth` tags.
-    Termination {
-        slot: u32,
-        depth: u8,
-    },
+    /// The session stage, without tags, with one and with two.
+    Untagged,
+    Tagged,
+    Double,
+    /// A PADT, with so many tags.
+    Termination(u8),
     /// PPPoE discovery outside of any session.
     Discovery,
     /// Of a session that another worker has.
@@ -44,13 +30,18 @@ pub(crate) enum Access {
 
 impl Access {
     /// The session stage, behind `DEPTH` tags.
-    #[inline(always)]
-    pub fn session<const DEPTH: usize>(slot: u32, place: u32) -> Self {
+    const fn session<const DEPTH: usize>() -> Self {
         match DEPTH {
-            0 => Access::Untagged { slot, place },
-            1 => Access::Tagged { slot, place },
-            _ => Access::Double { slot, place },
+            0 => Access::Untagged,
+            1 => Access::Tagged,
+            _ => Access::Double,
         }
+    }
+
+    /// Is it a session stage?
+    #[inline(always)]
+    pub fn is_session(self) -> bool {
+        matches!(self, Access::Untagged | Access::Tagged | Access::Double)
     }
 }
 
@@ -110,26 +101,27 @@ pub(crate) fn depth(w: &Window) -> usize {
     }
 }
 
-/// Looks at a frame of `len` octets that has `DEPTH` tags from an access port with these VLANs. Whose address it has is
-/// for `session` to see, and in discovery for the control plane: the gateway has one in each subscriber group.
+/// Looks at a frame of `len` octets that has `DEPTH` tags from an access port with these VLANs: what it is, and the place
+/// of the session that it names (which may be vacant), 0 if none. Whose address it has is for `session` to see, and in
+/// discovery for the control plane: the gateway has one in each subscriber group.
 #[inline(always)]
 pub(crate) fn access<const DEPTH: usize>(
     w: &Window,
     len: usize,
     vlans: &Vlans,
     sessions: &Sessions,
-) -> Access {
+) -> (Access, u32) {
     let short = len < ETHERNET + 4 * DEPTH + PPPOE;
     if short | (w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_SESSION) {
         return discovery::<DEPTH>(w, len, vlans, sessions);
     }
     let id = session_id::<DEPTH>(w);
     if !sessions.shard.has(id.into()) {
-        return Access::Other(sessions.shard.of(id.into()));
+        return (Access::Other(sessions.shard.of(id.into())), 0);
     }
     match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
-        None => Access::Drop(DropReason::UnknownVlan),
-        Some(slot) => Access::session::<DEPTH>(slot, 0),
+        None => (Access::Drop(DropReason::UnknownVlan), 0),
+        Some(slot) => (Access::session::<DEPTH>(), slot),
     }
 }
 
@@ -141,24 +133,21 @@ fn discovery<const DEPTH: usize>(
     len: usize,
     vlans: &Vlans,
     sessions: &Sessions,
-) -> Access {
+) -> (Access, u32) {
     if len < ETHERNET + 4 * DEPTH + PPPOE {
-        return Access::Drop(DropReason::Truncated);
+        return (Access::Drop(DropReason::Truncated), 0);
     }
     if w.u16(HEAD + 12 + 4 * DEPTH) != PPPOE_DISCOVERY {
-        return Access::Drop(DropReason::UnexpectedType);
+        return (Access::Drop(DropReason::UnexpectedType), 0);
     }
     let id = session_id::<DEPTH>(w);
     if !sessions.shard.has(id.into()) && id != 0 {
-        return Access::Other(sessions.shard.of(id.into()));
+        return (Access::Other(sessions.shard.of(id.into())), 0);
     }
     match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
-        None => Access::Drop(DropReason::UnknownVlan),
-        Some(_) if id == 0 => Access::Discovery,
-        Some(slot) => Access::Termination {
-            slot,
-            depth: DEPTH as u8,
-        },
+        None => (Access::Drop(DropReason::UnknownVlan), 0),
+        Some(_) if id == 0 => (Access::Discovery, 0),
+        Some(slot) => (Access::Termination(DEPTH as u8), slot),
     }
 }
 
@@ -233,7 +222,7 @@ mod tests {
 
     const OWN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xaa]);
 
-    fn classify(tags: Tags, ethertype: u16, id: u16, cut: usize) -> Access {
+    fn classify(tags: Tags, ethertype: u16, id: u16, cut: usize) -> (Access, u32) {
         let sessions = Sessions::with(1, &[0..=0, 100..=199]);
         let mut frame = vec![];
         Header {
@@ -265,14 +254,17 @@ mod tests {
         for (tags, depth) in models.into_iter().zip([0, 1, 2, 2]) {
             let slot = 5;
             let session = match depth {
-                0 => Access::session::<0>(slot, 0),
-                1 => Access::session::<1>(slot, 0),
-                _ => Access::session::<2>(slot, 0),
+                0 => Access::Untagged,
+                1 => Access::Tagged,
+                _ => Access::Double,
             };
-            assert_eq!(classify(tags, PPPOE_SESSION, 5, 0), session);
-            let termination = Access::Termination { slot, depth };
-            assert_eq!(classify(tags, PPPOE_DISCOVERY, 5, 0), termination);
-            assert_eq!(classify(tags, PPPOE_DISCOVERY, 0, 0), Access::Discovery);
+            assert_eq!(classify(tags, PPPOE_SESSION, 5, 0), (session, slot));
+            let termination = Access::Termination(depth);
+            assert_eq!(classify(tags, PPPOE_DISCOVERY, 5, 0), (termination, slot));
+            assert_eq!(
+                classify(tags, PPPOE_DISCOVERY, 0, 0),
+                (Access::Discovery, 0)
+            );
             for (ethertype, cut, why) in [
                 (PPPOE_SESSION, 1, DropReason::Truncated),
                 (IPV4, 0, DropReason::UnexpectedType),
@@ -280,12 +272,12 @@ mod tests {
             ] {
                 assert_eq!(
                     classify(tags, ethertype, 5, cut),
-                    Access::Drop(why),
+                    (Access::Drop(why), 0),
                     "{why:?}"
                 );
             }
         }
-        let unknown = Access::Drop(DropReason::UnknownVlan);
+        let unknown = (Access::Drop(DropReason::UnknownVlan), 0);
         assert_eq!(classify(Tags::single(99), PPPOE_SESSION, 5, 0), unknown);
         assert_eq!(classify(Tags::single(200), PPPOE_DISCOVERY, 0, 0), unknown);
     }

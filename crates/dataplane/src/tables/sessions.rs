@@ -204,16 +204,10 @@ pub(crate) struct DownLines {
 }
 
 impl DownLines {
-    /// A few packets before it is needed.
+    /// Where a session's is, or would be.
     #[inline(always)]
-    pub fn prefetch(self, SessionIndex(index): SessionIndex) {
-        self.lines.prefetch(self.shard.place(index) as usize);
-    }
-
-    /// A pass before.
-    #[inline(always)]
-    pub fn prefetch_early(self, SessionIndex(index): SessionIndex) {
-        self.lines.prefetch_early(self.shard.place(index) as usize);
+    pub fn at(self, SessionIndex(index): SessionIndex) -> *const Down {
+        self.lines.at(self.shard.place(index))
     }
 }
 

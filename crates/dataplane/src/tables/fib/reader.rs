@@ -114,15 +114,15 @@ impl Reader {
     /// Where an IPv4 address leads.
     #[inline(always)]
     pub fn find_v4(&self, table: Table, address: u32) -> Target {
-        self.find_v4_at(table, place_of_24(table, address), address)
+        match place_of_24(table, address) {
+            0 => self.walk_v4(table.v4.root, address),
+            place => self.find_v4_at(place, address),
+        }
     }
 
     /// The same for whoever knows from [`Reader::touch_v4`] the place of the word that decides about most addresses.
     #[inline(always)]
-    pub fn find_v4_at(&self, table: Table, place: u32, address: u32) -> Target {
-        if place == 0 {
-            return self.walk_v4(table.v4.root, address);
-        }
+    pub fn find_v4_at(&self, place: u32, address: u32) -> Target {
         let word = self.word(place as usize);
         match Chunk::of(word) {
             None => Target(word),
@@ -274,7 +274,7 @@ impl Reader {
 
     #[inline(always)]
     fn touch(&self, at: usize) {
-        self.lines().prefetch_early(at);
+        dpdk::prefetch_early(self.words.as_ptr().wrapping_add(at));
     }
 
     #[inline(always)]
