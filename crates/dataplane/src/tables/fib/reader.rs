@@ -172,23 +172,29 @@ impl Reader {
     /// Where up to 64 IPv6 addresses lead: all of them a step, then the next, so that none waits for memory alone. Behind the
     /// large arrays of the first 32 bits most are but one chunk away from the answer.
     pub fn find_v6_all(&self, table: Table, addresses: &[u128], found: &mut [Target]) {
-        let (mut places, mut words) = ([0; MOST], [0; MOST]);
-        for (place, &address) in places.iter_mut().zip(addresses) {
+        let n = addresses.len();
+        let (mut places, mut words, mut rests) = ([0; MOST], [0; MOST], [0; MOST]);
+        for (place, &address) in places[..n].iter_mut().zip(addresses) {
             *place = self.place_of_32(table, address).unwrap_or(0);
             self.touch(*place);
         }
-        for ((word, &place), &address) in words.iter_mut().zip(&places).zip(addresses) {
-            *word = self.word(place);
+        let all = words[..n].iter_mut().zip(&mut rests).zip(&places);
+        for (((word, rest), &place), &address) in all.zip(addresses) {
+            (*word, *rest) = match place {
+                0 => (table.v6.root, address),
+                _ => (self.word(place), address << 32),
+            };
+            self.touch_word(*word, *rest);
+        }
+        // Most have come to an end now, or have one step to go.
+        for (word, rest) in words[..n].iter_mut().zip(&mut rests) {
             if let Some(chunk) = Chunk::of(*word) {
-                self.touch_chunk(chunk, (address >> 32) as u64);
+                (*word, *rest) = self.beyond(chunk, *rest);
+                self.touch_word(*word, *rest);
             }
         }
-        let all = addresses.iter().zip(found).zip(places.iter().zip(&words));
-        for ((&address, found), (&place, &word)) in all {
-            *found = match place {
-                0 => self.find_v6(table, address),
-                _ => self.walk(word, address << 32),
-            };
+        for ((found, &word), &rest) in found.iter_mut().zip(&words[..n]).zip(&rests) {
+            *found = self.walk(word, rest);
         }
     }
 
@@ -204,20 +210,14 @@ impl Reader {
         Some(chunk.at() + (address >> 96) as u16 as usize)
     }
 
-    /// Asks for the lines of a chunk that will be read for an address that goes on like this. (No branch: which kind it is
-    /// could not be foreseen.)
+    /// Asks for the lines of a chunk that will be read for an address that goes on like this; for a word that does not lead to
+    /// one, for some others. (No branch: neither that nor which kind it is could be foreseen.)
     #[inline(always)]
-    fn touch_chunk(&self, chunk: Chunk, rest: u64) {
-        let kind = chunk.kind();
-        let indexed = if kind.bits() < 32 && kind != Kind::Bitmap {
-            kind.bits()
-        } else {
-            0
-        };
-        let place = chunk.at() + (rest >> 1 >> (63 - indexed)) as usize;
-        let two = matches!(kind, Kind::Long | Kind::Bitmap) as usize;
+    fn touch_word(&self, word: u32, rest: u128) {
+        let (kind, at) = Chunk::or_none(word);
+        let place = at + ((rest >> 64) as u64 >> 1 >> (63 - INDEXED[kind])) as usize;
         self.touch(place);
-        self.touch(place + LINE * two);
+        self.touch(place + BEHIND[kind]);
     }
 
     /// The same in an instance.
@@ -346,6 +346,11 @@ impl Reader {
         self.word(at + LINE / 2 + more + skipped + run)
     }
 }
+
+/// For each kind of chunk and for none: how many bits say which word is read, if it is one alone.
+const INDEXED: [u32; 8] = [0, 0, 0, 8, 16, 24, 0, 0];
+/// And how far behind the first line that is read there is another one.
+const BEHIND: [usize; 8] = [0, LINE, LINE, 0, 0, 0, 0, 0];
 
 /// The most IPv6 addresses that are looked up together.
 const MOST: usize = 64;
