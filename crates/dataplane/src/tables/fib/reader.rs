@@ -148,9 +148,6 @@ impl Reader {
             }
             return;
         };
-        for address in addresses {
-            dpdk::prefetch_early(&large[(address >> 8) as usize]);
-        }
         for (address, found) in addresses.iter().zip(found) {
             let word = large[(address >> 8) as usize].load(Acquire);
             *found = match Chunk::of(word) {
