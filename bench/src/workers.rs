@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 const WORKERS: usize = 2;
 /// Packets that come to each worker: what is handed over always finds room.
 const PACKETS: usize = 2048;
-/// Passes of a round, whose median is the round's figure.
-const PASSES: usize = 24;
+/// Passes of a round, and those after which its cores are warm: the median of the others is the round's figure. (A core that
+/// has rested does not fetch far lines ahead at first.)
+const PASSES: usize = 144;
+const WARM: usize = 120;
 
 /// Who works, and whose packets each worker receives.
 #[derive(Clone, Copy, PartialEq)]
@@ -198,7 +200,7 @@ impl Work<'_> {
         });
         let times = times.into_iter().collect::<Result<Vec<_>>>()?;
         let mut samples = Samples::default();
-        for pass in 0..PASSES {
+        for pass in WARM..PASSES {
             let begin = times
                 .iter()
                 .map(|all| all[pass].0)
