@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
-//! will need. In between, IPv6 destinations are looked up, all of the burst together; and those of what comes from the
+//! will need, which asks for them once more a few packets ahead (`docs/performance.md` says why). In between, IPv6 destinations are looked up, all of the burst together; and those of what comes from the
 //! core, as only then the session's line is known. A packet either goes out by a port, or is punted, or is dropped for a
 //! named reason.
 //!

@@ -6,14 +6,15 @@
 //! few packets ahead, into the first.
 use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
 
-/// Asks for a cache line that is needed a few packets later. It is a hint that may name any address, so it is safe.
+/// Asks for a cache line that is needed a few packets later, of which the core takes some twenty at a time. It is a hint that
+/// may name any address, so it is safe.
 #[inline(always)]
 pub fn prefetch<T>(p: *const T) {
     // SAFETY: prefetching never faults.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
 }
 
-/// Asks for a cache line that is needed in a later pass.
+/// Asks for a cache line that is needed in a later pass: more of them at a time, but only as near as the second cache.
 #[inline(always)]
 pub fn prefetch_early<T>(p: *const T) {
     // SAFETY: as above.
