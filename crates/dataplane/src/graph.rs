@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Each burst is passed over twice: the first pass looks at the headers and asks for the tables' lines that the second
-//! will need, which asks for them once more a few packets ahead (`docs/performance.md` says why). In between, IPv6 destinations are looked up, all of the burst together; and those of what comes from the
-//! core, as only then the session's line is known. A packet either goes out by a port, or is punted, or is dropped for a
-//! named reason.
+//! will need, which asks for them once more a few packets ahead (`docs/performance.md` says why). In between, IPv6
+//! destinations are looked up, all of the burst together; and those of what comes from the core, as only then the session's
+//! line is known. A packet either goes out by a port, or is punted, or is dropped for a named reason.
 //!
 //! What follows behind `session` is in `graph/upstream.rs`, behind `lookup` in `graph/forward.rs`.
 //!
@@ -299,11 +299,7 @@ fn from_core<const TRACE: bool>(
         ip: IP as u8,
     };
     let sessions = t.sessions.down_lines();
-    let soon = |(_, target): (Core, Target)| {
-        if let Some(index) = target.session() {
-            prefetch(sessions.at(index));
-        }
-    };
+    let soon = |(_, target): (Core, Target)| sessions.soon(target);
     seen.act(outs, rest, soon, |(kind, target), mut packet| {
         t.took::<TRACE>(Edge::CoreFrame);
         if TRACE && is_tagged(&mut packet) {
@@ -346,21 +342,18 @@ fn from_gateway<const TRACE: bool>(
         let family = ip::family(w, IP);
         (family, t.lookup_ahead(family, table, w, IP))
     });
-    seen.act(
-        outs,
-        rest,
-        |_| (),
-        |(family, target), packet| {
-            t.took::<TRACE>(Edge::GatewayPacket);
-            let arrived = Arrived {
-                origin: Origin::Gateway,
-                instance,
-                family,
-                ip: IP as u8,
-            };
-            downstream::<TRACE>(t, arrived, target, packet)
-        },
-    );
+    let sessions = t.sessions.down_lines();
+    let soon = |(_, target): (Family, Target)| sessions.soon(target);
+    seen.act(outs, rest, soon, |(family, target), packet| {
+        t.took::<TRACE>(Edge::GatewayPacket);
+        let arrived = Arrived {
+            origin: Origin::Gateway,
+            instance,
+            family,
+            ip: IP as u8,
+        };
+        downstream::<TRACE>(t, arrived, target, packet)
+    });
 }
 
 #[inline(never)]

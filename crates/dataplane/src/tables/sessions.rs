@@ -3,6 +3,7 @@ use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::classify::number;
 use crate::police::Bucket;
 use crate::shard::Shard;
+use crate::tables::fib::Target;
 use crate::tables::{NO_VLANS, Vlans};
 use dpdk::Lines;
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
@@ -204,6 +205,14 @@ pub(crate) struct DownLines {
 }
 
 impl DownLines {
+    /// Asks for a destination's line a few packets ahead, if it is a session.
+    #[inline(always)]
+    pub fn soon(self, target: Target) {
+        if let Some(index) = target.session() {
+            dpdk::prefetch(self.at(index));
+        }
+    }
+
     /// Where a session's is, or would be.
     #[inline(always)]
     pub fn at(self, SessionIndex(index): SessionIndex) -> *const Down {
