@@ -6,7 +6,7 @@
 pub(crate) struct Shard {
     /// The worker.
     pub own: u16,
-    /// The last bits, which name a worker, as a mask and how many they are.
+    /// The last bits, which name a worker, as a mask, and how many they are: each packet needs both.
     mask: u16,
     bits: u32,
 }

@@ -123,21 +123,25 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     assert_eq!(port.rx(&mut burst), BURST);
     let start = HEAD as u32;
     let mut seen = burst.look(&mut rest, |w, _| (w.u8(HEAD), 0));
+    let soon = std::cell::RefCell::new(std::collections::HashSet::new());
     seen.ask(|w, (i, twice)| *twice = w.u8(HEAD) + *i);
     seen.act(
         &mut outs,
         &mut rest,
-        |_| (),
-        |(i, twice), mut p| match i % 3 {
-            0 => {
-                assert_eq!((p.len(), twice), (60, 2 * i));
-                p.window().put16(HEAD - 2, 0xbeef);
-                p.send(1, start - 2, 10)
+        |(i, _)| _ = soon.borrow_mut().insert(i),
+        |(i, twice), mut p| {
+            assert!(soon.borrow().contains(&i), "asked for before its turn");
+            match i % 3 {
+                0 => {
+                    assert_eq!((p.len(), twice), (60, 2 * i));
+                    p.window().put16(HEAD - 2, 0xbeef);
+                    p.send(1, start - 2, 10)
+                }
+                1 if i == 1 => p.send(0, start, 4000),
+                1 if i == 4 => p.send(0, 4000, 60),
+                1 => p.send(0, start, 60),
+                _ => p.leave(i),
             }
-            1 if i == 1 => p.send(0, start, 4000),
-            1 if i == 4 => p.send(0, 4000, 60),
-            1 => p.send(0, start, 60),
-            _ => p.leave(i),
         },
     );
     assert_eq!((outs.get(0).len(), outs.get(1).len()), (19, 22));

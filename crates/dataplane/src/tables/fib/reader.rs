@@ -135,7 +135,7 @@ impl Reader {
         Lines::of(&self.words)
     }
 
-    /// Where IPv4 addresses lead: their lines are asked for first, then looked at.
+    /// Where IPv4 addresses lead. Nothing is asked for ahead: with no other work in between a core reaches as far by itself.
     pub fn lookup_v4_all(&self, instance: InstanceIndex, addresses: &[u32], found: &mut [Target]) {
         let root = self.root(instance, 0);
         let large = Chunk::if_is(root, Kind::Array24).and_then(|chunk| {
@@ -167,7 +167,10 @@ impl Reader {
     }
 
     /// Where up to 64 IPv6 addresses lead: all of them a step, then the next, so that none waits for memory alone. Behind the
-    /// large arrays of the first 32 bits most are but one chunk away from the answer.
+    /// large arrays of the first 32 bits most are one or two chunks away from the answer.
+    ///
+    /// # Panics
+    /// If there are more.
     pub fn find_v6_all(&self, table: Table, addresses: &[u128], found: &mut [Target]) {
         let n = addresses.len();
         let (mut places, mut words, mut rests) = ([0; MOST], [0; MOST], [0; MOST]);
