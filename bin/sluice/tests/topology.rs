@@ -1,4 +1,4 @@
-//! The lab's network by itself: frames cross it as they are, and it leaves nothing behind.
+//! The lab's network by itself: frames cross it as they are, and it leaves nothing behind. Needs root: `make unit`.
 
 use sluice::lab::netns::Netns;
 use sluice::lab::process::Process;
@@ -7,15 +7,6 @@ use std::time::{Duration, Instant};
 
 /// Any of them will do.
 const UP: UserPlane = UserPlane::One;
-
-/// Network namespaces need root; `make test` has it.
-fn root() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: network namespaces need root");
-    }
-    root
-}
 
 fn receive(device: &tun_rs::SyncDevice, wanted: &[u8]) -> bool {
     let start = Instant::now();
@@ -32,9 +23,6 @@ fn receive(device: &tun_rs::SyncDevice, wanted: &[u8]) -> bool {
 
 #[test]
 fn a_full_size_tagged_frame_crosses_the_access_network_unchanged() {
-    if !root() {
-        return;
-    }
     let lab = Lab::new("t-frames").unwrap();
     let (near, far) = (lab.tap(UP, "near").unwrap(), lab.tap(UP, "far").unwrap());
     for service_tpid in [0x8100u16, 0x88a8] {
@@ -51,9 +39,6 @@ fn a_full_size_tagged_frame_crosses_the_access_network_unchanged() {
 
 #[test]
 fn a_lab_is_gone_after_its_end_and_rises_over_the_leftovers_of_another() {
-    if !root() {
-        return;
-    }
     let first = Lab::new("t-again").unwrap();
     for up in UserPlane::ALL {
         let address = up.management().to_string();

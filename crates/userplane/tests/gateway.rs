@@ -1,6 +1,6 @@
 //! A whole user plane against a control plane made of `pfcp::Node`, in a network namespace
 //! of the test's own. The ports are DPDK's net_af_packet on TAPs whose other ends the test
-//! holds, so it sees every frame. Needs root; says so and passes without.
+//! holds, so it sees every frame. Needs root: `make unit`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -298,12 +298,9 @@ fn announced() -> String {
 
 #[test]
 fn a_subscriber_is_carried_from_discovery_to_deletion() {
-    if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: this test needs root");
-        return;
-    }
     let thread = std::thread::spawn(|| {
-        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
+            .expect("a network namespace needs root: run `make unit`");
         ip("link set lo up");
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
