@@ -262,7 +262,7 @@ fn workers_on_threads_lose_nothing() {
             .sum::<u64>()
             - drops
     };
-    for round in 0..2000u32 {
+    for round in 0..500u32 {
         for home in &all {
             for (port, frame) in [(home.port, up(home)), (CORE, down(home))] {
                 let mbuf = w.pool.packet(&frame).expect("a buffer");
