@@ -19,8 +19,6 @@ CARGO_FUZZ_VERSION := 0.13.2
 GUNGRAUN_VERSION := 0.20.0
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
 PROGRAMS := -p sluice -p sluice-up -p sluice-cp
-# The fuzz targets are a workspace of their own; without libFuzzer they are tests that replay their corpora.
-FUZZ := --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: run test unit sim e2e soak bench instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
@@ -32,8 +30,7 @@ test: unit sim
 	@$(MAKE) --no-print-directory e2e
 
 unit: packages-test
-	$(CARGO) test --workspace
-	$(CARGO) test --lib $(FUZZ)
+	CARGO=$(CARGO) scripts/unit --workspace
 
 sim: packages
 	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999) $(if $(TRACE),--trace)
@@ -60,9 +57,7 @@ e2e-list: packages
 
 check: packages cargo-deny
 	$(CARGO) fmt --all --check
-	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(FUZZ) -- -D warnings
 	$(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources
 	@$(MAKE) --no-print-directory instructions
 
