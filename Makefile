@@ -1,5 +1,6 @@
 # make run    builds everything and starts the lab       make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
+# make unit   the tests beside the code, as root          cargo test -p CRATE runs those of one crate
 # make e2e    the end-to-end cases alone                 make e2e CASE=pppd-chap; make e2e-list
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
