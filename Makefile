@@ -37,10 +37,10 @@ sim: packages
 	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999) $(if $(TRACE),--trace)
 
 e2e: packages-test
+	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
 	$(CARGO) build --release $(PROGRAMS) -p e2e
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
-	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
 	@$(SUDO) env ROUTES=$(ROUTES) $(BIN)/e2e $(CASE)
 
 soak: packages-test
