@@ -3,32 +3,28 @@
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sluice::lab::netns::Netns;
-use sluice::lab::process::end_leftovers;
-use sluice::lab::topology::{Lab, Place};
-use std::path::PathBuf;
+use sluice::lab::claim;
+use sluice::lab::topology::Lab;
+use std::process::exit;
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No case takes nearly as long; the first one may also make the virtual machine's image.
-const CASE_LIMIT: Duration = Duration::from_secs(240);
+/// Ends a hang. No case takes nearly as long, on a busy machine either; the first one may also make the virtual machine's
+/// image.
+const CASE_LIMIT: Duration = Duration::from_secs(600);
 
 /// What is running now, until when, and how long that is.
 static NOW: Mutex<Option<(&str, Instant, Duration)>> = Mutex::new(None);
-/// The lab's directory and namespaces.
-static LAB: Mutex<Option<(PathBuf, Vec<Netns>)>> = Mutex::new(None);
+/// The name of the lab.
+static LAB: Mutex<Option<String>> = Mutex::new(None);
 
 /// Watches over the rest of this process' life.
 pub fn start() -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
-    thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            eprintln!("e2e: ended by signal {signal}: cleaning up");
-            clean_up();
-            std::process::exit(128 + signal);
-        }
-    });
+    on_signal(|signal| {
+        eprintln!("e2e: ended by signal {signal}: cleaning up");
+        clean_up();
+    })?;
     thread::spawn(|| {
         loop {
             thread::sleep(Duration::from_millis(500));
@@ -37,7 +33,7 @@ pub fn start() -> Result<()> {
             {
                 eprintln!("e2e: {name} took longer than {limit:?}: given up, cleaning up");
                 clean_up();
-                std::process::exit(1);
+                exit(1);
             }
         }
     });
@@ -45,8 +41,20 @@ pub fn start() -> Result<()> {
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
         clean_up();
-        std::process::exit(101);
+        exit(101);
     }));
+    Ok(())
+}
+
+/// At the first signal that asks this process to end it does this, and ends.
+pub fn on_signal(act: impl FnOnce(i32) + Send + 'static) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot wait for signals")?;
+    thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            act(signal);
+            exit(128 + signal);
+        }
+    });
     Ok(())
 }
 
@@ -60,27 +68,31 @@ pub fn limit_to(name: &'static str, limit: Duration) {
     *lock(&NOW) = Some((name, Instant::now() + limit, limit));
 }
 
+/// Nothing runs until the next call of [`limit`].
+pub fn idle() {
+    *lock(&NOW) = None;
+}
+
+/// Whoever gives this process its work is not there any more: ends it if it is at work.
+pub fn abandoned() {
+    if let Some((name, ..)) = *lock(&NOW) {
+        eprintln!("e2e: nobody waits for {name} any more: cleaning up");
+        clean_up();
+        exit(1);
+    }
+}
+
 /// Remembers what there is to clean up.
 pub fn protect(lab: &Lab) {
-    let places = Place::ALL
-        .iter()
-        .map(|&place| lab.netns(place).clone())
-        .collect();
-    *lock(&LAB) = Some((lab.dir().to_owned(), places));
+    *lock(&LAB) = Some(lab.name().to_owned());
 }
 
 /// Ends what the run started and removes the namespaces; the logs stay.
 fn clean_up() {
-    let Some((dir, places)) = lock(&LAB).take() else {
-        return;
-    };
-    if let Err(error) = end_leftovers(&dir, &places) {
+    if let Some(lab) = lock(&LAB).take()
+        && let Err(error) = claim::end(&lab)
+    {
         eprintln!("e2e: {error:#}");
-    }
-    for place in places.iter().filter(|place| place.exists()) {
-        if let Err(error) = place.delete() {
-            eprintln!("e2e: {error:#}");
-        }
     }
 }
 

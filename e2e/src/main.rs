@@ -1,6 +1,6 @@
 //! End-to-end cases: the real daemons between real peers, in network namespaces of their own.
 //!
-//! `e2e` runs every case, `e2e CASE…` some of them, `e2e --list` names them, `e2e --soak` kills and stops daemons in random
+//! `e2e` runs every case, in several lanes (`LANES` says in how many); `e2e CASE…` some of them, `e2e --list` names them, `e2e --soak` kills and stops daemons in random
 //! order, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file
 //! of its own below `cases/`; what the cases share (network, virtual subscriber, daemons) is a [`rig::Rig`].
 #![forbid(unsafe_code)]
@@ -17,34 +17,38 @@ mod guard;
 mod home;
 mod internet;
 mod iperf;
+mod lane;
 mod load;
 mod probe;
 mod radius;
 mod reckoning;
 mod record;
 mod rig;
+mod schedule;
 mod screen;
 mod site;
 mod sniff;
 mod soak;
 mod street;
 mod street_lab;
+mod turn;
 mod vm;
 
 use anyhow::{Result, bail};
-use cases::{CASES, Case};
+use cases::{CASES, Case, Needs};
 use rig::Rig;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
+use turn::Turn;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["--help"] => {
-            println!("usage: e2e [--list | --soak | --record DIR | CASE…]");
+            println!("usage: [LANES=N] e2e [--list | --soak | --record DIR | CASE…]");
             Ok(true)
         }
         ["--list"] => {
@@ -56,7 +60,9 @@ fn main() -> ExitCode {
         }
         ["--soak"] => soak::run().map(|()| true),
         ["--record", dir] => record::run(Path::new(dir)).map(|()| true),
-        ref names => chosen(names).and_then(|cases| run(&cases)),
+        [lane::WORD] => lane::serve().map(|()| true),
+        [name] => chosen(&[name]).and_then(|cases| run(cases[0])),
+        ref names => chosen(names).and_then(|cases| schedule::run(&cases, lanes()?)),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -80,43 +86,26 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Case>> {
     Ok(names.iter().filter_map(find).collect())
 }
 
-/// Runs cases one after another; whether all passed.
-fn run(cases: &[&'static Case]) -> Result<bool> {
+/// How many lanes: cases wait more than they work.
+fn lanes() -> Result<usize> {
+    let cores = std::thread::available_parallelism()?.get();
+    let wanted = soak::number("LANES")?.map_or(cores + 1, |lanes| lanes as usize);
+    Ok(wanted.max(1))
+}
+
+/// Runs one case, here and now; whether it passed.
+fn run(case: &'static Case) -> Result<bool> {
     guard::start()?;
+    let _turn = match case.needs {
+        Needs::Alone => Turn::alone()?,
+        Needs::Lab | Needs::Machine => Turn::beside_others()?,
+    };
     let start = Instant::now();
     let mut rig = Rig::new()?;
-    let mut failed = Vec::new();
-    for (number, case) in cases.iter().enumerate() {
-        println!(
-            "[{:2}/{}] {}: {}",
-            number + 1,
-            cases.len(),
-            case.name,
-            case.about
-        );
-        let began = Instant::now();
-        guard::limit(case.name);
-        let outcome = (case.run)(&mut rig);
-        let seconds = began.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => println!("        passed in {seconds:.1} s"),
-            Err(error) => {
-                println!("        FAILED after {seconds:.1} s: {error:#}");
-                println!("{}", rig.post_mortem(case.name));
-                failed.push(case.name);
-            }
-        }
-    }
+    println!("{}: {}", case.name, case.about);
+    let passed = lane::attempt(&mut rig, case);
     guard::limit("cleaning up");
     rig.close()?;
-    for name in &failed {
-        println!("failed: {name}   (again alone: make e2e CASE={name})");
-    }
-    println!("end to end: {:.0} s", start.elapsed().as_secs_f64());
-    println!(
-        "{} passed, {} failed",
-        cases.len() - failed.len(),
-        failed.len()
-    );
-    Ok(failed.is_empty())
+    let failed = [case.name];
+    Ok(schedule::conclude(1, &failed[usize::from(passed)..], start))
 }

@@ -6,12 +6,13 @@ use crate::load::Loaded;
 use crate::site::{Setup, Site};
 use crate::vm::Vm;
 use anyhow::{Context, Result};
+use sluice::lab::claim;
 use sluice::lab::topology::Lab;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The name that tells the tests' lab from `make run`'s.
-const LAB: &str = "e2e";
+/// The name that tells the tests' labs from `make run`'s, before their numbers.
+const FAMILY: &str = "e2e";
 /// How long sessions of the case before may take to go once their homes are gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -37,7 +38,8 @@ pub struct Stage<'a> {
 impl Rig {
     /// An empty network; everything else is started when a case asks for it.
     pub fn new() -> Result<Self> {
-        let lab = Lab::new(LAB)?;
+        claim::clear_dead(FAMILY)?;
+        let lab = Lab::numbered(FAMILY)?;
         guard::protect(&lab);
         Ok(Rig {
             loaded: None,
@@ -155,7 +157,7 @@ impl Rig {
             }
         }
         let kept = failures().join(case);
-        match keep(self.lab.dir(), &kept) {
+        match keep(&self.lab, &kept) {
             Ok(()) => said.push_str(&format!("        logs and captures: {}", kept.display())),
             Err(error) => said.push_str(&format!("        logs could not be kept: {error:#}")),
         }
@@ -175,8 +177,17 @@ fn failures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e")
 }
 
+/// Copies the plain files of a lab, and of those that belong to it.
+fn keep(lab: &Lab, to: &Path) -> Result<()> {
+    copy(lab.dir(), to)?;
+    for part in claim::parts(lab.name())? {
+        copy(&claim::directory(&part), &to.join(part))?;
+    }
+    Ok(())
+}
+
 /// Copies the plain files of a folder.
-fn keep(from: &Path, to: &Path) -> Result<()> {
+fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;

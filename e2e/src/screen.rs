@@ -1,6 +1,5 @@
 //! A terminal that somebody types at.
 
-use crate::site::program;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +16,11 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A terminal of so many columns and rows, in which `sluice` runs with these words.
-    pub fn open(socket: PathBuf, width: u32, height: u32, words: &[&str]) -> Result<Self> {
+    /// A terminal of so many columns and rows, in which this line runs.
+    pub fn open(socket: PathBuf, width: u32, height: u32, command: &str) -> Result<Self> {
         let screen = Screen { socket };
-        let command = format!("'{}' {}", program("sluice")?.display(), words.join(" "));
         let (width, height) = (width.to_string(), height.to_string());
-        screen.tmux(&["new-session", "-d", "-x", &width, "-y", &height, &command])?;
+        screen.tmux(&["new-session", "-d", "-x", &width, "-y", &height, command])?;
         Ok(screen)
     }
 

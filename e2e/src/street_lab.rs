@@ -2,15 +2,24 @@
 
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde::Deserialize;
+use sluice::lab::claim::directory;
+use sluice::lab::process::Process;
+use sluice::lab::topology::Lab;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// How long homes may take to come online, and a lab to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// What the command takes the control plane's socket from.
+const SOCKET: &str = "SLUICE_CP_SOCKET";
 
 /// What `sluice lab --json` prints.
 #[derive(Debug, Deserialize)]
@@ -29,65 +38,113 @@ pub struct Report {
     pub restarts: BTreeMap<String, u32>,
 }
 
-/// A running lab.
-pub struct StreetLab {
-    child: Option<Child>,
-    log: PathBuf,
+/// `sluice lab` under the name [`name`], by this program.
+pub fn command(sluice: &Path, lab: &Lab, homes: u32) -> Command {
+    let mut command = Command::new(sluice);
+    command.args(["lab", "--json", "--homes", &homes.to_string()]);
+    command.args(["--name", &name(lab)]);
+    command
 }
+
+/// The name of the lab that belongs to this one.
+pub fn name(lab: &Lab) -> String {
+    lab.part_name("street")
+}
+
+/// The socket of its control plane.
+pub fn socket(lab: &Lab) -> PathBuf {
+    directory(&name(lab)).join("cp.sock")
+}
+
+/// The process id of one of its daemons: `cp`, `up1` or `up2`.
+pub fn id(lab: &Lab, daemon: &str) -> Result<i32> {
+    let record = directory(&name(lab)).join(format!("{daemon}.pid"));
+    let record = fs::read_to_string(record)?;
+    let id = record.split(' ').next().context("an empty pid file")?;
+    Ok(id.parse()?)
+}
+
+/// The `sluice` command for it, by this program, as it is where nobody names a socket.
+pub fn sluice_by(program: &Path, lab: &Lab) -> Command {
+    let mut command = Command::new(program);
+    command.env(SOCKET, socket(lab));
+    command
+}
+
+/// The `sluice` command for it.
+pub fn sluice(lab: &Lab) -> Result<Command> {
+    Ok(sluice_by(&program("sluice")?, lab))
+}
+
+/// The same as a line for a shell.
+pub fn sluice_line(lab: &Lab) -> Result<String> {
+    let (socket, sluice) = (socket(lab), program("sluice")?);
+    Ok(format!(
+        "{SOCKET}='{}' '{}'",
+        socket.display(),
+        sluice.display()
+    ))
+}
+
+/// A running lab; ended when dropped.
+pub struct StreetLab(Process);
 
 impl StreetLab {
     /// Starts one, and waits until all of its homes are online.
-    pub fn start(dir: &Path, homes: u32) -> Result<Self> {
-        Self::start_from(&program("sluice")?, dir, homes)
+    pub fn start(lab: &Lab, homes: u32) -> Result<Self> {
+        Self::start_from(&program("sluice")?, lab, homes)
     }
 
     /// The same with this program and the daemons that lie beside it.
-    pub fn start_from(sluice: &Path, dir: &Path, homes: u32) -> Result<Self> {
-        let log = dir.join("street-lab.log");
-        let mut command = Command::new(sluice);
-        command.args(["lab", "--json", "--homes", &homes.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let child = command.stderr(File::create(&log)?).spawn()?;
-        let lab = StreetLab {
-            child: Some(child),
-            log,
-        };
-        let (online, start) = (format!("{homes} of {homes} homes online"), Instant::now());
-        while !lab.said()?.contains(&online) {
-            ensure!(
-                start.elapsed() < Duration::from_secs(60),
-                "waited for \"{online}\": {}",
-                lab.said()?
-            );
-            sleep(Duration::from_millis(50));
-        }
-        Ok(lab)
+    pub fn start_from(sluice: &Path, lab: &Lab, homes: u32) -> Result<Self> {
+        let street = Process::spawn(lab.dir(), "street-lab", command(sluice, lab, homes))?;
+        let mut street = StreetLab(street);
+        let online = format!("{homes} of {homes} homes online");
+        street.wait_said(&online)?;
+        Ok(street)
     }
 
-    fn said(&self) -> Result<String> {
-        Ok(fs::read_to_string(&self.log)?)
+    /// Waits until it has said this.
+    pub fn wait_said(&mut self, what: &str) -> Result<()> {
+        let log = self.0.log().to_owned();
+        self.0.wait_until(&format!("\"{what}\""), PATIENCE, || {
+            fs::read_to_string(&log).is_ok_and(|said| said.contains(what))
+        })
     }
 
     /// Ends it as Ctrl-C does.
     pub fn end(mut self) -> Result<Report> {
-        let child = self.child.take().context("it runs")?;
-        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT)?;
-        let done = child.wait_with_output()?;
-        let said = self.said()?;
-        ensure!(
-            done.status.success(),
-            "the lab ended with {}: {said}",
-            done.status
-        );
-        serde_json::from_slice(&done.stdout).context(said)
+        let log = self.0.log().to_owned();
+        let succeeded = self.interrupt()?;
+        let said = fs::read_to_string(log)?;
+        ensure!(succeeded, "the lab has failed: {said}");
+        let last = said.lines().last().context("the lab said nothing")?;
+        serde_json::from_str(last).with_context(|| said.clone())
+    }
+
+    /// Asks it to end, and waits until it has; whether it was content.
+    fn interrupt(&mut self) -> Result<bool> {
+        let start = Instant::now();
+        if self.0.ended()?.is_none() {
+            self.0.signal(Signal::SIGINT)?;
+        }
+        loop {
+            if let Some(status) = self.0.ended()? {
+                return Ok(status.success());
+            }
+            ensure!(
+                start.elapsed() < PATIENCE,
+                "the lab does not end\n{}",
+                self.0.tail()
+            );
+            sleep(TICK);
+        }
     }
 }
 
 impl Drop for StreetLab {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
-            let _ = child.wait();
-        }
+        // It ends its daemons itself, which takes longer than a process that is just dropped is given.
+        let _ = self.interrupt();
     }
 }

@@ -1,8 +1,9 @@
 //! The lab's network by itself: frames cross it as they are, and it leaves nothing behind. Needs root: `make unit`.
 
+use sluice::lab::claim::directory;
 use sluice::lab::netns::Netns;
 use sluice::lab::process::Process;
-use sluice::lab::topology::{ACCESS_PORT, Lab, Place, UserPlane, directory};
+use sluice::lab::topology::{ACCESS_PORT, Lab, Place, UserPlane};
 use std::time::{Duration, Instant};
 
 /// Any of them will do.

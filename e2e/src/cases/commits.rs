@@ -1,10 +1,7 @@
 use crate::rig::Rig;
-use crate::street_lab::StreetLab;
+use crate::street_lab::{StreetLab, socket};
 use anyhow::{Context, Result, ensure};
 use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change};
-use sluice::lab::daemon::Daemon;
-use sluice::lab::gateway::socket;
-use sluice::lab::topology::directory;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -21,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Changes that concern nobody touch nobody, however many they are and whoever reads meanwhile.
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let dir = rig.without_site()?.dir().to_owned();
-    let lab = StreetLab::start(&dir, HOMES)?;
-    let cp = socket(&directory(""), Daemon::ControlPlane);
+    let lab = rig.without_site()?;
+    let street = StreetLab::start(lab, HOMES)?;
+    let cp = socket(lab);
     let (over, reads) = (AtomicBool::new(false), AtomicU64::new(0));
     let (commits, seconds, each) = thread::scope(|scope| -> Result<(u32, f64, Duration)> {
         let readers: Vec<_> = (0..READERS)
@@ -51,7 +48,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "versions are missing"
     );
     ensure!(reads > READERS as u64, "the readers were kept waiting");
-    let report = lab.end()?;
+    let report = street.end()?;
     println!("        {report:?}");
     ensure!(
         report.online == HOMES && report.restarts.values().all(|n| *n == 0),

@@ -29,20 +29,17 @@ pub(super) fn with_site(
     name: &'static str,
     case: impl FnOnce(&Lab, &mut Site) -> Result<()>,
 ) -> Result<()> {
-    rig.without_site()?;
-    let lab = Lab::new("e2e-frr")?;
-    guard::protect(&lab);
+    let lab = rig.without_site()?.part("frr")?;
     let mut site = Site::start(&lab, &Setup::default())?;
     let done = case(&lab, &mut site);
     let done = done.with_context(|| site.tails());
     guard::limit(name);
     site.stop()?;
-    guard::protect(rig.lab());
     match done {
         Ok(()) => lab.close(),
         Err(error) => {
-            let kept = lab.close_keeping_logs()?;
-            Err(error.context(format!("logs: {}", kept.display())))
+            lab.close_keeping_logs()?;
+            Err(error)
         }
     }
 }

@@ -1,17 +1,17 @@
 use crate::rig::Rig;
-use crate::site::program;
-use crate::street_lab::StreetLab;
+use crate::street_lab::{StreetLab, sluice};
 use anyhow::{Context, Result, ensure};
+use sluice::lab::topology::Lab;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const HOMES: u32 = 20;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let dir = rig.without_site()?.dir().to_owned();
+    let lab = rig.without_site()?;
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/README.md");
     let text = std::fs::read_to_string(text)?;
     let blocks: Vec<&str> = text
@@ -20,7 +20,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         .filter_map(|b| b.split("```").next())
         .collect();
     ensure!(blocks.len() == 10, "{} blocks of ten jobs", blocks.len());
-    let lab = StreetLab::start(&dir, HOMES)?;
+    let street = StreetLab::start(lab, HOMES)?;
+    let sluice = |commands: &str| pipe(lab, commands);
     let before = sluice("show configuration\n")?;
     for (job, block) in blocks.iter().enumerate() {
         let said = sluice(block).with_context(|| format!("job {}:\n{block}", job + 1))?;
@@ -57,7 +58,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         sleep(Duration::from_millis(200));
     }
     sleep(Duration::from_secs(2)); // the lab looks at its homes once in a while
-    let report = lab.end()?;
+    let report = street.end()?;
     println!("        {report:?}");
     ensure!(
         report.online == HOMES
@@ -69,8 +70,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 }
 
 /// Pipes commands into `sluice`; an error with what it says if it fails.
-fn sluice(commands: &str) -> Result<String> {
-    let mut child = Command::new(program("sluice")?)
+fn pipe(lab: &Lab, commands: &str) -> Result<String> {
+    let mut child = sluice(lab)?
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

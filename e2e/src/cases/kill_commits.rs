@@ -1,14 +1,11 @@
 use super::commits::commit;
-use super::upgrade::id;
 use crate::rig::Rig;
-use crate::street_lab::StreetLab;
+use crate::street_lab::{StreetLab, id, socket};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use northbound::{ConfigurationClient, GetConfigurationResponse};
-use sluice::lab::daemon::Daemon;
-use sluice::lab::gateway::socket;
-use sluice::lab::topology::directory;
+use sluice::lab::topology::Lab;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -29,14 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Whoever dies in the middle of a commit: there is the version before or the new one, the same on all planes, and what was
 /// acknowledged stays.
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let dir = rig.without_site()?.dir().to_owned();
-    let lab = StreetLab::start(&dir, HOMES)?;
+    let lab = rig.without_site()?;
+    let street = StreetLab::start(lab, HOMES)?;
     let over = AtomicBool::new(false);
     let writer = thread::scope(|scope| -> Result<Writer> {
-        let writer = scope.spawn(|| write(&over));
+        let writer = scope.spawn(|| write(lab, &over));
         let dealt = BLOWS.into_iter().try_for_each(|names| {
             sleep(BETWEEN);
-            names.iter().try_for_each(|name| strike(name))
+            names.iter().try_for_each(|name| strike(lab, name))
         });
         sleep(BETWEEN);
         over.store(true, Ordering::Relaxed);
@@ -49,8 +46,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         writer.acknowledged, writer.torn, writer.torn_in_force
     );
     ensure!(writer.torn > 0, "no commit was hit: the blows miss");
-    settled(&writer)?;
-    let report = lab.end()?;
+    settled(lab, &writer)?;
+    let report = street.end()?;
     println!("        {report:?}");
     ensure!(report.online == HOMES, "sessions were lost");
     let lost = report.packets_sent - report.packets_received;
@@ -63,9 +60,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 }
 
 /// Kills a daemon as soon as it runs.
-fn strike(name: &str) -> Result<()> {
+fn strike(lab: &Lab, name: &str) -> Result<()> {
     let begun = Instant::now();
-    while kill(Pid::from_raw(id(name)?), Signal::SIGKILL).is_err() {
+    while kill(Pid::from_raw(id(lab, name)?), Signal::SIGKILL).is_err() {
         ensure!(begun.elapsed() < PATIENCE, "{name} does not run");
         sleep(Duration::from_millis(20));
     }
@@ -73,10 +70,10 @@ fn strike(name: &str) -> Result<()> {
 }
 
 /// Both user planes have the document of the version in force, which is the last one that the writer knows of.
-fn settled(writer: &Writer) -> Result<()> {
+fn settled(lab: &Lab, writer: &Writer) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let mut client = connect()?;
+        let mut client = connect(lab)?;
         let managed = client.managed()?;
         if managed.len() == 2 && managed.iter().all(|plane| plane.in_force) {
             let versions: Vec<u64> = client.versions()?.iter().map(|v| v.version).collect();
@@ -109,12 +106,12 @@ struct Writer {
 }
 
 /// Commits one version after the other, each of which changes both user planes.
-fn write(over: &AtomicBool) -> Result<Writer> {
+fn write(lab: &Lab, over: &AtomicBool) -> Result<Writer> {
     let mut writer = Writer {
         version: 1,
         ..Writer::default()
     };
-    let mut client = connect()?;
+    let mut client = connect(lab)?;
     while !over.load(Ordering::Relaxed) {
         let next = writer.value.max(100) + 1;
         let hold = next.to_string();
@@ -127,9 +124,9 @@ fn write(over: &AtomicBool) -> Result<Writer> {
             }
             Err(_) => {
                 writer.torn += 1;
-                let found = in_force()?;
+                let found = in_force(lab)?;
                 writer.look(&found, next)?;
-                client = connect()?;
+                client = connect(lab)?;
             }
         }
     }
@@ -165,10 +162,10 @@ impl Writer {
 }
 
 /// The version in force, as soon as somebody lives long enough to tell.
-fn in_force() -> Result<GetConfigurationResponse> {
+fn in_force(lab: &Lab) -> Result<GetConfigurationResponse> {
     let begun = Instant::now();
     loop {
-        let found = connect()?.get(None);
+        let found = connect(lab)?.get(None);
         if found.is_ok() || begun.elapsed() > PATIENCE {
             return found.context("nobody tells the version in force");
         }
@@ -176,8 +173,8 @@ fn in_force() -> Result<GetConfigurationResponse> {
 }
 
 /// A connection to the control plane, as soon as there is one.
-fn connect() -> Result<ConfigurationClient> {
-    let (path, begun) = (socket(&directory(""), Daemon::ControlPlane), Instant::now());
+fn connect(lab: &Lab) -> Result<ConfigurationClient> {
+    let (path, begun) = (socket(lab), Instant::now());
     loop {
         let connected = ConfigurationClient::connect(&path, PATIENCE);
         if connected.is_ok() || begun.elapsed() > PATIENCE {

@@ -1,17 +1,20 @@
 use crate::rig::Rig;
 use crate::site::program;
+use crate::street_lab::{self, StreetLab, id, name, sluice};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use northbound::Session;
 use serde::Deserialize;
-use sluice::lab::topology::directory;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
-use std::path::Path;
+use sluice::lab::netns::Netns;
+use sluice::lab::topology::Lab;
+use std::collections::{BTreeSet, HashMap};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// The homes of the lab whose daemons are killed.
+const HOMES: u32 = 100;
 
 /// What `sluice lab --json` prints.
 #[derive(Debug, Deserialize)]
@@ -23,15 +26,13 @@ struct Report {
     packets_sent: u64,
     packets_received: u64,
     packets_wrong: u64,
-    packets_lost_in_outages: u64,
-    restarts: BTreeMap<String, u32>,
 }
 
 pub fn hundred(rig: &mut Rig) -> Result<()> {
-    rig.without_site()?;
-    let report = lab(100, 8)?;
+    let own = rig.without_site()?;
+    let report = lab(own, 100, 8)?;
     println!("        {report:?}");
-    nothing_left()?;
+    nothing_left(own)?;
     ensure!(
         report.homes == 100 && report.online == 100,
         "not every home is online"
@@ -54,13 +55,13 @@ pub fn hundred(rig: &mut Rig) -> Result<()> {
 }
 
 pub fn restart(rig: &mut Rig) -> Result<()> {
-    rig.without_site()?;
-    let mut first = command(20, 600)?
+    let own = rig.without_site()?;
+    let mut first = command(own, 20, 600)?
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
     let start = Instant::now();
-    while running_daemons()?.len() < 3 {
+    while running_daemons(own)?.len() < 3 {
         ensure!(
             start.elapsed() < Duration::from_secs(20),
             "the first lab did not start its daemons"
@@ -72,36 +73,23 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
     first.kill()?;
     first.wait()?;
     ensure!(
-        running_daemons()?.len() >= 3,
+        running_daemons(own)?.len() >= 3,
         "nothing was left behind: the case shows nothing"
     );
-    let report = lab(20, 3)?;
+    let report = lab(own, 20, 3)?;
     ensure!(
         report.online == 20 && report.packets_wrong == 0,
         "{report:?}"
     );
-    nothing_left()
+    nothing_left(own)
 }
 
 /// Each daemon is killed from outside, one after the other; the homes of both user planes share everything but a name.
 pub fn supervision(rig: &mut Rig) -> Result<()> {
-    const HOMES: u32 = 100;
-    let log = rig.without_site()?.dir().join("lab-supervision.log");
-    let mut command = Command::new(program("sluice")?);
-    command.args(["lab", "--json", "--homes", &HOMES.to_string()]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let lab = command.stderr(File::create(&log)?).spawn()?;
-    let outcome = kill_each(&log, HOMES);
-    kill(Pid::from_raw(lab.id() as i32), Signal::SIGINT)?;
-    let done = lab.wait_with_output()?;
-    let said = fs::read_to_string(&log)?;
-    outcome.with_context(|| said.clone())?;
-    ensure!(
-        done.status.success(),
-        "it ended with {}: {said}",
-        done.status
-    );
-    let report: Report = serde_json::from_slice(&done.stdout).context(said)?;
+    let lab = rig.without_site()?;
+    let mut street = StreetLab::start(lab, HOMES)?;
+    kill_each(lab, &mut street)?;
+    let report = street.end()?;
     println!("        {report:?}");
     ensure!(
         report.restarts.len() == 3 && report.restarts.values().all(|times| *times == 1),
@@ -116,42 +104,26 @@ pub fn supervision(rig: &mut Rig) -> Result<()> {
         lost > 0 && lost == report.packets_lost_in_outages,
         "{lost} packets were lost, and not all of them because a user plane was dead"
     );
-    nothing_left()
+    nothing_left(lab)
 }
 
-fn kill_each(log: &Path, homes: u32) -> Result<()> {
-    let heard = |what: &str| -> Result<()> {
-        let start = Instant::now();
-        while !fs::read_to_string(log)?.contains(what) {
-            ensure!(
-                start.elapsed() < Duration::from_secs(30),
-                "waited for \"{what}\""
-            );
-            sleep(Duration::from_millis(50));
-        }
-        Ok(())
-    };
-    heard(&format!("{homes} of {homes} homes online"))?;
-    same_at_both(homes)?;
+fn kill_each(lab: &Lab, street: &mut StreetLab) -> Result<()> {
+    same_at_both(lab)?;
     for (daemon, name) in [
         ("sluice-up up1", "up1"),
         ("sluice-up up2", "up2"),
         ("sluice-cp", "cp"),
     ] {
-        let record = fs::read_to_string(directory("").join(format!("{name}.pid")))?;
-        let id = record.split(' ').next().context("an empty pid file")?;
-        kill(Pid::from_raw(id.parse()?), Signal::SIGKILL)?;
-        heard(&format!("{daemon} died (signal 9): started again"))?;
-        heard(&format!("{daemon} is back after"))?;
+        kill(Pid::from_raw(id(lab, name)?), Signal::SIGKILL)?;
+        street.wait_said(&format!("{daemon} died (signal 9): started again"))?;
+        street.wait_said(&format!("{daemon} is back after"))?;
     }
     Ok(())
 }
 
 /// The homes of one user plane have the lines of the other's, and sessions at both have the same PPPoE session ids.
-fn same_at_both(homes: u32) -> Result<()> {
-    let done = Command::new(program("sluice")?)
-        .args(["show", "sessions", "--json"])
-        .output()?;
+fn same_at_both(lab: &Lab) -> Result<()> {
+    let done = sluice(lab)?.args(["show", "sessions", "--json"]).output()?;
     let sessions: Vec<Session> = serde_json::from_slice(&done.stdout)?;
     let (mut lines, mut ids) = (HashMap::new(), HashMap::new());
     for s in &sessions {
@@ -168,7 +140,7 @@ fn same_at_both(homes: u32) -> Result<()> {
     let lines = lines.values().filter(|planes| planes.len() == 2).count();
     let ids = ids.values().filter(|planes| planes.len() == 2).count();
     ensure!(
-        sessions.len() == homes as usize && lines == sessions.len() / 2 && ids > 0,
+        sessions.len() == HOMES as usize && lines == sessions.len() / 2 && ids > 0,
         "of {} sessions, {lines} share a line and {ids} a session id with one at the other user plane",
         sessions.len()
     );
@@ -176,23 +148,16 @@ fn same_at_both(homes: u32) -> Result<()> {
     Ok(())
 }
 
-fn command(homes: u32, seconds: u32) -> Result<Command> {
-    let mut command = Command::new(program("sluice")?);
-    command.args([
-        "lab",
-        "--homes",
-        &homes.to_string(),
-        "--seconds",
-        &seconds.to_string(),
-        "--json",
-    ]);
+fn command(own: &Lab, homes: u32, seconds: u32) -> Result<Command> {
+    let mut command = street_lab::command(&program("sluice")?, own, homes);
+    command.args(["--seconds", &seconds.to_string()]);
     command.stdin(Stdio::null());
     Ok(command)
 }
 
 /// Runs a lab to its end.
-fn lab(homes: u32, seconds: u32) -> Result<Report> {
-    let done = command(homes, seconds)?.output()?;
+fn lab(own: &Lab, homes: u32, seconds: u32) -> Result<Report> {
+    let done = command(own, homes, seconds)?.output()?;
     let said = String::from_utf8_lossy(&done.stderr);
     ensure!(
         done.status.success(),
@@ -208,47 +173,20 @@ fn lab(homes: u32, seconds: u32) -> Result<Report> {
 }
 
 /// The lab's namespaces and daemons are gone.
-fn nothing_left() -> Result<()> {
-    let names = output(&["netns", "list"])?;
-    let left: Vec<&str> = names.lines().filter(|line| is_labs(line)).collect();
+fn nothing_left(own: &Lab) -> Result<()> {
+    let name = name(own);
+    let all = Netns::all()?;
+    let left: Vec<&Netns> = all.iter().filter(|n| n.name().ends_with(&name)).collect();
     ensure!(left.is_empty(), "namespaces are left: {left:?}");
     Ok(())
 }
 
 /// The processes in the namespaces of the lab's daemons: these, and for a moment whatever looks at the network there.
-fn running_daemons() -> Result<Vec<String>> {
+fn running_daemons(own: &Lab) -> Result<Vec<i32>> {
     let mut found = Vec::new();
-    for place in ["sluice-up1", "sluice-up2", "sluice-cp"] {
-        found.extend(
-            output(&["netns", "pids", place])
-                .unwrap_or_default()
-                .lines()
-                .map(str::to_owned),
-        );
+    for place in ["up1", "up2", "cp"] {
+        let place = Netns::named(format!("sluice-{place}-{}", name(own)));
+        found.extend(place.processes().unwrap_or_default());
     }
     Ok(found)
-}
-
-/// Is it a namespace of `make run`, not of these tests?
-fn is_labs(line: &str) -> bool {
-    let name = line.split_whitespace().next().unwrap_or_default();
-    [
-        "sluice-access1",
-        "sluice-access2",
-        "sluice-up1",
-        "sluice-up2",
-        "sluice-cp",
-        "sluice-inet",
-    ]
-    .contains(&name)
-}
-
-fn output(arguments: &[&str]) -> Result<String> {
-    let done = Command::new("ip").args(arguments).output()?;
-    ensure!(
-        done.status.success(),
-        "ip {arguments:?}: {}",
-        String::from_utf8_lossy(&done.stderr)
-    );
-    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }

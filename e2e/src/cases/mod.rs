@@ -55,13 +55,46 @@ pub struct Case {
     pub about: &'static str,
     /// The case itself.
     pub run: fn(&mut Rig) -> Result<()>,
+    /// What it needs.
+    pub needs: Needs,
 }
 
+/// What a case needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// A lab; others may run beside it.
+    Lab,
+    /// A lab with the virtual machine; others may run beside it.
+    Machine,
+    /// The whole computer: it loads it, or measures.
+    Alone,
+}
+
+/// A case that others may run beside.
 const fn case(name: &'static str, about: &'static str, run: fn(&mut Rig) -> Result<()>) -> Case {
-    Case { name, about, run }
+    Case {
+        name,
+        about,
+        run,
+        needs: Needs::Lab,
+    }
 }
 
-/// All cases. Those that need no virtual machine come first: they fail fastest.
+impl Case {
+    /// It takes homes in the virtual machine.
+    const fn with_machine(mut self) -> Self {
+        self.needs = Needs::Machine;
+        self
+    }
+
+    /// No other case may run beside it.
+    const fn alone(mut self) -> Self {
+        self.needs = Needs::Alone;
+        self
+    }
+}
+
+/// All cases. Those that are alike stand together, so that a lane goes on with the daemons that it has.
 pub const CASES: &[Case] = &[
     case(
         "bad-config",
@@ -77,7 +110,7 @@ pub const CASES: &[Case] = &[
         "start",
         "how long it takes from a user plane's start to the first packet that it forwards",
         start::run,
-    ),
+    ).alone(),
     case(
         "pfcp-peer",
         "an independent PFCP peer in Go works with either plane",
@@ -102,12 +135,12 @@ pub const CASES: &[Case] = &[
         "resume-2000",
         "a restarted user plane has all of 2,000 sessions again within 2 s",
         resume::few,
-    ),
+    ).alone(),
     case(
         "resume-131072",
         "131,072 sessions are resumed by a restarted control plane in 5 s, and told again to a user plane",
         resume::all,
-    ),
+    ).alone(),
     case(
         "frr-bgp",
         "FRR learns the subscribers' nets by BGP and gives routes, ECMP and BFD; what is used is what it says, also while it flaps",
@@ -122,7 +155,7 @@ pub const CASES: &[Case] = &[
         "frr-full",
         "a part of a real full table by FRR: how fast, that the gateway has what the kernel has, and that all of it goes again",
         frr_full::some,
-    ),
+    ).alone(),
     case(
         "lab-100",
         "the lab's 100 homes get online, nothing is wrong, and nothing is left",
@@ -137,12 +170,12 @@ pub const CASES: &[Case] = &[
         "commits",
         "100 changes a second that concern nobody, and 100 readers, touch none of 1,000 homes and lose no packet",
         commits::run,
-    ),
+    ).alone(),
     case(
         "kill-commits",
         "kill -9 of any daemon in the middle of commits: the version before or the new one, on all planes; acknowledged ones stay",
         kill_commits::run,
-    ),
+    ).alone(),
     case(
         "shell",
         "the interactive command line as a person meets it: completion, help, pages, Ctrl-C, a narrow terminal, none",
@@ -152,7 +185,7 @@ pub const CASES: &[Case] = &[
         "drain",
         "a user plane takes no new sessions and ends the 500 that it has at the wanted rate; the other one does not notice",
         drain::run,
-    ),
+    ).alone(),
     case(
         "upgrade",
         "new programs under running sessions as the how-to says: only what a restarted user plane was sent is lost",
@@ -182,155 +215,155 @@ pub const CASES: &[Case] = &[
         "pppd-discovery",
         "pppd gets PADO and PADS through both planes",
         pppd_discovery::run,
-    ),
+    ).with_machine(),
     case(
         "pppd-chap",
         "pppd authenticates by CHAP against FreeRADIUS and pings over IPv4",
         pppd_chap::run,
-    ),
+    ).with_machine(),
     case(
         "pppd-ipv6",
         "pppd's home gets a /64 by Router Advertisement and pings over IPv6",
         pppd_ipv6::run,
-    ),
+    ).with_machine(),
     case(
         "pppd-iperf3",
         "TCP flows both ways in both families",
         pppd_iperf3::run,
-    ),
+    ).with_machine(),
     case(
         "pppd-accounting",
         "FreeRADIUS hears one Start and one Stop with the octets that pppd counted",
         pppd_accounting::run,
-    ),
+    ).with_machine(),
     case(
         "pppd-wrong-password",
         "a reject reaches pppd as an authentication failure and leaves nothing",
         pppd_wrong_password::run,
-    ),
+    ).with_machine(),
     case(
         "clear-session",
         "an operator ends a session: pppd hears it, nothing is left, the record says who",
         clear_session::run,
-    ),
+    ).with_machine(),
     case(
         "history",
         "who had an address, why somebody is refused and what was wrong is known after kill -9 of the control plane",
         history::run,
-    ),
+    ).with_machine(),
     case(
         "gateway-ping",
         "the gateway's own addresses answer a subscriber's ping",
         gateway_ping::run,
-    ),
+    ).with_machine(),
     case(
         "spoofing",
         "forged addresses, MACs, session ids and tags are dropped and counted by name",
         spoofing::run,
-    ),
+    ).with_machine(),
     case(
         "subscriber-to-subscriber",
         "two subscribers reach each other only through the gateway",
         subscriber_to_subscriber::run,
-    ),
+    ).with_machine(),
     case(
         "workers",
         "two workers share the sessions: each home reaches the internet and its neighbour, whoever has them",
         workers::run,
-    ),
+    ).with_machine(),
     case(
         "path-mtu",
         "what is too large for a session or a link is fragmented or reported, and TCP connections begin with what fits",
         path_mtu::run,
-    ),
+    ).with_machine(),
     case(
         "pfcp-version",
         "a PFCP peer of another version is told so and disturbs nobody",
         pfcp_version::run,
-    ),
+    ).with_machine(),
     case(
         "trace",
         "a dial-in is followed from its PADI on, without its password, and tshark reads the file; nothing is left of it after kill -9",
         trace::run,
-    ),
+    ).with_machine(),
     case(
         "tshark-wire",
         "tshark decodes the management link of a whole session without complaint",
         tshark_wire::run,
-    ),
+    ).with_machine(),
     case(
         "idle-cpu",
         "with sessions up and no traffic both daemons leave the machine idle",
         idle_cpu::run,
-    ),
+    ).alone(),
     case(
         "pppd-pap",
         "pppd authenticates by PAP against FreeRADIUS",
         pppd_pap::run,
-    ),
+    ).with_machine(),
     case(
         "pool-full",
         "a subscriber for whom no address is left is refused, the others stay",
         pool_full::run,
-    ),
+    ).with_machine(),
     case(
         "session-table-full",
         "a subscriber beyond the session limit is refused, the others stay",
         session_table_full::run,
-    ),
+    ).with_machine(),
     case(
         "radius-bad-authenticator",
         "replies that are signed wrongly are ignored and counted",
         radius_bad_authenticator::run,
-    ),
+    ).with_machine(),
     case(
         "wall-clock",
         "a step of the wall clock by an hour, either way, changes no timer of either daemon",
         wall_clock::run,
-    ),
+    ).alone(),
     case(
         "kill-control-plane",
         "kill -9 of sluice-cp under load: no packet is lost, every session stays, echoes and new homes go on",
         kills::control_plane,
-    ),
+    ).alone(),
     case(
         "kill-user-plane",
         "kill -9 of a sluice-up under load: its traffic is back 2 s after it was started again, the other loses nothing",
         kills::user_plane,
-    ),
+    ).alone(),
     case(
         "kill-both",
         "kill -9 of sluice-cp and a sluice-up at once under load: every session is back",
         kills::both_planes,
-    ),
+    ).alone(),
     case(
         "stop-control-plane",
         "SIGSTOP of sluice-cp for five seconds under load costs no packet and no session",
         kills::stop_control_plane,
-    ),
+    ).alone(),
     case(
         "stop-user-plane",
         "SIGSTOP of a sluice-up for five seconds under load costs its own packets alone",
         kills::stop_user_plane,
-    ),
+    ).alone(),
     case(
         "partition",
         "planes that are cut apart for 3 s one way or both: traffic goes on, and afterwards both know who is there",
         kills::partition,
-    ),
+    ).alone(),
     case(
         "partition-long",
         "planes that are cut apart for 32 s: traffic goes on, nobody is given up, and afterwards both know who is there",
         kills::long_partition,
-    ),
+    ).alone(),
     case(
         "kill-books",
         "after all of it every session has one Start and one Stop with its octets, and nothing is left",
         kills::books,
-    ),
+    ).alone(),
     case(
         "come-and-go",
         "1,000 homes dial in at once, pass traffic and leave, twice over; nothing is left",
         come_and_go::run,
-    ),
+    ).alone(),
 ];

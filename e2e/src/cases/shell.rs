@@ -1,30 +1,31 @@
 use crate::rig::Rig;
 use crate::screen::{Screen, snapshot};
-use crate::site::program;
-use crate::street_lab::StreetLab;
+use crate::street_lab::{StreetLab, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sluice::lab::topology::Lab;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 const HOMES: u32 = 60;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let dir = rig.without_site()?.dir().to_owned();
-    let lab = StreetLab::start(&dir, HOMES)?;
-    let screen = Screen::open(dir.join("tmux"), 80, 24, &[])?;
+    let lab = rig.without_site()?;
+    let street = StreetLab::start(lab, HOMES)?;
+    let (tmux, sluice) = (lab.dir().join("tmux"), sluice_line(lab)?);
+    let screen = Screen::open(tmux.clone(), 80, 24, &sluice)?;
     help_and_completion(&screen)?;
     pages_and_pipes(&screen)?;
     watching(&screen)?;
     configuring(&screen)?;
     ended_by_a_signal(screen)?;
-    narrow(dir.join("tmux"))?;
-    without_a_terminal()?;
-    let report = lab.end()?;
+    narrow(tmux, &sluice)?;
+    without_a_terminal(lab)?;
+    let report = street.end()?;
     ensure!(
         report.online == HOMES && report.packets_wrong == 0,
         "{report:?}"
@@ -163,8 +164,8 @@ fn enter(screen: &Screen, line: &str) -> Result<()> {
 }
 
 /// On 50 columns every line fits.
-fn narrow(socket: PathBuf) -> Result<()> {
-    let screen = Screen::open(socket, 50, 24, &[])?;
+fn narrow(socket: PathBuf, sluice: &str) -> Result<()> {
+    let screen = Screen::open(socket, 50, 24, sluice)?;
     screen.wait("sluice>")?;
     screen.keys(&["show sessions | no-more", "Enter"])?;
     let shown = screen.wait(&format!("{HOMES} sessions"))?;
@@ -196,9 +197,9 @@ fn masked(shown: &str) -> String {
 }
 
 /// Piped in and out: no prompt, no colours, an exit code that says whether it went well.
-fn without_a_terminal() -> Result<()> {
+fn without_a_terminal(lab: &Lab) -> Result<()> {
     let run = |commands: &[u8]| -> Result<Output> {
-        let mut child = Command::new(program("sluice")?)
+        let mut child = sluice(lab)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sluice::lab::netns::Netns;
+use sluice::lab::topology::Lab;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -26,7 +27,7 @@ const LIMIT: f64 = 1000.0;
 /// neighbours outlives that, and a user plane that is killed takes its program off the interfaces.
 pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
-    let world = World::make(lab.dir())?;
+    let world = World::make(lab)?;
     // The first start makes the TAPs, which stay.
     world.start()?.leave()?;
     world.routes()?;
@@ -56,8 +57,9 @@ struct World {
 }
 
 impl World {
-    fn make(dir: &Path) -> Result<Self> {
-        let place = |name: &str| Netns::named(format!("sluice-start-{name}"));
+    fn make(lab: &Lab) -> Result<Self> {
+        let place = |word: &str| Netns::named(format!("sluice-{word}-{}", lab.name()));
+        let dir = lab.dir();
         let start = dir.join("start.yaml");
         let world = World {
             gateway: place("gateway"),

@@ -1,9 +1,9 @@
 use crate::rig::Rig;
 use crate::screen::Screen;
-use crate::site::program;
-use crate::street_lab::StreetLab;
+use crate::street_lab::{StreetLab, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use sluice::lab::topology::Lab;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 const HOMES: u32 = 40;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let dir = rig.without_site()?.dir().to_owned();
-    let lab = StreetLab::start(&dir, HOMES)?;
-    for_scripts()?;
-    let screen = Screen::open(dir.join("tmux"), 80, 24, &["top; exec sh"])?;
+    let lab = rig.without_site()?;
+    let street = StreetLab::start(lab, HOMES)?;
+    for_scripts(lab)?;
+    let top = format!("{} top; exec sh", sluice_line(lab)?);
+    let screen = Screen::open(lab.dir().join("tmux"), 80, 24, &top)?;
     let shown = screen.wait(&format!("{HOMES} online, 0 connecting, 0 closing"))?;
     for part in ["USER PLANE", "up1", "up2", "PORT", "access", "POOL", "ipv6"] {
         ensure!(shown.contains(part), "`{part}` is not shown:\n{shown}");
@@ -33,7 +34,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     screen.keys(&["C-c"])?;
     left_whole(&screen)?;
     screen.close()?;
-    let report = lab.end()?;
+    let report = street.end()?;
     ensure!(
         report.online == HOMES && report.packets_wrong == 0,
         "{report:?}"
@@ -72,9 +73,9 @@ fn wait_for_rows(screen: &Screen, rows: usize) -> Result<String> {
 }
 
 /// One look, as a page and in JSON; and one line after the other, until the reader goes.
-fn for_scripts() -> Result<()> {
+fn for_scripts(lab: &Lab) -> Result<()> {
     let top = |words: &[&str]| -> Result<String> {
-        let mut command = Command::new(program("sluice")?);
+        let mut command = sluice(lab)?;
         let done = command.arg("top").args(words).output().context("sluice")?;
         let out = String::from_utf8_lossy(&done.stdout).into_owned();
         ensure!(done.status.success(), "{words:?}: {done:?}");
@@ -100,7 +101,7 @@ fn for_scripts() -> Result<()> {
     let lines = Command::new("sh")
         .args([
             "-c",
-            &format!("'{}' top --json | head -n 2", program("sluice")?.display()),
+            &format!("{} top --json | head -n 2", sluice_line(lab)?),
         ])
         .output()?;
     let text = String::from_utf8_lossy(&lines.stdout);

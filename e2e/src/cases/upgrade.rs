@@ -1,17 +1,17 @@
 use crate::rig::Rig;
 use crate::site::program;
-use crate::street_lab::StreetLab;
+use crate::street_lab::{StreetLab, id, sluice_by};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use northbound::{Session, UserPlane, UserPlaneState};
 use serde::de::DeserializeOwned;
-use sluice::lab::topology::directory;
+use sluice::lab::topology::Lab;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the how-to says is done to a running lab, by the lab's names of what systemd has.
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let dir = rig.without_site()?.dir().to_owned();
-    let bin = dir.join("bin");
+    let lab = rig.without_site()?;
+    let bin = lab.dir().join("bin");
     if bin.exists() {
         fs::remove_dir_all(&bin)?;
     }
@@ -30,8 +30,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     install(&bin)?;
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/upgrade.md");
     let text = fs::read_to_string(text)?;
-    let lab = StreetLab::start_from(&bin.join("sluice"), &dir, HOMES)?;
-    let gateway = Gateway { bin };
+    let street = StreetLab::start_from(&bin.join("sluice"), lab, HOMES)?;
+    let gateway = Gateway { lab, bin };
     let before = gateway.sessions()?;
     for (language, block) in blocks(&text) {
         for line in block.lines() {
@@ -51,7 +51,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         );
     }
     ensure!(gateway.sessions()? == before, "a session did not survive");
-    let report = lab.end()?;
+    let report = street.end()?;
     println!("        {report:?}");
     ensure!(
         report.online == HOMES && report.packets_wrong == 0,
@@ -87,11 +87,12 @@ fn install(bin: &Path) -> Result<()> {
     Ok(())
 }
 
-struct Gateway {
+struct Gateway<'a> {
+    lab: &'a Lab,
     bin: PathBuf,
 }
 
-impl Gateway {
+impl Gateway<'_> {
     fn order(&self, language: &str, line: &str) -> Result<()> {
         match (language, line) {
             ("sluice", line) => self.sluice(line).map(drop),
@@ -107,12 +108,12 @@ impl Gateway {
 
     /// Ends a daemon as systemd does; the lab starts it again.
     fn restart(&self, name: &str, daemon: &str) -> Result<()> {
-        let old = id(name)?;
+        let old = id(self.lab, name)?;
         kill(Pid::from_raw(old), Signal::SIGTERM)?;
         let begun = Instant::now();
         let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let is_new = || -> Result<bool> {
-            let new = id(name)? != old && self.runs_what_is_installed(name, daemon)?;
+            let new = id(self.lab, name)? != old && self.runs_what_is_installed(name, daemon)?;
             Ok(new && self.is_whole(name, began))
         };
         while !is_new().unwrap_or(false) {
@@ -134,7 +135,7 @@ impl Gateway {
     }
 
     fn runs_what_is_installed(&self, name: &str, daemon: &str) -> Result<bool> {
-        let runs = fs::metadata(format!("/proc/{}/exe", id(name)?))?;
+        let runs = fs::metadata(format!("/proc/{}/exe", id(self.lab, name)?))?;
         Ok(runs.ino() == fs::metadata(self.bin.join(daemon))?.ino())
     }
 
@@ -149,7 +150,7 @@ impl Gateway {
     }
 
     fn sluice(&self, line: &str) -> Result<String> {
-        let mut command = Command::new(self.bin.join("sluice"));
+        let mut command = sluice_by(&self.bin.join("sluice"), self.lab);
         let done = command
             .args(line.split_whitespace())
             .stdin(Stdio::null())
@@ -158,11 +159,4 @@ impl Gateway {
         ensure!(done.status.success(), "{said}");
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
-}
-
-/// The process id of a daemon of the lab.
-pub(super) fn id(name: &str) -> Result<i32> {
-    let record = fs::read_to_string(directory("").join(format!("{name}.pid")))?;
-    let id = record.split(' ').next().context("an empty pid file")?;
-    Ok(id.parse()?)
 }

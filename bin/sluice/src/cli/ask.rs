@@ -1,6 +1,6 @@
 //! Asking a daemon, and saying in plain words why it did not answer.
 
-use crate::lab::topology;
+use crate::lab::claim;
 use crate::shell::Candidate;
 use northbound::CallError;
 use std::fmt;
@@ -173,7 +173,7 @@ impl Sockets {
             return path.clone();
         }
         let default = PathBuf::from(northbound::CP_SOCKET);
-        let lab = topology::directory("").join("cp.sock");
+        let lab = claim::directory("").join("cp.sock");
         if !default.exists() && lab.exists() {
             lab
         } else {

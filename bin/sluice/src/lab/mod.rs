@@ -1,8 +1,9 @@
 //! The lab: homes, access network, gateway and internet on one machine.
 //!
-//! [`run`] is `sluice lab`. It conducts the parts: [`topology`] builds the network, [`gateway`] starts the daemons,
+//! [`run`] is `sluice lab`. It conducts the parts: [`topology`] builds the network of the lab that [`claim`] gives it, [`gateway`] starts the daemons,
 //! [`street`] holds the homes and [`internet`] the host that they talk to, [`view`] shows it.
 
+pub mod claim;
 pub mod daemon;
 pub mod gateway;
 pub mod internet;
@@ -152,7 +153,7 @@ fn how_to_look(name: &str) -> String {
         // Found without being named.
         "" => String::new(),
         name => {
-            let dir = topology::directory(name);
+            let dir = claim::directory(name);
             format!(" --cp-socket {}/cp.sock", dir.display())
         }
     };

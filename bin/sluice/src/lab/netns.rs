@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -18,6 +18,17 @@ impl Netns {
     /// The namespace of that name, whether it exists or not.
     pub fn named(name: impl Into<String>) -> Self {
         Netns(name.into())
+    }
+
+    /// All that have a name.
+    pub fn all() -> Result<Vec<Self>> {
+        let entries = match fs::read_dir(NAMES) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(|| format!("cannot read {NAMES}"))?,
+        };
+        let name = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
+        let names: Result<Vec<Option<String>>> = entries.map(name).collect();
+        Ok(names?.into_iter().flatten().map(Netns).collect())
     }
 
     /// Its name.

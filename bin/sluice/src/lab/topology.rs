@@ -20,12 +20,11 @@
 //! the user plane makes for `core0`. The internet host stands for a router too: it follows the nets that user planes
 //! announce ([`super::routes`]).
 
+use super::claim::{Claim, directory, remove};
 use super::netns::Netns;
-use super::process;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ipnet::{Ipv4Net, Ipv6Net};
-use nix::fcntl::{Flock, FlockArg};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
@@ -60,8 +59,6 @@ const MANAGEMENT_MTU: u16 = 1800;
 const TAP_QUEUE: u32 = 8192;
 /// The access network's bridge.
 const BRIDGE: &str = "bridge";
-/// Below this lives a directory for each lab: a real disk, because the control plane's store is in it.
-const HOME: &str = "/var/lib/sluice-lab";
 
 /// A user plane of the lab, with an access network and a core link of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,17 +181,12 @@ impl Place {
     }
 
     /// The namespace of this part in the lab `name`.
-    fn netns(self, name: &str) -> Netns {
+    pub(super) fn netns(self, name: &str) -> Netns {
         match name {
             "" => Netns::named(format!("sluice-{}", self.word())),
             name => Netns::named(format!("sluice-{}-{name}", self.word())),
         }
     }
-}
-
-/// The directory of the lab `name`: configuration, sockets, logs, pid files and the store.
-pub fn directory(name: &str) -> PathBuf {
-    Path::new(HOME).join(if name.is_empty() { "default" } else { name })
 }
 
 /// A lab's network, made anew; removed by [`Lab::close`] or when dropped.
@@ -203,8 +195,9 @@ pub struct Lab {
     places: [Netns; 6],
     dir: PathBuf,
     ended: Vec<i32>,
+    cleared: bool,
     /// Held as long as the lab exists, so that two labs of one name never meet.
-    _lock: Flock<File>,
+    claim: Claim,
 }
 
 impl Lab {
@@ -212,25 +205,40 @@ impl Lab {
     ///
     /// The name tells labs side by side apart; the empty one is `sluice lab`'s own.
     pub fn new(name: &str) -> Result<Self> {
-        if name.len() > 24 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            bail!("a lab's name has at most 24 letters, digits and dashes, not {name:?}");
-        }
-        let dir = directory(name);
-        fs::create_dir_all(&dir)
-            .with_context(|| format!("cannot make {} (are you root?)", dir.display()))?;
-        let lock = lock(&dir.join("lock"))?;
-        let places = Place::ALL.map(|place| place.netns(name));
-        let ended = process::end_leftovers(&dir, &places)?;
-        remove(&places)?;
-        empty(&dir)?;
+        Self::claimed(Claim::of(name)?)
+    }
+
+    /// Builds the network of the first of the labs `FAMILY-1`, `FAMILY-2` and so on that nobody has.
+    pub fn numbered(family: &str) -> Result<Self> {
+        Self::claimed(Claim::numbered(family)?)
+    }
+
+    /// A lab that belongs to this one: whatever clears this one away clears it away too.
+    pub fn part(&self, word: &str) -> Result<Self> {
+        Self::new(&self.part_name(word))
+    }
+
+    /// The name of a lab that belongs to this one.
+    pub fn part_name(&self, word: &str) -> String {
+        format!("{}.{word}", self.name())
+    }
+
+    fn claimed(claim: Claim) -> Result<Self> {
+        let ended = claim.clear()?;
         let lab = Lab {
-            places,
-            dir,
+            places: Place::ALL.map(|place| place.netns(claim.name())),
+            dir: directory(claim.name()),
             ended,
-            _lock: lock,
+            cleared: false,
+            claim,
         };
         lab.build()?;
         Ok(lab)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.claim.name()
     }
 
     /// The namespace of a part.
@@ -308,7 +316,11 @@ impl Lab {
     }
 
     fn clear(&mut self) -> Result<()> {
-        remove(&self.places)
+        // Once its directory is gone somebody else may have the name.
+        if !std::mem::replace(&mut self.cleared, true) {
+            remove(&self.places)?;
+        }
+        Ok(())
     }
 
     fn build(&self) -> Result<()> {
@@ -400,51 +412,9 @@ pub(super) fn default_routes(kernel: &Netns, up: UserPlane) -> Result<()> {
     ))
 }
 
-fn lock(path: &Path) -> Result<Flock<File>> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
-        anyhow::anyhow!(
-            "a lab of this name is running already (it holds {})",
-            path.display()
-        )
-    })
-}
-
-fn remove(places: &[Netns]) -> Result<()> {
-    places
-        .iter()
-        .filter(|place| place.exists())
-        .try_for_each(Netns::delete)
-}
-
-/// Empties the lab's directory, but for the lock that this run holds.
-fn empty(dir: &Path) -> Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else if entry.file_name() != "lock" {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_could_leave_the_directory_are_refused() {
-        for wrong in ["../x", "a/b", "a b", "aaaaaaaaaaaaaaaaaaaaaaaaa"] {
-            assert!(Lab::new(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn labs_of_different_names_share_nothing() {
