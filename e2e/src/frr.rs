@@ -1,5 +1,6 @@
 //! FRR: Debian's routing daemons, as the gateway's own and as its neighbours in the core.
 
+use crate::guard::PATIENCE;
 use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
 use sluice::lab::netns::Netns;
@@ -7,12 +8,9 @@ use sluice::lab::process::Process;
 use sluice::lab::topology::Lab;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Where Debian has the daemons.
 const DAEMONS: &str = "/usr/lib/frr";
-/// How long a daemon may take to listen.
-const START: Duration = Duration::from_secs(20);
 
 /// A router's daemons; ended when dropped.
 pub struct Frr {
@@ -53,7 +51,7 @@ impl Frr {
             }
             let mut process = Process::spawn(lab.dir(), &format!("{name}-{daemon}"), command)?;
             let socket = dir.join(format!("{daemon}.vty"));
-            process.wait_until("its terminal", START, || socket.exists())?;
+            process.wait_until("its terminal", PATIENCE, || socket.exists())?;
             frr.processes.insert(0, process);
         }
         let file = lab.dir().join(format!("frr-{name}.conf"));

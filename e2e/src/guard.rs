@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// image.
 const CASE_LIMIT: Duration = Duration::from_secs(600);
 
+/// Ends the wait for something that does not come. Whatever is waited for is there long before, on a busy machine too.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// What is running now, until when, and how long that is.
 static NOW: Mutex<Option<(&str, Instant, Duration)>> = Mutex::new(None);
 /// The name of the lab.

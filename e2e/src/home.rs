@@ -1,5 +1,6 @@
 //! A home in the virtual machine: its own line (QinQ), its own network namespace, and Linux's own pppd.
 
+use crate::guard::PATIENCE;
 use crate::vm::{Done, Vm};
 use anyhow::{Context, Result, bail};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,8 +8,6 @@ use std::time::{Duration, Instant};
 
 /// The S-tag of every home.
 pub const S_TAG: u16 = 100;
-/// How long a dial-in may take from PADI to an address.
-const DIAL_LIMIT: Duration = Duration::from_secs(20);
 
 /// A home on a line of its own.
 pub struct Home<'v> {
@@ -44,7 +43,7 @@ pub fn evict(vm: &Vm) -> Result<()> {
         killall -q -KILL pppd
         for home in $(ip netns list | cut -d ' ' -f 1); do ip netns del $home; done
         rm -f /run/h*";
-    let done = vm.run(rest, Duration::from_secs(15))?;
+    let done = vm.run(rest, PATIENCE)?;
     if done.status != 0 {
         bail!(
             "the homes could not be taken out of the virtual machine: {}",
@@ -117,7 +116,7 @@ impl<'v> Home<'v> {
 
     /// Runs a short command in the home that must succeed.
     pub fn must(&self, command: &str) -> Result<String> {
-        let done = self.run(command, Duration::from_secs(20))?;
+        let done = self.run(command, PATIENCE)?;
         if done.status != 0 {
             bail!(
                 "in home {}: `{command}` ended with {}: {}",
@@ -155,7 +154,7 @@ impl<'v> Home<'v> {
             if state.contains("IPLOCAL=") {
                 return Granted::parse(&state);
             }
-            if !state.trim().is_empty() || start.elapsed() > DIAL_LIMIT {
+            if !state.trim().is_empty() || start.elapsed() > PATIENCE {
                 bail!(
                     "home {} did not get online; pppd says\n{}",
                     self.c_tag,
@@ -191,7 +190,7 @@ impl<'v> Home<'v> {
     pub fn hang_up(&self) -> Result<()> {
         self.vm
             .must(&format!("kill -TERM $(cat /run/{}.pid)", self.name()))?;
-        self.wait_exit(Duration::from_secs(10)).map(drop)
+        self.wait_exit(PATIENCE).map(drop)
     }
 
     /// Waits for an address from the /64 of a Router Advertisement.
@@ -202,7 +201,7 @@ impl<'v> Home<'v> {
                  usleep 100000
              done
              ip -6 -o addr show dev ppp0 scope global",
-            Duration::from_secs(20),
+            PATIENCE,
         )?;
         let address = done
             .output

@@ -1,11 +1,11 @@
 //! iperf3 between a home and the internet host.
 
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use sluice::lab::process::Process;
 use sluice::lab::topology::{Lab, Place};
-use std::time::Duration;
 
 /// An iperf3 server on the internet host; ended when dropped.
 pub struct Server(#[allow(dead_code, reason = "lives as long as the server is needed")] Process);
@@ -17,7 +17,7 @@ impl Server {
         command.args(["-s", "--forceflush"]);
         let mut process = Process::spawn(lab.dir(), "iperf3", command)?;
         let log = process.log().to_owned();
-        process.wait_until("listening", Duration::from_secs(5), || {
+        process.wait_until("listening", PATIENCE, || {
             std::fs::read_to_string(&log).is_ok_and(|text| text.contains("listening"))
         })?;
         Ok(Server(process))
@@ -27,7 +27,7 @@ impl Server {
 /// Sends TCP with these options, `-R` towards the home; the bits per second that arrived.
 pub fn run(home: &Home, server: &str, options: &str) -> Result<f64> {
     let command = format!("iperf3 -c {server} -J {options}");
-    let done = home.run(&command, Duration::from_secs(30))?;
+    let done = home.run(&command, PATIENCE)?;
     if done.status != 0 {
         bail!("`{command}` ended with {}: {}", done.status, done.output);
     }

@@ -1,5 +1,6 @@
 //! RADIUS servers: Debian's FreeRADIUS, and one that signs its replies wrongly.
 
+use crate::guard::PATIENCE;
 use anyhow::{Context, Result};
 use sluice::lab::process::Process;
 use sluice::lab::topology::{CP_MANAGEMENT_V4, Lab, Place};
@@ -127,7 +128,7 @@ impl FreeRadius {
             .env("SLUICE_E2E_ACCOUNTING", server.accounting.to_string());
         let mut process = Process::spawn(lab.dir(), server.name, command)?;
         let log = process.log().to_owned();
-        process.wait_until("Ready to process requests", Duration::from_secs(20), || {
+        process.wait_until("Ready to process requests", PATIENCE, || {
             std::fs::read_to_string(&log)
                 .is_ok_and(|text| text.contains("Ready to process requests"))
         })?;

@@ -4,6 +4,7 @@
 use crate::arena::{Arena, INTERIM, Outcome};
 use crate::books::{Books, octets};
 use crate::command::Sluice;
+use crate::guard::PATIENCE;
 use crate::load::{HOMES, Measured, RATE};
 use crate::radius::Entry;
 use crate::site::program;
@@ -16,12 +17,6 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the gateway may take to let go of everything.
-const TIDY: Duration = Duration::from_secs(30);
-/// How long the last accounting records may take.
-const BOOKED: Duration = Duration::from_secs(30);
-/// How long both planes may take to agree on what is whose after a blow.
-const RECONCILED: Duration = Duration::from_secs(10);
 /// How often anything is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// What is held as long as the planes are connected, whether or not subscribers are there.
@@ -103,7 +98,7 @@ pub fn balanced(lab: &Lab) -> Result<Ledger> {
     let start = Instant::now();
     loop {
         match Sluice::of(lab).ledger() {
-            Err(_) if start.elapsed() <= RECONCILED => sleep(LOOK),
+            Err(_) if start.elapsed() <= PATIENCE => sleep(LOOK),
             done => return done,
         }
     }
@@ -117,10 +112,10 @@ pub fn left(ledger: &Ledger) -> Vec<&Account> {
 
 /// Waits until sessions, pools, tables, kernel routes and the store are empty.
 pub fn nothing_left(lab: &Lab, arena: &Arena) -> Result<()> {
-    let kept = arena.gateway.wait_until_empty(lab, TIDY)?;
+    let kept = arena.gateway.wait_until_empty(lab, PATIENCE)?;
     ensure!(
         kept.is_empty(),
-        "{} things are left {TIDY:?} after every home has left: {:?}",
+        "{} things are left {PATIENCE:?} after every home has left: {:?}",
         kept.len(),
         &kept[..kept.len().min(5)]
     );
@@ -132,7 +127,7 @@ pub fn nothing_left(lab: &Lab, arena: &Arena) -> Result<()> {
             return Ok(());
         }
         ensure!(
-            start.elapsed() < TIDY,
+            start.elapsed() < PATIENCE,
             "the store has {stored} sessions that do not exist any more, the ledger {booked:#?}"
         );
         sleep(LOOK);
@@ -173,7 +168,7 @@ pub fn whole_books(lab: &Lab, arena: &Arena) -> Result<Books> {
     let start = Instant::now();
     let books = loop {
         let books = arena.books(lab)?;
-        if books.with("Stop") == books.sessions() || start.elapsed() > BOOKED {
+        if books.with("Stop") == books.sessions() || start.elapsed() > PATIENCE {
             break books;
         }
         sleep(LOOK);

@@ -44,6 +44,9 @@ pub fn run(cases: &[&'static Case], lanes: usize) -> Result<bool> {
         let _turn = Turn::alone()?;
         run.side_by_side(alone, 1)?;
     }
+    while STOPPING.load(Ordering::Relaxed) {
+        thread::park(); // whoever ends this process does it
+    }
     let done = run.done.into_inner();
     let failed = done.unwrap_or_else(|poisoned| poisoned.into_inner()).failed;
     Ok(conclude(cases.len(), &failed, start))

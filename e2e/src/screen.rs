@@ -1,14 +1,12 @@
 //! A terminal that somebody types at.
 
+use crate::guard::PATIENCE;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// How long the screen may take to show what is typed, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A terminal that somebody types at, by tmux.
 pub struct Screen {

@@ -1,6 +1,7 @@
 //! The daemons under test: `sluice-up`, `sluice-cp` and the RADIUS server that they ask.
 
 use crate::command::Sluice;
+use crate::guard::PATIENCE;
 use crate::radius::{self, Forger, FreeRadius};
 use anyhow::{Context, Result, bail};
 use northbound::{DropCounter, Neighbour, Route, Session};
@@ -29,8 +30,6 @@ pub const DNS: [&str; 2] = ["192.0.2.53", "192.0.2.54"];
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 /// The file that says how far the daemons' wall clock is off.
 const CLOCK: &str = "clock";
-/// How long anything may take that needs no more than a few messages.
-const SOON: Duration = Duration::from_secs(10);
 
 /// Who answers for RADIUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +267,7 @@ impl Site {
         for host in
             [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)].map(|host| host.to_string())
         {
-            site.up.wait_until("its core link", SOON, || {
+            site.up.wait_until("its core link", PATIENCE, || {
                 up.run(&["ping", "-n", "-c", "1", "-W", "1", &host]).is_ok()
             })?;
         }
@@ -291,14 +290,15 @@ impl Site {
     fn wait_ready(&mut self) -> Result<()> {
         let (up, cp) = (self.dir.join("up.sock"), self.dir.join("cp.sock"));
         self.up
-            .wait_until("its API", SOON, || UnixStream::connect(&up).is_ok())?;
+            .wait_until("its API", PATIENCE, || UnixStream::connect(&up).is_ok())?;
         self.cp
-            .wait_until("its API", SOON, || UnixStream::connect(&cp).is_ok())?;
+            .wait_until("its API", PATIENCE, || UnixStream::connect(&cp).is_ok())?;
         let log = self.cp.log().to_owned();
-        self.cp.wait_until("its access port to be open", SOON, || {
-            fs::read_to_string(&log)
-                .is_ok_and(|text| text.contains("access port is open for subscribers"))
-        })
+        self.cp
+            .wait_until("its access port to be open", PATIENCE, || {
+                fs::read_to_string(&log)
+                    .is_ok_and(|text| text.contains("access port is open for subscribers"))
+            })
     }
 
     /// Asks the command line: `sluice show WORDS --json`.

@@ -1,5 +1,6 @@
 //! Captures by tcpdump, in classic pcap.
 
+use crate::guard::PATIENCE;
 use crate::site::UP;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
@@ -62,7 +63,7 @@ impl Capture {
             .arg(expression);
         let mut process = Process::spawn(lab.dir(), name, command)?;
         let log = process.log().to_owned();
-        process.wait_until("listening", Duration::from_secs(5), || {
+        process.wait_until("listening", PATIENCE, || {
             std::fs::read_to_string(&log).is_ok_and(|text| text.contains("listening on"))
         })?;
         Ok(Capture { process, file })

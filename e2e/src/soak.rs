@@ -45,6 +45,7 @@ fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
         println!("[{:2}/{blows}] {blow}", number + 1);
         let (lab, vm, loaded) = rig.loaded()?;
         let dealt = loaded.strike(lab, vm, blow);
+        let dealt = dealt.and_then(|measured| measured.in_time());
         dealt.with_context(|| format!("blow {} of {blows}", number + 1))?;
         no_leak(&before, &loaded.arena.footprints()?)?;
     }

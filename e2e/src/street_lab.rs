@@ -1,5 +1,6 @@
 //! A lab that runs in the background, as `sluice lab` starts it.
 
+use crate::guard::PATIENCE;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
@@ -14,8 +15,6 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long homes may take to come online, and a lab to end.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// How often it is looked at.
 const TICK: Duration = Duration::from_millis(50);
 /// What the command takes the control plane's socket from.
@@ -118,8 +117,8 @@ impl StreetLab {
         let succeeded = self.interrupt()?;
         let said = fs::read_to_string(log)?;
         ensure!(succeeded, "the lab has failed: {said}");
-        let last = said.lines().last().context("the lab said nothing")?;
-        serde_json::from_str(last).with_context(|| said.clone())
+        let report = said.lines().find(|line| line.starts_with('{'));
+        serde_json::from_str(report.unwrap_or_default()).with_context(|| said.clone())
     }
 
     /// Asks it to end, and waits until it has; whether it was content.

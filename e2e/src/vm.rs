@@ -2,6 +2,7 @@
 //!
 //! The image is made by `vm/build`; its init takes commands on a virtio port (see `vm/init`).
 
+use crate::guard::PATIENCE;
 use crate::site::UP;
 use anyhow::{Context, Result, bail};
 use sluice::lab::process::Process;
@@ -16,7 +17,7 @@ use std::time::Duration;
 /// The TAP on the access bridge that the machine's network card is.
 pub const TAP: &str = "vm0";
 /// Software emulation boots in about 4 s; a busy machine may take much longer.
-const BOOT_LIMIT: Duration = Duration::from_secs(60);
+const BOOT_LIMIT: Duration = Duration::from_secs(240);
 
 /// Software emulation, a network card whose TAP has no vnet header (so that the guest computes every checksum itself,
 /// as a home router would), and the port that commands come on.
@@ -76,7 +77,7 @@ impl Vm {
                 "tap,id=net,ifname={TAP},script=no,downscript=no,vnet_hdr=off"
             ));
         let mut process = Process::spawn(lab.dir(), "vm", qemu)?;
-        process.wait_until("its command port", Duration::from_secs(10), || {
+        process.wait_until("its command port", PATIENCE, || {
             UnixStream::connect(&socket).is_ok()
         })?;
         let writer = UnixStream::connect(&socket)?;
@@ -106,7 +107,7 @@ impl Vm {
 
     /// Runs a short command that must succeed; what it printed.
     pub fn must(&self, command: &str) -> Result<String> {
-        let done = self.run(command, Duration::from_secs(10))?;
+        let done = self.run(command, PATIENCE)?;
         if done.status != 0 {
             bail!(
                 "in the virtual machine: `{command}` ended with {}: {}",

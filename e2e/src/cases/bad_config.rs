@@ -1,9 +1,9 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::{Setup, UP, forget, program};
 use anyhow::{Context, Result, ensure};
 use sluice::lab::topology::{Lab, Place};
 use std::fs;
-use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
@@ -69,7 +69,7 @@ fn refused(
     let before = links()?;
     let mut command = lab.netns(place).command("timeout");
     command
-        .arg(Duration::from_secs(10).as_secs().to_string())
+        .arg(PATIENCE.as_secs().to_string())
         .arg(program(daemon)?)
         .arg(&file);
     let done = command.output()?;

@@ -1,10 +1,10 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::radius::ALONE;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
 use sluice::lab::topology::INTERNET_V4;
-use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
@@ -18,8 +18,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let unknown = stage.site.sluice().run(&["clear", "session", "1"]);
     ensure!(unknown.is_err(), "there is no session 1: {unknown:?}");
     stage.site.sluice().run(&["clear", "session", &id])?;
-    home.wait_exit(Duration::from_secs(15))?;
-    stage.site.wait_empty(Duration::from_secs(10))?;
+    home.wait_exit(PATIENCE)?;
+    stage.site.wait_empty(PATIENCE)?;
 
     let records = ALONE.accounting(stage.lab, "alice")?;
     let stop = records.last().context("no record")?;

@@ -1,9 +1,9 @@
 use crate::arena::{Arena, Crowd, Tally};
 use crate::guard;
+use crate::guard::PATIENCE;
 use crate::reckoning::{no_leak, nothing_left, store_size, whole_books};
 use crate::rig::Rig;
 use anyhow::{Result, ensure};
-use std::time::Duration;
 
 /// Homes that dial at once.
 const HOMES: u16 = 1000;
@@ -24,14 +24,14 @@ pub fn times(rig: &mut Rig, rounds: u16) -> Result<()> {
     for round in 1..=rounds {
         guard::limit("homes that come and go");
         let mut crowd = Crowd::dial(lab, HOMES, RATE)?;
-        let took = crowd.wait_online(&arena, Duration::from_secs(30))?;
+        let took = crowd.wait_online(&arena, PATIENCE)?;
         let before = crowd.hush();
         crowd.speak();
-        crowd.hear_all(Duration::from_secs(5))?;
+        crowd.hear_all(PATIENCE)?;
         let after = crowd.hush();
         crowd.check()?;
         let [one, two] = [0, 1].map(|up| Tally::since(&after[up], &before[up]));
-        crowd.hang_up(&arena, Duration::from_secs(20))?;
+        crowd.hang_up(&arena, PATIENCE)?;
         nothing_left(lab, &arena)?;
         println!(
             "        round {round}: {HOMES} homes online after {:.2} s, {} of {} packets lost, nothing left",

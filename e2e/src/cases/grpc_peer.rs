@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::Setup;
 use crate::street::Street;
@@ -7,7 +8,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 const HOMES: u16 = 10;
 /// Where the peer and the .proto files lie.
@@ -32,7 +32,7 @@ struct Heard {
 pub fn run(rig: &mut Rig) -> Result<()> {
     let (lab, site) = rig.site(&Setup::default())?;
     let street = Street::dial(lab, HOMES)?;
-    street.wait_online(Duration::from_secs(20))?;
+    street.wait_online(PATIENCE)?;
     let heard = hear(lab.dir())?;
     let shown = |words: &[&str]| -> Result<String> { site.sluice().run(words) };
 
@@ -70,7 +70,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "there is no session 1: {:?}",
         heard.refused
     );
-    street.hang_up(Duration::from_secs(20))?;
+    street.hang_up(PATIENCE)?;
     Ok(())
 }
 

@@ -1,4 +1,5 @@
 use crate::command::Sluice;
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::rig::{Rig, Stage};
@@ -10,19 +11,14 @@ use serde_json::Value;
 use sluice::lab::topology::{INTERNET_V4, Place};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
-use std::thread::sleep;
-use std::time::Duration;
-
-/// How long anything may take that needs no more than a few messages.
-const SOON: Duration = Duration::from_secs(20);
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let mut stage = rig.stage(&Setup::default())?;
     let sluice = stage.site.sluice();
-    refused(&stage, &sluice)?;
+    refused(&mut stage, &sluice)?;
     let alice = Home::build(stage.vm, 42)?;
     let address = alice.dial("alice", "wonderland")?.local;
-    let began = online(&sluice, &alice, address)?;
+    let began = online(&mut stage, &sluice, &alice, address)?;
     die(&mut stage)?;
     ensure!(
         holder(&sluice, address, None)?["from"] == began["from"],
@@ -31,7 +27,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     alice.ping(&INTERNET_V4.to_string(), 2)?;
     servers_out(&mut stage, &sluice)?;
     alice.hang_up()?;
-    stage.site.wait_empty(SOON)?;
+    stage.site.wait_empty(PATIENCE)?;
     die(&mut stage)?;
     ended(&sluice, address, &began)?;
     let all = sluice.run(&["show", "events", "--json"])?;
@@ -45,14 +41,16 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 }
 
 /// A wrong password: the answer is in the events, and `explain` says so.
-fn refused(stage: &Stage<'_>, sluice: &Sluice) -> Result<()> {
+fn refused(stage: &mut Stage<'_>, sluice: &Sluice) -> Result<()> {
     let home = Home::build(stage.vm, 41)?;
     home.start_pppd("mallory", "guess")?;
-    home.wait_exit(SOON)?;
-    sleep(Duration::from_millis(500));
-    let events = events(sluice, "mallory")?;
-    let kinds: Vec<&str> = events.iter().filter_map(|e| e["kind"].as_str()).collect();
-    ensure!(kinds.contains(&"refused"), "{events:#?}");
+    home.wait_exit(PATIENCE)?;
+    stage
+        .site
+        .wait_for("the refusal in the history", PATIENCE, |_| {
+            let events = events(sluice, "mallory")?;
+            Ok(events.iter().any(|event| event["kind"] == "refused"))
+        })?;
     let said = sluice.run(&["explain", "mallory"])?;
     ensure!(
         said.contains("mallory is not online: RADIUS server group radius refused it at"),
@@ -64,8 +62,20 @@ fn refused(stage: &Stage<'_>, sluice: &Sluice) -> Result<()> {
 }
 
 /// Who has the address now is who was given it; by any name it is found.
-fn online(sluice: &Sluice, home: &Home<'_>, address: Ipv4Addr) -> Result<Value> {
-    sleep(Duration::from_secs(1)); // the other family, too, and the way to the disk
+fn online(
+    stage: &mut Stage<'_>,
+    sluice: &Sluice,
+    home: &Home<'_>,
+    address: Ipv4Addr,
+) -> Result<Value> {
+    // The other family, too, and the way to the disk.
+    home.wait_ipv6()?;
+    stage
+        .site
+        .wait_for("both families in the history", PATIENCE, |_| {
+            let known = events(sluice, &address.to_string())?;
+            Ok(known.iter().any(|event| !event["ipv6_prefix"].is_null()))
+        })?;
     let held = holder(sluice, address, None)?;
     let who = &held["subscriber"];
     ensure!(
@@ -103,12 +113,13 @@ fn die(stage: &mut Stage<'_>) -> Result<()> {
     )?;
     let socket = dir.join("cp.sock");
     site.cp
-        .wait_until("its API", SOON, || UnixStream::connect(&socket).is_ok())?;
+        .wait_until("its API", PATIENCE, || UnixStream::connect(&socket).is_ok())?;
     let log = site.cp.log().to_owned();
-    site.cp.wait_until("its access port to be open", SOON, || {
-        std::fs::read_to_string(&log)
-            .is_ok_and(|text| text.contains("access port is open for subscribers"))
-    })
+    site.cp
+        .wait_until("its access port to be open", PATIENCE, || {
+            std::fs::read_to_string(&log)
+                .is_ok_and(|text| text.contains("access port is open for subscribers"))
+        })
 }
 
 /// Nobody has the address any more; who had it then is known, and why no longer.
@@ -140,28 +151,35 @@ fn servers_out(stage: &mut Stage<'_>, sluice: &Sluice) -> Result<()> {
     server.stop()?;
     let bob = Home::build(stage.vm, 43)?;
     bob.start_pppd("alice", "wonderland")?;
-    stage.site.wait_for("the alarm", SOON, |_| {
+    stage.site.wait_for("the alarm", PATIENCE, |_| {
         Ok(raised(sluice)?.iter().any(|name| name == "aaa-group-out"))
     })?;
-    bob.wait_exit(SOON)?;
+    bob.wait_exit(PATIENCE)?;
     stage.site.radius = Some(FreeRadius::start(stage.lab, &ALONE, SECRET)?);
     let again = Home::build(stage.vm, 44)?;
     again.dial("alice", "wonderland")?;
-    stage.site.wait_for("the alarm to be cleared", SOON, |_| {
-        Ok(!raised(sluice)?.iter().any(|name| name.starts_with("aaa-")))
-    })?;
+    stage
+        .site
+        .wait_for("the alarm to be cleared", PATIENCE, |_| {
+            Ok(!raised(sluice)?.iter().any(|name| name.starts_with("aaa-")))
+        })?;
     again.hang_up()?;
-    let past: Vec<Value> =
-        serde_json::from_str(&sluice.run(&["show", "alarms", "history", "--json"])?)?;
-    let kinds = past
-        .iter()
-        .filter(|event| event["alarm"] == "aaa-group-out");
-    let kinds: Vec<&str> = kinds.filter_map(|event| event["kind"].as_str()).collect();
-    ensure!(
-        kinds == ["alarm-raised", "alarm-cleared"],
-        "raised and cleared once each: {past:#?}"
-    );
-    Ok(())
+    // What is not wrong any more is written down a moment later.
+    let mut kinds = Vec::new();
+    let cleared = stage.site.wait_for("the alarm's end", PATIENCE, |_| {
+        kinds = past_of(sluice, "aaa-group-out")?;
+        Ok(kinds == ["alarm-raised", "alarm-cleared"])
+    });
+    cleared.with_context(|| format!("raised and cleared once each: {kinds:?}"))
+}
+
+/// What became of an alarm, in order.
+fn past_of(sluice: &Sluice, alarm: &str) -> Result<Vec<String>> {
+    let printed = sluice.run(&["show", "alarms", "history", "--json"])?;
+    let past: Vec<Value> = serde_json::from_str(&printed)?;
+    let own = past.iter().filter(|event| event["alarm"] == alarm);
+    let kinds = own.filter_map(|event| event["kind"].as_str());
+    Ok(kinds.map(str::to_owned).collect())
 }
 
 fn raised(sluice: &Sluice) -> Result<Vec<String>> {

@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::street_lab::{StreetLab, sluice};
 use anyhow::{Context, Result, ensure};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 const HOMES: u32 = 20;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+    let own = rig.without_site()?;
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/README.md");
     let text = std::fs::read_to_string(text)?;
     let blocks: Vec<&str> = text
@@ -20,8 +21,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         .filter_map(|b| b.split("```").next())
         .collect();
     ensure!(blocks.len() == 10, "{} blocks of ten jobs", blocks.len());
-    let street = StreetLab::start(lab, HOMES)?;
-    let sluice = |commands: &str| pipe(lab, commands);
+    let lab = StreetLab::start(own, HOMES)?;
+    let sluice = |commands: &str| pipe(own, commands);
     let before = sluice("show configuration\n")?;
     for (job, block) in blocks.iter().enumerate() {
         let said = sluice(block).with_context(|| format!("job {}:\n{block}", job + 1))?;
@@ -51,14 +52,14 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let start = Instant::now();
     while online()? < HOMES as usize {
         ensure!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < PATIENCE,
             "homes do not come back: {}",
             sluice("show sessions\n")?
         );
         sleep(Duration::from_millis(200));
     }
     sleep(Duration::from_secs(2)); // the lab looks at its homes once in a while
-    let report = street.end()?;
+    let report = lab.end()?;
     println!("        {report:?}");
     ensure!(
         report.online == HOMES

@@ -1,4 +1,5 @@
 use super::commits::commit;
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::street_lab::{StreetLab, id, socket};
 use anyhow::{Context, Result, ensure};
@@ -21,19 +22,18 @@ const BLOWS: [&[&str]; 6] = [
     &["cp", "up1"],
 ];
 const BETWEEN: Duration = Duration::from_millis(1137);
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Whoever dies in the middle of a commit: there is the version before or the new one, the same on all planes, and what was
 /// acknowledged stays.
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
-    let street = StreetLab::start(lab, HOMES)?;
+    let own = rig.without_site()?;
+    let lab = StreetLab::start(own, HOMES)?;
     let over = AtomicBool::new(false);
     let writer = thread::scope(|scope| -> Result<Writer> {
-        let writer = scope.spawn(|| write(lab, &over));
+        let writer = scope.spawn(|| write(own, &over));
         let dealt = BLOWS.into_iter().try_for_each(|names| {
             sleep(BETWEEN);
-            names.iter().try_for_each(|name| strike(lab, name))
+            names.iter().try_for_each(|name| strike(own, name))
         });
         sleep(BETWEEN);
         over.store(true, Ordering::Relaxed);
@@ -46,8 +46,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         writer.acknowledged, writer.torn, writer.torn_in_force
     );
     ensure!(writer.torn > 0, "no commit was hit: the blows miss");
-    settled(lab, &writer)?;
-    let report = street.end()?;
+    settled(own, &writer)?;
+    let report = lab.end()?;
     println!("        {report:?}");
     ensure!(report.online == HOMES, "sessions were lost");
     let lost = report.packets_sent - report.packets_received;

@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::program;
 use crate::street_lab::{self, StreetLab, id, name, sluice};
@@ -63,7 +64,7 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
     let start = Instant::now();
     while running_daemons(own)?.len() < 3 {
         ensure!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < PATIENCE,
             "the first lab did not start its daemons"
         );
         ensure!(first.try_wait()?.is_none(), "the first lab ended early");

@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::reckoning::left;
 use crate::rig::Rig;
 use crate::site::{Setup, Site};
@@ -8,8 +9,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const HOMES: u16 = 40;
-/// How long it may take until nothing is held any more.
-const TIDY: Duration = Duration::from_secs(20);
 /// Routes that a predecessor could have left behind.
 const STRAYS: [(&str, &str); 2] = [("-4", "100.99.0.0/24"), ("-6", "2001:db8:99::/56")];
 
@@ -17,7 +16,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let (lab, site) = rig.site(&Setup::default())?;
     site.sluice().ledger()?;
     let street = Street::dial(lab, HOMES)?;
-    street.wait_online(Duration::from_secs(20))?;
+    street.wait_online(PATIENCE)?;
     let ledger = site.sluice().ledger()?;
     let homes = u64::from(HOMES);
     for (kind, held) in [
@@ -32,13 +31,13 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     }
 
     strays(lab, site)?;
-    let (homes, _) = street.hang_up(Duration::from_secs(20))?;
+    let (homes, _) = street.hang_up(PATIENCE)?;
     ensure!(
         homes.ends.is_empty(),
         "a repair ended sessions: {:?}",
         homes.ends
     );
-    site.wait_empty(Duration::from_secs(20))?;
+    site.wait_empty(PATIENCE)?;
     let emptied = Instant::now();
     loop {
         let ledger = site.sluice().ledger()?;
@@ -46,7 +45,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
             return Ok(());
         }
         // after a case in which the control plane came back, nets stay until it has had its time to tell them again
-        ensure!(emptied.elapsed() < TIDY, "left: {:#?}", left(&ledger));
+        ensure!(emptied.elapsed() < PATIENCE, "left: {:#?}", left(&ledger));
         sleep(Duration::from_millis(500));
     }
 }

@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::iperf::{self, Server};
 use crate::rig::{Rig, Stage};
@@ -8,7 +9,6 @@ use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::topology::{CORE_PORT, INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 
 /// What a session has from the start, and what it and the core link are lowered to.
 const PPPOE: u16 = 1492;
@@ -19,7 +19,6 @@ const LINK: &str = "core-up1";
 const LINK_MTU: u16 = 1500;
 /// TCP that stalls on packets that never arrive falls far below it.
 const ENOUGH: f64 = 2_000_000.0;
-const SOON: Duration = Duration::from_secs(10);
 
 /// Both ends are Linux's kernels: what is too large is fragmented or reported, and TCP knows beforehand.
 pub fn run(rig: &mut Rig) -> Result<()> {
@@ -134,7 +133,7 @@ fn forget(lab: &Lab) -> Result<()> {
 /// Pings with so many octets; all but the first are answered, from which an end may learn the path's MTU.
 fn large_pings(home: &Home<'_>, address: &str, octets: u16) -> Result<()> {
     let command = format!("ping -c 6 -i 0.2 -W 2 -s {octets} {address}");
-    let done = home.run(&command, SOON)?;
+    let done = home.run(&command, PATIENCE)?;
     let words: Vec<&str> = done.output.split_whitespace().collect();
     let place = words.iter().position(|word| *word == "received,");
     let received = place.and_then(|place| words.get(place.checked_sub(2)?)?.parse().ok());

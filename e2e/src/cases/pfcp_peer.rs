@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::{Setup, UP, daemon, program};
 use anyhow::{Context, Result, bail, ensure};
@@ -7,10 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
 
-/// How long a daemon may take until it can be spoken to.
-const SOON: Duration = Duration::from_secs(10);
 /// The net that the peer lends to the port.
 const NET: &str = "100.64.0.0/24";
 
@@ -27,7 +25,7 @@ fn user_plane(lab: &Lab) -> Result<()> {
     fs::write(&file, start)?;
     fs::write(dir.join("document.yaml"), document)?;
     let mut up = daemon(lab, Place::UserPlane(UP), "sluice-up", &file)?;
-    up.wait_until("its API", SOON, || {
+    up.wait_until("its API", PATIENCE, || {
         UnixStream::connect(dir.join("up.sock")).is_ok()
     })?;
     let routes = || {
@@ -73,7 +71,7 @@ fn control_plane(lab: &Lab) -> Result<()> {
         [UP.management(), UP.control_plane()],
     )?;
     let log = cp.log().to_owned();
-    cp.wait_until("its access port to be open", SOON, || {
+    cp.wait_until("its access port to be open", PATIENCE, || {
         fs::read_to_string(&log)
             .is_ok_and(|text| text.contains("access port is open for subscribers"))
     })?;

@@ -1,10 +1,10 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use anyhow::{Context, Result, ensure};
 use sluice::lab::topology::{INTERNET_V4, Lab, Place};
 use std::net::{IpAddr, UdpSocket};
-use std::time::Duration;
 
 /// A Heartbeat Request of PFCP version 2, sequence number 7, with a Recovery Time Stamp.
 const VERSION_2: [u8; 16] = [0x40, 1, 0, 12, 0, 0, 7, 0, 0, 96, 0, 4, 0xe0, 0, 0, 1];
@@ -30,7 +30,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
 fn ask(lab: &Lab, from: Place, daemon: IpAddr) -> Result<()> {
     let socket = lab.netns(from).within(|| UdpSocket::bind("0.0.0.0:0"))??;
-    socket.set_read_timeout(Some(Duration::from_secs(3)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     socket.send_to(&VERSION_2, (daemon, 8805))?;
     let mut answer = [0; 64];
     let length = socket

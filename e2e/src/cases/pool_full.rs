@@ -1,9 +1,9 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use sluice::lab::topology::INTERNET_V4;
-use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     // Of a /30 network, broadcast and gateway are not for subscribers: one address is left, as is one /64.
@@ -17,7 +17,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     first.dial("alice", "wonderland")?;
     let before = stage.site.drops()?;
     second.start_pppd("carol", "singer")?;
-    let status = second.wait_exit(Duration::from_secs(30))?;
+    let status = second.wait_exit(PATIENCE)?;
     ensure!(
         status != 0,
         "pppd ended well without an address:\n{}",
@@ -33,7 +33,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
     // What the first one gives back is the second one's.
     first.hang_up()?;
-    stage.site.wait_empty(Duration::from_secs(5))?;
+    stage.site.wait_empty(PATIENCE)?;
     second.dial("carol", "singer")?;
     second.ping(&INTERNET_V4.to_string(), 2)?;
     second.hang_up()

@@ -1,12 +1,17 @@
 use crate::books::{is, octets, text};
-use crate::home::Home;
+use crate::guard::PATIENCE;
+use crate::home::{Counted, Home};
 use crate::iperf::{self, Server};
 use crate::radius::ALONE;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Within this time Linux sends what it repeats of its own accord (MLD), and the gateway what nobody has acknowledged.
+const QUIET: Duration = Duration::from_millis(1500);
 
 /// What is counted: octets of IP packets, headers included, of packets that were forwarded.
 ///
@@ -20,8 +25,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let home = Home::build(stage.vm, 7)?;
     let granted = home.dial("alice", "wonderland")?;
     home.wait_ipv6()?;
-    std::thread::sleep(Duration::from_secs(2));
-    let before = home.counted()?;
+    let before = at_rest(&home)?;
     let already = stage.site.session_of(7)?.traffic.unwrap_or_default();
     let server = Server::start(stage.lab)?;
     home.ping(&INTERNET_V4.to_string(), 3)?;
@@ -29,19 +33,16 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     iperf::run(&home, &INTERNET_V4.to_string(), "-t 1 -w 128K")?;
     iperf::run(&home, &INTERNET_V6.to_string(), "-t 1 -w 128K -R")?;
     drop(server);
-    std::thread::sleep(Duration::from_millis(500));
-    let after = home.counted()?;
+    let after = at_rest(&home)?;
     let id = stage.site.session_of(7)?.id;
     home.hang_up()?;
 
-    stage
-        .site
-        .wait_for("Accounting-Stop", Duration::from_secs(10), |_| {
-            let entries = ALONE.accounting(lab, "alice")?;
-            Ok(entries.iter().skip(known).any(|entry| is(entry, "Stop")))
-        })?;
+    stage.site.wait_for("Accounting-Stop", PATIENCE, |_| {
+        let entries = ALONE.accounting(lab, "alice")?;
+        Ok(entries.iter().skip(known).any(|entry| is(entry, "Stop")))
+    })?;
     // A record that was sent twice would follow within the retransmission time.
-    std::thread::sleep(Duration::from_millis(1500));
+    sleep(QUIET);
     let entries = ALONE.accounting(lab, "alice")?.split_off(known);
     let [start, stop] = &entries[..] else {
         anyhow::bail!("expected one Start and one Stop: {entries:#?}");
@@ -85,4 +86,18 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         after.received - before.received
     );
     Ok(())
+}
+
+/// What the interface has counted once it counts nothing more.
+fn at_rest(home: &Home) -> Result<Counted> {
+    let (start, mut last) = (Instant::now(), home.counted()?);
+    loop {
+        sleep(QUIET);
+        let now = home.counted()?;
+        if now == last {
+            return Ok(now);
+        }
+        ensure!(start.elapsed() < PATIENCE, "the interface does not rest");
+        last = now;
+    }
 }

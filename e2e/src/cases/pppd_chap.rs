@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{DNS, Setup};
@@ -5,9 +6,6 @@ use anyhow::{Result, ensure};
 use northbound::SessionState;
 use sluice::lab::gateway::SUBSCRIBER_GATEWAY_V4;
 use sluice::lab::topology::{INTERNET_V4, SUBSCRIBERS_V4};
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(5);
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
@@ -62,11 +60,11 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     );
     other.hang_up()?;
     home.hang_up()?;
-    stage.site.wait_empty(SOON)?;
+    stage.site.wait_empty(PATIENCE)?;
     let lab = stage.lab;
     stage
         .site
-        .wait_for("the announced nets to be withdrawn", SOON, |site| {
+        .wait_for("the announced nets to be withdrawn", PATIENCE, |site| {
             Ok(site.exported_routes(lab)?.is_empty())
         })
 }

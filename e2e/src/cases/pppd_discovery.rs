@@ -1,20 +1,18 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
-use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.start_pppd("alice", "wonderland")?;
     // pppd prints the interface's session as soon as PADS has come.
-    stage
-        .site
-        .wait_for("PADO and PADS", Duration::from_secs(15), |_| {
-            let log = home.log()?;
-            Ok(log.contains("PADO") && log.contains("PADS") && log.contains("PPP session is"))
-        })?;
+    stage.site.wait_for("PADO and PADS", PATIENCE, |_| {
+        let log = home.log()?;
+        Ok(log.contains("PADO") && log.contains("PADS") && log.contains("PPP session is"))
+    })?;
     let log = home.log()?;
     let id = log
         .lines()

@@ -1,10 +1,10 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::Place;
-use std::time::Duration;
 
 /// pppd's own exit status for it (pppd(8)).
 const AUTHENTICATION_FAILED: i32 = 19;
@@ -21,7 +21,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let capture = Capture::between_planes(stage.lab, "wrong-password")?;
     let home = Home::build(stage.vm, 7)?;
     home.start_pppd("mallory", "guess")?;
-    let status = home.wait_exit(Duration::from_secs(20))?;
+    let status = home.wait_exit(PATIENCE)?;
     ensure!(
         status == AUTHENTICATION_FAILED,
         "pppd ended with {status}:\n{}",
@@ -33,7 +33,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         home.log()?
     );
 
-    stage.site.wait_empty(Duration::from_secs(5))?;
+    stage.site.wait_empty(PATIENCE)?;
     ensure!(
         routes()? == before,
         "routes before: {before}\nnow: {}",

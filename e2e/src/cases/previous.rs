@@ -1,5 +1,6 @@
 use crate::arena::Newcomer;
 use crate::books::Books;
+use crate::guard::PATIENCE;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::rig::Rig;
 use crate::site::{DNS, Setup, UP, program};
@@ -21,9 +22,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const HOMES: u16 = 50;
-const SOON: Duration = Duration::from_secs(20);
-/// Traffic that flows is seen within this time.
-const FLOWS: Duration = Duration::from_secs(5);
 /// What says that subscribers can dial in, in both versions.
 const OPEN: &str = "access port is open for subscribers";
 
@@ -53,7 +51,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     gateway.wait_open(OPEN)?;
     gateway.join_core()?;
     let street = Street::dial(lab, HOMES)?;
-    street.wait_online(SOON)?;
+    street.wait_online(PATIENCE)?;
 
     gateway.change_control_plane(&program("sluice-cp")?, "cp.yaml")?;
     gateway.wait_whole()?;
@@ -66,8 +64,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let said = gateway.said_of_management()?;
     println!("        of the user plane of the version before: {said}");
     let newcomer = Newcomer::dial_on(lab, UP, 900, 900)?;
-    newcomer.wait_online(SOON)?;
-    newcomer.hang_up(SOON)?;
+    newcomer.wait_online(PATIENCE)?;
+    newcomer.hang_up(PATIENCE)?;
 
     let why = gateway.refuse_old_control_plane(&old)?;
     println!("        the control plane of the version before: {why}");
@@ -83,7 +81,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "this version's user plane took the place of the one before",
     )?;
     ensure!(gateway.managed()?.in_force, "{:?}", gateway.managed()?);
-    street.hang_up(SOON)?;
+    street.hang_up(PATIENCE)?;
     gateway.wait_empty()?;
     let books = Books::of(ALONE.records(lab)?.into_iter().skip(known))?;
     ensure!(
@@ -111,7 +109,7 @@ fn old_control_plane_with_new_user_plane(lab: &Lab, old: &Previous) -> Result<()
     let log = gateway.up.log().to_owned();
     gateway
         .up
-        .wait_until("word that it was told nothing", SOON, || {
+        .wait_until("word that it was told nothing", PATIENCE, || {
             count(&log, "nobody has told this user plane its ports") > 0
         })?;
     gateway.stop()?;
@@ -127,12 +125,12 @@ fn old_control_plane_with_new_user_plane(lab: &Lab, old: &Previous) -> Result<()
     gateway.wait_open(OPEN)?;
     gateway.join_core()?;
     let street = Street::dial(lab, HOMES)?;
-    street.wait_online(SOON)?;
+    street.wait_online(PATIENCE)?;
     unharmed(
         &street,
         "a control plane of the version before met this version's user plane",
     )?;
-    street.hang_up(SOON)?;
+    street.hang_up(PATIENCE)?;
     gateway.stop()
 }
 
@@ -166,9 +164,10 @@ struct Gateway<'a> {
 impl Gateway<'_> {
     fn wait_open(&mut self, words: &str) -> Result<()> {
         let log = self.cp.log().to_owned();
-        self.cp.wait_until("its access port to be open", SOON, || {
-            count(&log, words) > 0
-        })
+        self.cp
+            .wait_until("its access port to be open", PATIENCE, || {
+                count(&log, words) > 0
+            })
     }
 
     /// Both ways of the core link are known before a packet needs them.
@@ -176,7 +175,7 @@ impl Gateway<'_> {
         self.lab.default_routes(UP)?;
         let netns = self.lab.netns(Place::UserPlane(UP));
         for host in [IpAddr::from(INTERNET_V4), INTERNET_V6.into()].map(|h| h.to_string()) {
-            self.up.wait_until("its core link", SOON, || {
+            self.up.wait_until("its core link", PATIENCE, || {
                 netns
                     .run(&["ping", "-n", "-c", "1", "-W", "1", &host])
                     .is_ok()
@@ -196,7 +195,7 @@ impl Gateway<'_> {
         self.up = user_plane(self.lab, to, file)?;
         let core = format!("sl-{CORE_PORT}");
         let netns = self.lab.netns(Place::UserPlane(UP));
-        self.up.wait_until("its core port", SOON, || {
+        self.up.wait_until("its core port", PATIENCE, || {
             netns.run(&["ip", "link", "show", "dev", &core]).is_ok()
         })?;
         self.join_core()
@@ -206,7 +205,7 @@ impl Gateway<'_> {
     fn wait_whole(&mut self) -> Result<()> {
         let socket = self.lab.dir().join("cp.sock");
         let whole = || -> Result<bool> {
-            let mut client = Client::connect(&socket, SOON)?;
+            let mut client = Client::connect(&socket, PATIENCE)?;
             let planes = client.user_planes()?;
             let sessions = client.sessions()?;
             let online = sessions
@@ -215,22 +214,24 @@ impl Gateway<'_> {
             let associated = |p: &northbound::UserPlane| p.state() == UserPlaneState::Associated;
             Ok(online.count() == usize::from(HOMES) && planes.iter().all(associated))
         };
-        self.cp.wait_until("every session to be there", SOON, || {
-            whole().unwrap_or(false)
-        })
+        self.cp
+            .wait_until("every session to be there", PATIENCE, || {
+                whole().unwrap_or(false)
+            })
     }
 
     fn wait_empty(&mut self) -> Result<()> {
         let socket = self.lab.dir().join("cp.sock");
-        let left = || -> Result<usize> { Ok(Client::connect(&socket, SOON)?.sessions()?.len()) };
-        self.cp.wait_until("every session to end", SOON, || {
+        let left =
+            || -> Result<usize> { Ok(Client::connect(&socket, PATIENCE)?.sessions()?.len()) };
+        self.cp.wait_until("every session to end", PATIENCE, || {
             left().is_ok_and(|left| left == 0)
         })
     }
 
     fn managed(&self) -> Result<Managed> {
         let socket = self.lab.dir().join("cp.sock");
-        let managed = ConfigurationClient::connect(&socket, SOON)?.managed()?;
+        let managed = ConfigurationClient::connect(&socket, PATIENCE)?.managed()?;
         managed.into_iter().next().context("no user plane")
     }
 
@@ -243,7 +244,7 @@ impl Gateway<'_> {
             lines.rfind(|line| line.contains("up-e2e") && line.contains("same version"))
         };
         self.cp
-            .wait_until("word of the management interface", SOON, || {
+            .wait_until("word of the management interface", PATIENCE, || {
                 line().is_some()
             })?;
         line().context("just there")
@@ -260,7 +261,7 @@ impl Gateway<'_> {
             if let Some(status) = refused.ended()? {
                 break status;
             }
-            ensure!(begun.elapsed() < SOON, "it started\n{}", refused.tail());
+            ensure!(begun.elapsed() < PATIENCE, "it started\n{}", refused.tail());
             sleep(Duration::from_millis(50));
         };
         let said = fs::read_to_string(refused.log())?;
@@ -283,7 +284,7 @@ impl Gateway<'_> {
 fn user_plane(lab: &Lab, program: &Path, file: &str) -> Result<Process> {
     let mut up = start(lab, Place::UserPlane(UP), "sluice-up", program, file)?;
     let socket = lab.dir().join("up.sock");
-    up.wait_until("its API", SOON, || UnixStream::connect(&socket).is_ok())?;
+    up.wait_until("its API", PATIENCE, || UnixStream::connect(&socket).is_ok())?;
     Ok(up)
 }
 
@@ -314,7 +315,7 @@ fn count(log: &Path, words: &str) -> usize {
 fn unharmed(street: &Street, after: &str) -> Result<()> {
     let before = street.status().counts.received;
     street
-        .wait("traffic to flow", FLOWS, |status| {
+        .wait("traffic to flow", PATIENCE, |status| {
             status.counts.received >= before + u64::from(HOMES)
         })
         .context(after.to_owned())?;

@@ -1,8 +1,8 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Aaa, Setup};
 use anyhow::{Context, Result, ensure};
-use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup {
@@ -13,7 +13,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let home = Home::build(stage.vm, 7)?;
     home.start_pppd("alice", "wonderland")?;
     // Nobody vouches for the subscriber, so the gateway must not let it in and says so in CHAP.
-    let status = home.wait_exit(Duration::from_secs(30))?;
+    let status = home.wait_exit(PATIENCE)?;
     ensure!(status == 19, "pppd ended with {status}:\n{}", home.log()?);
     let answered = stage.site.forger.as_ref().context("no forger")?.answered();
     ensure!(answered > 0, "the forger was not asked");
@@ -25,5 +25,5 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "{answered} forged replies, {counted} counted: {:?}",
         after.since(&before)
     );
-    stage.site.wait_empty(Duration::from_secs(5))
+    stage.site.wait_empty(PATIENCE)
 }

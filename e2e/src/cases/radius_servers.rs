@@ -1,5 +1,6 @@
 use crate::books::Books;
 use crate::cut::Cut;
+use crate::guard::PATIENCE;
 use crate::radius::{DEAD_TIME, Forger, FreeRadius, PAIR, SECRET};
 use crate::rig::Rig;
 use crate::site::{Aaa, Setup, Site};
@@ -13,13 +14,6 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// From the first PADI to the last home online while the first server answers nothing: it is asked twice, for 1 s and
-/// for 2 s, a tenth more or less each, then the second one is asked.
-const FAILED_OVER: Duration = Duration::from_secs(6);
-/// The same when the server that is asked first answers.
-const AT_ONCE: Duration = Duration::from_secs(5);
-/// How long accounting records of sessions that have ended may take, both servers' tries included.
-const BOOKED: Duration = Duration::from_secs(15);
 /// A request that has not been answered this long after it was last sent has been given up: 2 s, a tenth less.
 const GIVEN_UP: f64 = 1.8;
 
@@ -39,11 +33,11 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let mut round = Round { lab, sessions: 0 };
 
     // More requests than a server has identifiers on one socket.
-    let took = round.dial(site, 300, [300, 0], 4 * AT_ONCE)?;
+    let took = round.dial(site, 300, [300, 0])?;
     println!("        both well: 300 homes online after {took:.2?}");
     one.stop()?;
-    let took = round.dial(site, 40, [0, 40], FAILED_OVER)?;
-    let next = round.dial(site, 40, [0, 40], AT_ONCE)?;
+    let took = round.dial(site, 40, [0, 40])?;
+    let next = round.dial(site, 40, [0, 40])?;
     println!(
         "        the first dead: 40 homes online after {took:.2?}, the next 40 after {next:.2?}"
     );
@@ -59,7 +53,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
     one.stop()?;
     one = FreeRadius::start(lab, &first, "another-secret")?;
-    let took = round.dial(site, 40, [0, 40], FAILED_OVER)?;
+    let took = round.dial(site, 40, [0, 40])?;
     println!("        the first has another secret: 40 homes online after {took:.2?}");
     let log = std::fs::read_to_string(one.process().log())?;
     ensure!(
@@ -101,7 +95,7 @@ fn lossy(round: &mut Round, site: &mut Site) -> Result<()> {
     let netns = round.lab.netns(Place::ControlPlane);
     let cut = Cut::arriving(netns, &lost.each_ref().map(String::as_str))?;
     let before = round.accepted()?;
-    let took = round.come_and_go(site, 40, FAILED_OVER)?;
+    let took = round.come_and_go(site, 40)?;
     let (after, lost) = (round.accepted()?, cut.dropped()?);
     ensure!(lost > 0, "nothing was lost: the case shows nothing");
     println!(
@@ -117,7 +111,7 @@ fn forged(round: &mut Round, site: &mut Site) -> Result<()> {
     let unauthentic = |site: &Site| site.drops()?.count("radius-unauthentic-reply");
     let forger = Forger::start(round.lab, &PAIR[0])?;
     let before = unauthentic(site)?;
-    let took = round.dial(site, 40, [0, 40], FAILED_OVER)?;
+    let took = round.dial(site, 40, [0, 40])?;
     let (answered, counted) = (forger.answered(), unauthentic(site)? - before);
     println!(
         "        the first signs wrongly: 40 homes online after {took:.2?}, {answered} forged replies, {counted} ignored"
@@ -139,15 +133,9 @@ struct Round<'l> {
 impl Round<'_> {
     /// `homes` dial in and leave; what the servers, the first one first, must have accepted of them. How long the last
     /// home took.
-    fn dial(
-        &mut self,
-        site: &mut Site,
-        homes: u16,
-        expected: [usize; 2],
-        limit: Duration,
-    ) -> Result<Duration> {
+    fn dial(&mut self, site: &mut Site, homes: u16, expected: [usize; 2]) -> Result<Duration> {
         let before = self.accepted()?;
-        let took = self.come_and_go(site, homes, limit)?;
+        let took = self.come_and_go(site, homes)?;
         let after = self.accepted()?;
         let accepted = [after[0] - before[0], after[1] - before[1]];
         ensure!(
@@ -160,19 +148,19 @@ impl Round<'_> {
     /// The first server has been well for as long as it is passed over: it is asked again.
     fn well_again(&mut self, site: &mut Site) -> Result<()> {
         sleep(DEAD_TIME);
-        let took = self.dial(site, 20, [20, 0], AT_ONCE)?;
+        let took = self.dial(site, 20, [20, 0])?;
         println!("        the first well again: 20 homes online after {took:.2?}");
         Ok(())
     }
 
-    fn come_and_go(&mut self, site: &mut Site, homes: u16, limit: Duration) -> Result<Duration> {
+    fn come_and_go(&mut self, site: &mut Site, homes: u16) -> Result<Duration> {
         let street = Street::dial(self.lab, homes)?;
-        let took = street.wait_online(limit)?;
-        street.hang_up(Duration::from_secs(15))?;
-        site.wait_empty(Duration::from_secs(10))?;
+        let took = street.wait_online(PATIENCE)?;
+        street.hang_up(PATIENCE)?;
+        site.wait_empty(PATIENCE)?;
         self.sessions += usize::from(homes);
         let (lab, sessions) = (self.lab, self.sessions);
-        site.wait_for("accounting", BOOKED, |_| {
+        site.wait_for("accounting", PATIENCE, |_| {
             let books = books(lab)?;
             Ok(books.with("Start") == sessions && books.with("Stop") == sessions)
         })?;

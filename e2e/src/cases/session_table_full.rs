@@ -1,9 +1,9 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use sluice::lab::topology::INTERNET_V4;
-use std::time::Duration;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup {
@@ -15,11 +15,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let before = stage.site.drops()?;
     second.start_pppd("bob", "builder")?;
     // PADS with session id 0 and AC-System-Error (RFC 2516 section 5.4): pppd names the error and gives up.
-    stage
-        .site
-        .wait_for("AC-System-Error", Duration::from_secs(20), |_| {
-            Ok(second.log()?.contains("System-Error"))
-        })?;
+    stage.site.wait_for("AC-System-Error", PATIENCE, |_| {
+        Ok(second.log()?.contains("System-Error"))
+    })?;
     let grown = stage.site.drops()?;
     ensure!(
         grown.count("session-table-full")? > before.count("session-table-full")?,

@@ -1,6 +1,6 @@
 use crate::rig::Rig;
 use crate::screen::{Screen, snapshot};
-use crate::street_lab::{StreetLab, sluice, sluice_line};
+use crate::street_lab::{StreetLab, name, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,18 +14,18 @@ use std::time::Duration;
 const HOMES: u32 = 60;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
-    let street = StreetLab::start(lab, HOMES)?;
-    let (tmux, sluice) = (lab.dir().join("tmux"), sluice_line(lab)?);
+    let own = rig.without_site()?;
+    let lab = StreetLab::start(own, HOMES)?;
+    let (tmux, sluice) = (own.dir().join("tmux"), sluice_line(own)?);
     let screen = Screen::open(tmux.clone(), 80, 24, &sluice)?;
     help_and_completion(&screen)?;
-    pages_and_pipes(&screen)?;
+    pages_and_pipes(own, &screen)?;
     watching(&screen)?;
     configuring(&screen)?;
     ended_by_a_signal(screen)?;
     narrow(tmux, &sluice)?;
-    without_a_terminal(lab)?;
-    let report = street.end()?;
+    without_a_terminal(own)?;
+    let report = lab.end()?;
     ensure!(
         report.online == HOMES && report.packets_wrong == 0,
         "{report:?}"
@@ -70,11 +70,12 @@ fn help_and_completion(screen: &Screen) -> Result<()> {
     Ok(())
 }
 
-fn pages_and_pipes(screen: &Screen) -> Result<()> {
+fn pages_and_pipes(lab: &Lab, screen: &Screen) -> Result<()> {
     screen.clear()?;
     screen.keys(&["show configuration", "Enter"])?;
     screen.wait("--more--")?;
-    snapshot("shell-page", &screen.settled()?)?;
+    let page = screen.settled()?.replace(&name(lab), "LAB");
+    snapshot("shell-page", &page)?;
     screen.keys(&["q"])?;
     screen.wait("sluice> $")?;
     screen.clear()?;

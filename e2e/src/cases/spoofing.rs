@@ -1,4 +1,5 @@
 use crate::frames::{Line, mac};
+use crate::guard::PATIENCE;
 use crate::home::{Home, S_TAG};
 use crate::internet::Listener;
 use crate::probe::Probe;
@@ -7,7 +8,6 @@ use crate::site::{Setup, Site};
 use anyhow::{Result, ensure};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
 /// Where the internet host listens.
 const PORT: u16 = 4321;
@@ -28,19 +28,15 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let other = line_of(&victim, "bob", "builder", stage.site)?;
     let internet = Listener::open(stage.lab, PORT)?;
     let probe = Probe::join(stage.lab)?;
-    let to = |frame: Vec<u8>| -> Result<Vec<String>> {
-        for _ in 0..TIMES {
-            probe.send(&frame)?;
-        }
-        internet.arrived(Duration::from_millis(400))
-    };
+    let send = |frame: Vec<u8>| (0..TIMES).try_for_each(|_| probe.send(&frame));
 
     // What the home may send arrives: the frames are right but for what each of the following cases changes.
     for frame in [
         honest.udp4(honest.ipv4, "honest"),
         honest.udp6(honest.ipv6, "honest"),
     ] {
-        let arrived = to(frame)?;
+        send(frame)?;
+        let arrived = internet.expect(TIMES)?;
         ensure!(
             arrived == vec!["honest"; TIMES as usize],
             "of {TIMES} honest packets arrived {arrived:?}"
@@ -101,7 +97,11 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ];
     for (what, counter, frame) in forgeries {
         let before = stage.site.drops()?;
-        let arrived = to(frame)?;
+        send(frame)?;
+        stage.site.wait_for(counter, PATIENCE, |site| {
+            Ok(site.drops()?.count(counter)? >= before.count(counter)? + TIMES)
+        })?;
+        let arrived = internet.expect(0)?;
         ensure!(
             arrived.is_empty(),
             "{what}: {} forged packets reached the internet",

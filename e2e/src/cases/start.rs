@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
@@ -144,10 +145,7 @@ impl World {
         };
         let begin = Instant::now();
         while taps()?.is_empty() {
-            ensure!(
-                begin.elapsed() < Duration::from_secs(10),
-                "the user plane does not start"
-            );
+            ensure!(begin.elapsed() < PATIENCE, "the user plane does not start");
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(user_plane)
@@ -168,7 +166,7 @@ impl World {
     fn measure(&self) -> Result<f64> {
         let stop = AtomicBool::new(false);
         let receiver = self.receiver.within(|| UdpSocket::bind(ANYBODY))??;
-        receiver.set_read_timeout(Some(Duration::from_secs(10)))?;
+        receiver.set_read_timeout(Some(PATIENCE))?;
         let sender = self.sender.within(|| UdpSocket::bind("0.0.0.0:0"))??;
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -208,7 +206,7 @@ impl World {
         let user_plane = self.spawn()?;
         while !programs()? {
             ensure!(
-                begin.elapsed() < Duration::from_secs(10),
+                begin.elapsed() < PATIENCE,
                 "the user plane does not open its port"
             );
         }

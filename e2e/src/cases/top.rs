@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::screen::Screen;
 use crate::street_lab::{StreetLab, sluice, sluice_line};
@@ -11,11 +12,11 @@ use std::time::{Duration, Instant};
 const HOMES: u32 = 40;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
-    let street = StreetLab::start(lab, HOMES)?;
-    for_scripts(lab)?;
-    let top = format!("{} top; exec sh", sluice_line(lab)?);
-    let screen = Screen::open(lab.dir().join("tmux"), 80, 24, &top)?;
+    let own = rig.without_site()?;
+    let lab = StreetLab::start(own, HOMES)?;
+    for_scripts(own)?;
+    let top = format!("{} top; exec sh", sluice_line(own)?);
+    let screen = Screen::open(own.dir().join("tmux"), 80, 24, &top)?;
     let shown = screen.wait(&format!("{HOMES} online, 0 connecting, 0 closing"))?;
     for part in ["USER PLANE", "up1", "up2", "PORT", "access", "POOL", "ipv6"] {
         ensure!(shown.contains(part), "`{part}` is not shown:\n{shown}");
@@ -34,7 +35,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     screen.keys(&["C-c"])?;
     left_whole(&screen)?;
     screen.close()?;
-    let report = street.end()?;
+    let report = lab.end()?;
     ensure!(
         report.online == HOMES && report.packets_wrong == 0,
         "{report:?}"
@@ -48,7 +49,7 @@ fn left_whole(screen: &Screen) -> Result<()> {
     let start = Instant::now();
     while alternate()?.trim() != "0 1" {
         ensure!(
-            start.elapsed() < Duration::from_secs(5),
+            start.elapsed() < PATIENCE,
             "the terminal is not left: {}",
             alternate()?
         );
@@ -65,7 +66,7 @@ fn wait_for_rows(screen: &Screen, rows: usize) -> Result<String> {
     loop {
         let shown = screen.shown()?;
         let fits = shown.lines().count() <= rows && shown.contains("more");
-        if fits || start.elapsed() > Duration::from_secs(5) {
+        if fits || start.elapsed() > PATIENCE {
             return Ok(shown);
         }
         sleep(Duration::from_millis(100));

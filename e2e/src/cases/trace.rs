@@ -1,4 +1,5 @@
 use crate::command::Sluice;
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Setup, Site, daemon, program};
@@ -13,7 +14,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "wonderland";
-const SOON: Duration = Duration::from_secs(10);
 
 /// What has to be said, in this order, with something else in between or not.
 const STEPS: [&str; 21] = [
@@ -87,7 +87,7 @@ fn whole_dial_in(dir: &Path, home: &Home, site: &mut Site) -> Result<()> {
     home.wait_ipv6()?;
     home.ping(&INTERNET_V4.to_string(), 5)?;
     home.hang_up()?;
-    site.wait_empty(SOON)?;
+    site.wait_empty(PATIENCE)?;
     trace.wait_for("Acct-Status-Type Stop")?;
     sleep(Duration::from_millis(300)); // its answer
     let ladder = trace.end("-INT")?;
@@ -163,7 +163,7 @@ fn wait_for_sampled(dir: &Path, sessions: u64) -> Result<()> {
         });
         match sampled {
             Ok(sampled) if sampled == sessions => return Ok(()),
-            other if start.elapsed() > 2 * SOON => {
+            other if start.elapsed() > PATIENCE => {
                 bail!("{sessions} sessions are not sampled: {other:?}")
             }
             _ => sleep(Duration::from_millis(200)),
@@ -190,7 +190,7 @@ impl Trace {
     fn wait_for(&self, what: &str) -> Result<()> {
         let start = Instant::now();
         while !fs::read_to_string(&self.said)?.contains(what) {
-            if start.elapsed() > SOON {
+            if start.elapsed() > PATIENCE {
                 bail!("`{what}` is not said:\n{}", fs::read_to_string(&self.said)?);
             }
             sleep(Duration::from_millis(50));

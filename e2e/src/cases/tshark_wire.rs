@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::Setup;
@@ -22,7 +23,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     home.ping(&INTERNET_V4.to_string(), 2)?;
     home.ping(&INTERNET_V6.to_string(), 2)?;
     home.hang_up()?;
-    stage.site.wait_empty(std::time::Duration::from_secs(5))?;
+    stage.site.wait_empty(PATIENCE)?;
     let file = capture.finish()?;
 
     // Association, establishment, modification and deletion, each with its answer; control packets both ways.

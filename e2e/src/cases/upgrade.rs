@@ -1,3 +1,4 @@
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::program;
 use crate::street_lab::{StreetLab, id, sluice_by};
@@ -17,12 +18,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const HOMES: u32 = 200;
 const PROGRAMS: [&str; 3] = ["sluice", "sluice-cp", "sluice-up"];
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the how-to says is done to a running lab, by the lab's names of what systemd has.
 pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
-    let bin = lab.dir().join("bin");
+    let own = rig.without_site()?;
+    let bin = own.dir().join("bin");
     if bin.exists() {
         fs::remove_dir_all(&bin)?;
     }
@@ -30,8 +30,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     install(&bin)?;
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/upgrade.md");
     let text = fs::read_to_string(text)?;
-    let street = StreetLab::start_from(&bin.join("sluice"), lab, HOMES)?;
-    let gateway = Gateway { lab, bin };
+    let lab = StreetLab::start_from(&bin.join("sluice"), own, HOMES)?;
+    let gateway = Gateway { lab: own, bin };
     let before = gateway.sessions()?;
     for (language, block) in blocks(&text) {
         for line in block.lines() {
@@ -51,7 +51,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         );
     }
     ensure!(gateway.sessions()? == before, "a session did not survive");
-    let report = street.end()?;
+    let report = lab.end()?;
     println!("        {report:?}");
     ensure!(
         report.online == HOMES && report.packets_wrong == 0,

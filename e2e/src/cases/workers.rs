@@ -1,10 +1,10 @@
+use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
-use std::time::Duration;
 
 /// What `sluice show workers` says of a worker.
 #[derive(Debug, Deserialize)]
@@ -84,6 +84,6 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     for home in &homes {
         home.hang_up()?;
     }
-    stage.site.wait_empty(Duration::from_secs(10))?;
+    stage.site.wait_empty(PATIENCE)?;
     stage.site.sluice().ledger().map(drop)
 }

@@ -1,5 +1,6 @@
 //! Blows, and what each came to.
 
+use anyhow::{Result, ensure};
 use sluice::lab::daemon::Daemon;
 use sluice::lab::topology::UserPlane;
 use std::fmt;
@@ -88,6 +89,30 @@ pub struct Measured {
     pub ready: Duration,
     /// Packets sent and lost, by user plane.
     pub lost: [(u64, u64); 2],
+}
+
+/// A killed control plane answers a subscriber's echo again within this time of the kill.
+const ECHO_LIMIT: Duration = Duration::from_secs(2);
+/// A home that dials in the moment that the control plane is killed is online within this time.
+const NEWCOMER_LIMIT: Duration = Duration::from_secs(3);
+/// Every home's traffic flows again within this time of a user plane's start.
+const TRAFFIC_LIMIT: Duration = Duration::from_secs(2);
+
+impl Measured {
+    /// Holds the times against what is promised of a machine that has nothing else to do.
+    pub fn in_time(&self) -> Result<()> {
+        let within = |what: &str, took: Option<Duration>, limit: Duration| {
+            ensure!(
+                took.is_none_or(|took| took <= limit),
+                "{}: {what} took longer than {limit:?}: {took:?}",
+                self.blow
+            );
+            Ok(())
+        };
+        within("an answer to an echo", self.echo, ECHO_LIMIT)?;
+        within("a new home", self.newcomer, NEWCOMER_LIMIT)?;
+        within("every home's traffic", self.traffic, TRAFFIC_LIMIT)
+    }
 }
 
 impl fmt::Display for Measured {

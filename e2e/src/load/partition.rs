@@ -1,8 +1,9 @@
 //! Planes that are cut apart from one another.
 
-use super::{Loaded, READY_LIMIT, where_lost};
+use super::{Loaded, where_lost};
 use crate::arena::{NOTICED, Newcomer, Tally};
 use crate::cut::Cut;
+use crate::guard::PATIENCE;
 use crate::vm::Vm;
 use anyhow::{Result, ensure};
 use sluice::lab::topology::{Lab, Place, UserPlane};
@@ -45,7 +46,7 @@ impl Loaded {
         let mut leaving = Vec::new();
         for (up, line) in lines {
             let home = Newcomer::dial_on(lab, up, line, line)?;
-            home.wait_online(READY_LIMIT)?;
+            home.wait_online(PATIENCE)?;
             leaving.push(home);
         }
         let before = self.crowd.hush();
@@ -53,7 +54,7 @@ impl Loaded {
         let began = Instant::now();
         let cuts = cut(lab, ways)?;
         for home in leaving {
-            home.hang_up(Duration::from_secs(20))?;
+            home.hang_up(PATIENCE)?;
         }
         let mut coming = Vec::new();
         for (up, line) in lines {
@@ -71,13 +72,13 @@ impl Loaded {
         let healed = Instant::now();
         // A home that was not heard asks less and less often.
         for home in &coming {
-            home.wait_online(READY_LIMIT + lasted)?;
+            home.wait_online(PATIENCE + lasted)?;
         }
         let online = healed.elapsed();
         for home in coming {
-            home.hang_up(Duration::from_secs(10))?;
+            home.hang_up(PATIENCE)?;
         }
-        self.wait_sound(lab, vm, NOTICED)?;
+        self.wait_sound(lab, vm, NOTICED + PATIENCE)?;
         let settled = healed.elapsed();
         let after = self.crowd.hush();
         self.crowd.speak();
