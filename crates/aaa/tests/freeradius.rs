@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -26,13 +27,14 @@ struct FreeRadius {
 impl FreeRadius {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let [authentication, accounting] = free_ports();
+        let [authentication, accounting] = own_ports();
         let mut process = Command::new("/usr/sbin/freeradius")
             .arg("-X")
             .arg("-d")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/raddb"))
             .env("TZ", "UTC")
             .env("RADIUS_DIR", directory.path())
+            .env("RADIUS_ADDRESS", authentication.ip().to_string())
             .env("RADIUS_AUTH_PORT", authentication.port().to_string())
             .env("RADIUS_ACCT_PORT", accounting.port().to_string())
             .stdin(Stdio::null())
@@ -94,10 +96,12 @@ impl Drop for FreeRadius {
     }
 }
 
-/// Two ports that are free now.
-fn free_ports() -> [SocketAddr; 2] {
-    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    sockets.map(|socket| socket.local_addr().unwrap())
+/// Two ports, other ones each time, of the loopback address that is this process' own: whoever else tests on this machine
+/// has another one.
+fn own_ports() -> [SocketAddr; 2] {
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    [(); 2].map(|()| SocketAddr::from(([127, a, b, c], NEXT.fetch_add(1, Ordering::Relaxed))))
 }
 
 /// Gives the client a socket and a clock.
@@ -334,10 +338,10 @@ fn freeradius_writes_a_record_down_once_that_another_life_of_the_client_sends_ag
     let mut client = server.client();
     let stop = AccountingKind::Stop(TerminateCause::UserRequest);
     let slots = [AccountingKind::Start, stop].map(|kind| client.account(kind));
-    let port = client.socket.local_addr().unwrap();
-    drop(client); // and what it knew: nobody has heard of the answers
+    // What it knew goes, its port stays: nobody has heard of the answers.
+    let Driver { socket, .. } = client;
     let mut client = server.client();
-    client.socket = UdpSocket::bind(port).unwrap();
+    client.socket = socket;
     for (slot, kind) in slots.into_iter().zip([AccountingKind::Start, stop]) {
         assert!(client.client.claim_slot(slot));
         client.account_in(slot, kind, Delivery::Resumed);

@@ -6,10 +6,10 @@ use mi::{
     DocumentFault, Endpoint, Kept, NetworkError, Request, Response, State, serve,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -246,7 +246,7 @@ impl Authority {
         let issuer = Issuer::new(params, key);
         for name in ["up", "cp"] {
             let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+            let params = CertificateParams::new(vec![loopback().to_string()]).unwrap();
             let certificate = params.signed_by(&key, &issuer).unwrap();
             let file = |kind: &str| dir.path().join(format!("{name}.{kind}"));
             std::fs::write(file("pem"), certificate.pem()).unwrap();
@@ -269,10 +269,16 @@ impl Authority {
     }
 }
 
-/// An address that nobody listens on.
+/// The loopback address that is this process' own, so that whoever else tests on this machine has other ports.
+fn loopback() -> IpAddr {
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    IpAddr::from([127, a, b, c])
+}
+
+/// An address that nobody listens on, another one each time.
 fn free() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    SocketAddr::new(loopback(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[tokio::test]
