@@ -1,7 +1,7 @@
 # make run    builds everything and starts the lab       make run HOMES=100 SECONDS=30 ARGS=--json
 # make test   builds everything and runs every test
 # make unit   the tests beside the code, as root          cargo test -p CRATE runs those of one crate
-# make e2e    the end-to-end cases alone                 make e2e CASE=pppd-chap; make e2e-list
+# make e2e    the end-to-end cases alone                 make e2e LANES=2; make e2e CASE=pppd-chap; make e2e-list
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
 # make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
@@ -41,7 +41,7 @@ e2e: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
-	@$(SUDO) env ROUTES=$(ROUTES) $(BIN)/e2e $(CASE)
+	@$(SUDO) env ROUTES=$(ROUTES) LANES=$(LANES) $(BIN)/e2e $(CASE)
 
 soak: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e

@@ -24,8 +24,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Emulated homes, half at each user plane.
 pub const HOMES: u16 = 2000;
-/// Verified packets a second, all homes, directions and families together; a little more than is asked for.
-pub const RATE: u32 = 20_500;
+/// Verified packets a second, all homes, directions and families together, in soak: a little more than is asked for.
+pub const FULL_RATE: u32 = 20_500;
+/// The same in a case: what a machine carries that is busy with other things, none of which a queue may lose.
+pub const RATE: u32 = 4_000;
 /// pppd's line.
 const PPPD: u16 = 7;
 
@@ -76,7 +78,7 @@ fn where_lost(lab: &Lab, up: UserPlane) -> String {
 
 impl Loaded {
     /// Starts the gateway; returns when pppd and every home are online and traffic flows.
-    pub fn start(lab: &Lab, vm: &Vm) -> Result<Self> {
+    pub fn start(lab: &Lab, vm: &Vm, rate: u32) -> Result<Self> {
         let arena = Arena::open(lab)?;
         let echoes = [
             Capture::of(
@@ -98,7 +100,7 @@ impl Loaded {
         home.dial("alice", "wonderland")?;
         home.wait_ipv6()?;
         home.start_ping(&INTERNET_V4.to_string())?;
-        let crowd = Crowd::dial(lab, HOMES, RATE)?;
+        let crowd = Crowd::dial(lab, HOMES, rate)?;
         let took = crowd.wait_online(&arena, PATIENCE)?;
         println!(
             "        {HOMES} homes online after {:.2} s",

@@ -5,7 +5,7 @@ use crate::arena::{Arena, INTERIM, Outcome};
 use crate::books::{Books, octets};
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
-use crate::load::{HOMES, Measured, RATE};
+use crate::load::{FULL_RATE, HOMES, Measured};
 use crate::radius::Entry;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
@@ -196,7 +196,7 @@ pub fn check_books(
     let unknown = sessions.iter().find(|id| !books.has(id));
     ensure!(unknown.is_none(), "no record about session {unknown:?}");
     let killed = blows.iter().filter(|m| m.blow.kills_user_plane()).count() as u64;
-    let unreported = killed * LONGEST_INTERIM * u64::from(RATE) / 2 * MEAN_SIZE;
+    let unreported = killed * LONGEST_INTERIM * u64::from(FULL_RATE) / 2 * MEAN_SIZE;
     let homes: u64 = outcome.streets.iter().map(|street| street.octets).sum();
     for (way, carried) in [("Input", outcome.internet.octets), ("Output", homes)] {
         let booked = sum(&books, way)?;

@@ -2,7 +2,7 @@
 
 use crate::guard;
 use crate::home;
-use crate::load::Loaded;
+use crate::load::{self, Loaded};
 use crate::site::{Setup, Site};
 use crate::vm::Vm;
 use anyhow::{Context, Result};
@@ -23,6 +23,8 @@ pub struct Rig {
     site: Option<Site>,
     vm: Option<Vm>,
     lab: Lab,
+    /// Verified packets a second of a gateway under load.
+    rate: u32,
 }
 
 /// What a case works with.
@@ -36,8 +38,13 @@ pub struct Stage<'a> {
 }
 
 impl Rig {
-    /// An empty network; everything else is started when a case asks for it.
+    /// An empty network for cases; everything else is started when one asks for it.
     pub fn new() -> Result<Self> {
+        Self::with_rate(load::RATE)
+    }
+
+    /// The same, where a gateway under load carries so many packets a second.
+    pub fn with_rate(rate: u32) -> Result<Self> {
         claim::clear_dead(FAMILY)?;
         let lab = Lab::numbered(FAMILY)?;
         guard::protect(&lab);
@@ -46,6 +53,7 @@ impl Rig {
             site: None,
             vm: None,
             lab,
+            rate,
         })
     }
 
@@ -71,7 +79,7 @@ impl Rig {
             self.without_site()?;
             self.vacant()?;
             let vm = self.vm.as_ref().context("no virtual machine")?;
-            self.loaded = Some(Loaded::start(&self.lab, vm)?);
+            self.loaded = Some(Loaded::start(&self.lab, vm, self.rate)?);
         }
         Ok((
             &self.lab,

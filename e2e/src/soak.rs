@@ -1,9 +1,9 @@
 //! Fifty blows in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
-//! nothing leaks. At last a full table of the internet by FRR.
+//! nothing leaks. At last as many sessions as there may be are resumed, and a full table of the internet comes by FRR.
 
-use crate::cases::{come_and_go, frr_full};
+use crate::cases::{come_and_go, frr_full, resume};
 use crate::guard;
-use crate::load::{Blow, Measured};
+use crate::load::{Blow, FULL_RATE, Measured};
 use crate::reckoning::no_leak;
 use crate::rig::Rig;
 use anyhow::{Context, Result};
@@ -22,9 +22,10 @@ pub fn run() -> Result<()> {
     let seed = number("SEED")?.unwrap_or_else(some_seed);
     let blows = number("BLOWS")?.unwrap_or(BLOWS);
     println!("soak: SEED={seed} BLOWS={blows}");
-    let mut rig = Rig::new()?;
+    let mut rig = Rig::with_rate(FULL_RATE)?;
     let done = deal(&mut rig, seed, blows)
         .and_then(|()| come_and_go::times(&mut rig, ROUNDS))
+        .and_then(|()| in_time(&mut rig))
         .and_then(|()| frr_full::all(&mut rig));
     if done.is_err() {
         println!("{}", rig.post_mortem("soak"));
@@ -52,6 +53,12 @@ fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
     summarize(&rig.loaded()?.2.blows);
     guard::limit("the end");
     rig.unload()
+}
+
+/// All sessions that there may be are resumed as fast as is promised.
+fn in_time(rig: &mut Rig) -> Result<()> {
+    guard::limit("very many sessions");
+    resume::in_time(rig)
 }
 
 /// Median and worst of everything that was measured.

@@ -91,12 +91,23 @@ pub struct StreetLab(Process);
 impl StreetLab {
     /// Starts one, and waits until all of its homes are online.
     pub fn start(lab: &Lab, homes: u32) -> Result<Self> {
-        Self::start_from(&program("sluice")?, lab, homes)
+        Self::start_with(lab, homes, &[])
+    }
+
+    /// The same with further options.
+    pub fn start_with(lab: &Lab, homes: u32, options: &[&str]) -> Result<Self> {
+        let mut command = command(&program("sluice")?, lab, homes);
+        command.args(options);
+        Self::spawn(command, lab, homes)
     }
 
     /// The same with this program and the daemons that lie beside it.
     pub fn start_from(sluice: &Path, lab: &Lab, homes: u32) -> Result<Self> {
-        let street = Process::spawn(lab.dir(), "street-lab", command(sluice, lab, homes))?;
+        Self::spawn(command(sluice, lab, homes), lab, homes)
+    }
+
+    fn spawn(command: Command, lab: &Lab, homes: u32) -> Result<Self> {
+        let street = Process::spawn(lab.dir(), "street-lab", command)?;
         let mut street = StreetLab(street);
         let online = format!("{homes} of {homes} homes online");
         street.wait_said(&online)?;

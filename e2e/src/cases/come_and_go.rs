@@ -10,7 +10,7 @@ const HOMES: u16 = 1000;
 /// A store that nobody is in is compacted at this size at the latest.
 const STORE_LIMIT: u64 = 64 << 20;
 /// Verified packets a second.
-const RATE: u32 = 10_000;
+const RATE: u32 = 4_000;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     times(rig, 2)

@@ -10,6 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const HOMES: u32 = 1000;
+/// Packets a second, of all homes together: what a machine carries that is busy with other things.
+const PACKETS: u32 = 4_000;
 const READERS: usize = 100;
 /// How often a second the configuration changes.
 const RATE: u32 = 100;
@@ -24,7 +26,7 @@ const BETWEEN_READS: Duration = Duration::from_millis(500);
 /// Changes that concern nobody touch nobody, however many they are and whoever reads meanwhile.
 pub fn run(rig: &mut Rig) -> Result<()> {
     let own = rig.without_site()?;
-    let lab = StreetLab::start(own, HOMES)?;
+    let lab = StreetLab::start_with(own, HOMES, &["--pps", &PACKETS.to_string()])?;
     let cp = socket(own);
     let (_, _, undisturbed) = write(&cp, 0..ALONE)?;
     println!("        a commit takes {undisturbed:.1?} while nobody reads");

@@ -247,10 +247,14 @@ fn noticed_by_bfd(backbone: &Backbone) -> Result<()> {
     for address in [IpAddr::from(first.v4()), first.v6().into()] {
         let command = format!("show bgp neighbors {address} json");
         let said: Value = backbone.gateway.show(&command)?;
-        let why = &said[address.to_string()]["lastResetDueTo"];
+        let neighbour = said[address.to_string()].as_object();
+        let neighbour = neighbour.with_context(|| format!("no neighbour: {said}"))?;
+        let last = neighbour.iter().filter(|(key, _)| key.starts_with("last"));
+        let why = last.map(|(key, value)| format!("{key}: {value}"));
+        let why = why.collect::<Vec<_>>().join(", ");
         ensure!(
-            why.as_str().is_some_and(|why| why.contains("BFD")),
-            "{address} was given up because of {why}"
+            why.contains("BFD"),
+            "{address} was not given up because of BFD: {why}"
         );
     }
     Ok(())

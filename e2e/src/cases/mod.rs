@@ -31,7 +31,7 @@ mod pppd_wrong_password;
 mod previous;
 mod radius_bad_authenticator;
 mod radius_servers;
-mod resume;
+pub mod resume;
 mod session_table_full;
 mod shell;
 mod spoofing;

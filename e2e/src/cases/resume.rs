@@ -1,5 +1,6 @@
 //! Restarts of either plane under very many sessions, whose store is made of one real session.
 
+use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::{UP, daemon, forget, join_core};
 use crate::sniff::{Capture, tshark};
@@ -35,15 +36,14 @@ const SAMPLED: u32 = 2_000;
 const COUNTED: usize = 20;
 /// PADT and LCP Terminate-Request behind two tags (RFC 2516 section 5.5, RFC 1661 section 5.5).
 const GOODBYES: &str = "(ether[20:2] = 0x8863 and ether[23] = 0xa7) or (ether[20:2] = 0x8864 and ether[28:2] = 0xc021 and ether[30] = 5)";
-/// How long a restarted user plane may take until it has 2,000 sessions again.
-const FEW_LIMIT: Duration = Duration::from_secs(2);
-/// How long a restarted control plane may take until it has gone on with all sessions and audited them.
+/// How many times as long a restarted user plane may take as it took both planes to start and the user plane to be told
+/// everything for the first time. A restarted control plane tells nothing, and is there sooner.
+const MOST_TIMES: u32 = 2;
+/// How long a control plane that has a machine for itself may take until it has gone on with all sessions and audited them.
 const RESUME_LIMIT: Duration = Duration::from_secs(5);
 /// Sessions that are to be put back in a second. On two processors that others use as well it is not reached, so it is shown
 /// and does not decide.
 const RATE: u32 = 50_000;
-/// How long anything may take before it is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn few(rig: &mut Rig) -> Result<()> {
     let mut planes = Planes::start(rig.without_site()?, 2_000)?;
@@ -51,30 +51,49 @@ pub fn few(rig: &mut Rig) -> Result<()> {
     let took = planes.restart_user_plane()?;
     println!("        2,000 sessions are back {took:.2?} after the user plane was started");
     planes.check("the user plane was restarted")?;
-    ensure!(took <= FEW_LIMIT, "expected {FEW_LIMIT:?} at most");
+    planes.judge(took, MOST_TIMES)?;
     planes.stop()
 }
 
 pub fn all(rig: &mut Rig) -> Result<()> {
+    resume(rig).map(drop)
+}
+
+/// The same on a machine that has nothing else to do.
+pub fn in_time(rig: &mut Rig) -> Result<()> {
+    let took = resume(rig)?;
+    ensure!(
+        took <= RESUME_LIMIT,
+        "resumed in {took:.2?}, expected {RESUME_LIMIT:?} at most"
+    );
+    Ok(())
+}
+
+/// Restarts either plane; how long the control plane took.
+fn resume(rig: &mut Rig) -> Result<Duration> {
     let mut planes = Planes::start(rig.without_site()?, ALL)?;
     planes.check("told for the first time")?;
-    let took = planes.restart_control_plane()?;
-    println!("        {ALL} sessions are resumed and audited in {took:.2?}");
+    let resumed = planes.restart_control_plane()?;
+    println!("        {ALL} sessions are resumed and audited in {resumed:.2?}");
     planes.check("the control plane was restarted")?;
-    ensure!(took <= RESUME_LIMIT, "expected {RESUME_LIMIT:?} at most");
+    planes.judge(resumed, 1)?;
     let took = planes.restart_user_plane()?;
     let rate = f64::from(ALL) / took.as_secs_f64();
     println!(
         "        {ALL} sessions are back {took:.2?} after the user plane was started: {rate:.0}/s (wanted: {RATE}/s)"
     );
     planes.check("the user plane was restarted")?;
-    planes.stop()
+    planes.judge(took, MOST_TIMES)?;
+    planes.stop()?;
+    Ok(resumed)
 }
 
 /// Both daemons with so many sessions, and both ends of the traffic of their homes.
 struct Planes<'a> {
     lab: &'a Lab,
     sessions: u32,
+    /// How long it took at first from both daemons' start until the user plane had every session.
+    first: Duration,
     up: Process,
     cp: Process,
     ends: Ends,
@@ -97,20 +116,41 @@ impl<'a> Planes<'a> {
         fs::write(dir.join("up.yaml"), user_plane(dir))?;
         fs::write(dir.join("cp.yaml"), control_plane(dir))?;
         let access = Place::Access(UP);
+        let (ends, goodbyes) = (
+            Ends::open(lab)?,
+            Capture::of(lab, access, "access", "goodbyes", GOODBYES)?,
+        );
+        let begun = Instant::now();
         let mut planes = Planes {
             lab,
             sessions,
-            ends: Ends::open(lab)?,
+            first: Duration::MAX,
+            ends,
             forwarded: 0,
-            goodbyes: Capture::of(lab, access, "access", "goodbyes", GOODBYES)?,
+            goodbyes,
             _routes: Routes::follow(lab, &[UP])?,
             up: daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?,
             cp: daemon(lab, Place::ControlPlane, "sluice-cp", &dir.join("cp.yaml"))?,
         };
         planes.wait_whole(0)?;
+        planes.first = begun.elapsed();
+        println!(
+            "        started and told for the first time in {:.2?}",
+            planes.first
+        );
         planes.wait_stored()?;
         join_core(lab, &mut planes.up)?;
         Ok(planes)
+    }
+
+    /// Holds what a restart took against the first start.
+    fn judge(&self, took: Duration, times: u32) -> Result<()> {
+        ensure!(
+            took <= times * self.first,
+            "a restart takes {took:.2?}, the first start took {:.2?}",
+            self.first
+        );
+        Ok(())
     }
 
     /// kill -9 and a new start of the user plane; the time from the start until it has every session.
