@@ -27,6 +27,7 @@ mod screen;
 mod site;
 mod sniff;
 mod soak;
+mod stored_homes;
 mod street;
 mod street_lab;
 mod vm;

@@ -262,16 +262,7 @@ impl Site {
             _routes: routes,
         };
         site.wait_ready()?;
-        lab.default_routes(UP)?;
-        // Both ways of the core link are known before the first packet needs them, as in a network that lives.
-        let up = lab.netns(Place::UserPlane(UP));
-        for host in
-            [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)].map(|host| host.to_string())
-        {
-            site.up.wait_until("its core link", SOON, || {
-                up.run(&["ping", "-n", "-c", "1", "-W", "1", &host]).is_ok()
-            })?;
-        }
+        join_core(lab, &mut site.up)?;
         Ok(site)
     }
 
@@ -399,6 +390,26 @@ impl Site {
         self.cp.stop()?;
         self.up.stop()
     }
+}
+
+/// Gives a user plane that has its core port its default routes. Both ways of the core link are known before the first packet
+/// needs them, as in a network that lives.
+pub fn join_core(lab: &Lab, up: &mut Process) -> Result<()> {
+    let netns = lab.netns(Place::UserPlane(UP));
+    let port = format!("sl-{CORE_PORT}");
+    up.wait_until("its core port", SOON, || {
+        netns.run(&["ip", "link", "show", "dev", &port]).is_ok()
+    })?;
+    lab.default_routes(UP)?;
+    for host in [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)].map(|host| host.to_string())
+    {
+        up.wait_until("its core link", SOON, || {
+            netns
+                .run(&["ping", "-n", "-c", "1", "-W", "1", &host])
+                .is_ok()
+        })?;
+    }
+    Ok(())
 }
 
 /// Starts one of our daemons in its place.

@@ -2,7 +2,7 @@ use crate::arena::Newcomer;
 use crate::books::Books;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::rig::Rig;
-use crate::site::{DNS, Setup, UP, program};
+use crate::site::{DNS, Setup, UP, join_core, program};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use northbound::{Client, ConfigurationClient, Managed, SessionState, UserPlaneState};
@@ -10,11 +10,9 @@ use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use sluice::lab::process::Process;
 use sluice::lab::routes::Routes;
 use sluice::lab::topology::{
-    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
-    SUBSCRIBERS_V4, SUBSCRIBERS_V6,
+    ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6,
 };
 use std::fs;
-use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -51,7 +49,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         cp: control_plane(lab, &old.cp, "old-cp.yaml")?,
     };
     gateway.wait_open(OPEN)?;
-    gateway.join_core()?;
+    join_core(lab, &mut gateway.up)?;
     let street = Street::dial(lab, HOMES)?;
     street.wait_online(SOON)?;
 
@@ -125,7 +123,7 @@ fn old_control_plane_with_new_user_plane(lab: &Lab, old: &Previous) -> Result<()
         cp: control_plane(lab, &old.cp, "old-cp.yaml")?,
     };
     gateway.wait_open(OPEN)?;
-    gateway.join_core()?;
+    join_core(lab, &mut gateway.up)?;
     let street = Street::dial(lab, HOMES)?;
     street.wait_online(SOON)?;
     unharmed(
@@ -171,20 +169,6 @@ impl Gateway<'_> {
         })
     }
 
-    /// Both ways of the core link are known before a packet needs them.
-    fn join_core(&mut self) -> Result<()> {
-        self.lab.default_routes(UP)?;
-        let netns = self.lab.netns(Place::UserPlane(UP));
-        for host in [IpAddr::from(INTERNET_V4), INTERNET_V6.into()].map(|h| h.to_string()) {
-            self.up.wait_until("its core link", SOON, || {
-                netns
-                    .run(&["ping", "-n", "-c", "1", "-W", "1", &host])
-                    .is_ok()
-            })?;
-        }
-        Ok(())
-    }
-
     fn change_control_plane(&mut self, to: &Path, file: &str) -> Result<()> {
         self.cp.stop()?;
         self.cp = control_plane(self.lab, to, file)?;
@@ -194,12 +178,7 @@ impl Gateway<'_> {
     fn change_user_plane(&mut self, to: &Path, file: &str) -> Result<()> {
         self.up.stop()?;
         self.up = user_plane(self.lab, to, file)?;
-        let core = format!("sl-{CORE_PORT}");
-        let netns = self.lab.netns(Place::UserPlane(UP));
-        self.up.wait_until("its core port", SOON, || {
-            netns.run(&["ip", "link", "show", "dev", &core]).is_ok()
-        })?;
-        self.join_core()
+        join_core(self.lab, &mut self.up)
     }
 
     /// Every home's session is online, and the user plane has it.

@@ -1,27 +1,40 @@
 //! Restarts of either plane under very many sessions, whose store is made of one real session.
 
 use crate::rig::Rig;
-use crate::site::{UP, daemon};
+use crate::site::{UP, daemon, forget, join_core};
+use crate::sniff::{Capture, tshark};
+use crate::stored_homes::{Ends, StoredHome};
 use anyhow::{Context, Result, ensure};
 use control::plane::{STORE_RECOVERY_KEY, StoredSession};
 use control::store::{Record, Store};
 use control::topology::Seid;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use northbound::{Client, Session, SessionState};
+use northbound::{Client, SessionState, UserPlane, UserPlaneState};
 use session::Circuit;
 use sluice::lab::process::Process;
-use sluice::lab::topology::{ACCESS_PORT, Lab, Place};
+use sluice::lab::routes::Routes;
+use sluice::lab::topology::{ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, Lab, Place};
+use std::collections::HashMap;
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 use wire::eth::{MacAddr, Tags};
+use wire::pfcp::own::AUDIT_BLOCK;
 
 /// As many as one control plane serves.
 const ALL: u32 = 131_072;
 /// Sessions of one access segment, whose PPPoE session ids end at 65,534.
 const PER_SEGMENT: u32 = 50_000;
+/// Segments that the sessions are spread over.
+const SEGMENTS: u32 = 3;
+/// Of very many sessions about so many have their homes send and receive packets, evenly spread.
+const SAMPLED: u32 = 2_000;
+/// Of these so many are asked for their counters.
+const COUNTED: usize = 20;
+/// PADT and LCP Terminate-Request behind two tags (RFC 2516 section 5.5, RFC 1661 section 5.5).
+const GOODBYES: &str = "(ether[20:2] = 0x8863 and ether[23] = 0xa7) or (ether[20:2] = 0x8864 and ether[28:2] = 0xc021 and ether[30] = 5)";
 /// How long a restarted user plane may take until it has 2,000 sessions again.
 const FEW_LIMIT: Duration = Duration::from_secs(2);
 /// How long a restarted control plane may take until it has gone on with all sessions and audited them.
@@ -33,38 +46,44 @@ const RATE: u32 = 50_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn few(rig: &mut Rig) -> Result<()> {
-    let planes = Planes::start(rig.without_site()?, 2_000)?;
-    let (planes, took) = planes.restart_user_plane()?;
+    let mut planes = Planes::start(rig.without_site()?, 2_000)?;
+    planes.check("told for the first time")?;
+    let took = planes.restart_user_plane()?;
     println!("        2,000 sessions are back {took:.2?} after the user plane was started");
+    planes.check("the user plane was restarted")?;
     ensure!(took <= FEW_LIMIT, "expected {FEW_LIMIT:?} at most");
     planes.stop()
 }
 
 pub fn all(rig: &mut Rig) -> Result<()> {
-    let planes = Planes::start(rig.without_site()?, ALL)?;
-    println!(
-        "        told for the first time in {} ms",
-        planes.milliseconds("sessions are back")?
-    );
-    let (planes, took) = planes.restart_control_plane()?;
+    let mut planes = Planes::start(rig.without_site()?, ALL)?;
+    planes.check("told for the first time")?;
+    let took = planes.restart_control_plane()?;
     println!("        {ALL} sessions are resumed and audited in {took:.2?}");
+    planes.check("the control plane was restarted")?;
     ensure!(took <= RESUME_LIMIT, "expected {RESUME_LIMIT:?} at most");
-    let (planes, took) = planes.restart_user_plane()?;
-    let telling = planes.milliseconds("sessions are back")?;
-    let rate = f64::from(ALL) / (telling as f64 / 1000.0);
+    let took = planes.restart_user_plane()?;
+    let rate = f64::from(ALL) / took.as_secs_f64();
     println!(
-        "        {ALL} sessions are back {took:.2?} after the user plane was started: told again at {rate:.0}/s \
-         (wanted: {RATE}/s)"
+        "        {ALL} sessions are back {took:.2?} after the user plane was started: {rate:.0}/s (wanted: {RATE}/s)"
     );
+    planes.check("the user plane was restarted")?;
     planes.stop()
 }
 
-/// Both daemons with so many sessions.
+/// Both daemons with so many sessions, and both ends of the traffic of their homes.
 struct Planes<'a> {
     lab: &'a Lab,
     sessions: u32,
     up: Process,
     cp: Process,
+    ends: Ends,
+    /// Packets of each home that were forwarded since its user plane was started.
+    forwarded: u64,
+    /// What the gateway says to homes when it ends their sessions.
+    goodbyes: Capture,
+    /// The internet host's routes to the subscribers.
+    _routes: Routes,
 }
 
 impl<'a> Planes<'a> {
@@ -72,82 +91,175 @@ impl<'a> Planes<'a> {
     fn start(lab: &'a Lab, sessions: u32) -> Result<Self> {
         let dir = lab.dir();
         let store = dir.join("store");
-        for state in [&store, &dir.join("up")] {
-            if state.exists() {
-                fs::remove_dir_all(state)?;
-            }
-        }
+        forget(dir)?;
         fill(&store, sessions)?;
         fs::write(dir.join("sluice.yaml"), configuration(dir))?;
         fs::write(dir.join("up.yaml"), user_plane(dir))?;
         fs::write(dir.join("cp.yaml"), control_plane(dir))?;
-        let up = daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?;
-        let cp = daemon(lab, Place::ControlPlane, "sluice-cp", &dir.join("cp.yaml"))?;
+        let access = Place::Access(UP);
         let mut planes = Planes {
             lab,
             sessions,
-            up,
-            cp,
+            ends: Ends::open(lab)?,
+            forwarded: 0,
+            goodbyes: Capture::of(lab, access, "access", "goodbyes", GOODBYES)?,
+            _routes: Routes::follow(lab, &[UP])?,
+            up: daemon(lab, Place::UserPlane(UP), "sluice-up", &dir.join("up.yaml"))?,
+            cp: daemon(lab, Place::ControlPlane, "sluice-cp", &dir.join("cp.yaml"))?,
         };
-        planes.wait_log("sessions are back")?;
+        planes.wait_whole(0)?;
         planes.wait_stored()?;
+        join_core(lab, &mut planes.up)?;
         Ok(planes)
     }
 
-    /// kill -9 and a new start of the user plane; the time from the start until the last session is back.
-    fn restart_user_plane(mut self) -> Result<(Self, Duration)> {
+    /// kill -9 and a new start of the user plane; the time from the start until it has every session.
+    fn restart_user_plane(&mut self) -> Result<Duration> {
+        let before = self.plane()?.restarts;
         kill(Pid::from_raw(self.up.id()), Signal::SIGKILL)?;
-        let before = self.said("sessions are back")?;
         self.up.stop()?;
         let began = Instant::now();
         let file = self.lab.dir().join("up.yaml");
         self.up = daemon(self.lab, Place::UserPlane(UP), "sluice-up", &file)?;
-        let log = self.cp.log().to_owned();
-        self.cp
-            .wait_until("sessions to be put back", PATIENCE, || {
-                count(&log, "sessions are back") > before
-            })?;
-        Ok((self, began.elapsed()))
+        self.wait_whole(before + 1)?;
+        let took = began.elapsed();
+        self.forwarded = 0;
+        join_core(self.lab, &mut self.up)?;
+        Ok(took)
     }
 
-    /// kill -9 and a new start of the control plane; the time from the start until it has audited every session and
-    /// shows it online.
-    fn restart_control_plane(mut self) -> Result<(Self, Duration)> {
+    /// kill -9 and a new start of the control plane; the time from the start until it has audited every session. The user
+    /// plane has kept them: it is asked about them, and told none of them again.
+    fn restart_control_plane(&mut self) -> Result<Duration> {
+        // What it was told of counters is stored by then.
+        self.wait_stored()?;
         kill(Pid::from_raw(self.cp.id()), Signal::SIGKILL)?;
         self.cp.stop()?;
+        let said = Capture::between_planes(self.lab, "resumed")?;
         let began = Instant::now();
         let file = self.lab.dir().join("cp.yaml");
         self.cp = daemon(self.lab, Place::ControlPlane, "sluice-cp", &file)?;
-        self.wait_log("audit done")?;
+        self.wait_whole(0)?;
         let took = began.elapsed();
-        let log = fs::read_to_string(self.cp.log())?;
-        ensure!(
-            !log.contains("audit found differences"),
-            "the audit found differences\n{}",
-            self.cp.tail()
+        let said = said.finish()?;
+        let count = |filter: &str| tshark(&said, filter, &["frame.number"]).map(|all| all.len());
+        let (told, asked) = (count("pfcp.msg_type == 50")?, count("pfcp.msg_type == 52")?);
+        println!(
+            "        of {} sessions {told} were told, in {asked} messages they were asked about",
+            self.sessions
         );
-        let online = |session: &&Session| session.state() == SessionState::Online;
-        let shown = self.show()?.iter().filter(online).count();
         ensure!(
-            shown == self.sessions as usize,
-            "{shown} sessions are shown online"
+            told <= SEGMENTS as usize && asked >= self.sessions as usize / AUDIT_BLOCK,
+            "{told} sessions were told again, {asked} messages asked about the others"
         );
-        Ok((self, took))
+        Ok(took)
     }
 
-    fn show(&self) -> Result<Vec<Session>> {
-        let socket = self.lab.dir().join("cp.sock");
-        Ok(Client::connect(&socket, PATIENCE)?.sessions()?)
-    }
-
-    fn said(&self, words: &str) -> Result<usize> {
-        Ok(count(self.cp.log(), words))
-    }
-
-    fn wait_log(&mut self, words: &str) -> Result<()> {
-        let log = self.cp.log().to_owned();
+    /// Waits until the user plane is said to have everything, after so many starts that the control plane has seen.
+    fn wait_whole(&mut self, restarts: u32) -> Result<()> {
+        let socket = self.socket();
         self.cp
-            .wait_until(&format!("\"{words}\""), PATIENCE, || count(&log, words) > 0)
+            .wait_until("its user plane to have every session", PATIENCE, || {
+                let plane = only_plane(&socket);
+                plane.is_ok_and(|plane| {
+                    plane.restarts == restarts && plane.state() == UserPlaneState::Associated
+                })
+            })
+    }
+
+    /// Every session is what it was, as both planes say, each for itself; its home was not told to go; and packets of homes
+    /// pass both ways and are counted.
+    fn check(&mut self, when: &str) -> Result<()> {
+        self.shown().context(when.to_owned())?;
+        self.held().context(when.to_owned())?;
+        let step = (self.sessions / SAMPLED).max(1);
+        let numbers = (0..self.sessions)
+            .step_by(step as usize)
+            .chain([self.sessions - 1]);
+        let homes: Vec<StoredHome> = numbers
+            .clone()
+            .map(|number| home(&stored(number)))
+            .collect();
+        let packets = self.ends.both_ways(&homes).context(when.to_owned())?;
+        self.forwarded += 2;
+        for number in numbers.step_by(homes.len() / COUNTED) {
+            self.counted(number).context(when.to_owned())?;
+        }
+        let told_to_go = self.goodbyes.first_after(SystemTime::UNIX_EPOCH)?;
+        ensure!(
+            told_to_go.is_none(),
+            "{when}: a home was told that its session ends"
+        );
+        println!(
+            "        {when}: both planes have {} sessions, {packets} packets of {} of them passed",
+            self.sessions,
+            homes.len()
+        );
+        Ok(())
+    }
+
+    /// The control plane shows the sessions of the store as they were there, all of them online, and no others.
+    fn shown(&self) -> Result<()> {
+        let mut shown = HashMap::new();
+        for session in Client::connect(&self.socket(), PATIENCE)?.sessions()? {
+            shown.insert(session.id.clone(), session);
+        }
+        ensure!(
+            shown.len() == self.sessions as usize,
+            "{} sessions are shown",
+            shown.len()
+        );
+        for number in 0..self.sessions {
+            let stored = stored(number);
+            let session = shown.get(&stored.seid.to_string());
+            let session =
+                session.with_context(|| format!("session {} is not shown", stored.seid))?;
+            let [outer, inner] = home(&stored).tags.map(u32::from);
+            let same = session.state() == SessionState::Online
+                && session.user_plane == UP.name()
+                && session.mac == stored.circuit.mac.to_string()
+                && (session.s_tag, session.c_tag) == (Some(outer), Some(inner))
+                && session.pppoe_session_id == u32::from(stored.pppoe_id)
+                && session.ipv4 == stored.ipv4.map(|address| address.to_string())
+                && session.ipv6_prefix == stored.ipv6.map(|prefix| prefix.to_string());
+            ensure!(same, "{stored:?} is shown as {session:?}");
+        }
+        Ok(())
+    }
+
+    /// The user plane itself says that its worker has every session and leads both of its addresses to it.
+    fn held(&self) -> Result<()> {
+        let socket = self.lab.dir().join("up.sock");
+        let ledger = mi::blocking::Client::connect(&socket, PATIENCE)?.check_ledger(false)?;
+        let sessions = u64::from(self.sessions);
+        let held = ["forwarding entry", "TEID", "host route"].map(|kind| ledger.held(kind));
+        ensure!(
+            ledger.is_balanced() && held == [sessions, sessions, 2 * sessions],
+            "the user plane has {held:?} forwarding entries, TEIDs and host routes: {:#?}",
+            ledger.accounts
+        );
+        Ok(())
+    }
+
+    /// The user plane has counted what was forwarded for this home.
+    fn counted(&self, number: u32) -> Result<()> {
+        let id = stored(number).seid.to_string();
+        let session = Client::connect(&self.socket(), PATIENCE)?.session(&id)?;
+        let traffic = session.traffic.unwrap_or_default();
+        ensure!(
+            traffic.up_packets >= self.forwarded && traffic.down_packets >= self.forwarded,
+            "at least {} packets passed each way: {session:?}",
+            self.forwarded
+        );
+        Ok(())
+    }
+
+    fn plane(&self) -> Result<UserPlane> {
+        only_plane(&self.socket())
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.lab.dir().join("cp.sock")
     }
 
     /// Waits until nothing more is written to the store, so that what is in it is what both planes have.
@@ -163,23 +275,18 @@ impl<'a> Planes<'a> {
         })
     }
 
-    /// What the control plane last said that something took.
-    fn milliseconds(&self, words: &str) -> Result<u64> {
-        let log = fs::read_to_string(self.cp.log())?;
-        let line = log.lines().rfind(|line| line.contains(words));
-        let value = line.and_then(|line| line.split("milliseconds=").nth(1));
-        let digits = value.and_then(|value| value.split_whitespace().next());
-        Ok(digits.context("no time in the log")?.parse()?)
-    }
-
     fn stop(mut self) -> Result<()> {
+        self.goodbyes.finish()?;
         self.cp.stop()?;
         self.up.stop()
     }
 }
 
-fn count(log: &Path, words: &str) -> usize {
-    fs::read_to_string(log).map_or(0, |text| text.matches(words).count())
+/// The one user plane, as the control plane shows it.
+fn only_plane(socket: &Path) -> Result<UserPlane> {
+    let planes = Client::connect(socket, PATIENCE)?.user_planes()?;
+    let plane = planes.into_iter().next();
+    plane.context("no user plane is shown")
 }
 
 /// Fills a store with sessions that are like the first one of the control plane's fixture.
@@ -207,11 +314,11 @@ fn fill(directory: &Path, sessions: u32) -> Result<()> {
 
 /// The session of this number: a home of its own on a line of its own.
 fn stored(number: u32) -> StoredSession {
-    let (segment, home) = (number / PER_SEGMENT, number % PER_SEGMENT);
+    let home = number % PER_SEGMENT;
     // A /24 has no more of them, less our own.
     let (net, host) = (number / 253, number % 253);
     let [_, a, b, c] = number.to_be_bytes();
-    let vlans = [100 + segment, 1 + home % 4000].map(|vlan| vlan as u16);
+    let vlans = tags(number);
     StoredSession {
         seid: Seid::new(1_700_000_000_000, number),
         circuit: Circuit {
@@ -231,6 +338,25 @@ fn stored(number: u32) -> StoredSession {
             .expect("a length below 128"),
         ),
     }
+}
+
+/// The home of a session.
+fn home(stored: &StoredSession) -> StoredHome {
+    let number = stored.seid.index();
+    let prefix = stored.ipv6.expect("every session has one").network();
+    StoredHome {
+        mac: stored.circuit.mac.0,
+        tags: tags(number),
+        session: stored.pppoe_id,
+        ipv4: stored.ipv4.expect("every session has one"),
+        ipv6: Ipv6Addr::from(u128::from(prefix) | 1),
+    }
+}
+
+/// Outer and inner VLAN id of the line of this number.
+fn tags(number: u32) -> [u16; 2] {
+    let (segment, home) = (number / PER_SEGMENT, number % PER_SEGMENT);
+    [100 + segment, 1 + home % 4000].map(|vlan| vlan as u16)
 }
 
 fn user_plane(dir: &Path) -> String {
@@ -260,6 +386,8 @@ initial-configuration: sluice.yaml
 
 fn configuration(dir: &Path) -> String {
     let (dir, user_plane) = (dir.display(), UP.management());
+    let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
+    // Nobody answers an echo.
     format!(
         "network-instances:
   default: {{gateway: [100.64.0.1, '2001:db8:64::1']}}
@@ -271,7 +399,15 @@ user-planes:
       {ACCESS_PORT}:
         role: access
         device: 'net_af_packet0,iface={ACCESS_PORT}'
-        segments: {{a: {{s-vlans: 100}}, b: {{s-vlans: 101}}, c: {{s-vlans: 102}}}}
+        segments:
+          a: {{s-vlans: 100, access-profile: silent}}
+          b: {{s-vlans: 101, access-profile: silent}}
+          c: {{s-vlans: 102, access-profile: silent}}
+      {CORE_PORT}:
+        role: core
+        device: 'net_af_packet1,iface={CORE_PORT}'
+        addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
+access-profiles: {{silent: {{echo-interval: 0}}}}
 ipv4-pools: {{homes: {{prefix: 100.64.0.0/10}}}}
 ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}}}
 users: {{home0: {{password: secret0}}}}
