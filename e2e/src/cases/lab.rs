@@ -24,6 +24,7 @@ struct Report {
     packets_received: u64,
     packets_wrong: u64,
     packets_lost_in_outages: u64,
+    sessions_ended: u32,
     restarts: BTreeMap<String, u32>,
 }
 
@@ -108,8 +109,8 @@ pub fn supervision(rig: &mut Rig) -> Result<()> {
         "not every daemon was started again once"
     );
     ensure!(
-        report.online == HOMES && report.packets_wrong == 0,
-        "homes are missing, or packets were wrong"
+        report.online == HOMES && report.packets_wrong == 0 && report.sessions_ended == 0,
+        "homes are missing, had to dial in anew, or packets were wrong"
     );
     let lost = report.packets_sent - report.packets_received;
     ensure!(

@@ -25,11 +25,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     narrow(dir.join("tmux"))?;
     without_a_terminal()?;
     let report = lab.end()?;
-    ensure!(
-        report.online == HOMES && report.packets_wrong == 0,
-        "{report:?}"
-    );
-    Ok(())
+    report.homes(HOMES, 0)?;
+    report.restarts([0; 3])?;
+    report.losses()
 }
 
 fn help_and_completion(screen: &Screen) -> Result<()> {
