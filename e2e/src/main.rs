@@ -8,6 +8,7 @@
 mod arena;
 mod backbone;
 mod books;
+mod carried;
 mod cases;
 mod command;
 mod cut;
