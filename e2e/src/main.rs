@@ -19,6 +19,7 @@ mod home;
 mod internet;
 mod iperf;
 mod load;
+mod page;
 mod probe;
 mod radius;
 mod reckoning;
