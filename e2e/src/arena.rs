@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use cpe::{HomeConfig, State};
 use sluice::lab::daemon::{Daemon, What};
 use sluice::lab::gateway::Gateway;
-use sluice::lab::internet::{self, Internet};
+use sluice::lab::internet::Internet;
 use sluice::lab::street::{self, Order, Residents, Street};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use std::net::IpAddr;
@@ -130,24 +130,26 @@ pub struct Crowd {
     hushed: [Tally; 2],
 }
 
-/// What a crowd has come to.
-pub struct Outcome {
-    /// The homes of each user plane.
-    pub streets: [street::Status; 2],
-    /// The internet host.
-    pub internet: internet::Status,
+/// Octets of a home's IP packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Octets {
+    /// Of the home: Acct-Input-Octets.
+    pub up: u64,
+    /// To the home: Acct-Output-Octets.
+    pub down: u64,
 }
 
 impl Crowd {
-    /// `homes` homes, half at each user plane, begin to dial; all together send and are sent `rate` packets a second.
+    /// `homes` homes, half at each user plane, begin to dial; all together send and are sent `rate` packets a second. Each
+    /// sends two and is sent three meanwhile: who takes one way for the other is seen by the octets.
     pub fn dial(lab: &Lab, homes: u16, rate: u32) -> Result<Self> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let run = now.as_nanos() as u64; // a packet of an earlier crowd is not taken for one of this
         let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
-        let interval = Duration::from_secs_f64(4.0 * f64::from(homes) / f64::from(rate));
+        let interval = Duration::from_secs_f64(5.0 * f64::from(homes) / f64::from(rate));
         let (all, half) = (u32::from(homes), homes / 2);
         let at = lab.netns(Place::Internet);
-        let internet = Internet::open(at, host, all, half.into(), interval, run)?;
+        let internet = Internet::open(at, host, all, half.into(), interval * 2 / 3, run)?;
         let street = |up: UserPlane, first: u16, count: u16| {
             let residents = Residents {
                 first: first.into(),
@@ -233,6 +235,13 @@ impl Crowd {
         last
     }
 
+    /// What has arrived of each home at the internet host, and at each home, by the homes' numbers.
+    pub fn carried(&self) -> Vec<Octets> {
+        let down = self.streets.iter().flat_map(Street::octets);
+        let both = self.internet.octets().into_iter().zip(down);
+        both.map(|(up, down)| Octets { up, down }).collect()
+    }
+
     /// Traffic goes on.
     pub fn speak(&self) {
         self.order(Order::Speak);
@@ -272,8 +281,8 @@ impl Crowd {
         }
     }
 
-    /// Every home hangs up.
-    pub fn hang_up(mut self, arena: &Arena, limit: Duration) -> Result<Outcome> {
+    /// Every home hangs up; what was carried for each.
+    pub fn hang_up(mut self, arena: &Arena, limit: Duration) -> Result<Vec<Octets>> {
         self.hush(); // what was forwarded has arrived, and may be held against the books
         self.order(Order::HangUp);
         let start = Instant::now();
@@ -287,16 +296,17 @@ impl Crowd {
             );
             sleep(TICK);
         }
-        self.close()
+        let carried = self.carried();
+        self.close()?;
+        Ok(carried)
     }
 
     /// Ends the homes as they are.
-    pub fn close(self) -> Result<Outcome> {
-        let [one, two] = self.streets;
-        Ok(Outcome {
-            streets: [one.close()?, two.close()?],
-            internet: self.internet.close()?,
-        })
+    pub fn close(self) -> Result<()> {
+        for street in self.streets {
+            street.close()?;
+        }
+        self.internet.close().map(drop)
     }
 
     /// The homes of each user plane.
@@ -342,6 +352,11 @@ impl Newcomer {
             dialled: Instant::now(),
             street: Street::open(residents, never, 1, tap, reach, host)?,
         })
+    }
+
+    /// How it is getting on.
+    pub fn status(&self) -> street::Status {
+        self.street.status()
     }
 
     /// Waits until it is online in both families; when that was.

@@ -35,6 +35,11 @@ impl Books {
         stops.filter_map(move |records| stop(records).map(|at| &records[at]))
     }
 
+    /// Every record.
+    pub fn records(&self) -> impl Iterator<Item = &Entry> {
+        self.0.values().flatten()
+    }
+
     /// How many sessions there are.
     pub fn sessions(&self) -> usize {
         self.0.len()

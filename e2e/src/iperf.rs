@@ -2,10 +2,13 @@
 
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use sluice::lab::process::Process;
 use sluice::lab::topology::{Lab, Place};
+
+/// Octets of a segment, about.
+const SEGMENT: f64 = 1400.0;
 
 /// An iperf3 server on the internet host; ended when dropped.
 pub struct Server(#[allow(dead_code, reason = "lives as long as the server is needed")] Process);
@@ -24,15 +27,42 @@ impl Server {
     }
 }
 
-/// Sends TCP with these options, `-R` towards the home; the bits per second that arrived.
-pub fn run(home: &Home, server: &str, options: &str) -> Result<f64> {
+/// What became of a TCP connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Bits per second that arrived.
+    pub rate: f64,
+    /// How many segments of a thousand were sent again.
+    pub again: f64,
+}
+
+impl Sent {
+    /// No more segments were sent again than so many of a thousand.
+    pub fn check(self, again: f64) -> Result<()> {
+        ensure!(
+            self.rate > 0.0 && self.again <= again,
+            "{:.1} segments of a thousand were sent again, {again} are right",
+            self.again
+        );
+        Ok(())
+    }
+}
+
+/// Sends TCP with these options, `-R` towards the home.
+pub fn run(home: &Home, server: &str, options: &str) -> Result<Sent> {
     let command = format!("iperf3 -c {server} -J {options}");
     let done = home.run(&command, PATIENCE)?;
     if done.status != 0 {
         bail!("`{command}` ended with {}: {}", done.status, done.output);
     }
     let report: Value = serde_json::from_str(&done.output).context("iperf3 printed no JSON")?;
-    let rate = &report["end"]["sum_received"]["bits_per_second"];
-    rate.as_f64()
-        .with_context(|| format!("no rate in iperf3's report: {report}"))
+    let of = |sum: &str, name: &str| report["end"][sum][name].as_f64();
+    let sent = || {
+        let segments = of("sum_sent", "bytes")? / SEGMENT;
+        Some(Sent {
+            rate: of("sum_received", "bits_per_second")?,
+            again: 1000.0 * of("sum_sent", "retransmits")? / segments,
+        })
+    };
+    sent().with_context(|| format!("not all is in iperf3's report: {report}"))
 }

@@ -7,6 +7,7 @@ pub use blow::{Blow, Measured};
 pub use partition::Way;
 
 use crate::arena::{Arena, Crowd, Newcomer, Tally};
+use crate::carried::{Unreported, check, recorded};
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
 use crate::home::Home;
@@ -55,6 +56,8 @@ pub struct Loaded {
     last: Instant,
     /// What was done so far.
     pub blows: Vec<Measured>,
+    /// What each user plane had not reported when it was killed.
+    unreported: [Unreported; 2],
 }
 
 /// What the user plane and the kernel's queues around it have dropped so far.
@@ -114,6 +117,7 @@ impl Loaded {
             newcomers: 0,
             last: Instant::now(),
             blows: Vec::new(),
+            unreported: [Unreported::at(rate), Unreported::at(rate)],
         };
         loaded.sessions = loaded.online()?;
         let expected = usize::from(HOMES) + 1;
@@ -130,6 +134,10 @@ impl Loaded {
     pub fn strike(&mut self, lab: &Lab, vm: &Vm, blow: Blow) -> Result<Measured> {
         sleep(CALM.saturating_sub(self.last.elapsed()));
         let before = self.crowd.hush();
+        if let (true, Some(up)) = (blow.kills_user_plane(), blow.user_plane()) {
+            let recorded = recorded(&self.arena.books(lab)?)?;
+            self.unreported[up as usize].note(up, &self.crowd.carried(), &recorded)?;
+        }
         self.crowd.speak();
         let (at, clock) = (Instant::now(), SystemTime::now());
         let mut measured = self.deal(lab, blow, at, clock)?;
@@ -256,11 +264,12 @@ impl Loaded {
     fn judge(&self, measured: &Measured) -> Result<()> {
         let Measured { blow, lost, .. } = *measured;
         for up in UserPlane::ALL {
+            let (sent, lost) = lost[up as usize];
+            let hit = blow.user_plane() == Some(up);
             ensure!(
-                blow.user_plane() == Some(up) || lost[up as usize].1 == 0,
-                "{blow}: sessions of {} lost {} packets",
-                up.name(),
-                lost[up as usize].1
+                sent > 0 && hit == (lost > 0),
+                "{blow}: sessions of {} lost {lost} of {sent} packets",
+                up.name()
             );
         }
         Ok(())
@@ -307,9 +316,12 @@ impl Loaded {
     pub fn finish(self, lab: &Lab, vm: &Vm) -> Result<()> {
         self.arena.check()?;
         Home::at(vm, PPPD).hang_up()?;
-        let outcome = self.crowd.hang_up(&self.arena, PATIENCE)?;
+        let carried = self.crowd.hang_up(&self.arena, PATIENCE)?;
         reckoning::nothing_left(lab, &self.arena)?;
-        reckoning::check_books(lab, &self.arena, &self.sessions, &outcome, &self.blows)?;
+        let books = reckoning::whole_books(lab, &self.arena)?;
+        let unknown = self.sessions.iter().find(|id| !books.has(id));
+        ensure!(unknown.is_none(), "no record about session {unknown:?}");
+        check(&carried, &recorded(&books)?, &self.unreported, &self.blows)?;
         self.arena.close()
     }
 

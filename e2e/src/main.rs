@@ -8,6 +8,7 @@
 mod arena;
 mod backbone;
 mod books;
+mod carried;
 mod cases;
 mod command;
 mod cut;
@@ -19,6 +20,7 @@ mod internet;
 mod iperf;
 mod lane;
 mod load;
+mod page;
 mod probe;
 mod radius;
 mod reckoning;

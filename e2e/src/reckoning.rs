@@ -1,18 +1,15 @@
 //! What daemons hold: everything has its owner, nothing grows, and when every home has left, nothing is left of them and
 //! the books are right.
 
-use crate::arena::{Arena, INTERIM, Outcome};
-use crate::books::{Books, octets};
+use crate::arena::Arena;
+use crate::books::Books;
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
-use crate::load::{FULL_RATE, HOMES, Measured};
-use crate::radius::Entry;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
 use northbound::{Account, Ledger};
 use serde::Deserialize;
 use sluice::lab::topology::Lab;
-use std::collections::BTreeSet;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -30,15 +27,14 @@ const STAYS: [&str; 8] = [
     "mirrored neighbour",
     "device",
 ];
-/// Octets of a verified packet on the average: the lab's sizes in turn.
-const MEAN_SIZE: u64 = (96 + 128 + 576 + 1492) / 4;
-/// Interim records are spread over a tenth more or less of their interval, and take a moment.
-const LONGEST_INTERIM: u64 = INTERIM + INTERIM / 10 + 3;
-
-/// Sockets that are opened when they are first needed: a further one of RADIUS, calls of the local API.
-const FEW_DESCRIPTORS: usize = 4;
-/// What an allocator may keep of the most that was held, as when a control plane that stood still catches up; in KiB.
-const SOME_MEMORY: u64 = 16 << 10;
+/// What daemons may hold beyond what they held before: control plane and user planes.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    /// Memory in KiB: what allocators keep of the most that was held.
+    pub memory: [u64; 3],
+    /// Sockets that are opened when they are first needed.
+    pub descriptors: usize,
+}
 
 /// What a process holds.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +58,8 @@ impl Footprint {
     }
 }
 
-/// Nothing has grown between two looks at control plane and user planes, but for what allocators keep.
-pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
+/// Nothing has grown between two looks at control plane and user planes, but for what is allowed.
+pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3], allowed: Allowance) -> Result<()> {
     let names = ["sluice-cp", "up1", "up2"];
     let grown = |of: fn(&Footprint) -> u64| {
         let all = names.iter().zip(before.iter().zip(after));
@@ -72,20 +68,21 @@ pub fn no_leak(before: &[Footprint; 3], after: &[Footprint; 3]) -> Result<()> {
         one.collect::<Vec<_>>().join(", ")
     };
     println!(
-        "        held: MiB of memory: {}; descriptors: {}",
-        grown(|f| f.memory >> 10),
+        "        held: KiB of memory: {}; descriptors: {}",
+        grown(|f| f.memory),
         grown(|f| f.descriptors as u64)
     );
-    for (name, (before, after)) in names.iter().zip(before.iter().zip(after)) {
+    let both = before.iter().zip(after).zip(allowed.memory);
+    for (name, ((before, after), memory)) in names.iter().zip(both) {
         ensure!(
-            after.descriptors <= before.descriptors + FEW_DESCRIPTORS,
+            after.descriptors <= before.descriptors + allowed.descriptors,
             "{name} holds {} descriptors, {} before",
             after.descriptors,
             before.descriptors
         );
         ensure!(
-            after.memory <= before.memory + before.memory / 10 + SOME_MEMORY,
-            "{name} holds {} KiB, {} before",
+            after.memory <= before.memory + memory,
+            "{name} holds {} KiB, {} before and {memory} more are right",
             after.memory,
             before.memory
         );
@@ -181,55 +178,4 @@ pub fn whole_books(lab: &Lab, arena: &Arena) -> Result<Books> {
     );
     books.check()?;
     Ok(books)
-}
-
-/// RADIUS has whole books, `sessions` among them, and the octets that were carried, but for what user planes that were
-/// killed had not reported.
-pub fn check_books(
-    lab: &Lab,
-    arena: &Arena,
-    sessions: &BTreeSet<String>,
-    outcome: &Outcome,
-    blows: &[Measured],
-) -> Result<()> {
-    let books = whole_books(lab, arena)?;
-    let unknown = sessions.iter().find(|id| !books.has(id));
-    ensure!(unknown.is_none(), "no record about session {unknown:?}");
-    let killed = blows.iter().filter(|m| m.blow.kills_user_plane()).count() as u64;
-    let unreported = killed * LONGEST_INTERIM * u64::from(FULL_RATE) / 2 * MEAN_SIZE;
-    let homes: u64 = outcome.streets.iter().map(|street| street.octets).sum();
-    for (way, carried) in [("Input", outcome.internet.octets), ("Output", homes)] {
-        let booked = sum(&books, way)?;
-        println!(
-            "        books: Acct-{way}-Octets {booked}, verified traffic {carried}: {} not reported, at most {unreported} for {killed} killed user planes",
-            carried as i64 - booked as i64
-        );
-        ensure!(
-            booked <= carried + lost_octets(blows) && carried <= booked + unreported,
-            "Acct-{way}-Octets are {booked}, but {carried} octets were carried"
-        );
-    }
-    Ok(())
-}
-
-/// What was forwarded and is not counted as traffic: packets that were lost behind a user plane.
-fn lost_octets(blows: &[Measured]) -> u64 {
-    let lost = blows.iter().flat_map(|m| m.lost).map(|(_, lost)| lost);
-    lost.sum::<u64>() * 1492
-}
-
-/// The octets of all emulated homes.
-fn sum(books: &Books, way: &str) -> Result<u64> {
-    let of_homes = |stop: &&Entry| {
-        let number = stop
-            .get("User-Name")
-            .and_then(|name| name.strip_prefix("home"));
-        let number = number.and_then(|text| text.parse::<u32>().ok());
-        number.is_some_and(|number| number <= HOMES.into())
-    };
-    books
-        .stops()
-        .filter(of_homes)
-        .map(|stop| octets(stop, way))
-        .sum()
 }

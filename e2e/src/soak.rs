@@ -4,7 +4,7 @@
 use crate::cases::{come_and_go, frr_full, resume};
 use crate::guard;
 use crate::load::{Blow, FULL_RATE, Measured};
-use crate::reckoning::no_leak;
+use crate::reckoning::{Allowance, no_leak};
 use crate::rig::Rig;
 use anyhow::{Context, Result};
 use sluice::lab::topology::UserPlane;
@@ -12,6 +12,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How many blows.
 const BLOWS: u64 = 50;
+/// A control plane that stood still catches up at once, and all of them are started anew in between.
+const ALLOWED: Allowance = Allowance {
+    memory: [20 << 10, 32 << 10, 32 << 10],
+    descriptors: 4,
+};
 /// How often the homes come and go.
 const ROUNDS: u16 = 10;
 
@@ -48,7 +53,7 @@ fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
         let dealt = loaded.strike(lab, vm, blow);
         let dealt = dealt.and_then(|measured| measured.in_time());
         dealt.with_context(|| format!("blow {} of {blows}", number + 1))?;
-        no_leak(&before, &loaded.arena.footprints()?)?;
+        no_leak(&before, &loaded.arena.footprints()?, ALLOWED)?;
     }
     summarize(&rig.loaded()?.2.blows);
     guard::limit("the end");

@@ -33,8 +33,54 @@ pub struct Report {
     pub packets_received: u64,
     /// Of those that did not arrive, those whose user plane did not forward.
     pub packets_lost_in_outages: u64,
+    /// Sessions and attempts that ended without the home having hung up.
+    pub sessions_ended: u32,
     /// How often each daemon was started again.
     pub restarts: BTreeMap<String, u32>,
+}
+
+impl Report {
+    /// All of so many homes are online, nothing was wrong, and `sessions_ended` sessions were ended in between.
+    pub fn homes(&self, homes: u32, sessions_ended: u32) -> Result<()> {
+        ensure!(
+            self.online == homes && self.packets_wrong == 0 && self.packets_received > 0,
+            "of {homes} homes: {self:?}"
+        );
+        ensure!(
+            self.sessions_ended == sessions_ended,
+            "{} sessions ended, not {sessions_ended}: {self:?}",
+            self.sessions_ended
+        );
+        Ok(())
+    }
+
+    /// The control plane and both user planes were started again so often.
+    pub fn restarts(&self, [cp, up1, up2]: [u32; 3]) -> Result<()> {
+        let expected = [("cp", cp), ("up1", up1), ("up2", up2)];
+        let expected = expected.map(|(name, times)| (name.to_owned(), times));
+        ensure!(
+            self.restarts == BTreeMap::from(expected.clone()),
+            "daemons were started again {:?}, not {expected:?}",
+            self.restarts
+        );
+        Ok(())
+    }
+
+    /// Packets were lost only while their user plane was away, and if it was.
+    pub fn losses(&self) -> Result<()> {
+        let (lost, away) = (
+            self.packets_sent - self.packets_received,
+            self.packets_lost_in_outages,
+        );
+        let had_outage = ["up1", "up2"]
+            .iter()
+            .any(|up| self.restarts.get(*up) > Some(&0));
+        ensure!(
+            lost == away && (lost > 0) == had_outage,
+            "{lost} packets were lost, of which {away} because their user plane was away: {self:?}"
+        );
+        Ok(())
+    }
 }
 
 /// `sluice lab` under the name [`name`], by this program.

@@ -1,9 +1,10 @@
+use crate::books::is;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::radius::ALONE;
+use crate::radius::{ALONE, Entry};
 use crate::rig::Rig;
 use crate::site::Setup;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use sluice::lab::topology::INTERNET_V4;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
@@ -19,13 +20,24 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(unknown.is_err(), "there is no session 1: {unknown:?}");
     stage.site.sluice().run(&["clear", "session", &id])?;
     home.wait_exit(PATIENCE)?;
+    ensure!(
+        home.log()?.contains("LCP terminated by peer"),
+        "pppd was not told: {}",
+        home.log()?
+    );
     stage.site.wait_empty(PATIENCE)?;
 
-    let records = ALONE.accounting(stage.lab, "alice")?;
-    let stop = records.last().context("no record")?;
+    let (lab, mut cause) = (stage.lab, None);
+    stage.site.wait_for("Accounting-Stop", PATIENCE, |_| {
+        let records = ALONE.accounting(lab, "alice")?;
+        let its = |record: &&Entry| record.get("Acct-Session-Id") == Some(&id);
+        let stop = records.iter().filter(its).find(|record| is(record, "Stop"));
+        cause = stop.and_then(|stop| stop.get("Acct-Terminate-Cause").cloned());
+        Ok(stop.is_some())
+    })?;
     ensure!(
-        format!("{stop:?}").contains("Admin-Reset"),
-        "the record does not say who ended it: {stop:#?}"
+        cause.as_deref() == Some("Admin-Reset"),
+        "the record does not say who ended it: {cause:?}"
     );
     let log = std::fs::read_to_string(stage.site.cp.log())?;
     let told = log

@@ -1,10 +1,10 @@
 use crate::arena::{Arena, Crowd, Newcomer};
-use crate::books::{is, text};
+use crate::books::text;
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use anyhow::{Context, Result, ensure};
-use cpe::State;
+use cpe::{End, State};
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Association, AssociationState, Pool, Session,
 };
@@ -12,7 +12,7 @@ use northbound::{RouteKind, UserPlane as Plane};
 use serde::de::DeserializeOwned;
 use sluice::lab::daemon::Daemon;
 use sluice::lab::topology::{Lab, UserPlane};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,10 @@ const TRAFFIC: u32 = 2000;
 const RATE: u32 = 50;
 /// By how much the measured rate may be higher.
 const TOLERANCE: f64 = 0.2;
-/// How long nobody answers a home that dials in at a user plane that is drained.
+/// How long at least nobody answers a home that dials in at a user plane that is drained.
 const UNANSWERED: Duration = Duration::from_secs(3);
+/// So many times what it took the home that was answered there before.
+const TIMES_UNANSWERED: u32 = 4;
 
 /// One of two user planes is emptied at the wanted rate; the other one does not notice.
 pub fn run(rig: &mut Rig) -> Result<()> {
@@ -36,12 +38,22 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     crowd.wait_online(&arena, PATIENCE)?;
     let sluice = Sluice::of(lab);
     tables(&sluice)?;
-    let others = at(&arena, UserPlane::Two)?;
+    let [ones, others] = [UserPlane::One, UserPlane::Two].map(|up| at(&arena, up));
+    let (ones, others) = (ones?, others?);
+    ensure!(
+        (ones.len(), others.len()) == (HALF, HALF),
+        "not {HALF} sessions each"
+    );
+    // Without a drain somebody who dials in there is online: what follows shows the drain and nothing else.
+    let took = answered(lab, UserPlane::One, 0)?;
+    println!("        a home that dials in at up1 is online after {took:.2?}");
+    let silence = UNANSWERED.max(TIMES_UNANSWERED * took);
     let said = sluice.run(&["drain", "user-plane", "up1", "--end-sessions", "50"])?;
     ensure!(
         said.contains("takes no new sessions, and ends the 500 sessions that it has: 50 a second"),
         "{said}"
     );
+    answered(lab, UserPlane::Two, 0).context("the other user plane takes who is turned away")?;
     let rate = watch(&sluice)?;
     println!("        {rate:.1} sessions ended in a second, {RATE} were wanted");
     ensure!(
@@ -53,17 +65,23 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         shown.contains("up1 is drained: no session is left"),
         "{shown}"
     );
-    unanswered(lab, 1)?;
+    unanswered(lab, 1, silence)?;
     arena.gateway.kill(Daemon::ControlPlane)?;
     arena.gateway.wait_ready(Daemon::ControlPlane, PATIENCE)?;
-    unanswered(lab, 2)?;
+    unanswered(lab, 2, silence)?;
     ensure!(
         at(&arena, UserPlane::One)?.is_empty() && at(&arena, UserPlane::Two)? == others,
         "a restarted control plane did not go on draining, or others were touched"
     );
     stops(&arena, lab)?;
     let [one, two] = crowd.statuses();
-    ensure!(one.at(State::Online) == 0, "{:?}", one.states);
+    let told = one.ends.get(&End::Terminated.to_string());
+    ensure!(
+        one.at(State::Online) == 0 && told == Some(&(HALF as u32)),
+        "homes were not told that their sessions end: {:?}, {:?}",
+        one.states,
+        one.ends
+    );
     ensure!(
         two.ends.is_empty(),
         "homes of the other one: {:?}",
@@ -72,6 +90,12 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
     sluice.run(&["drain", "user-plane", "up1", "--stop"])?;
     crowd.wait_online(&arena, PATIENCE)?;
+    let again = at(&arena, UserPlane::One)?;
+    ensure!(
+        again.len() == HALF && again.is_disjoint(&ones),
+        "{} sessions are at up1 again",
+        again.len()
+    );
     sluice.ledger()?;
     crowd.hang_up(&arena, PATIENCE)?;
     arena.close()
@@ -111,12 +135,27 @@ fn watch(sluice: &Sluice) -> Result<f64> {
     }
 }
 
-/// Nobody answers a home that dials in there.
-fn unanswered(lab: &Lab, number: u16) -> Result<()> {
-    let newcomer = Newcomer::dial_on(lab, UserPlane::One, 3000 + number, 3000 + number)?;
+/// A home that dials in there comes online, and leaves again; how long it took.
+fn answered(lab: &Lab, up: UserPlane, number: u16) -> Result<Duration> {
+    let (number, dialled) = (3000 + number + 10 * up as u16, Instant::now());
+    let newcomer = Newcomer::dial_on(lab, up, 3000, number)?;
+    let online = newcomer.wait_online(PATIENCE)?;
+    newcomer.hang_up(PATIENCE)?;
+    Ok(online - dialled)
+}
+
+/// Nobody answers a home that dials in there, on a line on which another one was answered before.
+fn unanswered(lab: &Lab, number: u16, silence: Duration) -> Result<()> {
+    let newcomer = Newcomer::dial_on(lab, UserPlane::One, 3000, 3000 + number)?;
+    sleep(silence);
+    let status = newcomer.status();
+    let looking = status.at(State::Discovery) + status.at(State::Offline);
+    let unheard = End::Silence(State::Discovery).to_string();
     ensure!(
-        newcomer.wait_online(UNANSWERED).is_err(),
-        "a home came online at a user plane that is drained"
+        looking == 1 && status.ends.keys().all(|end| *end == unheard),
+        "a home that dialled in at a user plane that is drained was answered: {:?}, {:?}",
+        status.states,
+        status.ends
     );
     Ok(())
 }
@@ -126,19 +165,20 @@ fn stops(arena: &Arena, lab: &Lab) -> Result<()> {
     let begun = Instant::now();
     loop {
         let books = arena.books(lab)?;
-        let stops: Vec<_> = books.stops().collect();
-        if stops.len() >= HALF {
-            ensure!(stops.len() == HALF, "{} Stops", stops.len());
-            for stop in stops {
-                let cause = text(stop, "Acct-Terminate-Cause")?;
-                ensure!(
-                    is(stop, "Stop") && cause == "Admin-Reboot",
-                    "a session ended by {cause}"
-                );
-            }
+        let mut causes = BTreeMap::new();
+        for stop in books.stops() {
+            let cause = text(stop, "Acct-Terminate-Cause")?;
+            *causes.entry(cause).or_insert(0) += 1;
+        }
+        // Besides, two homes had dialled in and left.
+        let stops: Vec<(&str, usize)> = causes.into_iter().collect();
+        if stops == [("Admin-Reboot", HALF), ("User-Request", 2)] {
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "{} Stops", stops.len());
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "sessions ended for these reasons: {stops:?}"
+        );
         sleep(Duration::from_millis(200));
     }
 }
@@ -194,7 +234,7 @@ fn tables(sluice: &Sluice) -> Result<()> {
     );
     let sessions: Vec<Session> = shown(sluice, &["sessions"])?;
     ensure!(
-        sessions.iter().all(|s| s.profile == "home"),
+        sessions.len() == usize::from(HOMES) && sessions.iter().all(|s| s.profile == "home"),
         "no profile is shown"
     );
     let unknown = sluice.run(&["show", "routes", "up9"]);

@@ -50,7 +50,7 @@ pub fn long_partition(rig: &mut Rig) -> Result<()> {
 pub fn books(rig: &mut Rig) -> Result<()> {
     let (lab, vm, loaded) = rig.loaded()?;
     if loaded.blows.is_empty() {
-        for blow in [Blow::KillControlPlane, Blow::StopUserPlane(UserPlane::One)] {
+        for blow in [Blow::KillControlPlane, Blow::KillUserPlane(UserPlane::One)] {
             loaded.strike(lab, vm, blow)?;
         }
     }

@@ -26,11 +26,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     narrow(tmux, &sluice)?;
     without_a_terminal(own)?;
     let report = lab.end()?;
-    ensure!(
-        report.online == HOMES && report.packets_wrong == 0,
-        "{report:?}"
-    );
-    Ok(())
+    report.homes(HOMES, 0)?;
+    report.restarts([0; 3])?;
+    report.losses()
 }
 
 fn help_and_completion(screen: &Screen) -> Result<()> {

@@ -36,11 +36,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     left_whole(&screen)?;
     screen.close()?;
     let report = lab.end()?;
-    ensure!(
-        report.online == HOMES && report.packets_wrong == 0,
-        "{report:?}"
-    );
-    Ok(())
+    report.homes(HOMES, 0)?;
+    report.restarts([0; 3])?;
+    report.losses()
 }
 
 /// The shell is there again, with a cursor, and shows what is typed.

@@ -1,4 +1,5 @@
 use crate::guard::PATIENCE;
+use crate::page::{self, Block};
 use crate::rig::Rig;
 use crate::site::program;
 use crate::street_lab::{StreetLab, id, sluice_by};
@@ -28,17 +29,14 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     }
     fs::create_dir(&bin)?;
     install(&bin)?;
-    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/how-to/upgrade.md");
-    let text = fs::read_to_string(text)?;
+    let blocks = page::of_how_to("upgrade.md")?;
     let lab = StreetLab::start_from(&bin.join("sluice"), own, HOMES)?;
     let gateway = Gateway { lab: own, bin };
     let before = gateway.sessions()?;
-    for (language, block) in blocks(&text) {
-        for line in block.lines() {
-            gateway
-                .order(language, line)
-                .with_context(|| format!("`{line}` of the how-to"))?;
-        }
+    ensure!(before.len() == HOMES as usize, "{} sessions", before.len());
+    for block in &blocks {
+        let done = gateway.follow(block);
+        done.with_context(|| format!("of the how-to:\n{}", block.commands))?;
     }
     for (name, daemon) in [
         ("cp", "sluice-cp"),
@@ -53,27 +51,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(gateway.sessions()? == before, "a session did not survive");
     let report = lab.end()?;
     println!("        {report:?}");
-    ensure!(
-        report.online == HOMES && report.packets_wrong == 0,
-        "homes were touched"
-    );
-    ensure!(
-        report.restarts.values().all(|times| *times == 1),
-        "not every daemon was started again once"
-    );
-    let lost = report.packets_sent - report.packets_received;
-    ensure!(
-        lost == report.packets_lost_in_outages,
-        "{lost} packets were lost, of which {} because their user plane was away",
-        report.packets_lost_in_outages
-    );
-    Ok(())
-}
-
-/// The blocks of a page, with their languages.
-fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let parts = text.split("```").skip(1).step_by(2);
-    parts.filter_map(|part| part.split_once('\n'))
+    report.homes(HOMES, 0)?;
+    report.restarts([1; 3])?;
+    report.losses()
 }
 
 /// Puts the programs in place, as install(1) does: whoever runs goes on with the old file.
@@ -93,9 +73,29 @@ struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
+    /// Does what a block says; what it shows is what the page says.
+    fn follow(&self, block: &Block) -> Result<()> {
+        let mut shown = String::new();
+        for line in block.commands.lines() {
+            match &*block.language {
+                "sluice" => shown.push_str(&self.sluice(line)?),
+                _ => self.order(&block.language, line)?,
+            }
+        }
+        match &block.shows {
+            Some(page) => page::compare(&shown, page),
+            None => {
+                ensure!(
+                    shown.is_empty(),
+                    "the page does not say what is shown: {shown}"
+                );
+                Ok(())
+            }
+        }
+    }
+
     fn order(&self, language: &str, line: &str) -> Result<()> {
         match (language, line) {
-            ("sluice", line) => self.sluice(line).map(drop),
             ("sh", line) if line.starts_with("install ") => install(&self.bin),
             ("sh", "systemctl restart sluice-cp") => self.restart("cp", "sluice-cp"),
             ("sh", "systemctl restart sluice-up") => {

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
+const HOMES: u16 = 20;
 /// How far the clock is set, one after the other: an hour ahead, then an hour behind; and for how many seconds: of each of
 /// the intervals some end, and of the longest one, the heartbeats', one in each hour.
 const STEPS: [(i64, u64); 3] = [(0, 5), (3600, 11), (-3600, 11)];
@@ -33,7 +34,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let (lab, site) = rig.site(&setup)?;
     let known = ALONE.records(lab)?.len();
     let capture = Capture::between_planes(lab, "wall-clock")?;
-    let street = Street::dial(lab, 20)?;
+    let street = Street::dial(lab, HOMES)?;
     street.wait_online(PATIENCE)?;
     let mut set = Vec::new();
     for (ahead, lasts) in STEPS {
@@ -45,21 +46,23 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(homes.ends.is_empty(), "sessions ended: {:?}", homes.ends);
     site.wait_empty(PATIENCE)?;
     site.wait_for("accounting", PATIENCE, |_| {
-        Ok(Books::of(ALONE.records(lab)?.split_off(known))?.with("Stop") == 20)
+        Ok(Books::of(ALONE.records(lab)?.split_off(known))?.with("Stop") == usize::from(HOMES))
     })?;
     let file = capture.finish()?;
 
     let echoes = "ip.src == 192.0.2.1 && lcp && ppp.code == 9";
-    intervals(
-        "LCP echo requests",
-        2.0,
-        set[1],
-        &times(&file, echoes, "pppoe.session_id", "frame.number")?,
-    )?;
+    let echoes = times(&file, echoes, "pppoe.session_id", "frame.number")?;
+    let homes = usize::from(HOMES);
+    intervals("LCP echo requests", (2.0, homes), set[1], &echoes)?;
     let heartbeats = times(&file, "pfcp.msg_type == 1", "ip.src", "pfcp.seqno")?;
-    intervals("PFCP heartbeats", 10.0, set[1], &heartbeats)?;
+    intervals("PFCP heartbeats", (10.0, 2), set[1], &heartbeats)?;
     let records = ALONE.records(lab)?.split_off(known);
-    intervals("interim records", 4.0, set[1], &interims(&records)?)?;
+    intervals(
+        "interim records",
+        (4.0, homes),
+        set[1],
+        &interims(&records)?,
+    )?;
     Books::of(records.clone())?.check()?;
     session_times(&records)?;
     steps_were_seen(&records, site.up.log())
@@ -92,8 +95,26 @@ fn interims(records: &[Entry]) -> Result<Times> {
     Ok(times)
 }
 
-/// The intervals that end after the clock was set are as they are meant to be, more or less.
-fn intervals(what: &str, meant: f64, set: f64, times: &Times) -> Result<()> {
+/// The intervals that end after the clock was set are as they are meant to be, more or less, and each of the senders went on
+/// for as long as the case lasted.
+fn intervals(what: &str, meant: (f64, usize), set: f64, times: &Times) -> Result<()> {
+    let (meant, senders) = meant;
+    ensure!(
+        times.len() == senders,
+        "{what} of {senders} senders are expected, not of {}",
+        times.len()
+    );
+    let since: u64 = STEPS[1..].iter().map(|(_, lasts)| lasts).sum();
+    for (sender, times) in times {
+        let (count, least) = (
+            times.iter().filter(|at| **at > set).count(),
+            since as f64 / meant / 2.0,
+        );
+        ensure!(
+            count as f64 >= least,
+            "{what}: {count} of {sender} since the clock was set, at least {least:.0} are right"
+        );
+    }
     let (mut before, mut after) = (vec![meant], Vec::new());
     for times in times.values() {
         for pair in times.windows(2) {

@@ -1,6 +1,7 @@
 //! The internet's side of the lab: a host that sends to every home, and holds against the homes what comes from them.
 
 use super::netns::Netns;
+use super::octets::OctetsByHome;
 use super::roll::Roll;
 use super::street::{PORT, family_of, overhead, size_of};
 use anyhow::{Context, Result};
@@ -66,6 +67,7 @@ pub struct Internet {
     sending: Arc<AtomicBool>,
     calling: Arc<AtomicBool>,
     running: Arc<AtomicBool>,
+    octets: OctetsByHome,
     thread: JoinHandle<Result<()>>,
 }
 
@@ -89,6 +91,7 @@ impl Internet {
         let status = Arc::new(Mutex::new(Status::default()));
         let [sending, calling, running] =
             [true, false, true].map(|begin| Arc::new(AtomicBool::new(begin)));
+        let octets = OctetsByHome::new(homes as usize);
         let mut host = Host {
             sockets,
             inbox,
@@ -96,6 +99,7 @@ impl Internet {
             sending: Arc::clone(&sending),
             calling: Arc::clone(&calling),
             running: Arc::clone(&running),
+            octets: octets.clone(),
             status: Status::default(),
             verifier: Verifier::new(run, homes),
             roll: Roll::new(homes as usize),
@@ -116,6 +120,7 @@ impl Internet {
             sending,
             calling,
             running,
+            octets,
             thread,
         })
     }
@@ -128,6 +133,11 @@ impl Internet {
     /// What was sent and received so far.
     pub fn status(&self) -> Status {
         *locked(&self.status)
+    }
+
+    /// Octets of the IP packets that came from each home so far.
+    pub fn octets(&self) -> Vec<u64> {
+        self.octets.read()
     }
 
     /// Sends no more.
@@ -198,6 +208,7 @@ struct Host {
     sending: Arc<AtomicBool>,
     calling: Arc<AtomicBool>,
     running: Arc<AtomicBool>,
+    octets: OctetsByHome,
     status: Status,
     verifier: Verifier,
     roll: Roll,
@@ -278,9 +289,13 @@ impl Host {
     }
 
     fn received(&mut self, family: Family, from: SocketAddr, payload: &[u8]) {
-        self.status.octets += (payload.len() + overhead(family)) as u64;
+        let octets = payload.len() + overhead(family);
+        self.status.octets += octets as u64;
         let owner = self.owners.get(&from.ip()).filter(|_| from.port() == PORT);
         let owner = owner.copied();
+        if let Some(home) = owner {
+            self.octets.add(home, octets);
+        }
         let arrival = Arrival {
             at: Party::Internet,
             from: owner.map(Party::Home),

@@ -9,6 +9,7 @@ pub mod gateway;
 pub mod internet;
 pub mod keep;
 pub mod netns;
+pub mod octets;
 pub mod process;
 pub mod roll;
 pub mod routes;

@@ -29,6 +29,8 @@ pub struct Report {
     /// Packets that did not arrive and were sent while their user plane was dead or stopped, or without their session, or
     /// shortly before or after.
     packets_lost_in_outages: u64,
+    /// Sessions and attempts that ended without the home having hung up.
+    sessions_ended: u32,
     /// How often each daemon was started again.
     restarts: BTreeMap<&'static str, u32>,
     /// What makes this run a failure, in words.
@@ -72,6 +74,7 @@ impl Report {
             packets_received: street.counts.received + internet.counts.received,
             packets_wrong: street.counts.wrong() + internet.counts.wrong(),
             packets_lost_in_outages: 0,
+            sessions_ended: street.ends.values().sum(),
             restarts: restarts.map(|(daemon, n)| (daemon.name(), *n)).collect(),
             problems: Vec::new(),
             notes: Vec::new(),
@@ -302,7 +305,7 @@ mod tests {
         assert!(report.is_good(), "{:?}", report.problems);
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
-            r#"{"homes":10,"online":10,"seconds_to_first":1.25,"sessions_per_second":5.0,"packets_sent":190,"packets_received":190,"packets_wrong":0,"packets_lost_in_outages":0,"restarts":{"cp":0,"up2":1}}"#
+            r#"{"homes":10,"online":10,"seconds_to_first":1.25,"sessions_per_second":5.0,"packets_sent":190,"packets_received":190,"packets_wrong":0,"packets_lost_in_outages":0,"sessions_ended":0,"restarts":{"cp":0,"up2":1}}"#
         );
     }
 
@@ -334,12 +337,13 @@ mod tests {
         let mut died = Outages::default();
         died.deaths.push("sluice-cp died".into());
         assert!(!good(run(&streets, &internet, &died)), "a daemon died");
-        // A person may have ended it.
+        // A person may have ended it; that it ended is told all the same.
         let attended = Report::new(Run {
             unattended: false,
             ..run(&ended, &internet, &outages)
         });
         assert!(attended.is_good() && attended.notes.len() == 1);
+        assert_eq!(attended.sessions_ended, 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod keeper;
 
 use super::internet::Reach;
+use super::octets::OctetsByHome;
 use anyhow::{Context, Result};
 use cpe::{Counts, Family, HomeConfig, State};
 use keeper::Keeper;
@@ -134,8 +135,15 @@ pub struct Residents {
 /// The thread of the homes of a user plane.
 pub struct Street {
     orders: Sender<Order>,
-    status: Arc<Mutex<Status>>,
+    shown: Shown,
     thread: JoinHandle<Result<()>>,
+}
+
+/// What the thread shows of the homes.
+#[derive(Clone)]
+struct Shown {
+    status: Arc<Mutex<Status>>,
+    octets: OctetsByHome,
 }
 
 impl Street {
@@ -151,24 +159,31 @@ impl Street {
         host: [IpAddr; 2],
     ) -> Result<Self> {
         let (orders, inbox) = channel();
-        let status = Arc::new(Mutex::new(Status::default()));
-        let shared = Arc::clone(&status);
+        let shown = Shown {
+            status: Arc::new(Mutex::new(Status::default())),
+            octets: OctetsByHome::new(residents.configs.len()),
+        };
         let name = format!("homes-{}", residents.first);
-        let mut keeper = Keeper::new(residents, interval, run, tap, internet, host, shared);
+        let mut keeper = Keeper::new(residents, interval, run, tap, internet, host, shown.clone());
         let thread = std::thread::Builder::new()
             .name(name)
             .spawn(move || keeper.run(&inbox))
             .context("cannot start the homes' thread")?;
         Ok(Street {
             orders,
-            status,
+            shown,
             thread,
         })
     }
 
     /// How the homes are getting on, not older than a fraction of a second.
     pub fn status(&self) -> Status {
-        locked(&self.status).clone()
+        locked(&self.shown.status).clone()
+    }
+
+    /// Octets of the IP packets that came to each home so far.
+    pub fn octets(&self) -> Vec<u64> {
+        self.shown.octets.read()
     }
 
     /// Tells the homes; a thread that has ended does not listen, and [`Street::close`] says why.
@@ -188,7 +203,7 @@ impl Street {
             Ok(done) => done?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
-        Ok(locked(&self.status).clone())
+        Ok(locked(&self.shown.status).clone())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The thread of a street: it keeps its homes dialling, talking and listening.
 
-use super::{Order, PORT, Residents, Row, Status, family_of, locked, overhead, size_of};
+use super::{Order, PORT, Residents, Row, Shown, Status, family_of, locked, overhead, size_of};
 use crate::lab::internet::Reach;
 use crate::lab::roll::Roll;
 use anyhow::{Context, Result};
@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tun_rs::SyncDevice;
 
@@ -39,7 +38,7 @@ pub(super) struct Keeper {
     tap: SyncDevice,
     internet: Sender<Reach>,
     host: [IpAddr; 2],
-    shared: Arc<Mutex<Status>>,
+    shown: Shown,
     status: Status,
     verifier: Verifier,
     roll: Roll,
@@ -63,7 +62,7 @@ impl Keeper {
         tap: SyncDevice,
         internet: Sender<Reach>,
         host: [IpAddr; 2],
-        shared: Arc<Mutex<Status>>,
+        shown: Shown,
     ) -> Self {
         let Residents {
             first,
@@ -77,7 +76,7 @@ impl Keeper {
             tap,
             internet,
             host,
-            shared,
+            shown,
             status: Status::default(),
             verifier: Verifier::new(run, all),
             roll: Roll::new(count as usize),
@@ -198,7 +197,9 @@ impl Keeper {
             Some((_, Received::Stray(what))) => self.stray(what),
             Some((home, Received::Datagram(datagram))) => {
                 let family = family_of(datagram.source);
-                self.status.octets += (datagram.payload.len() + overhead(family)) as u64;
+                let octets = datagram.payload.len() + overhead(family);
+                self.status.octets += octets as u64;
+                self.shown.octets.add(home, octets);
                 let from =
                     (datagram.source == self.host[family as usize]).then_some(Party::Internet);
                 let arrival = Arrival {
@@ -316,7 +317,7 @@ impl Keeper {
         self.status.counts = self.verifier.counts();
         let rows = self.homes.as_slice().iter().zip(0..).take(ROWS);
         self.status.rows = rows.map(|(home, number)| self.row(home, number)).collect();
-        locked(&self.shared).clone_from(&self.status);
+        locked(&self.shown.status).clone_from(&self.status);
     }
 
     fn row(&self, home: &Home, number: u32) -> Row {

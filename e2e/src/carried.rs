@@ -1,0 +1,179 @@
+//! What was carried for each home, held against what RADIUS was told. Nothing may be missing but what user planes that were
+//! killed had not reported.
+
+use crate::arena::{INTERIM, Octets};
+use crate::books::{Books, is, octets};
+use crate::load::{HOMES, Measured};
+use anyhow::{Result, ensure};
+use sluice::lab::topology::UserPlane;
+
+/// Octets of a verified packet on the average: the lab's sizes in turn.
+const MEAN_SIZE: u64 = (96 + 128 + 576 + 1492) / 4;
+/// The largest of them.
+const LARGEST: u64 = 1492;
+/// Seconds between two interim records at most: they are spread over a tenth more or less, and take a moment.
+const LONGEST_INTERIM: u64 = INTERIM + INTERIM / 10 + 3;
+/// The control plane may be killed after a user plane answered it and before that is on the disk. Sessions that this concerns
+/// for each kill: one in a hundred.
+const CAUGHT: u64 = HOMES as u64 / 100;
+
+/// The two ways: their names in records, and how each is taken out.
+type Way = (&'static str, fn(&Octets) -> u64);
+const WAYS: [Way; 2] = [
+    ("Input", |octets| octets.up),
+    ("Output", |octets| octets.down),
+];
+
+/// The most that RADIUS has on record of each home.
+pub fn recorded(books: &Books) -> Result<Vec<Octets>> {
+    let mut homes = vec![Octets::default(); HOMES.into()];
+    for record in books.records().filter(|record| !is(record, "Start")) {
+        let user = record.get("User-Name").map_or("", String::as_str);
+        let number = user.strip_prefix("home").and_then(|text| text.parse().ok());
+        let place = number.and_then(|number: usize| homes.get_mut(number.checked_sub(1)?));
+        if let Some(home) = place {
+            home.up = home.up.max(octets(record, "Input")?);
+            home.down = home.down.max(octets(record, "Output")?);
+        }
+    }
+    Ok(homes)
+}
+
+/// What a user plane had counted for each of its homes and not reported when it was last killed, with all that it lost before.
+#[derive(Clone, Debug)]
+pub struct Unreported {
+    /// Octets a second that are carried for a home.
+    rate: Octets,
+    kills: u64,
+    homes: Vec<Octets>,
+}
+
+impl Unreported {
+    /// Nothing so far, of homes that all together send and are sent so many packets a second, two fifths of them up.
+    pub fn at(rate: u32) -> Self {
+        let each = u64::from(rate) * MEAN_SIZE / u64::from(HOMES);
+        let rate = Octets {
+            up: each * 2 / 5,
+            down: each * 3 / 5,
+        };
+        Unreported {
+            rate,
+            kills: 0,
+            homes: Vec::new(),
+        }
+    }
+
+    /// The user plane is about to be killed. Counters that are older than an interval are not explained by the kill.
+    pub fn note(&mut self, up: UserPlane, carried: &[Octets], recorded: &[Octets]) -> Result<()> {
+        let homes = carried
+            .iter()
+            .zip(recorded)
+            .map(|(carried, recorded)| Octets {
+                up: carried.up.saturating_sub(recorded.up),
+                down: carried.down.saturating_sub(recorded.down),
+            });
+        let homes: Vec<Octets> = homes.collect();
+        let its = its(up);
+        for (way, of) in WAYS {
+            let sum = |homes: &[Octets]| {
+                homes
+                    .iter()
+                    .skip(its.start)
+                    .take(its.len())
+                    .map(of)
+                    .sum::<u64>()
+            };
+            let more = sum(&homes).saturating_sub(sum(&self.homes));
+            let second = its.len() as u64 * of(&self.rate);
+            println!(
+                "        {} has not reported {:.1} MB of Acct-{way}-Octets: {:.1} s of each session",
+                up.name(),
+                more as f64 / 1e6,
+                more as f64 / second as f64
+            );
+            ensure!(
+                more <= LONGEST_INTERIM * second,
+                "sessions were not asked for their counters for longer than {LONGEST_INTERIM} s"
+            );
+        }
+        self.kills += 1;
+        self.homes = homes;
+        Ok(())
+    }
+
+    fn of(&self, home: usize) -> Octets {
+        self.homes.get(home).copied().unwrap_or_default()
+    }
+
+    /// What may be missing of a home beyond that: a second for each kill, which is not struck the moment that is looked.
+    fn more(&self) -> Octets {
+        let octets = |rate| self.kills * (rate + 2 * LARGEST);
+        Octets {
+            up: octets(self.rate.up),
+            down: octets(self.rate.down),
+        }
+    }
+}
+
+/// The homes of a user plane.
+fn its(up: UserPlane) -> std::ops::Range<usize> {
+    let half = usize::from(HOMES) / 2;
+    match up {
+        UserPlane::One => 0..half,
+        UserPlane::Two => half..HOMES.into(),
+    }
+}
+
+/// Every home's octets are on record, both ways, but for what was not reported.
+pub fn check(
+    carried: &[Octets],
+    recorded: &[Octets],
+    unreported: &[Unreported; 2],
+    blows: &[Measured],
+) -> Result<()> {
+    let kills = blows
+        .iter()
+        .filter(|m| m.blow.kills_control_plane())
+        .count() as u64;
+    for up in UserPlane::ALL {
+        let (its, unreported) = (its(up), &unreported[up as usize]);
+        let lost: u64 = blows.iter().map(|m| m.lost[up as usize].1).sum();
+        for (way, of) in WAYS {
+            let (mut short, mut caught, mut longest) = (0, 0, 0);
+            let (mut all, mut explained) = (0, 0);
+            for home in its.clone() {
+                let (carried, recorded) = (of(&carried[home]), of(&recorded[home]));
+                // What was lost behind the user plane was forwarded.
+                ensure!(
+                    recorded <= carried + lost * LARGEST,
+                    "home{}: Acct-{way}-Octets {recorded}, but {carried} were carried",
+                    home + 1
+                );
+                let missing = carried.saturating_sub(recorded);
+                let known = of(&unreported.of(home));
+                all += carried;
+                short += missing;
+                explained += known;
+                if missing > known + of(&unreported.more()) {
+                    caught += 1;
+                    longest = longest.max((missing - known) / of(&unreported.rate));
+                }
+            }
+            println!(
+                "        {}: Acct-{way}-Octets lack {:.1} MB of {:.1}, of which {:.1} were not reported before {} kills; {caught} sessions lack more, {longest} s of it at most",
+                up.name(),
+                short as f64 / 1e6,
+                all as f64 / 1e6,
+                explained as f64 / 1e6,
+                unreported.kills
+            );
+            ensure!(all > 0, "nothing was carried: the case shows nothing");
+            ensure!(
+                caught <= kills * CAUGHT && longest <= LONGEST_INTERIM,
+                "{}: Acct-{way}-Octets of {caught} sessions lack more than is explained, up to {longest} s",
+                up.name()
+            );
+        }
+    }
+    Ok(())
+}
