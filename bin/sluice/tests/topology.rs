@@ -1,6 +1,6 @@
 //! The lab's network by itself: frames cross it as they are, and it leaves nothing behind. Needs root: `make unit`.
 
-use sluice::lab::claim::directory;
+use sluice::lab::claim::{clear_dead, directory};
 use sluice::lab::netns::Netns;
 use sluice::lab::process::Process;
 use sluice::lab::topology::{ACCESS_PORT, Lab, Place, UserPlane};
@@ -24,7 +24,7 @@ fn receive(device: &tun_rs::SyncDevice, wanted: &[u8]) -> bool {
 
 #[test]
 fn a_full_size_tagged_frame_crosses_the_access_network_unchanged() {
-    let lab = Lab::new("t-frames").unwrap();
+    let lab = Lab::numbered("t-frames").unwrap();
     let (near, far) = (lab.tap(UP, "near").unwrap(), lab.tap(UP, "far").unwrap());
     for service_tpid in [0x8100u16, 0x88a8] {
         let mut frame = vec![0xff; 6];
@@ -40,7 +40,9 @@ fn a_full_size_tagged_frame_crosses_the_access_network_unchanged() {
 
 #[test]
 fn a_lab_is_gone_after_its_end_and_rises_over_the_leftovers_of_another() {
-    let first = Lab::new("t-again").unwrap();
+    let own = Lab::numbered("t-again").unwrap(); // whose parts nobody else makes
+    let first = own.part("a").unwrap();
+    let name = first.name().to_owned();
     for up in UserPlane::ALL {
         let address = up.management().to_string();
         first
@@ -48,7 +50,7 @@ fn a_lab_is_gone_after_its_end_and_rises_over_the_leftovers_of_another() {
             .run(&["ping", "-c1", "-W2", &address])
             .unwrap();
     }
-    let error = Lab::new("t-again").unwrap_err().to_string();
+    let error = Lab::new(&name).unwrap_err().to_string();
     assert!(error.contains("running already"), "{error}");
 
     // What SIGKILL leaves: the namespaces, a process in them, its pid file; but not the lock.
@@ -59,19 +61,47 @@ fn a_lab_is_gone_after_its_end_and_rises_over_the_leftovers_of_another() {
     let record = std::fs::read_to_string(first.dir().join("sleeper.pid")).unwrap();
     std::mem::forget(process);
     let dir = first.close_keeping_logs().unwrap();
-    Netns::named("sluice-up1-t-again").create().unwrap();
+    Netns::named(format!("sluice-up1-{name}")).create().unwrap();
     assert_eq!(
         std::fs::read_to_string(dir.join("sleeper.pid")).unwrap(),
         record
     );
 
-    let second = Lab::new("t-again").unwrap();
+    let second = Lab::new(&name).unwrap();
     assert_eq!(second.leftovers(), [id]);
     second
         .netns(Place::UserPlane(UP))
         .run(&["ip", "link", "show", ACCESS_PORT])
         .unwrap();
     second.close().unwrap();
-    assert!(!Netns::named("sluice-up1-t-again").exists());
-    assert!(!directory("t-again").exists());
+    assert!(!Netns::named(format!("sluice-up1-{name}")).exists());
+    assert!(!directory(&name).exists());
+}
+
+#[test]
+fn labs_of_a_family_are_told_apart_and_the_dead_among_them_are_cleared_away() {
+    const FAMILY: &str = "t-family";
+    let (alive, dead) = (Lab::numbered(FAMILY), Lab::numbered(FAMILY));
+    let (alive, dead) = (alive.unwrap(), dead.unwrap());
+    assert_ne!(alive.name(), dead.name());
+    let part = dead.part("part").unwrap();
+    let mut sleeper = part.netns(Place::Internet).command("sleep");
+    sleeper.arg("60");
+    let process = Process::spawn(part.dir(), "sleeper", sleeper).unwrap();
+    let id = process.id();
+    let runs =
+        || std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|s| !s.contains(" Z "));
+    // What SIGKILL leaves: of the lab and its part the directories, namespaces, a process; but not the locks.
+    std::mem::forget(process);
+    let left = [dead.close_keeping_logs(), part.close_keeping_logs()].map(Result::unwrap);
+    let word = left[1].file_name().unwrap().to_str().unwrap();
+    let namespaces = ["inet", "r1"].map(|place| Netns::named(format!("sluice-{place}-{word}")));
+    namespaces.iter().for_each(|place| place.create().unwrap());
+    assert!(runs());
+
+    clear_dead(FAMILY).unwrap();
+    assert!(!runs() && left.iter().all(|dir| !dir.exists()));
+    assert!(!namespaces.iter().any(Netns::exists));
+    assert!(alive.netns(Place::Internet).exists() && alive.dir().exists());
+    alive.close().unwrap();
 }

@@ -31,7 +31,7 @@ fn wait(what: &str, done: impl Fn() -> bool) {
 
 /// Brings the homes online through the toy, lets them talk, and hangs up.
 fn run(name: &str, fault: Fault) -> (street::Status, internet::Status) {
-    let lab = Lab::new(name).unwrap();
+    let lab = Lab::numbered(name).unwrap();
     let home = |n: u32| {
         HomeConfig::new(
             [2, 0, 0, 0, 1, n as u8].into(),
