@@ -4,6 +4,7 @@
 //! old one or the new one. A damaged file is never passed over in silence.
 
 use crate::check::{self, Checked};
+use crate::folder;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -80,7 +81,7 @@ impl History {
             let path = path.to_owned();
             move |source| HistoryError::Io { path, source }
         };
-        fs::create_dir_all(folder).map_err(wrong(folder))?;
+        folder::make(folder).map_err(wrong(folder))?;
         let mut history = History {
             folder: folder.to_owned(),
             versions: BTreeMap::new(),
@@ -102,6 +103,8 @@ impl History {
                 history.versions.insert(number, version);
             }
         }
+        // what was renamed and not synced before a death may yet go away: what is used from here on must not
+        folder::sync(folder).map_err(wrong(folder))?;
         if let Some(last) = history.version() {
             history.current = history.load(last)?;
         }
@@ -217,7 +220,7 @@ impl History {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
-            File::open(&self.folder)?.sync_all()
+            folder::sync(&self.folder)
         };
         written().map_err(|source| HistoryError::Io { path, source })
     }

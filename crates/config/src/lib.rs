@@ -21,6 +21,7 @@
 pub mod capabilities;
 pub mod check;
 pub mod edit;
+pub mod folder;
 pub mod history;
 pub mod manual;
 pub mod model;

@@ -53,7 +53,7 @@ mod thread;
 
 pub use backup::{Backup, Checked, check, export, import};
 pub use disk::{Directory, Disk, DiskFile};
-pub(crate) use disk::{create, salt, sync_parent};
+pub(crate) use disk::{create, salt};
 pub use thread::{Acknowledgement, Failed, StoreThread};
 
 use log::{Contents, LogFile};

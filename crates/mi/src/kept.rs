@@ -6,6 +6,7 @@
 
 use crate::Document;
 use crate::document::digest;
+use config::folder;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ impl Kept {
     /// # Errors
     /// The folder cannot be made, or written to.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        folder::make(folder)?;
         let kept = Kept {
             folder: folder.to_owned(),
         };
@@ -78,7 +79,7 @@ impl Kept {
         };
         // what was renamed and not synced before a death may yet go away: what is used from here on must not
         let synced = File::open(&path).and_then(|file| file.sync_all());
-        if let Err(source) = synced.and_then(|()| self.sync()) {
+        if let Err(source) = synced.and_then(|()| folder::sync(&self.folder)) {
             return Err(KeptError::Unreadable { path, source });
         }
         match read(octets) {
@@ -104,7 +105,7 @@ impl Kept {
     /// The system does not let us: either document may be there at the next start.
     pub fn finish(&self) -> io::Result<()> {
         fs::rename(self.next(), self.path())?;
-        self.sync()
+        folder::sync(&self.folder)
     }
 
     /// Gives up what was begun.
@@ -121,11 +122,6 @@ impl Kept {
 
     fn next(&self) -> PathBuf {
         self.folder.join(NEXT)
-    }
-
-    /// A name is on the disk when its folder is.
-    fn sync(&self) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()
     }
 }
 

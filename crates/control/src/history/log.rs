@@ -2,6 +2,7 @@
 
 use super::segment::{self, Blocks, Closed, End, Gathered, Summary};
 use crate::store::log::{HEADER, emit_frame};
+use config::folder;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -189,8 +190,7 @@ impl Log {
         bounds: Bounds,
         full: u64,
     ) -> io::Result<(Self, Opened)> {
-        fs::create_dir_all(directory)?;
-        crate::store::sync_parent(directory)?;
+        folder::make(directory)?;
         let mut log = Log {
             directory: directory.to_owned(),
             bounds,
@@ -368,7 +368,7 @@ impl Log {
         let mut file = crate::store::create(&path)?;
         let header = segment::header(salt);
         file.write_all(&header)?;
-        crate::store::sync_parent(&path)?;
+        folder::sync_name(&path)?;
         Ok(self.open.insert(Open {
             path,
             file,

@@ -19,10 +19,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::disk::{create, read, salt, sync_parent};
+use super::disk::{create, read, salt};
 use super::log::{Contents, LogFile, VERSION};
 use super::rotation::{Rotation, install};
 use super::{Directory, Disk, LOG, Live, StoreError, io_error};
+use config::folder;
 
 /// A backup is synced after so many octets.
 const SLICE: usize = 4 << 20;
@@ -99,7 +100,7 @@ pub fn export(directory: &Path, file: &Path) -> Result<Backup, StoreError> {
         let mut copy = Rotation::new(log, SLICE);
         while !copy.copy(&contents.live)? {}
         fs::rename(&partial, file)?;
-        sync_parent(file)
+        folder::sync_name(file)
     };
     copy().map_err(|error| {
         let _ = fs::remove_file(&partial);

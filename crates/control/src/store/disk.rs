@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{StoreError, io_error};
+use config::folder;
 
 /// A directory for a store.
 ///
@@ -56,10 +57,7 @@ impl Directory {
     /// # Errors
     /// Among others, that another process holds it.
     pub fn lock(directory: &Path) -> Result<Self, StoreError> {
-        if !directory.is_dir() {
-            fs::create_dir_all(directory).map_err(io_error("create", directory))?;
-            sync_parent(directory).map_err(io_error("sync", directory))?;
-        }
+        folder::make(directory).map_err(io_error("create", directory))?;
         let path = directory.join("lock");
         let options = OpenOptions::new()
             .create(true)
@@ -102,7 +100,7 @@ impl Disk for Directory {
     }
 
     fn sync_names(&mut self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        folder::sync(&self.path)
     }
 
     fn salt(&mut self) -> io::Result<u64> {
@@ -150,10 +148,4 @@ pub(crate) fn salt() -> io::Result<u64> {
     use rand::TryRngCore;
     let drawn = rand::rngs::OsRng.try_next_u64();
     drawn.map_err(|error| io::Error::other(format!("no randomness from the system: {error}")))
-}
-
-/// Makes the name of a file or directory durable.
-pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| parent != &Path::new(""));
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
