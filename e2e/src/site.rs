@@ -63,6 +63,8 @@ pub struct Setup {
     pub interim_interval: u32,
     /// Whether the daemons' wall clock can be set, by [`Site::set_clock`].
     pub clock: bool,
+    /// The folder in the lab's that has the daemons' state folders.
+    pub state: &'static str,
 }
 
 impl Default for Setup {
@@ -77,19 +79,22 @@ impl Default for Setup {
             echo_interval: 10,
             interim_interval: 300,
             clock: false,
+            state: "",
         }
     }
 }
 
 impl Setup {
     /// `sluice-cp`'s start file.
-    pub fn start(dir: &Path) -> String {
-        let (dir, own) = (dir.display(), UP.control_plane());
+    pub fn start(&self, dir: &Path) -> String {
+        let (state, dir) = (dir.join(self.state), dir.display());
+        let (state, own) = (state.join("store"), UP.control_plane());
+        let state = state.display();
         format!(
             "node-id: cp-e2e
 address: {own}
 api-socket: {dir}/cp.sock
-state: {dir}/store
+state: {state}
 initial-configuration: sluice.yaml
 "
         )
@@ -157,12 +162,14 @@ aaa:
 
     /// `sluice-up`'s start file.
     pub fn user_plane(&self, dir: &Path) -> String {
-        let (dir, own, workers) = (dir.display(), UP.management(), self.workers);
+        let state = dir.join(self.state).join("up");
+        let (dir, state) = (dir.display(), state.display());
+        let (own, workers) = (UP.management(), self.workers);
         format!(
             "node-id: {CONFIGURED_AS}
 address: {own}
 api-socket: {dir}/up.sock
-state: {dir}/up
+state: {state}
 memory: 128
 max-sessions: 1024
 workers: {workers}
@@ -230,7 +237,7 @@ impl Site {
             Aaa::Two => (None, None),
         };
         fs::write(dir.join("up.yaml"), setup.user_plane(&dir))?;
-        fs::write(dir.join("cp.yaml"), Setup::start(&dir))?;
+        fs::write(dir.join("cp.yaml"), setup.start(&dir))?;
         fs::write(dir.join("sluice.yaml"), setup.configuration(&dir))?;
         let routes = Routes::follow(lab, &[UP])?;
         let clock = setup.clock.then(|| dir.join(CLOCK));

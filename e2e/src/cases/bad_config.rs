@@ -9,7 +9,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let lab = rig.without_site()?;
     forget(lab.dir())?;
     let up = Setup::default().user_plane(lab.dir());
-    let start = Setup::start(lab.dir());
+    let start = Setup::default().start(lab.dir());
     let both = [
         ("sluice-up", Place::UserPlane(UP), up),
         ("sluice-cp", Place::ControlPlane, start.clone()),

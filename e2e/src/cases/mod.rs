@@ -21,6 +21,7 @@ mod path_mtu;
 mod pfcp_peer;
 mod pfcp_version;
 mod pool_full;
+mod power_loss;
 mod pppd_accounting;
 mod pppd_chap;
 mod pppd_discovery;
@@ -37,6 +38,7 @@ mod shell;
 mod spoofing;
 mod start;
 mod subscriber_to_subscriber;
+mod synced;
 mod top;
 mod trace;
 mod tshark_wire;
@@ -141,6 +143,16 @@ pub const CASES: &[Case] = &[
         "131,072 sessions are resumed by a restarted control plane, and told again to a user plane",
         resume::all,
     ).alone(),
+    case(
+        "power-loss",
+        "whenever the power is lost, what was acknowledged until then is on the disk, names of files included, and opens",
+        power_loss::run,
+    ),
+    case(
+        "synced",
+        "as strace sees it, nothing is acknowledged before the files and their names are on the disk",
+        synced::run,
+    ),
     case(
         "frr-bgp",
         "FRR learns the subscribers' nets by BGP and gives routes, ECMP and BFD; what is used is what it says, also while it flaps",

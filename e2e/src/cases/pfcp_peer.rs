@@ -61,7 +61,7 @@ fn control_plane(lab: &Lab) -> Result<()> {
     if dir.join("store").exists() {
         fs::remove_dir_all(dir.join("store"))?;
     }
-    fs::write(&file, Setup::start(dir))?;
+    fs::write(&file, Setup::default().start(dir))?;
     fs::write(dir.join("sluice.yaml"), Setup::default().configuration(dir))?;
     let mut cp = daemon(lab, Place::ControlPlane, "sluice-cp", &file)?;
     let peer = Peer::start(

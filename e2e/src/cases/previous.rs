@@ -32,7 +32,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     for (file, text) in [
         ("old-cp.yaml", old_control_plane(dir)),
         ("old-up.yaml", old_user_plane(dir)),
-        ("cp.yaml", Setup::start(dir)),
+        ("cp.yaml", Setup::default().start(dir)),
         ("up.yaml", Setup::default().user_plane(dir)),
         ("sluice.yaml", Setup::default().configuration(dir)),
     ] {
