@@ -70,6 +70,33 @@ impl Line {
     }
 }
 
+/// A home asks who is there (PADI, RFC 2516 section 5.1), for any service.
+pub fn padi(mac: [u8; 6], tags: [u16; 2]) -> Vec<u8> {
+    let mut frame = [[0xff; 6], mac].concat();
+    for tag in tags {
+        frame.extend([0x81, 0x00]);
+        frame.extend(tag.to_be_bytes());
+    }
+    frame.extend([0x88, 0x63, 0x11, 0x09, 0, 0, 0, 4, 0x01, 0x01, 0, 0]);
+    frame
+}
+
+/// What the sender of an offer to this home calls itself (PADO, RFC 2516 section 5.2); of another frame nothing.
+pub fn ac_name(frame: &[u8], mac: [u8; 6]) -> Option<String> {
+    let offer = [0x88, 0x63, 0x11, 0x07];
+    let at = frame.windows(4).position(|part| part == offer)?;
+    let mut tags = frame.get(at + 8..).filter(|_| frame.starts_with(&mac))?;
+    loop {
+        let [kind @ .., high, low] = tags.first_chunk::<4>()?;
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let value = tags.get(4..4 + length)?;
+        if *kind == [0x01, 0x02] {
+            return String::from_utf8(value.into()).ok();
+        }
+        tags = &tags[4 + length..];
+    }
+}
+
 fn udp(addresses: &[u8], port: u16, text: &str) -> Vec<u8> {
     let length = 8 + text.len() as u16;
     let mut datagram = Vec::new();
@@ -120,5 +147,19 @@ mod tests {
         assert_eq!(frame.len(), 22 + 6 + 2 + 20 + 8 + 4);
         assert_eq!(checksum(&frame[30..50]), 0);
         assert!(mac("02:00").is_err());
+    }
+
+    #[test]
+    fn an_offer_is_told_from_a_question_and_read() {
+        let home = [2, 0, 0, 0, 0, 7];
+        let question = padi(home, [100, 7]);
+        assert_eq!(question[20..26], [0x88, 0x63, 0x11, 0x09, 0, 0]);
+        assert_eq!(ac_name(&question, home), None);
+        let mut offer = [home, [2; 6]].concat();
+        offer.extend([0x88, 0x63, 0x11, 0x07, 0, 0, 0, 13, 0x01, 0x01, 0, 0]);
+        offer.extend([0x01, 0x02, 0, 5]);
+        offer.extend(b"bras1");
+        assert_eq!(ac_name(&offer, home).as_deref(), Some("bras1"));
+        assert_eq!(ac_name(&offer, [3; 6]), None);
     }
 }

@@ -34,12 +34,16 @@ impl Probe {
         self.0.send(frame).context("cannot send a frame").map(drop)
     }
 
-    /// Takes a frame that the access network has for it, or for a MAC address that nobody is known to have; how long it is.
-    pub fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>> {
-        match self.0.recv(buffer) {
-            Ok(length) => Ok(Some(length)),
+    /// The next frame that came, if there is one.
+    pub fn receive(&self) -> Result<Option<Vec<u8>>> {
+        let mut frame = vec![0; 2048];
+        match self.0.recv(&mut frame) {
+            Ok(length) => {
+                frame.truncate(length);
+                Ok(Some(frame))
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error).context("cannot take a frame"),
+            Err(error) => Err(error).context("cannot receive a frame"),
         }
     }
 }

@@ -132,11 +132,9 @@ impl Ends {
 
     /// Takes a frame from the access network, if there is one.
     fn receive_down(&mut self, awaited: &mut Awaited) -> Result<bool> {
-        let mut buffer = [0; 2048];
-        let Some(length) = self.lines.receive(&mut buffer)? else {
+        let Some(frame) = self.lines.receive()? else {
             return Ok(false);
         };
-        let frame = &buffer[..length];
         let found = awaited.iter().find(|(_, (_, text))| {
             frame.ends_with(text.as_bytes()) && frame.len() > HEADER + text.len()
         });

@@ -32,6 +32,7 @@ mod pppd_wrong_password;
 mod previous;
 mod radius_bad_authenticator;
 mod radius_servers;
+mod refused_commits;
 pub mod resume;
 mod session_table_full;
 mod shell;
@@ -42,6 +43,7 @@ mod synced;
 mod top;
 mod trace;
 mod tshark_wire;
+mod unconfirmed;
 mod upgrade;
 mod wall_clock;
 mod workers;
@@ -152,6 +154,21 @@ pub const CASES: &[Case] = &[
         "synced",
         "as strace sees it, nothing is acknowledged before the files and their names are on the disk",
         synced::run,
+    ),
+    case(
+        "commit-unconfirmed",
+        "a version that nobody confirms goes again on both planes, also when the control plane is killed meanwhile; a confirmed one stays",
+        unconfirmed::run,
+    ),
+    case(
+        "commit-refused",
+        "what a user plane cannot do is refused with its reason, and nothing changes anywhere",
+        refused_commits::refused,
+    ),
+    case(
+        "commit-offered-again",
+        "a user plane that refused a document, was away or died before it answered has it in the end",
+        refused_commits::offered_again,
     ),
     case(
         "frr-bgp",
