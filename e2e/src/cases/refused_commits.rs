@@ -68,6 +68,12 @@ fn state(lab: &Lab) -> Result<String> {
 /// before it answered.
 pub fn offered_again(rig: &mut Rig) -> Result<()> {
     let (lab, site) = rig.site(&Setup::default())?;
+    offered(lab, site)?;
+    // Its user plane has lost what a supervisor would have kept for it.
+    rig.without_site().map(drop)
+}
+
+fn offered(lab: &Lab, site: &mut Site) -> Result<()> {
     let first = client(lab)?.get(None)?.version;
     let up = lab.netns(Place::UserPlane(UP));
     up.ip(&format!("link add {TAKEN} type veth peer name taken1"))?;

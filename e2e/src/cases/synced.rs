@@ -30,7 +30,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     street.wait_online(SOON)?;
     let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), SOON)?;
     let base = client.versions()?.last().context("no version")?.version;
-    let hold = ["user-planes", CONFIGURED_AS, "hold-sessions", "120"];
+    let hold = (100 + base).to_string();
+    let hold = ["user-planes", CONFIGURED_AS, "hold-sessions", &hold];
     let done = client.commit(commit(base, &[&hold]))?;
     let committed = SystemTime::now();
     ensure!(
