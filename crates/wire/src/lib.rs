@@ -39,6 +39,8 @@ pub mod ipv6cp;
 pub mod lcp;
 pub mod nd;
 pub mod nsh;
+#[cfg(test)]
+mod octets;
 pub mod pap;
 pub mod pcap;
 pub mod pfcp;

@@ -21,6 +21,8 @@ mod features;
 pub mod ie;
 mod kinds;
 mod messages;
+#[cfg(test)]
+mod octets;
 pub mod own;
 mod rules;
 #[cfg(test)]
