@@ -323,10 +323,14 @@ fn a_subscriber_s_addresses() {
     agree(id, delegated, &octets);
     let chosen = UeIpAddress {
         choose_ipv4: true,
+        ..Default::default()
+    };
+    agree(id, chosen, "005d 0001 10");
+    let chosen = UeIpAddress {
         choose_ipv6: true,
         ..Default::default()
     };
-    agree(id, chosen, "005d 0001 30");
+    agree(id, chosen, "005d 0001 20");
     agree(
         ie::FRAMED_ROUTE,
         "10.0.0.0/8".to_owned(),
