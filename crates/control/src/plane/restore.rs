@@ -13,9 +13,7 @@ use crate::entry::{
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::pool::PoolError;
 use crate::store::{Live, Record as StoreRecord};
-use crate::topology::{
-    GroupId, InstanceId, MAX_SESSIONS, Numbers, SegmentId, Seid, Topology, UserPlaneId,
-};
+use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use rand::Rng;
@@ -107,8 +105,11 @@ impl Restored {
             let port = u16::from_be_bytes(number(value)?);
             self.radius_ports.insert(socket, port);
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
-            self.sessions
-                .push((seid_of(seid)?, Record::from_bytes(value)?));
+            let seid = seid_of(seid)?;
+            if seid.generation() == 0 {
+                return Err("its identifier is none that is given to sessions".into());
+            }
+            self.sessions.push((seid, Record::from_bytes(value)?));
         } else if let Some(seid) = key.strip_prefix(ENDING_PREFIX) {
             self.endings.insert(seid_of(seid)?, from_bytes(value)?);
         } else if let Some(key) = key.strip_prefix(ACCOUNTING_PREFIX) {
@@ -461,34 +462,31 @@ impl ControlPlane {
     /// Goes on with the sessions that the store held.
     pub(super) fn resume(&mut self, restored: Restored, now: Now) {
         let mut entries = Vec::new();
-        let mut replaced = Vec::new();
+        let (mut replaced, mut without_address) = (Vec::new(), Vec::new());
         let mut ids: BTreeMap<SegmentId, Vec<u16>> = BTreeMap::new();
         for (seid, record) in restored.sessions {
             let started = restore_start(now, &record, restored.boot);
             let ending = restored.endings.get(&seid).copied();
-            match self.resume_one(now, seid, record, started, ending) {
-                Ok(entry) => {
-                    ids.entry(entry.segment).or_default().push(entry.pppoe_id);
-                    // sessions come in the order in which they began
-                    if entry.is_closing() {
-                        self.tally.closing += 1;
-                    } else {
-                        let place = super::admit::place(entry.segment, &entry.circuit);
-                        replaced.extend(self.by_place.insert(place, seid));
-                    }
-                    if entry.is_half_open() {
-                        self.half_open += 1;
-                        self.admitted.push_back(seid);
-                    }
-                    entries.push((seid.index() as usize, Box::new(entry)));
-                }
-                Err(why) => {
-                    self.counters.count(Counter::NotResumed);
-                    tracing::error!(session = %seid, why, "stored session cannot be resumed: it is dropped");
-                    let keys = [session_key(seid), ending_key(seid)];
-                    self.records.extend(keys.map(StoreRecord::delete));
+            let mut entry = self.resume_one(now, seid, record, started, ending);
+            if let Err(why) = self.reserve_addresses(now, &entry) {
+                (entry.ipv4, entry.ipv6) = (None, None);
+                if !entry.is_closing() {
+                    without_address.push((seid, why));
                 }
             }
+            ids.entry(entry.segment).or_default().push(entry.pppoe_id);
+            // sessions come in the order in which they began
+            if entry.is_closing() {
+                self.tally.closing += 1;
+            } else {
+                let place = super::admit::place(entry.segment, &entry.circuit);
+                replaced.extend(self.by_place.insert(place, seid));
+            }
+            if entry.is_half_open() {
+                self.half_open += 1;
+                self.admitted.push_back(seid);
+            }
+            entries.push((seid.index() as usize, Box::new(entry)));
         }
         for (segment, taken) in ids {
             self.banks.insert(segment, Bank::with_taken(taken));
@@ -512,6 +510,7 @@ impl ControlPlane {
         for seid in replaced {
             self.end(now, seid.index(), Cause::NasRequest);
         }
+        self.end_without_address(now, without_address);
         self.persist_numbers();
         self.end_displaced(now);
     }
@@ -525,6 +524,18 @@ impl ControlPlane {
         }
     }
 
+    /// Ends the sessions whose addresses cannot be reserved, each with the reason. The user plane still has their rules and
+    /// counters, so they end like any other session: with its last counters in an Accounting-Stop.
+    fn end_without_address(&mut self, now: Now, sessions: Vec<(Seid, String)>) {
+        for (seid, why) in sessions {
+            self.counters.count(Counter::NotResumed);
+            tracing::error!(session = %seid, why, "stored session cannot be resumed: it ends");
+            if let Some(index) = self.find(seid) {
+                self.end(now, index, Cause::NasError);
+            }
+        }
+    }
+
     fn resume_one(
         &mut self,
         now: Now,
@@ -532,12 +543,8 @@ impl ControlPlane {
         record: Record,
         started: Option<Started>,
         ending: Option<Ending>,
-    ) -> Result<Entry, String> {
+    ) -> Entry {
         let (segment, group, instance) = self.find_home(&record);
-        if seid.index() >= MAX_SESSIONS || seid.generation() == 0 {
-            return Err("its identifier is none that we give".into());
-        }
-        self.reserve_addresses(now, group, instance, &record)?;
         let seconds = |s: u32| Duration::from_secs(s.into());
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
@@ -606,7 +613,7 @@ impl ControlPlane {
             stored: true,
         };
         entry.noted = entry.noted_before();
-        Ok(entry)
+        entry
     }
 
     /// Where the topology has what the record names: [`Restored::find_places`] saw to that.
@@ -621,15 +628,11 @@ impl ControlPlane {
         (segment, group, topology.instance_of(&record.instance))
     }
 
-    fn reserve_addresses(
-        &mut self,
-        now: Now,
-        group: GroupId,
-        instance: InstanceId,
-        record: &Record,
-    ) -> Result<(), String> {
+    /// Reserves the addresses that a stored session has: all of them, or none and why.
+    fn reserve_addresses(&mut self, now: Now, entry: &Entry) -> Result<(), String> {
+        let (instance, group) = (entry.instance, entry.group);
         let mut nets = Vec::new();
-        if let Some(address) = record.ipv4 {
+        if let Some(address) = entry.ipv4 {
             let given = self
                 .addresses
                 .give_ipv4((instance, group), &[], Some(address));
@@ -637,14 +640,14 @@ impl ControlPlane {
             let given = given.map_err(|error| format!("{address}: {error}"))?;
             nets.extend(given.new_net);
         }
-        if let Some(prefix) = record.ipv6 {
+        if let Some(prefix) = entry.ipv6 {
             let given = self
                 .addresses
                 .give_ipv6((instance, group), &[], Some(prefix));
             match given.unwrap_or(Err(PoolError::Foreign)) {
                 Ok(given) => nets.extend(given.new_net),
                 Err(error) => {
-                    if let Some(address) = record.ipv4 {
+                    if let Some(address) = entry.ipv4 {
                         self.addresses.take_ipv4(instance, address);
                     }
                     return Err(format!("{prefix}: {error}"));
