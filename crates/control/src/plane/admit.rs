@@ -222,3 +222,6 @@ impl ControlPlane {
         self.release(now, index, Cause::NasError);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+use super::*;
+use crate::bank::Bank;
+use crate::world::{Choice, World};
+use core::time::Duration;
+use cpe::State;
+
+/// A segment has 65,534 PPPoE session ids. The world has one segment.
+#[test]
+fn without_a_session_id_a_subscriber_is_refused_until_one_has_rested() {
+    let mut w = World::new(2, Choice::default());
+    w.dial(0);
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.homes[0].state(), State::Online);
+    let now = w.now;
+    let (_, bank) = w.plane.banks.iter_mut().next().expect("the home's segment");
+    let last = std::iter::from_fn(|| bank.take(now)).last();
+    assert_eq!(last, Some(Bank::LAST));
+
+    w.dial(1);
+    let refusal = b"no session id left";
+    let refused = |w: &World| {
+        let frames = w.heard.iter().rev().take(4);
+        let mut parts = frames.flat_map(|frame| frame.windows(refusal.len()));
+        parts.any(|part| part == refusal)
+    };
+    assert!(refused(&w), "PADS with session id 0 says so");
+    assert_eq!(w.plane.session_count(), 1);
+    let counted = w.count(Counter::SessionIdsExhausted);
+    assert!(counted >= 1);
+
+    // the id of one that goes is left alone for a minute
+    w.hang_up(0);
+    w.run(Duration::from_secs(5));
+    assert_ne!(w.homes[1].state(), State::Online);
+    w.dial(1);
+    assert!(w.count(Counter::SessionIdsExhausted) > counted);
+    w.run(Duration::from_secs(120));
+    w.dial(1);
+    w.run(Duration::from_secs(5));
+    assert_eq!(w.homes[1].state(), State::Online);
+    assert_eq!(w.up.subscribers()[0].pppoe_session_id, 1);
+}
