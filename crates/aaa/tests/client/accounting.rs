@@ -13,7 +13,7 @@ pub fn account(client: &mut Client, kind: AccountingKind, delivery: Delivery) ->
 }
 
 /// What the client sent, and the records of which the delivery has ended.
-fn drain_records(client: &mut Client) -> (Vec<Sent>, Vec<(u64, bool)>) {
+pub fn drain_records(client: &mut Client) -> (Vec<Sent>, Vec<(u64, bool)>) {
     let (mut sent, mut ended) = (Vec::new(), Vec::new());
     while let Some(output) = client.poll_output() {
         match output {
@@ -41,7 +41,7 @@ fn run_until(client: &mut Client, end: Duration) -> Vec<(Duration, Sent)> {
     }
 }
 
-fn answer(client: &mut Client, now: Duration, sent: &Sent) {
+pub fn answer(client: &mut Client, now: Duration, sent: &Sent) {
     let reply = reply(sent, Code::ACCOUNTING_RESPONSE, &[]);
     client.handle(now, sent.socket, sent.to, &reply);
 }

@@ -16,6 +16,7 @@ use wire::radius::{
 
 mod accounting;
 mod messages;
+mod reconfigure;
 mod transport;
 
 const SECRET: &[u8] = b"testing123";
@@ -94,7 +95,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
 type Ended = Vec<(u64, Outcome)>;
 
 /// Something that the client sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Sent {
     socket: u16,
     to: SocketAddr,
