@@ -439,4 +439,4 @@ impl Keeper {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

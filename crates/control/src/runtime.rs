@@ -689,3 +689,6 @@ fn open_store(
     let restored = Restored::read(opened.live, unix_time().wrapping_add(NTP_OFFSET), boot)?;
     Ok((store, restored))
 }
+
+#[cfg(test)]
+mod tests;

@@ -229,7 +229,6 @@ fn a_lost_user_plane_and_servers_that_do_not_answer_raise_alarms_that_are_cleare
     w.radius.dead = true;
     w.dial(0);
     assert_eq!(look(&mut w, 60), ["aaa-group-out", "aaa-server-out"]);
-    w.restart_control_plane();
     w.radius.dead = false;
     w.dial(1);
     assert_eq!(look(&mut w, 60), [""; 0]);
@@ -240,6 +239,8 @@ fn a_lost_user_plane_and_servers_that_do_not_answer_raise_alarms_that_are_cleare
         (true, "aaa-group-out"),
     ];
     assert_eq!(changes(&w)[..4], expected);
+    let cleared = |name| changes(&w).contains(&(false, name));
+    assert!(cleared("aaa-server-out") && cleared("aaa-group-out"));
 }
 
 #[test]
@@ -259,4 +260,26 @@ fn a_pool_that_is_almost_exhausted_or_exhausted_raises_an_alarm() {
     (0..30).for_each(|n| w.hang_up(n));
     assert!(!look(&mut w, 30).is_empty(), "it may come again at once");
     assert_eq!(look(&mut w, 60), [""; 0]);
+}
+
+#[test]
+fn a_full_session_table_raises_an_alarm_until_there_is_room() {
+    let limit = Choice {
+        sessions: 2,
+        ..Choice::default()
+    };
+    let mut w = World::new(2, limit);
+    w.dial(0);
+    assert_eq!(look(&mut w, 5), [""; 0]);
+    w.dial(1);
+    assert_eq!(look(&mut w, 1), ["session-table-full"]);
+    w.hang_up(0);
+    assert_eq!(
+        look(&mut w, 30),
+        ["session-table-full"],
+        "it may come again"
+    );
+    assert_eq!(look(&mut w, 60), [""; 0]);
+    let full = "session-table-full";
+    assert_eq!(changes(&w), [(true, full), (false, full)]);
 }

@@ -5,7 +5,7 @@ use mi::{ApplyResponse, Call, DescribeResponse, Request, Response};
 use std::path::Path;
 
 /// A user plane's management interface, which takes every document and passes it on.
-fn user_plane(socket: &Path) -> mpsc::UnboundedReceiver<String> {
+pub(crate) fn user_plane(socket: &Path) -> mpsc::UnboundedReceiver<String> {
     let (calls_in, mut calls) = mpsc::channel::<Call>(16);
     tokio::spawn(mi::serve(socket, None, calls_in).unwrap());
     let (told, hears) = mpsc::unbounded_channel();

@@ -1,0 +1,273 @@
+//! The edge with a folder and loopback addresses of its own: alarms about what is around the control plane, and the ports of
+//! RADIUS sockets.
+
+use super::*;
+use crate::history::Bounds;
+use crate::management::tests::user_plane;
+use config::{Checked, check};
+use northbound::{Change, CommitRequest, ConfigurationClient, Response, change};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tempfile::TempDir;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is on the disk between the control plane's lives.
+struct Bench {
+    folder: TempDir,
+    document: String,
+    /// Addresses of the loopback network that no other test has.
+    address: String,
+}
+
+impl Bench {
+    fn new(document: &str) -> Self {
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let last = NEXT.fetch_add(1, Ordering::Relaxed);
+        Bench {
+            folder: tempfile::tempdir().unwrap(),
+            document: document.into(),
+            address: format!("127.{high}.{low}.{last}"),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// One life of the control plane.
+    fn live<T>(&self, story: impl AsyncFnOnce(&mut Edge) -> T) -> T {
+        let start = format!(
+            "node-id: cp1\naddress: {}\nstate: {}\napi-socket: {}\n",
+            self.address,
+            self.path("state").display(),
+            self.path("cp.sock").display()
+        );
+        let start = config::parse(&start, "cp.yaml").unwrap();
+        let initial: Checked = check::read(&self.document).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let mut edge = Edge::open(start, Some(initial), Box::new(|_| {})).unwrap();
+            edge.carry_out().await.unwrap();
+            story(&mut edge).await
+        })
+    }
+}
+
+/// The alarms that are raised.
+async fn alarms(edge: &mut Edge) -> Vec<String> {
+    let (reply, answer) = oneshot::channel();
+    edge.on_call((Request::ListAlarms, reply));
+    edge.carry_out().await.unwrap();
+    match answer.await.unwrap() {
+        Ok(Response::Alarms(found)) => found.alarms.into_iter().map(|alarm| alarm.name).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Looks at what is wrong for so many seconds of the clock that alarms go by; the alarms that are raised then.
+async fn look(edge: &mut Edge, seconds: u32) -> Vec<String> {
+    for _ in 0..seconds {
+        edge.clock.uptime += SECOND;
+        edge.look();
+        edge.carry_out().await.unwrap();
+    }
+    alarms(edge).await
+}
+
+/// Lets the other tasks work until an alarm is raised, or cleared.
+async fn until(edge: &mut Edge, name: &str, raised: bool) {
+    for _ in 0..1200 {
+        tokio::select! {
+            Some(ask) = edge.asks.recv() => edge.on_ask(ask),
+            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+        }
+        let found = look(edge, 1).await;
+        if found.iter().any(|alarm| alarm == name) == raised {
+            return;
+        }
+    }
+    panic!(
+        "alarm {name} is not {}",
+        if raised { "raised" } else { "cleared" }
+    );
+}
+
+/// Waits until the store has everything and the history too, or for a while.
+async fn settle(edge: &mut Edge) {
+    let _ = tokio::time::timeout(10 * SECOND, edge.settle_history()).await;
+}
+
+/// So many events of about 1,000 octets.
+fn note_much(edge: &mut Edge, events: usize) {
+    let text = "x".repeat(1000);
+    (0..events).for_each(|_| edge.note(Kind::Committed, &text));
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn a_store_that_writes_for_long_raises_an_alarm_until_it_has_written() {
+    Bench::new("").live(async |edge| {
+        settle(edge).await;
+        edge.writing.clear();
+        assert_eq!(look(edge, 20).await, NONE);
+        // a batch that the disk has not taken
+        let began = Instant::now().checked_sub(5 * SECOND).unwrap();
+        edge.writing.push_front(began);
+        assert_eq!(look(edge, 3).await, ["store-slow"]);
+        edge.writing.clear();
+        assert_eq!(look(edge, 5).await, ["store-slow"], "it may come again");
+        edge.writing.clear();
+        assert_eq!(look(edge, 10).await, NONE);
+    });
+}
+
+#[test]
+fn a_history_that_cannot_be_written_raises_an_alarm_until_it_can() {
+    let bench = Bench::new("");
+    let folder = bench.path("state/history");
+    bench.live(async |edge| {
+        // where its folder was is something else
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::write(&folder, "").unwrap();
+        edge.note(Kind::Started, "");
+        let settled = tokio::time::timeout(SECOND / 2, edge.settle_history()).await;
+        assert!(settled.is_err(), "it cannot be written");
+        assert_eq!(look(edge, 1).await, ["history-not-written"]);
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        settle(edge).await; // it is tried again after some seconds
+        assert_eq!(look(edge, 15).await, NONE);
+    });
+}
+
+#[test]
+fn a_history_without_room_for_what_is_to_be_kept_raises_an_alarm_until_no_more_is() {
+    Bench::new("").live(async |edge| {
+        let keep = 1_000_000;
+        edge.history.set_bounds(Bounds { keep, octets: 1 });
+        for _ in 0..3 {
+            note_much(edge, 5000); // more than a segment
+            settle(edge).await;
+        }
+        assert_eq!(look(edge, 1).await, ["history-too-small"]);
+        let octets = u64::MAX;
+        edge.history.set_bounds(Bounds { keep: 0, octets });
+        edge.note(Kind::Committed, "");
+        settle(edge).await;
+        tokio::time::sleep(2 * SECOND).await; // what went is older than is to be kept
+        assert_eq!(look(edge, 1).await, NONE);
+    });
+}
+
+#[test]
+fn a_damaged_history_raises_an_alarm_until_a_start_without_the_damage() {
+    let bench = Bench::new("");
+    bench.live(async |edge| {
+        for _ in 0..4 {
+            note_much(edge, 10); // a block each
+            settle(edge).await;
+        }
+        assert_eq!(look(edge, 1).await, NONE);
+    });
+    let folder = std::fs::read_dir(bench.path("state/history")).unwrap();
+    let segment = folder.map(|entry| entry.unwrap().path()).next().unwrap();
+    let mut octets = std::fs::read(&segment).unwrap();
+    let middle = octets.len() / 2;
+    octets[middle] ^= 1;
+    std::fs::write(&segment, octets).unwrap();
+    bench.live(async |edge| {
+        assert_eq!(look(edge, 1).await, ["history-damaged"]);
+        settle(edge).await;
+    });
+    std::fs::remove_file(&segment).unwrap();
+    bench.live(async |edge| {
+        assert_eq!(
+            alarms(edge).await,
+            ["history-damaged"],
+            "until it is looked"
+        );
+        assert_eq!(look(edge, 1).await, NONE);
+    });
+}
+
+#[test]
+fn a_version_that_waits_to_be_confirmed_raises_an_alarm_until_it_is() {
+    let bench = Bench::new("");
+    let socket = bench.path("cp.sock");
+    bench.live(async |edge| {
+        assert_eq!(look(edge, 1).await, NONE);
+        let client = std::thread::spawn(move || {
+            // blocks, and has a runtime of its own
+            let mut client = ConfigurationClient::connect(&socket, 60 * SECOND).unwrap();
+            let document = "limits: {half-open: 77}".into();
+            let commit = CommitRequest {
+                change: Some(Change {
+                    change: Some(change::Change::Document(document)),
+                }),
+                confirm_within: 600,
+                ..Default::default()
+            };
+            client.commit(commit).unwrap();
+            client
+        });
+        until(edge, "commit-unconfirmed", true).await;
+        let confirmed = std::thread::spawn(move || {
+            let mut client = client.join().unwrap();
+            client.confirm(0).unwrap();
+        });
+        until(edge, "commit-unconfirmed", false).await;
+        confirmed.join().unwrap();
+    });
+}
+
+#[test]
+fn a_user_plane_without_the_configuration_in_force_raises_an_alarm_until_it_has_it() {
+    let socket = tempfile::tempdir().unwrap();
+    let socket = socket.path().join("up1.sock");
+    let document = format!(
+        "user-planes: {{up1: {{address: 127.0.0.1, management: {}}}}}\n",
+        socket.display()
+    );
+    Bench::new(&document).live(async |edge| {
+        until(edge, "configuration-not-in-force", true).await;
+        let mut told = user_plane(&socket);
+        until(edge, "configuration-not-in-force", false).await;
+        assert!(told.try_recv().is_ok(), "it was brought its document");
+    });
+}
+
+/// A server knows a request that comes again by its source port, too.
+#[test]
+fn a_radius_socket_whose_port_is_taken_after_a_restart_has_another_one_from_then_on() {
+    let bench = Bench::new(
+        "aaa:
+  servers: {one: {address: 192.0.2.9, secret-key: testing123}}
+  server-groups: {radius: {servers: [one]}}
+",
+    );
+    let ports = || {
+        bench.live(async |edge| {
+            settle(edge).await;
+            let open = edge.radius.sockets.iter();
+            open.map(|(key, open)| (*key, open.port))
+                .collect::<BTreeMap<_, _>>()
+        })
+    };
+    let first = ports();
+    assert!(first.len() > 1);
+    assert_eq!(ports(), first, "the same over a restart");
+    let (key, port) = first.first_key_value().unwrap();
+    let taken = std::net::UdpSocket::bind(("0.0.0.0", *port)).unwrap();
+    let second = ports();
+    assert!(second[key] != *port && second[key] != 0);
+    let others =
+        |ports: &BTreeMap<_, u16>| ports.iter().skip(1).map(|(_, p)| *p).collect::<Vec<_>>();
+    assert_eq!(others(&second), others(&first));
+    drop(taken);
+    assert_eq!(ports(), second, "the store has the new one");
+}
