@@ -177,3 +177,111 @@ pub fn check(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Blow;
+    use std::time::Duration;
+
+    /// What every home carried so far.
+    const CARRIED: Octets = Octets {
+        up: 200_000,
+        down: 300_000,
+    };
+    /// What a user plane had not reported of it.
+    const OPEN: Octets = Octets {
+        up: 20_000,
+        down: 30_000,
+    };
+
+    fn all(octets: Octets) -> Vec<Octets> {
+        vec![octets; HOMES.into()]
+    }
+
+    fn less(octets: Octets, by: Octets) -> Octets {
+        Octets {
+            up: octets.up - by.up,
+            down: octets.down - by.down,
+        }
+    }
+
+    fn dealt(blow: Blow) -> Measured {
+        Measured {
+            blow,
+            echo: None,
+            newcomer: None,
+            traffic: None,
+            ready: Duration::ZERO,
+            lost: [(1000, 0); 2],
+        }
+    }
+
+    #[test]
+    fn without_a_kill_every_octet_is_on_record_each_way() {
+        let (carried, none) = (all(CARRIED), Default::default());
+        let good = |recorded: &[Octets]| check(&carried, recorded, &none, &[]).is_ok();
+        assert!(good(&carried));
+        let swapped = Octets {
+            up: CARRIED.down,
+            down: CARRIED.up,
+        };
+        assert!(!good(&all(swapped)));
+        for (up, down) in [(1, 0), (0, 1)] {
+            let mut recorded = carried.clone();
+            recorded[1999] = less(CARRIED, Octets { up, down });
+            assert!(!good(&recorded), "an octet is missing");
+            let mut recorded = carried.clone();
+            recorded[0].up += up;
+            recorded[0].down += down;
+            assert!(!good(&recorded), "an octet too many");
+        }
+        assert!(check(&all(Octets::default()), &all(Octets::default()), &none, &[]).is_err());
+    }
+
+    #[test]
+    fn a_kill_explains_what_was_not_reported_and_no_more() {
+        let (carried, mut unreported) = (all(CARRIED), <[Unreported; 2]>::default());
+        let before = all(less(CARRIED, OPEN));
+        unreported[0]
+            .note(UserPlane::One, &carried, &before)
+            .unwrap();
+        let good = |recorded: &[Octets], blows: &[Measured]| {
+            check(&carried, recorded, &unreported, blows).is_ok()
+        };
+        let mut recorded = carried.clone();
+        recorded[..1000].fill(less(CARRIED, OPEN));
+        assert!(good(&recorded, &[]));
+        let mut other = carried.clone();
+        other[1000] = less(CARRIED, OPEN);
+        assert!(!good(&other, &[]), "its user plane was not killed");
+        let twice = Octets {
+            up: 2 * OPEN.up,
+            down: 2 * OPEN.down,
+        };
+        recorded[7] = less(CARRIED, twice);
+        assert!(!good(&recorded, &[]), "it lacks more than was open");
+        // A control plane that is killed may have been told of some and have forgotten it.
+        let killed = [dealt(Blow::KillControlPlane)];
+        assert!(good(&recorded, &killed));
+        recorded[..=CAUGHT as usize].fill(less(CARRIED, twice));
+        assert!(!good(&recorded, &killed), "of too many");
+        assert!(!good(&all(Octets::default()), &killed), "too much");
+    }
+
+    #[test]
+    fn counters_that_nobody_asked_for_are_not_explained_by_a_kill() {
+        let open = |seconds: u64| Octets {
+            up: seconds * HOME_RATE.up,
+            down: seconds * HOME_RATE.down,
+        };
+        let note = |unreported: &mut Unreported, seconds| {
+            unreported.note(UserPlane::Two, &all(open(seconds)), &all(Octets::default()))
+        };
+        let mut unreported = Unreported::default();
+        assert!(note(&mut unreported, LONGEST_INTERIM).is_ok());
+        // What a kill before took away is not looked for again.
+        assert!(note(&mut unreported, 2 * LONGEST_INTERIM).is_ok());
+        assert!(note(&mut Unreported::default(), LONGEST_INTERIM + 1).is_err());
+    }
+}

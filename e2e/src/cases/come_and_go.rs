@@ -11,9 +11,10 @@ const HOMES: u16 = 1000;
 const STORE_LIMIT: u64 = 64 << 20;
 /// Octets that a session leaves behind in it at most until then.
 const STORED: u64 = 3072;
-/// What daemons may hold beyond what they held after the first round: about three times what they do.
+/// What daemons may hold beyond what they held after the first round: what their allocators keep differs by so much from round
+/// to round.
 const ALLOWED: Allowance = Allowance {
-    memory: [3 << 10, 10 << 10, 10 << 10],
+    memory: [10 << 10; 3],
     descriptors: 1,
 };
 /// Verified packets a second.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LENGTH: Duration = Duration::from_secs(10);
 /// What a daemon may use at most, by what a thread uses meanwhile that does nothing but sleep a millisecond at a time, as an
 /// idle worker does: how often it wakes up, and processor time. What waking up costs differs from machine to machine.
-const MOST: [(&str, f64, f64); 2] = [("sluice-up", 2.0, 3.0), ("sluice-cp", 0.1, 0.2)];
+const MOST: [(&str, f64, f64); 2] = [("sluice-up", 2.0, 2.5), ("sluice-cp", 0.025, 0.12)];
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;

@@ -18,7 +18,7 @@ const CORE: u16 = 1300;
 const LINK: &str = "core-up1";
 const LINK_MTU: u16 = 1500;
 /// Of a thousand segments so many are sent again at most: the first ones, until an end has learned the path's MTU.
-const AGAIN: f64 = 30.0;
+const AGAIN: f64 = 15.0;
 
 /// Both ends are Linux's kernels: what is too large is fragmented or reported, and TCP knows beforehand.
 pub fn run(rig: &mut Rig) -> Result<()> {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
 
 /// Of a thousand segments so many are sent again at most: the window is small, so that no queue runs over.
-const AGAIN: f64 = 5.0;
+const AGAIN: f64 = 1.0;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;
