@@ -409,7 +409,10 @@ impl ControlPlane {
         let Message::SessionReportRequest(report) = message else {
             return; // a user plane asks nothing else of us
         };
-        match self.find(seid) {
+        // a session is its own user plane's to speak of
+        let from = self.user_planes.find(id.peer.ip());
+        let index = self.find(seid);
+        match index.filter(|index| from == Some(self.plane_of(*index))) {
             Some(index) => {
                 self.add_usage(index, &report.usage_reports);
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);

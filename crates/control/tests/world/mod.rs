@@ -23,6 +23,8 @@ mod user_plane;
 
 const CP: &str = "192.0.2.1";
 const UP: &str = "192.0.2.2";
+/// Of another user plane, which a test may be.
+const OTHER: &str = "192.0.2.33";
 /// The access port that the user plane has.
 const PORT: &[u8] = b"access0";
 const EPOCH: u32 = 1_700_000_000;
@@ -48,7 +50,7 @@ pub struct World {
     on_disk: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Seconds by which the wall clock was set forward.
     pub wall_step: i64,
-    batches: u64,
+    pub batches: u64,
     pub homes: Vec<Home>,
     pub radius: Radius,
     pub configuration: Arc<Configuration>,
@@ -73,6 +75,8 @@ pub struct World {
     /// How much of the history is to be kept.
     pub history_bounds: Option<control::history::Bounds>,
     answers: VecDeque<Answer>,
+    /// PFCP datagrams to the other user plane.
+    pub to_other: VecDeque<Vec<u8>>,
     /// Frames of homes on their way to the user plane.
     frames: VecDeque<Vec<u8>>,
 }
@@ -191,6 +195,7 @@ impl World {
             history_stalls: false,
             history_bounds: None,
             answers: VecDeque::new(),
+            to_other: VecDeque::new(),
             frames: VecDeque::new(),
         };
         world.run(Duration::from_secs(2));
@@ -381,6 +386,31 @@ impl World {
         heard
     }
 
+    /// Another user plane says what it has to say; what it hears.
+    #[allow(dead_code)] // of those that lie
+    pub fn settle_other(&mut self, other: &mut Node) -> Vec<Event> {
+        let mut heard = Vec::new();
+        loop {
+            while let Some(output) = other.poll_output() {
+                match output {
+                    pfcp::Output::Transmit { bytes, .. } => {
+                        let (from, bytes) = (at(OTHER, 8805), &*bytes);
+                        let input = Input::Pfcp { from, bytes };
+                        self.plane.handle(self.moment(), input);
+                    }
+                    pfcp::Output::Event(event) => heard.push(event),
+                }
+            }
+            self.settle();
+            if self.to_other.is_empty() {
+                return heard;
+            }
+            for bytes in self.to_other.drain(..) {
+                other.handle_datagram(self.now, at(CP, 8805), &bytes);
+            }
+        }
+    }
+
     /// Lets time pass, in order of what is due.
     pub fn run(&mut self, span: Duration) {
         let end = self.now + span;
@@ -494,6 +524,9 @@ impl World {
                     self.held_up
                         .iter_mut()
                         .for_each(|held| held.push(bytes.clone()));
+                }
+                Output::Pfcp { to, bytes } if to == at(OTHER, 8805) => {
+                    self.to_other.push_back(bytes);
                 }
                 Output::Pfcp { to, bytes } if !self.cut => {
                     self.told.push(to);

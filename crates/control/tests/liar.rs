@@ -1,0 +1,72 @@
+//! A user plane that says more than it may.
+
+// The world is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod world;
+
+use core::net::SocketAddr;
+use northbound::Session;
+use pfcp::{Config, Event, Node, Role};
+use wire::pfcp::{Cause, NodeId, ReportType, SessionReportRequest, UsageReport, VolumeMeasurement};
+use wire::radius::Kind;
+use world::radius::number;
+use world::{Choice, World};
+
+/// A second user plane, of the same control plane.
+fn other(w: &mut World) -> Node {
+    let lines = [
+        "set user-planes up2 address 192.0.2.33",
+        "set user-planes up2 management /run/up2.sock",
+        "set user-planes up2 ports access0 role access",
+        "set user-planes up2 ports access0 device a",
+        "set user-planes up2 ports access0 segments all access-profile pppoe",
+    ];
+    w.configure(&lines).unwrap();
+    w.to_other.clear();
+    let mut node = Node::new(Config::new(Role::User, NodeId::Fqdn("up2".into()), 99));
+    node.add_peer(w.now, SocketAddr::from(([192, 0, 2, 1], 8805)));
+    node.on_timeout(w.now);
+    let heard = w.settle_other(&mut node);
+    let is_up = |event: &Event| matches!(event, Event::AssociationUp { .. });
+    assert!(heard.iter().any(is_up), "{heard:?}");
+    node
+}
+
+#[test]
+fn a_user_plane_cannot_report_the_usage_of_another_ones_session() {
+    let mut w = World::new(1, Choice::radius());
+    w.dial_all();
+    let sessions: Vec<Session> = w.sessions();
+    let seid = u64::from_str_radix(&sessions[0].id, 16).unwrap();
+    let mut other = other(&mut w);
+    let report = SessionReportRequest {
+        report_type: ReportType::USAGE,
+        usage_reports: vec![UsageReport {
+            urr_id: 1,
+            sequence: 7,
+            volume: Some(VolumeMeasurement {
+                uplink_octets: Some(1 << 40),
+                ..VolumeMeasurement::default()
+            }),
+            ..UsageReport::default()
+        }],
+        ..SessionReportRequest::default()
+    };
+    let peer = SocketAddr::from(([192, 0, 2, 1], 8805));
+    other.request(w.now, peer, seid, report, 0).unwrap();
+    let heard = w.settle_other(&mut other);
+    let causes = heard.iter().filter_map(|event| match event {
+        Event::Response { message, .. } => Some(message.cause()),
+        _ => None,
+    });
+    let unknown = Some(Cause::SESSION_CONTEXT_NOT_FOUND);
+    assert_eq!(
+        causes.collect::<Vec<_>>(),
+        [unknown],
+        "as of one that is not there"
+    );
+    w.hang_up(0);
+    let stop = w.radius.records.last().unwrap();
+    assert_eq!(number(stop, Kind::ACCT_STATUS_TYPE), 2);
+    assert!(number(stop, Kind::ACCT_INPUT_GIGAWORDS) == 0, "{stop:?}");
+}
