@@ -41,6 +41,8 @@ pub enum Fault {
     CommitUnconfirmed,
     /// The store takes long to write.
     StoreSlow,
+    /// The store cannot be written.
+    StoreNotWritten,
     /// The history cannot be written.
     HistoryNotWritten,
     /// Events went before their time, for want of room.
@@ -62,6 +64,7 @@ impl Fault {
             Fault::SessionTableFull => "session-table-full",
             Fault::CommitUnconfirmed => "commit-unconfirmed",
             Fault::StoreSlow => "store-slow",
+            Fault::StoreNotWritten => "store-not-written",
             Fault::HistoryNotWritten => "history-not-written",
             Fault::HistoryTooSmall => "history-too-small",
             Fault::HistoryDamaged => "history-damaged",
@@ -71,9 +74,10 @@ impl Fault {
     /// How severe it is.
     pub const fn severity(self) -> Severity {
         match self {
-            Fault::UserPlaneLost | Fault::ServerGroupOut | Fault::SessionTableFull => {
-                Severity::Critical
-            }
+            Fault::UserPlaneLost
+            | Fault::ServerGroupOut
+            | Fault::SessionTableFull
+            | Fault::StoreNotWritten => Severity::Critical,
             Fault::ConfigurationNotInForce
             | Fault::PoolExhausted
             | Fault::StoreSlow
@@ -98,7 +102,7 @@ impl Fault {
                 seconds(0, 60)
             }
             Fault::StoreSlow => seconds(2, 10),
-            Fault::HistoryNotWritten => seconds(0, 10),
+            Fault::StoreNotWritten | Fault::HistoryNotWritten => seconds(0, 10),
             Fault::ServerOut
             | Fault::ServerGroupOut
             | Fault::CommitUnconfirmed

@@ -97,6 +97,10 @@ impl Book {
         self.by_session.get(&seid)?[which as usize - 1]
     }
 
+    pub fn has(&self, token: u64) -> bool {
+        self.pages.contains_key(&token)
+    }
+
     pub fn page(&mut self, token: u64) -> Option<&mut Page> {
         self.pages.get_mut(&token)
     }

@@ -68,6 +68,8 @@ counters! {
     UserPlaneAbsent = "user-plane-absent",
     /// A PADI was not answered, or a PADR refused: the user plane is drained and takes no new sessions.
     Drained = "drained",
+    /// A PADI was not answered, or a PADR refused: the store's disk is slow, full or failing, and takes no new sessions.
+    StoreBehind = "store-behind",
     /// A usage report named no session.
     UnknownReport = "unknown-report",
     /// A stored session could not be resumed after a restart and was ended.

@@ -6,6 +6,7 @@ mod account;
 mod admit;
 mod alarm;
 mod audit;
+mod backlog;
 mod call;
 mod change;
 mod drain;
@@ -51,6 +52,7 @@ use wire::eth::MacAddr;
 use wire::pfcp::Cause as PfcpCause;
 
 pub(crate) use alarm::severity;
+pub use backlog::MOST_BATCHES;
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
 pub use note::Note;
@@ -140,7 +142,8 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// Make these records durable as the next batch, then say so with [`Input::Durable`].
+    /// Make these records durable as the next batch, then say so with [`Input::Durable`]. At most [`MOST_BATCHES`] are
+    /// wanted at a time.
     Store(Vec<StoreRecord>),
     /// Add this block to the history, then say so with [`Input::Kept`].
     History {
@@ -217,6 +220,8 @@ pub struct ControlPlane {
     records: Vec<StoreRecord>,
     /// The number of the batch that is being put together.
     batch: u64,
+    /// How far the store is behind.
+    backlog: backlog::Backlog,
     waiting: VecDeque<Waiting>,
     /// What is wrong.
     alarms: Alarms,
@@ -283,6 +288,7 @@ impl ControlPlane {
             adjusting: VecDeque::new(),
             records: restored.first_records(),
             batch: 1,
+            backlog: backlog::Backlog::default(),
             waiting: VecDeque::new(),
             alarms: Alarms::resume(restored.take_alarms()),
             outbox,
@@ -376,6 +382,10 @@ impl ControlPlane {
         if self.records.is_empty() && self.outbox.is_empty() {
             return None;
         }
+        if self.waiting_batches() >= MOST_BATCHES {
+            self.hold_back();
+            return None;
+        }
         self.store_events();
         self.batch += 1;
         Some(Output::Store(std::mem::take(&mut self.records)))
@@ -399,9 +409,10 @@ impl ControlPlane {
             } else if let Some(heard) = self.authority.poll() {
                 self.on_authority(now, heard);
             } else {
-                return;
+                break;
             }
         }
+        self.watch_store(now);
     }
 
     fn on_happening(&mut self, now: Now, happening: Happening) {
@@ -429,6 +440,7 @@ impl ControlPlane {
     }
 
     fn on_durable(&mut self, now: Now, batch: u64) {
+        self.backlog.advance(now.at, batch);
         while self.waiting.front().is_some_and(|w| w.batch <= batch) {
             let Some(Waiting { what, .. }) = self.waiting.pop_front() else {
                 return;

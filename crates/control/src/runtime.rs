@@ -7,9 +7,9 @@ use crate::configuration::{Keeper, SetLevel, ToPlane};
 use crate::history::{Desk, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
-use crate::plane::{ControlPlane, Input, Now, Output, RadiusPorts, Restored};
+use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, RadiusPorts, Restored};
 use crate::relay::Relay;
-use crate::store::{Store, StoreThread};
+use crate::store::{Acknowledgement, Store, StoreThread};
 use crate::trace::{Datagram, Traces, Way};
 use crate::user_planes::PFCP_PORT;
 use config::history::History;
@@ -36,8 +36,6 @@ use wire::gtpu;
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Datagrams taken from one socket before the others are looked at, or a few more.
 const PORTION: usize = 64;
-/// Batches that may wait for the disk.
-const STORE_QUEUE: usize = 256;
 /// RADIUS replies that may wait for the loop.
 const RADIUS_QUEUE: usize = 1024;
 /// How often it is looked at what is wrong.
@@ -123,6 +121,35 @@ fn unix_time() -> u32 {
     since.map_or(0, |d| d.as_secs() as u32)
 }
 
+/// What the store's thread says.
+#[derive(Default)]
+struct Durable {
+    /// Every batch up to this one is on the disk.
+    batch: u64,
+    /// Why nothing can be written now.
+    failing: Option<String>,
+}
+
+impl Durable {
+    fn take(&mut self, done: Acknowledgement) {
+        match done {
+            Ok(batch) => {
+                self.batch = batch;
+                if self.failing.take().is_some() {
+                    tracing::info!("the store can be written again");
+                }
+            }
+            Err(error) => {
+                let failing = self.failing.replace(error.to_string());
+                if failing.is_none() {
+                    tracing::error!(%error, "the store cannot be written; nobody comes online, all else goes on. \
+                        Free or replace the disk");
+                }
+            }
+        }
+    }
+}
+
 struct Edge {
     plane: ControlPlane,
     /// What the keeper of the configuration wants.
@@ -132,7 +159,7 @@ struct Edge {
     gtpu: Sockets,
     radius: Radius,
     store: StoreThread,
-    durable: watch::Receiver<Result<u64, String>>,
+    durable: watch::Receiver<Durable>,
     history: HistoryThread,
     /// The last block that the history has.
     kept: watch::Receiver<u64>,
@@ -178,9 +205,9 @@ impl Edge {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
             faults.join("\n")
         })?;
-        let (acknowledge, durable) = watch::channel(Ok(0));
-        let store = StoreThread::start(store, STORE_QUEUE, move |done| {
-            let _ = acknowledge.send(done.map_err(|error| error.to_string()));
+        let (acknowledge, durable) = watch::channel(Durable::default());
+        let store = StoreThread::start(store, MOST_BATCHES as usize, move |done| {
+            acknowledge.send_modify(|durable| durable.take(done));
         });
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
@@ -263,7 +290,7 @@ impl Edge {
                     let input = Input::Radius { socket, from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
                 }
-                Ok(()) = self.durable.changed() => self.on_durable()?,
+                Ok(()) = self.durable.changed() => self.on_durable(),
                 Ok(()) = self.kept.changed() => self.on_kept(),
                 _ = looks.tick() => self.look(),
                 Some(call) = self.calls.recv() => self.on_call(call),
@@ -322,17 +349,11 @@ impl Edge {
         }
     }
 
-    fn on_durable(&mut self) -> Result<(), String> {
-        let durable = self.durable.borrow_and_update().clone();
-        match durable {
-            Ok(batch) => {
-                self.durable_batches(batch);
-                self.plane.handle(self.clock.now(), Input::Durable(batch));
-                Ok(())
-            }
-            Err(error) => Err(format!(
-                "the store failed: {error}. Sessions go on forwarding; free or replace the disk and start again"
-            )),
+    fn on_durable(&mut self) {
+        let batch = self.durable.borrow_and_update().batch;
+        if batch > self.batches {
+            self.durable_batches(batch);
+            self.plane.handle(self.clock.now(), Input::Durable(batch));
         }
     }
 
@@ -419,11 +440,10 @@ impl Edge {
                 }
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
                 Output::Store(records) => {
-                    // the reason of a failure comes by `durable`
                     self.writing.push_back(Instant::now());
-                    if self.store.submit(records).is_err() {
-                        self.on_durable()?;
-                    }
+                    // nobody waits here: no more batches are wanted than the queue has room for
+                    let submitted = self.store.submit(records);
+                    submitted.map_err(|error| error.to_string())?;
                 }
                 Output::History { number, block } => self.history.submit(number, block),
                 Output::HistoryBounds(bounds) => self.history.set_bounds(bounds),

@@ -50,11 +50,13 @@ mod disk;
 pub(crate) mod log;
 mod rotation;
 mod thread;
+mod writer;
 
 pub use backup::{Backup, Checked, check, export, import};
 pub use disk::{Directory, Disk, DiskFile};
 pub(crate) use disk::{create, salt};
-pub use thread::{Acknowledgement, Failed, StoreThread};
+pub use thread::{Ended, StoreThread};
+pub use writer::{Acknowledgement, Writer};
 
 use log::{Contents, LogFile};
 use rotation::Rotation;
@@ -194,7 +196,7 @@ pub struct Store<D: Disk = Directory> {
     rotation: Option<Rotation<D::File>>,
     /// After a snapshot that failed, no other is tried before the log has this size.
     rotate_again_at: u64,
-    /// After a failed write nobody knows what is on the disk, so no further one is tried.
+    /// After a failed sync nobody knows what is on the disk: the log is not gone on with, but written anew.
     failed: bool,
 }
 
@@ -267,22 +269,39 @@ impl<D: Disk> Store<D> {
         self.log.length
     }
 
-    /// Writes the batch and waits until it is on the disk. After an error the store stays closed to writes: what is on the
-    /// disk is known again only when it is opened anew.
+    /// Writes the batch and waits until it is on the disk. After an error the batch waits on, and may be added to; nothing
+    /// of it is to be relied on before a later call succeeds. Where it is not known what is on the disk, that call
+    /// writes everything that is alive into a new log.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.refuse_if_failed()?;
+        if self.failed {
+            return self.write_anew();
+        }
         if self.pending.is_empty() {
             return Ok(());
         }
         let batch = std::mem::take(&mut self.pending);
-        self.write(&batch)?;
+        let written = self.write(&batch);
+        self.pending = batch;
+        written?;
         if let Some(rotation) = &mut self.rotation
-            && let Err(error) = rotation.follow(&batch)
+            && let Err(error) = rotation.follow(&self.pending)
         {
             self.give_up_rotation(&error);
         }
-        self.pending = batch;
         self.pending.clear();
+        Ok(())
+    }
+
+    /// Puts a new log, of everything that is alive and of the batch that waits, in the place of one that failed.
+    fn write_anew(&mut self) -> Result<(), StoreError> {
+        self.rotation = None;
+        self.log = rotation::install(&mut self.disk, &self.live)?;
+        (self.failed, self.rotate_again_at) = (false, 0);
+        self.pending.clear();
+        tracing::info!(
+            octets = self.log.length,
+            "the store's log was written anew after an error"
+        );
         Ok(())
     }
 
@@ -293,8 +312,8 @@ impl<D: Disk> Store<D> {
 
     /// Writes a slice of a snapshot, if one is due, and puts it in the log's place when it is complete.
     ///
-    /// An error is as final as one of [`sync`](Self::sync). A snapshot that cannot be written is none: it is given up
-    /// and tried again later, because the log as it is can be relied on.
+    /// After an error nothing is done before [`sync`](Self::sync) has succeeded. A snapshot that cannot be written is no
+    /// error: it is given up and tried again later, because the log as it is can be relied on.
     pub fn tend(&mut self) -> Result<(), StoreError> {
         self.refuse_if_failed()?;
         // A batch that is not on the disk yet must not get there by way of a snapshot.
@@ -333,9 +352,10 @@ impl<D: Disk> Store<D> {
     }
 
     fn write(&mut self, payload: &[u8]) -> Result<(), StoreError> {
-        let written = self.log.write(payload);
-        self.failed = written.is_err();
-        written.map_err(io_error("write", &self.disk.path(LOG)))
+        self.log.write(payload).map_err(|unwritten| {
+            self.failed = !unwritten.taken_back;
+            io_error("write", &self.disk.path(LOG))(unwritten.error)
+        })
     }
 
     fn has_outgrown(&self) -> bool {

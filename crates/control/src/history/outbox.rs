@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 pub(crate) const BLOCK_PREFIX: &[u8] = b"history/";
 /// What may wait for the history, in octets; beyond it events are lost, and counted.
 const MOST_OCTETS: usize = 64 << 20;
+/// A block that waits is closed when it has this size: one record of the store, and far less than a segment.
+const LONG_BLOCK: usize = 256 << 10;
 /// Events of dialling in vain that are kept in a second, in the long run, and at once: a street whose server is out, or
 /// somebody who makes up MAC addresses, must not push out the history of all others.
 const ATTEMPTS: (f64, f64) = (100.0, 20_000.0);
@@ -62,6 +64,11 @@ impl Outbox {
     /// Whether there is a block to be stored.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// Whether the block that is open has grown long, because the store takes none.
+    pub fn is_long(&self) -> bool {
+        self.open.len() >= LONG_BLOCK
     }
 
     /// What waits for the history, in octets.

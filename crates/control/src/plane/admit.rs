@@ -33,7 +33,10 @@ impl ControlPlane {
             Answer::Reply(_) if self.is_drained(self.topology.port(port).user_plane) => {
                 return Err(Counter::Drained);
             }
-            Answer::Reply(reply) => self.send_by_default(port, &circuit, &reply),
+            Answer::Reply(reply) => {
+                self.takes_sessions(now)?;
+                self.send_by_default(port, &circuit, &reply);
+            }
             Answer::Admit(padr) => {
                 if let Err((counter, text)) = self.admit(now, segment, &circuit, &padr) {
                     let discovery = &self.access(segment).discovery;
@@ -87,6 +90,8 @@ impl ControlPlane {
         if !self.user_planes.is_up(plane) {
             return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
         }
+        self.takes_sessions(now)
+            .map_err(|counter| (counter, "gateway is not ready"))?;
         if self.half_open >= self.configuration.limits.half_open as usize {
             self.shed_oldest(now);
         }

@@ -34,7 +34,7 @@ impl Edge {
                 return Ok(());
             }
             tokio::select! {
-                Ok(()) = self.durable.changed() => self.on_durable()?,
+                Ok(()) = self.durable.changed() => self.on_durable(),
                 Ok(()) = self.kept.changed() => self.on_kept(),
             }
         }
@@ -44,19 +44,26 @@ impl Edge {
     pub(super) fn look(&mut self) {
         let now = self.clock.now();
         let mut wrong = self.wrong.borrow().clone();
-        let waits = self
-            .writing
-            .front()
-            .map_or(Duration::ZERO, Instant::elapsed);
-        if waits > SLOW {
-            let text = format!(
-                "the store has been writing for {} s: nobody comes online meanwhile. Is its disk busy or failing?",
-                waits.as_secs()
-            );
-            wrong.push(condition(Fault::StoreSlow, text));
-        }
+        wrong.extend(self.store_condition());
         wrong.extend(history_conditions(&self.history.status(), now.unix));
         self.plane.handle(now, Input::Look(wrong));
+    }
+
+    /// What is wrong with the store.
+    fn store_condition(&self) -> Option<Condition> {
+        if let Some(why) = &self.durable.borrow().failing {
+            let text = format!(
+                "the store cannot be written ({why}); nobody comes online, all else goes on. Free or replace the disk"
+            );
+            return Some(condition(Fault::StoreNotWritten, text));
+        }
+        let waits = self.writing.front().map(Instant::elapsed);
+        let waits = waits.filter(|waits| *waits > SLOW)?;
+        let text = format!(
+            "the store has been writing for {} s: nobody comes online meanwhile. Is its disk busy or failing?",
+            waits.as_secs()
+        );
+        Some(condition(Fault::StoreSlow, text))
     }
 
     /// Every batch up to this number is on the disk.

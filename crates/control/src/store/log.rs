@@ -25,6 +25,14 @@ pub(super) struct LogFile<F> {
     frame: Vec<u8>,
 }
 
+/// A frame that was not written.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    pub error: io::Error,
+    /// Nothing of it is there, and everything before it is: the log can be gone on with.
+    pub taken_back: bool,
+}
+
 impl<F: DiskFile> LogFile<F> {
     /// Begins a log in an empty file.
     pub fn begin(mut file: F, salt: u64) -> io::Result<Self> {
@@ -68,13 +76,18 @@ impl<F: DiskFile> LogFile<F> {
 
     /// Writes a frame and waits until it is on the disk. If that fails it is taken back, if the disk still obeys: it may
     /// be in the operating system's memory, where the next opening would find it, and never reach the disk.
-    pub fn write(&mut self, payload: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, payload: &[u8]) -> Result<(), Unwritten> {
         let before = self.length;
-        let written = self.append(payload).and_then(|()| self.sync());
-        if written.is_err() {
-            let _ = self.file.truncate(before);
+        if let Err(error) = self.append(payload) {
+            let taken_back = self.file.truncate(before).is_ok();
+            return Err(Unwritten { error, taken_back });
         }
-        written
+        self.sync().map_err(|error| {
+            let _ = self.file.truncate(before);
+            // what a sync that failed was to write may be gone, and the next sync would not say so
+            let taken_back = false;
+            Unwritten { error, taken_back }
+        })
     }
 }
 

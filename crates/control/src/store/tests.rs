@@ -1,5 +1,6 @@
 use std::fs;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::log::HEADER;
@@ -396,8 +397,9 @@ fn u32_of(value: &[u8]) -> u32 {
     u32::from_le_bytes(value.try_into().unwrap())
 }
 
-/// A disk whose files cannot be written.
-struct Full;
+/// A disk that is full while it says so; it keeps nothing.
+#[derive(Clone)]
+struct Full(Arc<AtomicBool>);
 
 impl Disk for Full {
     type File = Full;
@@ -408,7 +410,7 @@ impl Disk for Full {
         Err(io::ErrorKind::StorageFull.into())
     }
     fn open(&mut self, _: &str) -> io::Result<Full> {
-        Ok(Full)
+        Ok(self.clone())
     }
     fn rename(&mut self, _: &str, _: &str) -> io::Result<()> {
         Ok(())
@@ -429,7 +431,10 @@ impl Disk for Full {
 
 impl DiskFile for Full {
     fn append(&mut self, _: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::StorageFull.into())
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
     }
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
@@ -440,19 +445,29 @@ impl DiskFile for Full {
 }
 
 #[test]
-fn a_failed_disk_is_told() {
-    let (store, _) = Store::open_on(Full, Limits::default()).unwrap();
+fn a_full_disk_is_told_and_what_waits_is_written_when_there_is_room() {
+    let full = Full(Arc::new(AtomicBool::new(true)));
+    let (store, _) = Store::open_on(full.clone(), Limits::default()).unwrap();
     let (sender, receiver) = mpsc::channel();
-    let (gate, wait) = mpsc::channel::<()>();
     let acknowledge = move |done: Acknowledgement| {
-        sender.send(done.is_err()).unwrap();
-        let _ = wait.recv();
+        let _ = sender.send(done.ok());
     };
-    let mut thread = StoreThread::start(store, 1, acknowledge).unwrap();
+    let mut thread = StoreThread::start(store, 2, acknowledge).unwrap();
     thread.submit(vec![Record::put("a", "b")]).unwrap();
-    assert!(receiver.recv().unwrap(), "the error is told");
-    drop(gate);
-    while thread.submit(vec![]) != Err(Failed) {
-        std::thread::yield_now();
-    }
+    assert_eq!(receiver.recv(), Ok(None), "the error is told");
+    thread.submit(vec![Record::put("c", "d")]).unwrap();
+    assert_eq!(receiver.recv(), Ok(None), "and told again");
+    full.0.store(false, Ordering::Relaxed);
+    let done = receiver.into_iter().find(Option::is_some);
+    assert_eq!(done, Some(Some(2)), "both, once there is room");
+    drop(thread);
+}
+
+#[test]
+fn a_thread_that_is_to_end_does_not_wait_for_a_full_disk() {
+    let full = Full(Arc::new(AtomicBool::new(true)));
+    let (store, _) = Store::open_on(full, Limits::default()).unwrap();
+    let mut thread = StoreThread::start(store, 2, |done| assert!(done.is_err())).unwrap();
+    thread.submit(vec![Record::put("a", "b")]).unwrap();
+    drop(thread);
 }

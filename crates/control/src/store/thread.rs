@@ -2,22 +2,20 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{Disk, Record, Store, StoreError};
+use super::writer::{Acknowledgement, Writer};
+use super::{Disk, Record, Store};
 
-/// A batch grows to about this size before it is synced, if more waits.
-const FULL_BATCH: usize = 1 << 20;
+/// How long after a failure it is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// A log that is left alone for so long gets a seal.
 const SEAL_AFTER: Duration = Duration::from_secs(1);
 
-/// What the thread says: every batch up to and including this number is on the disk, or nothing further will be.
-pub type Acknowledgement = Result<u64, StoreError>;
-
-/// A batch was not taken: the thread has ended, because a write failed.
+/// A batch was not taken: the thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store has failed")]
-pub struct Failed;
+#[error("the store's thread has ended")]
+pub struct Ended;
 
 /// The store in a thread of its own, behind a bounded queue. What has queued up while the disk was busy is written as
 /// one batch and synced once.
@@ -29,8 +27,8 @@ pub struct StoreThread {
 }
 
 impl StoreThread {
-    /// Starts the thread with a queue of so many batches. It calls `acknowledge` after every sync, and for the last
-    /// time with the error after which it ends.
+    /// Starts the thread with a queue of so many batches. It calls `acknowledge` after every sync, and after every attempt
+    /// that failed.
     pub fn start<D: Disk<File: Send> + Send + 'static>(
         store: Store<D>,
         queue: usize,
@@ -39,7 +37,7 @@ impl StoreThread {
         let (sender, receiver) = sync_channel(queue);
         let thread = thread::Builder::new()
             .name("store".into())
-            .spawn(move || write(store, &receiver, acknowledge))?;
+            .spawn(move || write(Writer::new(store), &receiver, acknowledge))?;
         Ok(Self {
             queue: Some(sender),
             thread: Some(thread),
@@ -49,16 +47,16 @@ impl StoreThread {
 
     /// Queues records that belong together and gives their number: 1, 2, 3… Waits while the queue is full: a control plane
     /// must not run ahead of its disk without bound.
-    pub fn submit(&mut self, records: Vec<Record>) -> Result<u64, Failed> {
-        let queue = self.queue.as_ref().ok_or(Failed)?;
-        queue.send(records).map_err(|_| Failed)?;
+    pub fn submit(&mut self, records: Vec<Record>) -> Result<u64, Ended> {
+        let queue = self.queue.as_ref().ok_or(Ended)?;
+        queue.send(records).map_err(|_| Ended)?;
         self.submitted += 1;
         Ok(self.submitted)
     }
 }
 
 impl Drop for StoreThread {
-    /// Waits until everything queued is on the disk.
+    /// Waits until everything queued is on the disk, or was tried once more in vain.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
@@ -69,29 +67,40 @@ impl Drop for StoreThread {
 }
 
 fn write(
-    mut store: Store<impl Disk>,
+    mut writer: Writer<impl Disk>,
     queue: &Receiver<Vec<Record>>,
     mut acknowledge: impl FnMut(Acknowledgement),
 ) {
-    let mut number = 0;
+    // After a failure, when it is tried again. What comes before only waits.
+    let mut again: Option<Instant> = None;
     loop {
-        let done = match next(&store, queue) {
-            Ok(records) => {
-                number += fill(&mut store, records, queue);
-                let synced = store.sync();
-                synced.map(|()| acknowledge(Ok(number)))
+        let next = next(&writer, again, queue);
+        let is_over = next == Err(RecvTimeoutError::Disconnected);
+        let is_idle = next == Err(RecvTimeoutError::Timeout) && again.is_none();
+        if let Ok(records) = next {
+            writer.take(&records);
+            while !writer.is_full()
+                && let Ok(more) = queue.try_recv()
+            {
+                writer.take(&more);
             }
-            Err(RecvTimeoutError::Timeout) if store.wants_tending() => Ok(()),
-            Err(RecvTimeoutError::Timeout) => store.seal(),
-            Err(RecvTimeoutError::Disconnected) => {
-                // Not needed by anyone who waits; a failure is told by the next opening.
-                let _ = store.seal();
-                return;
-            }
+        }
+        if !is_over && again.is_some_and(|at| Instant::now() < at) {
+            continue;
+        }
+        let done = match is_idle {
+            true => writer.idle(),
+            false => writer.write().map(|number| acknowledge(Ok(number))),
         };
         // A slice of a snapshot comes after the acknowledgement, so that only the next batch waits for it.
-        if let Err(error) = done.and_then(|()| store.tend()) {
+        let done = done.and_then(|()| writer.tend());
+        again = done.is_err().then(|| Instant::now() + AGAIN);
+        if let Err(error) = done {
             acknowledge(Err(error));
+        }
+        if is_over {
+            // Not needed by anyone who waits; a failure is told by the next opening.
+            let _ = writer.idle();
             return;
         }
     }
@@ -99,27 +108,17 @@ fn write(
 
 /// Waits for records, but not when the store has something else to do.
 fn next(
-    store: &Store<impl Disk>,
+    writer: &Writer<impl Disk>,
+    again: Option<Instant>,
     queue: &Receiver<Vec<Record>>,
 ) -> Result<Vec<Record>, RecvTimeoutError> {
-    if store.wants_tending() {
+    if let Some(at) = again {
+        queue.recv_timeout(at.saturating_duration_since(Instant::now()))
+    } else if writer.wants_tending() {
         queue.recv_timeout(Duration::ZERO)
-    } else if store.wants_seal() {
+    } else if writer.wants_seal() {
         queue.recv_timeout(SEAL_AFTER)
     } else {
         queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
     }
-}
-
-/// Puts what has queued up into one batch, and says how many submissions that were.
-fn fill(store: &mut Store<impl Disk>, first: Vec<Record>, queue: &Receiver<Vec<Record>>) -> u64 {
-    let mut taken = 1;
-    first.iter().for_each(|record| store.append(record));
-    while store.pending() < FULL_BATCH
-        && let Ok(more) = queue.try_recv()
-    {
-        more.iter().for_each(|record| store.append(record));
-        taken += 1;
-    }
-    taken
 }

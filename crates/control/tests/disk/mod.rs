@@ -59,9 +59,25 @@ struct State {
     files: BTreeMap<usize, Content>,
     operations: u64,
     fault: Option<(u64, Fault)>,
+    /// What happens so many operations after that.
+    then: Option<(u64, Fault)>,
+    trouble: Trouble,
     /// The process is dead, or the power off: nothing is done any more.
     down: bool,
     renames: u32,
+}
+
+/// What is wrong with the disk for as long as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trouble {
+    #[default]
+    Nothing,
+    /// The files together have no room for more than so many octets.
+    Full(usize),
+    /// Nothing can be written.
+    NoWrites,
+    /// No sync succeeds; what it was to write is lost, as Linux does.
+    NoSyncs,
 }
 
 /// Names that lead to files.
@@ -109,6 +125,8 @@ impl Machine {
             files: BTreeMap::new(),
             operations: 0,
             fault: None,
+            then: None,
+            trouble: Trouble::Nothing,
             down: false,
             renames: 0,
         })))
@@ -118,6 +136,47 @@ impl Machine {
     pub fn fail_after(&self, operations: u64, fault: Fault) {
         let mut state = self.0.borrow_mut();
         state.fault = Some((state.operations + operations, fault));
+    }
+
+    /// Lets another fault happen so many operations after the one that was chosen.
+    pub fn fail_again_after(&self, operations: u64, fault: Fault) {
+        self.0.borrow_mut().then = Some((operations, fault));
+    }
+
+    /// From now on this is wrong with the disk.
+    pub fn suffer(&self, trouble: Trouble) {
+        self.0.borrow_mut().trouble = trouble;
+    }
+
+    /// Another machine with the same on its disk, whose chances are others.
+    pub fn copy(&self) -> Machine {
+        let state = &mut *self.0.borrow_mut();
+        let copy = Machine::new(state.random.random());
+        let mut to = copy.0.borrow_mut();
+        (to.names, to.durable_names) = (state.names.clone(), state.durable_names.clone());
+        to.files.clone_from(&state.files);
+        drop(to);
+        copy
+    }
+
+    /// What the files take that have a name.
+    pub fn octets(&self) -> usize {
+        self.0.borrow().octets()
+    }
+
+    /// Flips a bit of a file, as a disk may: by chance where, in what was written a while ago.
+    pub fn flip(&self, name: &str) {
+        let state = &mut *self.0.borrow_mut();
+        let file = state.names.now.get(name);
+        let content = file.and_then(|file| state.files.get_mut(file));
+        if let Some(content) = content.filter(|content| !content.now.is_empty()) {
+            let at = state.random.random_range(0..content.now.len());
+            let bit = 1 << state.random.random_range(0..8);
+            content.now[at] ^= bit;
+            if let Some(octet) = content.durable.get_mut(at) {
+                *octet ^= bit;
+            }
+        }
     }
 
     pub fn operations(&self) -> u64 {
@@ -137,7 +196,7 @@ impl Machine {
     pub fn restart(&self) {
         let mut state = self.0.borrow_mut();
         state.down = false;
-        state.fault = None;
+        (state.fault, state.then) = (None, None);
         state.forget_files_without_a_name();
     }
 
@@ -167,11 +226,29 @@ impl State {
         }
     }
 
+    fn octets(&self) -> usize {
+        let files = self.names.now.values();
+        files
+            .filter_map(|file| Some(self.files.get(file)?.now.len()))
+            .sum()
+    }
+
+    /// How much of a write there is room for.
+    fn room(&self, wanted: usize) -> io::Result<usize> {
+        match self.trouble {
+            Trouble::Full(octets) => Ok(wanted.min(octets.saturating_sub(self.octets()))),
+            Trouble::NoWrites => Err(io::Error::other("input/output error")),
+            Trouble::Nothing | Trouble::NoSyncs => Ok(wanted),
+        }
+    }
+
     /// The consequences of the fault, once the operation went as far as it goes.
     fn fail(&mut self) -> io::Error {
         let Some((_, fault)) = self.fault.take() else {
             return gone();
         };
+        let then = self.then.take();
+        self.fault = then.map(|(after, fault)| (self.operations + after, fault));
         match fault {
             Fault::PowerLoss(remains) => self.lose_power(remains),
             Fault::Kill => {}
@@ -393,8 +470,12 @@ impl Disk for Machine {
         if let Went::PartThenFailed = state.operate()? {
             return Err(state.fail());
         }
+        if state.trouble == Trouble::NoSyncs {
+            return Err(io::Error::other("input/output error"));
+        }
         state.names.changes.clear();
         state.durable_names = state.names.clone();
+        state.forget_files_without_a_name();
         Ok(())
     }
 
@@ -416,8 +497,12 @@ impl DiskFile for Handle {
         let mut state = self.machine.0.borrow_mut();
         match state.operate()? {
             Went::Whole => {
-                state.file(self.file).append(bytes);
-                Ok(())
+                let room = state.room(bytes.len())?;
+                state.file(self.file).append(&bytes[..room]);
+                match room == bytes.len() {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::StorageFull.into()),
+                }
             }
             Went::PartThenFailed => {
                 let end = state.random.random_range(0..=bytes.len());
@@ -435,6 +520,10 @@ impl DiskFile for Handle {
                 state.file(self.file).changes.clear();
             }
             return Err(state.fail());
+        }
+        if state.trouble == Trouble::NoSyncs {
+            state.file(self.file).changes.clear();
+            return Err(io::Error::other("input/output error"));
         }
         state.file(self.file).sync();
         Ok(())

@@ -1,0 +1,183 @@
+//! A store that is behind: its disk is slow, full or failing. What is to be stored waits, within bounds, nobody new is let
+//! in, and everything else goes on (decision 0014).
+
+use super::{Awaited, ControlPlane, Now, Waiting};
+use crate::counters::Counter;
+use crate::store::Record;
+use core::time::Duration;
+use std::collections::HashSet;
+
+/// Batches that the store is handed before it has made the first of them durable. What is to be stored beyond that becomes
+/// one batch, in which each key is once.
+pub const MOST_BATCHES: u64 = 64;
+/// A store that has made nothing durable for so long, of what it was handed, takes no new sessions.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What is held back is put together when it has grown to this many records, and whenever it has doubled since.
+const TIDY: usize = 4096;
+
+/// How far the store is behind.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    /// The last batch that is durable.
+    durable: u64,
+    /// Since when the store has had something to write, and has written none of it.
+    since: Option<Duration>,
+    /// When what is held back is put together next.
+    tidy_at: usize,
+}
+
+impl Backlog {
+    /// Every batch up to this one is durable.
+    pub fn advance(&mut self, at: Duration, batch: u64) {
+        self.durable = batch;
+        self.since = self.since.map(|_| at);
+    }
+}
+
+impl ControlPlane {
+    /// How many batches the store has been handed and has not made durable.
+    pub(super) fn waiting_batches(&self) -> u64 {
+        self.batch - 1 - self.backlog.durable
+    }
+
+    /// Notes since when the store has something to write.
+    pub(super) fn watch_store(&mut self, now: Now) {
+        let since = self.backlog.since.unwrap_or(now.at);
+        self.backlog.since = (self.waiting_batches() > 0).then_some(since);
+    }
+
+    /// A session that cannot be stored cannot come online, so none is begun while the store is behind.
+    pub(super) fn takes_sessions(&self, now: Now) -> Result<(), Counter> {
+        let since = self.backlog.since;
+        match since.is_some_and(|since| now.at.saturating_sub(since) >= PATIENCE) {
+            true => Err(Counter::StoreBehind),
+            false => Ok(()),
+        }
+    }
+
+    /// The store takes no more batches: what is to be stored waits here, and takes no more room than what it is about.
+    pub(super) fn hold_back(&mut self) {
+        if self.outbox.is_long() {
+            self.store_events();
+        }
+        if self.records.len() + self.waiting.len() < self.backlog.tidy_at.max(TIDY) {
+            return;
+        }
+        keep_last(&mut self.records);
+        self.forget_waiting();
+        self.backlog.tidy_at = 2 * (self.records.len() + self.waiting.len());
+    }
+
+    /// Forgets what waits for the store in vain: something later has taken its place.
+    fn forget_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (mut families, mut reports) = (HashSet::new(), HashSet::new());
+        let is_needed = |waiting: &Waiting| match &waiting.what {
+            Awaited::Family {
+                seid,
+                family,
+                asked,
+            } => {
+                let index = self.find(*seid);
+                index.is_some_and(|index| {
+                    let rules = &self.sessions[index as usize].rules;
+                    rules.asked[*family as usize] == *asked
+                }) && families.insert((*seid, *family as usize))
+            }
+            Awaited::Record(token) => self.book.has(*token),
+            Awaited::Block(..) => true,
+            // a user plane that tells it again has given up the request before
+            Awaited::Report { id, up_seid } => reports.insert((id.peer, *up_seid)),
+        };
+        // the latest of those that are about the same
+        let mut needed: Vec<Waiting> = waiting.into_iter().rev().filter(is_needed).collect();
+        needed.reverse();
+        self.waiting = needed.into();
+    }
+}
+
+/// Keeps the last record of each key.
+fn keep_last(records: &mut Vec<Record>) {
+    let mut seen = HashSet::with_capacity(records.len());
+    let last: Vec<bool> = (records.iter().rev())
+        .map(|record| seen.insert(&*record.key))
+        .collect();
+    let mut last = last.into_iter().rev();
+    records.retain(|_| last.next().unwrap_or(true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{Choice, World};
+    #[test]
+    fn what_waits_for_the_disk_takes_no_more_room_than_what_it_is_about() {
+        let mut w = World::new(3, Choice::radius());
+        w.radius.accept = vec![(wire::radius::Kind::ACCT_INTERIM_INTERVAL, 60.into())];
+        w.dial_all();
+        assert_eq!(w.online(), 3);
+        let before = w.batches;
+        w.stall_disk();
+        let mut most = 0;
+        for _ in 0..60 {
+            (0..100).for_each(|_| w.user_plane_reports(1));
+            w.run(Duration::from_secs(10)); // and it gives those up that nobody answers
+            most = most.max(w.plane.records.len() + w.plane.waiting.len());
+        }
+        assert_eq!(w.batches - before, MOST_BATCHES);
+        assert!((TIDY / 2..=TIDY).contains(&most), "{most} records wait");
+        w.disk_recovers();
+        assert_eq!((w.plane.waiting.len(), w.plane.waiting_batches()), (0, 0));
+        // those that still are to be answered have waited all along
+        assert!(!w.up.told.is_empty());
+    }
+
+    #[test]
+    fn the_events_that_wait_are_cut_into_blocks() {
+        let mut w = World::new(1, Choice::default());
+        w.dial_all();
+        w.stall_disk();
+        let note = crate::plane::Note {
+            kind: crate::history::Kind::Started,
+            resource: String::new(),
+            by: None,
+            text: "x".repeat(1000),
+        };
+        for _ in 0..2000 {
+            let now = w.moment();
+            w.plane.handle(now, crate::Input::Note(note.clone()));
+            w.settle();
+        }
+        w.disk_recovers();
+        let longest = w.history.iter().map(|(_, block)| block.len()).max();
+        assert!(
+            w.history
+                .iter()
+                .map(|(_, block)| block.len())
+                .sum::<usize>()
+                > 2_000_000
+        );
+        assert!(
+            longest.is_some_and(|longest| longest < 300 << 10),
+            "{longest:?}"
+        );
+    }
+
+    #[test]
+    fn of_each_key_the_last_record_is_kept_in_the_order_of_the_last_ones() {
+        let mut records = vec![
+            Record::put("a", "1"),
+            Record::put("b", "1"),
+            Record::delete("a"),
+            Record::put("c", "1"),
+            Record::put("b", "2"),
+        ];
+        keep_last(&mut records);
+        let expected = [
+            Record::delete("a"),
+            Record::put("c", "1"),
+            Record::put("b", "2"),
+        ];
+        assert_eq!(records, expected);
+    }
+}
