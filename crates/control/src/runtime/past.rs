@@ -1,6 +1,6 @@
 //! What happens and what is wrong, at the edge: the history's thread, and the look at alarms.
 
-use super::{Edge, unix_time};
+use super::{Durable, Edge, unix_time};
 use crate::alarms::{Condition, Fault};
 use crate::history::{HistoryThread, Kind, Log, Status};
 use crate::plane::{Input, Note, history_bounds};
@@ -44,26 +44,10 @@ impl Edge {
     pub(super) fn look(&mut self) {
         let now = self.clock.now();
         let mut wrong = self.wrong.borrow().clone();
-        wrong.extend(self.store_condition());
+        let waits = self.writing.front().map(Instant::elapsed);
+        wrong.extend(store_condition(&self.durable.borrow(), waits));
         wrong.extend(history_conditions(&self.history.status(), now.unix));
         self.plane.handle(now, Input::Look(wrong));
-    }
-
-    /// What is wrong with the store.
-    fn store_condition(&self) -> Option<Condition> {
-        if let Some(why) = &self.durable.borrow().failing {
-            let text = format!(
-                "the store cannot be written ({why}); nobody comes online, all else goes on. Free or replace the disk"
-            );
-            return Some(condition(Fault::StoreNotWritten, text));
-        }
-        let waits = self.writing.front().map(Instant::elapsed);
-        let waits = waits.filter(|waits| *waits > SLOW)?;
-        let text = format!(
-            "the store has been writing for {} s: nobody comes online meanwhile. Is its disk busy or failing?",
-            waits.as_secs()
-        );
-        Some(condition(Fault::StoreSlow, text))
     }
 
     /// Every batch up to this number is on the disk.
@@ -110,6 +94,22 @@ fn condition(fault: Fault, text: String) -> Condition {
     }
 }
 
+/// What is wrong with the store, by what its thread says and how long the oldest batch waits for it.
+fn store_condition(durable: &Durable, waits: Option<Duration>) -> Option<Condition> {
+    if let Some(why) = &durable.failing {
+        let text = format!(
+            "the store cannot be written ({why}); nobody comes online, all else goes on. Free or replace the disk"
+        );
+        return Some(condition(Fault::StoreNotWritten, text));
+    }
+    let waits = waits.filter(|waits| *waits > SLOW)?;
+    let text = format!(
+        "the store has been writing for {} s: nobody comes online meanwhile. Is its disk busy or failing?",
+        waits.as_secs()
+    );
+    Some(condition(Fault::StoreSlow, text))
+}
+
 /// What is wrong with the history.
 fn history_conditions(status: &Status, now: u32) -> Vec<Condition> {
     let mut wrong = Vec::new();
@@ -134,4 +134,39 @@ fn history_conditions(status: &Status, now: u32) -> Vec<Condition> {
         wrong.push(condition(Fault::HistoryDamaged, text));
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+    use std::io;
+
+    #[test]
+    fn a_store_that_cannot_be_written_is_told_with_the_reason_until_it_can_be() {
+        let mut durable = Durable::default();
+        let fault = |durable: &Durable, seconds: Option<u64>| {
+            let waits = seconds.map(Duration::from_secs);
+            store_condition(durable, waits).map(|condition| (condition.fault, condition.text))
+        };
+        durable.take(Ok(7));
+        assert_eq!((durable.batch, fault(&durable, Some(1))), (7, None));
+        let (slow, text) = fault(&durable, Some(12)).unwrap();
+        assert!(slow == Fault::StoreSlow && text.contains("12 s"), "{text}");
+        durable.take(Err(StoreError::Io {
+            action: "write",
+            path: "/var/lib/sluice/sessions.log".into(),
+            source: io::ErrorKind::StorageFull.into(),
+        }));
+        // what was safe before stays so, and is not told twice
+        assert_eq!(durable.batch, 7);
+        let (failing, text) = fault(&durable, Some(12)).unwrap();
+        assert_eq!(failing, Fault::StoreNotWritten);
+        assert!(
+            text.contains("/var/lib/sluice/sessions.log: no storage space"),
+            "{text}"
+        );
+        durable.take(Ok(9));
+        assert_eq!((durable.batch, fault(&durable, None)), (9, None));
+    }
 }
