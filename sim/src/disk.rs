@@ -1,15 +1,17 @@
-//! The control plane's disk: the real store on files in memory. A batch is safe some time after it was written; of one that
-//! was under way when the control plane died, the file has a part, all, or nothing.
+//! The control plane's disk: the real store and its writer, on files in memory that keep no more than they must. A batch is
+//! safe some time after it was handed over. The disk may be slow, full or failing, lose its power, and flip bits.
 
-use control::store::{Disk as Files, DiskFile, Limits, Record, Store};
+#[allow(dead_code)]
+#[path = "../../crates/control/tests/disk/mod.rs"]
+mod machine;
+
+use control::plane::MOST_BATCHES;
+use control::store::{Limits, Record, Store, StoreError, Writer};
 use core::time::Duration;
+use machine::{Fault, Machine, Remains, Trouble};
 use rand::Rng;
 use rand::rngs::StdRng;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::path::PathBuf;
-use std::rc::Rc;
 
 /// Small, so that a run sees many snapshots.
 const LIMITS: Limits = Limits {
@@ -17,236 +19,258 @@ const LIMITS: Limits = Limits {
     factor: 2,
     slice: 2 << 10,
 };
+/// How long after a failure it is tried again, as the store's thread does.
+const AGAIN: Duration = Duration::from_secs(1);
+/// The store's file.
+const LOG: &str = "sessions.log";
+/// How many bits are tried when some flip.
+const FLIPS: u32 = 8;
 
 /// What is alive: keys and values.
 pub type Live = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A disk with what is on it, and what is on its way there.
-#[derive(Default)]
-pub struct Disk {
-    machine: Machine,
-    store: Option<Store<Machine>>,
-    /// What was acknowledged.
-    pub live: Live,
-    /// Batches that are not acknowledged, in their order.
-    pending: VecDeque<Vec<Record>>,
-    /// How many of them the sync under way covers.
-    syncing: usize,
-    acknowledged: u64,
+/// Keys, and what they were.
+type Undo = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// What may be wrong with a disk for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskFault {
     /// It does not answer.
-    pub stalled: bool,
+    Stalls,
+    /// It takes seconds for everything.
+    IsSlow,
+    /// It has room for so many octets more.
+    IsFull(usize),
+    /// Nothing can be written.
+    RefusesWrites,
+    /// No sync succeeds.
+    RefusesSyncs,
 }
 
-fn apply(records: &[Record], live: &mut Live) {
+/// A disk with what is on it, and what is on its way there.
+pub struct Disk {
+    machine: Machine,
+    writer: Option<Writer<Machine>>,
+    /// What was acknowledged.
+    pub live: Live,
+    /// What the last batch changed, if that is known: its keys, and what they were before.
+    undo: Option<Undo>,
+    /// Batches that are not acknowledged, in their order.
+    pending: VecDeque<Vec<Record>>,
+    /// How many of them the writer has taken.
+    taken: usize,
+    /// A write is under way.
+    writing: bool,
+    /// The last write failed.
+    failing: bool,
+    /// More batches waited than may.
+    overrun: bool,
+    /// What is wrong, by the number of the fault.
+    faults: BTreeMap<usize, DiskFault>,
+    /// What is written is there.
+    is_sound: bool,
+    /// Blocks of events that the history's thread was handed and has not synced.
+    pub history: VecDeque<(u64, Vec<u8>)>,
+}
+
+fn apply(records: &[Record], live: &mut Live, undo: &mut Undo) {
     for Record { key, value } in records {
-        match value {
-            Some(value) => drop(live.insert(key.clone(), value.clone())),
-            None => drop(live.remove(key)),
-        }
+        let before = match value {
+            Some(value) => live.insert(key.clone(), value.clone()),
+            None => live.remove(key),
+        };
+        undo.push((key.clone(), before));
     }
 }
 
 impl Disk {
-    /// Opens the store for a control plane that starts, after the crash of the one before.
+    /// An empty one.
+    pub fn new(seed: u64) -> Self {
+        Disk {
+            machine: Machine::new(seed),
+            writer: None,
+            live: Live::new(),
+            undo: None,
+            pending: VecDeque::new(),
+            taken: 0,
+            writing: false,
+            failing: false,
+            overrun: false,
+            faults: BTreeMap::new(),
+            is_sound: true,
+            history: VecDeque::new(),
+        }
+    }
+
+    /// Something is wrong with the disk from now on, or is not any more.
+    pub fn suffer(&mut self, number: usize, fault: Option<DiskFault>) {
+        match fault {
+            Some(fault) => drop(self.faults.insert(number, fault)),
+            None => drop(self.faults.remove(&number)),
+        }
+        let trouble = self.faults.values().find_map(|fault| match fault {
+            DiskFault::IsFull(room) => Some(Trouble::Full(self.machine.octets() + room)),
+            DiskFault::RefusesWrites => Some(Trouble::NoWrites),
+            DiskFault::RefusesSyncs => Some(Trouble::NoSyncs),
+            DiskFault::Stalls | DiskFault::IsSlow => None,
+        });
+        self.is_sound = trouble.is_none();
+        self.machine.suffer(trouble.unwrap_or_default());
+    }
+
+    fn has(&self, fault: DiskFault) -> bool {
+        self.faults.values().any(|one| *one == fault)
+    }
+
+    /// Whether a control plane could start: a store that cannot be opened now is tried again by the supervisor.
+    pub fn can_be_opened(&self) -> bool {
+        match Store::open_on(self.machine.clone(), LIMITS) {
+            Err(StoreError::Io { .. }) => self.is_sound,
+            _ => true, // what else may be wrong is told by `open`
+        }
+    }
+
+    /// Opens the store for a control plane that starts, after the end of the one before.
     ///
     /// # Errors
-    /// The store says no, or has something else than what was acknowledged, and perhaps the batch that was under way.
+    /// The store says no, or has something else than what was acknowledged, and perhaps batches that were under way.
     pub fn open(&mut self) -> Result<control::store::Live, String> {
         let opened = Store::open_on(self.machine.clone(), LIMITS);
         let (store, opened) = opened.map_err(|error| error.to_string())?;
         let found: Live = opened.live.iter().cloned().collect();
-        let mut last = self.live.clone();
-        (self.pending.drain(..).take(self.syncing)).for_each(|batch| apply(&batch, &mut last));
-        if found != self.live && found != last {
+        let mut perhaps = self.live.clone();
+        let mut is_it = found == perhaps;
+        for batch in self.pending.drain(..).take(self.taken) {
+            apply(&batch, &mut perhaps, &mut Undo::new());
+            is_it |= found == perhaps;
+        }
+        if !is_it {
             return Err("the store lost what it acknowledged, or has what nobody wrote".into());
         }
-        (self.live, self.store) = (found, Some(store));
-        (self.syncing, self.acknowledged) = (0, 0);
+        (self.live, self.writer) = (found, Some(Writer::new(store)));
+        (self.taken, self.writing, self.failing) = (0, false, false);
+        self.undo = None;
         Ok(opened.live)
     }
 
     /// Takes a batch.
     pub fn write(&mut self, records: Vec<Record>) {
         self.pending.push_back(records);
+        self.overrun |= self.pending.len() as u64 > MOST_BATCHES;
     }
 
-    /// Begins a sync if there is something to sync and none under way; how long it takes.
+    /// Begins to write if there is something and nothing is under way; how long it takes.
     pub fn sync(&mut self, random: &mut StdRng) -> Option<Duration> {
-        let idle = self.syncing == 0 && !self.pending.is_empty();
-        if !idle || self.stalled || self.store.is_none() {
+        let stalled = self.has(DiskFault::Stalls);
+        let writer = self.writer.as_mut().filter(|_| !self.writing && !stalled)?;
+        while let Some(batch) = self.pending.get(self.taken).filter(|_| !writer.is_full()) {
+            writer.take(batch);
+            self.taken += 1;
+        }
+        if self.taken == 0 && !self.failing {
             return None;
         }
-        self.syncing = self.pending.len();
+        self.writing = true;
+        if self.failing {
+            return Some(AGAIN);
+        }
+        let slow = self.has(DiskFault::IsSlow);
         let micros = match random.random_range(0..100) {
+            _ if slow => random.random_range(100_000..4_000_000),
             0 => random.random_range(10_000..500_000),
             _ => random.random_range(100..3_000),
         };
         Some(Duration::from_micros(micros))
     }
 
-    /// The sync is over: the number of the last batch that is safe. `None` while the disk does not answer.
+    /// What was under way is written, or not: the number of the last batch that is safe, if that is known now.
     ///
     /// # Errors
-    /// The store failed, on a disk that did not.
+    /// The store failed, on a disk that did not; or it was handed more than it is to have room for.
     pub fn synced(&mut self) -> Result<Option<u64>, String> {
-        let Some(store) = self.store.as_mut() else {
+        if self.overrun {
+            return Err(format!(
+                "more than {MOST_BATCHES} batches wait for the disk"
+            ));
+        }
+        self.writing = false;
+        let stalled = self.has(DiskFault::Stalls);
+        let Some(writer) = self.writer.as_mut().filter(|_| !stalled) else {
             return Ok(None);
         };
-        let syncing = std::mem::take(&mut self.syncing);
-        if self.stalled {
-            return Ok(None);
+        let written = writer.write();
+        if written.is_ok() && self.taken > 0 {
+            let mut undo = Undo::new();
+            for batch in self.pending.drain(..self.taken) {
+                apply(&batch, &mut self.live, &mut undo);
+            }
+            (self.taken, self.undo) = (0, Some(undo));
         }
-        for batch in self.pending.drain(..syncing) {
-            batch.iter().for_each(|record| store.append(record));
-            apply(&batch, &mut self.live);
-            self.acknowledged += 1;
+        let tended = match &written {
+            Ok(_) => writer.tend(),
+            Err(_) => Ok(()),
+        };
+        self.failing = written.is_err() || tended.is_err();
+        let failed = written.as_ref().err().or(tended.as_ref().err());
+        if let Some(error) = failed.filter(|_| self.is_sound) {
+            return Err(error.to_string());
         }
-        let done = store.sync().and_then(|()| store.tend());
-        done.map_err(|error| error.to_string())?;
-        Ok(Some(self.acknowledged))
+        Ok(written.ok())
     }
 
     /// The writer dies. What it wrote stays, also where that is the half of a batch, or of a snapshot.
     pub fn crash(&mut self, random: &mut StdRng) {
-        let room = match random.random_range(0..4) {
-            0 => 0,
-            1 => usize::MAX,
-            _ => random.random_range(0..3_000),
+        self.end(Fault::Kill, random);
+    }
+
+    /// The power goes, and with it what was not synced, or a part of it.
+    pub fn lose_power(&mut self, random: &mut StdRng) {
+        let remains = Remains::EVERY[random.random_range(0..Remains::EVERY.len())];
+        self.end(Fault::PowerLoss(remains), random);
+        self.machine.lose_power(remains);
+        self.machine.restart();
+    }
+
+    fn end(&mut self, fault: Fault, random: &mut StdRng) {
+        let Some(mut writer) = self.writer.take() else {
+            return; // nobody was there
         };
-        self.machine.0.borrow_mut().room = room;
-        if let Some(mut store) = self.store.take() {
-            let syncing = self.pending.iter().take(self.syncing).flatten();
-            syncing.for_each(|record| store.append(record));
-            // Dead writers hear no errors.
-            let _ = store.sync().and_then(|()| store.tend());
+        if self.writing {
+            self.machine.fail_after(random.random_range(0..8), fault);
+            // The dead hear no errors.
+            let _ = writer.write().and_then(|_| writer.tend());
         }
-        self.machine.0.borrow_mut().room = usize::MAX;
+        drop(writer);
+        self.machine.restart();
     }
-}
 
-/// The files, which outlive whoever writes them.
-#[derive(Clone, Default)]
-struct Machine(Rc<RefCell<State>>);
-
-struct State {
-    names: BTreeMap<String, usize>,
-    files: Vec<Vec<u8>>,
-    /// How many octets are written before the writer is dead.
-    room: usize,
-    salt: u64,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        State {
-            names: BTreeMap::new(),
-            files: Vec::new(),
-            room: usize::MAX,
-            salt: 0,
+    /// Bits flip in what was written, one at a time; somebody puts the file back each time.
+    ///
+    /// # Errors
+    /// The store was opened as if nothing were wrong, and has something else than what was written.
+    pub fn flip(&mut self) -> Result<(), String> {
+        let Some(undo) = self.undo.as_ref().filter(|_| self.writer.is_some()) else {
+            return Ok(());
+        };
+        let mut before = self.live.clone();
+        for (key, value) in undo.iter().rev() {
+            match value {
+                Some(value) => drop(before.insert(key.clone(), value.clone())),
+                None => drop(before.remove(key)),
+            }
         }
-    }
-}
-
-struct OpenFile(Machine, usize);
-
-fn dead() -> io::Error {
-    io::Error::other("the writer is dead")
-}
-
-fn missing() -> io::Error {
-    io::Error::from(io::ErrorKind::NotFound)
-}
-
-impl Machine {
-    /// Something that is done as a whole or not at all.
-    fn step<T>(&self, act: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
-        let mut state = self.0.borrow_mut();
-        match state.room {
-            0 => Err(dead()),
-            _ => act(&mut state),
+        for _ in 0..FLIPS {
+            let copy = self.machine.copy();
+            copy.flip(LOG);
+            let Ok((_, opened)) = Store::open_on(copy, LIMITS) else {
+                continue; // it is told, and nobody acts on it
+            };
+            // The last batch may be taken for one that a crash cut short, as long as nothing is behind it.
+            let found: Live = opened.live.into_iter().collect();
+            if opened.cut == 0 || found != before && found != self.live {
+                return Err("a bit flipped, and the store does not notice".into());
+            }
         }
-    }
-}
-
-impl Files for Machine {
-    type File = OpenFile;
-
-    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let state = self.0.borrow();
-        Ok(state.names.get(name).map(|file| state.files[*file].clone()))
-    }
-
-    fn create(&mut self, name: &str) -> io::Result<OpenFile> {
-        let file = self.step(|state| {
-            state.files.push(Vec::new());
-            let file = state.files.len() - 1;
-            state.names.insert(name.to_owned(), file);
-            Ok(file)
-        })?;
-        Ok(OpenFile(self.clone(), file))
-    }
-
-    fn open(&mut self, name: &str) -> io::Result<OpenFile> {
-        let file = self.step(|state| state.names.get(name).copied().ok_or_else(missing))?;
-        Ok(OpenFile(self.clone(), file))
-    }
-
-    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
-        self.step(|state| {
-            let file = state.names.remove(from).ok_or_else(missing)?;
-            let old = state.names.insert(to.to_owned(), file);
-            old.into_iter()
-                .for_each(|old| state.files[old] = Vec::new());
-            Ok(())
-        })
-    }
-
-    fn remove(&mut self, name: &str) -> io::Result<()> {
-        self.step(|state| {
-            let file = state.names.remove(name).ok_or_else(missing)?;
-            state.files[file] = Vec::new();
-            Ok(())
-        })
-    }
-
-    fn sync_names(&mut self) -> io::Result<()> {
-        self.step(|_| Ok(()))
-    }
-
-    fn salt(&mut self) -> io::Result<u64> {
-        self.step(|state| {
-            state.salt += 1;
-            Ok(state.salt)
-        })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        name.into()
-    }
-}
-
-impl DiskFile for OpenFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.0.0.borrow_mut();
-        let written = bytes.len().min(state.room);
-        state.files[self.1].extend_from_slice(&bytes[..written]);
-        if state.room != usize::MAX {
-            state.room -= written;
-        }
-        match written == bytes.len() {
-            true => Ok(()),
-            false => Err(dead()),
-        }
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.step(|_| Ok(()))
-    }
-
-    fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.0.step(|state| {
-            state.files[self.1].truncate(length as usize);
-            Ok(())
-        })
+        Ok(())
     }
 }

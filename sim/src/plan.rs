@@ -1,5 +1,6 @@
 //! What a seed stands for: how large everything is, how bad the network, and which misfortunes come when.
 
+use crate::disk::DiskFault;
 use crate::street::Line;
 use core::time::Duration;
 use rand::Rng;
@@ -28,6 +29,8 @@ pub enum Way {
     FromUserPlane(usize),
     /// From somebody who claims to be a user plane.
     FromImpostor(usize),
+    /// From a user plane that says what is not so.
+    FromLiar(usize),
     /// From the control plane to a RADIUS server.
     ToServer(usize),
     /// And back.
@@ -56,14 +59,22 @@ pub enum Fault {
     WrongSecret(usize),
     /// Nothing passes on these ways.
     Cut(Vec<Way>),
-    /// The disk does not answer.
-    Disk,
+    /// Something is wrong with the control plane's disk.
+    Disk(DiskFault),
+    /// The control plane's machine loses its power, and what its disk was to write; it starts again.
+    Power,
+    /// Bits flip on the control plane's disk.
+    Flip,
     /// A daemon is stopped, and continued (SIGSTOP, SIGCONT).
     Stop(Part),
     /// The wall clock of a machine is set, by so many seconds; it stays so.
     Clock(Part, i32),
     /// Somebody else claims to be this user plane, from an address of its own, so many times.
     Impostor(usize, u32),
+    /// This user plane says what it may not, besides all else, so many times.
+    Liar(usize, u32),
+    /// This home sends what it may not, besides all else, so many times.
+    Hostile(usize, u32),
     /// The household hangs up, and another one moves in and dials. That stays so, too.
     MoveIn(usize),
     /// The operator changes the configuration, by these of [`CHANGES`].
@@ -105,6 +116,8 @@ pub struct Plan {
     pub late: u32,
     /// The planes speak over IPv6.
     pub over_ipv6: bool,
+    /// Which RADIUS servers are asked over IPv6.
+    pub servers_over_ipv6: [bool; SERVERS],
     /// How many datagrams, or frames, wait for a daemon that does not read them.
     pub buffer: usize,
     /// The usual delay on a way, in microseconds.
@@ -145,6 +158,7 @@ impl Plan {
             late: one_of(random, &[0, 0, 5, 50, 200]),
             delay: one_of(random, &[50, 500, 5_000, 50_000]).into(),
             over_ipv6: random.random_bool(0.5),
+            servers_over_ipv6: [random.random_bool(0.3), random.random_bool(0.3)],
             buffer: one_of(random, &[20, 200, 2_000]) as usize,
             ipv4_pool,
             ipv6_pool,
@@ -176,10 +190,14 @@ impl Plan {
             // An answer that waits while it is stopped may come after the next try.
             Fault::Stop(part) => *part == Part::Control,
             Fault::ControlPlane
+            | Fault::Power
+            | Fault::Flip
             | Fault::UserPlane(_)
-            | Fault::Disk
+            | Fault::Disk(_)
             | Fault::Clock(..)
             | Fault::Impostor(..)
+            | Fault::Liar(..)
+            | Fault::Hostile(..)
             | Fault::MoveIn(_) => false,
         };
         self.loss == 0 && !self.faults.iter().any(|(_, fault, _)| in_between(fault))
@@ -196,12 +214,24 @@ impl Fault {
         let mostly_short = if random.random_bool(0.8) { short } else { long };
         let plane = random.random_range(0..USER_PLANES);
         let server = random.random_range(0..SERVERS);
-        let (fault, span) = match random.random_range(0..20) {
-            0..2 => (Fault::ControlPlane, mostly_short),
+        let (fault, span) = match random.random_range(0..27) {
+            0 => (Fault::ControlPlane, mostly_short),
+            1 => (Fault::Power, mostly_short),
+            19..22 => (Fault::Disk(draw_disk(random)), some),
+            22 => (Fault::Flip, Duration::ZERO),
+            23..25 => {
+                let times = random.random_range(1..100);
+                (Fault::Liar(plane, times), Duration::ZERO)
+            }
+            25 => {
+                let home = random.random_range(0..HOMES);
+                let times = random.random_range(1..200);
+                (Fault::Hostile(home, times), Duration::ZERO)
+            }
             2..4 => (Fault::UserPlane(plane), mostly_short),
             4 => (Fault::Server(server), some),
             5 => (Fault::WrongSecret(server), some),
-            6 => (Fault::Disk, short * 2),
+            6 => (Fault::Disk(DiskFault::Stalls), short * 2),
             7..11 => (Fault::Cut(draw_cut(random, plane, server)), some),
             11..13 => (Fault::Stop(draw_part(random, plane)), some / 3),
             13 => {
@@ -218,6 +248,16 @@ impl Fault {
             _ => return move_during_cut(random, at, long, plane),
         };
         vec![(at, fault, span)]
+    }
+}
+
+fn draw_disk(random: &mut StdRng) -> DiskFault {
+    match random.random_range(0..6) {
+        0 => DiskFault::Stalls,
+        1 => DiskFault::IsSlow,
+        2 => DiskFault::RefusesWrites,
+        3 => DiskFault::RefusesSyncs,
+        _ => DiskFault::IsFull(random.random_range(0..20_000)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod fate;
 mod hosts;
+mod liars;
 mod lines;
 mod scene;
 mod stops;
@@ -15,7 +16,7 @@ use crate::plan::{CALM, END, HOMES, Part, Plan, SERVERS, STORM, USER_PLANES, Way
 use crate::server::Health;
 use crate::street::{House, Line};
 use crate::user_plane::UserPlane;
-use control::{ControlPlane, Input, Now};
+use control::{ControlPlane, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::Verifier;
@@ -52,6 +53,12 @@ enum Event {
     Redial(usize),
     /// Somebody claims to be a user plane, and does so this many times more.
     Claim(usize, u32),
+    /// A user plane lies, and does so this many times more.
+    Lie(usize, u32),
+    /// A home misbehaves, and does so this many times more.
+    Misbehave(usize, u32),
+    /// The supervisor tries again to start the control plane.
+    Supervise,
     /// Something breaks.
     Break(usize),
     /// And is mended.
@@ -161,6 +168,8 @@ pub struct World<'a> {
     /// The control plane, while it lives.
     pub(crate) control: Option<ControlPlane>,
     control_life: u32,
+    /// How often its machine was started.
+    boots: u32,
     pub(crate) disk: Disk,
     /// The user planes, while they live.
     pub(crate) planes: Vec<Option<UserPlane>>,
@@ -201,6 +210,7 @@ impl<'a> World<'a> {
             houses: House::draw_all(&mut random),
             start: scene::start(&plan),
             configuration: document(&plan),
+            disk: Disk::new(random.random()),
             random,
             now: BEGIN,
             queue: BinaryHeap::new(),
@@ -209,7 +219,7 @@ impl<'a> World<'a> {
             instants: VecDeque::new(),
             control: None,
             control_life: 0,
-            disk: Disk::default(),
+            boots: 1,
             planes: (0..USER_PLANES).map(|_| None).collect(),
             plane_lives: vec![0; USER_PLANES],
             servers: [Health::Well; SERVERS],
@@ -389,7 +399,7 @@ impl<'a> World<'a> {
             Event::Kept(life, number) if life == self.control_life => {
                 let event = Event::Kept(life, number);
                 if self.unless_stopped(Part::Control, event).is_some() {
-                    self.control_input(Input::Kept(number));
+                    self.kept(number);
                 }
             }
             Event::Synced(_) | Event::Kept(..) => {}
@@ -401,6 +411,9 @@ impl<'a> World<'a> {
             }
             Event::Redial(_) => {}
             Event::Claim(plane, more) => self.claim(plane, more),
+            Event::Lie(plane, more) => self.lie(plane, more),
+            Event::Misbehave(home, more) => self.misbehave(home, more),
+            Event::Supervise => self.supervise(),
             Event::Break(number) => self.change(number, true),
             Event::Mend(number) => self.change(number, false),
         }

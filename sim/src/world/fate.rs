@@ -90,11 +90,18 @@ impl World<'_> {
         self.say(|| format!("{fault:?} {}", if breaks { "BREAKS" } else { "is mended" }));
         self.summary.faults += u64::from(breaks);
         match fault {
-            Fault::ControlPlane => match self.count_down((0, 0), breaks) {
-                (0, 1) => self.kill_control_plane(),
-                (1, 0) => self.start_control_plane(),
-                _ => {}
-            },
+            Fault::ControlPlane | Fault::Power => {
+                let before = self.count_down((0, 0), breaks);
+                if breaks && before == (0, 1) {
+                    self.kill_control_plane();
+                }
+                if breaks && fault == Fault::Power {
+                    self.lose_power();
+                }
+                if before == (1, 0) {
+                    self.supervise();
+                }
+            }
             Fault::UserPlane(n) => match self.count_down((1, n), breaks) {
                 (0, 1) => self.kill_user_plane(n),
                 (1, 0) => self.start_user_plane(n),
@@ -121,10 +128,17 @@ impl World<'_> {
             }
             Fault::MoveIn(home) if breaks => self.move_in(home),
             Fault::Impostor(plane, times) if breaks => self.claim(plane, times),
+            Fault::Flip if breaks => {
+                let found = self.disk.flip().err();
+                found.into_iter().for_each(|what| self.wrong(what));
+            }
+            Fault::Liar(plane, times) if breaks => self.lie(plane, times),
+            Fault::Hostile(home, times) if breaks => self.misbehave(home, times),
             Fault::Change(_) => self.reconfigure(number, breaks),
+            Fault::Liar(..) | Fault::Hostile(..) | Fault::Flip => {}
             Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) => {}
-            Fault::Disk => {
-                self.disk.stalled = matches!(self.count_down((2, 0), breaks), (_, 1..));
+            Fault::Disk(what) => {
+                self.disk.suffer(number, breaks.then_some(what));
                 self.sync();
             }
         }
@@ -143,6 +157,46 @@ impl World<'_> {
         self.stops.remove(&Part::Control);
         self.armed.remove(&Who::Control);
         self.disk.crash(&mut self.random);
+        self.lose_history();
+    }
+
+    /// The history's thread is gone: it had written some of what it was handed, without saying so.
+    fn lose_history(&mut self) {
+        let written = self.random.random_range(0..=self.disk.history.len());
+        let blocks: Vec<_> = self.disk.history.drain(..).take(written).collect();
+        self.remember(blocks);
+    }
+
+    pub(super) fn remember(&mut self, blocks: Vec<(u64, Vec<u8>)>) {
+        for (number, block) in blocks {
+            let found = self.past.take(number, &block).err();
+            found.into_iter().for_each(|what| self.wrong(what));
+        }
+    }
+
+    /// The control plane's machine starts anew, and its monotonic clock with it. Only the wall clock says then how long a
+    /// session lasted (decision 0006), so it must not have been set.
+    fn lose_power(&mut self) {
+        self.disk.lose_power(&mut self.random);
+        if !self.books.clock_was_set {
+            self.boots += 1;
+            self.origins.insert(Part::Control, self.now);
+        }
+    }
+
+    /// Starts the control plane, unless something keeps it down, and tries again while it cannot open its store.
+    pub(super) fn supervise(&mut self) {
+        let is_down = self.down.get(&(0, 0)).is_some_and(|count| *count > 0);
+        if is_down || self.control.is_some() {
+            return;
+        }
+        match self.disk.can_be_opened() {
+            true => self.start_control_plane(),
+            false => {
+                self.say(|| "the control plane cannot open its store".into());
+                self.later(Duration::from_secs(1), Event::Supervise);
+            }
+        }
     }
 
     fn kill_user_plane(&mut self, plane: usize) {

@@ -1,5 +1,6 @@
 //! The parts that run: started, given their inputs, and rid of what they have to say.
 
+use super::liars::LIES;
 use super::scene::{plane_address, plane_at, plane_name, server_address};
 use super::{Datagram, Event, Instant, Radius, Who, World};
 use crate::plan::{Part, SERVERS, Way};
@@ -24,6 +25,7 @@ impl World<'_> {
         while let Some(output) = self.control.as_mut().and_then(ControlPlane::poll_output) {
             match output {
                 Output::Pfcp { to, bytes } => match plane_at(to.ip()) {
+                    Some(_) if to.port() == LIES => self.check_lie(&bytes),
                     Some(plane) => self.send(Way::ToUserPlane(plane), Datagram::Pfcp(bytes)),
                     None => self.check_refusal(&bytes),
                 },
@@ -34,7 +36,9 @@ impl World<'_> {
                     }
                 }
                 Output::Radius { socket, to, bytes } => {
-                    if let Some(server) = (0..SERVERS).find(|n| server_address(*n) == to.ip()) {
+                    if let Some(server) =
+                        (0..SERVERS).find(|n| server_address(&self.plan, *n) == to.ip())
+                    {
                         let radius = Radius {
                             socket,
                             server: to,
@@ -58,11 +62,18 @@ impl World<'_> {
 
     /// The history's disk takes a block, and may take its time to say so: the control plane may die before.
     fn keep(&mut self, number: u64, block: &[u8]) {
-        if let Err(what) = self.past.take(number, block) {
-            self.wrong(what);
-        }
+        self.disk.history.push_back((number, block.to_vec()));
         let after = Duration::from_micros(self.random.random_range(1..20_000));
         self.later(after, Event::Kept(self.control_life, number));
+    }
+
+    /// The history's disk has every block up to this one.
+    pub(super) fn kept(&mut self, number: u64) {
+        let history = &mut self.disk.history;
+        let upto = history.partition_point(|(other, _)| *other <= number);
+        let blocks = history.drain(..upto).collect();
+        self.remember(blocks);
+        self.control_input(Input::Kept(number));
     }
 
     pub(super) fn sync(&mut self) {
@@ -86,10 +97,11 @@ impl World<'_> {
     pub(super) fn start_control_plane(&mut self) {
         let moment = self.moment(Part::Control);
         let seed = self.random.random();
+        let boot = format!("boot {}", self.boots);
         let started = self
             .disk
             .open()
-            .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), "boot"))
+            .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), &boot))
             .and_then(|restored| {
                 let restored = restored.behind_history(self.past.last);
                 let configuration = self.configuration.configuration.clone();

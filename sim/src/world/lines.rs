@@ -53,7 +53,7 @@ impl World<'_> {
         self.say(|| format!("home{home} gets {}", describe::frame(frame)));
         let house = &mut self.houses[home];
         if !house.is_for(frame) {
-            return; // for those who lived there before
+            return self.answer_falsely(home, frame); // or for those who lived there before
         }
         match house.home.handle_frame(self.now, frame) {
             Received::Quiet => {}

@@ -27,8 +27,8 @@ fn host(number: u8, over_ipv6: bool) -> IpAddr {
     }
 }
 
-pub(super) fn server_address(server: usize) -> IpAddr {
-    [192, 0, 2, 8 + server as u8].into()
+pub(super) fn server_address(plan: &Plan, server: usize) -> IpAddr {
+    host(8 + server as u8, plan.servers_over_ipv6[server])
 }
 
 pub(super) fn plane_at(address: IpAddr) -> Option<usize> {
@@ -70,8 +70,8 @@ pub(super) fn document(plan: &Plan) -> config::Checked {
         )
     });
     let servers = (0..SERVERS).map(|n| {
-        let address = server_address(n);
-        format!("    server{n}: {{address: {address}, secret-key: {SECRET}}}\n")
+        let address = server_address(plan, n);
+        format!("    server{n}: {{address: '{address}', secret-key: {SECRET}}}\n")
     });
     let names: Vec<String> = (0..SERVERS).map(|n| format!("server{n}")).collect();
     let Plan {

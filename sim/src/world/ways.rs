@@ -1,5 +1,6 @@
 //! Datagrams on their ways between the parts.
 
+use super::liars::LIES;
 use super::scene::gifts;
 use super::scene::{control_address, impostor_address, plane_address, plane_name};
 use super::stops::Waiting;
@@ -54,9 +55,10 @@ impl World<'_> {
     pub(super) fn arrive(&mut self, way: Way, datagram: Datagram) {
         let to = match way {
             Way::ToUserPlane(n) => Some(Part::UserPlane(n)),
-            Way::FromUserPlane(_) | Way::FromImpostor(_) | Way::FromServer(_) => {
-                Some(Part::Control)
-            }
+            Way::FromUserPlane(_)
+            | Way::FromImpostor(_)
+            | Way::FromLiar(_)
+            | Way::FromServer(_) => Some(Part::Control),
             Way::ToServer(_) => None,
         };
         if let Some(part) = to.filter(|part| self.is_stopped(*part)) {
@@ -88,6 +90,13 @@ impl World<'_> {
             (Way::FromUserPlane(n), Datagram::Gtpu(bytes)) => {
                 let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), gtpu::PORT);
                 self.control_input(Input::Gtpu {
+                    from,
+                    bytes: &bytes,
+                });
+            }
+            (Way::FromLiar(n), Datagram::Pfcp(bytes)) => {
+                let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), LIES);
+                self.control_input(Input::Pfcp {
                     from,
                     bytes: &bytes,
                 });
