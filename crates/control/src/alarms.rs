@@ -20,7 +20,7 @@ pub enum Severity {
     Warning,
 }
 
-/// What is wrong.
+/// What is wrong. The history has it by its place here: what is new comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Fault {
     /// A user plane is not associated.
@@ -41,14 +41,14 @@ pub enum Fault {
     CommitUnconfirmed,
     /// The store takes long to write.
     StoreSlow,
-    /// The store cannot be written.
-    StoreNotWritten,
     /// The history cannot be written.
     HistoryNotWritten,
     /// Events went before their time, for want of room.
     HistoryTooSmall,
     /// A part of the history cannot be read.
     HistoryDamaged,
+    /// The store cannot be written.
+    StoreNotWritten,
 }
 
 impl Fault {
@@ -254,6 +254,21 @@ mod tests {
         assert_eq!(severities, [Severity::Critical, Severity::Minor]);
         assert_eq!(alarms.raised()[1].raised, 1);
         assert_eq!(look(&mut alarms, 4, &[two]), [Change::Cleared(one)]);
+    }
+
+    /// What the history has of releases before is read by this.
+    #[test]
+    fn the_places_of_what_may_be_wrong_stay() {
+        let places = [
+            (Fault::UserPlaneLost, 0),
+            (Fault::StoreSlow, 8),
+            (Fault::HistoryNotWritten, 9),
+            (Fault::HistoryDamaged, 11),
+            (Fault::StoreNotWritten, 12),
+        ];
+        for (fault, place) in places {
+            assert_eq!(postcard::to_allocvec(&fault), Ok(vec![place]));
+        }
     }
 
     #[test]
