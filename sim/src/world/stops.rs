@@ -27,8 +27,8 @@ pub(super) struct Stop {
     by: BTreeSet<usize>,
     /// What waits, by the buffer that it waits in.
     buffers: BTreeMap<u8, VecDeque<Waiting>>,
-    /// Something of its own was ready meanwhile: the disk, or a queue between its threads.
-    ready: Option<Event>,
+    /// What was ready of its own meanwhile, in this order: disks, and the queue between its threads.
+    ready: VecDeque<Event>,
 }
 
 impl Waiting {
@@ -88,7 +88,7 @@ impl World<'_> {
     pub(super) fn unless_stopped(&mut self, part: Part, event: Event) -> Option<Event> {
         match self.stops.get_mut(&part) {
             Some(stop) => {
-                stop.ready = Some(event);
+                stop.ready.push_back(event);
                 None
             }
             None => Some(event),
@@ -100,7 +100,7 @@ impl World<'_> {
         let mut timers = true;
         loop {
             let buffers = stop.buffers.keys().map(|buffer| Turn::Buffer(*buffer));
-            let ready = stop.ready.iter().map(|_| Turn::Ready);
+            let ready = stop.ready.front().map(|_| Turn::Ready);
             let timers_due = timers.then_some(Turn::Timers);
             let mut turns: Vec<Turn> = buffers.chain(ready).chain(timers_due).collect();
             if turns.is_empty() {
@@ -108,7 +108,10 @@ impl World<'_> {
             }
             match turns.swap_remove(self.random.random_range(0..turns.len())) {
                 Turn::Buffer(buffer) => self.take_portion(&mut stop, buffer),
-                Turn::Ready => stop.ready.take().into_iter().for_each(|e| self.happen(e)),
+                Turn::Ready => {
+                    let event = stop.ready.pop_front();
+                    event.into_iter().for_each(|event| self.happen(event));
+                }
                 Turn::Timers => {
                     timers = false;
                     self.wake(match part {
@@ -145,5 +148,26 @@ impl World<'_> {
             Waiting::Frame(home, frame) => self.leave_home(home, &frame),
             Waiting::Packet(plane, packet) => self.leave_core(plane, &packet),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::store::Record;
+    use core::time::Duration;
+
+    #[test]
+    fn two_disks_may_be_ready_while_a_daemon_is_stopped() {
+        let second = Duration::from_secs(1);
+        let mut world = World::new(1, None);
+        world.stop(0, Part::Control, true);
+        world.disk.write(vec![Record::put(*b"key", [1])]);
+        world.sync();
+        world.pass(second).unwrap(); // the store's disk is ready, and then the history's
+        world.happen(Event::Kept(world.control_life, 0));
+        world.stop(0, Part::Control, false);
+        world.pass(second).unwrap();
+        assert!(world.disk.live.contains_key(&b"key"[..]));
     }
 }
