@@ -27,9 +27,9 @@ const MAX_COMMENT: usize = 1000;
 /// The longest time that a version may wait to be confirmed, in seconds.
 const MAX_CONFIRM: u32 = 86_400;
 /// How long sessions may take to end before their user planes are told that their ports go.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+pub const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Between two looks at whether they have.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How often it is told what is wrong.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a commit waits for the user planes.
@@ -63,15 +63,19 @@ pub(crate) enum ToPlane {
 }
 
 /// A version that is to come into force.
-pub(crate) struct Wish {
-    candidate: Checked,
-    author: Author,
-    comment: String,
-    confirm_by: Option<u64>,
+pub struct Wish {
+    /// What it says.
+    pub candidate: Checked,
+    /// Who wants it.
+    pub author: Author,
+    /// Why.
+    pub comment: String,
+    /// It is given up at this time, in seconds since 1970, unless it is confirmed.
+    pub confirm_by: Option<u64>,
     /// An earlier version comes back.
-    back: bool,
+    pub back: bool,
     /// It may end sessions.
-    end_sessions: bool,
+    pub end_sessions: bool,
 }
 
 /// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.
@@ -87,16 +91,23 @@ type Adopted = Result<(u64, Vec<Effect>), Refusal>;
 impl Adoption {
     /// Writes the version if the plane says that it can follow, and has it follow.
     pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
-        let done = adopt(now, plane, &mut self.transactions, self.wish);
+        let transactions = &mut self.transactions;
+        let done = adopt(now, plane, self.wish, |candidate, author, comment, by| {
+            transactions.commit(candidate, author, comment, by) // some milliseconds of disk
+        });
         let _ = self.reply.send((self.transactions, done)); // the keeper outlives its questions
     }
 }
 
-fn adopt(
+/// Has the control plane follow a version as soon as `write` has made it durable.
+///
+/// # Errors
+/// Why the version does not come into force. Nothing has changed then.
+pub fn adopt(
     now: Now,
     plane: &mut ControlPlane,
-    transactions: &mut Transactions,
     wish: Wish,
+    write: impl FnOnce(Checked, &Author, &str, Option<u64>) -> Result<u64, Refusal>,
 ) -> Adopted {
     let prepared = plane.prepare_change(now, wish.candidate.configuration.clone());
     let prepared = prepared.map_err(Refusal::Faults)?;
@@ -105,8 +116,7 @@ fn adopt(
         return Err(Refusal::Faults(vec![fault]));
     }
     let (author, comment) = (&wish.author, &wish.comment);
-    // some milliseconds of disk
-    let version = transactions.commit(wish.candidate, author, comment, wish.confirm_by)?;
+    let version = write(wish.candidate, author, comment, wish.confirm_by)?;
     let effects = plane.follow_change(now, prepared);
     let kind = match wish.back {
         true => Kind::RolledBack,

@@ -1,50 +1,28 @@
 //! What the user planes are told over their management interfaces: for each one a task that sees to it that the document in
 //! force there is the one of the configuration, whoever was restarted or changed something meanwhile.
 
+mod standing;
+
+pub use standing::{Next, Standing, Wanted};
+
 use crate::configuration::ToPlane;
 use config::start::Tls;
 use config::{Configuration, Fault, Path};
 use futures_util::future::join_all;
-use mi::{Client, Document, DocumentFault, Endpoint, InForce, State};
+use mi::{Client, Document, DocumentFault, Endpoint, State};
 use northbound::Managed;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How often a user plane tells its state.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a refused document waits before it is offered again: a device may have appeared.
-const OFFER_AGAIN: Duration = Duration::from_secs(10);
+pub const OFFER_AGAIN: Duration = Duration::from_secs(10);
 /// How long a user plane may take to say what is wrong with a document.
 const VALIDATE: Duration = Duration::from_secs(5);
-
-/// What a user plane is to have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
-    /// The version of the configuration that it was made of.
-    version: u64,
-    hash: String,
-    text: String,
-}
-
-/// How a user plane stands.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Standing {
-    /// It answers.
-    pub reached: bool,
-    /// What is in force there.
-    pub in_force: Option<InForce>,
-    /// The hash of the document that was refused last, and why.
-    refused: Option<(String, String)>,
-    /// What it told last.
-    pub state: Option<State>,
-    /// When.
-    pub told_at: Option<Instant>,
-}
 
 struct Link {
     endpoint: String,
@@ -95,13 +73,13 @@ impl Management {
             plane.is_some_and(|plane| plane.management == link.endpoint)
         });
         for name in configuration.user_planes.keys() {
-            let wanted = wanted(configuration, name, version);
+            let wanted = Wanted::new(configuration, name, version);
             match self.links.get(name) {
                 Some(link) => {
                     link.wanted.send_if_modified(|now| {
-                        let other = now.hash != wanted.hash;
+                        let same = now.is_same(&wanted);
                         *now = wanted;
-                        other
+                        !same
                     });
                 }
                 None => match self.open(configuration, name, wanted) {
@@ -159,7 +137,7 @@ impl Management {
     pub async fn validate(&self, configuration: &Configuration, version: u64) -> Vec<Fault> {
         let planes = configuration.user_planes.iter();
         let asked = planes.map(|(name, plane)| async {
-            let wanted = wanted(configuration, name, version);
+            let wanted = Wanted::new(configuration, name, version);
             self.validate_one(name, &plane.management, wanted).await
         });
         let faults: Vec<Vec<Fault>> = join_all(asked).await;
@@ -169,8 +147,9 @@ impl Management {
     async fn validate_one(&self, name: &str, endpoint: &str, wanted: Wanted) -> Vec<Fault> {
         let link = self.links.get(name);
         let client = match link.filter(|link| link.endpoint == endpoint) {
-            Some(link) if !link.standing.borrow().reached => return Vec::new(),
-            Some(link) if link.standing.borrow().has(&wanted) => return Vec::new(),
+            Some(link) if link.standing.borrow().to_validate(&wanted).is_none() => {
+                return Vec::new();
+            }
             Some(link) => Ok(link.client.clone()),
             None => self.client(endpoint),
         };
@@ -186,8 +165,7 @@ impl Management {
                 }];
             }
         };
-        let document = wanted.document(wanted.version);
-        match timeout(VALIDATE, client.validate(document)).await {
+        match timeout(VALIDATE, client.validate(wanted.candidate())).await {
             Ok(Ok(told)) => told.into_iter().map(|fault| here(name, fault)).collect(),
             Ok(Err(_)) | Err(_) => {
                 tracing::warn!(
@@ -238,55 +216,6 @@ impl Management {
     }
 }
 
-impl Standing {
-    /// Whether it has what is wanted.
-    fn has(&self, wanted: &Wanted) -> bool {
-        let in_force = self.in_force.as_ref();
-        in_force.is_some_and(|in_force| in_force.hash == wanted.hash)
-    }
-
-    /// Why it does not take what is wanted, if it said so.
-    fn refuses(&self, wanted: &Wanted) -> Option<&str> {
-        let refused = self.refused.as_ref();
-        let refused = refused.filter(|(hash, _)| *hash == wanted.hash);
-        refused.map(|(_, why)| why.as_str())
-    }
-
-    /// Why it does not have what it is to have.
-    fn why(&self, wanted: &Wanted) -> &str {
-        match (self.refuses(wanted), self.reached) {
-            (Some(why), _) => why,
-            (None, true) => "it has not answered yet",
-            (None, false) => "it cannot be reached; it hears of it when it can",
-        }
-    }
-}
-
-impl Wanted {
-    /// As a later document than any that the user plane has.
-    fn document(&self, generation: u64) -> Document {
-        Document {
-            generation: generation.max(self.version),
-            hash: self.hash.clone(),
-            text: self.text.clone(),
-        }
-    }
-}
-
-fn wanted(configuration: &Configuration, name: &str, version: u64) -> Wanted {
-    let document = configuration.document_for(name).unwrap_or_default();
-    let text = serde_json::to_string(&document).expect("a document has only names and values");
-    let mut hash = String::new();
-    for octet in Sha256::digest(text.as_bytes()) {
-        let _ = write!(hash, "{octet:02x}");
-    }
-    Wanted {
-        version,
-        hash,
-        text,
-    }
-}
-
 /// A fault in a user plane's document, in its place in the configuration.
 fn here(name: &str, fault: DocumentFault) -> Fault {
     let inner = Path::parse(&fault.path).unwrap_or_default();
@@ -324,27 +253,21 @@ impl Keeper {
                 software = description.software,
                 "user plane is managed"
             );
-            self.stands.send_modify(|s| {
-                s.reached = true;
-                s.in_force = description.in_force;
-            });
+            self.stands.send_modify(|s| s.met(description.in_force));
             let why = self.keep().await;
             tracing::warn!(
                 user_plane = self.name,
                 why,
                 "a user plane cannot be managed for now"
             );
-            self.stands.send_modify(|s| {
-                s.reached = false;
-                s.state = None;
-            });
+            self.stands.send_modify(Standing::lost);
         }
     }
 
     /// As long as the connection holds; why it does no longer.
     async fn keep(&mut self) -> String {
         let mut offered = Instant::now();
-        if let Err(why) = self.bring(true).await {
+        if let Err(why) = self.bring().await {
             return why;
         }
         let mut states = match self.client.watch(INTERVAL).await {
@@ -353,7 +276,6 @@ impl Keeper {
         };
         loop {
             let refused = self.stands.borrow().refuses(&self.wants.borrow()).is_some();
-            let mut again = false;
             tokio::select! {
                 state = states.message() => match state {
                     Ok(Some(state)) => self.told(state),
@@ -361,74 +283,67 @@ impl Keeper {
                     Err(status) => return status.to_string(),
                 },
                 changed = self.wants.changed() => match changed {
-                    Ok(()) => again = true,
+                    Ok(()) => offered = self.offer_again(),
                     Err(_) => return "it is not configured any more".into(),
                 },
-                () = sleep_until(offered + OFFER_AGAIN), if refused => again = true,
+                () = sleep_until(offered + OFFER_AGAIN), if refused => offered = self.offer_again(),
             }
-            if again {
-                offered = Instant::now();
-            }
-            if let Err(why) = self.bring(again).await {
+            if let Err(why) = self.bring().await {
                 return why;
             }
         }
     }
 
+    fn offer_again(&self) -> Instant {
+        self.stands.send_modify(Standing::offer_again);
+        Instant::now()
+    }
+
     fn told(&self, state: State) {
         self.stands.send_modify(|s| {
-            s.in_force = state.in_force.clone();
+            s.told(state.in_force.clone());
             s.state = Some(state);
             s.told_at = Some(Instant::now());
         });
     }
 
-    /// Brings what is wanted, unless it is there; what was refused only `again`.
-    async fn bring(&mut self, again: bool) -> Result<(), String> {
+    /// Brings what is wanted, if it is not there.
+    async fn bring(&mut self) -> Result<(), String> {
         let wanted = self.wants.borrow_and_update().clone();
-        let (there, in_force, refused) = {
-            let standing = self.stands.borrow();
-            let refused = standing.refuses(&wanted).is_some();
-            (standing.has(&wanted), standing.in_force.clone(), refused)
-        };
-        if there {
-            self.stands.send_if_modified(|s| s.refused.take().is_some());
-            return if again { self.has_it().await } else { Ok(()) };
+        let mut next = Next::Nothing;
+        self.stands.send_if_modified(|s| {
+            let refused = s.refuses(&wanted).is_some();
+            next = s.next(&wanted);
+            refused && s.refuses(&wanted).is_none()
+        });
+        if let Next::Apply(document) = next {
+            next = self.apply(document).await?;
         }
-        if refused && !again {
-            return Ok(());
+        match next {
+            Next::HasIt => self.has_it().await,
+            _ => Ok(()),
         }
-        let next = in_force.as_ref().map_or(0, |f| f.generation + 1);
-        let document = wanted.document(next);
+    }
+
+    async fn apply(&mut self, document: Document) -> Result<Next, String> {
         tracing::info!(
             user_plane = self.name,
             generation = document.generation,
             "a user plane is told its configuration"
         );
-        let answer = self
-            .client
-            .apply(document)
-            .await
-            .map_err(|status| status.to_string())?;
-        let faults: Vec<String> = answer
-            .faults
-            .into_iter()
-            .map(|f| here(&self.name, f).to_string())
-            .collect();
-        let refused = (!faults.is_empty()).then(|| faults.join("; "));
-        if let Some(why) = &refused {
+        let answer = self.client.apply(document.clone()).await;
+        let answer = answer.map_err(|status| status.to_string())?;
+        let mut next = Next::Nothing;
+        self.stands
+            .send_modify(|s| next = s.answered(&self.name, &document, answer));
+        if let Some((_, why)) = &self.stands.borrow().refused {
             tracing::error!(
                 user_plane = self.name,
                 why,
                 "a user plane refuses its configuration: it goes on with the one before"
             );
         }
-        let done = refused.is_none();
-        self.stands.send_modify(|s| {
-            s.in_force = answer.in_force;
-            s.refused = refused.map(|why| (wanted.hash, why));
-        });
-        if done { self.has_it().await } else { Ok(()) }
+        Ok(next)
     }
 
     async fn has_it(&self) -> Result<(), String> {

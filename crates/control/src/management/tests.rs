@@ -1,7 +1,7 @@
-//! What user planes refuse, and one whose `management` is changed at run time.
+//! A user plane whose `management` is changed at run time.
 
 use super::*;
-use mi::{ApplyResponse, Call, DescribeResponse, Request, Response};
+use mi::{ApplyResponse, Call, DescribeResponse, InForce, Request, Response};
 use std::path::Path;
 
 /// A user plane's management interface, which takes every document and passes it on.
@@ -74,23 +74,4 @@ async fn what_is_configured_goes_where_management_leads() {
     // Nowhere.
     management.follow(&Configuration::default(), 5);
     assert_eq!(management.managed().count(), 0);
-}
-
-#[test]
-fn what_was_refused_says_nothing_about_the_next_document() {
-    let wanted = |hash: &str| Wanted {
-        version: 1,
-        hash: hash.into(),
-        text: String::new(),
-    };
-    let standing = Standing {
-        reached: true,
-        refused: Some(("a".into(), "no such device".into())),
-        ..Standing::default()
-    };
-    let (refused, cure) = (wanted("a"), wanted("b"));
-    assert_eq!(standing.refuses(&refused), Some("no such device"));
-    assert_eq!(standing.why(&refused), "no such device");
-    assert_eq!(standing.refuses(&cure), None);
-    assert_eq!(standing.why(&cure), "it has not answered yet");
 }
