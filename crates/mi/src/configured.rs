@@ -1,12 +1,12 @@
 //! How a document comes into force: judged, written, applied, kept, in this order.
 
-use crate::{ApplyResponse, Document, DocumentFault, InForce, Kept, Response};
+use crate::{ApplyResponse, Document, DocumentFault, InForce, Keep, Kept, Response};
 use northbound::Refusal;
 
 /// What is in force, and whether a restart will find it.
 #[derive(Debug)]
-pub struct Configured {
-    kept: Kept,
+pub struct Configured<K: Keep = Kept> {
+    kept: K,
     in_force: Option<InForce>,
     /// What is in force is on the disk.
     is_kept: bool,
@@ -23,9 +23,9 @@ pub enum Begun {
     Apply(Document),
 }
 
-impl Configured {
+impl<K: Keep> Configured<K> {
     /// Nothing is in force yet.
-    pub fn new(kept: Kept) -> Self {
+    pub fn new(kept: K) -> Self {
         Configured {
             kept,
             in_force: None,

@@ -39,6 +39,27 @@ pub enum KeptError {
     },
 }
 
+/// Where the last document is kept for a restart.
+pub trait Keep {
+    /// Writes a document to the disk, where it waits to become the last one. Of two that were begun the second one counts.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn begin(&self, document: &Document) -> io::Result<()>;
+
+    /// Makes what was begun the last document.
+    ///
+    /// # Errors
+    /// The system does not let us: either document may be there at the next start.
+    fn finish(&self) -> io::Result<()>;
+
+    /// Gives up what was begun.
+    ///
+    /// # Errors
+    /// The system does not let us; the next start does it.
+    fn give_up(&self) -> io::Result<()>;
+}
+
 /// The folder with the last document.
 #[derive(Debug)]
 pub struct Kept {
@@ -88,40 +109,30 @@ impl Kept {
         }
     }
 
-    /// Writes a document to the disk, where it waits to become the last one. Of two that were begun the second one counts.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn begin(&self, document: &Document) -> io::Result<()> {
-        let mut file = File::create(self.next())?;
-        file.write_all(header(document).as_bytes())?;
-        file.write_all(document.text.as_bytes())?;
-        file.sync_all()
-    }
-
-    /// Makes what was begun the last document.
-    ///
-    /// # Errors
-    /// The system does not let us: either document may be there at the next start.
-    pub fn finish(&self) -> io::Result<()> {
-        fs::rename(self.next(), self.path())?;
-        folder::sync(&self.folder)
-    }
-
-    /// Gives up what was begun.
-    ///
-    /// # Errors
-    /// The system does not let us; the next start does it.
-    pub fn give_up(&self) -> io::Result<()> {
-        fs::remove_file(self.next())
-    }
-
     fn path(&self) -> PathBuf {
         self.folder.join(NAME)
     }
 
     fn next(&self) -> PathBuf {
         self.folder.join(NEXT)
+    }
+}
+
+impl Keep for Kept {
+    fn begin(&self, document: &Document) -> io::Result<()> {
+        let mut file = File::create(self.next())?;
+        file.write_all(header(document).as_bytes())?;
+        file.write_all(document.text.as_bytes())?;
+        file.sync_all()
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        fs::rename(self.next(), self.path())?;
+        folder::sync(&self.folder)
+    }
+
+    fn give_up(&self) -> io::Result<()> {
+        fs::remove_file(self.next())
     }
 }
 

@@ -32,7 +32,7 @@ pub use client::{Client, Endpoint, is_busy, reason};
 pub use configured::{Begun, Configured};
 pub use document::MAX_TEXT;
 pub use generated::*;
-pub use kept::{Kept, KeptError};
+pub use kept::{Keep, Kept, KeptError};
 pub use network::NetworkError;
 pub use sample::{Sampling, Shown};
 pub use serve::{Answer, Call, Request, Response, serve};

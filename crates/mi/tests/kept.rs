@@ -1,6 +1,6 @@
 //! The last document survives whatever ends the user plane, and is not taken for what it is not.
 
-use mi::{Document, Kept, KeptError};
+use mi::{Document, Keep, Kept, KeptError};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

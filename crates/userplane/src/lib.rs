@@ -7,9 +7,11 @@
 //!
 //! | module | what it decides |
 //! |---|---|
+//! | [`association`] | what control planes and sessions have to do with one another |
 //! | [`engine`] | PFCP sessions: establishment to deletion, usage, reports |
 //! | [`compile`] | what a session's rules come to, in ports and network instances |
 //! | [`fib`] | what the kernel's routes and neighbours mean for forwarding |
+//! | [`managed`] | documents of the management interface coming into force |
 //! | [`cpri`] | control packets in GTP-U, both ways |
 //! | [`icmp`] | the gateway's own ICMP errors |
 //! | [`ledger`] | whether everything that is held has its owner |
@@ -42,6 +44,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod association;
 pub mod compile;
 pub mod configure;
 pub mod cpri;
@@ -50,9 +53,12 @@ pub mod engine;
 pub mod fib;
 pub mod icmp;
 pub mod ledger;
+pub mod managed;
 pub mod netlink;
 pub mod run;
 mod start;
 pub mod table;
 
-pub use start::{Parts, SetLevel, StartError, WorkerThreads, start, was_told};
+pub use start::{
+    Parts, SetLevel, StartError, WorkerThreads, engine_config, node_config, start, was_told,
+};

@@ -131,7 +131,7 @@ pub async fn start(
     let kept = Kept::open(state).context(|| format!("the state in {}", state.display()))?;
     let last = kept.document();
 
-    let engine = engine_config(document);
+    let engine = engine_config(document, rand::rng().random());
     let limits = Limits {
         instances: 1,
         sessions: engine.places(),
@@ -173,7 +173,7 @@ pub async fn start(
     );
     let mut user_plane = user_plane.context(|| "the worker's eventfd".into())?;
     match last {
-        Ok(Some(last)) => user_plane.resume(&last),
+        Ok(Some(last)) => user_plane.go_on_with(&last),
         Ok(None) => {
             if let Some(initial) = initial {
                 user_plane
@@ -246,11 +246,12 @@ fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     Ok(calls)
 }
 
-fn engine_config(document: &Document) -> engine::Config {
+/// What the sessions begin with; `seed` is random.
+pub fn engine_config(document: &Document, seed: u32) -> engine::Config {
     engine::Config {
         max_sessions: document.max_sessions,
         workers: document.workers,
-        seed: rand::rng().random(),
+        seed,
         ..engine::Config::new(node_id(&document.node_id), document.address)
     }
 }
@@ -264,7 +265,8 @@ fn node_id(text: &str) -> NodeId {
 }
 
 fn node(document: &Document, clock: Clock) -> pfcp::Node {
-    let mut node = pfcp::Node::new(node_config(document, clock));
+    let config = node_config(document, clock.now().ntp, rand::rng().random());
+    let mut node = pfcp::Node::new(config);
     for address in &document.control_planes {
         let control_plane = SocketAddr::new(*address, wire::pfcp::PORT);
         node.add_peer(clock.now().monotonic, control_plane);
@@ -272,12 +274,9 @@ fn node(document: &Document, clock: Clock) -> pfcp::Node {
     node
 }
 
-fn node_config(document: &Document, clock: Clock) -> pfcp::Config {
-    let mut config = pfcp::Config::new(
-        pfcp::Role::User,
-        node_id(&document.node_id),
-        clock.now().ntp,
-    );
+/// What PFCP's transport begins with. `ntp`: seconds since 1900; `sequence` is random.
+pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config {
+    let mut config = pfcp::Config::new(pfcp::Role::User, node_id(&document.node_id), ntp);
     config.features = pfcp::Features {
         up: Some(
             UpFunctionFeatures::TRAFFIC_ENDPOINTS
@@ -289,7 +288,7 @@ fn node_config(document: &Document, clock: Clock) -> pfcp::Config {
         sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE),
         ..Default::default()
     };
-    config.first_sequence = rand::rng().random();
+    config.first_sequence = sequence;
     let named = &document.control_planes;
     config.accept = (!named.is_empty()).then(|| named.clone());
     config

@@ -2,33 +2,33 @@
 
 use config::{Fault, UserPlaneDocument};
 use dataplane::WorkerCounters;
-use mi::{
-    Begun, Call, Capability, DescribeResponse, Document, DocumentFault, Request, Response, State,
-};
-use northbound::{DropCounter, Port as ShownPort, Refusal, Worker};
+use mi::{Call, Capability, Configured, DescribeResponse, Document, Request, Response, State};
+use northbound::{DropCounter, Port as ShownPort, Worker};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::error;
 
 use super::UserPlane;
-
-/// The document in a message.
-fn read(document: &Document) -> Result<UserPlaneDocument, DocumentFault> {
-    serde_json::from_str(&document.text).map_err(|error| DocumentFault {
-        path: String::new(),
-        message: format!("this version does not know such a document: {error}"),
-    })
-}
-
-fn told(fault: Fault) -> DocumentFault {
-    DocumentFault {
-        path: fault.path.to_string(),
-        message: fault.message,
-    }
-}
+use crate::managed::Managed;
 
 fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+impl Managed for UserPlane {
+    type Kept = mi::Kept;
+
+    fn configured(&mut self) -> &mut Configured {
+        &mut self.configured
+    }
+
+    fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
+        UserPlane::check(self, document)
+    }
+
+    fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
+        UserPlane::reconfigure(self, document)
+    }
 }
 
 impl UserPlane {
@@ -49,43 +49,21 @@ impl UserPlane {
             Request::ListDrops => Ok(Response::Drops {
                 drops: self.show_drops(),
             }),
-            Request::Validate(document) => Ok(Response::Faults(match read(&document) {
-                Ok(document) => self.check(&document).into_iter().map(told).collect(),
-                Err(fault) => vec![fault],
-            })),
-            Request::Apply(document) => self.apply(document),
+            Request::Validate(document) => Ok(Response::Faults(self.validate(&document))),
+            Request::Apply(document) => self.apply(document, unix_time()),
         };
         // Whoever asked may have gone away.
         let _ = reply.send(answer);
     }
 
-    /// Puts a document in force that is durable by the time this is answered.
-    fn apply(&mut self, document: Document) -> Result<Response, Refusal> {
-        let document = match self.configured.begin(document)? {
-            Begun::Done(response) => return Ok(response),
-            Begun::Apply(document) => document,
-        };
-        let faults = match read(&document) {
-            Ok(read) => self.reconfigure(&read).err().unwrap_or_default(),
-            Err(fault) => return Ok(self.configured.give_up(vec![fault])),
-        };
-        if faults.is_empty() {
-            return self.configured.finish(&document, unix_time());
-        }
-        let told = faults.into_iter().map(told).collect();
-        Ok(self.configured.give_up(told))
-    }
-
     /// Goes on with the document that was kept. Where it cannot be done any more, the user plane waits for its control plane.
-    pub(crate) fn resume(&mut self, document: &Document) {
-        let faults = match read(document) {
-            Ok(read) => self.reconfigure(&read).err().unwrap_or_default(),
-            Err(fault) => vec![Fault::of_document(fault.message)],
-        };
-        if faults.is_empty() {
-            return self.configured.resumed(document, unix_time());
-        }
-        for fault in faults {
+    pub(crate) fn go_on_with(&mut self, document: &Document) {
+        for fault in self
+            .resume(document, unix_time())
+            .err()
+            .into_iter()
+            .flatten()
+        {
             error!(
                 generation = document.generation, %fault,
                 "what the control plane brought last cannot be done: nothing is forwarded until that is put right"
