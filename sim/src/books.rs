@@ -59,6 +59,15 @@ impl Books {
         self.accounts.len()
     }
 
+    /// What the Stop of each session says that it carried, by its Acct-Session-Id, which is its SEID.
+    pub fn carried(&self) -> impl Iterator<Item = (u64, [u64; 2])> {
+        self.accounts.iter().filter_map(|(id, account)| {
+            let stop = |entry: &&Entry| entry.status == values::ACCT_STATUS_TYPE_STOP;
+            let octets = account.entries.iter().find(stop)?.octets;
+            Some((u64::from_str_radix(id, 16).ok()?, octets))
+        })
+    }
+
     /// Writes a record down that came to a server from a socket of the client.
     ///
     /// # Errors

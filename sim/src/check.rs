@@ -8,7 +8,7 @@ use crate::world::World;
 use control::ControlPlane;
 use control::plane::StoredSession;
 use core::time::Duration;
-use cpe::{Family, Party};
+use cpe::{Family, Party, State};
 use dataplane::SessionEntry;
 use ipnet::IpNet;
 use northbound::Ledger;
@@ -25,6 +25,23 @@ pub(crate) struct Checks {
     pub control_changed: bool,
     pub planes_changed: bool,
     roll: Roll,
+}
+
+impl Checks {
+    /// The session that a line has, or had last, with this PPPoE session id.
+    pub fn session_on(&self, line: Line, pppoe_id: u16) -> Option<u64> {
+        Some(self.roll.session(line, pppoe_id)?.0)
+    }
+
+    /// Whether the control plane has a session.
+    pub fn holds(&self, seid: u64) -> bool {
+        self.roll.holds(seid)
+    }
+
+    /// Every session of a user plane.
+    pub fn sessions_of(&self, plane: usize) -> impl Iterator<Item = u64> {
+        self.roll.sessions_of(plane).map(|seid| seid.0)
+    }
 }
 
 impl World<'_> {
@@ -117,7 +134,23 @@ impl World<'_> {
         control.chain(self.planes.iter().flatten().map(UserPlane::ledger))
     }
 
-    /// Nothing has broken for a while: everybody for whom there is room is online, and hears the internet.
+    /// Nothing has broken for a while, and there is less room than homes: all of the room is used.
+    pub(crate) fn check_crowd(&mut self) {
+        let (online, most) = (HOMES - self.offline().len(), self.plan.sessions as usize);
+        // Where few may be half-open, they keep pushing one another out.
+        let pushed = (self.plan.half_open as usize) < HOMES;
+        if most < HOMES && !pushed {
+            self.summary.crowded = 1;
+            // One is never online for long.
+            if !(most - 1..=most).contains(&online) {
+                self.wrong(format!(
+                    "{online} homes are online, and there is room for {most}"
+                ));
+            }
+        }
+    }
+
+    /// Nothing has broken for a while, and there is room: everybody is online with all that they want, and hears the internet.
     pub(crate) fn check_calm(&mut self) {
         let found = self.ledgers().find_map(|ledger| unbalanced(&ledger).err());
         found.into_iter().for_each(|what| self.wrong(what));
@@ -131,40 +164,45 @@ impl World<'_> {
                 ));
             }
         }
-        let mut offline = self.offline();
-        offline.retain(|home| *home != RESTLESS);
-        // Where there is less room than homes, they keep pushing one another out.
-        if !self.plan.has_room() {
-            return;
+        let without = self.without_document();
+        if !without.is_empty() {
+            self.wrong(format!(
+                "user planes without their configuration: {without:?}"
+            ));
         }
-        if !offline.is_empty() {
-            let states: Vec<_> = offline
-                .iter()
-                .map(|n| (n, self.houses[*n].home.state()))
-                .collect();
-            self.wrong(format!("homes are not online: {states:?}"));
+        let found = (0..HOMES)
+            .filter(|home| *home != RESTLESS)
+            .find_map(|home| self.unserved(home));
+        found.into_iter().for_each(|what| self.wrong(what));
+        self.summary.lively = 1;
+    }
+
+    /// What a home lacks.
+    fn unserved(&self, home: usize) -> Option<String> {
+        let house = &self.houses[home];
+        if house.home.state() != State::Online {
+            return Some(format!(
+                "home{home} is not online: {:?}",
+                house.home.state()
+            ));
         }
-        for home in (0..HOMES).filter(|home| !offline.contains(home) && *home != RESTLESS) {
-            for family in Family::ALL {
-                let house = &self.houses[home];
-                let heard = house.heard[family as usize];
-                let address = match family {
-                    Family::V4 => house.home.ipv4().map(IpAddr::from),
-                    Family::V6 => house.home.ipv6().map(IpAddr::from),
+        Family::ALL
+            .into_iter()
+            .filter(|family| house.wants(*family))
+            .find_map(|family| {
+                let Some(address) = house.address(family) else {
+                    return Some(format!("home{home} is online without {family:?}"));
                 };
-                let holder = address.and_then(|address| self.past.holder(address));
-                if address.is_some() && holder.and_then(Line::home) != Some(home) {
-                    self.wrong(format!(
-                        "home{home} has {address:?}, and the history says that {holder:?} has it"
+                let holder = self.past.holder(address);
+                if holder.and_then(Line::home) != Some(home) {
+                    return Some(format!(
+                        "home{home} has {address}, and the history says that {holder:?} has it"
                     ));
                 }
-                if address.is_some() && heard == 0 {
-                    self.wrong(format!(
-                        "home{home} is online and hears nothing in {family:?}"
-                    ));
-                }
-            }
-        }
+                let heard = house.heard[family as usize];
+                (heard == 0)
+                    .then(|| format!("home{home} is online and hears nothing in {family:?}"))
+            })
     }
 
     /// Everybody has left: nothing may be left of them.
@@ -195,6 +233,14 @@ impl World<'_> {
         found.extend(left.map(|key| format!("the store still has {}", key.escape_ascii())));
         found.extend(self.books.unbalanced(self.plan.servers_are_reached()));
         found.extend(self.past.left());
+        let unreported = self
+            .planes
+            .iter()
+            .map(|up| up.as_ref().map_or(0, UserPlane::unreported));
+        match self.traffic.compare(self.books.carried(), unreported) {
+            Ok(exact) => self.summary.exact = exact,
+            Err(what) => found.push(what),
+        }
         found.into_iter().for_each(|what| self.wrong(what));
     }
 }
@@ -251,3 +297,5 @@ fn released(bytes: &[u8]) -> Option<(u32, IpNet)> {
 
 /// Time for which homes are listened to before the calm is judged.
 pub(crate) const LISTEN: Duration = Duration::from_secs(30);
+/// How long little room is left as it is, once everything is calm.
+pub(crate) const CROWDED: Duration = Duration::from_secs(90);

@@ -11,6 +11,7 @@
 //! | `plan` | what a seed stands for: sizes, faults |
 //! | `check`, `roll` | what must be true; who holds what |
 //! | `street` | the homes and their whims |
+//! | `traffic` | what sessions carried, against what accounting says |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
 //! | `server`, `books` | RADIUS, and what it wrote down |
 //! | `disk` | the store's disk |
@@ -33,6 +34,7 @@ mod plan;
 mod roll;
 mod server;
 mod street;
+mod traffic;
 mod user_plane;
 mod worker;
 mod world;

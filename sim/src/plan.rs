@@ -174,11 +174,6 @@ impl Plan {
         }
     }
 
-    /// Whether everybody can be online at once.
-    pub fn has_room(&self) -> bool {
-        self.ipv4_pool.0 < 24 && self.sessions.min(self.half_open) as usize >= 2 * HOMES
-    }
-
     /// Whether everything that is sent to a RADIUS server arrives, and what it answers, too, while the control plane lives.
     pub fn servers_are_reached(&self) -> bool {
         let in_between = |fault: &Fault| match fault {

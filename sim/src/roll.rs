@@ -5,7 +5,7 @@ use control::ControlPlane;
 use control::plane::{Held, HeldStage};
 use control::topology::Seid;
 use ipnet::{IpNet, Ipv6Net};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The bits of a prefix that a subscriber gets.
@@ -47,7 +47,8 @@ pub struct Roll {
     /// By the session's index.
     seen: Vec<Option<Seen>>,
     owners: HashMap<IpNet, Seen>,
-    links: HashSet<(Line, u16)>,
+    /// By line and PPPoE session id.
+    links: HashMap<(Line, u16), Seid>,
 }
 
 /// An address and a prefix, as nets.
@@ -59,7 +60,31 @@ pub fn addresses(ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) -> impl Iterator
 impl Roll {
     /// Whether the control plane knows a session of this line with this PPPoE session id.
     pub fn knows(&self, line: Line, pppoe_id: u16) -> bool {
-        self.links.contains(&(line, pppoe_id))
+        self.links.contains_key(&(line, pppoe_id))
+    }
+
+    /// The session of this line with this PPPoE session id.
+    pub fn session(&self, line: Line, pppoe_id: u16) -> Option<Seid> {
+        self.links.get(&(line, pppoe_id)).copied()
+    }
+
+    /// Whether there is a session.
+    pub fn holds(&self, seid: u64) -> bool {
+        let seen = self
+            .seen
+            .get(Seid(seid).index() as usize)
+            .copied()
+            .flatten();
+        seen.is_some_and(|seen| seen.seid.0 == seid)
+    }
+
+    /// Every session of a user plane.
+    pub fn sessions_of(&self, plane: usize) -> impl Iterator<Item = Seid> {
+        let of_plane = self
+            .links
+            .iter()
+            .filter(move |((line, _), _)| line.plane == plane);
+        of_plane.map(|(_, seid)| *seid)
     }
 
     /// The line of the session that has an address: `None` if no session has it.
@@ -111,7 +136,7 @@ impl Roll {
             }
         }
         if let Some(line) = seen.line {
-            self.links.insert((line, seen.pppoe_id));
+            self.links.insert((line, seen.pppoe_id), seen.seid);
         }
         Ok(())
     }

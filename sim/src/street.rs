@@ -2,11 +2,12 @@
 
 use crate::plan::HOMES;
 use core::time::Duration;
-use cpe::{Auth, Home, HomeConfig};
+use cpe::{Auth, Family, Home, HomeConfig};
 use dataplane::PortIndex;
 use rand::Rng;
 use rand::rngs::StdRng;
 use session::Circuit;
+use std::net::IpAddr;
 use wire::eth::Frame;
 
 /// Where a home is attached.
@@ -152,6 +153,30 @@ impl House {
     /// Whether a frame is for this household's router.
     pub fn is_for(&self, frame: &[u8]) -> bool {
         frame.starts_with(&self.config.mac.0)
+    }
+
+    /// Whether it wants a family.
+    pub fn wants(&self, family: Family) -> bool {
+        match family {
+            Family::V4 => self.config.ipv4,
+            Family::V6 => self.config.ipv6,
+        }
+    }
+
+    /// The address that it has of a family.
+    pub fn address(&self, family: Family) -> Option<IpAddr> {
+        match family {
+            Family::V4 => self.home.ipv4().map(IpAddr::from),
+            Family::V6 => self.home.ipv6().map(IpAddr::from),
+        }
+    }
+
+    /// Online, with every family that it wants.
+    pub fn has_all(&self) -> bool {
+        let families = Family::ALL.into_iter();
+        let mut wanted = families.filter(|family| self.wants(*family));
+        self.home.state() == cpe::State::Online
+            && wanted.all(|family| self.address(family).is_some())
     }
 
     /// Whether it is set up with its own password.

@@ -1,27 +1,36 @@
-//! A user plane: the real parts of `userplane` that do no I/O, around a model of its worker.
+//! A user plane: the real parts of `userplane` that do no I/O, around a model of its worker and of its ports' devices.
 //!
 //! What is carried between them is carried in the order of `userplane::run`: everything that the node and the engine have
 //! to say before anything else is heard; of what the worker has, first its answers and then what it punted.
+//!
+//! It is nothing until it is told its ports over the management interface, or goes on with what it was told before.
 //!
 //! What is otherwise than there: the queue to the worker is never full, so nobody is refused because it is behind; a net is
 //! announced and withdrawn in no time, without a kernel, and a crash takes it back; the core has neither neighbours
 //! nor routes to be found.
 
 use crate::worker::{Event as Heard, Fate, Worker};
+use config::{Fault, HoldSessions, UserPlaneDocument};
 use core::time::Duration;
 use dataplane::{Held, InstanceIndex, Part, Piece, PortIndex, SessionIndex};
 use ipnet::IpNet;
-use northbound::Ledger;
-use pfcp::{DownReason, Event, Node, RequestId, Role};
+use mi::{Configured, Document, DocumentFault, InForce, Keep, Response};
+use northbound::{Ledger, Refusal};
+use pfcp::{Node, RequestId};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use userplane::association;
 use userplane::compile::Layout;
 use userplane::cpri::{Redirection, Verdict};
-use userplane::engine::{Config, Engine, Now, Output, WorkerCommand};
+use userplane::engine::{Engine, Now, Output, WorkerCommand};
 use userplane::ledger::Shown;
+use userplane::managed::Managed;
 use wire::eth::MacAddr;
 use wire::gtpu;
-use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures, ntp_seconds};
+use wire::pfcp::ntp_seconds;
 
 /// Its access ports; each has homes.
 pub const PORTS: [&str; 2] = ["access0", "access1"];
@@ -39,9 +48,56 @@ pub enum Sent {
     Internet(Vec<u8>),
 }
 
+/// The document of a user plane on its disk, which outlives it.
+#[derive(Clone, Default)]
+pub struct Memory(Rc<RefCell<Documents>>);
+
+#[derive(Default)]
+struct Documents {
+    last: Option<Document>,
+    next: Option<Document>,
+}
+
+impl Keep for Memory {
+    fn begin(&self, document: &Document) -> io::Result<()> {
+        self.0.borrow_mut().next = Some(document.clone());
+        Ok(())
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        let mut documents = self.0.borrow_mut();
+        documents.last = documents.next.take();
+        Ok(())
+    }
+
+    fn give_up(&self) -> io::Result<()> {
+        self.0.borrow_mut().next = None;
+        Ok(())
+    }
+}
+
+impl Memory {
+    /// The last document; what an earlier life did not finish is cleared away.
+    fn document(&self) -> Option<Document> {
+        let mut documents = self.0.borrow_mut();
+        documents.next = None;
+        documents.last.clone()
+    }
+}
+
 /// A user plane that runs.
 pub struct UserPlane {
-    name: String,
+    /// What it started with.
+    start: config::start::UserPlane,
+    configured: Configured<Memory>,
+    /// Its access ports.
+    open: BTreeSet<PortIndex>,
+    /// A device that its ports need is not there now.
+    pub misses_device: bool,
+    /// PFCP datagrams that wait until it is told its ports.
+    early: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// The time of the input that it is at.
+    moment: control::Now,
     node: Node,
     engine: Engine<RequestId>,
     redirection: Redirection,
@@ -57,6 +113,14 @@ pub struct UserPlane {
     sent: VecDeque<Sent>,
 }
 
+/// PFCP datagrams that wait in the socket of one that has no ports.
+const EARLY: usize = 64;
+
+/// A port's MAC address.
+fn mac(port: PortIndex) -> MacAddr {
+    MacAddr([2, 0xff, 0, 0, 0, port.0 as u8])
+}
+
 fn now(moment: control::Now) -> Now {
     Now {
         monotonic: moment.at,
@@ -66,56 +130,87 @@ fn now(moment: control::Now) -> Now {
 
 impl UserPlane {
     /// One that has just started. `random` differs from start to start.
-    pub fn start(name: &str, address: IpAddr, random: u32, moment: control::Now) -> Self {
-        let node_id = NodeId::Fqdn(name.to_owned());
-        let mut node = pfcp::Config::new(Role::User, node_id.clone(), now(moment).ntp);
-        node.features = pfcp::Features {
-            up: Some(
-                UpFunctionFeatures::TRAFFIC_ENDPOINTS
-                    | UpFunctionFeatures::FRAMED_ROUTES
-                    | UpFunctionFeatures::PACKET_COUNTS
-                    | UpFunctionFeatures::PREFIX_LENGTHS,
-            ),
-            bbf: Some(BbfUpFeatures::PPPOE),
-            sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE),
-            ..Default::default()
-        };
-        node.first_sequence = random;
-        let port = |n: u16| MacAddr([2, 0xff, 0, 0, 0, n as u8]);
-        let ports = (0..)
-            .zip(PORTS)
-            .map(|(n, name)| (PortIndex(n), name.as_bytes().to_vec()));
-        let layout = Layout {
-            access_ports: ports
-                .clone()
-                .map(|(n, name)| (name, (n, port(n.0))))
-                .collect(),
-            instances: HashMap::from([("default".to_owned(), InstanceIndex(0))]),
-            address: Some(address),
-        };
-        let engine = Config {
-            layout,
-            max_sessions: 1000,
-            seed: random,
-            ..Config::new(node_id, address)
-        };
-        UserPlane {
-            name: name.to_owned(),
+    pub fn new(
+        start: config::start::UserPlane,
+        kept: Memory,
+        random: u32,
+        moment: control::Now,
+    ) -> Self {
+        let node = userplane::node_config(&start, now(moment).ntp, random);
+        let engine = userplane::engine_config(&start, random);
+        let last = kept.document();
+        let mut up = UserPlane {
+            configured: Configured::new(kept),
+            open: BTreeSet::new(),
+            misses_device: false,
+            early: VecDeque::new(),
+            moment,
             node: Node::new(node),
             engine: Engine::new(engine),
-            redirection: Redirection::new(address, ports.collect()),
+            redirection: Redirection::new(start.address, Vec::new()),
             worker: Worker::default(),
             commands: VecDeque::new(),
             punts: VecDeque::new(),
             told: false,
             nets: BTreeSet::new(),
             sent: VecDeque::new(),
+            start,
+        };
+        if let Some(last) = last {
+            let done = up.resume(&last, moment.unix.into());
+            done.expect("it could be done before");
+        }
+        up
+    }
+
+    /// It waits to be told its ports.
+    fn is_blank(&self) -> bool {
+        self.configured.in_force().is_none()
+    }
+
+    /// The document that it goes by.
+    pub fn in_force(&self) -> Option<InForce> {
+        self.configured.in_force().cloned()
+    }
+
+    /// What is wrong with a document.
+    pub fn judge(&self, document: &Document) -> Vec<DocumentFault> {
+        self.validate(document)
+    }
+
+    /// It is to become what a document says.
+    pub fn on_document(
+        &mut self,
+        moment: control::Now,
+        document: Document,
+    ) -> Result<Response, Refusal> {
+        self.moment = moment;
+        let answer = self.apply(document, moment.unix.into());
+        if !self.is_blank() {
+            for (from, bytes) in std::mem::take(&mut self.early) {
+                self.node.handle_datagram(moment.at, from, &bytes);
+            }
+        }
+        self.settle(moment);
+        answer
+    }
+
+    /// What it counted of sessions that it removed without being asked for their counters.
+    pub fn unreported(&self) -> u64 {
+        self.engine.counters.unreported_octets
+    }
+
+    /// Waits until the worker has done everything that it was told.
+    fn catch_up(&mut self) {
+        self.settle(self.moment);
+        while !self.commands.is_empty() {
+            self.work(self.moment);
         }
     }
 
     /// What it holds: the control thread by itself, and against the worker.
     pub fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::of(&self.name);
+        let mut ledger = Ledger::of(&self.start.node_id);
         let reports = self.node.open_tokens().collect();
         self.engine.compare(&mut ledger, &reports);
         let mut shown = Shown::default();
@@ -141,15 +236,15 @@ impl UserPlane {
 
     /// When [`UserPlane::on_timeout`] is due.
     pub fn poll_at(&self) -> Option<Duration> {
-        [self.node.poll_at(), self.engine.poll_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        let node = self.node.poll_at().filter(|_| !self.is_blank());
+        [node, self.engine.poll_at()].into_iter().flatten().min()
     }
 
     /// Lets time pass.
     pub fn on_timeout(&mut self, moment: control::Now) {
-        self.node.on_timeout(moment.at);
+        if !self.is_blank() {
+            self.node.on_timeout(moment.at);
+        }
         self.engine.on_timeout(now(moment));
         self.settle(moment);
     }
@@ -167,7 +262,11 @@ impl UserPlane {
 
     /// A PFCP datagram came.
     pub fn on_pfcp(&mut self, moment: control::Now, from: SocketAddr, bytes: &[u8]) {
-        self.node.handle_datagram(moment.at, from, bytes);
+        match self.is_blank() {
+            false => self.node.handle_datagram(moment.at, from, bytes),
+            true if self.early.len() < EARLY => self.early.push_back((from, bytes.to_vec())),
+            true => {}
+        }
         self.settle(moment);
     }
 
@@ -182,6 +281,9 @@ impl UserPlane {
 
     /// A frame of a home came; why it was dropped, if it was.
     pub fn on_frame(&mut self, port: PortIndex, frame: &[u8]) -> Option<&'static str> {
+        if !self.open.contains(&port) {
+            return Some("no-such-port");
+        }
         match self.worker.uplink(port, frame) {
             Fate::Discovery => self.punts.push_back((None, port, frame.to_vec())),
             Fate::Control(index) => self.punts.push_back((Some(index), port, frame.to_vec())),
@@ -204,14 +306,8 @@ impl UserPlane {
         for command in std::mem::take(&mut self.commands) {
             match self.worker.obey(command) {
                 Some(Heard::Refused(index, reason)) => self.engine.worker_refused(index, reason),
-                Some(Heard::Usage(index, u, gone)) => {
-                    let usage = pfcp::bng::Usage {
-                        up_packets: u.up_packets,
-                        up_octets: u.up_octets,
-                        down_packets: u.down_packets,
-                        down_octets: u.down_octets,
-                    };
-                    self.engine.worker_usage(now(moment), index, usage, gone);
+                Some(Heard::Usage(index, usage, gone)) => {
+                    association::count(&mut self.engine, now(moment), index, usage, gone);
                 }
                 None => {}
             }
@@ -239,69 +335,79 @@ impl UserPlane {
 
     fn settle_node(&mut self, moment: control::Now) -> bool {
         let mut any = false;
-        while let Some(output) = self.node.poll_output() {
+        while !self.is_blank()
+            && let Some(output) = self.node.poll_output()
+        {
             any = true;
             match output {
                 pfcp::Output::Transmit { bytes, .. } => self.sent.push_back(Sent::Pfcp(bytes)),
-                pfcp::Output::Event(event) => self.on_event(moment, event),
+                pfcp::Output::Event(event) => {
+                    association::hear(&self.node, &mut self.engine, now(moment), event);
+                }
             }
         }
         any
-    }
-
-    /// As `userplane::run` does.
-    fn on_event(&mut self, moment: control::Now, event: Event) {
-        match event {
-            Event::AssociationUp { peer, info } => {
-                if info.restarted && !info.retain_sessions {
-                    self.engine.forget_peer(peer);
-                }
-                self.engine.peer_up(now(moment), peer);
-            }
-            Event::AssociationDown { peer, reason } => {
-                self.engine.peer_lost(now(moment), peer);
-                if reason == DownReason::Released {
-                    self.engine.forget_peer(peer);
-                }
-            }
-            Event::Request { id, seid, message } => {
-                self.engine.request(now(moment), id, id.peer, seid, message);
-            }
-            Event::Response { token, message, .. } => self.engine.reported(token, message.cause()),
-            Event::Failed { token, .. } => self.engine.reported(token, None),
-            Event::EstablishedLate { .. } => {} // a user plane asks nobody for sessions
-            Event::VersionMismatch { .. }
-            | Event::AssociationRejected { .. }
-            | Event::NodeIdTaken { .. } => {}
-        }
     }
 
     fn settle_engine(&mut self, moment: control::Now) -> bool {
         let mut any = false;
         while let Some(output) = self.engine.poll_output() {
             any = true;
-            match output {
-                Output::Worker(command) => self.commands.push_back(command),
-                Output::Respond { to, seid, message } => self.node.respond(to, seid, message),
-                Output::Report {
-                    peer,
-                    seid,
-                    token,
-                    message,
-                } => {
-                    if self
-                        .node
-                        .request(moment.at, peer, seid, message, token)
-                        .is_err()
-                    {
-                        self.engine.reported(token, None);
-                    }
-                }
-                Output::AddNet(_, net) => drop(self.nets.insert(net)),
-                Output::RemoveNet(_, net) => drop(self.nets.remove(&net)),
+            match association::carry(&mut self.node, &mut self.engine, moment.at, output) {
+                Some(Output::Worker(command)) => self.commands.push_back(command),
+                Some(Output::AddNet(_, net)) => drop(self.nets.insert(net)),
+                Some(Output::RemoveNet(_, net)) => drop(self.nets.remove(&net)),
+                Some(Output::Respond { .. } | Output::Report { .. }) | None => {} // carried
             }
         }
         any
+    }
+}
+
+impl Managed for UserPlane {
+    type Kept = Memory;
+
+    fn configured(&mut self) -> &mut Configured<Memory> {
+        &mut self.configured
+    }
+
+    fn check(&self, _: &UserPlaneDocument) -> Vec<Fault> {
+        let missing = self.misses_device.then_some("there is no such device now");
+        missing.map(Fault::of_document).into_iter().collect()
+    }
+
+    /// As `configure` does: sessions of ports that go end first, then everything has its new name.
+    fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
+        let faults = self.check(document);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let all = (0..).map(PortIndex).zip(PORTS);
+        let named: Vec<(PortIndex, &str)> = all
+            .filter(|(_, name)| document.ports.contains_key(*name))
+            .collect();
+        let open: BTreeSet<PortIndex> = named.iter().map(|(port, _)| *port).collect();
+        for port in self.open.difference(&open) {
+            self.engine.end_port(*port);
+        }
+        self.catch_up();
+        self.open = open;
+        let tunnels = named
+            .iter()
+            .map(|(port, name)| (*port, name.as_bytes().to_vec()));
+        self.redirection.set_ports(tunnels.clone().collect());
+        self.engine.set_layout(Layout {
+            access_ports: tunnels
+                .map(|(port, name)| (name, (port, mac(port))))
+                .collect(),
+            instances: HashMap::from([("default".to_owned(), InstanceIndex(0))]),
+            address: Some(self.start.address),
+        });
+        self.engine.set_hold(match document.hold_sessions {
+            HoldSessions::Forever => None,
+            HoldSessions::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
+        });
+        Ok(())
     }
 }
 

@@ -1,25 +1,29 @@
 //! Everything in one place: the parts, the ways between them, the clock, and what happens next.
 
+mod changes;
 mod fate;
 mod hosts;
 mod liars;
 mod lines;
+mod mi;
 mod scene;
 mod stops;
 mod ways;
 
 use crate::books::Books;
-use crate::check::{Checks, LISTEN};
+use crate::check::{CROWDED, Checks, LISTEN};
 use crate::disk::Disk;
 use crate::past::Past;
 use crate::plan::{CALM, END, HOMES, Part, Plan, SERVERS, STORM, USER_PLANES, Way};
 use crate::server::Health;
 use crate::street::{House, Line};
-use crate::user_plane::UserPlane;
+use crate::traffic::Traffic;
+use crate::user_plane::{Memory, UserPlane};
 use control::{ControlPlane, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::Verifier;
+use mi::{Link, Mi};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
@@ -59,6 +63,14 @@ enum Event {
     Misbehave(usize, u32),
     /// The supervisor tries again to start the control plane.
     Supervise,
+    /// Something happens on this connection of a user plane's management interface.
+    Mi(usize, u64, Mi),
+    /// A user plane that died over a document comes back.
+    Rise(usize),
+    /// Sessions that a change ends may have ended; for this life of the control plane.
+    LetGo(u32),
+    /// The operator makes room for everybody.
+    MakeRoom,
     /// Something breaks.
     Break(usize),
     /// And is mended.
@@ -133,6 +145,16 @@ pub struct Summary {
     pub replies: u64,
     /// Sessions that were accounted for.
     pub sessions: u64,
+    /// Sessions of which accounting says to the octet what they carried, as it has to.
+    pub exact: u64,
+    /// Changes of the configuration that came into force.
+    pub changes: u64,
+    /// Changes that a user plane refused, for then.
+    pub refused: u64,
+    /// Runs with less room than homes, in which that room was seen to be used.
+    pub crowded: u64,
+    /// Runs at whose end everybody was seen to be online, and to hear and be heard in every family.
+    pub lively: u64,
     /// Faults.
     pub faults: u64,
 }
@@ -144,6 +166,11 @@ impl core::ops::AddAssign for Summary {
         self.online += other.online;
         self.replies += other.replies;
         self.sessions += other.sessions;
+        self.exact += other.exact;
+        self.changes += other.changes;
+        self.refused += other.refused;
+        self.crowded += other.crowded;
+        self.lively += other.lively;
         self.faults += other.faults;
     }
 }
@@ -163,8 +190,15 @@ pub struct World<'a> {
     instants: VecDeque<Instant>,
 
     start: config::start::ControlPlane,
-    /// The configuration of now.
+    /// The configuration of now, and which version it is.
     pub(crate) configuration: config::Checked,
+    version: u64,
+    /// Until when user planes are told of it at the latest.
+    letting_go: Option<Duration>,
+    /// The control plane's connections to user planes that are configured.
+    links: BTreeMap<usize, Link>,
+    /// How many there were.
+    connections: u64,
     /// The control plane, while it lives.
     pub(crate) control: Option<ControlPlane>,
     control_life: u32,
@@ -174,6 +208,10 @@ pub struct World<'a> {
     /// The user planes, while they live.
     pub(crate) planes: Vec<Option<UserPlane>>,
     plane_lives: Vec<u32>,
+    /// What they were told, on their disks.
+    kept: Vec<Memory>,
+    /// What sessions carried.
+    pub(crate) traffic: Traffic,
     servers: [Health; SERVERS],
     pub(crate) books: Books,
     /// What the history was told.
@@ -181,12 +219,16 @@ pub struct World<'a> {
     pub(crate) houses: Vec<House>,
     /// Daemons that are stopped.
     stops: BTreeMap<Part, Stop>,
+    /// When those that were stopped went on.
+    went_on: BTreeMap<Part, Duration>,
     /// When each daemon's monotonic clock began.
     origins: BTreeMap<Part, Duration>,
     /// By how many seconds each machine's wall clock was set.
     clocks: BTreeMap<Part, i64>,
     /// The changes of the configuration that hold now, by the numbers of their faults.
     changes: BTreeSet<usize>,
+    /// Those that were taken back.
+    over: BTreeSet<usize>,
     /// How often each way is cut.
     cuts: BTreeMap<Way, u32>,
     /// How many faults keep each part down.
@@ -211,6 +253,10 @@ impl<'a> World<'a> {
             start: scene::start(&plan),
             configuration: document(&plan),
             disk: Disk::new(random.random()),
+            version: 1,
+            letting_go: None,
+            links: BTreeMap::new(),
+            connections: 0,
             random,
             now: BEGIN,
             queue: BinaryHeap::new(),
@@ -222,13 +268,17 @@ impl<'a> World<'a> {
             boots: 1,
             planes: (0..USER_PLANES).map(|_| None).collect(),
             plane_lives: vec![0; USER_PLANES],
+            kept: vec![Memory::default(); USER_PLANES],
+            traffic: Traffic::default(),
             servers: [Health::Well; SERVERS],
             books: Books::default(),
             past: Past::default(),
             stops: BTreeMap::new(),
+            went_on: BTreeMap::new(),
             origins: BTreeMap::new(),
             clocks: BTreeMap::new(),
             changes: BTreeSet::new(),
+            over: BTreeSet::new(),
             cuts: BTreeMap::new(),
             down: BTreeMap::new(),
             at_internet: Verifier::new(RUN, HOMES as u32),
@@ -269,7 +319,10 @@ impl<'a> World<'a> {
         }
         self.pass(STORM)?;
         self.calm_down();
-        self.pass(CALM - LISTEN)?;
+        self.pass(CROWDED)?;
+        self.check_crowd();
+        self.make_room();
+        self.pass(CALM - CROWDED - LISTEN)?;
         self.houses
             .iter_mut()
             .for_each(|house| house.heard = [0; 2]);
@@ -414,6 +467,14 @@ impl<'a> World<'a> {
             Event::Lie(plane, more) => self.lie(plane, more),
             Event::Misbehave(home, more) => self.misbehave(home, more),
             Event::Supervise => self.supervise(),
+            Event::Mi(plane, connection, what) => self.on_mi(plane, connection, what),
+            Event::Rise(plane) => {
+                if self.count_down((1, plane), false) == (1, 0) {
+                    self.start_user_plane(plane);
+                }
+            }
+            Event::LetGo(life) => self.let_go(life),
+            Event::MakeRoom => self.make_room(),
             Event::Break(number) => self.change(number, true),
             Event::Mend(number) => self.change(number, false),
         }

@@ -1,8 +1,7 @@
 //! What homes and misfortunes do.
 
-use super::scene::document;
 use super::{Event, Phase, Who, World};
-use crate::plan::{CHANGES, Fault, HOMES, Part};
+use crate::plan::{Fault, HOMES, Part};
 use crate::server::Health;
 use crate::street::Whim;
 use core::time::Duration;
@@ -36,53 +35,6 @@ impl World<'_> {
         }
         self.drain_home(home);
         self.later(after, Event::Whim(home));
-    }
-
-    /// The configuration is the first one with all changes of now.
-    fn reconfigure(&mut self, number: usize, breaks: bool) {
-        if self.is_stopped(Part::Control) {
-            let again = if breaks {
-                Event::Break(number)
-            } else {
-                Event::Mend(number)
-            };
-            return self.later(Duration::from_secs(1), again);
-        }
-        match breaks {
-            true => drop(self.changes.insert(number)),
-            false => drop(self.changes.remove(&number)),
-        }
-        let mut tree = document(&self.plan).tree;
-        for number in &self.changes {
-            let Fault::Change(change) = self.plan.faults[*number].1 else {
-                continue;
-            };
-            for line in CHANGES[change] {
-                let edit = config::Edit::parse(line).expect("a line that can be read");
-                let _ = edit.apply(&mut tree); // another one may have been faster
-            }
-        }
-        match config::check::check(&tree) {
-            Ok(checked) => self.configuration = checked,
-            Err(faults) => return self.wrong(format!("{faults:?}")),
-        }
-        let moment = self.moment(Part::Control);
-        let new = self.configuration.configuration.clone();
-        let Some(control) = &mut self.control else {
-            return; // it starts with it
-        };
-        let done = control.reconfigure(moment, new);
-        for node_id in self.configuration.configuration.user_planes.keys() {
-            control.user_plane_was_told(moment, node_id);
-        }
-        match done {
-            Ok(effects) => effects
-                .iter()
-                .for_each(|effect| self.say(|| effect.text.clone())),
-            // it is what it was, except for what is still on its way out
-            Err(faults) => self.say(|| format!("refused: {faults:?}")),
-        }
-        self.drain_control();
     }
 
     pub(super) fn change(&mut self, number: usize, breaks: bool) {
@@ -156,6 +108,9 @@ impl World<'_> {
         self.control = None;
         self.stops.remove(&Part::Control);
         self.armed.remove(&Who::Control);
+        self.links.clear();
+        self.letting_go = None;
+        self.traffic.forgotten(self.now);
         self.disk.crash(&mut self.random);
         self.lose_history();
     }
@@ -199,8 +154,11 @@ impl World<'_> {
         }
     }
 
-    fn kill_user_plane(&mut self, plane: usize) {
-        self.planes[plane] = None;
+    pub(super) fn kill_user_plane(&mut self, plane: usize) {
+        let unreported = self.planes[plane].take().map_or(0, |up| up.unreported());
+        let torn = self.checks.sessions_of(plane);
+        self.traffic.died(plane, torn, unreported);
+        self.hang_up_mi(plane);
         self.stops.remove(&Part::UserPlane(plane));
         self.armed.remove(&Who::UserPlane(plane));
     }

@@ -1,7 +1,7 @@
 //! The parts that run: started, given their inputs, and rid of what they have to say.
 
 use super::liars::LIES;
-use super::scene::{plane_address, plane_at, plane_name, server_address};
+use super::scene::{plane_address, plane_at, plane_name, server_address, user_plane_start};
 use super::{Datagram, Event, Instant, Radius, Who, World};
 use crate::plan::{Part, SERVERS, Way};
 use crate::street::Line;
@@ -115,6 +115,7 @@ impl World<'_> {
                 self.control = Some(control);
                 self.control_life += 1;
                 self.drain_control();
+                self.manage();
             }
             Err(error) => self.wrong(format!("the control plane does not start: {error}")),
         }
@@ -126,14 +127,10 @@ impl World<'_> {
         let random = self.random.random();
         self.origins.insert(Part::UserPlane(plane), self.now);
         let moment = self.moment(Part::UserPlane(plane));
-        let name = plane_name(plane);
-        self.say(|| format!("{name} starts"));
-        self.planes[plane] = Some(UserPlane::start(
-            &name,
-            plane_address(plane, self.plan.over_ipv6),
-            random,
-            moment,
-        ));
+        let start = user_plane_start(&self.plan, plane);
+        self.say(|| format!("{} starts", plane_name(plane)));
+        let kept = self.kept[plane].clone();
+        self.planes[plane] = Some(UserPlane::new(start, kept, random, moment));
         self.plane_lives[plane] += 1;
         self.arm(Who::UserPlane(plane));
     }

@@ -5,12 +5,14 @@ use super::{Event, Instant, Phase, RUN, Who, World};
 use crate::describe;
 use crate::plan::Part;
 use crate::street::Line;
+use crate::traffic::Direction;
 use core::time::Duration;
 use cpe::{Arrival, Family, Label, Party, Received, Verdict};
 use dataplane::PortIndex;
 use rand::Rng;
 use std::net::IpAddr;
-use wire::{ipv4, ipv6, udp};
+use wire::eth::{Frame, PPPOE_SESSION};
+use wire::{ipv4, ipv6, ppp, pppoe, udp};
 
 /// The internet's own addresses.
 const INTERNET: [IpAddr; 2] = [
@@ -33,7 +35,8 @@ impl World<'_> {
     }
 
     pub(super) fn leave_home(&mut self, home: usize, frame: &[u8]) {
-        let Line { plane, port, .. } = self.houses[home].line;
+        let line = self.houses[home].line;
+        let Line { plane, port, .. } = line;
         if self.is_stopped(Part::UserPlane(plane)) {
             let frame = Waiting::Frame(home, frame.to_vec());
             return self.keep_waiting(Part::UserPlane(plane), frame);
@@ -42,8 +45,11 @@ impl World<'_> {
             return;
         };
         let dropped = up.on_frame(PortIndex(port), frame);
-        if let Some(why) = dropped {
-            self.say(|| format!("home{home} {} (dropped: {why})", describe::frame(frame)));
+        match dropped {
+            Some(why) => {
+                self.say(|| format!("home{home} {} (dropped: {why})", describe::frame(frame)))
+            }
+            None => self.count(line, frame, Direction::Up),
         }
         self.drain_user_plane(plane);
     }
@@ -51,6 +57,7 @@ impl World<'_> {
     pub(super) fn reach_home(&mut self, line: Line, frame: &[u8]) {
         let Some(home) = line.home() else { return };
         self.say(|| format!("home{home} gets {}", describe::frame(frame)));
+        self.count(line, frame, Direction::Down);
         let house = &mut self.houses[home];
         if !house.is_for(frame) {
             return self.answer_falsely(home, frame); // or for those who lived there before
@@ -86,6 +93,15 @@ impl World<'_> {
             }
         }
         self.drain_home(home);
+    }
+
+    /// What a session carried is counted as its line saw it.
+    fn count(&mut self, line: Line, frame: &[u8], direction: Direction) {
+        if let Some((pppoe_id, octets)) = carried(frame)
+            && let Some(seid) = self.checks.session_on(line, pppoe_id)
+        {
+            self.traffic.carry(seid, line.plane, direction, octets);
+        }
     }
 
     pub(super) fn drain_home(&mut self, home: usize) {
@@ -195,6 +211,19 @@ impl World<'_> {
         let after = Duration::from_millis(self.random.random_range(2_000..20_000));
         self.later(after, Event::Talk(home));
     }
+}
+
+/// The PPPoE session id of a frame with one of our packets in it, and how long that is.
+fn carried(frame: &[u8]) -> Option<(u16, usize)> {
+    let frame = Frame::parse(frame).ok()?;
+    let packet = pppoe::Packet::parse(frame.payload).ok()?;
+    let data = ppp::Frame::parse(packet.payload).ok()?;
+    if frame.header.ethertype != PPPOE_SESSION || ![ppp::IPV4, ppp::IPV6].contains(&data.protocol) {
+        return None;
+    }
+    let (_, payload) = datagram_of(data.payload)?;
+    Label::parse(&payload)?;
+    Some((packet.session_id, data.payload.len()))
 }
 
 /// Source and payload of a UDP packet.

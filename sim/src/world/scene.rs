@@ -51,6 +51,13 @@ pub(super) fn start(plan: &Plan) -> config::start::ControlPlane {
     config::parse(&text, "cp.yaml").unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// What a user plane starts with.
+pub(super) fn user_plane_start(plan: &Plan, plane: usize) -> config::start::UserPlane {
+    let (name, address) = (plane_name(plane), plane_address(plane, plan.over_ipv6));
+    let text = format!("node-id: {name}\naddress: '{address}'\nmax-sessions: 1000\n");
+    config::parse(&text, "up.yaml").unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
 /// The configuration that it begins with.
 pub(super) fn document(plan: &Plan) -> config::Checked {
     let port = |name: &&str| {

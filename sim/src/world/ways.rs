@@ -14,7 +14,10 @@ use core::time::Duration;
 use rand::Rng;
 use std::net::SocketAddr;
 use wire::gtpu;
-use wire::pfcp::{AssociationSetupRequest, NodeId, Packet};
+use wire::pfcp::{AssociationSetupRequest, Message, NodeId, Packet};
+
+/// How long a user plane that was stopped may answer to what nobody waits for any more.
+const CATCHES_UP: Duration = Duration::from_secs(1);
 
 impl World<'_> {
     pub(super) fn send(&mut self, way: Way, datagram: Datagram) {
@@ -32,10 +35,17 @@ impl World<'_> {
             delay,
             ..
         } = self.plan;
+        if let Way::FromUserPlane(n) = way
+            && let Some(at) = self.went_on.get(&Part::UserPlane(n))
+            && self.now - *at < CATCHES_UP
+        {
+            self.counters_lost(&datagram);
+        }
         let lossy = self.phase == Phase::Storm;
         let mut chance = |of: u32| lossy && of > 0 && self.random.random_range(0..1000) < of;
         let cut = self.cuts.get(&way).is_some_and(|cuts| *cuts > 0);
         if chance(loss) || cut {
+            self.counters_lost(&datagram);
             return self.say(|| format!("{way:?} {says} (lost)"));
         }
         let copies = 1 + u32::from(chance(twice));
@@ -43,6 +53,7 @@ impl World<'_> {
             let mut micros = self.random.random_range(delay / 2..=delay * 2);
             if lossy && late > 0 && self.random.random_range(0..1000) < late {
                 micros += self.random.random_range(0..4_000_000);
+                self.counters_lost(&datagram);
             }
             self.later(
                 Duration::from_micros(micros),
@@ -62,6 +73,7 @@ impl World<'_> {
             Way::ToServer(_) => None,
         };
         if let Some(part) = to.filter(|part| self.is_stopped(*part)) {
+            self.counters_lost(&datagram);
             return self.keep_waiting(part, Waiting::Datagram(way, datagram));
         }
         match (way, datagram) {
@@ -81,6 +93,12 @@ impl World<'_> {
                 self.drain_user_plane(n);
             }
             (Way::FromUserPlane(n), Datagram::Pfcp(bytes)) => {
+                if let Some(seid) = counters_answered(&bytes) {
+                    match self.control.is_some() && self.checks.holds(seid) {
+                        true => self.traffic.heard(self.now, seid),
+                        false => self.traffic.lost(seid),
+                    }
+                }
                 let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), wire::pfcp::PORT);
                 self.control_input(Input::Pfcp {
                     from,
@@ -118,6 +136,15 @@ impl World<'_> {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// An answer may not get through, or too late.
+    fn counters_lost(&mut self, datagram: &Datagram) {
+        if let Datagram::Pfcp(bytes) = datagram
+            && let Some(seid) = counters_answered(bytes)
+        {
+            self.traffic.lost(seid);
         }
     }
 
@@ -161,3 +188,22 @@ impl World<'_> {
         }
     }
 }
+
+/// Whose counters are in a user plane's answer.
+fn counters_answered(bytes: &[u8]) -> Option<u64> {
+    let kind = *bytes.get(1)?;
+    if ![SESSION_MODIFICATION_RESPONSE, SESSION_DELETION_RESPONSE].contains(&kind) {
+        return None;
+    }
+    let packet = wire::pfcp::parse(bytes).ok()?.packet;
+    let reports = match &packet.message {
+        Message::SessionModificationResponse(answer) => &answer.usage_reports,
+        Message::SessionDeletionResponse(answer) => &answer.usage_reports,
+        _ => return None,
+    };
+    packet.seid.filter(|_| !reports.is_empty())
+}
+
+/// Message types (TS 29.244 §7.3).
+const SESSION_MODIFICATION_RESPONSE: u8 = 53;
+const SESSION_DELETION_RESPONSE: u8 = 55;

@@ -1,0 +1,156 @@
+//! The operator's changes of the configuration, committed as `control` commits them.
+
+use super::scene::document;
+use super::{Event, World};
+use crate::plan::{CHANGES, Fault, Part};
+use config::transactions::Author;
+use control::configuration::{LAST_WORDS, LOOK_AGAIN, Wish, adopt};
+use core::time::Duration;
+use cpe::State;
+use std::collections::BTreeSet;
+
+/// How long the operator waits before they try again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Room for every home, whatever else the configuration says.
+const ROOM: [&str; 4] = [
+    "set limits sessions 1000",
+    "set limits half-open 1000",
+    "set ipv4-pools more prefix 100.65.0.0/16",
+    "set ipv6-pools more prefix 2001:db8:200::/40",
+];
+
+impl World<'_> {
+    /// A change of the plan is made, or taken back.
+    pub(super) fn reconfigure(&mut self, number: usize, breaks: bool) {
+        let mut changes = self.changes.clone();
+        let again = match breaks {
+            true if self.over.contains(&number) => return, // nobody wants it any more
+            true => {
+                changes.insert(number);
+                Event::Break(number)
+            }
+            false => {
+                self.over.insert(number);
+                changes.remove(&number);
+                Event::Mend(number)
+            }
+        };
+        match self.commit(&changes, false) {
+            true => self.changes = changes,
+            false => self.later(PATIENCE, again),
+        }
+    }
+
+    /// There is to be room for everybody; those who did not get everything dial in anew.
+    pub(super) fn make_room(&mut self) {
+        if !self.commit(&self.changes.clone(), true) {
+            return self.later(PATIENCE, Event::MakeRoom);
+        }
+        for home in 0..self.houses.len() {
+            if self.houses[home].home.state() == State::Online && !self.houses[home].has_all() {
+                self.houses[home].home.hang_up(self.now);
+                self.drain_home(home);
+            }
+        }
+    }
+
+    /// Commits the first configuration with these changes; false if that has to be tried again.
+    fn commit(&mut self, changes: &BTreeSet<usize>, room: bool) -> bool {
+        let busy = self.letting_go.is_some() || self.is_stopped(Part::Control);
+        let candidate = match self.candidate(changes, room) {
+            Ok(candidate) => candidate,
+            Err(faults) => {
+                self.wrong(format!("{faults:?}"));
+                return true;
+            }
+        };
+        if busy || self.control.is_none() {
+            return false;
+        }
+        if candidate.tree == self.configuration.tree {
+            return true;
+        }
+        let faults = self.validate(&candidate.configuration);
+        if !faults.is_empty() {
+            self.say(|| format!("a user plane refuses a change: {faults:?}"));
+            self.summary.refused += 1;
+            return false;
+        }
+        self.adopt(candidate);
+        true
+    }
+
+    fn candidate(
+        &self,
+        changes: &BTreeSet<usize>,
+        room: bool,
+    ) -> Result<config::Checked, Vec<config::Fault>> {
+        let mut tree = document(&self.plan).tree;
+        let changed = changes
+            .iter()
+            .filter_map(|number| match self.plan.faults[*number].1 {
+                Fault::Change(change) => Some(CHANGES[change]),
+                _ => None,
+            });
+        let more = room.then_some(&ROOM[..]);
+        for line in changed.chain(more).flatten() {
+            let edit = config::Edit::parse(line).expect("a line that can be read");
+            let _ = edit.apply(&mut tree); // another one may have been faster
+        }
+        config::check::check(&tree)
+    }
+
+    /// No user plane is against it, so that it has to come into force.
+    fn adopt(&mut self, candidate: config::Checked) {
+        let moment = self.moment(Part::Control);
+        let Some(control) = &mut self.control else {
+            return;
+        };
+        let wish = Wish {
+            candidate,
+            author: Author {
+                name: "operator".into(),
+                lock: None,
+                at: moment.unix.into(),
+            },
+            comment: String::new(),
+            confirm_by: None,
+            back: false,
+            end_sessions: true,
+        };
+        let (configuration, version) = (&mut self.configuration, &mut self.version);
+        let done = adopt(moment, control, wish, |candidate, _, _, _| {
+            *configuration = candidate;
+            *version += 1;
+            Ok(*version)
+        });
+        match done {
+            Ok((_, effects)) => {
+                self.summary.changes += 1;
+                for effect in effects {
+                    self.say(|| effect.text);
+                }
+            }
+            Err(why) => return self.wrong(format!("a change is refused: {why}")),
+        }
+        self.drain_control();
+        self.letting_go = Some(self.now + LAST_WORDS);
+        self.let_go(self.control_life);
+    }
+
+    /// User planes are told when the sessions that end have ended there, or soon.
+    pub(super) fn let_go(&mut self, life: u32) {
+        let (Some(until), Some(control)) = (self.letting_go, &self.control) else {
+            return;
+        };
+        if life != self.control_life {
+            return;
+        }
+        if control.is_retiring() && self.now < until || self.is_stopped(Part::Control) {
+            return self.later(LOOK_AGAIN, Event::LetGo(life));
+        }
+        self.letting_go = None;
+        self.manage();
+    }
+}
