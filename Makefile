@@ -4,7 +4,8 @@
 # make e2e    the end-to-end cases alone                 make e2e LANES=2; make e2e CASE=pppd-chap; make e2e-list
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
-# make sim    1,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
+#             and 100,000 seeds of the simulation        make soak SEEDS=0-9999
+# make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences, instructions      make clean
 # make instructions ACCEPT=1  takes the packet path's instructions of now for right
@@ -34,7 +35,7 @@ unit: packages-test
 	CARGO=$(CARGO) scripts/unit --workspace
 
 sim: packages
-	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-999) $(if $(TRACE),--trace)
+	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-1999) $(if $(TRACE),--trace)
 
 e2e: packages-test
 	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
@@ -47,6 +48,7 @@ soak: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env SEED=$(SEED) BLOWS=$(BLOWS) $(BIN)/e2e --soak
+	@$(MAKE) --no-print-directory sim SEEDS=$(or $(SEEDS),0-99999)
 
 bench: packages-bench
 	$(CARGO) build --release -p bench
