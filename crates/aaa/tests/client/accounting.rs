@@ -47,6 +47,19 @@ pub fn answer(client: &mut Client, now: Duration, sent: &Sent) {
 }
 
 #[test]
+fn an_answer_to_another_question_is_none() {
+    let mut client = client(config(0, 1));
+    account(&mut client, START, Delivery::UntilRecorded);
+    let sent = drain_records(&mut client).0.remove(0);
+    let wrong = reply(&sent, Code::ACCESS_ACCEPT, &[]);
+    client.handle(ZERO, sent.socket, sent.to, &wrong);
+    assert_eq!(drain_records(&mut client).1, []);
+    assert_eq!(client.counters().mismatched_replies, 1);
+    answer(&mut client, ZERO, &sent);
+    assert_eq!(drain_records(&mut client).1, [(1, true)]);
+}
+
+#[test]
 fn a_record_is_the_same_datagram_until_a_server_has_it() {
     let minutes = Duration::from_secs(600);
     for answered in [0, 2, 8] {
