@@ -29,7 +29,10 @@ fn whoever_dials_in_between_the_plan_and_the_commit_is_not_ended_unasked() {
     assert!(planned.unwrap().iter().all(|effect| !effect.ends));
     w.dial_all();
     let now = w.moment();
-    let refused = adopt(now, &mut w.plane, &mut transactions, wish).unwrap_err();
+    let refused = adopt(now, &mut w.plane, wish, |c, a, s, by| {
+        transactions.commit(c, a, s, by)
+    });
+    let refused = refused.unwrap_err();
     let Refusal::Faults(faults) = refused else {
         panic!("{refused:?}");
     };
@@ -38,7 +41,10 @@ fn whoever_dials_in_between_the_plan_and_the_commit_is_not_ended_unasked() {
     assert_eq!((w.online(), transactions.version()), (1, 0));
 
     let wish = without_port(&w, true);
-    let (version, effects) = adopt(now, &mut w.plane, &mut transactions, wish).unwrap();
+    let adopted = adopt(now, &mut w.plane, wish, |c, a, s, by| {
+        transactions.commit(c, a, s, by)
+    });
+    let (version, effects) = adopted.unwrap();
     assert_eq!(version, 1);
     assert!(
         effects
