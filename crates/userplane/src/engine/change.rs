@@ -429,8 +429,9 @@ impl<T: Copy> Engine<T> {
                 self.refuse_establishment(to, session.cp_seid, &rejection);
             }
             After::Answer(to) => {
-                // A report under way is acknowledged by itself; one that failed goes along.
-                let kept = session.unacknowledged.filter(|kept| !kept.in_flight);
+                // One that is under way may arrive when nobody knows the session any more, so it goes along as well:
+                // by its number (UR-SEQN) the control plane knows it again.
+                let kept = session.unacknowledged;
                 let mut usage_reports: Vec<_> = kept.map(|kept| kept.report).into_iter().collect();
                 let trigger = UsageReportTrigger::TERMINATION;
                 let last = session.meter.as_mut();

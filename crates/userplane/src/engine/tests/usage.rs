@@ -92,6 +92,20 @@ fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
 }
 
 #[test]
+fn a_report_that_is_under_way_when_the_session_is_deleted_goes_along() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    bench.pass(60);
+    let (_, report) = bench.reports.remove(0);
+    bench.count(seid, 3);
+    // The answer to the deletion may overtake it, and the control plane is done then.
+    let last = bench.delete(seid).usage_reports;
+    assert_eq!(last[0], report.usage_reports[0]);
+    assert_eq!(octets(&last[1]), (Some(3), Some(6)));
+}
+
+#[test]
 fn a_session_that_the_control_plane_does_not_know_is_removed() {
     let mut bench = Bench::new();
     bench.established(&with_period(7, 60));
