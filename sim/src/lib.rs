@@ -7,7 +7,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `world` | the parts, the ways between them, the clock |
+//! | `world` | the parts, the ways between them, the clock; the operator, and the management interface |
 //! | `plan` | what a seed stands for: sizes, faults |
 //! | `check`, `roll` | what must be true; who holds what |
 //! | `street` | the homes and their whims |

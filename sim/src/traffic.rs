@@ -4,7 +4,8 @@
 //! what a user plane counts, so without a fault the two are the same to the octet. Accounting never says more. It may say less
 //!
 //! - of a session whose user plane died, because that took along what it had not reported;
-//! - of a session of which an answer with counters got lost, came late, came from a user plane that had been stopped, or came to a control plane that was dead, was stopped, or
+//! - of a session of which an answer with counters got lost, came late, was for an earlier life of the control plane, came from a
+//!   user plane that had been stopped, or came to a control plane that was dead, was stopped, or
 //!   died before it had that on its disk: a user plane forgets what it answered;
 //! - of sessions that a user plane removed without being asked for their counters: no more than it says itself that it
 //!   did (`unreported-octets`).

@@ -219,7 +219,7 @@ pub struct World<'a> {
     pub(crate) houses: Vec<House>,
     /// Daemons that are stopped.
     stops: BTreeMap<Part, Stop>,
-    /// When those that were stopped went on.
+    /// When those that were stopped went on, and the control plane started.
     went_on: BTreeMap<Part, Duration>,
     /// When each daemon's monotonic clock began.
     origins: BTreeMap<Part, Duration>,

@@ -16,8 +16,8 @@ use std::net::SocketAddr;
 use wire::gtpu;
 use wire::pfcp::{AssociationSetupRequest, Message, NodeId, Packet};
 
-/// How long a user plane that was stopped may answer to what nobody waits for any more.
-const CATCHES_UP: Duration = Duration::from_secs(1);
+/// How long a user plane may answer to what nobody waits for any more, after it was stopped, or the control plane began.
+const CATCHES_UP: Duration = Duration::from_secs(5);
 
 impl World<'_> {
     pub(super) fn send(&mut self, way: Way, datagram: Datagram) {
@@ -36,8 +36,10 @@ impl World<'_> {
             ..
         } = self.plan;
         if let Way::FromUserPlane(n) = way
-            && let Some(at) = self.went_on.get(&Part::UserPlane(n))
-            && self.now - *at < CATCHES_UP
+            && [Part::UserPlane(n), Part::Control].iter().any(|part| {
+                let at = self.went_on.get(part);
+                at.is_some_and(|at| self.now - *at < CATCHES_UP)
+            })
         {
             self.counters_lost(&datagram);
         }
