@@ -6,6 +6,7 @@ use signal_hook::iterator::Signals;
 use sluice::lab::claim;
 use sluice::lab::topology::Lab;
 use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 static NOW: Mutex<Option<(&str, Instant, Duration)>> = Mutex::new(None);
 /// The name of the lab.
 static LAB: Mutex<Option<String>> = Mutex::new(None);
+/// Whether the process cleans up to end.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Watches over the rest of this process' life.
 pub fn start() -> Result<()> {
@@ -90,8 +93,16 @@ pub fn protect(lab: &Lab) {
     *lock(&LAB) = Some(lab.name().to_owned());
 }
 
+/// Does not return once this process is ended: what failed because of that is no case's fault.
+pub fn go_on() {
+    while ENDING.load(Ordering::Relaxed) {
+        thread::park();
+    }
+}
+
 /// Ends what the run started and removes the namespaces; the logs stay.
 fn clean_up() {
+    ENDING.store(true, Ordering::Relaxed);
     if let Some(lab) = lock(&LAB).take()
         && let Err(error) = claim::end(&lab)
     {

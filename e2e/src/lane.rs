@@ -60,6 +60,7 @@ pub fn attempt(rig: &mut Rig, case: &Case) -> bool {
     let began = Instant::now();
     guard::limit(case.name);
     let outcome = (case.run)(rig);
+    guard::go_on();
     let seconds = began.elapsed().as_secs_f64();
     match &outcome {
         Ok(()) => println!("        passed in {seconds:.1} s"),

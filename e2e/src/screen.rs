@@ -2,21 +2,35 @@
 
 use crate::guard::PATIENCE;
 use anyhow::{Context, Result, bail, ensure};
+use sluice::lab::process::Process;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A terminal that somebody types at, by tmux.
+/// A terminal that somebody types at, by tmux; ended when dropped.
 pub struct Screen {
     socket: PathBuf,
+    _server: Process,
 }
 
 impl Screen {
     /// A terminal of so many columns and rows, in which this line runs.
     pub fn open(socket: PathBuf, width: u32, height: u32, command: &str) -> Result<Self> {
-        let screen = Screen { socket };
+        let home = socket.parent().context("a folder")?;
+        // In the foreground, so that whoever clears up after a run that was killed finds it.
+        let mut server = tmux(&socket)?;
+        server.arg("-D");
+        let mut server = Process::spawn(home, "tmux", server)?;
+        server.wait_until("its socket", PATIENCE, || {
+            UnixStream::connect(&socket).is_ok()
+        })?;
+        let screen = Screen {
+            socket,
+            _server: server,
+        };
         let (width, height) = (width.to_string(), height.to_string());
         screen.tmux(&["new-session", "-d", "-x", &width, "-y", &height, command])?;
         Ok(screen)
@@ -24,14 +38,7 @@ impl Screen {
 
     /// Has tmux do something.
     pub fn tmux(&self, words: &[&str]) -> Result<String> {
-        let mut command = Command::new("tmux");
-        command.env("HOME", self.socket.parent().context("a folder")?);
-        let done = command
-            .arg("-S")
-            .arg(&self.socket)
-            .args(["-f", "/dev/null"])
-            .args(words)
-            .output()?;
+        let done = tmux(&self.socket)?.args(words).output()?;
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "tmux {words:?}: {said}");
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
@@ -127,6 +134,14 @@ impl Screen {
     }
 }
 
+/// tmux with a server at this socket, in whose folder programs keep what they remember.
+fn tmux(socket: &Path) -> Result<Command> {
+    let mut command = Command::new("tmux");
+    command.env("HOME", socket.parent().context("a folder")?);
+    command.arg("-S").arg(socket).args(["-f", "/dev/null"]);
+    Ok(command)
+}
+
 /// Compares a screen with the one that is kept as `snapshots/NAME.txt`; with `SNAPSHOTS=write` it is kept instead.
 pub fn snapshot(name: &str, shown: &str) -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots");
@@ -143,10 +158,4 @@ pub fn snapshot(name: &str, shown: &str) -> Result<()> {
         file.display()
     );
     Ok(())
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]);
-    }
 }

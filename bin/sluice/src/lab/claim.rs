@@ -177,12 +177,17 @@ fn lab_of(netns: &Netns) -> Option<&str> {
     Some(lab)
 }
 
-/// Removes namespaces, as far as they exist.
+/// Removes namespaces, as far as they exist: all that can be, whatever else fails.
 pub(super) fn remove(places: &[Netns]) -> Result<()> {
-    places
-        .iter()
-        .filter(|place| place.exists())
-        .try_for_each(Netns::delete)
+    let mut done = Ok(());
+    for place in places.iter().filter(|place| place.exists()) {
+        let deleted = place.delete();
+        // Somebody else who ends the same lab may have been faster.
+        if place.exists() {
+            done = done.and(deleted);
+        }
+    }
+    done
 }
 
 /// Empties the lab's directory, but for the lock that this run holds.
