@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The name that tells the tests' labs from `make run`'s, before their numbers.
-const FAMILY: &str = "e2e";
+pub const FAMILY: &str = "e2e";
 /// How long sessions of the case before may take to go once their homes are gone.
 const SETTLE: Duration = Duration::from_secs(10);
 

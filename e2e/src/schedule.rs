@@ -4,8 +4,10 @@
 use crate::cases::{Case, Needs};
 use crate::guard;
 use crate::lane::{self, Lane};
+use crate::rig::FAMILY;
 use crate::turn::Turn;
 use anyhow::{Result, anyhow};
+use sluice::lab::claim;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -108,6 +110,7 @@ impl Run<'_> {
                 None => {
                     said.push_str(&running.close()?.0);
                     said.push_str("        FAILED: its process died\n");
+                    claim::clear_dead(FAMILY)?;
                 }
             }
             self.tell(case, &said, passed == Some(true));
