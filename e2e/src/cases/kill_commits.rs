@@ -8,6 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use northbound::{ConfigurationClient, GetConfigurationResponse};
 use sluice::lab::topology::Lab;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -32,9 +33,11 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let over = AtomicBool::new(false);
     let writer = thread::scope(|scope| -> Result<Writer> {
         let writer = scope.spawn(|| write(own, &over));
+        let mut dead = BTreeMap::new();
         let dealt = BLOWS.into_iter().try_for_each(|names| {
             sleep(BETWEEN);
-            names.iter().try_for_each(|name| strike(own, name))
+            let mut names = names.iter();
+            names.try_for_each(|name| strike(own, name, &mut dead))
         });
         sleep(BETWEEN);
         over.store(true, Ordering::Relaxed);
@@ -62,16 +65,21 @@ fn struck(name: &str) -> u32 {
     names.filter(|struck| **struck == name).count() as u32
 }
 
-/// Kills a daemon as soon as it runs.
-fn strike(lab: &Lab, name: &str) -> Result<()> {
+/// Kills a daemon as soon as it runs, and not once more the process that was killed before.
+fn strike(lab: &Lab, name: &'static str, dead: &mut BTreeMap<&str, i32>) -> Result<()> {
     let begun = Instant::now();
-    // Its process id is written down anew when it is started again.
-    let struck = || id(lab, name).is_ok_and(|id| kill(Pid::from_raw(id), Signal::SIGKILL).is_ok());
-    while !struck() {
+    loop {
+        // The id is written down anew when it is started again; until somebody has looked, who is dead can be killed.
+        if let Ok(id) = id(lab, name)
+            && dead.get(name) != Some(&id)
+            && kill(Pid::from_raw(id), Signal::SIGKILL).is_ok()
+        {
+            dead.insert(name, id);
+            return Ok(());
+        }
         ensure!(begun.elapsed() < PATIENCE, "{name} does not run");
         sleep(Duration::from_millis(20));
     }
-    Ok(())
 }
 
 /// Both user planes have the document of the version in force, which is the last one that the writer knows of.
