@@ -460,3 +460,6 @@ async fn any_readable(devices: &[&Device], first: usize) -> usize {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

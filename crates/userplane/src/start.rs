@@ -93,6 +93,15 @@ impl WorkerThreads {
         Ok(started)
     }
 
+    /// Threads that stand in for workers.
+    #[cfg(test)]
+    pub(crate) fn of(threads: Vec<JoinHandle<()>>) -> Self {
+        Self {
+            stop: Arc::default(),
+            threads,
+        }
+    }
+
     /// Whether one of them ended by itself, which it never should.
     pub fn is_finished(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)

@@ -438,6 +438,36 @@ fn a_full_table_says_so_and_others_are_untouched() {
 }
 
 #[test]
+fn default_sessions_are_bounded_and_take_no_room_from_subscribers() {
+    let mut bench = Bench::with_room_for(2);
+    let own = |n: usize| DefaultSpec {
+        cp_f_seid: FSeid::new(0x10_0000 + n as u64, cp().ip()),
+        downlink: Some(Tunnel {
+            teid: 0x10_0000 + n as u32,
+            address: [192, 0, 2, 2].into(),
+        }),
+        ..default_spec(&[])
+    };
+    let establish = |bench: &mut Bench, n| {
+        let to = bench.send(0, own(n).establish().0);
+        match bench.answer(to) {
+            Message::SessionEstablishmentResponse(response) => response,
+            other => panic!("{other:?}"),
+        }
+    };
+    let accepted: Vec<_> = (0..256).map(|n| establish(&mut bench, n)).collect();
+    assert!(accepted.iter().all(|r| r.cause == Cause::REQUEST_ACCEPTED));
+    let refused = establish(&mut bench, 256);
+    assert_eq!(refused.cause, Cause::NO_RESOURCES_AVAILABLE);
+    assert_eq!(bench.engine.counters.table_full, 1);
+    assert_eq!(bench.engine.sessions(), 256);
+    bench.established(&spec(1));
+    bench.established(&spec(2));
+    bench.delete(accepted[0].up_f_seid.unwrap().seid);
+    assert_eq!(establish(&mut bench, 256).cause, Cause::REQUEST_ACCEPTED);
+}
+
+#[test]
 fn a_worker_that_does_not_keep_up_is_spared() {
     let mut bench = Bench::new();
     bench.engine.worker_behind = true;

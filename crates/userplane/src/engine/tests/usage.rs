@@ -120,3 +120,46 @@ fn a_session_that_the_control_plane_does_not_know_is_removed() {
     bench.pass(600);
     assert!(bench.reports.is_empty());
 }
+
+/// Both planes read usage by the same codec, so what goes over the wire is compared with octets that are written by hand.
+#[test]
+fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(7));
+    let used = Usage {
+        up_packets: 3,
+        up_octets: 0x0000_0003_0000_0011,
+        down_packets: 5,
+        down_octets: 0x0000_0004_0000_0022,
+    };
+    bench.usage.insert(Seid::from_u64(seid).index, used);
+    bench.now.ntp += 60;
+    let to = bench.send(seid, delete());
+    let at = bench.responses.iter().position(|r| r.0 == to).unwrap();
+    let (_, cp_seid, message) = bench.responses.remove(at);
+    let mut octets = Vec::new();
+    let packet = Packet::session(cp_seid, 7, message);
+    packet.emit(&mut octets).unwrap();
+    let expected = [
+        "21370078",
+        "0000000000001007",
+        "00000700",         // Session Deletion Response, length; SEID; sequence number
+        "0013000101",       // Cause: Request accepted
+        "004f0063", // Usage Report in a Session Deletion Response (TS 29.244 table 7.5.7.2-1)
+        "0051000400000001", // URR ID
+        "0068000400000000", // UR-SEQN
+        "003f00020008", // Usage Report Trigger: TERMR
+        "004b0004000003e8", // Start Time
+        "004c000400000424", // End Time
+        "004200313f", // Volume Measurement (§8.2.44): all six fields
+        "0000000700000033", // Total Volume
+        "0000000300000011", // Uplink Volume
+        "0000000400000022", // Downlink Volume
+        "0000000000000008", // Total Number of Packets
+        "0000000000000003", // Uplink Number of Packets
+        "0000000000000005", // Downlink Number of Packets
+        "004300040000003c", // Duration Measurement
+    ];
+    let octets: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    assert_eq!(octets, expected.concat());
+}
