@@ -16,9 +16,8 @@ use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use crate::worker::Worker;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use dpdk::{Burst, Eal, Outs, Pool, Rest, tsc_hz};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::Arc;
 
 /// Why a data plane cannot be made.
@@ -48,11 +47,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec<Worker>), Error> {
     check(&config)?;
     let limits = config.limits;
-    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-    let wake = Arc::new(Wake {
-        asleep: AtomicBool::new(false),
-        wakeup: EventFd::from_value_and_flags(0, flags)?,
-    });
+    let wake = Arc::new(Wake::new()?);
     // DPDK's names are unique in a process.
     let name = MADE.fetch_add(1, Relaxed);
     let mut writer = Writer::new(limits.instances, limits.routes)?;

@@ -12,9 +12,9 @@ use crate::shard::Shard;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use wire::eth::MacAddr;
 
@@ -448,22 +448,17 @@ impl Controller {
 
     /// Readable when punts or events have come since [`Controller::arm`].
     pub fn wakeup(&self) -> BorrowedFd<'_> {
-        self.wake.wakeup.as_fd()
+        self.wake.wakeup()
     }
 
     /// To be called before sleeping on [`Controller::wakeup`]: clears it and asks the workers to signal what comes.
     /// False if something waits already: then take it instead of sleeping.
     pub fn arm(&mut self) -> bool {
-        // The descriptor does not block; that nothing was signalled is no error.
-        let _ = self.wake.wakeup.read();
-        self.wake.asleep.store(true, SeqCst);
-        let idle = self.links.iter().all(Link::is_quiet)
-            && self.asked.is_none()
-            && self.routes.next().is_none();
-        if !idle {
-            self.wake.asleep.store(false, SeqCst);
-        }
-        idle
+        self.wake.sleep(|| {
+            self.links.iter().all(Link::is_quiet)
+                && self.asked.is_none()
+                && self.routes.next().is_none()
+        })
     }
 
     /// The limits that the data plane was made with.

@@ -2,8 +2,13 @@
 //! is of all workers together, the control thread adds up.
 use crate::api::{FragmentCounters, PortCounters, PuntCounters, PuntKind};
 use crate::drops::DropReason;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use nix::sys::eventfd::EventFd;
+use core::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Adds to a counter that has one writer: no locked instruction is needed.
 #[inline(always)]
@@ -14,8 +19,50 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 /// How the control thread is woken up.
 pub(crate) struct Wake {
     /// The control thread sleeps on `wakeup`.
-    pub asleep: AtomicBool,
-    pub wakeup: EventFd,
+    asleep: AtomicBool,
+    wakeup: EventFd,
+}
+
+impl Wake {
+    pub fn new() -> nix::Result<Self> {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        Ok(Wake {
+            asleep: AtomicBool::new(false),
+            wakeup: EventFd::from_value_and_flags(0, flags)?,
+        })
+    }
+
+    /// Readable when a worker has something for the control thread that sleeps.
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
+    }
+
+    /// The control thread goes to sleep, if nothing waits for it: whether it does. Workers signal what comes from now on.
+    pub fn sleep(&self, nothing_waits: impl FnOnce() -> bool) -> bool {
+        // The descriptor does not block; that nothing was signalled is no error.
+        let _ = self.wakeup.read();
+        self.asleep.store(true, Relaxed);
+        // Either the worker sees in `rouse` that we sleep, or we see what it has for us: the pair is the fence before that.
+        fence(SeqCst);
+        let sleeps = nothing_waits();
+        if !sleeps {
+            self.asleep.store(false, Relaxed);
+        }
+        sleeps
+    }
+
+    /// A worker signals the control thread, if that sleeps and something waits for it. Between what the worker did and this is a
+    /// [`pass`](crate::fib::Reader::pass), in which there is a fence: no other is needed.
+    #[inline]
+    pub fn rouse(&self, something_waits: impl FnOnce() -> bool) {
+        if !self.asleep.load(Relaxed) {
+            return;
+        }
+        if something_waits() && self.asleep.swap(false, Relaxed) {
+            // Fails only if it would block, and then the control thread is awake.
+            let _ = self.wakeup.write(1);
+        }
+    }
 }
 
 /// What a worker and the control thread share.
@@ -136,5 +183,61 @@ impl Port {
         let all = [rx_packets, rx_octets, tx_packets, tx_octets, tx_dropped];
         all.into_iter()
             .for_each(|counter| counter.store(0, Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::fib;
+
+    #[test]
+    fn nothing_that_comes_is_slept_over() {
+        let rounds = if cfg!(miri) { 10 } else { 500 };
+        let mut reader = fib::tests::small().reader();
+        for _ in 0..rounds {
+            let wake = Wake::new().unwrap();
+            let (mut sent, came) = rtrb::RingBuffer::new(1);
+            let sleeps;
+            (reader, sleeps) = std::thread::scope(|scope| {
+                let (sent, wake) = (&mut sent, &wake);
+                let worker = scope.spawn(move || {
+                    sent.push(()).unwrap();
+                    reader.pass();
+                    wake.rouse(|| sent.slots() == 0);
+                    reader
+                });
+                let sleeps = wake.sleep(|| came.is_empty());
+                (worker.join().unwrap(), sleeps)
+            });
+            assert!(!came.is_empty());
+            let signalled = wake.wakeup.read().is_ok();
+            assert!(
+                signalled || !sleeps,
+                "it sleeps, and nobody says what waits"
+            );
+        }
+    }
+
+    #[test]
+    fn a_signal_is_for_one_sleep_and_something_that_waits() {
+        let wake = Wake::new().unwrap();
+        let signalled = || wake.wakeup.read().is_ok();
+        wake.rouse(|| true);
+        assert!(!signalled(), "nobody sleeps");
+        assert!(!wake.sleep(|| false));
+        wake.rouse(|| true);
+        assert!(!signalled(), "it did not go to sleep");
+        assert!(wake.sleep(|| true));
+        wake.rouse(|| false);
+        assert!(!signalled(), "nothing waits");
+        wake.rouse(|| true);
+        assert!(signalled());
+        wake.rouse(|| true);
+        assert!(!signalled(), "it was told already");
+        assert!(wake.sleep(|| true));
+        wake.rouse(|| true);
+        assert!(wake.sleep(|| true));
+        assert!(!signalled(), "what was signalled before is over");
     }
 }

@@ -11,7 +11,7 @@ use crate::message::Command;
 use crate::nodes::Leave;
 use crate::nodes::punt::Punter;
 use crate::punt::{FRAME, PACKET, READY, ROUTE};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use dpdk::{Burst, Consumer, Eal, Outs, Producer, Queue, Rest, tsc};
 use std::sync::Arc;
 use std::time::Duration;
@@ -327,18 +327,12 @@ impl Worker {
 
     /// Signals the control thread if it sleeps and something waits for it.
     fn wake_control(&mut self) {
-        // The pair of the fence in `Reader::pass`, just before, is the store of `asleep` in `Controller::arm`, which looks at
-        // the queues after it.
-        if !self.wake.asleep.load(Relaxed) {
-            return;
-        }
-        let events = self.tables.events.slots() < self.tables.events.buffer().capacity()
-            || self.pieces.slots() == 0
-            || self.removed.slots() < self.removed.buffer().capacity();
-        if (events || self.punter.waiting()) && self.wake.asleep.swap(false, SeqCst) {
-            // Fails only if it would block, and then the control thread is awake.
-            let _ = self.wake.wakeup.write(1);
-        }
+        self.wake.rouse(|| {
+            self.tables.events.slots() < self.tables.events.buffer().capacity()
+                || self.pieces.slots() == 0
+                || self.removed.slots() < self.removed.buffer().capacity()
+                || self.punter.waiting()
+        });
     }
 }
 

@@ -50,7 +50,6 @@ impl Drop for Pages {
 /// Address space of this process alone, zeros where nothing was written.
 struct Mapping {
     start: NonNull<u8>,
-    #[cfg_attr(miri, allow(dead_code))]
     bytes: usize,
 }
 
@@ -117,15 +116,28 @@ impl Drop for Mapping {
 #[cfg(miri)]
 impl Mapping {
     fn new(bytes: usize) -> Result<Self, Error> {
-        let layout = core::alloc::Layout::from_size_align(bytes, 4096);
-        let layout = layout.map_err(|_| Error::new("memory", "too large"))?;
-        // SAFETY: at least a byte. It is never freed.
+        let layout = Self::layout(bytes)?;
+        // SAFETY: at least a byte.
         let start = unsafe { std::alloc::alloc_zeroed(layout) };
         let start = NonNull::new(start).expect("memory");
         Ok(Mapping { start, bytes })
     }
 
+    fn layout(bytes: usize) -> Result<core::alloc::Layout, Error> {
+        let layout = core::alloc::Layout::from_size_align(bytes, 4096);
+        layout.map_err(|_| Error::new("memory", "too large"))
+    }
+
     fn discard(&self, _: usize, _: usize) {}
+}
+
+#[cfg(miri)]
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let layout = Self::layout(self.bytes).expect("as it was made");
+        // SAFETY: made with this layout, and nothing uses it any more.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), layout) };
+    }
 }
 
 /// Atomic numbers: any value is good, zero among them.

@@ -40,10 +40,12 @@ use std::net::IpAddr;
 use trie::{Policy, Trie};
 
 mod memory;
+#[cfg(test)]
+mod races;
 mod reader;
 mod rib;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trie;
 
 pub use reader::{Reader, Table};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 const HERE: InstanceIndex = InstanceIndex(0);
 
 /// Large arrays from a few prefixes on, so that a few changes meet every kind of chunk.
-const SMALL: [Policy; 2] = [
+pub(super) const SMALL: [Policy; 2] = [
     Policy {
         wide: if cfg!(miri) {
             &[]
@@ -25,12 +25,13 @@ const SMALL: [Policy; 2] = [
     },
 ];
 
-fn small() -> Writer {
+/// Tables in which large arrays come early; for the interpreter, which is slow, without those.
+pub(crate) fn small() -> Writer {
     let lines = if cfg!(miri) { 1 << 9 } else { 1 << 19 };
     Writer::with(2, 10_000, lines, SMALL).unwrap()
 }
 
-fn session(n: u32) -> Option<Destination> {
+pub(super) fn session(n: u32) -> Option<Destination> {
     Some(Destination::Session(SessionIndex(n)))
 }
 
