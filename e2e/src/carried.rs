@@ -181,7 +181,7 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Blow;
+    use crate::load::{Blow, RATE};
     use std::time::Duration;
 
     /// What every home carried so far.
@@ -191,12 +191,16 @@ mod tests {
     };
     /// What a user plane had not reported of it.
     const OPEN: Octets = Octets {
-        up: 20_000,
-        down: 30_000,
+        up: 10_000,
+        down: 15_000,
     };
 
     fn all(octets: Octets) -> Vec<Octets> {
         vec![octets; HOMES.into()]
+    }
+
+    fn nothing() -> [Unreported; 2] {
+        [Unreported::at(RATE), Unreported::at(RATE)]
     }
 
     fn less(octets: Octets, by: Octets) -> Octets {
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn without_a_kill_every_octet_is_on_record_each_way() {
-        let (carried, none) = (all(CARRIED), Default::default());
+        let (carried, none) = (all(CARRIED), nothing());
         let good = |recorded: &[Octets]| check(&carried, recorded, &none, &[]).is_ok();
         assert!(good(&carried));
         let swapped = Octets {
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_kill_explains_what_was_not_reported_and_no_more() {
-        let (carried, mut unreported) = (all(CARRIED), <[Unreported; 2]>::default());
+        let (carried, mut unreported) = (all(CARRIED), nothing());
         let before = all(less(CARRIED, OPEN));
         unreported[0]
             .note(UserPlane::One, &carried, &before)
@@ -271,17 +275,18 @@ mod tests {
 
     #[test]
     fn counters_that_nobody_asked_for_are_not_explained_by_a_kill() {
+        let [mut unreported, mut other] = nothing();
+        let rate = other.rate;
         let open = |seconds: u64| Octets {
-            up: seconds * HOME_RATE.up,
-            down: seconds * HOME_RATE.down,
+            up: seconds * rate.up,
+            down: seconds * rate.down,
         };
         let note = |unreported: &mut Unreported, seconds| {
             unreported.note(UserPlane::Two, &all(open(seconds)), &all(Octets::default()))
         };
-        let mut unreported = Unreported::default();
         assert!(note(&mut unreported, LONGEST_INTERIM).is_ok());
         // What a kill before took away is not looked for again.
         assert!(note(&mut unreported, 2 * LONGEST_INTERIM).is_ok());
-        assert!(note(&mut Unreported::default(), LONGEST_INTERIM + 1).is_err());
+        assert!(note(&mut other, LONGEST_INTERIM + 1).is_err());
     }
 }
