@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use crate::plane::PfcpCause;
     use crate::world::{Choice, World};
+
     #[test]
     fn what_waits_for_the_disk_takes_no_more_room_than_what_it_is_about() {
         let mut w = World::new(3, Choice::radius());
