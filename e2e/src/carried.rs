@@ -173,6 +173,13 @@ pub fn check(
                 "{}: Acct-{way}-Octets of {caught} sessions lack more than is explained, up to {longest} s",
                 up.name()
             );
+            // Of all together hardly more: packets are large beside what a session carries in a second.
+            let seconds = unreported.kills * its.len() as u64 + kills * CAUGHT * LONGEST_INTERIM;
+            ensure!(
+                short <= explained + seconds * of(&unreported.rate),
+                "{}: Acct-{way}-Octets lack {short}, of which {explained} are explained",
+                up.name()
+            );
         }
     }
     Ok(())
@@ -271,6 +278,16 @@ mod tests {
         recorded[..=CAUGHT as usize].fill(less(CARRIED, twice));
         assert!(!good(&recorded, &killed), "of too many");
         assert!(!good(&all(Octets::default()), &killed), "too much");
+        // Two packets of one session are none of it; of all together they are.
+        let packets = Octets {
+            up: OPEN.up + 2 * LARGEST,
+            down: OPEN.down + 2 * LARGEST,
+        };
+        recorded[..1000].fill(less(CARRIED, OPEN));
+        recorded[0] = less(CARRIED, packets);
+        assert!(good(&recorded, &[]));
+        recorded[..1000].fill(less(CARRIED, packets));
+        assert!(!good(&recorded, &[]));
     }
 
     #[test]
