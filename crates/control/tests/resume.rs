@@ -66,6 +66,7 @@ fn its_record_waits_for_its_user_plane_and_for_a_server_and_is_told_once() {
     let mut w = with_usage(1);
     w.cut = true;
     restart_with_the_first_address_taken(&mut w);
+    assert_balanced(&w); // the address is not its own any more
     w.run(2 * MINUTE);
     w.restart_control_plane();
     w.run(2 * MINUTE);
