@@ -9,6 +9,8 @@
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences, instructions      make clean
 # make instructions ACCEPT=1  takes the packet path's instructions of now for right
+# make mutants  faults that the tests ought to notice     make mutants CRATE=aaa SAMPLE=30 SEED=1; make mutants BASE=main~5
+# make miri   what threads share, in every order that Miri tries
 # make fuzz   each fuzz target for five minutes          make fuzz TARGET=ppp TIME=60
 #
 # As root or as a user who may use sudo.
@@ -72,6 +74,28 @@ instructions: packages-check gungraun
 
 fuzz: packages cargo-fuzz
 	fuzz/run $(or $(TIME),300) $(TARGET)
+
+# Faults that are put into the crates, and how many of them the crates' own tests notice (docs/quality.md).
+.PHONY: mutants cargo-mutants miri
+CARGO_MUTANTS_VERSION := 27.1.0
+
+mutants: packages-test cargo-mutants
+	@CARGO=$(CARGO) scripts/mutants $(if $(BASE),--base $(BASE),--sample $(or $(SAMPLE),30) --seed $(or $(SEED),1)) $(CRATE)
+
+cargo-mutants:
+	@$(CARGO) mutants --version 2> /dev/null | grep -q ' $(CARGO_MUTANTS_VERSION)$$' || \
+		$(CARGO) install --locked --debug cargo-mutants --version $(CARGO_MUTANTS_VERSION)
+
+# The worker's tables, and what is between it and the control thread, in the interpreter: first each test once, then those
+# with two threads in several orders. Slices of the tables are long, which Stacked Borrows would walk at each access.
+TOOLCHAIN ?= nightly
+MIRI := $(CARGO) +$(TOOLCHAIN) miri test --quiet -p dataplane --lib
+
+miri: packages
+	@$(CARGO) +$(TOOLCHAIN) miri --version > /dev/null 2>&1 || \
+		rustup toolchain install $(TOOLCHAIN) --profile minimal --component miri --component rust-src
+	MIRIFLAGS=-Zmiri-disable-stacked-borrows $(MIRI) -- tables:: counters::
+	MIRIFLAGS="-Zmiri-disable-stacked-borrows -Zmiri-many-seeds=0..8" $(MIRI) -- fib::races counters::tests::nothing
 
 clean:
 	$(SUDO) rm -rf target/vm target/e2e
