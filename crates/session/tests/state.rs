@@ -1,0 +1,73 @@
+//! What a session says of itself to who asks, and what it follows from outside while it is open.
+mod support;
+use session::*;
+use std::sync::Arc;
+use support::*;
+
+#[test]
+fn interface_identifiers_are_those_that_were_agreed_on() {
+    let line = Line::new();
+    assert_eq!(line.session.interface_ids().1, 0, "not negotiated yet");
+    let line = Line::open();
+    assert_eq!(line.session.interface_ids(), (0x1234, 9));
+}
+
+#[test]
+fn a_verdict_is_waited_for_from_the_response_to_the_answer() {
+    let mut line = Line::new();
+    line.open_lcp();
+    assert!(!line.session.waits_for_verdict());
+    let attempt = line.answer_challenge();
+    assert!(line.session.waits_for_verdict());
+    let reply = accept(grant());
+    line.input(Input::Auth { attempt, reply });
+    assert!(!line.session.waits_for_verdict());
+}
+
+/// RFC 1661 §6.4: zero is no magic number, and is answered by another one.
+#[test]
+fn a_magic_number_of_zero_is_refused_with_a_better_one() {
+    let mut line = Line::new();
+    line.expect_kind(LCP, 1);
+    line.send(LCP, 1, 1, &[5, 6, 0, 0, 0, 0]);
+    let (id, options) = line.expect_kind(LCP, 3);
+    assert_eq!((id, &options[..2]), (1, &[5, 6][..]));
+    assert_ne!(options[2..], [0; 4]);
+}
+
+#[test]
+fn silence_that_is_excused_does_not_end_the_session() {
+    let mut line = Line::new();
+    line.authenticate(Grant {
+        ipv6: None,
+        ..grant()
+    });
+    line.open_ipcp();
+    for _ in 0..3 {
+        line.pass_to_next();
+        line.expect_kind(LCP, 9);
+    }
+    let due = line.session.poll_at().unwrap();
+    line.session.excuse_silence(due);
+    line.pass(due - line.now);
+    line.expect_silence();
+    // From here on it is counted anew: three more, then the end.
+    for _ in 0..3 {
+        line.pass_to_next();
+        line.expect_kind(LCP, 9);
+    }
+    line.pass_to_next();
+    assert!(!line.take_outputs().is_empty());
+}
+
+#[test]
+fn echoes_follow_a_changed_configuration() {
+    let mut line = Line::open();
+    let shorter = SessionConfig {
+        echo_interval: 5 * SECOND,
+        ..SessionConfig::default()
+    };
+    line.session.reconfigure(line.now, Arc::new(shorter));
+    line.pass(5 * SECOND);
+    line.expect_kind(LCP, 9);
+}
