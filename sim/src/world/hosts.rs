@@ -1,7 +1,7 @@
 //! The parts that run: started, given their inputs, and rid of what they have to say.
 
 use super::liars::LIES;
-use super::scene::{plane_address, plane_at, plane_name, server_address, user_plane_start};
+use super::scene::{plane_at, plane_name, server_address, user_plane_start};
 use super::{Datagram, Event, Instant, Radius, Who, World};
 use crate::plan::{Part, SERVERS, Way};
 use crate::street::Line;
