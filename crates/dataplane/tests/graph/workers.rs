@@ -253,14 +253,14 @@ fn workers_on_threads_lose_nothing() {
         })
         .collect();
     let (mut sent, mut got) = (0u64, 0u64);
+    let dropped = |w: &World| w.drops().values().sum::<u64>();
     let count = |w: &World| {
-        let drops: u64 = w.drops().values().sum();
         w.controller
             .ports()
             .iter()
             .map(|p| p.rx_packets)
             .sum::<u64>()
-            - drops
+            - dropped(w)
     };
     for round in 0..500u32 {
         for home in &all {
@@ -277,14 +277,14 @@ fn workers_on_threads_lose_nothing() {
         }
         got += w.receive().len() as u64;
         w.events();
-        // No ring is ever full.
-        while sent - got > 100 && count(&w) < sent {
+        // No ring is ever full. What was dropped never comes: on a busy machine that alone can be more than 100.
+        while sent - got > 100 + dropped(&w) {
             std::thread::yield_now();
             got += w.receive().len() as u64;
         }
     }
     let begin = std::time::Instant::now();
-    while got < count(&w) || count(&w) < sent - w.drops().values().sum::<u64>() {
+    while got < count(&w) || count(&w) < sent - dropped(&w) {
         assert!(
             begin.elapsed().as_secs() < 20,
             "{got} of {sent}: {:?}",

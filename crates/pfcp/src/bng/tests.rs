@@ -601,3 +601,38 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn an_updated_rule_is_as_if_it_had_been_made_so() {
+    let mut wanted = spec().establish();
+    let (far_id, urr_id) = (wanted.create_fars[0].far_id, wanted.create_urrs[0].urr_id);
+    let unmetered = wanted.create_pdrs.iter_mut();
+    let pdr = unmetered.rev().find(|pdr| pdr.urr_ids.is_empty()).unwrap();
+    assert_ne!((pdr.precedence, pdr.far_id), (9, Some(far_id)));
+    let update = UpdatePdr {
+        pdr_id: pdr.pdr_id,
+        precedence: Some(9),
+        far_id: Some(far_id),
+        urr_ids: vec![urr_id],
+        ..Default::default()
+    };
+    (pdr.precedence, pdr.far_id) = (9, Some(far_id));
+    pdr.urr_ids = vec![urr_id];
+    let request = SessionModificationRequest {
+        update_pdrs: vec![update],
+        ..Default::default()
+    };
+    let rules = established(spec().establish());
+    assert_eq!(modified(&rules, request), established(wanted));
+}
+
+/// The lowest value is looked at first (TS 29.244 §8.2.11): what a subscriber may not send as data is taken out before the data.
+#[test]
+fn neighbour_discovery_comes_before_data() {
+    let request = spec().establish();
+    let named = |pdr: &&CreatePdr| !pdr.pdi.sdf_filters.is_empty();
+    let redirect = request.create_pdrs.iter().find(named).unwrap();
+    assert_eq!(redirect.precedence, 50);
+    let data = request.create_pdrs.iter().filter(|pdr| !named(pdr));
+    assert!(data.map(|pdr| pdr.precedence).all(|other| other > 50));
+}
