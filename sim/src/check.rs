@@ -46,6 +46,9 @@ impl Checks {
 
 impl World<'_> {
     pub(crate) fn check_step(&mut self) {
+        if self.disk.is_idle() {
+            self.traffic.written(self.now);
+        }
         if std::mem::take(&mut self.checks.control_changed) {
             let roll = &mut self.checks.roll;
             let found = self

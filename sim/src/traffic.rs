@@ -14,7 +14,7 @@ use crate::plan::USER_PLANES;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// After so long everything is on the disk, also if that did not answer for a while.
+/// What came so long before nothing waited for the disk is on it.
 const WRITTEN: Duration = Duration::from_secs(10);
 
 /// Octets of IP packets from and to a subscriber.
@@ -37,6 +37,8 @@ pub struct Traffic {
     sessions: BTreeMap<u64, Session>,
     /// What each user plane says that it has not reported, over all its lives.
     unreported: [u64; USER_PLANES],
+    /// When nothing of the control plane's waited for its disk, last.
+    written: Duration,
 }
 
 /// The direction of a packet.
@@ -75,10 +77,15 @@ impl Traffic {
         }
     }
 
-    /// The control plane died: what it heard shortly before may not be on its disk.
-    pub fn forgotten(&mut self, now: Duration) {
+    /// Nothing waits for the control plane's disk.
+    pub fn written(&mut self, now: Duration) {
+        self.written = now;
+    }
+
+    /// The control plane died: what it heard since the disk had everything, or shortly before, may not be there.
+    pub fn forgotten(&mut self) {
         for session in self.sessions.values_mut() {
-            session.torn |= session.heard.is_some_and(|at| now - at < WRITTEN);
+            session.torn |= session.heard.is_some_and(|at| at + WRITTEN > self.written);
         }
     }
 

@@ -110,7 +110,7 @@ impl World<'_> {
         self.armed.remove(&Who::Control);
         self.links.clear();
         self.letting_go = None;
-        self.traffic.forgotten(self.now);
+        self.traffic.forgotten();
         self.disk.crash(&mut self.random);
         self.lose_history();
     }
