@@ -122,3 +122,28 @@ fn there_are_no_more_copies_than_wanted() {
     // a slow machine may take longer than a second for it
     assert!(shown.iter().all(|n| n % 4 == 0), "{shown:?}");
 }
+
+#[test]
+fn no_more_sessions_are_sampled_than_there_is_room_for() {
+    let limits = Limits {
+        sessions: 256,
+        ..World::limits()
+    };
+    let mut w = World::with(NO_POLICING, limits);
+    let homes: Vec<Home> = (1..=MAX_SAMPLED as u8 + 1)
+        .map(|n| Home::new(n, ACCESS, &[]))
+        .collect();
+    w.online(&homes);
+    for home in &homes {
+        sample(&mut w, home, Some(ALL));
+    }
+    let [.., last, beyond] = &homes[..] else {
+        panic!("there is room for one")
+    };
+    assert_eq!(both_ways(&mut w, last).0.len(), 2);
+    assert_eq!(both_ways(&mut w, beyond).0, []);
+    // One that ends makes room.
+    sample(&mut w, last, None);
+    sample(&mut w, beyond, Some(ALL));
+    assert_eq!(both_ways(&mut w, beyond).0.len(), 2);
+}
