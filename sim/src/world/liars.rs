@@ -145,8 +145,17 @@ impl World<'_> {
     }
 
     fn claim_another_name(&mut self, plane: usize) {
+        let name = plane_name((plane + 1) % USER_PLANES);
+        if !self
+            .configuration
+            .configuration
+            .user_planes
+            .contains_key(&name)
+        {
+            return; // nobody has it now
+        }
         let request = AssociationSetupRequest {
-            node_id: NodeId::Fqdn(plane_name((plane + 1) % USER_PLANES)),
+            node_id: NodeId::Fqdn(name),
             recovery_time_stamp: self.random.random(),
             ..AssociationSetupRequest::default()
         };
