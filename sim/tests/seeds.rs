@@ -25,13 +25,14 @@ fn a_seed_does_the_same_again_and_another_does_not() {
 #[test]
 fn the_first_seeds_find_nothing_and_every_check_is_in_force() {
     let mut total = sim::Summary::default();
-    for seed in 0..6 {
+    // In the last one there is less room than homes.
+    for seed in (0..6).chain([43]) {
         match sim::run(seed, None) {
             Ok(summary) => total += summary,
             Err(error) => panic!("seed {seed}: {error}"),
         }
     }
-    assert_eq!(total.lively, 6, "everybody has to be online in every seed");
+    assert_eq!(total.lively, 7, "everybody has to be online in every seed");
     assert!(total.crowded > 0, "room that is less than homes: {total:?}");
     assert!(total.changes > 0, "changes of the configuration: {total:?}");
     // What dies takes along what it counted; of most sessions nothing is lost.
