@@ -4,7 +4,7 @@
 # make e2e    the end-to-end cases alone                 make e2e LANES=2; make e2e CASE=pppd-chap; make e2e-list
 #             a whole table of the internet by FRR       make e2e CASE=frr-full ROUTES=2000000
 # make soak   50 kills and stops, 10,000 homes that go   make soak SEED=7 BLOWS=10
-#             100,000 seeds of the simulation, Miri      make soak SEEDS=0-9999
+#             Miri, 100,000 seeds of the simulation      make soak SEEDS=0-9999
 # make sim    2,000 seeds of the simulation              make sim SEEDS=0-9999; make sim SEEDS=7-7 TRACE=1
 # make bench  what a packet costs, beside peers           make bench ROUNDS=3
 # make check  format, lints, licences, instructions      make clean
@@ -50,8 +50,8 @@ soak: packages-test
 	$(CARGO) build --release $(PROGRAMS) -p e2e
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env SEED=$(SEED) BLOWS=$(BLOWS) $(BIN)/e2e --soak
-	@$(MAKE) --no-print-directory sim SEEDS=$(or $(SEEDS),0-99999)
 	@$(MAKE) --no-print-directory miri
+	@$(MAKE) --no-print-directory sim SEEDS=$(or $(SEEDS),0-99999)
 
 bench: packages-bench
 	$(CARGO) build --release -p bench
