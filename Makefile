@@ -23,6 +23,8 @@ CARGO_FUZZ_VERSION := 0.13.2
 GUNGRAUN_VERSION := 0.20.0
 BIN := $(or $(CARGO_TARGET_DIR),target)/release
 PROGRAMS := -p sluice -p sluice-up -p sluice-cp
+# Built in one command: libraries are compiled again for another set of packages, as that asks for other features.
+TESTED := $(PROGRAMS) -p e2e -p sim
 
 .PHONY: run test unit sim e2e soak bench instructions e2e-list check fuzz clean packages packages-test packages-bench cargo-deny cargo-fuzz
 
@@ -37,17 +39,18 @@ unit: packages-test
 	CARGO=$(CARGO) scripts/unit --workspace
 
 sim: packages
-	$(CARGO) run --release -p sim -- --seeds $(or $(SEEDS),0-1999) $(if $(TRACE),--trace)
+	$(CARGO) build --release $(TESTED)
+	@$(BIN)/sim --seeds $(or $(SEEDS),0-1999) $(if $(TRACE),--trace)
 
 e2e: packages-test
 	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
-	$(CARGO) build --release $(PROGRAMS) -p e2e
+	$(CARGO) build --release $(TESTED)
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env ROUTES=$(ROUTES) LANES=$(LANES) $(BIN)/e2e $(CASE)
 
 soak: packages-test
-	$(CARGO) build --release $(PROGRAMS) -p e2e
+	$(CARGO) build --release $(TESTED)
 	@$(SUDO) e2e/vm/build > /dev/null
 	@$(SUDO) env SEED=$(SEED) BLOWS=$(BLOWS) $(BIN)/e2e --soak
 	@$(MAKE) --no-print-directory miri
