@@ -43,12 +43,14 @@ use crate::table::{Seid, Table};
 mod answers;
 mod audit;
 mod change;
+mod departed;
 mod ledger;
 mod nets;
 mod peers;
 mod tunnels;
 mod usage;
 
+use departed::Departed;
 pub use ledger::Expected;
 use peers::Peer;
 pub use tunnels::{Downlink, NoDownlink};
@@ -57,6 +59,8 @@ pub use tunnels::{Downlink, NoDownlink};
 const MAX_DEFAULT_SESSIONS: usize = 256;
 /// Requests that may wait for one session.
 const MAX_WAITING: usize = 8;
+/// Usage reports of one session that may wait to be acknowledged.
+const MAX_KEPT: usize = 4;
 
 /// The time of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -222,12 +226,13 @@ enum Wanted {
     Delete,
 }
 
-/// A report that the control plane has not acknowledged. It keeps its number, so that one
-/// that arrives twice can be told.
-#[derive(Debug)]
+/// Reports that the control plane has not acknowledged, the oldest first. Whatever tells of the session's usage repeats them;
+/// each keeps its number (UR-SEQN), by which the control plane knows one that comes again.
+#[derive(Debug, Default)]
 struct Unacknowledged {
-    report: UsageReport,
-    in_flight: bool,
+    reports: Vec<UsageReport>,
+    /// So many of them, from the oldest, are in a report that is under way.
+    in_flight: usize,
 }
 
 /// The rules of a session, kept for the next modification.
@@ -267,7 +272,7 @@ struct Session<T> {
     counters: Usage,
     /// What was counted before the worker began anew.
     carried_over: Usage,
-    unacknowledged: Option<Unacknowledged>,
+    unacknowledged: Unacknowledged,
     report_at: Option<Duration>,
     operation: Operation<T>,
     waiting: VecDeque<(T, Wanted)>,
@@ -295,6 +300,7 @@ pub struct Engine<T> {
     held: HashMap<SocketAddr, BTreeSet<(InstanceIndex, IpNet)>>,
     /// Control planes.
     peers: HashMap<SocketAddr, Peer>,
+    departed: Departed,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
     outputs: VecDeque<Output<T>>,
     /// Set while the worker does not keep up: establishments are refused meanwhile.
@@ -313,6 +319,7 @@ impl<T: Copy> Engine<T> {
             nets: BTreeMap::new(),
             held: HashMap::new(),
             peers: HashMap::new(),
+            departed: Departed::default(),
             timers: BinaryHeap::new(),
             outputs: VecDeque::new(),
             worker_behind: false,
@@ -362,6 +369,10 @@ impl<T: Copy> Engine<T> {
             .resolve(seid)
             .is_none_or(|session| session.peer != peer)
         {
+            if let (Wanted::Delete, Some(last)) = (&wanted, self.departed.find(seid, peer)) {
+                let last = last.clone();
+                return self.tell_last(to, last);
+            }
             self.counters.unknown_session += 1;
             return self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
         }
@@ -370,7 +381,7 @@ impl<T: Copy> Engine<T> {
         };
         match session.operation {
             Operation::None => self.run(now, seid.index, to, wanted),
-            Operation::Remove(_) => {
+            Operation::Remove(_) if matches!(wanted, Wanted::Modify(_)) => {
                 self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
             }
             _ if session.waiting.len() < MAX_WAITING => session.waiting.push_back((to, wanted)),

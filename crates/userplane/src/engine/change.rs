@@ -11,9 +11,11 @@ use wire::pfcp::{
     SessionModificationRequest, SessionModificationResponse, UsageReportTrigger, ie,
 };
 
+use super::departed::Last;
 use super::{
     After, Engine, Establishment, MAX_DEFAULT_SESSIONS, Modification, Now, Operation, Rules,
-    Session, Wanted, WorkerCommand, cause, offending, own_seid, rejection, session_seid,
+    Session, Unacknowledged, Wanted, WorkerCommand, cause, offending, own_seid, rejection,
+    session_seid,
 };
 use crate::compile::Compiled;
 use crate::table::Seid;
@@ -58,7 +60,7 @@ impl<T: Copy> Engine<T> {
             meter: None,
             counters: Usage::default(),
             carried_over: Usage::default(),
-            unacknowledged: None,
+            unacknowledged: Unacknowledged::default(),
             report_at: None,
             operation: Operation::None,
             waiting: VecDeque::new(),
@@ -415,6 +417,9 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn removed(&mut self, now: Now, index: SessionIndex, after: After<T>) {
+        let Some(seid) = self.table.seid(index) else {
+            return;
+        };
         let Some(mut session) = self.table.remove(index) else {
             return;
         };
@@ -423,35 +428,46 @@ impl<T: Copy> Engine<T> {
             index = index.0,
             "session gone"
         );
+        let mut asked: Vec<T> = session.waiting.iter().map(|(to, _)| *to).collect();
         match after {
-            After::Nothing => self.count_unreported(&session),
+            After::Nothing => {}
             After::Refuse(to, rejection) => {
                 self.refuse_establishment(to, session.cp_seid, &rejection);
             }
-            After::Answer(to) => {
-                // One that is under way may arrive when nobody knows the session any more, so it goes along as well:
-                // by its number (UR-SEQN) the control plane knows it again.
-                let kept = session.unacknowledged;
-                let mut usage_reports: Vec<_> = kept.map(|kept| kept.report).into_iter().collect();
-                let trigger = UsageReportTrigger::TERMINATION;
-                let last = session.meter.as_mut();
-                usage_reports.extend(last.map(|m| m.report(session.counters, now.ntp, trigger)));
-                let message = SessionDeletionResponse {
-                    cause: Cause::REQUEST_ACCEPTED,
-                    usage_reports,
-                    ..Default::default()
-                };
-                self.respond(to, session.cp_seid, message);
-            }
+            After::Answer(to) => asked.insert(0, to),
         }
+        if asked.is_empty() {
+            return self.count_unreported(&session);
+        }
+        // A report that is under way may arrive when nobody knows the session any more, so it goes along as well.
+        let mut reports = session.unacknowledged.reports;
+        let trigger = UsageReportTrigger::TERMINATION;
+        let last = session.meter.as_mut();
+        reports.extend(last.map(|m| m.report(session.counters, now.ntp, trigger)));
+        let last = Last {
+            peer: session.peer,
+            cp_seid: session.cp_seid,
+            reports,
+        };
+        for to in asked {
+            self.tell_last(to, last.clone());
+        }
+        self.departed.remember(seid, last);
+    }
+
+    /// Answers a deletion.
+    pub(super) fn tell_last(&mut self, to: T, last: Last) {
+        let message = SessionDeletionResponse {
+            cause: Cause::REQUEST_ACCEPTED,
+            usage_reports: last.reports,
+            ..Default::default()
+        };
+        self.respond(to, last.cp_seid, message);
     }
 
     /// What a session carried since its last report is lost with it: here it is said how much.
     fn count_unreported(&mut self, session: &Session<T>) {
-        let kept = session
-            .unacknowledged
-            .iter()
-            .map(|kept| Usage::of_report(&kept.report));
+        let kept = session.unacknowledged.reports.iter().map(Usage::of_report);
         let since = session
             .meter
             .iter()

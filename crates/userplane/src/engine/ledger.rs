@@ -224,10 +224,10 @@ impl<T: Copy> Engine<T> {
     }
 
     fn compare_reports(&self, ledger: &mut Ledger, open: &BTreeSet<u64>) -> Differences<u64, Name> {
-        let in_flight = self.table.iter().filter(|(_, session)| {
-            let kept = session.unacknowledged.as_ref();
-            kept.is_some_and(|kept| kept.in_flight)
-        });
+        let in_flight = self
+            .table
+            .iter()
+            .filter(|(_, session)| session.unacknowledged.in_flight > 0);
         let owned = in_flight
             .filter_map(|(index, session)| Some((self.table.seid(index)?.to_u64(), name(session))));
         let owned: Vec<_> = owned.collect();

@@ -85,6 +85,7 @@ impl<T: Copy> Engine<T> {
             moved += 1;
         }
         self.peers.remove(&from);
+        self.departed.move_peer(from, to);
         if let Some(nets) = self.held.remove(&from) {
             self.release_nets(to);
             self.held.insert(to, nets);

@@ -315,7 +315,8 @@ fn a_session_grows_by_families_and_ends_with_its_usage() {
     assert!(report.trigger.contains(UsageReportTrigger::TERMINATION));
     assert!(bench.entries.is_empty());
     assert_eq!(bench.engine.sessions(), 0);
-    assert_eq!(bench.delete(seid).cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+    let again = bench.modify(seid, query_usage());
+    assert_eq!(again.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tracing::warn;
 use wire::pfcp::{Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger};
 
 use super::peers::Path;
-use super::{After, Engine, Now, Operation, Output, Unacknowledged, WorkerCommand};
+use super::{After, Engine, MAX_KEPT, Now, Operation, Output, Unacknowledged, WorkerCommand};
 use crate::compile::Compiled;
 use crate::table::Seid;
 
@@ -29,35 +29,40 @@ impl<T: Copy> Engine<T> {
             return Vec::new();
         };
         let (usage, counters) = (*usage, session.counters);
+        // Nobody acknowledges an answer, so what it reports is kept. A control plane of another make may add up what it is
+        // told again; one that audits knows a report by its number.
+        let peer = self.peers.get(&session.peer);
+        let keeps = peer.is_some_and(|peer| peer.audit != 0);
+        let full = keeps && session.unacknowledged.is_full();
         let old_period = session.meter.and_then(|meter| meter.rule().period);
-        let mut reports = Vec::new();
-        match (&mut session.meter, usage) {
-            (Some(meter), Some(rule)) => {
-                // A rule under another id is another rule: the old one ends.
-                if meter.rule().urr_id != rule.urr_id {
-                    reports.push(meter.report(counters, now.ntp, UsageReportTrigger::TERMINATION));
-                    *meter = UsageMeter::new(rule, counters, now.ntp);
-                } else {
-                    meter.set_rule(rule);
-                    if query {
-                        let trigger = UsageReportTrigger::IMMEDIATE;
-                        reports.push(meter.report(counters, now.ntp, trigger));
-                    }
-                }
+        let fresh = match (&mut session.meter, usage) {
+            (Some(meter), Some(rule)) if meter.rule().urr_id == rule.urr_id => {
+                meter.set_rule(rule);
+                let trigger = UsageReportTrigger::IMMEDIATE;
+                (query && !full).then(|| meter.report(counters, now.ntp, trigger))
             }
-            (Some(meter), None) => {
-                reports.push(meter.report(counters, now.ntp, UsageReportTrigger::TERMINATION));
-                session.meter = None;
+            // A rule under another id is another rule: the old one ends.
+            (meter, rule) => {
+                let trigger = UsageReportTrigger::TERMINATION;
+                let last = meter.as_mut();
+                let last = last.map(|meter| meter.report(counters, now.ntp, trigger));
+                *meter = rule.map(|rule| UsageMeter::new(rule, counters, now.ntp));
+                last
             }
-            (None, Some(rule)) => session.meter = Some(UsageMeter::new(rule, counters, now.ntp)),
-            (None, None) => {}
-        }
+        };
+        let reports = match keeps && (query || fresh.is_some()) {
+            true => session.unacknowledged.with(fresh),
+            false => Vec::from_iter(fresh),
+        };
         let period = usage.and_then(|rule| rule.period);
         if period != old_period {
             self.arm(
                 index,
                 period.map(|seconds| now.monotonic + period_of(seconds)),
             );
+        }
+        if query && full {
+            self.report_kept(index);
         }
         reports
     }
@@ -107,16 +112,11 @@ impl<T: Copy> Engine<T> {
         let path = self.peers.get(&session.peer).map(|peer| peer.path);
         let reachable = path == Some(Path::Alive);
         let idle = matches!(session.operation, Operation::None);
-        match &mut session.unacknowledged {
-            // Whatever is not reported now is part of the next report.
-            _ if !reachable || !idle => {}
-            Some(kept) if kept.in_flight => {}
-            Some(kept) => {
-                kept.in_flight = true;
-                let report = kept.report.clone();
-                self.send_report(seid, report);
-            }
-            None => {
+        // Whatever is not reported now is part of the next report.
+        if reachable && idle && session.unacknowledged.in_flight == 0 {
+            if session.unacknowledged.is_full() {
+                self.report_kept(seid.index);
+            } else {
                 session.operation = Operation::Report;
                 self.worker(WorkerCommand::Read(seid.index));
             }
@@ -126,31 +126,34 @@ impl<T: Copy> Engine<T> {
 
     /// The counters for a periodic report are there.
     pub(super) fn report(&mut self, now: Now, index: SessionIndex) {
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
+        let Some(meter) = &mut session.meter else {
+            return;
+        };
+        let trigger = UsageReportTrigger::PERIODIC;
+        let report = meter.report(session.counters, now.ntp, trigger);
+        session.unacknowledged.reports.push(report);
+        self.report_kept(index);
+    }
+
+    /// Sends the reports that are not acknowledged, unless some are under way.
+    fn report_kept(&mut self, index: SessionIndex) {
         let Some(seid) = self.table.seid(index) else {
             return;
         };
         let Some(session) = self.table.get_mut(index) else {
             return;
         };
-        let counters = session.counters;
-        let Some(meter) = &mut session.meter else {
+        let kept = &mut session.unacknowledged;
+        if kept.in_flight > 0 {
             return;
-        };
-        let report = meter.report(counters, now.ntp, UsageReportTrigger::PERIODIC);
-        session.unacknowledged = Some(Unacknowledged {
-            report: report.clone(),
-            in_flight: true,
-        });
-        self.send_report(seid, report);
-    }
-
-    fn send_report(&mut self, seid: Seid, report: UsageReport) {
-        let Some(session) = self.table.resolve(seid) else {
-            return;
-        };
+        }
+        kept.in_flight = kept.reports.len();
         let message = SessionReportRequest {
             report_type: ReportType::USAGE,
-            usage_reports: vec![report],
+            usage_reports: kept.reports.clone(),
             ..Default::default()
         };
         self.outputs.push_back(Output::Report {
@@ -179,14 +182,33 @@ impl<T: Copy> Engine<T> {
                 );
                 self.remove(seid.index, After::Nothing);
             }
-            Some(cause) if cause.is_accepted() => session.unacknowledged = None,
+            Some(cause) if cause.is_accepted() => session.unacknowledged.acknowledge(),
             _ => {
-                if let Some(kept) = &mut session.unacknowledged {
-                    kept.in_flight = false;
-                    self.counters.reports_kept += 1;
-                }
+                session.unacknowledged.in_flight = 0;
+                self.counters.reports_kept += 1;
             }
         }
+    }
+}
+
+impl Unacknowledged {
+    /// Whether those that are kept have to be acknowledged before there is a new one.
+    fn is_full(&self) -> bool {
+        self.reports.len() >= MAX_KEPT
+    }
+
+    /// What an answer tells: those that are kept and a fresh one, which is kept if there is room.
+    fn with(&mut self, fresh: Option<UsageReport>) -> Vec<UsageReport> {
+        let mut told = self.reports.clone();
+        told.extend(fresh.clone());
+        self.reports.extend(fresh.filter(|_| !self.is_full()));
+        told
+    }
+
+    /// The control plane has those that were under way.
+    fn acknowledge(&mut self) {
+        let acknowledged = std::mem::take(&mut self.in_flight);
+        self.reports.drain(..acknowledged);
     }
 }
 

@@ -72,23 +72,125 @@ fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
     assert_eq!(bench.engine.sessions(), 1);
     bench.engine.peer_up(bench.now, cp());
     bench.pass(60);
+    // What came meanwhile is told beside it.
     let (token, again) = bench.reports.remove(0);
-    assert_eq!(again, first);
-    // What came meanwhile is in the report after it.
+    let [repeated, fresh] = &again.usage_reports[..] else {
+        panic!("{again:?}")
+    };
+    assert_eq!(*repeated, first.usage_reports[0]);
+    assert_eq!(octets(fresh), (Some(5), Some(10)));
+    assert_eq!(fresh.sequence, repeated.sequence + 1);
+    // Both are over when they are acknowledged.
     bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    bench.count(seid, 2);
     bench.pass(60);
     let (token, report) = bench.reports.remove(0);
-    assert_eq!(octets(&report.usage_reports[0]), (Some(5), Some(10)));
-    assert_eq!(
-        report.usage_reports[0].sequence,
-        first.usage_reports[0].sequence + 1
-    );
+    assert_eq!(report.usage_reports.len(), 1);
+    assert_eq!(octets(&report.usage_reports[0]), (Some(2), Some(4)));
     // One that failed goes along with the last.
     bench.engine.reported(token, None);
     bench.count(seid, 3);
     let last = bench.delete(seid).usage_reports;
     assert_eq!(last[0], report.usage_reports[0]);
     assert_eq!(octets(&last[1]), (Some(3), Some(6)));
+}
+
+/// A control plane can die with an answer in its hands.
+#[test]
+fn what_an_answer_told_is_told_again_until_it_is_acknowledged() {
+    let mut bench = Bench::new();
+    let default = bench.default_session(&[]);
+    bench.audit(default, true, &[]);
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    let first = bench.modify(seid, query_usage()).usage_reports;
+    bench.count(seid, 5);
+    let second = bench.modify(seid, query_usage()).usage_reports;
+    assert_eq!((first.len(), second.len()), (1, 2));
+    assert_eq!(second[0], first[0]);
+    assert_eq!(octets(&second[1]), (Some(5), Some(10)));
+    // A change of rules tells nothing.
+    let change = bench.modify(seid, with_period(7, 60).add_family(Family::Ipv4).unwrap());
+    assert_eq!(change.usage_reports, []);
+    bench.pass(60);
+    let (token, report) = bench.reports.remove(0);
+    assert_eq!(report.usage_reports[..2], second);
+    // What is told meanwhile is not what is acknowledged.
+    bench.count(seid, 7);
+    let third = bench.modify(seid, query_usage()).usage_reports;
+    assert_eq!(third[..3], report.usage_reports);
+    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    let last = bench.delete(seid).usage_reports;
+    assert_eq!(last[0], third[3]);
+    assert_eq!((octets(&last[0]), last.len()), ((Some(7), Some(14)), 2));
+}
+
+#[test]
+fn a_query_beyond_what_is_kept_asks_for_the_acknowledgement() {
+    let mut bench = Bench::new();
+    let default = bench.default_session(&[]);
+    bench.audit(default, true, &[]);
+    let seid = bench.established(&with_period(7, 60));
+    let mut told = Vec::new();
+    for _ in 0..MAX_KEPT + 3 {
+        bench.count(seid, 1);
+        told = bench.modify(seid, query_usage()).usage_reports;
+    }
+    assert_eq!(told.len(), MAX_KEPT);
+    let (token, report) = bench.reports.remove(0);
+    assert_eq!(report.usage_reports, told);
+    assert!(bench.reports.is_empty(), "one at a time");
+    bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+    let next = bench.modify(seid, query_usage()).usage_reports;
+    assert_eq!(next.len(), 1);
+    assert_eq!(octets(&next[0]), (Some(3), Some(6)));
+}
+
+#[test]
+fn a_deletion_that_is_asked_again_is_answered_the_same() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    let first = bench.delete(seid);
+    assert_eq!(octets(&first.usage_reports[0]), (Some(100), Some(200)));
+    // The control plane was away meanwhile, and came back at another address.
+    let other = "192.0.2.9:8805".parse().unwrap();
+    bench.engine.peer_lost(bench.now, cp());
+    bench.engine.move_peer(cp(), other);
+    bench.engine.move_peer(other, cp());
+    bench.engine.peer_up(bench.now, cp());
+    assert_eq!(bench.delete(seid), first);
+    // Nobody else is told.
+    bench
+        .engine
+        .request(bench.now, 99, other, seid, delete().into());
+    bench.run();
+    let Message::SessionDeletionResponse(answer) = bench.answer(99) else {
+        panic!("an answer")
+    };
+    assert_eq!(answer.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+    assert_eq!(answer.usage_reports, []);
+}
+
+#[test]
+fn a_deletion_of_a_session_that_is_going_waits_for_its_counters() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    bench.count(seid, 100);
+    bench.worker_runs = false;
+    // Its port goes, and the control plane deletes it twice before the worker has come to it.
+    bench.engine.end_port(PORT);
+    let asked = [bench.send(seid, delete()), bench.send(seid, delete())];
+    assert_eq!(bench.responses, []);
+    bench.worker_runs = true;
+    bench.run();
+    for to in asked {
+        let Message::SessionDeletionResponse(answer) = bench.answer(to) else {
+            panic!("an answer")
+        };
+        assert_eq!(octets(&answer.usage_reports[0]), (Some(100), Some(200)));
+    }
+    assert_eq!(bench.engine.counters.unreported_octets, 0);
 }
 
 #[test]
