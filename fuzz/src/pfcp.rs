@@ -145,7 +145,7 @@ impl World {
                 spec().add_family(Family::Ipv4).expect("an address"),
                 2,
             ),
-            2 => self.cp.request(self.now, to, 9, query_usage(), 3),
+            2 => self.cp.request(self.now, to, 9, query_usage(1), 3),
             _ => self.cp.request(self.now, to, 9, delete(), 4),
         };
         self.drain();
@@ -311,6 +311,7 @@ fn spec() -> SessionSpec {
         downlink: tunnel(0x20, 2),
         network_instance: "default".into(),
         mtu: 1492,
+        urr_id: 1,
         usage_period: Some(600),
         ipv4: Some([100, 64, 0, 7].into()),
         ipv6: Some("2001:db8:0:7::/64".parse().expect("a prefix")),
@@ -406,7 +407,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             (op::BODY_TO_UP, body(spec.establish_control().into())),
             modify(spec.add_family(Family::Ipv4).expect("an address")),
             modify(spec.add_family(Family::Ipv6).expect("a prefix")),
-            modify(query_usage()),
+            modify(query_usage(1)),
             modify(spec.remove_family(Family::Ipv4)),
             (op::BODY_TO_UP, body(delete().into())),
         ]),

@@ -32,23 +32,10 @@ impl Checks {
     pub fn session_on(&self, line: Line, pppoe_id: u16) -> Option<u64> {
         Some(self.roll.session(line, pppoe_id)?.0)
     }
-
-    /// Whether the control plane has a session.
-    pub fn holds(&self, seid: u64) -> bool {
-        self.roll.holds(seid)
-    }
-
-    /// Every session of a user plane.
-    pub fn sessions_of(&self, plane: usize) -> impl Iterator<Item = u64> {
-        self.roll.sessions_of(plane).map(|seid| seid.0)
-    }
 }
 
 impl World<'_> {
     pub(crate) fn check_step(&mut self) {
-        if self.disk.is_idle() {
-            self.traffic.written(self.now);
-        }
         if std::mem::take(&mut self.checks.control_changed) {
             let roll = &mut self.checks.roll;
             let found = self

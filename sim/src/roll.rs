@@ -68,25 +68,6 @@ impl Roll {
         self.links.get(&(line, pppoe_id)).copied()
     }
 
-    /// Whether there is a session.
-    pub fn holds(&self, seid: u64) -> bool {
-        let seen = self
-            .seen
-            .get(Seid(seid).index() as usize)
-            .copied()
-            .flatten();
-        seen.is_some_and(|seen| seen.seid.0 == seid)
-    }
-
-    /// Every session of a user plane.
-    pub fn sessions_of(&self, plane: usize) -> impl Iterator<Item = Seid> {
-        let of_plane = self
-            .links
-            .iter()
-            .filter(move |((line, _), _)| line.plane == plane);
-        of_plane.map(|(_, seid)| *seid)
-    }
-
     /// The line of the session that has an address: `None` if no session has it.
     pub fn owner(&self, address: IpAddr) -> Option<Option<Line>> {
         let length = if address.is_ipv4() { 32 } else { PREFIX };

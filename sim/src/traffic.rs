@@ -3,19 +3,12 @@
 //! Both directions are counted outside of the gateway: what a home sent and nobody dropped, and what came to its line. That is
 //! what a user plane counts, so without a fault the two are the same to the octet. Accounting never says more. It may say less
 //!
-//! - of a session whose user plane died, because that took along what it had not reported;
-//! - of a session of which an answer with counters got lost, came late, was for an earlier life of the control plane, came from a
-//!   user plane that had been stopped, or came to a control plane that was dead, was stopped, or
-//!   died before it had that on its disk: a user plane forgets what it answered;
+//! - of a session whose user plane died before its Stop was recorded, because that took along what it had not reported;
 //! - of sessions that a user plane removed without being asked for their counters: no more than it says itself that it
 //!   did (`unreported-octets`).
 
 use crate::plan::USER_PLANES;
-use core::time::Duration;
-use std::collections::BTreeMap;
-
-/// What came so long before nothing waited for the disk is on it.
-const WRITTEN: Duration = Duration::from_secs(10);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Octets of IP packets from and to a subscriber.
 pub type Octets = [u64; 2];
@@ -25,10 +18,8 @@ pub type Octets = [u64; 2];
 struct Session {
     plane: usize,
     octets: Octets,
-    /// Its user plane died while it was there, or forgot what nobody heard.
+    /// Its user plane died while it was there.
     torn: bool,
-    /// When counters came in an answer.
-    heard: Option<Duration>,
 }
 
 /// Every session by its SEID.
@@ -37,8 +28,6 @@ pub struct Traffic {
     sessions: BTreeMap<u64, Session>,
     /// What each user plane says that it has not reported, over all its lives.
     unreported: [u64; USER_PLANES],
-    /// When nothing of the control plane's waited for its disk, last.
-    written: Duration,
 }
 
 /// The direction of a packet.
@@ -57,45 +46,17 @@ impl Traffic {
             plane,
             octets: [0; 2],
             torn: false,
-            heard: None,
         };
         let session = self.sessions.entry(seid).or_insert(new);
         session.octets[direction as usize] += octets as u64;
     }
 
-    /// Counters of a session came to the control plane in an answer.
-    pub fn heard(&mut self, now: Duration, seid: u64) {
-        if let Some(session) = self.sessions.get_mut(&seid) {
-            session.heard = Some(now);
-        }
-    }
-
-    /// Counters of a session got lost with the answer that they were in, or may have.
-    pub fn lost(&mut self, seid: u64) {
-        if let Some(session) = self.sessions.get_mut(&seid) {
-            session.torn = true;
-        }
-    }
-
-    /// Nothing waits for the control plane's disk.
-    pub fn written(&mut self, now: Duration) {
-        self.written = now;
-    }
-
-    /// The control plane died: what it heard since the disk had everything, or shortly before, may not be there.
-    pub fn forgotten(&mut self) {
-        for session in self.sessions.values_mut() {
-            session.torn |= session.heard.is_some_and(|at| at + WRITTEN > self.written);
-        }
-    }
-
-    /// A user plane died with these sessions; so many octets it had not reported of others.
-    pub fn died(&mut self, plane: usize, sessions: impl Iterator<Item = u64>, unreported: u64) {
+    /// A user plane died, and with it what it had not reported of its sessions, or repeats until it is acknowledged: but for
+    /// `closed`, whose last records are with a server. So many octets it had not reported of sessions that it removed.
+    pub fn died(&mut self, plane: usize, closed: &BTreeSet<u64>, unreported: u64) {
         self.unreported[plane] += unreported;
-        for seid in sessions {
-            if let Some(session) = self.sessions.get_mut(&seid) {
-                session.torn = true;
-            }
+        for (seid, session) in &mut self.sessions {
+            session.torn |= session.plane == plane && !closed.contains(seid);
         }
     }
 

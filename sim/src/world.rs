@@ -219,8 +219,6 @@ pub struct World<'a> {
     pub(crate) houses: Vec<House>,
     /// Daemons that are stopped.
     stops: BTreeMap<Part, Stop>,
-    /// When those that were stopped went on, and the control plane started.
-    went_on: BTreeMap<Part, Duration>,
     /// When each daemon's monotonic clock began.
     origins: BTreeMap<Part, Duration>,
     /// By how many seconds each machine's wall clock was set.
@@ -274,7 +272,6 @@ impl<'a> World<'a> {
             books: Books::default(),
             past: Past::default(),
             stops: BTreeMap::new(),
-            went_on: BTreeMap::new(),
             origins: BTreeMap::new(),
             clocks: BTreeMap::new(),
             changes: BTreeSet::new(),

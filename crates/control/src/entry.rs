@@ -88,8 +88,13 @@ pub(crate) struct Ending {
 pub(crate) struct Rules {
     /// The user plane's SEID, once it has answered.
     pub up_seid: Option<u64>,
+    /// The URR by which it measures: another each time that it is told the whole session.
+    pub urr_id: u32,
     /// It was asked to take the session and has not answered yet.
     pub establishing: bool,
+    /// It was asked to take the session, and the association ended before it had answered: it may have it under a name that
+    /// we do not know.
+    pub unsettled: bool,
     /// It counts among those that are being put back at once.
     pub put_back: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
@@ -200,19 +205,44 @@ impl Account {
     }
 }
 
-/// Numbers (UR-SEQN) of the usage reports that were added up, so that one which comes again adds nothing: each says what
-/// was used since the one before, and a user plane repeats it until it knows that it is safe.
+/// The usage reports that were added up, so that one which comes again adds nothing: each says what was used since the one
+/// before, and a user plane repeats it until it knows that it is safe. They are kept apart by the URR that they are of, the
+/// latest first: what was reported by the rule before may come again when the next one counts already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reports {
+pub(crate) struct Reports([(u32, Sequence); 3]);
+
+impl Reports {
+    /// Those by one rule.
+    pub fn of(urr_id: u32, numbers: Sequence) -> Self {
+        let mut reports = Reports::default();
+        reports.0[0] = (urr_id, numbers);
+        reports
+    }
+
+    /// Whether a report is new. It is not from then on.
+    pub fn is_new(&mut self, urr_id: u32, number: u32) -> bool {
+        let known = self.0.iter_mut().find(|(id, _)| *id == urr_id);
+        if let Some((_, numbers)) = known {
+            return numbers.is_new(number);
+        }
+        self.0.rotate_right(1);
+        self.0[0] = (urr_id, Sequence::default());
+        self.0[0].1.is_new(number)
+    }
+}
+
+/// Sequence (UR-SEQN) of the reports by one rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sequence {
     /// One more than the highest; 0: none came.
     next: u32,
     /// The highest and the 31 before it, the highest in the lowest bit.
     seen: u32,
 }
 
-impl Reports {
-    /// Whether a report is new. It is not from then on.
-    pub fn is_new(&mut self, number: u32) -> bool {
+impl Sequence {
+    /// Whether a number is new. It is not from then on.
+    fn is_new(&mut self, number: u32) -> bool {
         if number >= self.next {
             let ahead = number - self.next + 1;
             self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
@@ -276,6 +306,9 @@ pub(crate) struct Record {
     /// What version 3 put behind that.
     #[serde(skip)]
     pub third: Option<Third>,
+    /// What version 4 put behind that.
+    #[serde(skip)]
+    pub fourth: Option<Fourth>,
 }
 
 /// What version 2 added to [`Record`].
@@ -287,7 +320,8 @@ pub(crate) struct Second {
     pub started_at: u64,
     /// [`Started::before`].
     pub before: u32,
-    pub reports: Reports,
+    /// Reports by URR [`BEFORE_FOURTH`]; version 4 has all of them.
+    pub numbers: Sequence,
 }
 
 /// What version 3 added to [`Record`].
@@ -298,6 +332,17 @@ pub(crate) struct Third {
     pub profile: Option<String>,
     /// [`Account::of_aaa`].
     pub of_aaa: [bool; 2],
+}
+
+/// The only URR that there was before version 4.
+pub(crate) const BEFORE_FOURTH: u32 = 1;
+
+/// What version 4 added to [`Record`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fourth {
+    /// [`Rules::urr_id`].
+    pub urr_id: u32,
+    pub reports: Reports,
 }
 
 /// An accounting record that no server has yet.
@@ -312,7 +357,7 @@ pub(crate) struct Owed {
 }
 
 /// The layout of what is stored of a session; a later one is refused, not guessed. Version 1 knew nothing but [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 3;
+pub(crate) const RECORD_VERSION: u8 = 4;
 
 /// A value of the store, behind the version.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -343,16 +388,19 @@ fn unknown(version: u8) -> String {
 impl Record {
     /// As of the version that has what it has: an earlier one's stays one of that.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let version = if self.third.is_some() {
-            RECORD_VERSION
-        } else {
-            2
+        let version = match (&self.third, &self.fourth) {
+            (Some(_), Some(_)) => RECORD_VERSION,
+            (Some(_), None) => 3,
+            (None, _) => 2,
         };
-        let bytes = extend(&self.second, extend(self, vec![version]));
-        match &self.third {
-            Some(third) => extend(third, bytes),
-            None => bytes,
+        let mut bytes = extend(&self.second, extend(self, vec![version]));
+        if let Some(third) = &self.third {
+            bytes = extend(third, bytes);
         }
+        if let (4.., Some(fourth)) = (version, &self.fourth) {
+            bytes = extend(fourth, bytes);
+        }
+        bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
@@ -362,15 +410,25 @@ impl Record {
         }
         let (mut record, rest): (Record, _) =
             postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
+        let mut rest = rest;
         if version > 1 {
-            let (second, rest) = postcard::take_from_bytes(rest).map_err(|e| e.to_string())?;
-            record.second = second;
-            if version > 2 {
-                record.third = Some(postcard::from_bytes(rest).map_err(|e| e.to_string())?);
-            }
+            record.second = take(&mut rest)?;
+        }
+        if version > 2 {
+            record.third = Some(take(&mut rest)?);
+        }
+        if version > 3 {
+            record.fourth = Some(take(&mut rest)?);
         }
         Ok(record)
     }
+}
+
+/// Reads the next of several values.
+fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Result<T, String> {
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|e| e.to_string())?;
+    *bytes = rest;
+    Ok(value)
 }
 
 impl Owed {
@@ -416,9 +474,14 @@ mod tests {
         let mut reports = Reports::default();
         let numbers = [0, 0, 3, 1, 3, 2, 1, 40, 39, 8, 40];
         let new = [0, 3, 1, 2, 40, 39];
-        let taken: Vec<u32> = numbers.into_iter().filter(|n| reports.is_new(*n)).collect();
+        let taken = numbers.into_iter().filter(|n| reports.is_new(7, *n));
+        let taken: Vec<u32> = taken.collect();
         assert_eq!(taken, new, "8 is too old to be told from a repetition");
-        assert!(reports.is_new(u32::MAX) && !reports.is_new(u32::MAX - 40));
+        assert!(reports.is_new(7, u32::MAX) && !reports.is_new(7, u32::MAX - 40));
+        // Another rule counts from the beginning, and those of the one before are known as long as they may come again.
+        assert!(reports.is_new(9, 0) && !reports.is_new(9, 0) && reports.is_new(9, 1));
+        assert!(reports.is_new(2, 0));
+        assert!(!reports.is_new(7, 40) && !reports.is_new(9, 1));
     }
 
     #[test]

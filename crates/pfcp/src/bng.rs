@@ -71,6 +71,9 @@ pub struct SessionSpec {
     pub network_instance: String,
     /// The largest IP packet that the subscriber takes.
     pub mtu: u16,
+    /// The URR by which it is measured. Whoever establishes a session anew gives it another, so that reports of the one
+    /// before, which may still be repeated, are not taken for its own: numbers (UR-SEQN) begin anew with each.
+    pub urr_id: u32,
     /// Seconds between usage reports, if there are to be any.
     pub usage_period: Option<u32>,
     /// Its IPv4 address, once it has one.

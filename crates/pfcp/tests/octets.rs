@@ -88,6 +88,7 @@ fn spec() -> SessionSpec {
         },
         network_instance: "vpn1".to_owned(),
         mtu: 1492,
+        urr_id: 1,
         usage_period: Some(300),
         ipv4: Some([100, 64, 0, 2].into()),
         ipv6: Some("2001:db8:0:1::/64".parse().unwrap()),

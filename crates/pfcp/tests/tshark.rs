@@ -47,6 +47,7 @@ fn spec() -> SessionSpec {
         },
         network_instance: "default".to_owned(),
         mtu: 1492,
+        urr_id: 1,
         usage_period: Some(600),
         ipv4: Some([100, 64, 0, 2].into()),
         ipv6: Some("2001:db8:0:1::/64".parse().unwrap()),
@@ -232,7 +233,7 @@ fn exchange() -> Vec<Sent> {
         &mut world,
         CP,
         UP_SEID,
-        bng::query_usage().into(),
+        bng::query_usage(1).into(),
         |request| session.answer(request),
     );
     ask(

@@ -62,6 +62,14 @@ impl Compiled {
             Compiled::Default { tunnel, .. } | Compiled::Subscriber { tunnel, .. } => *tunnel,
         }
     }
+
+    /// How it is measured, if it is.
+    pub fn usage(&self) -> Option<UsageRule> {
+        match self {
+            Compiled::Default { .. } => None,
+            Compiled::Subscriber { usage, .. } => *usage,
+        }
+    }
 }
 
 fn refused(offending_ie: IeId) -> Rejection {

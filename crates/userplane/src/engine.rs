@@ -217,6 +217,8 @@ struct Modification<T> {
 enum After<T> {
     Answer(T),
     Refuse(T, Rejection),
+    /// The session that was established in its place, in the same tunnel, reports what it still has to report.
+    HandOver(u32),
     Nothing,
 }
 
@@ -224,6 +226,12 @@ enum After<T> {
 enum Wanted {
     Modify(Box<SessionModificationRequest>),
     Delete,
+}
+
+impl Wanted {
+    fn is_deletion(&self) -> bool {
+        matches!(self, Wanted::Delete)
+    }
 }
 
 /// Reports that the control plane has not acknowledged, the oldest first. Whatever tells of the session's usage repeats them;
@@ -381,10 +389,13 @@ impl<T: Copy> Engine<T> {
         };
         match session.operation {
             Operation::None => self.run(now, seid.index, to, wanted),
-            Operation::Remove(_) if matches!(wanted, Wanted::Modify(_)) => {
+            Operation::Remove(_) if !wanted.is_deletion() => {
                 self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
             }
-            _ if session.waiting.len() < MAX_WAITING => session.waiting.push_back((to, wanted)),
+            // a deletion always finds a place: were it refused, nobody would ask again
+            _ if session.waiting.len() < MAX_WAITING + usize::from(wanted.is_deletion()) => {
+                session.waiting.push_back((to, wanted))
+            }
             _ => {
                 let seid = session.cp_seid;
                 self.counters.congested += 1;

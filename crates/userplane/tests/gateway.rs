@@ -206,6 +206,7 @@ fn session_spec() -> SessionSpec {
         },
         network_instance: "default".into(),
         mtu: 1492,
+        urr_id: 1,
         usage_period: None,
         ipv4: Some(HOME_ADDRESS),
         ipv6: None,
@@ -360,7 +361,7 @@ async fn story(cp: &mut ControlPlane, access: &Device, core: &Device, api: &Path
     let modified = cp.ask(seid, spec.add_family(Family::Ipv4).unwrap()).await;
     assert_eq!(modified.cause(), Some(Cause::REQUEST_ACCEPTED));
     let (up, down) = data(access, core).await;
-    let reported = match cp.ask(seid, query_usage()).await {
+    let reported = match cp.ask(seid, query_usage(1)).await {
         Message::SessionModificationResponse(response) => response.usage_reports,
         other => panic!("{other:?}"),
     };

@@ -110,7 +110,6 @@ impl World<'_> {
         self.armed.remove(&Who::Control);
         self.links.clear();
         self.letting_go = None;
-        self.traffic.forgotten();
         self.disk.crash(&mut self.random);
         self.lose_history();
     }
@@ -156,8 +155,8 @@ impl World<'_> {
 
     pub(super) fn kill_user_plane(&mut self, plane: usize) {
         let unreported = self.planes[plane].take().map_or(0, |up| up.unreported());
-        let torn = self.checks.sessions_of(plane);
-        self.traffic.died(plane, torn, unreported);
+        let closed = self.books.carried().map(|(seid, _)| seid);
+        self.traffic.died(plane, &closed.collect(), unreported);
         self.hang_up_mi(plane);
         self.stops.remove(&Part::UserPlane(plane));
         self.armed.remove(&Who::UserPlane(plane));

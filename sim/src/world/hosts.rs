@@ -114,7 +114,6 @@ impl World<'_> {
                 self.say(|| format!("control plane starts with {sessions} sessions"));
                 self.control = Some(control);
                 self.control_life += 1;
-                self.went_on.insert(Part::Control, self.now);
                 self.drain_control();
                 self.manage();
             }

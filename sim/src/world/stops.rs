@@ -67,7 +67,6 @@ impl World<'_> {
             && stop.by.is_empty()
         {
             let stop = self.stops.remove(&part).unwrap_or_default();
-            self.went_on.insert(part, self.now);
             self.go_on(part, stop);
         }
     }

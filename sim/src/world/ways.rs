@@ -14,10 +14,7 @@ use core::time::Duration;
 use rand::Rng;
 use std::net::SocketAddr;
 use wire::gtpu;
-use wire::pfcp::{AssociationSetupRequest, Message, NodeId, Packet};
-
-/// How long a user plane may answer to what nobody waits for any more, after it was stopped, or the control plane began.
-const CATCHES_UP: Duration = Duration::from_secs(5);
+use wire::pfcp::{AssociationSetupRequest, NodeId, Packet};
 
 impl World<'_> {
     pub(super) fn send(&mut self, way: Way, datagram: Datagram) {
@@ -35,19 +32,10 @@ impl World<'_> {
             delay,
             ..
         } = self.plan;
-        if let Way::FromUserPlane(n) = way
-            && [Part::UserPlane(n), Part::Control].iter().any(|part| {
-                let at = self.went_on.get(part);
-                at.is_some_and(|at| self.now - *at < CATCHES_UP)
-            })
-        {
-            self.counters_lost(&datagram);
-        }
         let lossy = self.phase == Phase::Storm;
         let mut chance = |of: u32| lossy && of > 0 && self.random.random_range(0..1000) < of;
         let cut = self.cuts.get(&way).is_some_and(|cuts| *cuts > 0);
         if chance(loss) || cut {
-            self.counters_lost(&datagram);
             return self.say(|| format!("{way:?} {says} (lost)"));
         }
         let copies = 1 + u32::from(chance(twice));
@@ -55,7 +43,6 @@ impl World<'_> {
             let mut micros = self.random.random_range(delay / 2..=delay * 2);
             if lossy && late > 0 && self.random.random_range(0..1000) < late {
                 micros += self.random.random_range(0..4_000_000);
-                self.counters_lost(&datagram);
             }
             self.later(
                 Duration::from_micros(micros),
@@ -75,7 +62,6 @@ impl World<'_> {
             Way::ToServer(_) => None,
         };
         if let Some(part) = to.filter(|part| self.is_stopped(*part)) {
-            self.counters_lost(&datagram);
             return self.keep_waiting(part, Waiting::Datagram(way, datagram));
         }
         match (way, datagram) {
@@ -95,12 +81,6 @@ impl World<'_> {
                 self.drain_user_plane(n);
             }
             (Way::FromUserPlane(n), Datagram::Pfcp(bytes)) => {
-                if let Some(seid) = counters_answered(&bytes) {
-                    match self.control.is_some() && self.checks.holds(seid) {
-                        true => self.traffic.heard(self.now, seid),
-                        false => self.traffic.lost(seid),
-                    }
-                }
                 let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), wire::pfcp::PORT);
                 self.control_input(Input::Pfcp {
                     from,
@@ -138,15 +118,6 @@ impl World<'_> {
                 });
             }
             _ => {}
-        }
-    }
-
-    /// An answer may not get through, or too late.
-    fn counters_lost(&mut self, datagram: &Datagram) {
-        if let Datagram::Pfcp(bytes) = datagram
-            && let Some(seid) = counters_answered(bytes)
-        {
-            self.traffic.lost(seid);
         }
     }
 
@@ -190,22 +161,3 @@ impl World<'_> {
         }
     }
 }
-
-/// Whose counters are in a user plane's answer.
-fn counters_answered(bytes: &[u8]) -> Option<u64> {
-    let kind = *bytes.get(1)?;
-    if ![SESSION_MODIFICATION_RESPONSE, SESSION_DELETION_RESPONSE].contains(&kind) {
-        return None;
-    }
-    let packet = wire::pfcp::parse(bytes).ok()?.packet;
-    let reports = match &packet.message {
-        Message::SessionModificationResponse(answer) => &answer.usage_reports,
-        Message::SessionDeletionResponse(answer) => &answer.usage_reports,
-        _ => return None,
-    };
-    packet.seid.filter(|_| !reports.is_empty())
-}
-
-/// Message types (TS 29.244 §7.3).
-const SESSION_MODIFICATION_RESPONSE: u8 = 53;
-const SESSION_DELETION_RESPONSE: u8 = 55;

@@ -5,6 +5,7 @@
 //! end is a stranger, and is deleted.
 
 use super::{ControlPlane, Now};
+use crate::entry::Rules;
 use crate::topology::{MAX_SESSIONS, PortId, Seid, UserPlaneId};
 use crate::user_planes::{Answer, Request};
 use core::time::Duration;
@@ -200,7 +201,8 @@ impl ControlPlane {
         let own = self
             .find(seid)
             .map(|index| self.sessions[index as usize].rules);
-        own.is_some_and(|rules| rules.establishing || rules.up_seid == Some(up_seid))
+        let underway = |rules: &Rules| rules.establishing || rules.unsettled;
+        own.is_some_and(|rules| underway(&rules) || rules.up_seid == Some(up_seid))
     }
 
     pub(super) fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {

@@ -48,7 +48,8 @@ impl ControlPlane {
 
     /// Takes the session off the user plane. While the user plane is away it waits for it.
     pub(super) fn delete(&mut self, now: Now, index: u32) {
-        if self.entry(index).rules.up_seid.is_none() {
+        let rules = self.entry(index).rules;
+        if rules.up_seid.is_none() && !rules.unsettled {
             self.finish(now, index);
         } else if !self.ask_delete(now, index) {
             let entry = self.entry(index);

@@ -7,8 +7,9 @@ use crate::bank::Bank;
 use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, Ending, Entry, Noted, Owed, Record, Rules, Second, Stage, Started, Third, Told, Who,
-    from_bytes, to_bytes, usage_from_array, usage_to_array,
+    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Noted, Owed, Record, Reports, Rules, Second,
+    Sequence, Stage, Started, Third, Told, Who, from_bytes, to_bytes, usage_from_array,
+    usage_to_array,
 };
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::pool::PoolError;
@@ -339,13 +340,17 @@ impl ControlPlane {
                 boot: self.boot,
                 started_at: entry.account.started.map_or(0, |s| s.at.as_millis() as u64),
                 before: entry.account.started.map_or(0, |s| s.before),
-                reports: entry.account.reports,
+                numbers: Sequence::default(),
             },
             third: Some(Third {
                 gateway_mac: entry.gateway_mac,
                 servers: entry.servers.as_deref().map(str::to_owned),
                 profile: entry.profile.as_deref().map(str::to_owned),
                 of_aaa: entry.account.of_aaa,
+            }),
+            fourth: Some(Fourth {
+                urr_id: entry.rules.urr_id,
+                reports: entry.account.reports,
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
@@ -562,6 +567,10 @@ impl ControlPlane {
                 ],
             }
         });
+        let fourth = record.fourth.unwrap_or_else(|| Fourth {
+            urr_id: BEFORE_FOURTH,
+            reports: Reports::of(BEFORE_FOURTH, record.second.numbers),
+        });
         let mtu = link
             .mtu()
             .min(self.view().profile(segment, third.profile.as_deref()).mtu);
@@ -571,7 +580,7 @@ impl ControlPlane {
             of_aaa: third.of_aaa,
             interim: record.interim_seconds.map(seconds),
             session_timeout: record.timeout_seconds.map(seconds),
-            reports: record.second.reports,
+            reports: fourth.reports,
             ..Account::default()
         };
         let mut entry = Entry {
@@ -591,6 +600,8 @@ impl ControlPlane {
             link: ending.is_none().then(|| Box::new(link)),
             rules: Rules {
                 up_seid: Some(record.up_seid).filter(|seid| *seid != 0),
+                unsettled: record.up_seid == 0,
+                urr_id: fourth.urr_id,
                 families: record.families,
                 told: Told {
                     ipv4: record.ipv4.filter(|_| record.families[0]),

@@ -3,12 +3,13 @@
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
-use crate::entry::{Reports, Stage, Told};
+use crate::entry::{Stage, Told};
 use crate::history::Kind;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
+use rand::Rng;
 use session::{Cause, Family, Input, Phase};
 use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
@@ -40,6 +41,7 @@ impl ControlPlane {
             downlink: self.user_planes.downlink(port.user_plane, owner),
             network_instance: self.topology.instance(entry.instance).name.clone(),
             mtu: self.view().terms(entry).mtu,
+            urr_id: entry.rules.urr_id,
             usage_period: Some(USAGE_PERIOD),
             ipv4: entry.ipv4.filter(|_| ipv4),
             ipv6: entry.ipv6.filter(|_| ipv6),
@@ -55,6 +57,8 @@ impl ControlPlane {
 
     /// Asks for the session's control tunnel, and for the rules of its families if it has any already.
     pub(super) fn establish(&mut self, now: Now, index: u32) {
+        // the highest bit would name a rule that the user plane brings along (TS 29.244 §8.2.54)
+        self.sessions[index as usize].rules.urr_id = self.random.random_range(1..=i32::MAX as u32);
         let (spec, plane) = (self.spec(index), self.plane_of(index));
         let entry = self.entry(index);
         entry.rules.up_seid = None;
@@ -68,8 +72,9 @@ impl ControlPlane {
                 .ask(now.at, plane, 0, Request::Establish(seid), spec.establish());
         if let Err(error) = asked {
             tracing::warn!(session = %seid, %error, "cannot ask the user plane for a session");
-            self.on_establish_failed(now, index, Counter::UserPlaneAbsent);
+            return self.on_establish_failed(now, index, Counter::UserPlaneAbsent);
         }
+        self.entry(index).rules.unsettled = false; // its answer will say
     }
 
     /// The rules of a family are wanted.
@@ -146,12 +151,12 @@ impl ControlPlane {
     pub(super) fn ask_usage(&mut self, now: Now, index: u32, purpose: UsageFor) -> bool {
         let plane = self.plane_of(index);
         let entry = self.entry(index);
-        let request = Request::Usage(entry.seid, purpose);
+        let (request, urr_id) = (Request::Usage(entry.seid, purpose), entry.rules.urr_id);
         let Some(up_seid) = entry.rules.up_seid else {
             return false;
         };
         self.user_planes
-            .ask(now.at, plane, up_seid, request, bng::query_usage())
+            .ask(now.at, plane, up_seid, request, bng::query_usage(urr_id))
             .is_ok()
     }
 
@@ -198,7 +203,6 @@ impl ControlPlane {
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
                 self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
-                self.entry(index).account.reports = Reports::default(); // it counts from the beginning
                 self.put_back_done(now, index);
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
@@ -215,6 +219,10 @@ impl ControlPlane {
                 self.on_establish_failed(now, index, Counter::UserPlaneRefused);
             }
             Err(FailReason::TimedOut) => self.on_establish_silent(now, index),
+            Err(FailReason::AssociationDown) => {
+                self.entry(index).rules.unsettled = true;
+                self.on_establish_failed(now, index, Counter::UserPlaneSilent);
+            }
             _ => self.on_establish_failed(now, index, Counter::UserPlaneSilent),
         }
         self.resync(now, plane);
@@ -245,7 +253,7 @@ impl ControlPlane {
         self.put_back_done(now, index);
         match self.entry(index).stage {
             Stage::Admitted(_) => self.refuse(now, index, counter),
-            Stage::Closing(_) => self.finish(now, index),
+            Stage::Closing(_) => self.delete(now, index),
             Stage::Connecting | Stage::Online => {
                 self.counters.count(counter);
                 // without an answer the association is gone; the next one puts the session back
@@ -364,7 +372,7 @@ impl ControlPlane {
     fn add_usage(&mut self, index: u32, reports: &[UsageReport]) {
         let account = &mut self.entry(index).account;
         for report in reports {
-            if account.reports.is_new(report.sequence) {
+            if account.reports.is_new(report.urr_id, report.sequence) {
                 account.usage = account.usage.plus(Usage::of_report(report));
             }
         }
@@ -448,7 +456,8 @@ impl ControlPlane {
         let (again, kept): (Vec<u32>, Vec<u32>) = of_plane.into_iter().partition(again);
         if lost {
             for &index in &again {
-                self.entry(index).rules.up_seid = None;
+                let rules = &mut self.entry(index).rules;
+                (rules.up_seid, rules.unsettled) = (None, false);
             }
             self.persist_user_plane(plane);
         }
@@ -509,7 +518,7 @@ impl ControlPlane {
             };
             if self.entry(index).rules.establishing {
                 self.resync_done(now, plane); // its answer is still to come
-            } else if self.entry(index).is_closing() {
+            } else if self.entry(index).is_closing() && !self.entry(index).rules.unsettled {
                 self.resync_done(now, plane);
                 self.delete(now, index);
             } else {

@@ -16,7 +16,6 @@ const FIRST_NET: u16 = 0x1000;
 /// The FAR that discards, in a default session.
 const DISCARD: u32 = 3;
 const QER: u32 = 1;
-const URR: u32 = 1;
 
 /// What comes first: lower numbers.
 mod precedence {
@@ -150,7 +149,7 @@ impl SessionSpec {
             },
             subscriber: Some(self.subscriber),
             usage: Some(UsageRule {
-                urr_id: URR,
+                urr_id: self.urr_id,
                 volume: true,
                 packets: true,
                 duration: true,
@@ -267,7 +266,7 @@ impl SessionSpec {
 
     fn urr(&self) -> CreateUrr {
         CreateUrr {
-            urr_id: URR,
+            urr_id: self.urr_id,
             measurement_method: MeasurementMethod::VOLUME | MeasurementMethod::DURATION,
             reporting_triggers: match self.usage_period {
                 Some(_) => ReportingTriggers::PERIODIC,
@@ -363,7 +362,7 @@ impl SessionSpec {
             precedence: precedence::DATA,
             pdi,
             far_id: Some(u32::from(pdr_id)),
-            urr_ids: vec![URR],
+            urr_ids: vec![self.urr_id],
             qer_ids: vec![QER],
             ..Default::default()
         };
@@ -452,10 +451,10 @@ pub fn audit(audit: Audit) -> SessionModificationRequest {
     }
 }
 
-/// Asks a session for its usage so far.
-pub fn query_usage() -> SessionModificationRequest {
+/// Asks a session for its usage so far; `urr_id` is [`SessionSpec::urr_id`].
+pub fn query_usage(urr_id: u32) -> SessionModificationRequest {
     SessionModificationRequest {
-        query_urrs: vec![QueryUrr { urr_id: URR }],
+        query_urrs: vec![QueryUrr { urr_id }],
         ..Default::default()
     }
 }

@@ -31,6 +31,7 @@ fn spec() -> SessionSpec {
         },
         network_instance: "default".to_owned(),
         mtu: 1492,
+        urr_id: 1,
         usage_period: Some(600),
         ipv4: Some([100, 64, 0, 2].into()),
         ipv6: Some("2001:db8:0:1::/64".parse().unwrap()),

@@ -433,7 +433,15 @@ impl Node {
         let Purpose::Session(token) = outstanding.purpose else {
             return self.on_node_response(now, peer, outstanding.purpose, packet.message);
         };
-        let forgotten = packet.message.cause() == Some(Cause::NO_ESTABLISHED_ASSOCIATION);
+        // Nothing was done about the request: what becomes of it is decided when there is an association again.
+        if packet.message.cause() == Some(Cause::NO_ESTABLISHED_ASSOCIATION) {
+            self.event(Event::Failed {
+                peer,
+                token,
+                reason: FailReason::AssociationDown,
+            });
+            return self.forgotten(now, peer);
+        }
         let seid = packet.seid.unwrap_or(0);
         self.event(Event::Response {
             peer,
@@ -441,11 +449,7 @@ impl Node {
             seid,
             message: packet.message,
         });
-        if forgotten {
-            self.forgotten(now, peer);
-        } else {
-            self.pump(now, peer);
-        }
+        self.pump(now, peer);
     }
 
     fn on_late_response(&mut self, peer: SocketAddr, packet: &Packet) {

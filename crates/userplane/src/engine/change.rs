@@ -8,7 +8,7 @@ use pfcp::bng::{Rejection, RuleSet, Usage};
 use tracing::{debug, warn};
 use wire::pfcp::{
     Cause, ModificationFlags, SessionDeletionResponse, SessionEstablishmentResponse,
-    SessionModificationRequest, SessionModificationResponse, UsageReportTrigger, ie,
+    SessionModificationRequest, SessionModificationResponse, UsageReport, UsageReportTrigger, ie,
 };
 
 use super::departed::Last;
@@ -80,6 +80,12 @@ impl<T: Copy> Engine<T> {
         if let Some(teid) = teid {
             self.table.claim_teid(teid, seid);
         }
+        if let Some(session) = self.table.get_mut(seid.index)
+            && let Some((before, last)) = self.departed.before(cp_seid, peer)
+            && session.inherit(&last.reports)
+        {
+            self.departed.forget(before);
+        }
         self.start(to, seid);
         Ok(())
     }
@@ -127,11 +133,15 @@ impl<T: Copy> Engine<T> {
             cp_seid = format_args!("{:#x}", session.cp_seid),
             "session established anew"
         );
+        let after = match old.meter {
+            Some(_) => After::HandOver(downlink.teid),
+            None => After::Nothing,
+        };
         if let Compiled::Default { nets, .. } = &old.compiled {
             let nets = nets.clone();
             self.hold_nets(session.peer, nets);
         }
-        self.remove(owner.index, After::Nothing);
+        self.remove(owner.index, after);
     }
 
     fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {
@@ -428,31 +438,41 @@ impl<T: Copy> Engine<T> {
             index = index.0,
             "session gone"
         );
-        let mut asked: Vec<T> = session.waiting.iter().map(|(to, _)| *to).collect();
-        match after {
-            After::Nothing => {}
-            After::Refuse(to, rejection) => {
-                self.refuse_establishment(to, session.cp_seid, &rejection);
-            }
-            After::Answer(to) => asked.insert(0, to),
-        }
-        if asked.is_empty() {
-            return self.count_unreported(&session);
-        }
         // A report that is under way may arrive when nobody knows the session any more, so it goes along as well.
         let mut reports = session.unacknowledged.reports;
         let trigger = UsageReportTrigger::TERMINATION;
         let last = session.meter.as_mut();
         reports.extend(last.map(|m| m.report(session.counters, now.ntp, trigger)));
+        let mut asked: Vec<T> = session.waiting.iter().map(|(to, _)| *to).collect();
+        let mut handed_over = false;
+        match after {
+            After::Nothing => {}
+            After::HandOver(teid) => {
+                let heir = self.table.by_teid(teid);
+                let heir = heir.and_then(|heir| self.table.get_mut(heir.index));
+                let of = |s: &Session<T>| (s.peer, s.cp_seid);
+                let heir = heir.filter(|heir| of(heir) == (session.peer, session.cp_seid));
+                handed_over = heir.is_some_and(|heir| heir.inherit(&reports));
+            }
+            After::Refuse(to, rejection) => {
+                self.refuse_establishment(to, session.cp_seid, &rejection);
+            }
+            After::Answer(to) => asked.insert(0, to),
+        }
+        if asked.is_empty() && !handed_over {
+            self.count_unreported(&reports);
+        }
         let last = Last {
             peer: session.peer,
             cp_seid: session.cp_seid,
             reports,
         };
+        if !asked.is_empty() {
+            self.departed.remember(seid, last.clone());
+        }
         for to in asked {
             self.tell_last(to, last.clone());
         }
-        self.departed.remember(seid, last);
     }
 
     /// Answers a deletion.
@@ -465,14 +485,10 @@ impl<T: Copy> Engine<T> {
         self.respond(to, last.cp_seid, message);
     }
 
-    /// What a session carried since its last report is lost with it: here it is said how much.
-    fn count_unreported(&mut self, session: &Session<T>) {
-        let kept = session.unacknowledged.reports.iter().map(Usage::of_report);
-        let since = session
-            .meter
-            .iter()
-            .map(|meter| meter.unreported(session.counters));
+    /// What a session carried and nobody is told is lost with it: here it is said how much.
+    fn count_unreported(&mut self, reports: &[UsageReport]) {
         let octets = |usage: Usage| usage.up_octets.saturating_add(usage.down_octets);
-        self.counters.unreported_octets += kept.chain(since).map(octets).sum::<u64>();
+        let reports = reports.iter().map(Usage::of_report);
+        self.counters.unreported_octets += reports.map(octets).sum::<u64>();
     }
 }

@@ -1,7 +1,8 @@
 //! Sessions that were deleted not long ago.
 //!
-//! The answer to a deletion carries the session's last counters, and nobody acknowledges an answer. A control plane that died
-//! before it had written them down, or lost the path, asks again; it is told the same again.
+//! The answer to a deletion carries the session's last counters, and nobody acknowledges an answer. A control plane that lost
+//! the path asks again, and is told the same again. One that died before it had written anything down believes that the session
+//! lasts, and establishes it anew: that one reports what was to be reported of the one before.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -25,6 +26,8 @@ pub(super) struct Last {
 #[derive(Debug, Default)]
 pub(super) struct Departed {
     last: HashMap<Seid, Last>,
+    /// By the control plane's names.
+    named: HashMap<u64, Seid>,
     /// The one that ended first in front.
     order: VecDeque<Seid>,
 }
@@ -35,8 +38,9 @@ impl Departed {
         if self.order.len() == MOST
             && let Some(first) = self.order.pop_front()
         {
-            self.last.remove(&first);
+            self.forget(first);
         }
+        self.named.insert(last.cp_seid, seid);
         self.last.insert(seid, last);
         self.order.push_back(seid);
     }
@@ -44,6 +48,21 @@ impl Departed {
     /// What a control plane was told of a session.
     pub(super) fn find(&self, seid: Seid, peer: SocketAddr) -> Option<&Last> {
         self.last.get(&seid).filter(|last| last.peer == peer)
+    }
+
+    /// The session that had the name of one that is established, and what the control plane was told of it.
+    pub(super) fn before(&self, cp_seid: u64, peer: SocketAddr) -> Option<(Seid, &Last)> {
+        let seid = *self.named.get(&cp_seid)?;
+        Some((seid, self.find(seid, peer)?))
+    }
+
+    pub(super) fn forget(&mut self, seid: Seid) {
+        let Some(last) = self.last.remove(&seid) else {
+            return;
+        };
+        if self.named.get(&last.cp_seid) == Some(&seid) {
+            self.named.remove(&last.cp_seid);
+        }
     }
 
     /// A control plane is at another address now.
@@ -72,7 +91,20 @@ mod tests {
         }
         let known = |n| departed.find(seid(n), peer).map(|last| last.cp_seid);
         assert_eq!([known(0), known(1), known(2)], [None, None, Some(2)]);
-        assert_eq!((departed.last.len(), departed.order.len()), (MOST, MOST));
+        let sizes = (
+            departed.last.len(),
+            departed.named.len(),
+            departed.order.len(),
+        );
+        assert_eq!(sizes, (MOST, MOST, MOST));
+        assert_eq!(departed.before(1, peer), None);
+        let last = departed.find(seid(2), peer).unwrap();
+        assert_eq!(departed.before(2, peer), Some((seid(2), last)));
+        departed.forget(seid(3));
+        assert_eq!(
+            (departed.find(seid(3), peer), departed.before(3, peer)),
+            (None, None)
+        );
         let other = "192.0.2.9:8805".parse().unwrap();
         assert_eq!(departed.find(seid(2), other), None);
         departed.move_peer(peer, other);

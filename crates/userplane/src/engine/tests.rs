@@ -233,6 +233,7 @@ fn spec(n: u16) -> SessionSpec {
         },
         network_instance: "default".into(),
         mtu: 1480,
+        urr_id: 1,
         usage_period: None,
         ipv4: Some([100, 64, 0, n as u8].into()),
         ipv6: Some("2001:db8:64:1::/64".parse().unwrap()),
@@ -241,6 +242,7 @@ fn spec(n: u16) -> SessionSpec {
 
 fn with_period(n: u16, seconds: u32) -> SessionSpec {
     SessionSpec {
+        urr_id: 1,
         usage_period: Some(seconds),
         ..spec(n)
     }
@@ -315,7 +317,7 @@ fn a_session_grows_by_families_and_ends_with_its_usage() {
     assert!(report.trigger.contains(UsageReportTrigger::TERMINATION));
     assert!(bench.entries.is_empty());
     assert_eq!(bench.engine.sessions(), 0);
-    let again = bench.modify(seid, query_usage());
+    let again = bench.modify(seid, query_usage(1));
     assert_eq!(again.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
 }
 
@@ -357,7 +359,7 @@ fn requests_that_wait_are_bounded() {
     let seid = bench.established(&spec(7));
     bench.worker_runs = false;
     for _ in 0..MAX_WAITING + 2 {
-        bench.send(seid, query_usage());
+        bench.send(seid, query_usage(1));
     }
     let causes: Vec<_> = bench
         .responses
@@ -545,7 +547,7 @@ fn what_the_worker_refuses_leaves_nothing_behind() {
     // A refused modification leaves the session as it was.
     let seid = bench.established(&spec(1));
     bench.count(seid, 9);
-    bench.modify(seid, query_usage());
+    bench.modify(seid, query_usage(1));
     bench.refuse = Some(Refusal::AddressTaken);
     let response = bench.modify(seid, spec(1).add_family(Family::Ipv4).unwrap());
     assert_eq!(response.offending_ie, Some(ie::UE_IP_ADDRESS.kind));

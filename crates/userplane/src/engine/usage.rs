@@ -9,7 +9,9 @@ use tracing::warn;
 use wire::pfcp::{Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger};
 
 use super::peers::Path;
-use super::{After, Engine, MAX_KEPT, Now, Operation, Output, Unacknowledged, WorkerCommand};
+use super::{
+    After, Engine, MAX_KEPT, Now, Operation, Output, Session, Unacknowledged, WorkerCommand,
+};
 use crate::compile::Compiled;
 use crate::table::Seid;
 
@@ -191,9 +193,25 @@ impl<T: Copy> Engine<T> {
     }
 }
 
+impl<T> Session<T> {
+    /// Reports what the session reported, and had to report, in whose place this one is. Whether it can: two rules of one name
+    /// would have reports of one number.
+    pub(super) fn inherit(&mut self, reports: &[UsageReport]) -> bool {
+        let rule = self.compiled.usage().map(|rule| rule.urr_id);
+        let kept = &mut self.unacknowledged;
+        let can = reports.iter().all(|report| Some(report.urr_id) != rule) && !kept.is_full();
+        if can {
+            // behind what is under way, which is acknowledged by how many there are
+            let at = kept.in_flight;
+            kept.reports.splice(at..at, reports.iter().cloned());
+        }
+        can
+    }
+}
+
 impl Unacknowledged {
     /// Whether those that are kept have to be acknowledged before there is a new one.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.reports.len() >= MAX_KEPT
     }
 

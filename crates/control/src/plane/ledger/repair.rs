@@ -3,7 +3,6 @@
 
 use super::{ControlPlane, Wait};
 use crate::addresses::Net;
-use crate::entry::Stage;
 use crate::plane::Now;
 use crate::topology::Seid;
 use ipnet::IpNet;
@@ -186,12 +185,12 @@ impl ControlPlane {
         let Some(index) = self.find(seid) else {
             return;
         };
-        match self.entry(index).stage {
-            Stage::Closing(_) => {
-                self.entry(index).rules.establishing = false;
-                self.delete(now, index);
-            }
-            _ => self.establish(now, index),
+        let entry = self.entry(index);
+        if entry.is_closing() && !entry.rules.unsettled {
+            entry.rules.establishing = false;
+            self.delete(now, index);
+        } else {
+            self.establish(now, index);
         }
     }
 }

@@ -54,6 +54,7 @@ fn served() -> (Bench, u64, u64) {
     let (establish, _) = default_spec(&["100.64.0.0/24", "2001:db8:64::/56"]).establish();
     bench.send(0, establish);
     let reporting = SessionSpec {
+        urr_id: 1,
         usage_period: Some(60),
         ..spec(1)
     };
@@ -140,7 +141,7 @@ fn the_workers_entries() {
 
     let lost = |bench: &mut Bench, first: u64| {
         bench.count(first, 100);
-        bench.modify(first, query_usage());
+        bench.modify(first, query_usage(1));
         let index = Seid::from_u64(first).index;
         bench.entries.remove(&index);
         bench.usage.remove(&index);

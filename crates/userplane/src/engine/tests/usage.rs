@@ -11,7 +11,7 @@ fn queries_report_what_was_added_since_the_report_before() {
         if expected > 0 {
             bench.count(seid, expected);
         }
-        let response = bench.modify(seid, query_usage());
+        let response = bench.modify(seid, query_usage(1));
         let [report] = &response.usage_reports[..] else {
             panic!("{response:?}")
         };
@@ -103,9 +103,9 @@ fn what_an_answer_told_is_told_again_until_it_is_acknowledged() {
     bench.audit(default, true, &[]);
     let seid = bench.established(&with_period(7, 60));
     bench.count(seid, 100);
-    let first = bench.modify(seid, query_usage()).usage_reports;
+    let first = bench.modify(seid, query_usage(1)).usage_reports;
     bench.count(seid, 5);
-    let second = bench.modify(seid, query_usage()).usage_reports;
+    let second = bench.modify(seid, query_usage(1)).usage_reports;
     assert_eq!((first.len(), second.len()), (1, 2));
     assert_eq!(second[0], first[0]);
     assert_eq!(octets(&second[1]), (Some(5), Some(10)));
@@ -117,7 +117,7 @@ fn what_an_answer_told_is_told_again_until_it_is_acknowledged() {
     assert_eq!(report.usage_reports[..2], second);
     // What is told meanwhile is not what is acknowledged.
     bench.count(seid, 7);
-    let third = bench.modify(seid, query_usage()).usage_reports;
+    let third = bench.modify(seid, query_usage(1)).usage_reports;
     assert_eq!(third[..3], report.usage_reports);
     bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
     let last = bench.delete(seid).usage_reports;
@@ -134,14 +134,14 @@ fn a_query_beyond_what_is_kept_asks_for_the_acknowledgement() {
     let mut told = Vec::new();
     for _ in 0..MAX_KEPT + 3 {
         bench.count(seid, 1);
-        told = bench.modify(seid, query_usage()).usage_reports;
+        told = bench.modify(seid, query_usage(1)).usage_reports;
     }
     assert_eq!(told.len(), MAX_KEPT);
     let (token, report) = bench.reports.remove(0);
     assert_eq!(report.usage_reports, told);
     assert!(bench.reports.is_empty(), "one at a time");
     bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
-    let next = bench.modify(seid, query_usage()).usage_reports;
+    let next = bench.modify(seid, query_usage(1)).usage_reports;
     assert_eq!(next.len(), 1);
     assert_eq!(octets(&next[0]), (Some(3), Some(6)));
 }
@@ -170,6 +170,76 @@ fn a_deletion_that_is_asked_again_is_answered_the_same() {
     };
     assert_eq!(answer.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
     assert_eq!(answer.usage_reports, []);
+}
+
+#[test]
+fn a_session_told_anew_reports_what_the_one_before_it_had_to_report() {
+    let mut bench = Bench::new();
+    let default = bench.default_session(&[]);
+    bench.audit(default, true, &[]);
+    let before = bench.established(&with_period(7, 60));
+    bench.count(before, 100);
+    let told = bench.modify(before, query_usage(1)).usage_reports;
+    bench.count(before, 5);
+    let anew = SessionSpec {
+        urr_id: 2,
+        ..with_period(7, 60)
+    };
+    let seid = bench.established(&anew);
+    assert_ne!(seid, before);
+    bench.count(seid, 7);
+    bench.pass(60);
+    let (_, report) = bench.reports.remove(0);
+    let [repeated, last, own] = &report.usage_reports[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!(*repeated, told[0]);
+    assert_eq!((last.urr_id, octets(last)), (1, (Some(5), Some(10))));
+    assert_eq!((own.urr_id, own.sequence), (2, 0));
+    assert_eq!(octets(own), (Some(7), Some(14)));
+    assert_eq!(bench.engine.counters.unreported_octets, 0);
+}
+
+/// A control plane that died before it had written down that the session was over believes that it lasts.
+#[test]
+fn a_session_told_anew_after_its_deletion_reports_what_the_deletion_told() {
+    let mut bench = Bench::new();
+    let before = bench.established(&with_period(7, 60));
+    bench.count(before, 100);
+    let told = bench.delete(before).usage_reports;
+    // One that names its rule the same would take the reports for its own.
+    let same = bench.established(&with_period(7, 60));
+    assert_eq!(bench.delete(same).usage_reports.len(), 1);
+    let anew = SessionSpec {
+        urr_id: 2,
+        ..with_period(7, 60)
+    };
+    let other = SessionSpec {
+        urr_id: 3,
+        ..with_period(8, 60)
+    };
+    let [anew, other] = [anew, other].map(|spec| bench.established(&spec));
+    assert_eq!(bench.delete(other).usage_reports.len(), 1);
+    let last = bench.delete(anew).usage_reports;
+    assert_eq!((last.len(), last[0].urr_id, last[1].urr_id), (2, 1, 2));
+    assert_ne!(last[0], told[0], "the one that was deleted last");
+}
+
+#[test]
+fn a_deletion_always_finds_a_place() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(7));
+    bench.worker_runs = false;
+    for _ in 0..MAX_WAITING + 5 {
+        bench.send(seid, query_usage(1));
+    }
+    let deletion = bench.send(seid, delete());
+    bench.worker_runs = true;
+    bench.run();
+    assert_eq!(
+        bench.answer(deletion).cause(),
+        Some(Cause::REQUEST_ACCEPTED)
+    );
 }
 
 #[test]
