@@ -1,6 +1,8 @@
 //! Datagrams and frames in words, for the log of a run.
 
+use pfcp::bng::Usage;
 use wire::eth::{Frame, PPPOE_DISCOVERY};
+use wire::pfcp::Message;
 use wire::ppp::{self, Control};
 use wire::radius::{Kind, Packet, Value};
 use wire::{gtpu, nsh, pppoe};
@@ -14,17 +16,44 @@ pub fn pfcp(bytes: &[u8]) -> String {
                 .message
                 .cause()
                 .map_or(String::new(), |cause| format!(" ({cause})"));
+            let offending = match &packet.message {
+                Message::SessionEstablishmentResponse(m) => m.offending_ie,
+                Message::SessionModificationResponse(m) => m.offending_ie,
+                _ => None,
+            };
+            let offending = offending.map_or(String::new(), |ie| format!(" by {ie:?}"));
             let seid = packet
                 .seid
                 .map_or(String::new(), |seid| format!(" seid {seid:x}"));
             format!(
-                "PFCP #{} {}{seid}{cause}",
+                "PFCP #{} {}{seid}{cause}{offending}{}",
                 packet.sequence,
-                packet.message.name()
+                packet.message.name(),
+                usage(&packet.message)
             )
         }
         Err(error) => format!("PFCP? {error:?}"),
     }
+}
+
+/// The usage reports in a message: their rule and number, and octets up and down.
+fn usage(message: &Message) -> String {
+    let reports = match message {
+        Message::SessionReportRequest(m) => &m.usage_reports,
+        Message::SessionModificationResponse(m) => &m.usage_reports,
+        Message::SessionDeletionResponse(m) => &m.usage_reports,
+        _ => return String::new(),
+    };
+    let told = reports.iter().map(|report| {
+        let Usage {
+            up_octets,
+            down_octets,
+            ..
+        } = Usage::of_report(report);
+        let (rule, number) = (report.urr_id, report.sequence);
+        format!(" [{rule:x}#{number}: {up_octets} {down_octets}]")
+    });
+    told.collect()
 }
 
 /// A GTP-U packet.

@@ -95,6 +95,9 @@ pub(crate) struct Rules {
     /// It was asked to take the session, and the association ended before it had answered: it may have it under a name that
     /// we do not know.
     pub unsettled: bool,
+    /// It did not know the name by which the session was to be deleted, and was told the whole session once more to learn by
+    /// which name it has it, and what that has to report.
+    pub sought: bool,
     /// It counts among those that are being put back at once.
     pub put_back: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
@@ -209,7 +212,7 @@ impl Account {
 /// before, and a user plane repeats it until it knows that it is safe. They are kept apart by the URR that they are of, the
 /// latest first: what was reported by the rule before may come again when the next one counts already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reports([(u32, Sequence); 3]);
+pub(crate) struct Reports([(u32, Sequence); 6]);
 
 impl Reports {
     /// Those by one rule.
@@ -480,7 +483,7 @@ mod tests {
         assert!(reports.is_new(7, u32::MAX) && !reports.is_new(7, u32::MAX - 40));
         // Another rule counts from the beginning, and those of the one before are known as long as they may come again.
         assert!(reports.is_new(9, 0) && !reports.is_new(9, 0) && reports.is_new(9, 1));
-        assert!(reports.is_new(2, 0));
+        assert!((10..14).all(|rule| reports.is_new(rule, 0)));
         assert!(!reports.is_new(7, 40) && !reports.is_new(9, 1));
     }
 

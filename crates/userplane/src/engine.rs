@@ -61,6 +61,8 @@ const MAX_DEFAULT_SESSIONS: usize = 256;
 const MAX_WAITING: usize = 8;
 /// Usage reports of one session that may wait to be acknowledged.
 const MAX_KEPT: usize = 4;
+/// Rules (URR) before its own of which a session may have such reports.
+const MAX_RULES: usize = 4;
 
 /// The time of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,8 +219,6 @@ struct Modification<T> {
 enum After<T> {
     Answer(T),
     Refuse(T, Rejection),
-    /// The session that was established in its place, in the same tunnel, reports what it still has to report.
-    HandOver(u32),
     Nothing,
 }
 

@@ -397,6 +397,13 @@ impl ControlPlane {
             return;
         };
         match message {
+            // a session that was told anew when we died has another name than the one that we had stored
+            Ok(Message::SessionDeletionResponse(m))
+                if m.cause == PfcpCause::SESSION_CONTEXT_NOT_FOUND
+                    && !std::mem::replace(&mut self.entry(index).rules.sought, true) =>
+            {
+                self.establish(now, index);
+            }
             Ok(Message::SessionDeletionResponse(m)) => {
                 self.add_usage(index, &m.usage_reports);
                 self.finish(now, index);

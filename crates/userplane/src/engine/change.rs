@@ -133,15 +133,11 @@ impl<T: Copy> Engine<T> {
             cp_seid = format_args!("{:#x}", session.cp_seid),
             "session established anew"
         );
-        let after = match old.meter {
-            Some(_) => After::HandOver(downlink.teid),
-            None => After::Nothing,
-        };
         if let Compiled::Default { nets, .. } = &old.compiled {
             let nets = nets.clone();
             self.hold_nets(session.peer, nets);
         }
-        self.remove(owner.index, after);
+        self.remove(owner.index, After::Nothing);
     }
 
     fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {
@@ -357,7 +353,11 @@ impl<T: Copy> Engine<T> {
         }
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
         let interrupted = std::mem::replace(&mut session.operation, Operation::Remove(after));
-        let waiting = std::mem::take(&mut session.waiting);
+        // Deletions wait on: what they ask for is on its way.
+        let waiting = std::mem::take(&mut session.waiting).into_iter();
+        let (deletions, waiting): (VecDeque<_>, VecDeque<_>) =
+            waiting.partition(|(_, wanted)| wanted.is_deletion());
+        session.waiting = deletions;
         let nets = match &session.compiled {
             Compiled::Default { nets, .. } => Some(nets.clone()),
             Compiled::Subscriber { .. } => None,
@@ -444,21 +444,19 @@ impl<T: Copy> Engine<T> {
         let last = session.meter.as_mut();
         reports.extend(last.map(|m| m.report(session.counters, now.ntp, trigger)));
         let mut asked: Vec<T> = session.waiting.iter().map(|(to, _)| *to).collect();
-        let mut handed_over = false;
         match after {
             After::Nothing => {}
-            After::HandOver(teid) => {
-                let heir = self.table.by_teid(teid);
-                let heir = heir.and_then(|heir| self.table.get_mut(heir.index));
-                let of = |s: &Session<T>| (s.peer, s.cp_seid);
-                let heir = heir.filter(|heir| of(heir) == (session.peer, session.cp_seid));
-                handed_over = heir.is_some_and(|heir| heir.inherit(&reports));
-            }
             After::Refuse(to, rejection) => {
                 self.refuse_establishment(to, session.cp_seid, &rejection);
             }
             After::Answer(to) => asked.insert(0, to),
         }
+        // One that has taken its place in the meantime.
+        let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
+        let heir = teid.and_then(|teid| self.table.by_teid(teid));
+        let heir = heir.and_then(|heir| self.table.get_mut(heir.index));
+        let heir = heir.filter(|s| (s.peer, s.cp_seid) == (session.peer, session.cp_seid));
+        let handed_over = heir.is_some_and(|heir| heir.inherit(&reports));
         if asked.is_empty() && !handed_over {
             self.count_unreported(&reports);
         }

@@ -1,16 +1,18 @@
 //! What sessions used, and when the control plane is told.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dataplane::SessionIndex;
-use pfcp::bng::UsageMeter;
+use pfcp::bng::{Usage, UsageMeter};
 use tracing::warn;
 use wire::pfcp::{Cause, ReportType, SessionReportRequest, UsageReport, UsageReportTrigger};
 
 use super::peers::Path;
 use super::{
-    After, Engine, MAX_KEPT, Now, Operation, Output, Session, Unacknowledged, WorkerCommand,
+    After, Engine, MAX_KEPT, MAX_RULES, Now, Operation, Output, Session, Unacknowledged,
+    WorkerCommand,
 };
 use crate::compile::Compiled;
 use crate::table::Seid;
@@ -194,16 +196,20 @@ impl<T: Copy> Engine<T> {
 }
 
 impl<T> Session<T> {
-    /// Reports what the session reported, and had to report, in whose place this one is. Whether it can: two rules of one name
-    /// would have reports of one number.
+    /// Reports what the session used in whose place this one is, and had reported or had to report. Whether it can: two rules of
+    /// one name would have reports of one number, and a control plane knows the reports of few rules of a session.
     pub(super) fn inherit(&mut self, reports: &[UsageReport]) -> bool {
-        let rule = self.compiled.usage().map(|rule| rule.urr_id);
+        let own = self.compiled.usage().map(|rule| rule.urr_id);
+        let used = |report: &&UsageReport| Usage::of_report(report) != Usage::default();
+        let used: Vec<UsageReport> = reports.iter().filter(used).cloned().collect();
         let kept = &mut self.unacknowledged;
-        let can = reports.iter().all(|report| Some(report.urr_id) != rule) && !kept.is_full();
+        let rules = kept.reports.iter().chain(&used).map(|r| r.urr_id);
+        let rules: BTreeSet<u32> = rules.filter(|id| Some(*id) != own).collect();
+        let can = used.iter().all(|r| Some(r.urr_id) != own) && rules.len() <= MAX_RULES;
         if can {
             // behind what is under way, which is acknowledged by how many there are
             let at = kept.in_flight;
-            kept.reports.splice(at..at, reports.iter().cloned());
+            kept.reports.splice(at..at, used);
         }
         can
     }
@@ -211,7 +217,7 @@ impl<T> Session<T> {
 
 impl Unacknowledged {
     /// Whether those that are kept have to be acknowledged before there is a new one.
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.reports.len() >= MAX_KEPT
     }
 

@@ -209,6 +209,7 @@ fn a_session_told_anew_after_its_deletion_reports_what_the_deletion_told() {
     let told = bench.delete(before).usage_reports;
     // One that names its rule the same would take the reports for its own.
     let same = bench.established(&with_period(7, 60));
+    bench.count(same, 3);
     assert_eq!(bench.delete(same).usage_reports.len(), 1);
     let anew = SessionSpec {
         urr_id: 2,
@@ -222,7 +223,34 @@ fn a_session_told_anew_after_its_deletion_reports_what_the_deletion_told() {
     assert_eq!(bench.delete(other).usage_reports.len(), 1);
     let last = bench.delete(anew).usage_reports;
     assert_eq!((last.len(), last[0].urr_id, last[1].urr_id), (2, 1, 2));
+    assert_eq!(octets(&last[0]), (Some(3), Some(6)));
     assert_ne!(last[0], told[0], "the one that was deleted last");
+}
+
+#[test]
+fn a_session_told_anew_while_the_one_before_it_goes_reports_what_that_told() {
+    let mut bench = Bench::new();
+    let before = bench.established(&with_period(7, 60));
+    bench.count(before, 100);
+    bench.worker_runs = false;
+    let deletion = bench.send(before, delete());
+    let anew = SessionSpec {
+        urr_id: 2,
+        ..with_period(7, 60)
+    };
+    let establishment = bench.send(0, anew.establish_control());
+    bench.worker_runs = true;
+    bench.run();
+    assert_eq!(
+        bench.answer(deletion).cause(),
+        Some(Cause::REQUEST_ACCEPTED)
+    );
+    let Message::SessionEstablishmentResponse(answer) = bench.answer(establishment) else {
+        panic!("an answer")
+    };
+    let last = bench.delete(answer.up_f_seid.unwrap().seid).usage_reports;
+    assert_eq!(octets(&last[0]), (Some(100), Some(200)));
+    assert_eq!((last.len(), last[1].urr_id), (2, 2));
 }
 
 #[test]
@@ -248,9 +276,13 @@ fn a_deletion_of_a_session_that_is_going_waits_for_its_counters() {
     let seid = bench.established(&with_period(7, 60));
     bench.count(seid, 100);
     bench.worker_runs = false;
-    // Its port goes, and the control plane deletes it twice before the worker has come to it.
+    // Two deletions wait behind a query, its port goes, and a third comes before the worker has come to any of it.
+    let query = bench.send(seid, query_usage(1));
+    let waiting = [bench.send(seid, delete()), bench.send(seid, delete())];
     bench.engine.end_port(PORT);
-    let asked = [bench.send(seid, delete()), bench.send(seid, delete())];
+    let asked = [waiting[0], waiting[1], bench.send(seid, delete())];
+    let refused = bench.answer(query).cause();
+    assert_eq!(refused, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
     assert_eq!(bench.responses, []);
     bench.worker_runs = true;
     bench.run();
