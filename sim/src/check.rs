@@ -228,7 +228,10 @@ impl World<'_> {
             .planes
             .iter()
             .map(|up| up.as_ref().map_or(0, UserPlane::unreported));
-        match self.traffic.compare(self.books.carried(), unreported) {
+        match self
+            .traffic
+            .compare(self.books.carried(), unreported, self.given_up())
+        {
             Ok(exact) => self.summary.exact = exact,
             Err(what) => found.push(what),
         }

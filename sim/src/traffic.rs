@@ -4,6 +4,8 @@
 //! what a user plane counts, so without a fault the two are the same to the octet. Accounting never says more. It may say less
 //!
 //! - of a session whose user plane died before its Stop was recorded, because that took along what it had not reported;
+//! - of sessions whose user plane was taken out while it did not answer: no more sessions than the control plane says
+//!   (`taken-out-unheard`);
 //! - of sessions that a user plane removed without being asked for their counters: no more than it says itself that it
 //!   did (`unreported-octets`).
 
@@ -28,6 +30,8 @@ pub struct Traffic {
     sessions: BTreeMap<u64, Session>,
     /// What each user plane says that it has not reported, over all its lives.
     unreported: [u64; USER_PLANES],
+    /// Sessions that the control plane gave up with their user planes, over all its lives.
+    given_up: u64,
 }
 
 /// The direction of a packet.
@@ -60,8 +64,14 @@ impl Traffic {
         }
     }
 
+    /// The control plane died; of so many sessions it says that they went with a user plane that did not answer.
+    pub fn control_died(&mut self, given_up: u64) {
+        self.given_up += given_up;
+    }
+
     /// What is wrong with what accounting says in the end of each session; otherwise, of how many sessions it says exactly
-    /// what they carried, as it has to. `unreported`: what the user planes that live have not reported.
+    /// what they carried, as it has to. `unreported`: what the user planes that live have not reported; `given_up`: as in
+    /// [`Traffic::control_died`], of the control plane that lives.
     ///
     /// # Errors
     /// The first session that was accounted wrongly.
@@ -69,6 +79,7 @@ impl Traffic {
         &self,
         accounts: impl Iterator<Item = (u64, Octets)>,
         unreported: impl Iterator<Item = u64>,
+        given_up: u64,
     ) -> Result<u64, String> {
         let mut exact = 0;
         let mut missing: [Vec<(u64, Octets, Octets)>; USER_PLANES] = Default::default();
@@ -108,6 +119,7 @@ impl Traffic {
                 missing[plane].push((seid, octets, said));
             }
         }
+        let mut given_up = self.given_up + given_up;
         for ((plane, missing), now) in (1..).zip(missing).zip(unreported) {
             let of = |octets: &Octets| octets.iter().sum::<u64>();
             let lost: u64 = missing
@@ -115,7 +127,9 @@ impl Traffic {
                 .map(|(_, octets, said)| of(octets) - of(said))
                 .sum();
             let unreported = self.unreported[plane - 1] + now;
-            if lost > unreported {
+            if lost > unreported && missing.len() as u64 <= given_up {
+                given_up -= missing.len() as u64;
+            } else if lost > unreported {
                 return Err(format!(
                     "{lost} octets of sessions of up{plane} are in no accounting record, and it says of {unreported} that \
                      nobody asked for them: {missing:x?}"

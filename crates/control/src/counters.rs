@@ -70,6 +70,8 @@ counters! {
     Drained = "drained",
     /// A PADI was not answered, or a PADR refused: the store's disk is slow, full or failing, and takes no new sessions.
     StoreBehind = "store-behind",
+    /// A session ended with its user plane, which the configuration has no more and which did not say in time what was used last.
+    TakenOutUnheard = "taken-out-unheard",
     /// A usage report named no session.
     UnknownReport = "unknown-report",
     /// A stored session could not be resumed after a restart and was ended.

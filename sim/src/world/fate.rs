@@ -4,6 +4,7 @@ use super::{Event, Phase, Who, World};
 use crate::plan::{Fault, HOMES, Part};
 use crate::server::Health;
 use crate::street::Whim;
+use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
 use rand::Rng;
@@ -104,7 +105,16 @@ impl World<'_> {
         (before, *count)
     }
 
+    /// Sessions that the control plane gave up with their user planes.
+    pub(crate) fn given_up(&self) -> u64 {
+        let control = self.control.as_ref();
+        control.map_or(0, |control| {
+            control.counters().get(Counter::TakenOutUnheard)
+        })
+    }
+
     pub(super) fn kill_control_plane(&mut self) {
+        self.traffic.control_died(self.given_up());
         self.control = None;
         self.stops.remove(&Part::Control);
         self.armed.remove(&Who::Control);

@@ -5,6 +5,7 @@
 
 use super::restore::user_plane_key;
 use super::{ControlPlane, Now};
+use crate::counters::Counter;
 use crate::entry::Stage;
 use crate::store::Record as StoreRecord;
 use crate::topology::{GroupId, PortId, SegmentId, UserPlaneId};
@@ -114,17 +115,27 @@ impl ControlPlane {
         if !sessions.is_empty() && now.at < until {
             return;
         }
+        let mut unheard = 0u64;
         for index in sessions {
             if !matches!(self.entry(index).stage, Stage::Closing(_)) {
                 self.release(now, index, Cause::AdminReset);
             }
             if self.sessions.contains(index as usize) {
+                self.counters.count(Counter::TakenOutUnheard);
+                unheard += 1;
                 self.entry(index).rules.establishing = false;
                 self.finish(now, index);
             }
         }
         let name = self.topology.user_plane(plane).node_id.clone();
-        tracing::info!(user_plane = %name, "user plane is taken out");
+        match unheard {
+            0 => tracing::info!(user_plane = %name, "user plane is taken out"),
+            sessions => tracing::warn!(
+                user_plane = %name, sessions,
+                "user plane is taken out without an answer about these sessions: what they used since it last told is in no \
+                 accounting record"
+            ),
+        }
         self.user_planes.remove(now.at, plane, &self.topology);
         self.audits.remove(&plane);
         self.audit_over(now, plane);
