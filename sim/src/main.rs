@@ -1,10 +1,7 @@
 //! Runs seeds of the simulation, one after another on every processor, and says which of them fail.
 
-mod known;
-
 use anyhow::{Context, bail};
 use clap::Parser;
-use known::KNOWN;
 use std::cell::Cell;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
@@ -118,24 +115,10 @@ fn many(seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
         "{count} seeds in {:.1} s: {total:?}",
         began.elapsed().as_secs_f64()
     );
-    judge(&seeds, failures.into_inner().expect("no panic"))
-}
-
-/// Whether those seeds failed that are known to, and no others.
-fn judge(seeds: &RangeInclusive<u64>, failed: Vec<u64>) -> anyhow::Result<()> {
-    let known = KNOWN.iter().filter(|(seed, _)| seeds.contains(seed));
-    let (known, mended): (Vec<_>, Vec<_>) = known.partition(|(seed, _)| failed.contains(seed));
-    for (seed, what) in &known {
-        println!("seed {seed} is known to fail: {what}");
-    }
-    if !mended.is_empty() {
-        bail!("seeds that are said to fail pass, and are to leave sim/src/known.rs: {mended:?}");
-    }
-    let is_known = |seed: &u64| known.iter().any(|(one, _)| one == seed);
-    let mut new: Vec<u64> = failed.into_iter().filter(|seed| !is_known(seed)).collect();
-    new.sort_unstable();
-    match new.len() {
+    let mut failed = failures.into_inner().expect("no panic");
+    failed.sort_unstable();
+    match failed.len() {
         0 => Ok(()),
-        count => bail!("{count} seeds failed: {new:?}"),
+        count => bail!("{count} seeds failed: {failed:?}"),
     }
 }

@@ -88,6 +88,8 @@ pub(crate) struct Ending {
 pub(crate) struct Rules {
     /// The user plane's SEID, once it has answered.
     pub up_seid: Option<u64>,
+    /// What that was before it was told the whole session anew.
+    pub up_seid_before: Option<u64>,
     /// The URR by which it measures: another each time that it is told the whole session.
     pub urr_id: u32,
     /// It was asked to take the session and has not answered yet.

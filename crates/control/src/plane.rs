@@ -422,7 +422,7 @@ impl ControlPlane {
             Happening::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
             Happening::Down(plane, why) => self.on_user_plane_down(now, plane, why),
             Happening::Answer(request, message) => self.on_answer(now, request, message),
-            Happening::Report { id, seid, message } => self.on_report(id, seid, message),
+            Happening::Report { id, seid, message } => self.on_report(now, id, seid, message),
             Happening::EstablishedLate(plane, seid, up_seid) => {
                 self.on_established_late(now, plane, seid, up_seid);
             }

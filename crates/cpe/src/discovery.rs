@@ -5,8 +5,10 @@ use core::time::Duration;
 use wire::eth::{self, MacAddr};
 use wire::pppoe::{self, Discovery, Tag};
 
-/// PADIs, and PADRs, before we give up.
-const MAX_TRIES: u8 = 8;
+/// PADIs before we give up.
+const MAX_PADIS: u8 = 8;
+/// PADRs before we give up: an AC-Cookie grows old, and only another PADI gets a new one (RFC 2516 §8).
+const MAX_PADRS: u8 = 4;
 /// The longest pause between two of them: each waits twice as long as the one before (RFC 2516 §5).
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -21,9 +23,13 @@ impl Home {
     }
 
     pub(crate) fn ask_again(&mut self, now: Duration) {
-        match self.tries {
-            MAX_TRIES => self.end(End::Silence(State::Discovery)),
-            _ => self.ask(now),
+        let most = match self.concentrator {
+            MacAddr::ZERO => MAX_PADIS,
+            _ => MAX_PADRS,
+        };
+        match self.tries < most {
+            true => self.ask(now),
+            false => self.end(End::Silence(State::Discovery)),
         }
     }
 

@@ -6,7 +6,6 @@ use crate::plan::{CHANGES, Fault, Part};
 use config::transactions::Author;
 use control::configuration::{LAST_WORDS, LOOK_AGAIN, Wish, adopt};
 use core::time::Duration;
-use cpe::State;
 use std::collections::BTreeSet;
 
 /// How long the operator waits before they try again.
@@ -48,7 +47,7 @@ impl World<'_> {
             return self.later(PATIENCE, Event::MakeRoom);
         }
         for home in 0..self.houses.len() {
-            if self.houses[home].home.state() == State::Online && !self.houses[home].has_all() {
+            if !self.houses[home].has_all() {
                 self.houses[home].home.hang_up(self.now);
                 self.drain_home(home);
             }

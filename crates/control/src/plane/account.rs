@@ -75,7 +75,7 @@ impl ControlPlane {
             return;
         }
         // without what it says in the store, it could say more than a later one
-        if self.book.find(seid, Which::Start).is_none() && self.persist(index) {
+        if self.book.find(seid, Which::Start).is_none() && self.persist(now, index) {
             self.record(now, index, AccountingKind::Interim);
         }
     }

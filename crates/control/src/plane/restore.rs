@@ -305,8 +305,9 @@ fn restore_start(now: Now, record: &Record, boot: u32) -> Option<Started> {
 
 impl ControlPlane {
     /// Writes the session into the batch that is being put together, if there is something worth keeping. One that is being
-    /// put back has no name on its user plane: what was reported of it is kept nevertheless.
-    pub(super) fn persist(&mut self, index: u32) -> bool {
+    /// put back has no name on its user plane: what was reported of it is kept nevertheless. The history says of one that is
+    /// online what the store says.
+    pub(super) fn persist(&mut self, now: Now, index: u32) -> bool {
         let entry = &self.sessions[index as usize];
         let up_seid = entry.rules.up_seid.or(entry.stored.then_some(0));
         let snapshot = entry.link.as_ref().and_then(|link| link.snapshot());
@@ -356,6 +357,9 @@ impl ControlPlane {
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
         self.records.push(record);
         self.entry(index).stored = true;
+        if self.entry(index).noted.online {
+            self.note_addresses(now, index);
+        }
         true
     }
 
@@ -525,7 +529,7 @@ impl ControlPlane {
         let entry = self.entry(index);
         if matches!(entry.stage, Stage::Online) && entry.account.started.is_none() {
             self.begin_account(now, index);
-            self.persist(index);
+            self.persist(now, index);
         }
     }
 

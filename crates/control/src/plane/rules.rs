@@ -61,7 +61,7 @@ impl ControlPlane {
         self.sessions[index as usize].rules.urr_id = self.random.random_range(1..=i32::MAX as u32);
         let (spec, plane) = (self.spec(index), self.plane_of(index));
         let entry = self.entry(index);
-        entry.rules.up_seid = None;
+        entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
         entry.rules.establishing = true;
         entry.rules.told = Told::of(&spec);
         entry.rules.modifying = false;
@@ -94,9 +94,7 @@ impl ControlPlane {
         rules.asked[family as usize] = rules.asked[family as usize].wrapping_add(1);
         self.adjust(now, index);
         // of a session that is ending nothing is stored any more, and its end tells what it had
-        if self.persist(index) && self.entry(index).noted.online {
-            self.note_addresses(now, index);
-        }
+        self.persist(now, index);
     }
 
     /// Tells the user plane what is wanted otherwise than it was told. While an answer is to come, of a modification or of
@@ -202,20 +200,24 @@ impl ControlPlane {
             Ok(Message::SessionEstablishmentResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
-                self.entry(index).rules.up_seid = m.up_f_seid.map(|f| f.seid);
+                let rules = &mut self.entry(index).rules;
+                (rules.up_seid, rules.up_seid_before) = (m.up_f_seid.map(|f| f.seid), None);
                 self.put_back_done(now, index);
                 match self.entry(index).stage {
                     Stage::Admitted(_) => self.confirm(now, index),
                     Stage::Closing(_) => self.delete(now, index),
                     _ => {
                         self.rules_are_there(now, index);
-                        self.persist(index);
+                        self.persist(now, index);
                     }
                 }
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
                 tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the session");
+                // of the one before it may still have something to tell
+                let rules = &mut self.entry(index).rules;
+                rules.up_seid = rules.up_seid_before.take();
                 self.on_establish_failed(now, index, Counter::UserPlaneRefused);
             }
             Err(FailReason::TimedOut) => self.on_establish_silent(now, index),
@@ -349,7 +351,7 @@ impl ControlPlane {
             return; // it is being put back, and waits for that: before, there is nothing that can be stored
         }
         self.begin_account(now, index);
-        if self.persist(index) {
+        if self.persist(now, index) {
             self.note_addresses(now, index);
         }
         let entry = &self.sessions[index as usize];
@@ -382,7 +384,7 @@ impl ControlPlane {
         let index = self.find(seid);
         if let (Some(index), Ok(Message::SessionModificationResponse(m))) = (index, &message) {
             self.add_usage(index, &m.usage_reports);
-            self.persist(index);
+            self.persist(now, index);
         }
         match (purpose, index) {
             (UsageFor::Interim, Some(index)) => self.record_interim(now, index),
@@ -420,7 +422,7 @@ impl ControlPlane {
     }
 
     /// A usage report of the user plane's own accord.
-    pub(super) fn on_report(&mut self, id: RequestId, seid: Seid, message: Message) {
+    pub(super) fn on_report(&mut self, now: Now, id: RequestId, seid: Seid, message: Message) {
         let Message::SessionReportRequest(report) = message else {
             return; // a user plane asks nothing else of us
         };
@@ -432,7 +434,7 @@ impl ControlPlane {
                 self.add_usage(index, &report.usage_reports);
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
                 // the user plane repeats it until the store has it, or gives it along with the session's end
-                if self.persist(index) {
+                if self.persist(now, index) {
                     let (batch, what) = (self.batch, Awaited::Report { id, up_seid });
                     self.waiting.push_back(Waiting { batch, what });
                 } else if !self.entry(index).stored {
@@ -464,7 +466,7 @@ impl ControlPlane {
         if lost {
             for &index in &again {
                 let rules = &mut self.entry(index).rules;
-                (rules.up_seid, rules.unsettled) = (None, false);
+                (rules.up_seid, rules.up_seid_before, rules.unsettled) = (None, None, false);
             }
             self.persist_user_plane(plane);
         }

@@ -15,14 +15,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 pub use user_plane::UserPlane;
 use wire::eth::Frame;
-use wire::pfcp::{Cause, Message, NodeId, ntp_seconds};
+use wire::pfcp::{Cause, Message, NodeId, SessionReportRequest, ntp_seconds};
 use wire::{gtpu, nsh};
 
 pub mod radius;
 mod user_plane;
 
 const CP: &str = "192.0.2.1";
-const UP: &str = "192.0.2.2";
+pub const UP: &str = "192.0.2.2";
 /// Of another user plane, which a test may be.
 const OTHER: &str = "192.0.2.33";
 /// The access port that the user plane has.
@@ -346,6 +346,13 @@ impl World {
     /// The user plane reports so many octets of every session, of its own accord.
     pub fn user_plane_reports(&mut self, octets: u64) {
         self.up.report(self.now, octets);
+        self.settle();
+    }
+
+    /// The user plane repeats a report that it made before.
+    #[allow(dead_code)] // of last counters
+    pub fn user_plane_repeats(&mut self, report: (u64, SessionReportRequest)) {
+        self.up.report_again(self.now, report);
         self.settle();
     }
 

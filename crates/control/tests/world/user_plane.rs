@@ -6,13 +6,15 @@ use pfcp::bng::{Facts, RuleSet, SessionFacts};
 use pfcp::{Config, Node, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
-use wire::pfcp::{Cause, FSeid, Message, NodeId};
+use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionReportRequest};
 
 /// What a user plane knows: rules by its own SEID.
 pub struct UserPlane {
     pub(super) node: Node,
     sessions: BTreeMap<u64, Held>,
     next_seid: u64,
+    /// Sessions that were deleted without anybody hearing of it, which are told of when they are deleted again.
+    departed: BTreeMap<u64, Held>,
     /// Sessions that the audit under way has named.
     named: BTreeSet<u64>,
     epoch: u32,
@@ -30,6 +32,8 @@ pub struct UserPlane {
     pub silent_about_nets: bool,
     /// What was answered to reports.
     pub told: Vec<Cause>,
+    /// The last report of its own accord, and the control plane's SEID.
+    pub last_report: Option<(u64, SessionReportRequest)>,
 }
 
 /// A session: its rules, what they come to, and the control plane's SEID.
@@ -52,10 +56,14 @@ impl Held {
         }
     }
 
-    fn report(&mut self, urr_id: u32, octets: u64) -> wire::pfcp::UsageReport {
+    fn report(&mut self, octets: u64) -> wire::pfcp::UsageReport {
+        let usage = match &self.facts {
+            Facts::Session(facts) => facts.usage,
+            Facts::Default(_) => None,
+        };
         self.reports += 1;
         wire::pfcp::UsageReport {
-            urr_id,
+            urr_id: usage.expect("a subscriber's session").urr_id,
             sequence: self.reports - 1,
             volume: Some(wire::pfcp::VolumeMeasurement {
                 uplink_octets: Some(octets),
@@ -74,6 +82,7 @@ impl UserPlane {
             node: Node::new(config),
             sessions: BTreeMap::new(),
             next_seid: 100,
+            departed: BTreeMap::new(),
             named: Default::default(),
             epoch: 0,
             refuse: None,
@@ -83,6 +92,7 @@ impl UserPlane {
             kept: 0,
             silent_about_nets: false,
             told: Vec::new(),
+            last_report: None,
         }
     }
 
@@ -90,10 +100,15 @@ impl UserPlane {
         self.sessions.values().map(|held| &held.facts)
     }
 
-    /// What there is of subscribers, in order of the PPPoE session id.
+    /// What there is of subscribers, in order of the PPPoE session id. Their URRs have the same name here: each time that one is
+    /// told anew it has another.
     pub fn subscribers(&self) -> Vec<SessionFacts> {
         let session = |f: &Facts| match f {
-            Facts::Session(s) => Some((**s).clone()),
+            Facts::Session(s) => {
+                let mut facts = (**s).clone();
+                facts.usage.as_mut().expect("it is measured").urr_id = 1;
+                Some(facts)
+            }
             Facts::Default(_) => None,
         };
         let mut sessions: Vec<SessionFacts> = self.facts().filter_map(session).collect();
@@ -145,9 +160,7 @@ impl UserPlane {
 
     /// One session is gone, or its rules are damaged; nobody is told.
     pub fn forget_one(&mut self) {
-        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
-        let seid = *self.sessions.iter().find(subscriber).expect("a session").0;
-        self.sessions.remove(&seid);
+        self.take_one();
     }
 
     /// The default sessions are gone.
@@ -162,6 +175,27 @@ impl UserPlane {
         let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
         let seid = *self.sessions.iter().rfind(subscriber).expect("a session").0;
         self.sessions.remove(&seid);
+    }
+
+    fn take_one(&mut self) -> (u64, Held) {
+        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let seid = *self.sessions.iter().find(subscriber).expect("a session").0;
+        (seid, self.sessions.remove(&seid).expect("a session"))
+    }
+
+    /// One session was deleted, and nobody heard the answer.
+    #[allow(dead_code)] // what is owed of sessions
+    pub fn depart_one(&mut self) {
+        let (seid, held) = self.take_one();
+        self.departed.insert(seid, held);
+    }
+
+    /// One session has another name; nobody is told.
+    #[allow(dead_code)] // what is owed of sessions
+    pub fn rename_one(&mut self) {
+        let (_, held) = self.take_one();
+        self.next_seid += 1;
+        self.sessions.insert(self.next_seid, held);
     }
 
     pub fn damage_one(&mut self) {
@@ -214,13 +248,17 @@ impl UserPlane {
             }
             Message::SessionModificationRequest(m) => self.modify(seid, &m),
             Message::SessionDeletionRequest(_) => {
-                let mut gone = self.sessions.remove(&seid);
+                let gone = self.sessions.remove(&seid);
+                let mut gone = gone.or_else(|| self.departed.remove(&seid));
+                let subscribers = gone.iter_mut();
+                let subscribers =
+                    subscribers.filter(|held| matches!(held.facts, Facts::Session(_)));
                 let response = wire::pfcp::SessionDeletionResponse {
+                    usage_reports: subscribers.map(|held| held.report(70)).collect(),
                     cause: match gone {
                         Some(_) => Cause::REQUEST_ACCEPTED,
                         None => Cause::SESSION_CONTEXT_NOT_FOUND,
                     },
-                    usage_reports: gone.iter_mut().map(|held| held.report(1, 70)).collect(),
                     ..Default::default()
                 };
                 (gone.map_or(0, |held| held.cp_seid), response.into())
@@ -257,7 +295,7 @@ impl UserPlane {
             ..Held::new(rules, cp_seid)
         };
         let queries = m.query_urrs.iter();
-        response.usage_reports = queries.map(|q| held.report(q.urr_id, 1000)).collect();
+        response.usage_reports = queries.map(|_| held.report(1000)).collect();
         (cp_seid, response.into())
     }
 
@@ -265,16 +303,24 @@ impl UserPlane {
     pub(super) fn report(&mut self, now: Duration, octets: u64) {
         for held in self.sessions.values_mut() {
             if let Facts::Session(_) = held.facts {
-                let report = wire::pfcp::SessionReportRequest {
+                let report = SessionReportRequest {
                     report_type: wire::pfcp::ReportType::USAGE,
-                    usage_reports: vec![held.report(1, octets)],
+                    usage_reports: vec![held.report(octets)],
                     ..Default::default()
                 };
+                self.last_report = Some((held.cp_seid, report.clone()));
                 let asked = self
                     .node
                     .request(now, at(CP, 8805), held.cp_seid, report, 0);
                 asked.expect("an association");
             }
         }
+    }
+
+    /// Reports the same once more.
+    pub(super) fn report_again(&mut self, now: Duration, report: (u64, SessionReportRequest)) {
+        let (cp_seid, report) = report;
+        let asked = self.node.request(now, at(CP, 8805), cp_seid, report, 0);
+        asked.expect("an association");
     }
 }
