@@ -348,6 +348,8 @@ pub(crate) struct Fourth {
     /// [`Rules::urr_id`].
     pub urr_id: u32,
     pub reports: Reports,
+    /// How many seconds it had lasted when this was stored.
+    pub lasted: u32,
 }
 
 /// An accounting record that no server has yet.

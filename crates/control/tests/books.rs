@@ -382,6 +382,24 @@ fn a_step_of_the_wall_clock_changes_neither_timers_nor_session_times() {
     }
 }
 
+/// Only the wall clock says how long a session has lasted when the machine was started anew, and somebody may have set it back.
+#[test]
+fn after_a_reboot_no_less_is_said_of_a_session_s_time_than_before() {
+    let mut w = with_radius(1);
+    w.dial_all();
+    w.run(10 * MINUTE);
+    w.user_plane_reports(500); // stores the session
+    w.wall_step = -3600;
+    w.boot = "second";
+    w.restart_control_plane();
+    w.run(MINUTE);
+    w.hang_up(0);
+    w.run(SECOND);
+    let stop = w.radius.records.last().unwrap();
+    let lasted = number(stop, Kind::ACCT_SESSION_TIME);
+    assert!((660..690).contains(&lasted), "{lasted}");
+}
+
 fn octets(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();

@@ -289,6 +289,7 @@ fn restore_start(now: Now, record: &Record, boot: u32) -> Option<Started> {
     let Second {
         started_at, before, ..
     } = record.second;
+    let lasted = record.fourth.as_ref().map_or(0, |fourth| fourth.lasted);
     Some(match record.second.boot == boot {
         true => Started {
             at: Duration::from_millis(started_at),
@@ -297,7 +298,8 @@ fn restore_start(now: Now, record: &Record, boot: u32) -> Option<Started> {
         },
         false => Started {
             at: now.at,
-            before: now.unix.saturating_sub(unix),
+            // less than was told of it already: the clock was set back since
+            before: now.unix.saturating_sub(unix).max(lasted),
             unix,
         },
     })
@@ -352,6 +354,7 @@ impl ControlPlane {
             fourth: Some(Fourth {
                 urr_id: entry.rules.urr_id,
                 reports: entry.account.reports,
+                lasted: entry.account.lasted(now.at).as_secs() as u32,
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
@@ -574,6 +577,7 @@ impl ControlPlane {
         let fourth = record.fourth.unwrap_or_else(|| Fourth {
             urr_id: BEFORE_FOURTH,
             reports: Reports::of(BEFORE_FOURTH, record.second.numbers),
+            lasted: 0,
         });
         let mtu = link
             .mtu()

@@ -50,6 +50,8 @@ pub struct World {
     on_disk: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Seconds by which the wall clock was set forward.
     pub wall_step: i64,
+    /// The machine's run.
+    pub boot: &'static str,
     pub batches: u64,
     pub homes: Vec<Home>,
     pub radius: Radius,
@@ -171,7 +173,14 @@ impl World {
         let now = Duration::from_secs(1000);
         let mut world = World {
             now,
-            plane: start(&configuration, &BTreeMap::new(), moment(now, 0), 0, 0),
+            plane: start(
+                &configuration,
+                &BTreeMap::new(),
+                moment(now, 0),
+                0,
+                0,
+                "first",
+            ),
             up: UserPlane::new(7),
             cut: false,
             held_up: None,
@@ -180,6 +189,7 @@ impl World {
             store: BTreeMap::new(),
             on_disk: None,
             wall_step: 0,
+            boot: "first",
             batches: 0,
             homes: (0..homes).map(home).collect(),
             radius: Radius::default(),
@@ -332,7 +342,14 @@ impl World {
         self.lives += 1;
         let seed = self.lives as u8;
         let last = self.last_block();
-        self.plane = start(&self.configuration, &self.store, self.moment(), seed, last);
+        self.plane = start(
+            &self.configuration,
+            &self.store,
+            self.moment(),
+            seed,
+            last,
+            self.boot,
+        );
         self.settle();
     }
 
@@ -693,9 +710,10 @@ fn start(
     moment: Now,
     seed: u8,
     last_block: u64,
+    boot: &str,
 ) -> ControlPlane {
     let live = store.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let restored = Restored::read(live, ntp_seconds(moment.unix.into()), "boot").unwrap();
+    let restored = Restored::read(live, ntp_seconds(moment.unix.into()), boot).unwrap();
     let restored = restored.behind_history(last_block);
     let file = format!("node-id: cp1\naddress: {CP}\n");
     let file: config::start::ControlPlane = config::parse(&file, "cp.yaml").unwrap();
