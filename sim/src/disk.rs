@@ -159,6 +159,12 @@ impl Disk {
         self.overrun |= self.pending.len() as u64 > MOST_BATCHES;
     }
 
+    /// Whether nothing waits for it.
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Begins to write if there is something and nothing is under way; how long it takes.
     pub fn sync(&mut self, random: &mut StdRng) -> Option<Duration> {
         let stalled = self.has(DiskFault::Stalls);
