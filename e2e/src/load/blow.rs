@@ -51,11 +51,6 @@ impl Blow {
         matches!(self, Blow::KillUserPlane(_) | Blow::KillBoth(_))
     }
 
-    /// Does the control plane forget what it has not written yet?
-    pub fn kills_control_plane(self) -> bool {
-        matches!(self, Blow::KillControlPlane | Blow::KillBoth(_))
-    }
-
     pub(super) fn is_kill(self) -> bool {
         !matches!(self, Blow::StopControlPlane | Blow::StopUserPlane(_))
     }
