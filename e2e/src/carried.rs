@@ -266,7 +266,10 @@ mod tests {
         recorded[7] = less(CARRIED, twice);
         assert!(!good(&recorded, &[]), "it lacks more than was open");
         let killed = [dealt(Blow::KillControlPlane)];
-        assert!(!good(&recorded, &killed), "a control plane takes nothing along");
+        assert!(
+            !good(&recorded, &killed),
+            "a control plane takes nothing along"
+        );
         // Two packets of one session are none of it; of all together they are.
         let packets = Octets {
             up: OPEN.up + 2 * LARGEST,
