@@ -55,11 +55,11 @@ impl World<'_> {
     /// if the request that made it was on its way for so long that it came after the audit.
     fn addresses_are_one_sessions(&mut self) -> Result<(), String> {
         let planes = self.planes.iter_mut().flatten();
-        let taken: Vec<IpNet> = planes.flat_map(|up| up.worker.taken.drain(..)).collect();
+        let taken: Vec<IpNet> = planes.flat_map(|up| up.workers.taken.drain(..)).collect();
         for address in taken {
             let planes = self.planes.iter().enumerate();
             let owners: Vec<_> = planes
-                .filter_map(|(n, up)| Some((n, up.as_ref()?.worker.owner(&address)?)))
+                .filter_map(|(n, up)| Some((n, up.as_ref()?.workers.owner(&address)?)))
                 .filter(|(n, entry)| self.is_held(*n, entry))
                 .collect();
             if owners.len() > 1 {

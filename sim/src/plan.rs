@@ -20,6 +20,9 @@ pub const USER_PLANES: usize = 2;
 /// RADIUS servers, in the order in which they are asked.
 pub const SERVERS: usize = 2;
 
+/// How many workers a user plane may have.
+const WORKERS: [u32; 3] = [1, 2, 4];
+
 /// A way between two of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
@@ -73,6 +76,10 @@ pub enum Fault {
     Impostor(usize, u32),
     /// This user plane says what it may not, besides all else, so many times.
     Liar(usize, u32),
+    /// A worker of this user plane stands still.
+    Worker(usize, usize),
+    /// What this user plane counts begins anew, with nobody told.
+    Recount(usize),
     /// This home sends what it may not, besides all else, so many times.
     Hostile(usize, u32),
     /// The household hangs up, and another one moves in and dials. That stays so, too.
@@ -118,6 +125,8 @@ pub struct Plan {
     pub over_ipv6: bool,
     /// Which RADIUS servers are asked over IPv6.
     pub servers_over_ipv6: [bool; SERVERS],
+    /// How many workers each user plane has.
+    pub workers: [u16; USER_PLANES],
     /// How many datagrams, or frames, wait for a daemon that does not read them.
     pub buffer: usize,
     /// The usual delay on a way, in microseconds.
@@ -159,6 +168,7 @@ impl Plan {
             delay: one_of(random, &[50, 500, 5_000, 50_000]).into(),
             over_ipv6: random.random_bool(0.5),
             servers_over_ipv6: [random.random_bool(0.3), random.random_bool(0.3)],
+            workers: core::array::from_fn(|_| one_of(random, &WORKERS) as u16),
             buffer: one_of(random, &[20, 200, 2_000]) as usize,
             ipv4_pool,
             ipv6_pool,
@@ -192,6 +202,8 @@ impl Plan {
             | Fault::Clock(..)
             | Fault::Impostor(..)
             | Fault::Liar(..)
+            | Fault::Worker(..)
+            | Fault::Recount(_)
             | Fault::Hostile(..)
             | Fault::MoveIn(_) => false,
         };
@@ -209,7 +221,7 @@ impl Fault {
         let mostly_short = if random.random_bool(0.8) { short } else { long };
         let plane = random.random_range(0..USER_PLANES);
         let server = random.random_range(0..SERVERS);
-        let (fault, span) = match random.random_range(0..27) {
+        let (fault, span) = match random.random_range(0..30) {
             0 => (Fault::ControlPlane, mostly_short),
             1 => (Fault::Power, mostly_short),
             19..22 => (Fault::Disk(draw_disk(random)), some),
@@ -222,6 +234,11 @@ impl Fault {
                 let home = random.random_range(0..HOMES);
                 let times = random.random_range(1..200);
                 (Fault::Hostile(home, times), Duration::ZERO)
+            }
+            26 => (Fault::Recount(plane), Duration::ZERO),
+            27..29 => {
+                let worker = random.random_range(0..WORKERS.len());
+                (Fault::Worker(plane, worker), some)
             }
             2..4 => (Fault::UserPlane(plane), mostly_short),
             4 => (Fault::Server(server), some),

@@ -3,7 +3,8 @@
 //! Both directions are counted outside of the gateway: what a home sent and nobody dropped, and what came to its line. That is
 //! what a user plane counts, so without a fault the two are the same to the octet. Accounting never says more. It may say less
 //!
-//! - of a session whose user plane died before its Stop was recorded, because that took along what it had not reported;
+//! - of a session whose user plane died, or counted from nothing again, before its Stop was recorded, because that took along
+//!   what it had not reported;
 //! - of sessions whose user plane was taken out while it did not answer: no more sessions than the control plane says
 //!   (`taken-out-unheard`);
 //! - of sessions that a user plane removed without being asked for their counters: no more than it says itself that it
@@ -20,7 +21,7 @@ pub type Octets = [u64; 2];
 struct Session {
     plane: usize,
     octets: Octets,
-    /// Its user plane died while it was there.
+    /// Its user plane died, or began to count anew, while it was there.
     torn: bool,
 }
 
@@ -59,6 +60,11 @@ impl Traffic {
     /// `closed`, whose last records are with a server. So many octets it had not reported of sessions that it removed.
     pub fn died(&mut self, plane: usize, closed: &BTreeSet<u64>, unreported: u64) {
         self.unreported[plane] += unreported;
+        self.recounted(plane, closed);
+    }
+
+    /// A user plane counts from nothing again.
+    pub fn recounted(&mut self, plane: usize, closed: &BTreeSet<u64>) {
         for (seid, session) in &mut self.sessions {
             session.torn |= session.plane == plane && !closed.contains(seid);
         }

@@ -1,15 +1,15 @@
-//! A user plane: the real parts of `userplane` that do no I/O, around a model of its worker and of its ports' devices.
+//! A user plane: the real parts of `userplane` that do no I/O, around a model of its workers and of its ports' devices.
 //!
 //! What is carried between them is carried in the order of `userplane::run`: everything that the node and the engine have
-//! to say before anything else is heard; of what the worker has, first its answers and then what it punted.
+//! to say before anything else is heard; of what a worker has, first its answers and then what it punted.
 //!
 //! It is nothing until it is told its ports over the management interface, or goes on with what it was told before.
 //!
-//! What is otherwise than there: the queue to the worker is never full, so nobody is refused because it is behind; a net is
+//! What is otherwise than there: the queues to the workers are never full, so nobody is refused because it is behind; a net is
 //! announced and withdrawn in no time, without a kernel, and a crash takes it back; the core has neither neighbours
 //! nor routes to be found.
 
-use crate::worker::{Event as Heard, Fate, Worker};
+use crate::worker::{Event as Heard, Fate, Workers};
 use config::{Fault, HoldSessions, UserPlaneDocument};
 use core::time::Duration;
 use dataplane::{Held, InstanceIndex, Part, Piece, PortIndex, SessionIndex};
@@ -25,7 +25,7 @@ use std::rc::Rc;
 use userplane::association;
 use userplane::compile::Layout;
 use userplane::cpri::{Redirection, Verdict};
-use userplane::engine::{Engine, Now, Output, WorkerCommand};
+use userplane::engine::{Engine, Now, Output};
 use userplane::ledger::Shown;
 use userplane::managed::Managed;
 use wire::eth::MacAddr;
@@ -102,16 +102,18 @@ pub struct UserPlane {
     engine: Engine<RequestId>,
     redirection: Redirection,
     /// The packet path.
-    pub worker: Worker,
-    commands: VecDeque<WorkerCommand>,
-    /// Frames that the worker punted and nobody has taken yet: of a session, or for discovery.
-    punts: VecDeque<(Option<SessionIndex>, PortIndex, Vec<u8>)>,
-    /// Somebody was told that there is work.
-    told: bool,
+    pub workers: Workers,
+    /// Frames that each worker punted and nobody has taken yet.
+    punts: Vec<VecDeque<Punt>>,
+    /// Of each worker: somebody was told that there is work.
+    told: Vec<bool>,
     /// The nets that it announces.
     pub nets: BTreeSet<IpNet>,
     sent: VecDeque<Sent>,
 }
+
+/// A frame for the control plane: of a session, or for discovery.
+type Punt = (Option<SessionIndex>, PortIndex, Vec<u8>);
 
 /// PFCP datagrams that wait in the socket of one that has no ports.
 const EARLY: usize = 64;
@@ -148,10 +150,9 @@ impl UserPlane {
             node: Node::new(node),
             engine: Engine::new(engine),
             redirection: Redirection::new(start.address, Vec::new()),
-            worker: Worker::default(),
-            commands: VecDeque::new(),
-            punts: VecDeque::new(),
-            told: false,
+            workers: Workers::new(start.workers),
+            punts: vec![VecDeque::new(); start.workers.into()],
+            told: vec![false; start.workers.into()],
             nets: BTreeSet::new(),
             sent: VecDeque::new(),
             start,
@@ -200,11 +201,11 @@ impl UserPlane {
         self.engine.counters.unreported_octets
     }
 
-    /// Waits until the worker has done everything that it was told.
+    /// Waits until the workers have done everything that they were told; one that stands still has nothing to say in time.
     fn catch_up(&mut self) {
         self.settle(self.moment);
-        while !self.commands.is_empty() {
-            self.work(self.moment);
+        while let Some(worker) = (0..self.workers.count()).find(|w| self.workers.has_commands(*w)) {
+            self.work(self.moment, worker);
         }
     }
 
@@ -214,22 +215,26 @@ impl UserPlane {
         let reports = self.node.open_tokens().collect();
         self.engine.compare(&mut ledger, &reports);
         let mut shown = Shown::default();
-        let commanded = self.commands.iter().map(|command| match command {
-            WorkerCommand::Set(entry) => entry.index,
-            WorkerCommand::Remove(index) | WorkerCommand::Read(index) => *index,
-        });
-        shown.touched.sessions.extend(commanded);
-        let sessions = self.worker.entries().map(|entry| Held::Session {
+        let instance = InstanceIndex(0);
+        let sessions = self.workers.entries().map(|(entry, whole)| Held::Session {
             entry: entry.clone(),
-            whole: true,
+            whole,
         });
-        let piece = Piece {
-            part: Part::FIRST,
-            found: sessions.collect(),
-            next: None,
-            workers: 1,
-        };
-        shown.judge(&self.engine, &[], &piece);
+        let routes = self.workers.routes();
+        let routes = routes.map(|(net, index)| Held::HostRoute(instance, net, index));
+        for (part, found) in [
+            (Part::FIRST, Vec::from_iter(sessions)),
+            (Part::Routes(instance, None), Vec::from_iter(routes)),
+        ] {
+            shown.touched.sessions.extend(self.workers.commanded());
+            let piece = Piece {
+                part,
+                found,
+                next: None,
+                workers: 1, // all of them in one piece
+            };
+            shown.judge(&self.engine, &[], &piece);
+        }
         shown.compare(&mut ledger);
         ledger
     }
@@ -254,10 +259,20 @@ impl UserPlane {
         self.sent.pop_front()
     }
 
-    /// Whether the two threads have something for one another; says so once until [`UserPlane::work`].
-    pub fn has_work(&mut self) -> bool {
-        let work = !(self.commands.is_empty() && self.punts.is_empty());
-        work && !std::mem::replace(&mut self.told, true)
+    /// A worker for which, or from which, something waits; says so once until [`UserPlane::work`].
+    pub fn poll_work(&mut self) -> Option<usize> {
+        let mut workers = 0..self.workers.count();
+        let worker = workers.find(|w| {
+            let work = self.workers.has_commands(*w) || !self.punts[*w].is_empty();
+            work && !self.told[*w]
+        })?;
+        self.told[worker] = true;
+        Some(worker)
+    }
+
+    /// A worker stands still, or goes on.
+    pub fn stand_still(&mut self, worker: usize, still: bool) {
+        self.workers.stand_still(worker, still);
     }
 
     /// A PFCP datagram came.
@@ -284,35 +299,42 @@ impl UserPlane {
         if !self.open.contains(&port) {
             return Some("no-such-port");
         }
-        match self.worker.uplink(port, frame) {
-            Fate::Discovery => self.punts.push_back((None, port, frame.to_vec())),
-            Fate::Control(index) => self.punts.push_back((Some(index), port, frame.to_vec())),
+        match self.workers.uplink(port, frame) {
+            // The network card chooses by the addresses.
+            Fate::Discovery => self.punt(usize::from(frame[11]), (None, port, frame.to_vec())),
+            Fate::Control(index) => {
+                self.punt(index.0 as usize, (Some(index), port, frame.to_vec()))
+            }
             Fate::Forward(packet) => self.sent.push_back(Sent::Internet(packet)),
             Fate::Drop(why) => return Some(why),
         }
         None
     }
 
+    fn punt(&mut self, number: usize, punt: Punt) {
+        let worker = number % self.punts.len();
+        self.punts[worker].push_back(punt);
+    }
+
     /// A packet of the internet came; false if it was dropped.
     pub fn on_packet(&mut self, packet: &[u8]) -> bool {
-        let frame = self.worker.downlink(packet);
+        let frame = self.workers.downlink(packet);
         let sent = frame.map(|(port, frame)| self.sent.push_back(Sent::Frame(port, frame)));
         sent.is_some()
     }
 
-    /// The worker comes to what it was told, and the control thread to what the worker says.
-    pub fn work(&mut self, moment: control::Now) {
-        self.told = false;
-        for command in std::mem::take(&mut self.commands) {
-            match self.worker.obey(command) {
-                Some(Heard::Refused(index, reason)) => self.engine.worker_refused(index, reason),
-                Some(Heard::Usage(index, usage, gone)) => {
+    /// A worker comes to what it was told, and the control thread to what the worker says.
+    pub fn work(&mut self, moment: control::Now, worker: usize) {
+        self.told[worker] = false;
+        for heard in self.workers.obey(worker) {
+            match heard {
+                Heard::Refused(index, reason) => self.engine.worker_refused(index, reason),
+                Heard::Usage(index, usage, gone) => {
                     association::count(&mut self.engine, now(moment), index, usage, gone);
                 }
-                None => {}
             }
         }
-        for (session, port, frame) in std::mem::take(&mut self.punts) {
+        for (session, port, frame) in std::mem::take(&mut self.punts[worker]) {
             let wrapped = match session {
                 Some(index) => {
                     let tunnel = self.engine.control_tunnel(index);
@@ -354,7 +376,7 @@ impl UserPlane {
         while let Some(output) = self.engine.poll_output() {
             any = true;
             match association::carry(&mut self.node, &mut self.engine, moment.at, output) {
-                Some(Output::Worker(command)) => self.commands.push_back(command),
+                Some(Output::Worker(command)) => self.workers.command(command),
                 Some(Output::AddNet(_, net)) => drop(self.nets.insert(net)),
                 Some(Output::RemoveNet(_, net)) => drop(self.nets.remove(&net)),
                 Some(Output::Respond { .. } | Output::Report { .. }) | None => {} // carried

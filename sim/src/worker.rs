@@ -1,15 +1,18 @@
-//! A packet path as the real worker promises it to be, one packet at a time: sessions by port and PPPoE session id,
+//! A packet path as the real workers promise it to be, one packet at a time: sessions by port and PPPoE session id,
 //! anti-spoofing, and the way to the internet and back.
+//!
+//! As there, host routes count when a command is given, and a session when its worker comes to it; each worker comes to its
+//! own commands in its own time. Which session is whose, its index and its PPPoE session id say by their last bits.
 
 use dataplane::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use ipnet::IpNet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use userplane::engine::WorkerCommand;
 use wire::eth::{Frame, Header, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::{ipv4, ipv6, nd, ppp, pppoe, udp};
 
-/// What the worker says to a command.
+/// What a worker says to a command.
 #[derive(Debug)]
 pub enum Event {
     /// A session could not be set, and is gone.
@@ -36,13 +39,42 @@ const REDIRECT: u8 = 137;
 /// The port of DHCPv6 servers.
 const DHCPV6_SERVER: u16 = 547;
 
-/// Sessions, as the control thread told them, and what they used.
+/// What waits for a worker.
+enum Command {
+    /// With its serial number.
+    Set(SessionEntry, u32),
+    Refuse(SessionIndex, Refusal),
+    Read(SessionIndex),
+    Remove(SessionIndex),
+}
+
+impl Command {
+    fn index(&self) -> SessionIndex {
+        match self {
+            Command::Set(entry, _) => entry.index,
+            Command::Refuse(index, _) | Command::Read(index) | Command::Remove(index) => *index,
+        }
+    }
+}
+
+/// A worker: its sessions, and what they used.
 #[derive(Default)]
-pub struct Worker {
+struct Worker {
+    commands: VecDeque<Command>,
     entries: BTreeMap<SessionIndex, SessionEntry>,
     usage: BTreeMap<SessionIndex, Usage>,
     by_id: BTreeMap<(PortIndex, u16), SessionIndex>,
+    /// It does nothing.
+    stands_still: bool,
+}
+
+/// All workers of a user plane, and the host routes of their sessions.
+pub struct Workers {
+    all: Vec<Worker>,
+    /// Sessions as the control thread admitted them, with their serial numbers.
+    admitted: BTreeMap<SessionIndex, (SessionEntry, u32)>,
     by_address: BTreeMap<IpNet, SessionIndex>,
+    serial: u32,
     /// Addresses that sessions got since somebody looked.
     pub taken: Vec<IpNet>,
 }
@@ -52,70 +84,137 @@ fn addresses(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
     ipv4.into_iter().chain(entry.ipv6.map(IpNet::from))
 }
 
-impl Worker {
-    /// Every session.
-    pub fn entries(&self) -> impl Iterator<Item = &SessionEntry> {
-        self.entries.values()
+impl Workers {
+    /// So many workers, which have nothing.
+    pub fn new(workers: u16) -> Self {
+        Workers {
+            all: (0..workers).map(|_| Worker::default()).collect(),
+            admitted: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            serial: 0,
+            taken: Vec::new(),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The worker of an index or a PPPoE session id.
+    pub fn of(&self, number: u32) -> usize {
+        number as usize % self.all.len()
+    }
+
+    /// Every session, and whether its host routes lead to it.
+    pub fn entries(&self) -> impl Iterator<Item = (&SessionEntry, bool)> {
+        let all = self.all.iter().flat_map(|worker| worker.entries.values());
+        all.map(|entry| {
+            let leads = |net| self.by_address.get(&net) == Some(&entry.index);
+            (entry, addresses(entry).all(leads))
+        })
+    }
+
+    /// The host routes.
+    pub fn routes(&self) -> impl Iterator<Item = (IpNet, SessionIndex)> {
+        self.by_address.iter().map(|(net, index)| (*net, *index))
+    }
+
+    /// Sessions of which a worker has not heard the last yet.
+    pub fn commanded(&self) -> impl Iterator<Item = SessionIndex> {
+        let waiting = self.all.iter().flat_map(|worker| &worker.commands);
+        waiting.map(Command::index)
     }
 
     /// The session that has an address.
     pub fn owner(&self, address: &IpNet) -> Option<&SessionEntry> {
-        self.entries.get(self.by_address.get(address)?)
+        let (entry, _) = self.admitted.get(self.by_address.get(address)?)?;
+        Some(entry)
     }
 
-    /// What a session used so far.
-    pub fn usage(&self, index: SessionIndex) -> Usage {
-        self.usage.get(&index).copied().unwrap_or_default()
+    /// Whether something waits for a worker that could see to it.
+    pub fn has_commands(&self, worker: usize) -> bool {
+        let worker = &self.all[worker];
+        !worker.stands_still && !worker.commands.is_empty()
     }
 
-    /// Obeys.
-    pub fn obey(&mut self, command: WorkerCommand) -> Option<Event> {
-        match command {
-            WorkerCommand::Set(entry) => {
-                let index = entry.index;
-                let refusal = self.set(entry).err()?;
-                self.remove(index);
-                self.usage.remove(&index);
-                Some(Event::Refused(index, refusal))
-            }
-            WorkerCommand::Read(index) => {
-                let gone = !self.entries.contains_key(&index);
-                Some(Event::Usage(index, self.usage(index), gone))
-            }
+    /// A worker stands still, or goes on.
+    pub fn stand_still(&mut self, worker: usize, still: bool) {
+        self.all[worker].stands_still = still;
+    }
+
+    /// Every counter begins anew.
+    pub fn forget_usage(&mut self) {
+        let usage = self.all.iter_mut().flat_map(|w| w.usage.values_mut());
+        usage.for_each(|usage| *usage = Usage::default());
+    }
+
+    /// Gives a command.
+    pub fn command(&mut self, command: WorkerCommand) {
+        let command = match command {
+            WorkerCommand::Set(entry) => match self.admit(&entry) {
+                Ok(()) => Command::Set(entry, self.serial),
+                Err(reason) => {
+                    self.withdraw(entry.index);
+                    Command::Refuse(entry.index, reason)
+                }
+            },
+            WorkerCommand::Read(index) => Command::Read(index),
             WorkerCommand::Remove(index) => {
-                self.remove(index);
-                let usage = self.usage.remove(&index).unwrap_or_default();
-                Some(Event::Usage(index, usage, true))
+                self.withdraw(index);
+                Command::Remove(index)
             }
-        }
+        };
+        let worker = self.of(command.index().0);
+        self.all[worker].commands.push_back(command);
     }
 
-    fn set(&mut self, entry: SessionEntry) -> Result<(), Refusal> {
-        let id = (entry.port, entry.pppoe_session_id);
-        let others = |owner: Option<&SessionIndex>| owner.is_some_and(|i| *i != entry.index);
-        if others(self.by_id.get(&id)) {
-            return Err(Refusal::IdTaken);
+    fn admit(&mut self, entry: &SessionEntry) -> Result<(), Refusal> {
+        if self.of(entry.index.0) != self.of(entry.pppoe_session_id.into()) {
+            return Err(Refusal::Malformed);
         }
-        if addresses(&entry).any(|a| others(self.by_address.get(&a))) {
+        let others = |owner: Option<&SessionIndex>| owner.is_some_and(|i| *i != entry.index);
+        if addresses(entry).any(|a| others(self.by_address.get(&a))) {
             return Err(Refusal::AddressTaken);
         }
-        self.remove(entry.index);
-        self.by_id.insert(id, entry.index);
-        self.taken.extend(addresses(&entry));
-        self.by_address
-            .extend(addresses(&entry).map(|a| (a, entry.index)));
-        self.usage.entry(entry.index).or_default();
-        self.entries.insert(entry.index, entry);
+        self.withdraw(entry.index);
+        self.serial += 1;
+        self.taken.extend(addresses(entry));
+        let routes = addresses(entry).map(|a| (a, entry.index));
+        self.by_address.extend(routes);
+        let admitted = (entry.clone(), self.serial);
+        self.admitted.insert(entry.index, admitted);
         Ok(())
     }
 
-    fn remove(&mut self, index: SessionIndex) {
-        if let Some(entry) = self.entries.remove(&index) {
-            self.by_id.remove(&(entry.port, entry.pppoe_session_id));
+    fn withdraw(&mut self, index: SessionIndex) {
+        if let Some((entry, _)) = self.admitted.remove(&index) {
             for address in addresses(&entry) {
                 self.by_address.remove(&address);
             }
         }
+    }
+
+    /// A worker comes to its commands: what it says to them.
+    pub fn obey(&mut self, worker: usize) -> Vec<Event> {
+        let mut said = Vec::new();
+        if !self.has_commands(worker) {
+            return said;
+        }
+        for command in std::mem::take(&mut self.all[worker].commands) {
+            let (index, serial) = match &command {
+                Command::Set(entry, serial) => (entry.index, Some(*serial)),
+                command => (command.index(), None),
+            };
+            let event = self.all[worker].obey(command);
+            // One that the worker itself refused has no routes any more, unless it was set again meanwhile.
+            let admitted = self.admitted.get(&index).map(|(_, serial)| *serial);
+            if matches!(event, Some(Event::Refused(..))) && serial.is_some() && admitted == serial {
+                self.withdraw(index);
+            }
+            said.extend(event);
+        }
+        said
     }
 
     /// A frame from a home.
@@ -126,14 +225,88 @@ impl Worker {
         let Ok(packet) = pppoe::Packet::parse(frame.payload) else {
             return Fate::Drop("bad-pppoe");
         };
-        let header = &frame.header;
-        if header.ethertype == PPPOE_DISCOVERY && packet.session_id == 0 {
+        if frame.header.ethertype == PPPOE_DISCOVERY && packet.session_id == 0 {
             return Fate::Discovery;
+        }
+        let worker = self.of(packet.session_id.into());
+        self.all[worker].uplink(port, &frame, &packet)
+    }
+
+    /// A packet from the core: the frame that it becomes, and at which port; `None` if no session has the address.
+    pub fn downlink(&mut self, packet: &[u8]) -> Option<(PortIndex, Vec<u8>)> {
+        let (protocol, prefix) = match packet.first()? >> 4 {
+            4 => (
+                ppp::IPV4,
+                IpNet::from(IpAddr::from(
+                    ipv4::Packet::parse(packet).ok()?.header.destination,
+                )),
+            ),
+            _ => {
+                let address = ipv6::Packet::parse(packet).ok()?.header.destination;
+                (ppp::IPV6, IpNet::new(address.into(), 64).ok()?.trunc())
+            }
+        };
+        let index = *self.by_address.get(&prefix)?;
+        let worker = self.of(index.0);
+        self.all[worker].downlink(index, protocol, packet)
+    }
+}
+
+impl Worker {
+    fn obey(&mut self, command: Command) -> Option<Event> {
+        match command {
+            Command::Set(entry, _) => {
+                let index = entry.index;
+                self.set(entry)
+                    .err()
+                    .map(|reason| self.refuse(index, reason))
+            }
+            Command::Refuse(index, reason) => Some(self.refuse(index, reason)),
+            Command::Read(index) => {
+                let gone = !self.entries.contains_key(&index);
+                let usage = self.usage.get(&index).copied().unwrap_or_default();
+                Some(Event::Usage(index, usage, gone))
+            }
+            Command::Remove(index) => {
+                self.remove(index);
+                let usage = self.usage.remove(&index).unwrap_or_default();
+                Some(Event::Usage(index, usage, true))
+            }
+        }
+    }
+
+    fn refuse(&mut self, index: SessionIndex, reason: Refusal) -> Event {
+        self.remove(index);
+        self.usage.remove(&index);
+        Event::Refused(index, reason)
+    }
+
+    fn set(&mut self, entry: SessionEntry) -> Result<(), Refusal> {
+        let id = (entry.port, entry.pppoe_session_id);
+        if self.by_id.get(&id).is_some_and(|i| *i != entry.index) {
+            return Err(Refusal::IdTaken);
+        }
+        self.remove(entry.index);
+        self.by_id.insert(id, entry.index);
+        self.usage.entry(entry.index).or_default();
+        self.entries.insert(entry.index, entry);
+        Ok(())
+    }
+
+    fn remove(&mut self, index: SessionIndex) {
+        if let Some(entry) = self.entries.remove(&index) {
+            self.by_id.remove(&(entry.port, entry.pppoe_session_id));
+        }
+    }
+
+    fn uplink(&mut self, port: PortIndex, frame: &Frame<'_>, packet: &pppoe::Packet<'_>) -> Fate {
+        if self.stands_still {
+            return Fate::Drop("worker stands still");
         }
         let Some(&index) = self.by_id.get(&(port, packet.session_id)) else {
             return Fate::Drop("unknown-session");
         };
-        let entry = &self.entries[&index];
+        let (header, entry) = (&frame.header, &self.entries[&index]);
         if header.destination != entry.gateway_mac {
             return Fate::Drop("not-for-us");
         }
@@ -166,22 +339,16 @@ impl Worker {
         Fate::Forward(frame.payload.to_vec())
     }
 
-    /// A packet from the core: the frame that it becomes, and at which port; `None` if no session has the address.
-    pub fn downlink(&mut self, packet: &[u8]) -> Option<(PortIndex, Vec<u8>)> {
-        let (protocol, prefix) = match packet.first()? >> 4 {
-            4 => (
-                ppp::IPV4,
-                IpNet::from(IpAddr::from(
-                    ipv4::Packet::parse(packet).ok()?.header.destination,
-                )),
-            ),
-            _ => {
-                let address = ipv6::Packet::parse(packet).ok()?.header.destination;
-                (ppp::IPV6, IpNet::new(address.into(), 64).ok()?.trunc())
-            }
-        };
-        let index = *self.by_address.get(&prefix)?;
-        let entry = &self.entries[&index];
+    fn downlink(
+        &mut self,
+        index: SessionIndex,
+        protocol: u16,
+        packet: &[u8],
+    ) -> Option<(PortIndex, Vec<u8>)> {
+        if self.stands_still {
+            return None;
+        }
+        let entry = self.entries.get(&index)?;
         if packet.len() > usize::from(entry.mtu) {
             return None;
         }

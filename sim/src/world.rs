@@ -44,7 +44,7 @@ enum Event {
     /// Somebody's timer.
     Wake(Who),
     /// A worker comes to its commands; of this life of the user plane.
-    Work(usize, u32),
+    Work(usize, u32, usize),
     /// The disk has synced; for this life of the control plane.
     Synced(u32),
     /// The history's disk has everything up to this block; for this life of the control plane.
@@ -424,9 +424,9 @@ impl<'a> World<'a> {
                     self.wake(who);
                 }
             }
-            Event::Work(plane, life) => {
+            Event::Work(plane, life, worker) => {
                 let part = Part::UserPlane(plane);
-                let event = Event::Work(plane, life);
+                let event = Event::Work(plane, life, worker);
                 if self.unless_stopped(part, event).is_none() {
                     return;
                 }
@@ -435,7 +435,7 @@ impl<'a> World<'a> {
                     .as_mut()
                     .filter(|_| self.plane_lives[plane] == life)
                 {
-                    up.work(moment);
+                    up.work(moment, worker);
                     self.checks.planes_changed = true;
                     self.drain_user_plane(plane);
                 }

@@ -100,6 +100,8 @@ pub(crate) struct Rules {
     /// It did not know the name by which the session was to be deleted, and was told the whole session once more to learn by
     /// which name it has it, and what that has to report.
     pub sought: bool,
+    /// It refused to delete the session, and is asked again then.
+    pub delete_at: Option<Duration>,
     /// It counts among those that are being put back at once.
     pub put_back: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
@@ -274,10 +276,9 @@ impl Entry {
     /// When the session next wants time to pass.
     pub fn wake_at(&self) -> Option<Duration> {
         let link = self.link.as_ref().and_then(|link| link.poll_at());
-        [link, self.account.next_interim, self.account.ends_at]
-            .into_iter()
-            .flatten()
-            .min()
+        let account = [self.account.next_interim, self.account.ends_at];
+        let times = [link, self.rules.delete_at].into_iter().chain(account);
+        times.flatten().min()
     }
 }
 

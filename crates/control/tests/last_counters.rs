@@ -94,6 +94,23 @@ fn a_session_that_cannot_be_told_anew_is_deleted_by_the_name_that_it_had() {
     assert_stopped(&w, 500 + LAST);
 }
 
+/// As one does whose worker stands still.
+#[test]
+fn a_user_plane_that_refuses_to_delete_a_session_is_asked_again() {
+    let mut w = with_usage();
+    w.up.refuse_deletions = Some(Cause::ENTITY_IN_CONGESTION);
+    clear(&mut w);
+    w.run(MINUTE);
+    assert_eq!(w.radius.kinds(), [START], "its last counters are not known");
+    let ledger = w.plane.ledger();
+    assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
+    let asked = w.count(Counter::UserPlaneRefused);
+    assert!((2..=13).contains(&asked), "{asked} times in a minute");
+    w.up.refuse_deletions = None;
+    w.run(MINUTE);
+    assert_stopped(&w, 500 + LISTED + LAST);
+}
+
 #[test]
 fn a_report_of_the_session_before_is_not_added_up_again_and_those_of_the_next_are() {
     let mut w = with_usage();

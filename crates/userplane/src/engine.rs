@@ -392,15 +392,29 @@ impl<T: Copy> Engine<T> {
             Operation::Remove(_) if !wanted.is_deletion() => {
                 self.refuse(to, 0, &wanted, &cause(Cause::SESSION_CONTEXT_NOT_FOUND));
             }
-            // a deletion always finds a place: were it refused, nobody would ask again
-            _ if session.waiting.len() < MAX_WAITING + usize::from(wanted.is_deletion()) => {
-                session.waiting.push_back((to, wanted))
-            }
+            _ if wanted.is_deletion() => self.wait_for_deletion(seid.index, to, wanted),
+            _ if session.waiting.len() < MAX_WAITING => session.waiting.push_back((to, wanted)),
             _ => {
                 let seid = session.cp_seid;
                 self.counters.congested += 1;
                 self.refuse(to, seid, &wanted, &cause(Cause::ENTITY_IN_CONGESTION));
             }
+        }
+    }
+
+    /// A deletion always finds a place: were it refused, perhaps nobody would ask again. It takes that of one that waits already,
+    /// for whose answer the control plane waits no more, as it asks again.
+    fn wait_for_deletion(&mut self, index: SessionIndex, to: T, deletion: Wanted) {
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
+        let mut waiting = session.waiting.iter();
+        let before = waiting.position(|(_, wanted)| wanted.is_deletion());
+        let before = before.and_then(|at| session.waiting.remove(at));
+        session.waiting.push_back((to, deletion));
+        let seid = session.cp_seid;
+        if let Some((to, wanted)) = before {
+            self.refuse(to, seid, &wanted, &cause(Cause::ENTITY_IN_CONGESTION));
         }
     }
 

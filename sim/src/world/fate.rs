@@ -85,10 +85,12 @@ impl World<'_> {
                 let found = self.disk.flip().err();
                 found.into_iter().for_each(|what| self.wrong(what));
             }
+            Fault::Worker(plane, worker) => self.stand_still(plane, worker, breaks),
+            Fault::Recount(plane) if breaks => self.recount(plane),
             Fault::Liar(plane, times) if breaks => self.lie(plane, times),
             Fault::Hostile(home, times) if breaks => self.misbehave(home, times),
             Fault::Change(_) => self.reconfigure(number, breaks),
-            Fault::Liar(..) | Fault::Hostile(..) | Fault::Flip => {}
+            Fault::Liar(..) | Fault::Hostile(..) | Fault::Flip | Fault::Recount(_) => {}
             Fault::Clock(..) | Fault::MoveIn(_) | Fault::Impostor(..) => {}
             Fault::Disk(what) => {
                 self.disk.suffer(number, breaks.then_some(what));
@@ -170,6 +172,23 @@ impl World<'_> {
         self.hang_up_mi(plane);
         self.stops.remove(&Part::UserPlane(plane));
         self.armed.remove(&Who::UserPlane(plane));
+    }
+
+    /// A worker stands still, or goes on. In a user plane that starts meanwhile it works.
+    fn stand_still(&mut self, plane: usize, worker: usize, still: bool) {
+        if let Some(up) = &mut self.planes[plane] {
+            up.stand_still(worker % up.workers.count(), still);
+            self.drain_user_plane(plane);
+        }
+    }
+
+    /// Counters begin anew: what was counted and not reported is lost, and nobody is told.
+    fn recount(&mut self, plane: usize) {
+        if let Some(up) = &mut self.planes[plane] {
+            up.workers.forget_usage();
+            let closed = self.books.carried().map(|(seid, _)| seid);
+            self.traffic.recounted(plane, &closed.collect());
+        }
     }
 
     /// A household hangs up and leaves; another one moves in, and dials.

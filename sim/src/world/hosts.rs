@@ -143,7 +143,7 @@ impl World<'_> {
         while let Some(one) = up.poll_sent() {
             sent.push(one);
         }
-        let has_work = up.has_work();
+        let work: Vec<usize> = std::iter::from_fn(|| up.poll_work()).collect();
         for one in sent {
             match one {
                 Sent::Pfcp(bytes) => self.send(Way::FromUserPlane(plane), Datagram::Pfcp(bytes)),
@@ -156,9 +156,9 @@ impl World<'_> {
                 Sent::Internet(packet) => self.instants.push_back(Instant::Internet(packet)),
             }
         }
-        if has_work {
+        for worker in work {
             let after = Duration::from_micros(self.random.random_range(1..300));
-            self.later(after, Event::Work(plane, self.plane_lives[plane]));
+            self.later(after, Event::Work(plane, self.plane_lives[plane], worker));
         }
         self.arm(Who::UserPlane(plane));
     }

@@ -318,6 +318,10 @@ impl ControlPlane {
     /// What somebody sees to.
     fn seen_to(&self) -> HashSet<Wait> {
         let mut seen_to: HashSet<Wait> = self.user_planes.resync_queue().map(Wait::Rules).collect();
+        let later = self
+            .entries()
+            .filter(|entry| entry.rules.delete_at.is_some());
+        seen_to.extend(later.map(|entry| Wait::Rules(entry.seid)));
         let asked = |seid: Seid, family: Family, asked: u8| {
             let index = self.find(seid);
             index.is_some_and(|i| self.sessions[i as usize].rules.asked[family as usize] == asked)

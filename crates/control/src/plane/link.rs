@@ -46,6 +46,9 @@ impl ControlPlane {
         let Some(entry) = self.sessions.get_mut(index as usize) else {
             return;
         };
+        if entry.is_closing() {
+            return self.delete(now, index); // once more
+        }
         let plane = self
             .topology
             .port(self.topology.segment(entry.segment).port)

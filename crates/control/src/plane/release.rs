@@ -48,6 +48,9 @@ impl ControlPlane {
 
     /// Takes the session off the user plane. While the user plane is away it waits for it.
     pub(super) fn delete(&mut self, now: Now, index: u32) {
+        if self.entry(index).rules.delete_at.take().is_some() {
+            self.arm(index);
+        }
         let rules = self.entry(index).rules;
         if rules.up_seid.is_none() && !rules.unsettled {
             self.finish(now, index);

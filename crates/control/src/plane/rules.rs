@@ -7,6 +7,7 @@ use crate::entry::{Stage, Told};
 use crate::history::Kind;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
+use core::time::Duration;
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
 use rand::Rng;
@@ -15,6 +16,8 @@ use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
 /// Seconds between the user plane's own reports: what it counted since is lost with it.
 const USAGE_PERIOD: u32 = 300;
+/// When a user plane that refused to delete a session is asked again.
+const DELETE_AGAIN: Duration = Duration::from_secs(5);
 
 impl ControlPlane {
     /// Everything about a session that its user plane is to know.
@@ -406,9 +409,18 @@ impl ControlPlane {
             {
                 self.establish(now, index);
             }
-            Ok(Message::SessionDeletionResponse(m)) => {
+            Ok(Message::SessionDeletionResponse(m))
+                if m.cause.is_accepted() || m.cause == PfcpCause::SESSION_CONTEXT_NOT_FOUND =>
+            {
                 self.add_usage(index, &m.usage_reports);
                 self.finish(now, index);
+            }
+            // it still has the session, its addresses and what it used last
+            Ok(Message::SessionDeletionResponse(m)) => {
+                self.counters.count(Counter::UserPlaneRefused);
+                tracing::debug!(session = %seid, cause = %m.cause, "user plane does not delete the session; asked again");
+                self.entry(index).rules.delete_at = Some(now.at + DELETE_AGAIN);
+                self.arm(index);
             }
             Err(FailReason::TimedOut) => {
                 self.counters.count(Counter::UserPlaneSilent);

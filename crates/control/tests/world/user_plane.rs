@@ -20,6 +20,8 @@ pub struct UserPlane {
     epoch: u32,
     /// The cause that establishments of subscribers' sessions are refused with.
     pub refuse: Option<Cause>,
+    /// The cause that deletions are refused with.
+    pub refuse_deletions: Option<Cause>,
     /// So many default sessions are refused, as by one that does not know the port yet.
     pub refuse_defaults: u32,
     /// The cause that changes of nets are refused with.
@@ -86,6 +88,7 @@ impl UserPlane {
             named: Default::default(),
             epoch: 0,
             refuse: None,
+            refuse_deletions: None,
             refuse_defaults: 0,
             refuse_nets: None,
             keeps_all: false,
@@ -248,6 +251,14 @@ impl UserPlane {
             }
             Message::SessionModificationRequest(m) => self.modify(seid, &m),
             Message::SessionDeletionRequest(_) => {
+                if let Some(cause) = self.refuse_deletions {
+                    let refusal = wire::pfcp::SessionDeletionResponse {
+                        cause,
+                        ..Default::default()
+                    };
+                    let held = self.sessions.get(&seid);
+                    return (held.map_or(0, |held| held.cp_seid), refusal.into());
+                }
                 let gone = self.sessions.remove(&seid);
                 let mut gone = gone.or_else(|| self.departed.remove(&seid));
                 let subscribers = gone.iter_mut();

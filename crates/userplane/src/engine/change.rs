@@ -465,7 +465,7 @@ impl<T: Copy> Engine<T> {
             cp_seid: session.cp_seid,
             reports,
         };
-        if !asked.is_empty() {
+        if !asked.is_empty() && self.audits(&session.peer) {
             self.departed.remember(seid, last.clone());
         }
         for to in asked {

@@ -84,7 +84,10 @@ impl<T: Copy> Engine<T> {
             session.peer = to;
             moved += 1;
         }
-        self.peers.remove(&from);
+        if let Some(before) = self.peers.remove(&from) {
+            let audit = &mut self.peers.entry(to).or_default().audit;
+            *audit = (*audit).max(before.audit);
+        }
         self.departed.move_peer(from, to);
         if let Some(nets) = self.held.remove(&from) {
             self.release_nets(to);
@@ -105,6 +108,12 @@ impl<T: Copy> Engine<T> {
         self.release_nets(peer);
         self.peers.remove(&peer);
         indices.len()
+    }
+
+    /// Whether a control plane audits (decision 0005). One that does knows a report by its number; one of another make may add
+    /// up what it is told again, and takes a session that was deleted for one that nobody knows.
+    pub(super) fn audits(&self, peer: &SocketAddr) -> bool {
+        self.peers.get(peer).is_some_and(|peer| peer.audit != 0)
     }
 
     /// Whether this is a control plane's address.

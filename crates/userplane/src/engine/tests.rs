@@ -370,6 +370,31 @@ fn requests_that_wait_are_bounded() {
     assert_eq!(bench.engine.counters.congested, 1);
 }
 
+/// A control plane that waits in vain asks again and again, each time with a new request.
+#[test]
+fn a_deletion_always_waits_and_the_last_one_is_answered() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&spec(7));
+    bench.worker_runs = false;
+    bench.send(seid, query_usage(1));
+    for _ in 0..3 * MAX_WAITING {
+        bench.send(seid, delete());
+    }
+    bench.worker_runs = true;
+    bench.run();
+    let causes: Vec<_> = bench
+        .responses
+        .iter()
+        .map(|r| r.2.cause().unwrap())
+        .collect();
+    let (last, given_up) = causes.split_last().unwrap();
+    assert_eq!(*last, Cause::REQUEST_ACCEPTED);
+    let in_vain = |cause: &&Cause| **cause == Cause::ENTITY_IN_CONGESTION;
+    let in_vain = given_up.iter().filter(in_vain).count();
+    assert_eq!(in_vain, 3 * MAX_WAITING - 1, "{causes:?}");
+    assert_eq!(bench.engine.sessions(), 0);
+}
+
 #[test]
 fn rules_that_cannot_be_done_are_refused_with_their_element() {
     let mut bench = Bench::new();

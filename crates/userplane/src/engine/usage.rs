@@ -26,6 +26,8 @@ impl<T: Copy> Engine<T> {
         index: SessionIndex,
         query: bool,
     ) -> Vec<UsageReport> {
+        let peer = self.table.get(index).map(|session| session.peer);
+        let keeps = peer.is_some_and(|peer| self.audits(&peer));
         let Some(session) = self.table.get_mut(index) else {
             return Vec::new();
         };
@@ -33,10 +35,7 @@ impl<T: Copy> Engine<T> {
             return Vec::new();
         };
         let (usage, counters) = (*usage, session.counters);
-        // Nobody acknowledges an answer, so what it reports is kept. A control plane of another make may add up what it is
-        // told again; one that audits knows a report by its number.
-        let peer = self.peers.get(&session.peer);
-        let keeps = peer.is_some_and(|peer| peer.audit != 0);
+        // Nobody acknowledges an answer, so what it reports is kept.
         let full = keeps && session.unacknowledged.is_full();
         let old_period = session.meter.and_then(|meter| meter.rule().period);
         let fresh = match (&mut session.meter, usage) {

@@ -149,6 +149,8 @@ fn a_query_beyond_what_is_kept_asks_for_the_acknowledgement() {
 #[test]
 fn a_deletion_that_is_asked_again_is_answered_the_same() {
     let mut bench = Bench::new();
+    let default = bench.default_session(&[]);
+    bench.audit(default, true, &[]);
     let seid = bench.established(&with_period(7, 60));
     bench.count(seid, 100);
     let first = bench.delete(seid);
@@ -170,6 +172,16 @@ fn a_deletion_that_is_asked_again_is_answered_the_same() {
     };
     assert_eq!(answer.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
     assert_eq!(answer.usage_reports, []);
+}
+
+#[test]
+fn a_control_plane_of_another_make_hears_of_a_deleted_session_once() {
+    let mut bench = Bench::new();
+    let seid = bench.established(&with_period(7, 60));
+    assert_eq!(bench.delete(seid).usage_reports.len(), 1);
+    let again = bench.delete(seid);
+    assert_eq!(again.cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+    assert_eq!(again.usage_reports, []);
 }
 
 #[test]
@@ -204,6 +216,8 @@ fn a_session_told_anew_reports_what_the_one_before_it_had_to_report() {
 #[test]
 fn a_session_told_anew_after_its_deletion_reports_what_the_deletion_told() {
     let mut bench = Bench::new();
+    let default = bench.default_session(&[]);
+    bench.audit(default, true, &[]);
     let before = bench.established(&with_period(7, 60));
     bench.count(before, 100);
     let told = bench.delete(before).usage_reports;
@@ -276,22 +290,22 @@ fn a_deletion_of_a_session_that_is_going_waits_for_its_counters() {
     let seid = bench.established(&with_period(7, 60));
     bench.count(seid, 100);
     bench.worker_runs = false;
-    // Two deletions wait behind a query, its port goes, and a third comes before the worker has come to any of it.
+    // A deletion waits behind a query, the port goes, and it is asked again before the worker has come to any of it.
     let query = bench.send(seid, query_usage(1));
-    let waiting = [bench.send(seid, delete()), bench.send(seid, delete())];
+    let given_up = bench.send(seid, delete());
     bench.engine.end_port(PORT);
-    let asked = [waiting[0], waiting[1], bench.send(seid, delete())];
+    let asked = bench.send(seid, delete());
     let refused = bench.answer(query).cause();
     assert_eq!(refused, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
+    let refused = bench.answer(given_up).cause();
+    assert_eq!(refused, Some(Cause::ENTITY_IN_CONGESTION));
     assert_eq!(bench.responses, []);
     bench.worker_runs = true;
     bench.run();
-    for to in asked {
-        let Message::SessionDeletionResponse(answer) = bench.answer(to) else {
-            panic!("an answer")
-        };
-        assert_eq!(octets(&answer.usage_reports[0]), (Some(100), Some(200)));
-    }
+    let Message::SessionDeletionResponse(answer) = bench.answer(asked) else {
+        panic!("an answer")
+    };
+    assert_eq!(octets(&answer.usage_reports[0]), (Some(100), Some(200)));
     assert_eq!(bench.engine.counters.unreported_octets, 0);
 }
 
