@@ -65,14 +65,8 @@ pub fn apart<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// An empty file system in memory at this folder, for as long as the mount namespace lasts.
-pub fn memory(at: &Path) -> Result<()> {
-    mount(
-        Some("memory"),
-        at,
-        Some("tmpfs"),
-        MsFlags::empty(),
-        None::<&str>,
-    )
-    .with_context(|| format!("cannot mount at {}", at.display()))
+/// An empty file system in memory at this folder, for as long as the mount namespace lasts; with tmpfs' own options.
+pub fn memory(at: &Path, options: Option<&str>) -> Result<()> {
+    mount(Some("memory"), at, Some("tmpfs"), MsFlags::empty(), options)
+        .with_context(|| format!("cannot mount at {}", at.display()))
 }

@@ -7,6 +7,7 @@ mod commits;
 mod drain;
 mod frr;
 pub mod frr_full;
+mod full_disk;
 mod gateway_ping;
 mod grpc_peer;
 mod history;
@@ -149,6 +150,11 @@ pub const CASES: &[Case] = &[
         "power-loss",
         "whenever the power is lost, what was acknowledged until then is on the disk, names of files included, and opens",
         power_loss::run,
+    ),
+    case(
+        "full-disk",
+        "while the disk is full nobody gets in, nobody is lost, and what ends is written down when there is room",
+        full_disk::run,
     ),
     case(
         "synced",

@@ -47,7 +47,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         let (changes, promises) = record(lab)?;
         let replay = lab.dir().join("replay");
         fs::create_dir_all(&replay)?;
-        disk::memory(&replay)?;
+        disk::memory(&replay, None)?;
         judge(&changes, &promises, &replay)
     })
 }
