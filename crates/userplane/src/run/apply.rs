@@ -1,5 +1,7 @@
 //! Commands on their way to the worker and to the kernel.
 
+use std::time::Duration;
+
 use dataplane::{Adjacency, AdjacencyIndex, GroupIndex, InstanceIndex, PortIndex, first_routes};
 use tracing::{info, warn};
 use wire::eth::MacAddr;
@@ -7,6 +9,9 @@ use wire::eth::MacAddr;
 use super::{BACKLOG, Busy, Command, ForWorker, UserPlane, WorkerCommand};
 use crate::ledger::destination;
 use crate::netlink::request;
+
+/// When something that the kernel refused is tried again. All of its tables are read for that.
+const AGAIN: Duration = Duration::from_secs(10);
 
 impl UserPlane {
     /// Carries away what the parts want done, until they want no more.
@@ -72,10 +77,13 @@ impl UserPlane {
         let tun = &self.instances[index].tun;
         match self.requester.request(request::export(net, tun.index())) {
             Ok(()) => info!(%net, device = tun.name(), "subscriber net announced"),
-            Err(error) => warn!(
-                %net, device = tun.name(), %error,
-                "cannot announce a subscriber net; it is tried again when the device changes"
-            ),
+            Err(error) => {
+                warn!(
+                    %net, device = tun.name(), %error,
+                    "cannot announce a subscriber net; it is tried again in {} s", AGAIN.as_secs()
+                );
+                self.compare_again();
+            }
         }
     }
 
@@ -83,8 +91,16 @@ impl UserPlane {
         match self.requester.request(request::withdraw(net, link)) {
             Ok(()) => info!(%net, "subscriber net withdrawn"),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            Err(error) => warn!(%net, %error, "cannot withdraw a subscriber net"),
+            Err(error) => {
+                warn!(%net, %error, "cannot withdraw a subscriber net; it is tried again in {} s", AGAIN.as_secs());
+                self.compare_again();
+            }
         }
+    }
+
+    /// The kernel refused something: in a while its tables are compared with what they ought to be.
+    fn compare_again(&mut self) {
+        self.kernel.read_again(self.clock.now().monotonic + AGAIN);
     }
 
     /// Hands the worker what its queue takes, in order.

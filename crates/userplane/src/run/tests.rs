@@ -1,5 +1,5 @@
-//! A user plane that runs, in a network namespace of its own: what it withdraws by the clock, and what ends it. DPDK starts once in
-//! a process, so both are in one test.
+//! A user plane that runs, in a network namespace of its own: what it withdraws by the clock, what it does about a kernel that
+//! refuses, and what ends it. DPDK starts once in a process, so all are in one test.
 
 use super::*;
 use std::process::Command;
@@ -9,6 +9,8 @@ use std::sync::mpsc::channel;
 const STALE: &str = "100.64.7.0/24";
 /// One that is asked for.
 const WANTED: &str = "100.64.0.0/24";
+/// One that the kernel refuses at first.
+const REFUSED: &str = "2001:db8:7::/56";
 /// How long stale nets are kept here, instead of a minute.
 const KEPT: Duration = Duration::from_secs(10);
 
@@ -20,7 +22,13 @@ fn ip(arguments: &str) -> String {
 }
 
 fn is_announced(net: &str) -> bool {
-    ip("route show proto 96").contains(net)
+    (ip("route show proto 96") + &ip("-6 route show proto 96")).contains(net)
+}
+
+/// The kernel takes no IPv6 route to a device for which IPv6 is disabled.
+fn disable_ipv6(disabled: bool) {
+    let file = "/proc/sys/net/ipv6/conf/sl-default/disable_ipv6";
+    std::fs::write(file, if disabled { "1" } else { "0" }).unwrap();
 }
 
 fn eventually(what: &str, holds: impl Fn() -> bool) {
@@ -34,7 +42,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn stale_nets_are_withdrawn_after_a_while_and_a_dead_worker_ends_all() {
+fn stale_nets_are_withdrawn_refused_ones_are_announced_later_and_a_dead_worker_ends_all() {
     assert!(nix::unistd::geteuid().is_root(), "this test needs root");
     let thread = std::thread::spawn(|| {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
@@ -64,7 +72,10 @@ async fn run() {
     assert!(left > KEEP_NETS / 2 && left <= KEEP_NETS);
     user_plane.end_keeping_at = Some(now + KEPT);
     ip(&format!("route add {STALE} dev sl-default proto 96"));
-    user_plane.instances[0].fib.add_net(WANTED.parse().unwrap());
+    disable_ipv6(true);
+    for net in [WANTED, REFUSED] {
+        user_plane.instances[0].fib.add_net(net.parse().unwrap());
+    }
 
     let (end_worker, worker) = channel::<()>();
     let worker = std::thread::spawn(move || {
@@ -79,6 +90,9 @@ async fn run() {
         // it is announced once the kernel's routes are read
         eventually("a net is announced", || is_announced(WANTED));
         assert!(is_announced(STALE), "it may be asked for again");
+        assert!(!is_announced(REFUSED), "the kernel cannot have it");
+        disable_ipv6(false);
+        eventually("what was refused is announced", || is_announced(REFUSED));
         eventually("a stale net is withdrawn", || !is_announced(STALE));
         assert!(is_announced(WANTED));
         end_worker.send(()).unwrap();
