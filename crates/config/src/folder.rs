@@ -9,14 +9,14 @@ use std::path::Path;
 /// # Errors
 /// What the system says.
 pub fn make(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
     let above = above(folder);
-    make(above)?;
-    match fs::create_dir(folder) {
-        Err(_) if folder.is_dir() => {} // somebody else was faster
-        made => made?,
+    // Who made one that is there may have died before its name was on the disk.
+    if !folder.is_dir() {
+        make(above)?;
+        match fs::create_dir(folder) {
+            Err(_) if folder.is_dir() => {} // somebody else was faster
+            made => made?,
+        }
     }
     sync(above)
 }

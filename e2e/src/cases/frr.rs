@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const GATEWAY_AS: u32 = 64512;
 const CORE_AS: u32 = 64500;
 const HOMES: u16 = 40;
+/// With each of two routers over both families.
+const BFD_SESSIONS: usize = 4;
 /// Routes that flap.
 const FLAPPING: u32 = 12_000;
 /// How often they flap.
@@ -60,6 +62,9 @@ fn bgp_with(lab: &Lab, site: &mut Site, backbone: &mut Backbone) -> Result<()> {
     }
     wait("BFD to be up", MEETING, || {
         let sessions: Vec<Value> = backbone.gateway.show("show bfd peers json")?;
+        if sessions.len() != BFD_SESSIONS {
+            return Ok(Some(format!("BFD has {} sessions", sessions.len())));
+        }
         let down = sessions
             .into_iter()
             .find(|session| session["status"] != "up");
