@@ -2,9 +2,13 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use crossterm::{cursor, queue, terminal};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,12 +64,9 @@ impl Screen {
 
     /// Waits so long for something to be done at the terminal.
     pub fn key(&self, patience: Duration) -> io::Result<Option<Key>> {
-        if !poll(patience)? {
-            return Ok(None);
-        }
-        Ok(match read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => known(key),
-            Event::Resize(..) => Some(Key::Resized),
+        Ok(match event(patience)? {
+            Some(Event::Key(key)) if key.kind != KeyEventKind::Release => known(key),
+            Some(Event::Resize(..)) => Some(Key::Resized),
             _ => None,
         })
     }
@@ -77,6 +78,48 @@ impl Drop for Screen {
         if self.keys {
             let _ = terminal::disable_raw_mode();
         }
+    }
+}
+
+/// Waits so long for something to happen at the terminal, of whose keys we hear.
+///
+/// # Errors
+/// The terminal is gone. Who asks crossterm alone does not hear of that, and is busy for ever.
+pub fn event(patience: Duration) -> io::Result<Option<Event>> {
+    watch(Duration::ZERO)?;
+    if !poll(Duration::ZERO)? {
+        watch(patience)?;
+        if !poll(Duration::ZERO)? {
+            return Ok(None);
+        }
+    }
+    read().map(Some)
+}
+
+/// Waits so long for something to read from the terminal, or for a signal: it may have another size.
+fn watch(patience: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let opened;
+    let terminal = match stdin.is_terminal() {
+        true => stdin.as_fd(),
+        false => {
+            opened = File::open("/dev/tty")?;
+            opened.as_fd()
+        }
+    };
+    let mut watched = [PollFd::new(terminal, PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+    match nix::poll::poll(&mut watched, timeout) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    match watched[0].revents() {
+        Some(seen) if seen.intersects(gone) => Err(io::Error::new(
+            ErrorKind::BrokenPipe,
+            "the terminal is gone",
+        )),
+        _ => Ok(()),
     }
 }
 

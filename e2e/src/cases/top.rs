@@ -5,6 +5,7 @@ use crate::street_lab::{StreetLab, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use sluice::lab::topology::Lab;
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     screen.keys(&["C-c"])?;
     left_whole(&screen)?;
     screen.close()?;
+    leaves_with_its_terminal(own)?;
     let report = lab.end()?;
     report.homes(HOMES, 0)?;
     report.restarts([0; 3])?;
@@ -56,6 +58,26 @@ fn left_whole(screen: &Screen) -> Result<()> {
     screen.keys(&["echo it is whole", "Enter"])?;
     let shown = screen.wait("\nit is whole")?;
     ensure!(shown.contains("echo it is whole"), "no echo:\n{shown}");
+    Ok(())
+}
+
+/// A terminal that goes away (a pane that is closed) takes it along.
+fn leaves_with_its_terminal(lab: &Lab) -> Result<()> {
+    let at = lab.dir().join("top.pid");
+    let top = format!("echo $$ > {}; exec env {} top", at.display(), sluice_line(lab)?);
+    let screen = Screen::open(lab.dir().join("tmux"), 80, 24, &top)?;
+    screen.wait("online")?;
+    let pid = std::fs::read_to_string(&at)?;
+    screen.close()?;
+    let process = Path::new("/proc").join(pid.trim());
+    let begun = Instant::now();
+    while process.exists() {
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "`sluice top` goes on without its terminal"
+        );
+        sleep(Duration::from_millis(50));
+    }
     Ok(())
 }
 

@@ -1,11 +1,16 @@
 //! Long answers, a screen at a time.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
+use crate::screen::event;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 /// What the line below a full screen says.
 const MORE: &str = "--more-- (space: a screen, enter: a line, q: enough)";
+
+/// For how long nobody may touch the keyboard until we look whether it is still there.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many columns there are; without a terminal, as many as one usually has.
 pub fn width() -> usize {
@@ -45,10 +50,10 @@ fn wait(out: &mut impl Write, height: usize) -> io::Result<usize> {
     out.flush()?;
     enable_raw_mode()?;
     let wanted = loop {
-        match read() {
-            Ok(Event::Key(KeyEvent {
+        match event(PATIENCE) {
+            Ok(Some(Event::Key(KeyEvent {
                 code, modifiers, ..
-            })) => match code {
+            }))) => match code {
                 KeyCode::Char(' ') | KeyCode::PageDown => break Ok(height),
                 KeyCode::Enter | KeyCode::Down => break Ok(1),
                 KeyCode::Char('q') | KeyCode::Esc => break Ok(0),
