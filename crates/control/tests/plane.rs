@@ -219,6 +219,18 @@ fn half_open_sessions_give_way_to_new_ones() {
 }
 
 #[test]
+fn a_home_that_dials_anew_while_it_connects_begins_anew() {
+    let mut w = World::new(1, Choice::default());
+    w.disk_stalls = true; // it is let in, and gets no address
+    w.dial(0);
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(config, 99);
+    w.dial(0);
+    assert_eq!(w.count(Counter::Redialled), 1);
+    assert_eq!(w.homes[0].state(), State::Network);
+}
+
+#[test]
 fn a_home_that_dials_anew_replaces_its_session() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();

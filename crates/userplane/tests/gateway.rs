@@ -368,6 +368,7 @@ async fn story(cp: &mut ControlPlane, access: &Device, core: &Device, api: &Path
     check_usage(&reported, up, down);
     gateway_itself(access).await;
     ledger(api).await;
+    shown(api).await;
 
     let Message::SessionDeletionResponse(SessionDeletionResponse { cause, .. }) =
         cp.ask(seid, delete()).await
@@ -518,6 +519,50 @@ async fn check_ledger(api: &Path, repair: bool) -> Ledger {
         user_plane.check_ledger(repair)
     };
     tokio::task::spawn_blocking(ask).await.unwrap().unwrap()
+}
+
+/// What an operator is shown: two neighbours by address, those behind one, and every counter with its meaning.
+async fn shown(api: &Path) {
+    ip("neigh replace 198.51.100.8 lladdr 02:00:00:00:02:08 dev sl-core0");
+    ip("route add 192.0.2.128/25 via 198.51.100.8");
+    let mut user_plane = mi::Client::new(&mi::Endpoint::Unix(api.to_owned()), None).unwrap();
+    let addresses = |listed: &mi::ListNeighboursResponse| -> Vec<String> {
+        let rows = listed.neighbours.iter();
+        rows.map(|row| row.address.clone()).collect()
+    };
+    let begun = Instant::now();
+    let all = loop {
+        let all = user_plane.neighbours(None).await.unwrap();
+        if addresses(&all) == ["198.51.100.8", "198.51.100.9"] {
+            break all;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{all:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert!(!all.more);
+    let mut behind = all.neighbours.into_iter();
+    let second = user_plane.neighbours(behind.next()).await.unwrap();
+    assert_eq!(addresses(&second), ["198.51.100.9"]);
+    let none = user_plane.neighbours(behind.next()).await.unwrap();
+    assert!(none.neighbours.is_empty());
+    ip("route del 192.0.2.128/25");
+
+    let counters = user_plane.drops().await.unwrap();
+    let names: Vec<&str> = counters.iter().map(|row| row.name.as_str()).collect();
+    for name in [
+        "inject-busy",
+        "netlink-overrun",
+        "gtpu-unknown-teid",
+        "spoofed-source-v4",
+    ] {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
+    let is_told = |row: &northbound::DropCounter| !row.name.is_empty() && !row.meaning.is_empty();
+    assert!(counters.iter().all(is_told), "{counters:#?}");
+    let mut once = names.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), names.len(), "each once");
 }
 
 /// Everything that is held has its owner, until somebody puts a route of ours into the kernel.

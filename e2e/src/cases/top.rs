@@ -64,7 +64,11 @@ fn left_whole(screen: &Screen) -> Result<()> {
 /// A terminal that goes away (a pane that is closed) takes it along.
 fn leaves_with_its_terminal(lab: &Lab) -> Result<()> {
     let at = lab.dir().join("top.pid");
-    let top = format!("echo $$ > {}; exec env {} top", at.display(), sluice_line(lab)?);
+    let top = format!(
+        "echo $$ > {}; exec env {} top",
+        at.display(),
+        sluice_line(lab)?
+    );
     let screen = Screen::open(lab.dir().join("tmux"), 80, 24, &top)?;
     screen.wait("online")?;
     let pid = std::fs::read_to_string(&at)?;

@@ -123,3 +123,40 @@ fn only_what_the_home_says_is_shown_and_what_is_not_read_is_counted() {
     assert!(waiting <= QUEUE as u64);
     assert_eq!(waiting + missed.load(Ordering::Relaxed), many);
 }
+
+/// What the user plane of the first home says of a session.
+fn hear_of(traces: &mut Traces, w: &World, session: u64) {
+    let answer = pfcp::SessionModificationResponse {
+        cause: pfcp::Cause::REQUEST_ACCEPTED,
+        ..Default::default()
+    };
+    let mut bytes = Vec::new();
+    let packet = pfcp::Packet::session(session, 1, answer);
+    packet.emit(&mut bytes).unwrap();
+    let datagram = Datagram {
+        way: Way::In,
+        own: "192.0.2.1:8805".parse().unwrap(),
+        peer: "192.0.2.2:8805".parse().unwrap(),
+        bytes: &bytes,
+    };
+    traces.pfcp(&w.plane, datagram);
+}
+
+#[test]
+fn what_is_said_of_a_session_that_begins_later_is_shown_and_of_others_is_not() {
+    let mut w = World::new(2, Choice::default());
+    let mut traces = Traces::default();
+    let home = w.homes[0].config().mac;
+    let (_, mut packets, _) = begin(&mut traces, &w, &home.to_string()).unwrap();
+    w.dial_all();
+    let sessions = w.sessions();
+    let session_of = |mac: MacAddr| {
+        let its = sessions.iter().find(|s| s.mac == mac.to_string());
+        u64::from_str_radix(&its.unwrap().id, 16).unwrap()
+    };
+    let (own, other) = (session_of(home), session_of(w.homes[1].config().mac));
+    hear_of(&mut traces, &w, other);
+    assert!(packets.try_recv().is_err());
+    hear_of(&mut traces, &w, own);
+    assert_eq!(packets.try_recv().unwrap().path(), TracedPath::Pfcp);
+}

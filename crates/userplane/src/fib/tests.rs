@@ -707,3 +707,24 @@ fn what_is_shown_is_what_the_dataplane_was_told() {
     // the default route, and the neighbour's own host route
     assert_eq!(neighbour.routes, 2);
 }
+
+#[test]
+fn routes_to_a_prefix_are_the_same_when_all_of_both_are() {
+    let [a, b] = [Some("192.0.2.1"), Some("192.0.2.2")]
+        .map(|gateway| route("10.0.0.0/8", 0, &[(CORE0, gateway)]));
+    let worse = route("10.0.0.0/8", 7, &[(CORE0, Some("192.0.2.2"))]);
+    let of = |routes: &[&Route]| {
+        let mut all = mirror::Routes::default();
+        for one in routes {
+            all.add((*one).clone(), Place::Last);
+        }
+        all
+    };
+    let prefix = net("10.0.0.0/8");
+    let same = |ours: &[&Route], theirs: &[&Route]| of(ours).same(&of(theirs), &prefix);
+    assert!(same(&[&a, &worse], &[&worse, &a]));
+    assert!(same(&[], &[]));
+    assert!(!same(&[&a], &[&b]), "as many, and others");
+    assert!(!same(&[&a], &[&a, &worse]));
+    assert!(!same(&[&a, &worse], &[&a]));
+}
