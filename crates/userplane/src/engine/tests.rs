@@ -437,6 +437,16 @@ fn rules_that_cannot_be_done_are_refused_with_their_element() {
     assert_eq!(bench.engine.sessions(), 0);
     assert_eq!(bench.engine.counters.rules_refused, 5);
 
+    // One that is refused for a rule names it, too.
+    let mut unknown = spec(7).establish_control();
+    unknown.create_pdrs[0].far_id = Some(99);
+    let to = bench.send(0, unknown);
+    let Message::SessionEstablishmentResponse(response) = bench.answer(to) else {
+        panic!("an answer")
+    };
+    let rule = FailedRule::Pdr(spec(7).establish_control().create_pdrs[0].pdr_id);
+    assert_eq!(response.failed_rule, Some(rule), "{response:?}");
+
     let seid = bench.established(&spec(7));
     let elsewhere = SessionSpec {
         network_instance: "red".into(),

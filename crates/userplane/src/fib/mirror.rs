@@ -336,3 +336,42 @@ impl Routes {
 fn has(hops: &[Hop], hop: &Hop) -> bool {
     hops.iter().any(|other| same_hop(other, hop))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_is_known_as_long_as_a_route_goes_it() {
+        let mut routes = Routes::default();
+        let to = |net: u8, gateway: u8| Route {
+            destination: format!("10.{net}.0.0/16").parse().unwrap(),
+            key: RouteKey {
+                local: false,
+                metric: 0,
+            },
+            way: Way {
+                kind: RouteKind::Forward,
+                object: None,
+                hops: vec![Hop {
+                    link: 1,
+                    gateway: Some([192, 0, 2, gateway].into()),
+                    weight: 1,
+                }],
+            },
+            ours: false,
+        };
+        let known = |routes: &Routes| (routes.ways.all.len(), routes.ways.by_way.len());
+        for (net, gateway) in [(1, 1), (2, 1), (3, 2)] {
+            routes.add(to(net, gateway), Place::Last);
+        }
+        assert_eq!(known(&routes), (2, 2));
+        routes.remove(&to(1, 1));
+        assert_eq!(known(&routes), (2, 2), "another goes it");
+        routes.add(to(3, 3), Place::Instead);
+        assert_eq!(known(&routes), (2, 2), "one for another");
+        routes.remove(&to(2, 1));
+        routes.remove(&to(3, 3));
+        assert_eq!(known(&routes), (0, 0));
+    }
+}
