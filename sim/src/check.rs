@@ -128,9 +128,7 @@ impl World<'_> {
     /// Nothing has broken for a while, and there is less room than homes: all of the room is used.
     pub(crate) fn check_crowd(&mut self) {
         let (online, most) = (HOMES - self.offline().len(), self.plan.sessions as usize);
-        // Where few may be half-open, they keep pushing one another out.
-        let pushed = (self.plan.half_open as usize) < HOMES;
-        if most < HOMES && !pushed {
+        if self.plan.is_crowded() {
             self.summary.crowded = 1;
             let held = self.control.iter().flat_map(ControlPlane::held).count();
             let count = |counter| {

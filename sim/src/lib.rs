@@ -48,3 +48,8 @@ pub use world::{Log, Summary};
 pub fn run(seed: u64, log: Option<Log<'_>>) -> Result<Summary, String> {
     world::World::new(seed, log).run()
 }
+
+/// Whether a seed stands for less room than homes.
+pub fn is_crowded(seed: u64) -> bool {
+    world::World::new(seed, None).plan.is_crowded()
+}

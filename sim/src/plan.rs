@@ -184,6 +184,11 @@ impl Plan {
         }
     }
 
+    /// Whether there is less room than homes, and it is used: where few may be half-open they keep pushing one another out.
+    pub fn is_crowded(&self) -> bool {
+        (self.sessions as usize) < HOMES && self.half_open as usize >= HOMES
+    }
+
     /// Whether everything that is sent to a RADIUS server arrives, and what it answers, too, while the control plane lives.
     pub fn servers_are_reached(&self) -> bool {
         let in_between = |fault: &Fault| match fault {
