@@ -132,8 +132,13 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.clear()?;
     screen.keys(&["commit check", "Enter"])?;
     screen.wait(&format!("{HOMES} sessions"))?;
+    screen.clear()?;
     screen.keys(&["commit confirmed 1 comment \"smaller packets\"", "Enter"])?;
-    screen.wait("`commit confirm` keeps it")?;
+    let shown = screen.wait("`commit confirm` keeps it")?;
+    ensure!(
+        shown.contains(&format!("{HOMES} sessions")),
+        "it does not say what it does:\n{shown}"
+    );
     screen.keys(&["commit confirm", "Enter"])?;
     screen.wait("version 2 is kept")?;
     screen.wait("sluice# $")?;
