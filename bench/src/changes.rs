@@ -3,7 +3,7 @@ use crate::frames::{Family, Size, Way, entry};
 use crate::report::{Entry, Samples};
 use crate::world::{HOT, Scenario, Stock, Traffic, World};
 use anyhow::Result;
-use dataplane::{SessionEntry, SessionIndex};
+use dataplane::{PacketSettings, SessionEntry, SessionIndex};
 use dpdk::{Eal, tsc, tsc_hz};
 
 /// Changes between two passes of packets.
@@ -56,7 +56,7 @@ fn say(world: &mut World, step: Step, session: u32) -> Result<()> {
         Step::Add => world.controller.set_session(entry(session))?,
         Step::Change => {
             let smaller = SessionEntry {
-                mtu: 1480,
+                packets: PacketSettings::with_mtu(1480),
                 ..entry(session)
             };
             world.controller.set_session(smaller)?;

@@ -1,6 +1,6 @@
 //! The frames that go in, and what has to come out.
 use crate::routes::{NEIGHBOURS, Routes};
-use dataplane::{InstanceIndex, PortIndex, SessionEntry, SessionIndex};
+use dataplane::{InstanceIndex, PacketSettings, PortIndex, SessionEntry, SessionIndex};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use std::net::Ipv6Addr;
@@ -230,7 +230,7 @@ pub fn entry(session: u32) -> SessionEntry {
         gateway_mac: GATEWAY,
         pppoe_session_id: pppoe_id(session),
         instance: InstanceIndex(0),
-        mtu: 1492,
+        packets: PacketSettings::with_mtu(1492),
         subscriber: session.into(),
         ipv4: Some(address_v4(session).into()),
         ipv6: Some(ipnet::Ipv6Net::new_assert(prefix, 64)),

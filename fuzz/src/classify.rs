@@ -88,7 +88,7 @@ fn entry(home: u8) -> SessionEntry {
         gateway_mac: GATEWAY,
         pppoe_session_id: 0x100 + u16::from(home),
         instance: InstanceIndex(0),
-        mtu: mtu(home),
+        packets: PacketSettings::with_mtu(mtu(home)),
         subscriber: home.into(),
         // The last one has IPv6 alone, the first one IPv4 alone.
         ipv4: (home != HOMES - 1).then_some([100, 64, 0, home + 1].into()),

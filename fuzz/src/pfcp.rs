@@ -6,6 +6,7 @@ use pfcp::bng::{
     Circuit, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, delete, query_usage,
 };
 use pfcp::{Config, Event, Features, Node, Output, Role};
+use policy::{Bindings, Forwarding, PacketSettings};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -309,12 +310,16 @@ fn spec() -> SessionSpec {
         subscriber: 77,
         uplink: tunnel(0x10, 1),
         downlink: tunnel(0x20, 2),
-        network_instance: "default".into(),
-        mtu: 1492,
+        forwarding: Forwarding {
+            network_instance: "default".into(),
+            bindings: Bindings::of(
+                Some([100, 64, 0, 7].into()),
+                Some("2001:db8:0:7::/64".parse().expect("a prefix")),
+            ),
+            packets: PacketSettings::with_mtu(1492),
+        },
         urr_id: 1,
         usage_period: Some(600),
-        ipv4: Some([100, 64, 0, 7].into()),
-        ipv6: Some("2001:db8:0:7::/64".parse().expect("a prefix")),
     }
 }
 
@@ -455,7 +460,7 @@ mod tests {
         let Ok(pfcp::bng::Facts::Session(facts)) = rules.facts() else {
             panic!("no facts")
         };
-        assert_eq!((facts.ipv4, facts.ipv6), (spec().ipv4, spec().ipv6));
+        assert_eq!(facts.forwarding, spec().forwarding);
         assert!(after(1, 99).sessions.is_empty(), "deleted");
         assert_eq!(after(3, 99).sessions.len(), 1, "the default session");
         assert!(after(4, 1).cp.is_associated(address(2)));

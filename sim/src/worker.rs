@@ -349,7 +349,7 @@ impl Worker {
             return None;
         }
         let entry = self.entries.get(&index)?;
-        if packet.len() > usize::from(entry.mtu) {
+        if packet.len() > usize::from(entry.packets.largest_packet()) {
             return None;
         }
         let usage = self.usage.entry(index).or_default();

@@ -60,6 +60,8 @@ counters! {
     AuthenticationUnavailable = "authentication-unavailable",
     /// A Start or Stop was not recorded: too many waited for a server already, or it did not fit into RADIUS.
     AccountingLost = "accounting-lost",
+    /// A user plane refused a change of a session's policy: the policy before stays in force.
+    PolicyRefused = "policy-refused",
     /// A user plane refused a request about a session.
     UserPlaneRefused = "user-plane-refused",
     /// A user plane did not answer a request about a session.

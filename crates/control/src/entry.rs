@@ -1,11 +1,13 @@
 //! A session as the control plane keeps it, and as it is stored.
 
+use crate::evaluate::Said;
 use crate::history::Families;
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid};
 use core::net::Ipv4Addr;
 use core::time::Duration;
-use ipnet::Ipv6Net;
-use pfcp::bng::{SessionSpec, Usage};
+use ipnet::{IpNet, Ipv6Net};
+use pfcp::bng::Usage;
+use policy::{Binding, Bindings, Forwarding, Overrides, Policy};
 use serde::{Deserialize, Serialize};
 use session::{Circuit, Session};
 use std::sync::Arc;
@@ -31,10 +33,12 @@ pub(crate) struct Entry {
     pub who: Who,
     /// The group of servers that let it in, to which its records go; without one the users did.
     pub servers: Option<Arc<str>>,
-    /// What it gets, by name, if AAA said so.
-    pub profile: Option<Box<str>>,
-    pub ipv4: Option<Ipv4Addr>,
-    pub ipv6: Option<Ipv6Net>,
+    /// What AAA said about its policy.
+    pub said: Said,
+    /// The policy in force. Its bindings are the addresses that the session holds, in `instance`.
+    pub policy: Arc<Policy>,
+    /// The policy that is wanted in its place, while the user plane has not accepted it yet.
+    pub proposed: Option<Arc<Policy>>,
     pub account: Account,
     /// What the history was told.
     pub noted: Noted,
@@ -84,7 +88,7 @@ pub(crate) struct Ending {
 }
 
 /// What the user plane has of a session.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// The user plane's SEID, once it has answered.
     pub up_seid: Option<u64>,
@@ -106,42 +110,17 @@ pub(crate) struct Rules {
     pub put_back: bool,
     /// Families whose rules were asked for: IPv4, IPv6.
     pub families: [bool; 2],
-    /// What it was told last of what may change.
-    pub told: Told,
+    /// What it was told last about packets, and before the modification that is under way.
+    pub told: Forwarding,
+    pub told_before: Forwarding,
+    /// The proposed policy that the modification under way carries.
+    pub telling: Option<Arc<Policy>>,
     /// A modification is under way. Only one at a time is: PFCP says nothing of the order in which two arrive.
     pub modifying: bool,
     /// Counts modifications, so that a late answer is known as such.
     pub modification: u8,
     /// Counts how often each family was wanted, so that what was done for an earlier time is known as such.
     pub asked: [u8; 2],
-}
-
-/// What may change of a session's rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    pub ipv4: Option<Ipv4Addr>,
-    pub ipv6: Option<Ipv6Net>,
-    pub mtu: u16,
-}
-
-impl Told {
-    pub fn of(spec: &SessionSpec) -> Self {
-        Told {
-            ipv4: spec.ipv4,
-            ipv6: spec.ipv6,
-            mtu: spec.mtu,
-        }
-    }
-
-    /// The spec as it was told.
-    pub fn in_spec(self, spec: &SessionSpec) -> SessionSpec {
-        SessionSpec {
-            ipv4: self.ipv4,
-            ipv6: self.ipv6,
-            mtu: self.mtu,
-            ..spec.clone()
-        }
-    }
 }
 
 /// Who the subscriber is, as AAA says.
@@ -159,15 +138,9 @@ pub(crate) struct Account {
     pub started: Option<Started>,
     /// What it carried, as far as the user plane has told.
     pub usage: Usage,
-    /// AAA said how long it is between interim records, and how long the session lasts.
-    pub of_aaa: [bool; 2],
-    /// Between interim records; `None` for none.
-    pub interim: Option<Duration>,
     pub next_interim: Option<Duration>,
     /// When its granted time is over.
     pub ends_at: Option<Duration>,
-    /// Granted time from its start.
-    pub session_timeout: Option<Duration>,
     /// Which of the user plane's reports are in `usage`.
     pub reports: Reports,
 }
@@ -194,21 +167,19 @@ impl Account {
     }
 
     /// When the next interim record is due: at multiples of the interval since the start, whatever died in between.
-    pub fn arm_interim(&mut self, now: Duration) {
+    pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>) {
         let lasted = self.lasted(now);
-        self.next_interim = self.interim.map(|interval| {
+        self.next_interim = interval.map(|interval| {
             let interval = interval.max(Duration::from_secs(1));
             let since = lasted.as_nanos() % interval.as_nanos();
             now + interval - Duration::from_nanos(since as u64)
         });
     }
 
-    /// When the granted time is over.
-    pub fn arm_timeout(&mut self, now: Duration) {
+    /// When the time that was granted from the start is over.
+    pub fn arm_timeout(&mut self, now: Duration, granted: Option<Duration>) {
         let lasted = self.lasted(now);
-        self.ends_at = self
-            .session_timeout
-            .map(|granted| now + granted.saturating_sub(lasted));
+        self.ends_at = granted.map(|granted| now + granted.saturating_sub(lasted));
     }
 }
 
@@ -273,6 +244,42 @@ impl Entry {
         matches!(self.stage, Stage::Closing(_))
     }
 
+    /// Its IPv4 address.
+    pub fn ipv4(&self) -> Option<Ipv4Addr> {
+        self.policy.forwarding.bindings.ipv4()
+    }
+
+    /// Its IPv6 prefix.
+    pub fn ipv6(&self) -> Option<Ipv6Net> {
+        self.policy.forwarding.bindings.ipv6()
+    }
+
+    /// The session holds these addresses from now on.
+    pub fn hold(&mut self, ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) {
+        Arc::make_mut(&mut self.policy).forwarding.bindings = Bindings::of(ipv4, ipv6);
+    }
+
+    /// Whether it was given a policy, and is not ending.
+    pub fn has_policy(&self) -> bool {
+        !self.is_closing() && !self.policy.forwarding.bindings.is_empty()
+    }
+
+    /// Whether the family of a binding is open to packets.
+    pub fn is_open(&self, binding: &Binding) -> bool {
+        let [ipv4, ipv6] = self.rules.families;
+        match binding.prefix {
+            IpNet::V4(_) => ipv4,
+            IpNet::V6(_) => ipv6,
+        }
+    }
+
+    /// What the user plane is to be told of a policy now.
+    pub fn forwarding(&self, policy: &Policy) -> Forwarding {
+        policy
+            .forwarding
+            .with_bindings(|binding| self.is_open(binding))
+    }
+
     /// When the session next wants time to pass.
     pub fn wake_at(&self) -> Option<Duration> {
         let link = self.link.as_ref().and_then(|link| link.poll_at());
@@ -315,6 +322,9 @@ pub(crate) struct Record {
     /// What version 4 put behind that.
     #[serde(skip)]
     pub fourth: Option<Fourth>,
+    /// What version 5 put behind that.
+    #[serde(skip)]
+    pub fifth: Option<Fifth>,
 }
 
 /// What version 2 added to [`Record`].
@@ -353,6 +363,14 @@ pub(crate) struct Fourth {
     pub lasted: u32,
 }
 
+/// What version 5 added to [`Record`]. Of the earlier fields that say the same, versions before it alone are believed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fifth {
+    pub said: Said,
+    /// The policy in force.
+    pub policy: Policy,
+}
+
 /// An accounting record that no server has yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
@@ -365,7 +383,7 @@ pub(crate) struct Owed {
 }
 
 /// The layout of what is stored of a session; a later one is refused, not guessed. Version 1 knew nothing but [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 4;
+pub(crate) const RECORD_VERSION: u8 = 5;
 
 /// A value of the store, behind the version.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -396,10 +414,11 @@ fn unknown(version: u8) -> String {
 impl Record {
     /// As of the version that has what it has: an earlier one's stays one of that.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let version = match (&self.third, &self.fourth) {
-            (Some(_), Some(_)) => RECORD_VERSION,
-            (Some(_), None) => 3,
-            (None, _) => 2,
+        let version = match (&self.third, &self.fourth, &self.fifth) {
+            (Some(_), Some(_), Some(_)) => RECORD_VERSION,
+            (Some(_), Some(_), None) => 4,
+            (Some(_), None, _) => 3,
+            (None, ..) => 2,
         };
         let mut bytes = extend(&self.second, extend(self, vec![version]));
         if let Some(third) = &self.third {
@@ -407,6 +426,11 @@ impl Record {
         }
         if let (4.., Some(fourth)) = (version, &self.fourth) {
             bytes = extend(fourth, bytes);
+        }
+        if let (5.., Some(fifth)) = (version, &self.fifth) {
+            let Said { profile, overrides } = &fifth.said;
+            bytes = extend(&(profile, overrides.encoded()), bytes);
+            bytes = extend(&fifth.policy.to_bytes(), bytes);
         }
         bytes
     }
@@ -427,6 +451,14 @@ impl Record {
         }
         if version > 3 {
             record.fourth = Some(take(&mut rest)?);
+        }
+        if version > 4 {
+            let (profile, overrides): (_, Vec<(u8, Vec<u8>)>) = take(&mut rest)?;
+            let overrides = Overrides::decoded(&overrides)?;
+            let said = Said { profile, overrides };
+            let policy: Vec<u8> = take(&mut rest)?;
+            let policy = Policy::from_bytes(&policy)?;
+            record.fifth = Some(Fifth { said, policy });
         }
         Ok(record)
     }
@@ -501,15 +533,13 @@ mod tests {
                 before: 25,
                 unix: 0,
             }),
-            interim: Some(at(60)),
-            session_timeout: Some(at(1000)),
             ..Account::default()
         };
         for (now, next) in [(100, 135), (134, 135), (135, 195), (500, 555)] {
-            account.arm_interim(at(now));
+            account.arm_interim(at(now), Some(at(60)));
             assert_eq!(account.next_interim, Some(at(next)), "at {now}");
         }
-        account.arm_timeout(at(500));
+        account.arm_timeout(at(500), Some(at(1000)));
         assert_eq!(account.ends_at, Some(at(1075)));
     }
 }

@@ -27,6 +27,7 @@ mod book;
 pub mod configuration;
 pub mod counters;
 mod entry;
+mod evaluate;
 pub mod history;
 mod live;
 pub mod management;

@@ -5,6 +5,7 @@
 mod account;
 mod admit;
 mod alarm;
+mod apply;
 mod audit;
 mod backlog;
 mod call;
@@ -214,7 +215,7 @@ pub struct ControlPlane {
     retirement: retire::Retirement,
     /// User planes that take no new sessions.
     drains: drain::Drains,
-    /// Sessions whose rules are to be compared with what is wanted, as the user planes answer.
+    /// Sessions whose policy is to be renewed, as the user planes answer.
     adjusting: VecDeque<Seid>,
     /// Records of the batch that is being put together.
     records: Vec<StoreRecord>,

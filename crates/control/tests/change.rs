@@ -4,8 +4,10 @@
 #[allow(dead_code)]
 mod world;
 
+use control::counters::Counter;
 use control::plane::Effect;
 use core::time::Duration;
+use northbound::{Request, Response};
 use proptest::prelude::*;
 use world::{Choice, World};
 
@@ -29,7 +31,11 @@ fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
     let mut w = World::new(1000, Choice::default());
     w.dial_all();
     let before = w.up.subscribers();
-    assert!(before.iter().all(|s| s.mtu == Some(1492)));
+    assert!(
+        before
+            .iter()
+            .all(|s| s.forwarding.packets.mtu == Some(1492))
+    );
     let done = w
         .configure(&["set subscriber-profiles home mtu 1400"])
         .unwrap();
@@ -40,7 +46,7 @@ fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
     );
     w.run(SECOND);
     let after = w.up.subscribers();
-    assert!(after.iter().all(|s| s.mtu == Some(1400)));
+    assert!(after.iter().all(|s| s.forwarding.packets.mtu == Some(1400)));
     assert_eq!((w.online(), after.len()), (1000, 1000));
     w.configure(&["delete subscriber-profiles home mtu"])
         .unwrap();
@@ -51,6 +57,78 @@ fn the_mtu_of_those_who_are_online_changes_and_nobody_ends() {
         "a change and its reverse change nothing"
     );
     assert_balanced(&w);
+}
+
+/// The MTUs that the user plane has for its subscribers.
+fn mtus(w: &World) -> Vec<u16> {
+    let packets = w.up.subscribers().into_iter().map(|s| s.forwarding.packets);
+    packets.map(|packets| packets.largest_packet()).collect()
+}
+
+#[test]
+fn a_policy_that_the_user_plane_refuses_leaves_the_one_before_in_force() {
+    let mut w = World::new(3, Choice::default());
+    w.dial_all();
+    w.up.least_mtu = 1450;
+    let change = ["set subscriber-profiles home mtu 1400"];
+    w.configure(&change).unwrap();
+    w.run(MINUTE);
+    assert_eq!((w.online(), mtus(&w)), (3, vec![1492; 3]));
+    assert_eq!(w.count(Counter::PolicyRefused), 3);
+    let subscriber = w.sessions()[0].id.clone();
+    let Ok(Response::Subscriber(found)) = w.call(Request::FindSubscriber { subscriber }) else {
+        panic!("an answer")
+    };
+    let mtu = found.subscribers[0].policy.iter().find(|s| s.name == "mtu");
+    let mtu = mtu.map(|s| (&*s.value, s.wanted.as_deref(), &*s.origin));
+    assert_eq!(mtu, Some(("1492", Some("1400"), "profile")));
+    // An audit, and a restart, find nothing to put right and ask again.
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!((w.online(), mtus(&w)), (3, vec![1492; 3]));
+    assert_eq!(w.count(Counter::PolicyRefused), 3);
+    // One that can be carried out is.
+    w.configure(&["set subscriber-profiles home mtu 1460"])
+        .unwrap();
+    w.run(SECOND);
+    assert_eq!((w.online(), mtus(&w)), (3, vec![1460; 3]));
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_policy_whose_answer_is_lost_is_told_again_until_it_is_known() {
+    let mut w = World::new(3, Choice::default());
+    w.dial_all();
+    w.up.silent_about_changes = true;
+    w.configure(&["set subscriber-profiles home mtu 1400"])
+        .unwrap();
+    w.run(2 * MINUTE);
+    assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (3, 0));
+    w.up.silent_about_changes = false;
+    w.run(MINUTE);
+    assert_eq!((w.online(), mtus(&w)), (3, vec![1400; 3]));
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_policy_that_changes_while_the_user_plane_is_away_is_told_when_it_is_back() {
+    for dies in [false, true] {
+        let mut w = World::with_patient_homes(3);
+        w.dial_all();
+        w.cut = true;
+        w.run(MINUTE);
+        w.configure(&["set subscriber-profiles home mtu 1400"])
+            .unwrap();
+        if dies {
+            w.restart_control_plane();
+        }
+        w.run(MINUTE);
+        assert_eq!((w.online(), mtus(&w)), (3, vec![1492; 3]));
+        w.cut = false;
+        w.run(MINUTE);
+        assert_eq!((w.online(), mtus(&w)), (3, vec![1400; 3]));
+        assert_balanced(&w);
+    }
 }
 
 #[test]

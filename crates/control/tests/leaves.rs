@@ -544,7 +544,9 @@ fn describe(w: &World) -> String {
     let dns: Vec<_> = w.homes[0].dns().collect();
     format!(
         "mtu={} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
-        rules.and_then(|rules| rules.mtu).unwrap_or_default(),
+        rules
+            .and_then(|rules| rules.forwarding.packets.mtu)
+            .unwrap_or_default(),
         rules.map(|rules| rules.circuit.gateway_mac.to_string()),
         net(ipv4),
         net(ipv6),

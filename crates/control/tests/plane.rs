@@ -46,7 +46,7 @@ fn homes_come_and_go_and_leave_nothing() {
         assert!(
             rules
                 .iter()
-                .all(|s| s.ipv4.is_some() && s.ipv6.is_some() && s.redirect_nd)
+                .all(|s| s.forwarding.bindings.iter().count() == 2 && s.redirect_nd)
         );
         (0..50).for_each(|n| w.hang_up(n));
         w.run(MINUTE);

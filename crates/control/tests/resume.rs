@@ -26,7 +26,12 @@ fn with_usage(homes: usize) -> World {
 /// Starts the control plane again with a configuration whose gateway has the first home's address. While the control plane
 /// runs such a change is refused.
 fn restart_with_the_first_address_taken(w: &mut World) {
-    let address = w.up.subscribers()[0].ipv4.unwrap().to_string();
+    let address = w.up.subscribers()[0]
+        .forwarding
+        .bindings
+        .ipv4()
+        .unwrap()
+        .to_string();
     let document = Choice::radius().document(w.homes.len());
     let document = document.replace("100.64.0.1", &address);
     w.configuration = checked(&document).configuration;

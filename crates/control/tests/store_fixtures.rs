@@ -15,7 +15,7 @@ use wire::radius::Kind;
 use world::{Choice, World};
 
 /// The folder of what this release writes.
-const PRESENT: &str = "store-2-4";
+const PRESENT: &str = "store-2-5";
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")

@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         gateway_mac,
         pppoe_session_id: 5,
         instance: InstanceIndex(0),
-        mtu: 1492,
+        packets: PacketSettings::with_mtu(1492),
         subscriber: 1,
         ipv4: Some("100.64.0.7".parse()?),
         ipv6: None,

@@ -2,6 +2,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
 use ipnet::Ipv6Net;
+use policy::PacketSettings;
 use wire::eth::{MacAddr, Tags};
 
 /// A logical interface, chosen by the control thread: a port, or a subinterface of a core port; 0 to
@@ -206,8 +207,8 @@ pub struct SessionEntry {
     pub pppoe_session_id: u16,
     /// The network instance.
     pub instance: InstanceIndex,
-    /// The largest IP packet that the subscriber takes.
-    pub mtu: u16,
+    /// How its policy treats its packets.
+    pub packets: PacketSettings,
     /// The subscriber handle that ties sessions together (QER Correlation ID).
     pub subscriber: u64,
     /// The IPv4 address, once the family is up; its host route comes with the session.

@@ -77,6 +77,7 @@ pub use controller::Controller;
 pub use drops::DropReason;
 pub use edges::{Edge, Node};
 pub use inspect::{Held, Part, Piece, first_routes, host_routes};
+pub use policy::PacketSettings;
 pub use tables::fib;
 pub use tables::groups::MAX_MEMBERS;
 pub use worker::Worker;

@@ -6,6 +6,7 @@ mod build;
 mod facts;
 mod read;
 mod rules;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -13,8 +14,9 @@ pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
 pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
 pub use rules::{Rejection, RuleSet};
 
-use core::net::{IpAddr, Ipv4Addr};
-use ipnet::{IpNet, Ipv6Net};
+use core::net::IpAddr;
+use ipnet::IpNet;
+use policy::Forwarding;
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasurement};
 
@@ -67,19 +69,13 @@ pub struct SessionSpec {
     pub uplink: Tunnel,
     /// Where the control plane sends them; the TEID is of the subscriber group's range.
     pub downlink: Tunnel,
-    /// Where its addresses live.
-    pub network_instance: String,
-    /// The largest IP packet that the subscriber takes.
-    pub mtu: u16,
+    /// What its policy says about packets. Each family that has a binding passes.
+    pub forwarding: Forwarding,
     /// The URR by which it is measured. Whoever establishes a session anew gives it another, so that reports of the one
     /// before, which may still be repeated, are not taken for its own: numbers (UR-SEQN) begin anew with each.
     pub urr_id: u32,
     /// Seconds between usage reports, if there are to be any.
     pub usage_period: Option<u32>,
-    /// Its IPv4 address, once it has one.
-    pub ipv4: Option<Ipv4Addr>,
-    /// Its IPv6 prefix, once it has one.
-    pub ipv6: Option<Ipv6Net>,
 }
 
 /// The session that an association begins with: discovery up to the control plane, answers down, and the nets that the

@@ -4,6 +4,7 @@
 
 use core::net::IpAddr;
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
+use policy::{Bindings, Forwarding, PacketSettings};
 use wire::eth::{MacAddr, TPID_8021AD, Tag, Tags};
 use wire::pfcp::{FSeid, Message, NodeId, Packet};
 
@@ -86,12 +87,16 @@ fn spec() -> SessionSpec {
             teid: 0x20,
             address: UP,
         },
-        network_instance: "vpn1".to_owned(),
-        mtu: 1492,
+        forwarding: Forwarding {
+            network_instance: "vpn1".to_owned(),
+            bindings: Bindings::of(
+                Some([100, 64, 0, 2].into()),
+                Some("2001:db8:0:1::/64".parse().unwrap()),
+            ),
+            packets: PacketSettings { mtu: Some(1492) },
+        },
         urr_id: 1,
         usage_period: Some(300),
-        ipv4: Some([100, 64, 0, 2].into()),
-        ipv6: Some("2001:db8:0:1::/64".parse().unwrap()),
     }
 }
 
@@ -331,10 +336,8 @@ fn a_family_goes_with_all_that_it_had() {
 
 #[test]
 fn the_mtu_is_that_of_the_way_to_the_subscriber() {
-    let smaller = SessionSpec {
-        mtu: 1400,
-        ..spec()
-    };
+    let mut smaller = spec();
+    smaller.forwarding.packets.mtu = Some(1400);
     let change = "
 10                                      # Update FAR
  108 00000004
@@ -344,7 +347,7 @@ fn the_mtu_is_that_of_the_way_to_the_subscriber() {
  108 00000007
  11
   3561:32776 0578";
-    assert_body(smaller.change_from(&spec()).unwrap(), change);
+    assert_body(smaller.change_from(&spec().forwarding).unwrap(), change);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use pfcp::bng::{
     self, Circuit, DefaultSpec, Facts, Family, PoolNet, RuleSet, SessionSpec, Tunnel, Usage,
     UsageMeter,
 };
+use policy::{Bindings, Forwarding, PacketSettings};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -45,12 +46,16 @@ fn spec() -> SessionSpec {
             teid: 0x20,
             address: UP.ip(),
         },
-        network_instance: "default".to_owned(),
-        mtu: 1492,
+        forwarding: Forwarding {
+            network_instance: "default".to_owned(),
+            bindings: Bindings::of(
+                Some([100, 64, 0, 2].into()),
+                Some("2001:db8:0:1::/64".parse().unwrap()),
+            ),
+            packets: PacketSettings { mtu: Some(1492) },
+        },
         urr_id: 1,
         usage_period: Some(600),
-        ipv4: Some([100, 64, 0, 2].into()),
-        ipv6: Some("2001:db8:0:1::/64".parse().unwrap()),
     }
 }
 

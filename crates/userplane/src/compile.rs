@@ -9,8 +9,6 @@ use pfcp::bng::{ControlTunnel, DefaultFacts, Facts, Rejection, SessionFacts, Usa
 use wire::eth::MacAddr;
 use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 
-/// Until the first address family says what the subscriber takes: RFC 2516 §7.
-const PPPOE_MTU: u16 = 1492;
 /// The smallest MTU that IPv4 knows (RFC 791 §3.2).
 const LEAST_MTU: u16 = 68;
 
@@ -118,16 +116,13 @@ impl Layout {
         if !facts.circuit.mac.is_station() {
             return Err(refused(ie::MAC_ADDRESS));
         }
-        let instance = match &facts.network_instance {
-            Some(name) => self.instance(name)?,
-            None => InstanceIndex(0),
+        let forwarding = &facts.forwarding;
+        let instance = match &forwarding.network_instance[..] {
+            "" => InstanceIndex(0),
+            name => self.instance(name)?,
         };
-        let mtu = facts.mtu.unwrap_or(PPPOE_MTU);
-        if mtu < LEAST_MTU {
+        if forwarding.packets.largest_packet() < LEAST_MTU {
             return Err(refused(bbf_ie::MTU));
-        }
-        if facts.ipv6.is_some_and(|prefix| prefix.prefix_len() != 64) {
-            return Err(refused(ie::UE_IP_ADDRESS));
         }
         let (port, port_mac) = self.port(&facts.circuit.logical_port)?;
         let gateway_mac = match facts.circuit.gateway_mac {
@@ -143,10 +138,10 @@ impl Layout {
             gateway_mac,
             pppoe_session_id: facts.pppoe_session_id,
             instance,
-            mtu,
+            packets: forwarding.packets,
             subscriber: facts.subscriber.unwrap_or(0).into(),
-            ipv4: facts.ipv4,
-            ipv6: facts.ipv6,
+            ipv4: forwarding.bindings.ipv4(),
+            ipv6: forwarding.bindings.ipv6(),
         };
         Ok(Compiled::Subscriber {
             entry,

@@ -11,6 +11,7 @@ use config::UserPlaneDocument;
 use northbound::{Fault, Ledger};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
+use policy::{Bindings, Forwarding, PacketSettings};
 use tokio::net::UdpSocket;
 use userplane::configure::Management;
 use userplane::device::{Device, Kind};
@@ -204,12 +205,13 @@ fn session_spec() -> SessionSpec {
             teid: 0x22,
             address: UP,
         },
-        network_instance: "default".into(),
-        mtu: 1492,
+        forwarding: Forwarding {
+            network_instance: "default".into(),
+            bindings: Bindings::of(Some(HOME_ADDRESS), None),
+            packets: PacketSettings::with_mtu(1492),
+        },
         urr_id: 1,
         usage_period: None,
-        ipv4: Some(HOME_ADDRESS),
-        ipv6: None,
     }
 }
 

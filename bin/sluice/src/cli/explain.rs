@@ -7,8 +7,8 @@ use super::show::Answer;
 use super::time::{self, moment};
 use super::units::{count, duration, octets};
 use northbound::{
-    Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, ListEventsRequest, Session,
-    SessionState, Subscriber, SubscriberState, UserPlane, UserPlaneState,
+    Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, ListEventsRequest, PolicySetting,
+    Session, SessionState, Subscriber, SubscriberState, UserPlane, UserPlaneState,
 };
 use serde::Serialize;
 
@@ -182,6 +182,7 @@ impl Explanation {
         let mut said = vec![standing(state, &session), place(state, &session)];
         said.extend(admission(state, &session));
         said.push(addresses(state, &session));
+        said.extend(policy(&state.policy));
         said.extend(self.way(state, &session));
         said
     }
@@ -337,6 +338,36 @@ fn admission(state: &SubscriberState, session: &Session) -> Option<String> {
     })
 }
 
+/// The settings that have a value, each with where that came from; and those that the user plane has not accepted.
+fn policy(settings: &[PolicySetting]) -> Option<String> {
+    let told = |setting: &PolicySetting| {
+        let PolicySetting {
+            label,
+            value,
+            origin,
+            ..
+        } = setting;
+        match &setting.wanted {
+            Some(wanted) if wanted.is_empty() => {
+                format!(
+                    "{label} {value}, though none is wanted ({origin}) and the user plane has not accepted that"
+                )
+            }
+            Some(wanted) => {
+                format!(
+                    "{label} {value}, though {wanted} is wanted ({origin}) and the user plane has not accepted that"
+                )
+            }
+            None => format!("{label} {value} ({origin})"),
+        }
+    };
+    let there = settings
+        .iter()
+        .filter(|s| !s.value.is_empty() || s.wanted.is_some());
+    let told: Vec<String> = there.map(told).collect();
+    (!told.is_empty()).then(|| format!("Its policy: {}.", told.join("; ")))
+}
+
 fn addresses(state: &SubscriberState, session: &Session) -> String {
     let all: Vec<&str> = [&session.ipv4, &session.ipv6_prefix]
         .into_iter()
@@ -428,8 +459,23 @@ mod tests {
             profile: Some("gold".into()),
             pools: vec!["homes".into()],
             mtu: 1492,
+            policy: vec![
+                setting("MTU", "1492", "link", None),
+                setting("session timeout", "", "default", None),
+                setting("name servers", "192.0.2.53", "profile", Some("192.0.2.54")),
+            ],
             on_user_plane: true,
             ..SubscriberState::default()
+        }
+    }
+
+    fn setting(label: &str, value: &str, origin: &str, wanted: Option<&str>) -> PolicySetting {
+        PolicySetting {
+            label: label.into(),
+            value: value.into(),
+            origin: origin.into(),
+            wanted: wanted.map(str::to_owned),
+            ..PolicySetting::default()
         }
     }
 
@@ -458,6 +504,7 @@ mod tests {
             "alice is online since 2026-11-22 07:15:30Z (2m 05s), as session 18bcff4aa4100000.",
             "It is at up1/access0.100.7",
             "let in by RADIUS server group radius and gets subscriber profile gold",
+            "Its policy: MTU 1492 (link); name servers 192.0.2.53, though 192.0.2.54 is wanted (profile)",
             "It has 100.64.0.9, of pool homes, in network instance default.",
             "User plane up1 is associated",
         ] {

@@ -3,7 +3,7 @@
 use ipnet::{Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// A subscriber group: its sessions share a virtual MAC address and nets of the pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -52,26 +52,6 @@ impl Default for SubscriberProfile {
             mtu: 1492,
             session_timeout: 0,
         }
-    }
-}
-
-impl SubscriberProfile {
-    /// The name servers for IPCP.
-    pub fn dns_ipv4(&self) -> [Option<Ipv4Addr>; 2] {
-        let mut found = self.dns.iter().filter_map(|address| match address {
-            IpAddr::V4(address) => Some(*address),
-            IpAddr::V6(_) => None,
-        });
-        [found.next(), found.next()]
-    }
-
-    /// The name servers for Router Advertisements.
-    pub fn dns_ipv6(&self) -> Vec<Ipv6Addr> {
-        let v6 = |address: &IpAddr| match address {
-            IpAddr::V6(address) => Some(*address),
-            IpAddr::V4(_) => None,
-        };
-        self.dns.iter().filter_map(v6).collect()
     }
 }
 

@@ -51,8 +51,7 @@ impl ControlPlane {
             before: 0,
             unix: now.unix,
         });
-        account.arm_interim(now.at);
-        account.arm_timeout(now.at);
+        self.arm_times(now, index);
         self.record(now, index, AccountingKind::Start);
     }
 
@@ -124,8 +123,8 @@ impl ControlPlane {
             acct_session_id: entry.seid.to_string(),
             line: self.line(index),
             class: entry.who.class.to_vec(),
-            framed_ip: entry.ipv4,
-            framed_ipv6_prefix: entry.ipv6,
+            framed_ip: entry.ipv4(),
+            framed_ipv6_prefix: entry.ipv6(),
             framed_interface_id: entry.peer_interface_id(),
             authentic: Authority::authentic(entry.servers.as_deref()),
             event_time,

@@ -4,10 +4,12 @@ use super::tunnel::Refused;
 use super::{ControlPlane, Now, Place};
 use crate::counters::Counter;
 use crate::entry::{Account, Entry, LineIds, Noted, Rules, Stage, Who};
+use crate::evaluate::Said;
 use crate::topology::{InstanceId, SegmentId, Seid};
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
 use session::{Cause, Circuit, Session};
+use std::sync::Arc;
 use wire::eth::PPPOE_DISCOVERY;
 
 pub(super) fn place(segment: SegmentId, circuit: &Circuit) -> Place {
@@ -121,9 +123,9 @@ impl ControlPlane {
             rules: Rules::default(),
             who: Who::default(),
             servers: None,
-            profile: None,
-            ipv4: None,
-            ipv6: None,
+            said: Said::default(),
+            policy: Arc::default(),
+            proposed: None,
             account: Account::default(),
             noted: Noted {
                 dialled: now.unix,

@@ -200,7 +200,7 @@ impl ControlPlane {
     pub(super) fn is_own(&self, seid: Seid, up_seid: u64) -> bool {
         let own = self
             .find(seid)
-            .map(|index| self.sessions[index as usize].rules);
+            .map(|index| &self.sessions[index as usize].rules);
         let underway = |rules: &Rules| rules.establishing || rules.unsettled;
         own.is_some_and(|rules| underway(&rules) || rules.up_seid == Some(up_seid))
     }

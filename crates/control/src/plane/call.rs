@@ -239,7 +239,12 @@ impl ControlPlane {
             }
             .into(),
             user: entry.who.username.escape_ascii().to_string(),
-            profile: self.view().profile_name(entry).unwrap_or_default().into(),
+            profile: self
+                .view()
+                .grounds(entry)
+                .profile_name()
+                .unwrap_or_default()
+                .into(),
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
             port: port.name.clone(),
             s_tag: s_tag.map(u32::from),
@@ -248,8 +253,8 @@ impl ControlPlane {
             pppoe_session_id: entry.pppoe_id.into(),
             group: self.topology.group(entry.group).name.clone(),
             network_instance: self.topology.instance(entry.instance).name.clone(),
-            ipv4: entry.ipv4.map(|a| a.to_string()),
-            ipv6_prefix: entry.ipv6.map(|p| p.to_string()),
+            ipv4: entry.ipv4().map(|a| a.to_string()),
+            ipv6_prefix: entry.ipv6().map(|p| p.to_string()),
             online_seconds: match entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),

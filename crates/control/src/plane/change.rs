@@ -1,12 +1,13 @@
 //! A changed configuration: what it does to whom, and doing exactly that.
 
-use super::profiles::{Terms, View, access_profiles};
+use super::profiles::{View, access_profiles};
 use super::{ControlPlane, Now, faults};
 use crate::addresses;
-use crate::entry::Stage;
+use crate::entry::{Entry, Stage};
 use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
 use config::{Configuration, Fault};
 use northbound::Effect;
+use policy::{ControlSettings, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ pub(super) struct Change {
     addresses: addresses::Change,
     /// User planes that are at another address.
     moved: Vec<UserPlaneId>,
-    /// Sessions whose terms are others, with what differs.
-    terms: Vec<(u32, Differs)>,
+    /// Sessions that are concerned.
+    concerned: Vec<Concerned>,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -34,19 +35,13 @@ impl Prepared {
     }
 }
 
-/// What differs of a session's terms.
-#[derive(Clone, Copy, Default)]
-struct Differs {
-    mtu: bool,
-    times: bool,
-    access: bool,
-    dns: bool,
-}
-
-impl Differs {
-    fn any(self) -> bool {
-        self.mtu || self.times || self.access || self.dns
-    }
+/// A session whose policy or link is concerned.
+struct Concerned {
+    index: u32,
+    /// What its link goes by differs.
+    link: bool,
+    /// Its policy differs, and that reaches packets.
+    policy: Option<Reach>,
 }
 
 pub(super) fn effect(sessions: u64, ends: bool, text: String) -> Effect {
@@ -115,7 +110,7 @@ impl ControlPlane {
             }
         }
         self.update_authority(now, &[]);
-        self.change_terms(now, change.terms);
+        self.change_concerned(now, change.concerned);
         self.end_displaced(now);
         self.follow_drains(now);
         let most = self.configuration.limits.half_open as usize;
@@ -156,13 +151,13 @@ impl ControlPlane {
         let mut change = Change {
             moved: moved.map(|(id, _)| id).collect(),
             addresses,
-            terms: Vec::new(),
+            concerned: Vec::new(),
             effects: Vec::new(),
             topology,
         };
         self.find_displaced(new, &mut change);
         self.find_drained(new, &mut change);
-        self.find_terms(now, new, &mut change);
+        self.find_concerned(now, new, &mut change);
         self.find_moved(&mut change);
         let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
         if excess > 0 {
@@ -227,70 +222,43 @@ impl ControlPlane {
         }
     }
 
-    fn find_terms(&self, now: Now, new: &Configuration, change: &mut Change) {
-        let (before, after) = (
-            self.view(),
-            View {
-                configuration: new,
-                topology: &change.topology,
-            },
-        );
+    fn find_concerned(&self, now: Now, new: &Configuration, change: &mut Change) {
+        let before = self.view();
+        let after = View {
+            configuration: new,
+            topology: &change.topology,
+        };
         let mut counts: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
-        let (mut over, mut found) = (0, Vec::new());
+        let (mut over, mut concerned) = (0, Vec::new());
         for entry in self.entries().filter(|entry| !entry.is_closing()) {
-            let (old, terms) = (before.terms(entry), after.terms(entry));
-            let differs = differs(&old, &terms, entry);
-            if !differs.any() {
+            let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
+            let link = before.session_terms(entry) != after.session_terms(entry);
+            let settings = || policy.differences(&old).filter(|_| entry.has_policy());
+            if settings().next().is_none() && !link {
                 continue;
             }
-            let profile = after
-                .profile_name(entry)
-                .unwrap_or("(the defaults)")
-                .to_owned();
-            let online = matches!(entry.stage, Stage::Online);
-            let timeout = terms.timeout.filter(|_| !entry.account.of_aaa[1]);
-            if online && differs.times && timeout.is_some_and(|t| t <= entry.account.lasted(now.at))
-            {
-                over += 1;
-            }
-            let mut count = |what: &'static str, of: &str| {
-                *counts.entry((what, of.to_owned())).or_default() += 1;
+            let profile = after.grounds(entry).profile_name();
+            let profile = profile.unwrap_or("(the defaults)");
+            let mut count = |what: &'static str| {
+                *counts.entry((what, profile.to_owned())).or_default() += 1;
             };
-            if online && differs.mtu {
-                count("MTU", &profile);
+            if matches!(entry.stage, Stage::Online) {
+                settings().for_each(|setting| count(setting.label));
+                over += u64::from(is_over(&old.control, &policy.control, entry, now));
             }
-            if online && old.timeout != terms.timeout && !entry.account.of_aaa[1] {
-                count("session timeout", &profile);
+            if link {
+                count("way of being met and asked whether they are there");
             }
-            if online && old.interim != terms.interim && !entry.account.of_aaa[0] {
-                count("interval of interim records", &profile);
-            }
-            if online && differs.dns {
-                count("name servers", &profile);
-            }
-            if differs.access {
-                count(
-                    "way of being met and asked whether they are there",
-                    &profile,
-                );
-            }
-            found.push((entry.seid.index(), differs));
+            concerned.push(Concerned {
+                index: entry.seid.index(),
+                link,
+                // packets before what the control plane does alone
+                policy: settings().map(|setting| setting.reach).min(),
+            });
         }
-        for ((what, profile), count) in counts {
-            let verb = if what.ends_with("servers") {
-                "change"
-            } else {
-                "changes"
-            };
-            let mut text = format!(
-                "the {what} of {} of profile {profile} {verb}",
-                sessions(count)
-            );
-            if what == "name servers" {
-                text += ": by Router Advertisements soon, by IPCP when they dial in anew";
-            }
-            change.effects.push(effect(count, false, text));
-        }
+        change
+            .effects
+            .extend(counts.into_iter().map(setting_effect));
         if over > 0 {
             let text = format!(
                 "{} end: they have lasted longer than the new session timeout",
@@ -298,7 +266,7 @@ impl ControlPlane {
             );
             change.effects.push(effect(over, true, text));
         }
-        change.terms = found;
+        change.concerned = concerned;
     }
 
     fn find_moved(&self, change: &mut Change) {
@@ -353,51 +321,58 @@ impl ControlPlane {
         }
     }
 
-    fn change_terms(&mut self, now: Now, terms: Vec<(u32, Differs)>) {
-        for (index, differs) in terms {
+    fn change_concerned(&mut self, now: Now, concerned: Vec<Concerned>) {
+        for Concerned {
+            index,
+            link,
+            policy,
+        } in concerned
+        {
             let entry = &self.sessions[index as usize];
             let seid = entry.seid;
-            if differs.access {
+            if link {
                 let config = self.access(entry.segment).session.clone();
                 if let Some(link) = &mut self.entry(index).link {
                     link.reconfigure(now.at, config);
                 }
             }
-            if differs.dns {
-                self.set_dns(index);
-            }
-            if differs.times {
-                self.set_times(index);
-                self.rearm_times(now, index);
-            }
-            if differs.mtu {
-                self.adjusting.push_back(seid);
+            match policy {
+                Some(Reach::Packets) => self.adjusting.push_back(seid),
+                Some(Reach::Control) => self.renew_policy(now, index),
+                None => {}
             }
             self.arm(index);
         }
-        for _ in 0..ADJUST_WINDOW {
-            self.adjust_next(now);
-        }
+        self.adjust_more(now);
     }
 }
 
-/// How many changes of rules are under way at once.
-const ADJUST_WINDOW: usize = 384;
+/// Whether a session has lasted longer than it may last from now on.
+fn is_over(old: &ControlSettings, new: &ControlSettings, entry: &Entry, now: Now) -> bool {
+    let lasts = |timeout| timeout <= entry.account.lasted(now.at);
+    old.session_timeout != new.session_timeout && new.session_timeout.is_some_and(lasts)
+}
+
+/// What changes for how many sessions of a profile.
+fn setting_effect(((what, profile), count): ((&'static str, String), u64)) -> Effect {
+    let verb = if what.ends_with("servers") {
+        "change"
+    } else {
+        "changes"
+    };
+    let mut text = format!(
+        "the {what} of {} of profile {profile} {verb}",
+        sessions(count)
+    );
+    if what == "name servers" {
+        text += ": by Router Advertisements soon, by IPCP when they dial in anew";
+    }
+    effect(count, false, text)
+}
 
 fn carriers(topology: &Topology) -> BTreeMap<GroupId, PortId> {
     let groups = topology.groups();
     groups.map(|(id, group)| (id, group.carrier)).collect()
-}
-
-fn differs(old: &Terms<'_>, new: &Terms<'_>, entry: &crate::entry::Entry) -> Differs {
-    let [interim_of_aaa, timeout_of_aaa] = entry.account.of_aaa;
-    Differs {
-        mtu: old.mtu != new.mtu,
-        times: old.interim != new.interim && !interim_of_aaa
-            || old.timeout != new.timeout && !timeout_of_aaa,
-        access: old.session != new.session,
-        dns: old.dns != new.dns,
-    }
 }
 
 pub(super) fn sessions(count: u64) -> String {

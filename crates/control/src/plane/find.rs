@@ -4,7 +4,7 @@ use super::ControlPlane;
 use crate::entry::{Entry, Stage};
 use crate::history::{Families, Subject};
 use crate::plane::Now;
-use northbound::{FindSubscriberResponse, SubscriberState};
+use northbound::{FindSubscriberResponse, PolicySetting, SubscriberState};
 use session::Phase;
 use wire::eth::MacAddr;
 
@@ -37,8 +37,8 @@ impl ControlPlane {
     fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
         self.entries().filter(|entry| {
             let addresses = Families {
-                ipv4: entry.ipv4,
-                ipv6: entry.ipv6,
+                ipv4: entry.ipv4(),
+                ipv6: entry.ipv6(),
             };
             let (session, mac) = (entry.seid.0, entry.circuit.mac.0);
             subject.is(session, mac, &entry.who.username, [addresses])
@@ -64,11 +64,30 @@ impl ControlPlane {
             online_since: started.map(|started| started.unix.into()),
             phase: phase(entry).into(),
             server_group: entry.servers.as_deref().map(str::to_owned),
-            profile: self.view().profile_name(entry).map(str::to_owned),
+            profile: self.view().grounds(entry).profile_name().map(str::to_owned),
             pools: self.pools_of(entry),
-            mtu: self.view().terms(entry).mtu.into(),
+            mtu: entry.policy.forwarding.packets.largest_packet().into(),
             on_user_plane: entry.rules.up_seid.is_some(),
+            policy: match entry.has_policy() {
+                true => self.policy_rows(entry),
+                false => Vec::new(),
+            },
         }
+    }
+
+    /// The settings of the policy in force, and where another value is wanted, that one.
+    fn policy_rows(&self, entry: &Entry) -> Vec<PolicySetting> {
+        let (wanted, origins) = self.view().evaluate(entry);
+        let wanted = wanted.rows(&origins).into_iter();
+        let rows = entry.policy.rows(&origins).into_iter().zip(wanted);
+        rows.map(|(row, wanted)| PolicySetting {
+            name: row.setting.name.into(),
+            label: row.setting.label.into(),
+            origin: row.origin.name().into(),
+            wanted: Some(wanted.value).filter(|wanted| *wanted != row.value),
+            value: row.value,
+        })
+        .collect()
     }
 
     /// The pools that a session's addresses are of.
@@ -76,11 +95,11 @@ impl ControlPlane {
         let instance = &self.topology.instance(entry.instance).name;
         let ipv4 = self.configuration.ipv4_pools.iter().filter(|(_, pool)| {
             pool.network_instance == *instance
-                && entry.ipv4.is_some_and(|own| pool.prefix.contains(&own))
+                && entry.ipv4().is_some_and(|own| pool.prefix.contains(&own))
         });
         let ipv6 = self.configuration.ipv6_pools.iter().filter(|(_, pool)| {
             pool.network_instance == *instance
-                && entry.ipv6.is_some_and(|own| pool.prefix.contains(&own))
+                && entry.ipv6().is_some_and(|own| pool.prefix.contains(&own))
         });
         let names = ipv4.map(|(name, _)| name).chain(ipv6.map(|(name, _)| name));
         names.cloned().collect()

@@ -113,8 +113,8 @@ impl ControlPlane {
             teid: TunnelOwner::Session(entry.group, entry.seid.index()).teid(),
             circuit: &entry.circuit,
             pppoe_id: entry.pppoe_id,
-            ipv4: entry.ipv4,
-            ipv6: entry.ipv6,
+            ipv4: entry.ipv4(),
+            ipv6: entry.ipv6(),
             stage: match entry.stage {
                 Stage::Admitted(_) | Stage::Connecting => HeldStage::HalfOpen,
                 Stage::Online => HeldStage::Online,

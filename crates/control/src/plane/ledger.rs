@@ -412,9 +412,9 @@ fn is_ending(entry: &Entry) -> bool {
 /// The addresses and prefixes that a session has.
 fn addresses(entry: &Entry) -> impl Iterator<Item = IpNet> {
     let ipv4 = entry
-        .ipv4
+        .ipv4()
         .map(|address| IpNet::from(core::net::IpAddr::from(address)));
-    ipv4.into_iter().chain(entry.ipv6.map(IpNet::from))
+    ipv4.into_iter().chain(entry.ipv6().map(IpNet::from))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::addresses::Net;
 use crate::authority::Asked;
 use crate::counters::Counter;
 use crate::entry::Stage;
+use crate::evaluate::Said;
 use crate::pool::PoolError;
 use crate::topology::GroupId;
 use aaa::{AccessAccept, AccessRequest, Credentials, Line, Outcome, PortType, Secret};
@@ -188,27 +189,21 @@ impl ControlPlane {
             return self.turn_away(now, index, &why, message);
         }
         let entry = self.entry(index);
-        entry.profile = accept.filter_id.clone().map(Into::into);
-        entry.account.of_aaa = [
-            accept.acct_interim.is_some(),
-            accept.session_timeout.is_some(),
-        ];
-        (entry.account.interim, entry.account.session_timeout) =
-            (accept.acct_interim, accept.session_timeout);
+        entry.said = Said::of(&accept);
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
-        self.set_times(index);
         self.set_instance(now, index);
-        let grant = self.grant(now, index, &accept);
-        if grant.ipv4.is_none() && grant.ipv6.is_none() {
+        self.take_addresses(now, index, &accept);
+        if !self.entry(index).has_policy() {
             let entry = self.entry(index);
             let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());
             tracing::warn!(session = %seid, user, "no address is left for the subscriber: the session ends. \
                 Enlarge the pools of its network instance");
             return self.end(now, index, Cause::NasError);
         }
+        self.renew_policy(now, index);
         let reply = AuthReply::Accept {
-            grant,
+            grant: self.grant(index, accept.framed_interface_id),
             message: accept.reply_message,
         };
         self.drive(now, index, Input::Auth { attempt, reply });
@@ -229,77 +224,87 @@ impl ControlPlane {
 
     /// Takes the addresses that the subscriber gets: AAA's choice, or from the group's part of the pools. One that began PPP
     /// anew keeps those that it has.
-    fn grant(&mut self, now: Now, index: u32, accept: &AccessAccept) -> Grant {
-        let profile = self.subscriber_profile(&self.sessions[index as usize]);
-        let instance = self
-            .configuration
-            .network_instances
-            .get(&profile.network_instance);
-        let gateway = instance.and_then(|instance| instance.gateway_ipv4());
-        let (dns, dns_ipv6) = (profile.dns_ipv4(), profile.dns_ipv6());
+    fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
         let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
-        let ipv4 = gateway.and_then(|gateway| {
-            let address = self.give_ipv4(now, index, fixed)?;
-            Some(Ipv4Grant {
+        if self.gateway_ipv4(index).is_some() {
+            self.give_ipv4(now, index, fixed);
+        }
+        self.give_ipv6(now, index, accept.framed_ipv6_prefix);
+    }
+
+    /// The gateway's address towards the subscriber: that of its network instance.
+    fn gateway_ipv4(&self, index: u32) -> Option<Ipv4Addr> {
+        let instance = self.sessions[index as usize].instance;
+        let name = &self.topology.instance(instance).name;
+        let instance = self.configuration.network_instances.get(name);
+        instance.and_then(|instance| instance.gateway_ipv4())
+    }
+
+    /// What PPP negotiates: the addresses that the session holds.
+    fn grant(&self, index: u32, interface_id: Option<u64>) -> Grant {
+        let entry = &self.sessions[index as usize];
+        let (gateway, control) = (self.gateway_ipv4(index), &entry.policy.control);
+        let ipv4 = entry
+            .ipv4()
+            .zip(gateway)
+            .map(|(address, gateway)| Ipv4Grant {
                 address,
                 gateway,
-                dns,
-            })
+                dns: control.dns_ipv4(),
+            });
+        let ipv6 = entry.ipv6().map(|prefix| Ipv6Grant {
+            prefix,
+            dns: control.dns_ipv6(),
+            interface_id,
         });
-        let ipv6 = self.give_ipv6(now, index, accept.framed_ipv6_prefix);
-        Grant {
-            ipv4,
-            ipv6: ipv6.map(|prefix| Ipv6Grant {
-                prefix,
-                dns: dns_ipv6,
-                interface_id: accept.framed_interface_id,
-            }),
-        }
+        Grant { ipv4, ipv6 }
     }
 
-    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
+    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) {
         let home = self.home_of(index);
         let entry = &self.sessions[index as usize];
-        let has = entry.ipv4;
+        let has = entry.ipv4();
         if has.is_some() && (fixed.is_none() || fixed == has) {
-            return has;
+            return;
         }
         let pools = self.subscriber_profile(entry).ipv4_pools.clone();
-        match self.addresses.give_ipv4(home, &pools, fixed)? {
-            Ok(given) => {
+        match self.addresses.give_ipv4(home, &pools, fixed) {
+            Some(Ok(given)) => {
                 self.take_back_ipv4(now, index);
-                self.entry(index).ipv4 = Some(given.address);
+                let entry = self.entry(index);
+                entry.hold(Some(given.address), entry.ipv6());
                 self.lend(now, home.1, given.new_net);
-                Some(given.address)
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 let fixed = fixed.map(|address| address.to_string());
+                self.take_back_ipv4(now, index);
                 self.no_address(index, Counter::Ipv4PoolExhausted, fixed, error);
-                None
             }
+            None => {}
         }
     }
 
-    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) -> Option<Ipv6Net> {
+    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) {
         let home = self.home_of(index);
         let entry = &self.sessions[index as usize];
-        let has = entry.ipv6;
+        let has = entry.ipv6();
         if has.is_some() && (fixed.is_none() || fixed == has) {
-            return has;
+            return;
         }
         let pools = self.subscriber_profile(entry).ipv6_pools.clone();
-        match self.addresses.give_ipv6(home, &pools, fixed)? {
-            Ok(given) => {
+        match self.addresses.give_ipv6(home, &pools, fixed) {
+            Some(Ok(given)) => {
                 self.take_back_ipv6(now, index);
-                self.entry(index).ipv6 = Some(given.address);
+                let entry = self.entry(index);
+                entry.hold(entry.ipv4(), Some(given.address));
                 self.lend(now, home.1, given.new_net);
-                Some(given.address)
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 let fixed = fixed.map(|prefix| prefix.to_string());
+                self.take_back_ipv6(now, index);
                 self.no_address(index, Counter::Ipv6PoolExhausted, fixed, error);
-                None
             }
+            None => {}
         }
     }
 
@@ -336,8 +341,8 @@ impl ControlPlane {
         self.half_open -= 1;
         self.tally.opened += 1;
         entry.stage = Stage::Online;
-        let (mac, ipv4) = (entry.circuit.mac, entry.ipv4.map(|a| a.to_string()));
-        let ipv6 = entry.ipv6.map(|a| a.to_string());
+        let (mac, ipv4) = (entry.circuit.mac, entry.ipv4().map(|a| a.to_string()));
+        let ipv6 = entry.ipv6().map(|a| a.to_string());
         tracing::info!(session = %entry.seid, user, %mac, ipv4, ipv6, "subscriber is online");
     }
 

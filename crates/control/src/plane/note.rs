@@ -123,7 +123,7 @@ impl ControlPlane {
             return;
         }
         let instance = self.topology.instance(entry.instance).name.clone();
-        let (servers, profile) = (entry.servers.clone(), entry.profile.clone());
+        let (servers, profile) = (entry.servers.clone(), entry.said.profile.clone());
         let step = match noted.online {
             false => Step::Online {
                 dialled: noted.dialled,
@@ -206,8 +206,8 @@ impl Entry {
     fn open_addresses(&self) -> Families {
         let [ipv4, ipv6] = self.rules.families;
         Families {
-            ipv4: self.ipv4.filter(|_| ipv4),
-            ipv6: self.ipv6.filter(|_| ipv6),
+            ipv4: self.ipv4().filter(|_| ipv4),
+            ipv6: self.ipv6().filter(|_| ipv6),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use super::ControlPlane;
 use crate::entry::Entry;
+use crate::evaluate::{self, Grounds};
 use crate::topology::{SegmentId, Topology};
 use config::Configuration;
 use config::model::{AccessProfile, Authentication, SubscriberProfile};
-use core::net::IpAddr;
 use core::time::Duration;
+use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
 use session::{AuthPolicy, SessionConfig};
 use std::collections::BTreeMap;
@@ -14,13 +15,10 @@ use std::sync::{Arc, LazyLock};
 
 /// What a cookie is good for: a home that takes longer between PADO and PADR asks again.
 const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
-/// The largest MRU over PPPoE without PPP-Max-Payload (RFC 2516 §7).
-const PPPOE_MRU: u16 = 1492;
 /// How long a subscriber is left to speak first: Linux's pppd takes some 20 ms from its PADS to its first request.
 const START_DELAY: Duration = Duration::from_millis(200);
 
 static ACCESS_DEFAULTS: LazyLock<AccessProfile> = LazyLock::new(AccessProfile::default);
-static SUBSCRIBER_DEFAULTS: LazyLock<SubscriberProfile> = LazyLock::new(SubscriberProfile::default);
 
 /// An access profile at work.
 pub(super) struct Access {
@@ -53,7 +51,7 @@ fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryC
         service_names: profile.service_names.clone(),
         cookie_key,
         cookie_lifetime: COOKIE_LIFETIME,
-        max_payload: (profile.max_mru > PPPOE_MRU).then_some(profile.max_mru),
+        max_payload: (profile.max_mru > PPPOE_MTU).then_some(profile.max_mru),
     }
 }
 
@@ -67,7 +65,7 @@ pub(super) fn session_config(profile: &AccessProfile) -> SessionConfig {
             [Pap, ..] => AuthPolicy::PapThenChap,
             _ => AuthPolicy::ChapThenPap,
         },
-        mru: profile.max_mru.min(PPPOE_MRU),
+        mru: profile.max_mru.min(PPPOE_MTU),
         echo_interval: Duration::from_secs(profile.echo_interval.into()),
         echo_failures: profile.echo_failures,
         start_delay: START_DELAY,
@@ -82,30 +80,12 @@ pub(super) struct View<'a> {
     pub topology: &'a Topology,
 }
 
-/// What holds for a session as long as it lasts, and changes with the configuration.
-#[derive(Debug, PartialEq)]
-pub(super) struct Terms<'a> {
-    pub mtu: u16,
-    /// Where AAA named none; `None`: for ever.
-    pub timeout: Option<Duration>,
-    /// Between interim records where AAA named none; `None`: none.
-    pub interim: Option<Duration>,
-    pub dns: &'a [IpAddr],
-    /// What the PPP session is told.
-    pub session: SessionTerms<'a>,
-}
-
 /// What of an access profile a PPP session that has begun goes by.
 #[derive(Debug, PartialEq)]
 pub(super) struct SessionTerms<'a> {
     name: &'a str,
     authentication: &'a [Authentication],
     echo: (u16, u8),
-}
-
-/// A time in seconds; none if it is 0.
-fn seconds(seconds: u32) -> Option<Duration> {
-    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
 impl<'a> View<'a> {
@@ -116,44 +96,40 @@ impl<'a> View<'a> {
         named.unwrap_or(&ACCESS_DEFAULTS)
     }
 
-    /// The name of what a session gets: as AAA says, or else as its access profile does.
-    pub fn profile_name<'b>(&self, entry: &'b Entry) -> Option<&'b str>
-    where
-        'a: 'b,
-    {
-        let of_access = || {
-            self.access_profile(entry.segment)
-                .subscriber_profile
-                .as_deref()
-        };
-        entry.profile.as_deref().or_else(of_access)
-    }
-
     /// What those get of whom AAA says this, on this segment.
     pub fn profile(&self, segment: SegmentId, of_aaa: Option<&str>) -> &'a SubscriberProfile {
         let of_access = || self.access_profile(segment).subscriber_profile.as_deref();
-        let name = of_aaa.or_else(of_access);
-        let named = name.and_then(|name| self.configuration.subscriber_profiles.get(name));
-        named.unwrap_or(&SUBSCRIBER_DEFAULTS)
+        evaluate::profile(self.configuration, of_aaa.or_else(of_access)).0
     }
 
-    /// A session's terms.
-    pub fn terms(&self, entry: &Entry) -> Terms<'a> {
-        let profile = self.profile(entry.segment, entry.profile.as_deref());
+    /// What a session's policy is evaluated from.
+    pub fn grounds<'b>(&self, entry: &'b Entry) -> Grounds<'b>
+    where
+        'a: 'b,
+    {
+        Grounds {
+            configuration: self.configuration,
+            access: self.access_profile(entry.segment),
+            servers: entry.servers.as_deref(),
+            link_mtu: entry.link.as_ref().map_or(PPPOE_MTU, |link| link.mtu()),
+            said: &entry.said,
+        }
+    }
+
+    /// The policy that a session is to have now, and where each value came from.
+    pub fn evaluate(&self, entry: &Entry) -> (Policy, Origins) {
+        let instance = &self.topology.instance(entry.instance).name;
+        let bindings = &entry.policy.forwarding.bindings;
+        self.grounds(entry).evaluate(instance, bindings)
+    }
+
+    /// What of its access profile a session goes by.
+    pub fn session_terms(&self, entry: &Entry) -> SessionTerms<'a> {
         let access = self.access_profile(entry.segment);
-        let link = entry.link.as_ref().map_or(PPPOE_MRU, |link| link.mtu());
-        let groups = &self.configuration.aaa.server_groups;
-        let servers = entry.servers.as_deref().and_then(|name| groups.get(name));
-        Terms {
-            mtu: link.min(profile.mtu),
-            timeout: seconds(profile.session_timeout),
-            interim: seconds(servers.map_or(0, |servers| servers.interim_interval)),
-            dns: &profile.dns,
-            session: SessionTerms {
-                name: &access.ac_name,
-                authentication: &access.authentication,
-                echo: (access.echo_interval, access.echo_failures),
-            },
+        SessionTerms {
+            name: &access.ac_name,
+            authentication: &access.authentication,
+            echo: (access.echo_interval, access.echo_failures),
         }
     }
 }
@@ -176,29 +152,16 @@ impl ControlPlane {
 
     /// What a session gets.
     pub(super) fn subscriber_profile(&self, entry: &Entry) -> &SubscriberProfile {
-        self.view().profile(entry.segment, entry.profile.as_deref())
+        self.view()
+            .profile(entry.segment, entry.said.profile.as_deref())
     }
 
-    /// The times that AAA did not name are those of the configuration.
-    pub(super) fn set_times(&mut self, index: u32) {
-        let terms = self.view().terms(&self.sessions[index as usize]);
-        let (interim, timeout) = (terms.interim, terms.timeout);
-        let account = &mut self.entry(index).account;
-        let [interim_of_aaa, timeout_of_aaa] = account.of_aaa;
-        if !interim_of_aaa {
-            account.interim = interim;
-        }
-        if !timeout_of_aaa {
-            account.session_timeout = timeout;
-        }
-    }
-
-    /// The name servers are those of the session's profile.
+    /// The PPP session learns the name servers of its policy.
     pub(super) fn set_dns(&mut self, index: u32) {
-        let profile = self.subscriber_profile(&self.sessions[index as usize]);
-        let (ipv4, ipv6) = (profile.dns_ipv4(), profile.dns_ipv6());
-        if let Some(link) = &mut self.entry(index).link {
-            link.set_dns(ipv4, ipv6);
+        let entry = self.entry(index);
+        let control = &entry.policy.control;
+        if let Some(link) = &mut entry.link {
+            link.set_dns(control.dns_ipv4(), control.dns_ipv6());
         }
     }
 }

@@ -32,6 +32,7 @@ impl ControlPlane {
         };
         entry.stage = Stage::Closing(ending);
         entry.link = None;
+        entry.proposed = None;
         entry.account.next_interim = None;
         entry.account.ends_at = None;
         let place = place(entry.segment, &entry.circuit);
@@ -51,7 +52,7 @@ impl ControlPlane {
         if self.entry(index).rules.delete_at.take().is_some() {
             self.arm(index);
         }
-        let rules = self.entry(index).rules;
+        let rules = &self.entry(index).rules;
         if rules.up_seid.is_none() && !rules.unsettled {
             self.finish(now, index);
         } else if !self.ask_delete(now, index) {
@@ -89,7 +90,9 @@ impl ControlPlane {
     /// Gives the session's IPv4 address back, and the net of which it was the last.
     pub(super) fn take_back_ipv4(&mut self, now: Now, index: u32) {
         let (instance, group) = self.home_of(index);
-        let address = self.entry(index).ipv4.take();
+        let entry = self.entry(index);
+        let address = entry.ipv4();
+        entry.hold(None, entry.ipv6());
         let freed = address.and_then(|address| self.addresses.take_ipv4(instance, address));
         self.withdraw(now, group, freed);
     }
@@ -97,7 +100,9 @@ impl ControlPlane {
     /// Gives the session's IPv6 prefix back, and the net of which it was the last.
     pub(super) fn take_back_ipv6(&mut self, now: Now, index: u32) {
         let (instance, group) = self.home_of(index);
-        let prefix = self.entry(index).ipv6.take();
+        let entry = self.entry(index);
+        let prefix = entry.ipv6();
+        entry.hold(entry.ipv4(), None);
         let freed = prefix.and_then(|prefix| self.addresses.take_ipv6(instance, prefix));
         self.withdraw(now, group, freed);
     }

@@ -7,19 +7,22 @@ use crate::bank::Bank;
 use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Noted, Owed, Record, Reports, Rules, Second,
-    Sequence, Stage, Started, Third, Told, Who, from_bytes, to_bytes, usage_from_array,
+    Account, BEFORE_FOURTH, Ending, Entry, Fifth, Fourth, Noted, Owed, Record, Reports, Rules,
+    Second, Sequence, Stage, Started, Third, Who, from_bytes, to_bytes, usage_from_array,
     usage_to_array,
 };
+use crate::evaluate::Said;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::pool::PoolError;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
+use policy::Overrides;
 use rand::Rng;
 use session::{Cause, Session};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// The store's key of our PFCP Recovery Time Stamp (u32, big endian): kept as long as the store is.
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
@@ -320,6 +323,7 @@ impl ControlPlane {
             .topology
             .port(self.topology.segment(entry.segment).port);
         let seconds = |d: Option<Duration>| d.map(|d| d.as_secs() as u32);
+        let (said, control) = (&entry.said, &entry.policy.control);
         let record = Record {
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
             group: self.topology.group(entry.group).name.clone(),
@@ -332,12 +336,12 @@ impl ControlPlane {
             families: entry.rules.families,
             username: entry.who.username.to_vec(),
             class: entry.who.class.to_vec(),
-            ipv4: entry.ipv4,
-            ipv6: entry.ipv6,
+            ipv4: entry.ipv4(),
+            ipv6: entry.ipv6(),
             started_unix: entry.account.started.map(|s| s.unix),
             usage: usage_to_array(entry.account.usage),
-            interim_seconds: seconds(entry.account.interim),
-            timeout_seconds: seconds(entry.account.session_timeout),
+            interim_seconds: seconds(control.interim_interval),
+            timeout_seconds: seconds(control.session_timeout),
             link: snapshot,
             second: Second {
                 boot: self.boot,
@@ -348,13 +352,20 @@ impl ControlPlane {
             third: Some(Third {
                 gateway_mac: entry.gateway_mac,
                 servers: entry.servers.as_deref().map(str::to_owned),
-                profile: entry.profile.as_deref().map(str::to_owned),
-                of_aaa: entry.account.of_aaa,
+                profile: said.profile.as_deref().map(str::to_owned),
+                of_aaa: [
+                    said.overrides.interim_interval.is_some(),
+                    said.overrides.session_timeout.is_some(),
+                ],
             }),
             fourth: Some(Fourth {
                 urr_id: entry.rules.urr_id,
                 reports: entry.account.reports,
                 lasted: entry.account.lasted(now.at).as_secs() as u32,
+            }),
+            fifth: Some(Fifth {
+                said: said.clone(),
+                policy: (*entry.policy).clone(),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
@@ -451,11 +462,13 @@ impl ControlPlane {
     }
 
     /// The session's times are counted from its start.
-    pub(super) fn rearm_times(&mut self, now: Now, index: u32) {
+    pub(super) fn arm_times(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         if entry.account.started.is_some() && !entry.is_closing() {
-            entry.account.arm_interim(now.at);
-            entry.account.arm_timeout(now.at);
+            let control = &entry.policy.control;
+            let (interval, granted) = (control.interim_interval, control.session_timeout);
+            entry.account.arm_interim(now.at, interval);
+            entry.account.arm_timeout(now.at, granted);
         }
     }
 
@@ -481,7 +494,7 @@ impl ControlPlane {
             let ending = restored.endings.get(&seid).copied();
             let mut entry = self.resume_one(now, seid, record, started, ending);
             if let Err(why) = self.reserve_addresses(now, &entry) {
-                (entry.ipv4, entry.ipv6) = (None, None);
+                entry.hold(None, None);
                 if !entry.is_closing() {
                     without_address.push((seid, why));
                 }
@@ -512,9 +525,11 @@ impl ControlPlane {
         self.update_authority(now, &restored.owed);
         self.resume_records(now, restored.owed);
         for index in indexes {
-            self.set_times(index);
+            if self.entry(index).has_policy() {
+                self.renew_policy(now, index);
+            }
             self.set_dns(index);
-            self.rearm_times(now, index);
+            self.arm_times(now, index);
             self.resume_account(now, index);
             self.carry_out(now, index);
         }
@@ -557,7 +572,7 @@ impl ControlPlane {
         ending: Option<Ending>,
     ) -> Entry {
         let (segment, group, instance) = self.find_home(&record);
-        let seconds = |s: u32| Duration::from_secs(s.into());
+        let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
         let link = Session::restore(config, record.link, seed, now.at);
@@ -579,15 +594,23 @@ impl ControlPlane {
             reports: Reports::of(BEFORE_FOURTH, record.second.numbers),
             lasted: 0,
         });
-        let mtu = link
-            .mtu()
-            .min(self.view().profile(segment, third.profile.as_deref()).mtu);
+        let (said, policy) = match record.fifth {
+            Some(fifth) => (fifth.said, Some(fifth.policy)),
+            None => {
+                let [interim_of_aaa, timeout_of_aaa] = third.of_aaa;
+                let overrides = Overrides {
+                    interim_interval: interim_of_aaa.then(|| seconds(record.interim_seconds)),
+                    session_timeout: timeout_of_aaa.then(|| seconds(record.timeout_seconds)),
+                    ..Overrides::default()
+                };
+                let profile = third.profile.map(Into::into);
+                (Said { profile, overrides }, None)
+            }
+        };
+        let has_policy = policy.is_some();
         let account = Account {
             started,
             usage: usage_from_array(record.usage),
-            of_aaa: third.of_aaa,
-            interim: record.interim_seconds.map(seconds),
-            session_timeout: record.timeout_seconds.map(seconds),
             reports: fourth.reports,
             ..Account::default()
         };
@@ -611,11 +634,6 @@ impl ControlPlane {
                 unsettled: record.up_seid == 0,
                 urr_id: fourth.urr_id,
                 families: record.families,
-                told: Told {
-                    ipv4: record.ipv4.filter(|_| record.families[0]),
-                    ipv6: record.ipv6.filter(|_| record.families[1]),
-                    mtu,
-                },
                 ..Rules::default()
             },
             who: Who {
@@ -624,13 +642,19 @@ impl ControlPlane {
                 attempt: 0,
             },
             servers: third.servers.map(Into::into),
-            profile: third.profile.map(Into::into),
-            ipv4: record.ipv4,
-            ipv6: record.ipv6,
+            said,
+            policy: Arc::new(policy.unwrap_or_default()),
+            proposed: None,
             account,
             noted: Noted::default(),
             stored: true,
         };
+        if !has_policy {
+            // earlier versions stored its addresses alone
+            entry.hold(record.ipv4, record.ipv6);
+            entry.policy = Arc::new(self.view().evaluate(&entry).0);
+        }
+        entry.rules.told = entry.forwarding(&entry.policy);
         entry.noted = entry.noted_before();
         entry
     }
@@ -651,7 +675,7 @@ impl ControlPlane {
     fn reserve_addresses(&mut self, now: Now, entry: &Entry) -> Result<(), String> {
         let (instance, group) = (entry.instance, entry.group);
         let mut nets = Vec::new();
-        if let Some(address) = entry.ipv4 {
+        if let Some(address) = entry.ipv4() {
             let given = self
                 .addresses
                 .give_ipv4((instance, group), &[], Some(address));
@@ -659,14 +683,14 @@ impl ControlPlane {
             let given = given.map_err(|error| format!("{address}: {error}"))?;
             nets.extend(given.new_net);
         }
-        if let Some(prefix) = entry.ipv6 {
+        if let Some(prefix) = entry.ipv6() {
             let given = self
                 .addresses
                 .give_ipv6((instance, group), &[], Some(prefix));
             match given.unwrap_or(Err(PoolError::Foreign)) {
                 Ok(given) => nets.extend(given.new_net),
                 Err(error) => {
-                    if let Some(address) = entry.ipv4 {
+                    if let Some(address) = entry.ipv4() {
                         self.addresses.take_ipv4(instance, address);
                     }
                     return Err(format!("{prefix}: {error}"));

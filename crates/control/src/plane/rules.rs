@@ -3,31 +3,38 @@
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
-use crate::entry::{Stage, Told};
+use crate::entry::Stage;
 use crate::history::Kind;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request, UsageFor};
 use core::time::Duration;
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
+use policy::Policy;
 use rand::Rng;
 use session::{Cause, Family, Input, Phase};
 use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
 
 /// Seconds between the user plane's own reports: what it counted since is lost with it.
 const USAGE_PERIOD: u32 = 300;
+/// How many changes of policies are under way at once.
+const ADJUST_WINDOW: usize = 384;
 /// When a user plane that refused to delete a session is asked again.
 const DELETE_AGAIN: Duration = Duration::from_secs(5);
 
 impl ControlPlane {
-    /// Everything about a session that its user plane is to know.
+    /// What the user plane is to know about a session with the policy in force.
     pub(super) fn spec(&self, index: u32) -> SessionSpec {
+        self.spec_with(index, &self.sessions[index as usize].policy)
+    }
+
+    /// What the user plane is to know about a session with a policy.
+    fn spec_with(&self, index: u32, policy: &Policy) -> SessionSpec {
         let entry = &self.sessions[index as usize];
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
         let owner = TunnelOwner::Session(entry.group, index);
-        let [ipv4, ipv6] = entry.rules.families;
         SessionSpec {
             node_id: self.user_planes.node_id(),
             cp_f_seid: self.user_planes.f_seid(port.user_plane, entry.seid),
@@ -42,12 +49,9 @@ impl ControlPlane {
             subscriber: index,
             uplink: self.user_planes.uplink(port.user_plane, owner),
             downlink: self.user_planes.downlink(port.user_plane, owner),
-            network_instance: self.topology.instance(entry.instance).name.clone(),
-            mtu: self.view().terms(entry).mtu,
+            forwarding: entry.forwarding(policy),
             urr_id: entry.rules.urr_id,
             usage_period: Some(USAGE_PERIOD),
-            ipv4: entry.ipv4.filter(|_| ipv4),
-            ipv6: entry.ipv6.filter(|_| ipv6),
         }
     }
 
@@ -66,7 +70,8 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
         entry.rules.establishing = true;
-        entry.rules.told = Told::of(&spec);
+        entry.rules.told = spec.forwarding.clone();
+        entry.rules.telling = None;
         entry.rules.modifying = false;
         entry.rules.modification = entry.rules.modification.wrapping_add(1);
         let seid = entry.seid;
@@ -103,17 +108,23 @@ impl ControlPlane {
     /// Tells the user plane what is wanted otherwise than it was told. While an answer is to come, of a modification or of
     /// the whole session, it waits for that: two requests may overtake one another.
     pub(super) fn adjust(&mut self, now: Now, index: u32) {
-        let rules = self.entry(index).rules;
+        let entry = &self.sessions[index as usize];
+        let rules = &entry.rules;
         let Some(up_seid) = rules.up_seid.filter(|_| !rules.modifying) else {
             return;
         };
-        let (spec, plane) = (self.spec(index), self.plane_of(index));
-        let Some(message) = spec.change_from(&rules.told.in_spec(&spec)) else {
+        let wanted = entry.proposed.as_ref().unwrap_or(&entry.policy);
+        let (spec, plane) = (self.spec_with(index, wanted), self.plane_of(index));
+        let Some(message) = spec.change_from(&rules.told) else {
+            if let Some(policy) = self.entry(index).proposed.take() {
+                self.put_in_force(now, index, policy);
+            }
             return;
         };
         let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        entry.rules.told = Told::of(&spec);
+        entry.rules.told_before = std::mem::replace(&mut entry.rules.told, spec.forwarding);
+        entry.rules.telling.clone_from(&entry.proposed);
         (entry.rules.modifying, entry.rules.modification) = (true, number);
         let request = Request::Modify(entry.seid, number);
         if let Err(error) = self
@@ -127,13 +138,23 @@ impl ControlPlane {
         }
     }
 
-    /// Adjusts the next of the sessions that wait for it.
-    pub(super) fn adjust_next(&mut self, now: Now) {
+    /// Renews the policies of as many sessions as may be under way at once.
+    pub(super) fn adjust_more(&mut self, now: Now) {
+        for _ in 0..ADJUST_WINDOW {
+            self.adjust_next(now);
+        }
+    }
+
+    /// Renews the policy of the next session that waits for it.
+    fn adjust_next(&mut self, now: Now) {
         while let Some(seid) = self.adjusting.pop_front() {
             let Some(index) = self.find(seid) else {
                 continue;
             };
-            self.adjust(now, index);
+            if !self.sessions[index as usize].has_policy() {
+                continue;
+            }
+            self.renew_policy(now, index);
             if self.sessions[index as usize].rules.modifying {
                 return; // its answer lets the next one go
             }
@@ -142,7 +163,9 @@ impl ControlPlane {
 
     /// Reads the counters for an interim record, and arms the next.
     pub(super) fn ask_interim(&mut self, now: Now, index: u32) {
-        self.entry(index).account.arm_interim(now.at);
+        let entry = self.entry(index);
+        let interval = entry.policy.control.interim_interval;
+        entry.account.arm_interim(now.at, interval);
         if !self.ask_usage(now, index, UsageFor::Interim) {
             self.record_interim(now, index); // with what was known
         }
@@ -212,6 +235,9 @@ impl ControlPlane {
                     _ => {
                         self.rules_are_there(now, index);
                         self.persist(now, index);
+                        if self.sessions[index as usize].has_policy() {
+                            self.renew_policy(now, index);
+                        }
                     }
                 }
             }
@@ -287,10 +313,11 @@ impl ControlPlane {
     fn rules_are_there(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
             let entry = &self.sessions[index as usize];
-            let (rules, wanted) = (&entry.rules, entry.rules.families[family as usize]);
+            let told = &entry.rules.told.bindings;
+            let wanted = entry.rules.families[family as usize];
             let there = match family {
-                Family::Ipv4 => rules.told.ipv4.is_some() && rules.told.ipv4 == entry.ipv4,
-                Family::Ipv6 => rules.told.ipv6.is_some() && rules.told.ipv6 == entry.ipv6,
+                Family::Ipv4 => told.ipv4().is_some() && told.ipv4() == entry.ipv4(),
+                Family::Ipv6 => told.ipv6().is_some() && told.ipv6() == entry.ipv6(),
             };
             let link = entry.link.as_ref();
             if wanted && there && link.is_some_and(|link| link.waits_for_rules(family)) {
@@ -316,15 +343,25 @@ impl ControlPlane {
             Ok(Message::SessionModificationResponse(m))
                 if m.cause == PfcpCause::REQUEST_ACCEPTED =>
             {
+                self.policy_accepted(now, index);
                 self.rules_are_there(now, index);
             }
             Ok(Message::SessionModificationResponse(m)) => {
+                if self.policy_refused(now, index, m.cause) {
+                    return;
+                }
                 let offending = m.offending_ie;
                 tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the rules");
                 self.on_modify_failed(now, index, Counter::UserPlaneRefused);
             }
-            Err(FailReason::AssociationDown) if !self.waits_for_rules(index) => {} // the next audit compares
-            _ => self.on_modify_failed(now, index, Counter::UserPlaneSilent),
+            // the next audit compares with the policy in force
+            Err(FailReason::AssociationDown) if !self.waits_for_rules(index) => {
+                self.policy_unknown(index);
+            }
+            _ => {
+                self.policy_unknown(index);
+                self.on_modify_failed(now, index, Counter::UserPlaneSilent);
+            }
         }
     }
 

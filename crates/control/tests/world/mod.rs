@@ -659,6 +659,13 @@ impl World {
                     seid,
                     ..
                 }) if self.up.silent_about_nets && self.up.is_default(seid) => {}
+                pfcp::Output::Event(Event::Request {
+                    message: message @ Message::SessionModificationRequest(_),
+                    seid,
+                    ..
+                }) if self.up.silent_about_changes && !self.up.is_default(seid) => {
+                    self.up.serve(seid, message);
+                }
                 pfcp::Output::Event(Event::Request { id, seid, message }) => {
                     let (cp_seid, response) = self.up.serve(seid, message);
                     self.up.node.respond(id, cp_seid, response);

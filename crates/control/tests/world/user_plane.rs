@@ -4,6 +4,7 @@ use super::{CP, PORT, UP, at};
 use core::time::Duration;
 use pfcp::bng::{Facts, RuleSet, SessionFacts};
 use pfcp::{Config, Node, Role};
+use policy::Bindings;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionReportRequest};
@@ -26,6 +27,10 @@ pub struct UserPlane {
     pub refuse_defaults: u32,
     /// The cause that changes of nets are refused with.
     pub refuse_nets: Option<Cause>,
+    /// Changes of subscribers' rules to a smaller MTU are refused.
+    pub least_mtu: u16,
+    /// Changes of subscribers' rules are carried out, and nobody is told.
+    pub silent_about_changes: bool,
     /// Sessions are not deleted, and nobody is told why.
     pub keeps_all: bool,
     /// How often one was to be deleted meanwhile.
@@ -91,6 +96,8 @@ impl UserPlane {
             refuse_deletions: None,
             refuse_defaults: 0,
             refuse_nets: None,
+            least_mtu: 0,
+            silent_about_changes: false,
             keeps_all: false,
             kept: 0,
             silent_about_nets: false,
@@ -207,7 +214,8 @@ impl UserPlane {
             Facts::Session(facts) => Some(facts),
             Facts::Default(_) => None,
         });
-        subscribers.next().expect("a session").ipv4 = None;
+        let forwarding = &mut subscribers.next().expect("a session").forwarding;
+        forwarding.bindings = Bindings::of(None, forwarding.bindings.ipv6());
     }
 
     pub(super) fn is_default(&self, seid: u64) -> bool {
@@ -301,6 +309,12 @@ impl UserPlane {
             .rules
             .modify(m)
             .expect("a modification that can be served");
+        if let Ok(Facts::Session(facts)) = rules.facts()
+            && facts.forwarding.packets.largest_packet() < self.least_mtu
+        {
+            response.cause = Cause::RULE_CREATION_FAILURE;
+            return (cp_seid, response.into());
+        }
         *held = Held {
             reports: held.reports,
             ..Held::new(rules, cp_seid)

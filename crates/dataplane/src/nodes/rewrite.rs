@@ -107,6 +107,7 @@ mod tests {
     use crate::tables::interfaces::Interface;
     use crate::tables::sessions::Sessions;
     use dpdk::HEAD;
+    use policy::PacketSettings;
     use wire::eth::{Frame as Parsed, MacAddr, PPPOE_SESSION, Tags};
 
     const OWN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xaa]);
@@ -182,7 +183,7 @@ mod tests {
                 gateway_mac: OWN,
                 pppoe_session_id: 0x1234,
                 instance: InstanceIndex(0),
-                mtu: 1492,
+                packets: PacketSettings::with_mtu(1492),
                 subscriber: 1,
                 ipv4: None,
                 ipv6: None,

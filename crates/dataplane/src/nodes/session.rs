@@ -184,6 +184,7 @@ mod tests {
     use crate::api::*;
     use crate::tables::fib::{Owner, Writer};
     use crate::tables::sessions::Sessions;
+    use policy::PacketSettings;
     use wire::eth::{Header, MacAddr, PPPOE_SESSION, TPID_8021AD, Tags};
 
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
@@ -203,7 +204,7 @@ mod tests {
             gateway_mac: MacAddr([2; 6]),
             pppoe_session_id: 5,
             instance: InstanceIndex(0),
-            mtu: 1492,
+            packets: PacketSettings::with_mtu(1492),
             subscriber: 1,
             ipv4: Some([100, 64, 0, 7].into()),
             ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),

@@ -100,7 +100,7 @@ impl Up {
             index: entry.index,
             instance: entry.instance.0,
             depth: entry.tags.count() as u8 | self.depth & SAMPLED,
-            mtu: entry.mtu,
+            mtu: entry.packets.largest_packet(),
             ..self
         }
     }
@@ -149,11 +149,12 @@ impl Down {
         }
         before(&entry.gateway_mac.0);
         before(&entry.peer_mac.0);
+        let mtu = entry.packets.largest_packet();
         Down {
             header,
             port: entry.port.0,
-            plain: if self.is_sampled() { 0 } else { entry.mtu },
-            mtu: entry.mtu,
+            plain: if self.is_sampled() { 0 } else { mtu },
+            mtu,
             length: 32 - at as u8,
             ..self
         }
@@ -490,6 +491,7 @@ mod tests {
     use super::*;
     use crate::api::InstanceIndex;
     use crate::tables::no_vlans;
+    use policy::PacketSettings;
     use wire::eth::MacAddr;
 
     pub(super) fn entry(index: u32, vid: u16, id: u16) -> SessionEntry {
@@ -501,7 +503,7 @@ mod tests {
             gateway_mac: MacAddr([2; 6]),
             pppoe_session_id: id,
             instance: InstanceIndex(3),
-            mtu: 1492,
+            packets: PacketSettings::with_mtu(1492),
             subscriber: 1,
             ipv4: Some([100, 64, 0, 7].into()),
             ipv6: Some("2001:db8:0:7::/64".parse().unwrap()),
@@ -590,7 +592,7 @@ mod tests {
         t.down(SessionIndex(4)).unwrap().octets = 99;
         t.set(SessionEntry {
             ipv4: None,
-            mtu: 1400,
+            packets: PacketSettings::with_mtu(1400),
             ..entry(4, 200, 600)
         });
         assert!(t.up(slot).vacant());
@@ -604,7 +606,7 @@ mod tests {
             (Some(usage), None)
         );
         let (gone, last) = t.remove(SessionIndex(4)).unwrap();
-        assert_eq!((gone.mtu, last), (1400, usage));
+        assert_eq!((gone.packets.mtu, last), (Some(1400), usage));
         assert!(
             t.remove(SessionIndex(4)).is_none()
                 && t.down(SessionIndex(4))

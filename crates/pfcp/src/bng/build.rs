@@ -3,8 +3,10 @@
 //! A session's rules: PDR 1 and 2 carry its control packets up and down, PDR 3 and 4 IPv4, PDR 5 keeps the control
 //! packets that IPv6 carries inside PPP data away from PDR 6, and 6 and 7 carry IPv6. The FARs have the same numbers.
 use super::facts::{ControlTunnel, SessionFacts, UsageRule};
-use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
+use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, settings};
+use core::net::IpAddr;
 use ipnet::IpNet;
+use policy::Forwarding;
 use wire::eth::PPPOE_DISCOVERY;
 use wire::pfcp::*;
 
@@ -108,6 +110,24 @@ fn tunnel_endpoint(tunnel: Tunnel) -> CreateTrafficEndpoint {
     }
 }
 
+fn address(forwarding: &Forwarding, family: Family) -> Option<IpNet> {
+    match family {
+        Family::Ipv4 => forwarding
+            .bindings
+            .ipv4()
+            .map(|a| IpNet::from(IpAddr::V4(a))),
+        Family::Ipv6 => forwarding.bindings.ipv6().map(IpNet::from),
+    }
+}
+
+/// The FAR by which packets of a family reach the subscriber.
+fn far_to_subscriber(family: Family) -> u32 {
+    match family {
+        Family::Ipv4 => 4,
+        Family::Ipv6 => 7,
+    }
+}
+
 /// The rules of one address family, in the terms in which they differ.
 struct FamilyRules {
     first_rule: u16,
@@ -139,7 +159,7 @@ impl SessionSpec {
 
     /// What the user plane makes of [`SessionSpec::establish`].
     pub fn facts(&self) -> SessionFacts {
-        let passes = self.ipv4.is_some() || self.ipv6.is_some();
+        let has_ipv6 = self.forwarding.bindings.ipv6().is_some();
         SessionFacts {
             circuit: self.circuit.clone(),
             pppoe_session_id: self.pppoe_session_id,
@@ -155,12 +175,9 @@ impl SessionSpec {
                 duration: true,
                 period: self.usage_period,
             }),
-            network_instance: passes.then(|| self.network_instance.clone()),
-            mtu: passes.then_some(self.mtu),
-            ipv4: self.ipv4,
-            ipv6: self.ipv6,
-            redirect_nd: self.ipv6.is_some(),
-            redirect_dhcpv6: self.ipv6.is_some(),
+            forwarding: self.forwarding.with_bindings(|_| true),
+            redirect_nd: has_ipv6,
+            redirect_dhcpv6: has_ipv6,
         }
     }
 
@@ -192,13 +209,15 @@ impl SessionSpec {
         }
     }
 
-    /// What makes the rules of this spec out of those of `before`, which may differ in addresses and MTU; `None` if there is
-    /// no difference.
-    pub fn change_from(&self, before: &SessionSpec) -> Option<SessionModificationRequest> {
+    /// The modification that makes the rules of this spec out of those that were told with `before`; `None` if there is no
+    /// difference.
+    pub fn change_from(&self, before: &Forwarding) -> Option<SessionModificationRequest> {
+        let moved = before.network_instance != self.forwarding.network_instance;
+        let parameters = settings::change(&before.packets, &self.forwarding.packets);
         let mut change = SessionModificationRequest::default();
         for family in [Family::Ipv4, Family::Ipv6] {
-            let (old, new) = (before.address(family), self.address(family));
-            if old != new {
+            let (old, new) = (address(before, family), address(&self.forwarding, family));
+            if old != new || moved && new.is_some() {
                 if old.is_some() {
                     let gone = self.remove_family(family);
                     change.remove_pdrs.extend(gone.remove_pdrs);
@@ -210,35 +229,15 @@ impl SessionSpec {
                 change.create_pdrs.extend(rules.pdrs);
                 change.create_fars.extend(rules.fars);
                 change.create_traffic_endpoints.extend(rules.endpoints);
-            } else if new.is_some() && before.mtu != self.mtu {
-                change.update_fars.push(self.update_mtu(family));
+            } else if let (Some(_), Some(parameters)) = (new, &parameters) {
+                change.update_fars.push(UpdateFar {
+                    far_id: far_to_subscriber(family),
+                    forwarding_parameters: Some(parameters.clone()),
+                    ..Default::default()
+                });
             }
         }
         (change != SessionModificationRequest::default()).then_some(change)
-    }
-
-    fn update_mtu(&self, family: Family) -> UpdateFar {
-        let parameters = UpdateForwardingParameters {
-            mtu: Some(Change::Set(self.mtu)),
-            ..Default::default()
-        };
-        UpdateFar {
-            far_id: match family {
-                Family::Ipv4 => 4,
-                Family::Ipv6 => 7,
-            },
-            forwarding_parameters: Some(parameters),
-            ..Default::default()
-        }
-    }
-
-    fn address(&self, family: Family) -> Option<IpNet> {
-        match family {
-            Family::Ipv4 => self
-                .ipv4
-                .map(|address| IpNet::from(core::net::IpAddr::from(address))),
-            Family::Ipv6 => self.ipv6.map(IpNet::from),
-        }
     }
 
     fn establishment(&self, rules: Rules) -> SessionEstablishmentRequest {
@@ -328,7 +327,7 @@ impl SessionSpec {
     fn family_rules(&self, family: Family) -> Option<Rules> {
         match family {
             Family::Ipv4 => {
-                let address = UeIpAddress::v4(self.ipv4?);
+                let address = UeIpAddress::v4(self.forwarding.bindings.ipv4()?);
                 let (access, core) = (endpoint::IPV4_ACCESS, endpoint::IPV4_CORE);
                 Some(self.data_rules(FamilyRules {
                     first_rule: 3,
@@ -339,7 +338,7 @@ impl SessionSpec {
                 }))
             }
             Family::Ipv6 => {
-                let prefix = self.ipv6?;
+                let prefix = self.forwarding.bindings.ipv6()?;
                 let address = UeIpAddress::v6(prefix.network(), prefix.prefix_len());
                 let (access, core) = (endpoint::IPV6_ACCESS, endpoint::IPV6_CORE);
                 let mut rules = self.data_rules(FamilyRules {
@@ -386,15 +385,15 @@ impl SessionSpec {
         );
         let to_core = ForwardingParameters {
             destination_interface: Interface::Core,
-            network_instance: Some(self.network_instance.clone()),
+            network_instance: Some(self.forwarding.network_instance.clone()),
             ..Default::default()
         };
-        let to_subscriber = ForwardingParameters {
+        let mut to_subscriber = ForwardingParameters {
             linked_traffic_endpoint: Some(family.access),
             bbf_outer_header_creation: Some(BbfOuterHeaderCreation::TRAFFIC_ENDPOINT),
-            mtu: Some(self.mtu),
             ..to_access()
         };
+        settings::put(&self.forwarding.packets, &mut to_subscriber);
         Rules {
             endpoints: self.family_endpoints(&family),
             pdrs: vec![up, down],
@@ -407,7 +406,7 @@ impl SessionSpec {
 
     fn family_endpoints(&self, family: &FamilyRules) -> Vec<CreateTrafficEndpoint> {
         let with_address = |endpoint: CreateTrafficEndpoint| CreateTrafficEndpoint {
-            network_instance: Some(self.network_instance.clone()),
+            network_instance: Some(self.forwarding.network_instance.clone()),
             ue_ip_addresses: vec![family.address],
             ..endpoint
         };

@@ -1,7 +1,7 @@
 //! What the rules of a session come to.
 use super::{Circuit, PoolNet, Tunnel};
-use core::net::{IpAddr, Ipv4Addr};
-use ipnet::Ipv6Net;
+use core::net::IpAddr;
+use policy::{Forwarding, PacketSettings};
 
 /// A control packet tunnel: both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,14 +60,8 @@ pub struct SessionFacts {
     pub subscriber: Option<u32>,
     /// How it is measured.
     pub usage: Option<UsageRule>,
-    /// Where its addresses live; with the first family.
-    pub network_instance: Option<String>,
-    /// The largest IP packet that the subscriber takes; with the first family.
-    pub mtu: Option<u16>,
-    /// Its IPv4 address, when IPv4 passes.
-    pub ipv4: Option<Ipv4Addr>,
-    /// Its IPv6 prefix, when IPv6 passes.
-    pub ipv6: Option<Ipv6Net>,
+    /// What its policy says about packets: the bindings whose family passes, and what holds for them.
+    pub forwarding: Forwarding,
     /// Neighbour discovery (ICMPv6 133 to 137) inside PPP data goes to the control plane.
     pub redirect_nd: bool,
     /// DHCPv6 (UDP to port 547) inside PPP data goes to the control plane.
@@ -102,15 +96,15 @@ impl SessionFacts {
         hash.optional(self.usage.map(flags));
         let period = self.usage.and_then(|usage| usage.period);
         hash.optional(period.map(u32::to_be_bytes));
-        hash.optional(self.network_instance.as_ref());
-        hash.optional(self.mtu.map(u16::to_be_bytes));
-        hash.optional(self.ipv4.map(|address| address.octets()));
-        hash.optional(self.ipv6.map(|net| net.addr().octets()));
-        hash.optional(self.ipv6.map(|net| [net.prefix_len()]));
+        hash.forwarding(&self.forwarding);
         hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
+        hash.later_settings(&self.forwarding.packets);
         hash.0
     }
 }
+
+/// The settings that a digest has had from the beginning, in a place of their own: those with numbers up to this one.
+const FIRST_SETTINGS: u8 = 1;
 
 /// FNV-1a: the same in every build, which the standard library's hashes do not promise.
 struct Fnv(u64);
@@ -136,6 +130,28 @@ impl Fnv {
                 self.bytes(value.as_ref());
             }
             None => self.bytes(&[0]),
+        }
+    }
+
+    /// As the user planes of the first version have it.
+    fn forwarding(&mut self, forwarding: &Forwarding) {
+        let instance = &forwarding.network_instance;
+        self.optional(Some(instance).filter(|name| !name.is_empty()));
+        let Forwarding {
+            bindings, packets, ..
+        } = forwarding;
+        self.optional(packets.mtu.map(u16::to_be_bytes));
+        self.optional(bindings.ipv4().map(|address| address.octets()));
+        self.optional(bindings.ipv6().map(|net| net.addr().octets()));
+        self.optional(bindings.ipv6().map(|net| [net.prefix_len()]));
+    }
+
+    /// Settings that are at their defaults leave the digest as it was before they were known.
+    fn later_settings(&mut self, packets: &PacketSettings) {
+        let later = packets.encoded().into_iter();
+        for (setting, value) in later.filter(|(setting, _)| setting.id > FIRST_SETTINGS) {
+            self.bytes(&[setting.id]);
+            self.bytes(&value);
         }
     }
 

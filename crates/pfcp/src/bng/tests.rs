@@ -1,5 +1,6 @@
 //! Specs come out of rules as they went in, and what cannot be done is refused.
 use super::*;
+use policy::{Binding, Bindings, PacketSettings};
 use wire::eth::{TPID_8021AD, Tag};
 use wire::pfcp::*;
 
@@ -29,14 +30,31 @@ fn spec() -> SessionSpec {
             teid: 0x20,
             address: [192, 0, 2, 2].into(),
         },
-        network_instance: "default".to_owned(),
-        mtu: 1492,
+        forwarding: Forwarding {
+            network_instance: "default".to_owned(),
+            bindings: Bindings::of(
+                Some([100, 64, 0, 2].into()),
+                Some("2001:db8:0:1::/64".parse().unwrap()),
+            ),
+            packets: PacketSettings { mtu: Some(1492) },
+        },
         urr_id: 1,
         usage_period: Some(600),
-        ipv4: Some([100, 64, 0, 2].into()),
-        ipv6: Some("2001:db8:0:1::/64".parse().unwrap()),
     }
 }
+
+/// The session while some families are closed.
+fn spec_with(ipv4: bool, ipv6: bool) -> SessionSpec {
+    let mut spec = spec();
+    let is_open = |binding: &Binding| match binding.prefix {
+        IpNet::V4(_) => ipv4,
+        IpNet::V6(_) => ipv6,
+    };
+    spec.forwarding = spec.forwarding.with_bindings(is_open);
+    spec
+}
+
+const FAMILIES: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
 fn default_spec(nets: Vec<PoolNet>) -> DefaultSpec {
     DefaultSpec {
@@ -93,15 +111,69 @@ fn refused(request: SessionEstablishmentRequest) -> Rejection {
 
 #[test]
 fn a_spec_knows_what_its_rules_come_to() {
-    for (ipv4, ipv6) in [(false, false), (true, false), (false, true), (true, true)] {
-        let spec = SessionSpec {
-            ipv4: spec().ipv4.filter(|_| ipv4),
-            ipv6: spec().ipv6.filter(|_| ipv6),
-            ..spec()
-        };
+    for (ipv4, ipv6) in FAMILIES {
+        let spec = spec_with(ipv4, ipv6);
         let facts = session_facts(&established(spec.establish()));
         assert_eq!(spec.facts(), facts);
     }
+}
+
+#[test]
+fn a_digest_is_that_of_the_version_before() {
+    let before = [
+        0x61c4_d5b9_f783_e077,
+        0xf7a2_13a1_7cfd_daa1,
+        0x7edd_0d31_b346_063e,
+        0x65ae_ab8f_9e83_3c3e,
+    ];
+    let digests = FAMILIES.map(|(ipv4, ipv6)| spec_with(ipv4, ipv6).digest());
+    assert_eq!(digests, before);
+}
+
+/// Settings with one of them changed, for each setting that reaches packets.
+fn changed_settings() -> Vec<PacketSettings> {
+    let spec = spec().forwarding.packets;
+    let changed = vec![PacketSettings { mtu: Some(1400) }];
+    let names = |settings: &PacketSettings| spec.differences(settings).map(|s| s.name);
+    let seen: Vec<&str> = changed.iter().flat_map(names).collect();
+    let declared: Vec<&str> = PacketSettings::SETTINGS.iter().map(|s| s.name).collect();
+    assert_eq!(seen, declared, "each setting once");
+    changed
+}
+
+#[test]
+fn every_setting_is_carried_told_again_and_part_of_the_digest() {
+    let before = spec();
+    let rules = established(before.establish());
+    for packets in changed_settings() {
+        let mut spec = spec();
+        spec.forwarding.packets = packets;
+        let facts = session_facts(&established(spec.establish()));
+        assert_eq!(facts, spec.facts());
+        assert_ne!(spec.digest(), before.digest());
+        let change = spec.change_from(&before.forwarding).expect("a difference");
+        assert_eq!(session_facts(&modified(&rules, change)), facts);
+    }
+    assert_eq!(before.change_from(&before.forwarding), None);
+}
+
+#[test]
+fn a_change_of_bindings_is_a_change_of_rules() {
+    for (before, now) in FAMILIES.into_iter().flat_map(|a| FAMILIES.map(|b| (a, b))) {
+        let before = spec_with(before.0, before.1);
+        let now = spec_with(now.0, now.1);
+        let rules = established(before.establish());
+        match now.change_from(&before.forwarding) {
+            Some(change) => assert_eq!(session_facts(&modified(&rules, change)), now.facts()),
+            None => assert_eq!(before, now),
+        }
+    }
+    let mut elsewhere = spec();
+    elsewhere.forwarding.network_instance = "other".into();
+    elsewhere.forwarding.bindings = Bindings::of(Some([10, 0, 0, 9].into()), None);
+    let change = elsewhere.change_from(&spec().forwarding).unwrap();
+    let rules = modified(&established(spec().establish()), change);
+    assert_eq!(session_facts(&rules), elsewhere.facts());
 }
 
 #[test]
@@ -128,10 +200,10 @@ fn a_digest_changes_with_every_fact() {
         of(&|f| f.subscriber = None),
         of(&|f| f.usage = None),
         of(&|f| f.usage.as_mut().unwrap().period = None),
-        of(&|f| f.network_instance = Some(String::new())),
-        of(&|f| f.mtu = None),
-        of(&|f| f.ipv4 = None),
-        of(&|f| f.ipv6 = Some("2001:db8:0:1::/65".parse().unwrap())),
+        of(&|f| f.forwarding.network_instance = "other".into()),
+        of(&|f| f.forwarding = spec_with(true, false).forwarding),
+        of(&|f| f.forwarding = spec_with(false, true).forwarding),
+        of(&|f| f.forwarding = spec_with(false, false).forwarding),
         of(&|f| f.redirect_nd = false),
         of(&|f| f.redirect_dhcpv6 = false),
     ];
@@ -176,29 +248,22 @@ fn a_session_grows_by_families_and_shrinks_again() {
         period: Some(600),
     };
     assert_eq!(facts.usage, Some(usage));
-    assert_eq!(
-        (facts.ipv4, facts.ipv6, facts.mtu, facts.network_instance),
-        (None, None, None, None)
-    );
+    assert_eq!(facts.forwarding, Forwarding::default());
 
     let with_ipv4 = modified(&control, spec.add_family(Family::Ipv4).unwrap());
     let facts = session_facts(&with_ipv4);
-    assert_eq!((facts.ipv4, facts.ipv6), (spec.ipv4, None));
-    assert_eq!(
-        (facts.mtu, facts.network_instance.as_deref()),
-        (Some(1492), Some("default"))
-    );
+    assert_eq!(facts.forwarding, spec_with(true, false).forwarding);
     assert!(!facts.redirect_nd);
 
     let with_both = modified(&with_ipv4, spec.add_family(Family::Ipv6).unwrap());
     let facts = session_facts(&with_both);
-    assert_eq!((facts.ipv4, facts.ipv6), (spec.ipv4, spec.ipv6));
+    assert_eq!(facts.forwarding, spec.forwarding);
     assert!(facts.redirect_nd && facts.redirect_dhcpv6);
     assert_eq!(session_facts(&established(spec.establish())), facts);
 
     let with_ipv6 = modified(&with_both, spec.remove_family(Family::Ipv4));
-    assert_eq!(session_facts(&with_ipv6).ipv4, None);
-    assert_eq!(session_facts(&with_ipv6).ipv6, spec.ipv6);
+    let left = session_facts(&with_ipv6).forwarding;
+    assert_eq!(left, spec_with(false, true).forwarding);
     let bare = modified(&with_ipv6, spec.remove_family(Family::Ipv6));
     assert_eq!(bare, control);
 }
@@ -529,7 +594,8 @@ fn updates_set_and_clear() {
         update_fars: vec![change(4), change(7)],
         ..Default::default()
     };
-    assert_eq!(session_facts(&modified(&rules, request)).mtu, Some(1400));
+    let facts = session_facts(&modified(&rules, request));
+    assert_eq!(facts.forwarding.packets.mtu, Some(1400));
 
     let parameters = UpdateForwardingParameters {
         mtu: Some(Change::Clear),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use dataplane::{PortIndex, Refusal};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
+use policy::{Bindings, Forwarding, PacketSettings};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -231,12 +232,16 @@ fn spec(n: u16) -> SessionSpec {
             teid: 0x200 + u32::from(n),
             address: [192, 0, 2, 2].into(),
         },
-        network_instance: "default".into(),
-        mtu: 1480,
+        forwarding: Forwarding {
+            network_instance: "default".into(),
+            bindings: Bindings::of(
+                Some([100, 64, 0, n as u8].into()),
+                Some("2001:db8:64:1::/64".parse().unwrap()),
+            ),
+            packets: PacketSettings::with_mtu(1480),
+        },
         urr_id: 1,
         usage_period: None,
-        ipv4: Some([100, 64, 0, n as u8].into()),
-        ipv6: Some("2001:db8:64:1::/64".parse().unwrap()),
     }
 }
 
@@ -279,6 +284,7 @@ fn octets(report: &UsageReport) -> (Option<u64>, Option<u64>) {
 fn a_session_grows_by_families_and_ends_with_its_usage() {
     let mut bench = Bench::new();
     let spec = spec(7);
+    let bindings = spec.forwarding.bindings.clone();
     let seid = bench.established(&spec);
     let entry = bench.entry(seid);
     assert_eq!(
@@ -294,15 +300,15 @@ fn a_session_grows_by_families_and_ends_with_its_usage() {
     let response = bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
     assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
     assert_eq!(
-        (bench.entry(seid).ipv4, bench.entry(seid).mtu),
-        (spec.ipv4, 1480)
+        (bench.entry(seid).ipv4, bench.entry(seid).packets),
+        (bindings.ipv4(), PacketSettings::with_mtu(1480))
     );
     bench.modify(seid, spec.add_family(Family::Ipv6).unwrap());
-    assert_eq!(bench.entry(seid).ipv6, spec.ipv6);
+    assert_eq!(bench.entry(seid).ipv6, bindings.ipv6());
     bench.modify(seid, spec.remove_family(Family::Ipv4));
     assert_eq!(
         (bench.entry(seid).ipv4, bench.entry(seid).ipv6),
-        (None, spec.ipv6)
+        (None, bindings.ipv6())
     );
 
     bench.count(seid, 500);
@@ -448,10 +454,8 @@ fn rules_that_cannot_be_done_are_refused_with_their_element() {
     assert_eq!(response.failed_rule, Some(rule), "{response:?}");
 
     let seid = bench.established(&spec(7));
-    let elsewhere = SessionSpec {
-        network_instance: "red".into(),
-        ..spec(7)
-    };
+    let mut elsewhere = spec(7);
+    elsewhere.forwarding.network_instance = "red".into();
     let response = bench.modify(seid, elsewhere.add_family(Family::Ipv4).unwrap());
     assert_eq!(response.cause, Cause::RULE_CREATION_FAILURE);
     assert_eq!(response.offending_ie, Some(ie::NETWORK_INSTANCE.kind));

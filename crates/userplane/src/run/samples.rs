@@ -174,6 +174,7 @@ mod tests {
     use super::*;
     use dataplane::{InstanceIndex, PortIndex};
     use mi::SampleRequest;
+    use policy::PacketSettings;
     use wire::eth::Tags;
 
     fn entry(index: u32, home: u8) -> SessionEntry {
@@ -185,7 +186,7 @@ mod tests {
             gateway_mac: MacAddr([2; 6]),
             pppoe_session_id: 5,
             instance: InstanceIndex(0),
-            mtu: 1492,
+            packets: PacketSettings::with_mtu(1492),
             subscriber: 1,
             ipv4: None,
             ipv6: None,

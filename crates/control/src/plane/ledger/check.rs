@@ -86,6 +86,7 @@ impl ControlPlane {
             check.audits.remove(&plane);
             self.conclude_check(now);
         }
+        self.renew_policies(now, plane);
     }
 
     fn conclude_check(&mut self, now: Now) {

@@ -93,15 +93,17 @@ fn addresses() {
     assert_eq!(w.online(), 4);
 
     let lost = |plane: &mut ControlPlane, _: Now| {
-        let address = plane.sessions[0].ipv4.unwrap();
+        let address = plane.sessions[0].ipv4().unwrap();
         plane.addresses.take_ipv4(HERE, address);
     };
     let w = broken(lost, "address", Fault::Missing);
     assert_eq!(w.online(), 4);
 
     let twice = |plane: &mut ControlPlane, _: Now| {
-        let address = plane.sessions[0].ipv4.unwrap();
-        let own = plane.sessions[1].ipv4.replace(address).unwrap();
+        let address = plane.sessions[0].ipv4().unwrap();
+        let entry = &mut plane.sessions[1];
+        let own = entry.ipv4().unwrap();
+        entry.hold(Some(address), entry.ipv6());
         plane.addresses.take_ipv4(HERE, own);
     };
     let w = broken(twice, "address", Fault::Twice);

@@ -3,9 +3,11 @@ use super::super::Tunnel;
 use super::super::build::{DHCPV6_FLOW, ND_FLOW};
 use super::super::facts::SessionFacts;
 use super::super::rules::{Rejection, RuleSet};
+use super::super::settings;
 use super::view::{Line, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, subscriber, usage_rule};
 use ipnet::Ipv6Net;
+use policy::{Bindings, Forwarding, PacketSettings};
 use wire::pfcp::*;
 
 /// What the rules have said so far.
@@ -16,7 +18,7 @@ struct Gathered<'a> {
     uplink: Option<Tunnel>,
     downlink: Option<Tunnel>,
     network_instance: Option<&'a str>,
-    mtu: Option<u16>,
+    packets: Option<PacketSettings>,
     up: Addresses,
     down: Addresses,
     control: bool,
@@ -111,6 +113,7 @@ impl<'a> Gathered<'a> {
 
     fn instance(&mut self, view: &View<'a>, said: Option<&'a str>) -> Outcome<()> {
         let name = want(said, view.pdr, ie::NETWORK_INSTANCE)?;
+        forbid(name.is_empty(), view.pdr, ie::NETWORK_INSTANCE)?;
         agree(
             &mut self.network_instance,
             name,
@@ -164,8 +167,11 @@ impl<'a> Gathered<'a> {
             endpoint: Some(linked),
             far: view.far,
         })?;
-        let mtu = to.mtu.ok_or(refused(bbf_ie::MTU))?;
-        agree(&mut self.mtu, mtu, pdr, bbf_ie::MTU)?;
+        let packets = settings::read(to).map_err(refused)?;
+        let other = self.packets.replace(packets);
+        if let Some(offending) = other.and_then(|other| settings::difference(&other, &packets)) {
+            return Err(view.refuse(offending));
+        }
         for address in view.ue_addresses() {
             self.down.add(view, address, Families::BOTH)?;
         }
@@ -195,10 +201,11 @@ impl<'a> Gathered<'a> {
             tunnel: control_tunnel(self.uplink, self.downlink)?,
             subscriber: subscriber(rules)?,
             usage: usage_rule(rules)?,
-            network_instance: self.network_instance.map(str::to_owned),
-            mtu: self.mtu,
-            ipv4: self.up.ipv4,
-            ipv6: self.up.ipv6,
+            forwarding: Forwarding {
+                network_instance: self.network_instance.unwrap_or_default().to_owned(),
+                bindings: Bindings::of(self.up.ipv4, self.up.ipv6),
+                packets: self.packets.unwrap_or_default(),
+            },
             redirect_nd: self.nd,
             redirect_dhcpv6: self.dhcpv6,
         })

@@ -59,10 +59,10 @@ fn served() -> (Bench, u64, u64) {
         ..spec(1)
     };
     let first = bench.established(&reporting);
-    let second = bench.established(&SessionSpec {
-        ipv6: None,
-        ..spec(2)
-    });
+    let mut second = spec(2);
+    let bindings = &mut second.forwarding.bindings;
+    *bindings = Bindings::of(bindings.ipv4(), None);
+    let second = bench.established(&second);
     (bench, first, second)
 }
 
@@ -135,7 +135,7 @@ fn the_workers_entries() {
 
     let other = |bench: &mut Bench, first: u64| {
         let index = Seid::from_u64(first).index;
-        bench.entries.get_mut(&index).unwrap().mtu = 9;
+        bench.entries.get_mut(&index).unwrap().packets.mtu = Some(9);
     };
     broken(other, kind, Fault::Missing);
 

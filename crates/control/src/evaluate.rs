@@ -1,0 +1,207 @@
+//! Evaluates the policy of a session: a pure function of the configuration, the access line and AAA's answer.
+
+use aaa::AccessAccept;
+use config::Configuration;
+use config::model::{AccessProfile, SubscriberProfile};
+use core::time::Duration;
+use policy::{
+    Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy,
+};
+use std::sync::LazyLock;
+
+static SUBSCRIBER_DEFAULTS: LazyLock<SubscriberProfile> = LazyLock::new(SubscriberProfile::default);
+
+/// What AAA said about a subscriber, as far as the policy follows from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// Name of the subscriber profile.
+    pub profile: Option<Box<str>>,
+    /// Settings in place of the profile's.
+    pub overrides: Overrides,
+}
+
+impl Said {
+    /// What an Access-Accept says.
+    pub fn of(accept: &AccessAccept) -> Self {
+        Said {
+            profile: accept.filter_id.clone().map(Into::into),
+            overrides: Overrides {
+                mtu: None,
+                session_timeout: accept.session_timeout.map(Some),
+                interim_interval: accept.acct_interim.map(Some),
+                dns: None,
+            },
+        }
+    }
+}
+
+/// What a policy is evaluated from.
+#[derive(Clone, Copy)]
+pub(crate) struct Grounds<'a> {
+    pub configuration: &'a Configuration,
+    /// Access profile of the session's segment.
+    pub access: &'a AccessProfile,
+    /// Group of the server that accepted the subscriber.
+    pub servers: Option<&'a str>,
+    /// Largest IP packet that the link carries to the subscriber, in octets.
+    pub link_mtu: u16,
+    pub said: &'a Said,
+}
+
+impl<'a> Grounds<'a> {
+    /// Name of the subscriber profile: AAA's, or else that of the access profile.
+    pub fn profile_name(&self) -> Option<&'a str> {
+        let of_access = self.access.subscriber_profile.as_deref();
+        self.said.profile.as_deref().or(of_access)
+    }
+
+    fn profile(&self) -> (&'a SubscriberProfile, Origin) {
+        profile(self.configuration, self.profile_name())
+    }
+
+    /// The policy of a session that holds these bindings in this network instance, and where each value came from.
+    pub fn evaluate(&self, network_instance: &str, bindings: &Bindings) -> (Policy, Origins) {
+        let (profile, of_profile) = self.profile();
+        let groups = &self.configuration.aaa.server_groups;
+        let group = self.servers.and_then(|name| groups.get(name));
+        let said = &self.said.overrides;
+        let (session_timeout, timeout_origin) = chosen(
+            &said.session_timeout,
+            (seconds(profile.session_timeout), of_profile),
+        );
+        let (interim_interval, interim_origin) = chosen(
+            &said.interim_interval,
+            (
+                seconds(group.map_or(0, |group| group.interim_interval)),
+                group.map_or(Origin::Default, |_| Origin::ServerGroup),
+            ),
+        );
+        let (dns, dns_origin) = chosen(&said.dns, (profile.dns.clone(), of_profile));
+        let (mtu, mtu_origin) = least([
+            chosen(&said.mtu, (Some(profile.mtu), of_profile)),
+            (Some(self.link_mtu), Origin::Link),
+        ]);
+        let policy = Policy {
+            forwarding: Forwarding {
+                network_instance: network_instance.to_owned(),
+                bindings: bindings.clone(),
+                packets: PacketSettings { mtu },
+            },
+            control: ControlSettings {
+                session_timeout,
+                interim_interval,
+                dns,
+            },
+        };
+        let origins = Origins {
+            mtu: mtu_origin,
+            session_timeout: timeout_origin,
+            interim_interval: interim_origin,
+            dns: dns_origin,
+        };
+        (policy, origins)
+    }
+}
+
+/// The subscriber profile of a name. Without one in the configuration it is the built-in one.
+pub(crate) fn profile<'a>(
+    configuration: &'a Configuration,
+    name: Option<&str>,
+) -> (&'a SubscriberProfile, Origin) {
+    let named = name.and_then(|name| configuration.subscriber_profiles.get(name));
+    named.map_or((&SUBSCRIBER_DEFAULTS, Origin::Default), |profile| {
+        (profile, Origin::Profile)
+    })
+}
+
+/// AAA's value, if it said one.
+fn chosen<T: Clone>(said: &Option<T>, otherwise: (T, Origin)) -> (T, Origin) {
+    match said {
+        Some(value) => (value.clone(), Origin::Aaa),
+        None => otherwise,
+    }
+}
+
+/// The smaller MTU; of equal ones the first. None is the largest.
+fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
+    let size = |mtu: Option<u16>| mtu.unwrap_or(u16::MAX);
+    if size(b.0) < size(a.0) { b } else { a }
+}
+
+/// A time in seconds; none if it is 0.
+fn seconds(seconds: u32) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn configuration() -> Arc<Configuration> {
+        let text = "
+            network-instances: {default: {}}
+            subscriber-profiles:
+              gold: {mtu: 1480, session-timeout: 3600, dns: [192.0.2.53]}
+            aaa:
+              servers: {a: {address: 192.0.2.9, secret-key: abcdefgh}}
+              server-groups: {isp: {servers: [a], interim-interval: 600}}";
+        config::check::read(text).unwrap().configuration
+    }
+
+    /// The rows of a session that a server of the group accepted, over a link with an MTU.
+    fn rows(
+        configuration: &Configuration,
+        link_mtu: u16,
+        said: &Said,
+    ) -> Vec<(String, &'static str)> {
+        let grounds = Grounds {
+            configuration,
+            access: &AccessProfile::default(),
+            servers: Some("isp"),
+            link_mtu,
+            said,
+        };
+        let (policy, origins) = grounds.evaluate("default", &Bindings::default());
+        let rows = policy.rows(&origins).into_iter();
+        rows.map(|row| {
+            (
+                format!("{} {}", row.setting.name, row.value),
+                row.origin.name(),
+            )
+        })
+        .collect()
+    }
+
+    #[test]
+    fn aaa_comes_before_the_profile_and_that_before_the_defaults() {
+        let configuration = configuration();
+        let hours = |h: u64| Some(Duration::from_secs(h * 3600));
+        let mut said = Said::default();
+        let row = |text: &str, origin| (text.to_owned(), origin);
+        let defaults = [
+            row("mtu 1492", "default"),
+            row("session_timeout ", "default"),
+            row("interim_interval 600 s", "server-group"),
+            row("dns ", "default"),
+        ];
+        assert_eq!(rows(&configuration, 1492, &said), defaults);
+        said.profile = Some("gold".into());
+        let gold = [
+            row("mtu 1480", "profile"),
+            row("session_timeout 3600 s", "profile"),
+            row("interim_interval 600 s", "server-group"),
+            row("dns 192.0.2.53", "profile"),
+        ];
+        assert_eq!(rows(&configuration, 1492, &said), gold);
+        said.overrides.session_timeout = Some(hours(2));
+        said.overrides.interim_interval = Some(hours(1));
+        let of_aaa = [
+            row("mtu 1400", "link"),
+            row("session_timeout 7200 s", "aaa"),
+            row("interim_interval 3600 s", "aaa"),
+            row("dns 192.0.2.53", "profile"),
+        ];
+        assert_eq!(rows(&configuration, 1400, &said), of_aaa);
+    }
+}

@@ -1,0 +1,111 @@
+//! Gives sessions their policies.
+//!
+//! A policy is evaluated ([`crate::evaluate`]), then applied: one modification of what the user plane has, then the record in
+//! the store, then whatever the control plane does itself. Until the user plane has accepted, the policy before stays in
+//! force. If it refuses, that policy stays. If its answer is lost, that policy is told again, whole.
+
+use super::{ControlPlane, Now};
+use crate::counters::Counter;
+use crate::topology::UserPlaneId;
+use policy::Policy;
+use std::sync::Arc;
+use wire::pfcp::Cause;
+
+impl ControlPlane {
+    /// Evaluates the policy of a session and applies it.
+    pub(super) fn renew_policy(&mut self, now: Now, index: u32) {
+        let (policy, _) = self.view().evaluate(&self.sessions[index as usize]);
+        self.apply(now, index, policy);
+    }
+
+    /// Applies a policy.
+    fn apply(&mut self, now: Now, index: u32, policy: Policy) {
+        let is_up = self.user_planes.is_up(self.plane_of(index));
+        let entry = self.entry(index);
+        entry.proposed = None;
+        if *entry.policy == policy {
+            return self.adjust(now, index); // a change under way may be of one that is wanted no more
+        }
+        let policy = Arc::new(policy);
+        if entry.forwarding(&policy) == entry.rules.told {
+            self.put_in_force(now, index, policy);
+        } else if is_up || entry.rules.establishing {
+            entry.proposed = Some(policy);
+            self.adjust(now, index);
+        } // otherwise it is evaluated again when the user plane is back
+    }
+
+    /// A policy is in force: what the user plane has to do for it is done.
+    pub(super) fn put_in_force(&mut self, now: Now, index: u32, policy: Arc<Policy>) {
+        let entry = self.entry(index);
+        let before = std::mem::replace(&mut entry.policy, policy);
+        let policy = entry.policy.clone();
+        let (stored, was, is) = (entry.stored, &before.control, &policy.control);
+        if stored && !entry.is_closing() {
+            self.persist(now, index);
+        }
+        if was.dns != is.dns {
+            self.set_dns(index);
+        }
+        if (was.session_timeout, was.interim_interval) != (is.session_timeout, is.interim_interval)
+        {
+            self.arm_times(now, index);
+        }
+        self.arm(index);
+    }
+
+    /// The user plane has done what a modification asked for.
+    pub(super) fn policy_accepted(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        let Some(policy) = entry.rules.telling.take() else {
+            return;
+        };
+        let wanted = entry.proposed.as_ref();
+        if wanted.is_some_and(|wanted| Arc::ptr_eq(wanted, &policy)) {
+            entry.proposed = None;
+        }
+        self.put_in_force(now, index, policy);
+    }
+
+    /// The user plane has refused a modification and kept what it had. True if that was about a policy: the one before
+    /// stays in force.
+    pub(super) fn policy_refused(&mut self, now: Now, index: u32, cause: Cause) -> bool {
+        let entry = self.entry(index);
+        let Some(policy) = entry.rules.telling.take() else {
+            return false;
+        };
+        let wanted = entry.proposed.take();
+        entry.proposed = wanted.filter(|wanted| !Arc::ptr_eq(wanted, &policy));
+        entry.rules.told = std::mem::take(&mut entry.rules.told_before);
+        let differs = policy.differences(&entry.policy).map(|s| s.label);
+        let differs = differs.collect::<Vec<_>>().join(", ");
+        let user = entry.who.username.escape_ascii().to_string();
+        let session = entry.seid;
+        tracing::error!(%session, user, %cause, differs, "user plane refuses a change of the session's policy: the policy before stays in force");
+        self.counters.count(Counter::PolicyRefused);
+        self.adjust(now, index);
+        true
+    }
+
+    /// The answer to a modification is lost: nobody knows which policy the user plane has. Forgets the new one.
+    pub(super) fn policy_unknown(&mut self, index: u32) {
+        let entry = self.entry(index);
+        entry.proposed = None;
+        if entry.rules.telling.take().is_some() {
+            tracing::warn!(session = %entry.seid, "no answer about a change of the session's policy: the policy before is told again");
+        }
+    }
+
+    /// Renews the policy of each session of a user plane, as far as it is not the one that is wanted: the configuration may
+    /// have changed while the user plane was away.
+    pub(super) fn renew_policies(&mut self, now: Now, plane: UserPlaneId) {
+        for index in self.sessions_of(plane) {
+            let entry = &self.sessions[index as usize];
+            let differs = || self.view().evaluate(entry).0 != *entry.policy;
+            if entry.has_policy() && differs() {
+                self.adjusting.push_back(entry.seid);
+            }
+        }
+        self.adjust_more(now);
+    }
+}

@@ -1,0 +1,256 @@
+//! The addresses and prefixes of a session.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+use ipnet::{IpNet, Ipv6Net};
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of bindings of one session.
+pub const MOST_BINDINGS: usize = 64;
+
+/// What a prefix is to the subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// The address of the subscriber's router: a prefix of full length.
+    Host,
+    /// The prefix of the link between router and gateway: a /64 (RFC 4862).
+    Link,
+    /// A prefix that the router hands on to its own networks (RFC 8415 §6.3).
+    Delegated,
+    /// A route to networks behind the router (Framed-Route, RFC 2865 §5.22).
+    Route,
+}
+
+/// A prefix that belongs to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Binding {
+    /// What it is to the subscriber.
+    pub role: Role,
+    /// The prefix, without host bits.
+    pub prefix: IpNet,
+}
+
+impl Binding {
+    /// The address of the subscriber's router.
+    pub fn host(address: IpAddr) -> Self {
+        Binding {
+            role: Role::Host,
+            prefix: address.into(),
+        }
+    }
+
+    /// The prefix of the link.
+    pub fn link(prefix: Ipv6Net) -> Self {
+        Binding {
+            role: Role::Link,
+            prefix: prefix.trunc().into(),
+        }
+    }
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.role {
+            Role::Host => self.prefix.addr().fmt(f),
+            Role::Link | Role::Delegated | Role::Route => self.prefix.fmt(f),
+        }
+    }
+}
+
+/// Bindings of one session: sorted, each prefix once, and without contradiction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Bindings(Vec<Binding>);
+
+/// Why bindings cannot belong to one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// Two host addresses of one family.
+    TwoHosts(IpNet, IpNet),
+    /// Two link prefixes.
+    TwoLinks(IpNet, IpNet),
+    /// A prefix twice, in two roles.
+    Twice(IpNet),
+    /// A host address that is none, a link prefix that is no /64, or a prefix with host bits.
+    Malformed(IpNet),
+    /// More than [`MOST_BINDINGS`].
+    TooMany(usize),
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Contradiction::TwoHosts(a, b) => {
+                write!(f, "two host addresses of one family, {a} and {b}")
+            }
+            Contradiction::TwoLinks(a, b) => write!(f, "two link prefixes, {a} and {b}"),
+            Contradiction::Twice(net) => write!(f, "{net} in two roles"),
+            Contradiction::Malformed(net) => write!(f, "{net} cannot have its role"),
+            Contradiction::TooMany(count) => {
+                write!(
+                    f,
+                    "{count} bindings, and at most {MOST_BINDINGS} are possible"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for Contradiction {}
+
+impl Bindings {
+    /// Sorts and checks bindings.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn new(bindings: impl IntoIterator<Item = Binding>) -> Result<Self, Contradiction> {
+        let mut bindings: Vec<Binding> = bindings.into_iter().collect();
+        bindings.sort();
+        bindings.dedup();
+        if bindings.len() > MOST_BINDINGS {
+            return Err(Contradiction::TooMany(bindings.len()));
+        }
+        for (at, binding) in bindings.iter().enumerate() {
+            check_form(binding)?;
+            for other in &bindings[..at] {
+                check_pair(other, binding)?;
+            }
+        }
+        Ok(Bindings(bindings))
+    }
+
+    /// All of them, by role.
+    pub fn iter(&self) -> impl Iterator<Item = &Binding> {
+        self.0.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The IPv4 host address.
+    pub fn ipv4(&self) -> Option<Ipv4Addr> {
+        self.0.iter().find_map(|binding| match binding {
+            Binding {
+                role: Role::Host,
+                prefix: IpNet::V4(net),
+            } => Some(net.addr()),
+            _ => None,
+        })
+    }
+
+    /// The IPv6 prefix of the link.
+    pub fn ipv6(&self) -> Option<Ipv6Net> {
+        self.0.iter().find_map(|binding| match binding {
+            Binding {
+                role: Role::Link,
+                prefix: IpNet::V6(net),
+            } => Some(*net),
+            _ => None,
+        })
+    }
+
+    /// The bindings for which `keep` is true.
+    pub fn filtered(&self, keep: impl Fn(&Binding) -> bool) -> Bindings {
+        Bindings(self.0.iter().filter(|b| keep(b)).copied().collect())
+    }
+
+    /// A host address and a link prefix, which never contradict each other.
+    pub fn of(ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) -> Bindings {
+        let host = ipv4.map(|address| Binding::host(address.into()));
+        Bindings(host.into_iter().chain(ipv6.map(Binding::link)).collect())
+    }
+}
+
+impl<'a> Deserialize<'a> for Bindings {
+    fn deserialize<D: serde::Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        Bindings::new(Vec::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
+fn check_form(binding: &Binding) -> Result<(), Contradiction> {
+    let net = binding.prefix;
+    let fits = match (binding.role, net) {
+        (Role::Host, net) => net.prefix_len() == net.max_prefix_len(),
+        (Role::Link, IpNet::V6(net)) => net.prefix_len() == 64,
+        (Role::Delegated, IpNet::V6(_)) | (Role::Route, _) => true,
+        (Role::Link | Role::Delegated, IpNet::V4(_)) => false,
+    };
+    match fits && net.trunc() == net {
+        true => Ok(()),
+        false => Err(Contradiction::Malformed(net)),
+    }
+}
+
+fn check_pair(a: &Binding, b: &Binding) -> Result<(), Contradiction> {
+    let is_ipv4 = |binding: &Binding| matches!(binding.prefix, IpNet::V4(_));
+    match (a.role, b.role) {
+        (Role::Host, Role::Host) if is_ipv4(a) == is_ipv4(b) => {
+            Err(Contradiction::TwoHosts(a.prefix, b.prefix))
+        }
+        (Role::Link, Role::Link) => Err(Contradiction::TwoLinks(a.prefix, b.prefix)),
+        _ if a.prefix == b.prefix => Err(Contradiction::Twice(a.prefix)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(role: Role, prefix: &str) -> Binding {
+        let prefix = prefix.parse().unwrap();
+        Binding { role, prefix }
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        use Role::{Delegated, Host, Link, Route};
+        let sound = [
+            binding(Host, "100.64.0.7/32"),
+            binding(Host, "2001:db8:5::1/128"),
+            binding(Link, "2001:db8:0:7::/64"),
+            binding(Delegated, "2001:db8:7700::/56"),
+            binding(Route, "192.0.2.0/28"),
+            binding(Route, "2001:db8:ff::/48"),
+        ];
+        let all = Bindings::new(sound).unwrap();
+        assert_eq!(all.ipv4(), Some([100, 64, 0, 7].into()));
+        assert_eq!(all.ipv6(), Some("2001:db8:0:7::/64".parse().unwrap()));
+        assert_eq!(all, Bindings::new(sound.into_iter().rev()).unwrap());
+        assert_eq!(all, Bindings::new(sound.into_iter().chain(sound)).unwrap());
+        let with = |role, prefix| Bindings::new(sound.into_iter().chain([binding(role, prefix)]));
+        let said = |role, prefix| with(role, prefix).unwrap_err().to_string();
+        assert_eq!(
+            said(Host, "100.64.0.8/32"),
+            "two host addresses of one family, 100.64.0.7/32 and 100.64.0.8/32"
+        );
+        assert_eq!(
+            said(Link, "2001:db8:0:8::/64"),
+            "two link prefixes, 2001:db8:0:7::/64 and 2001:db8:0:8::/64"
+        );
+        assert_eq!(
+            said(Route, "2001:db8:7700::/56"),
+            "2001:db8:7700::/56 in two roles"
+        );
+        for (role, prefix) in [
+            (Host, "10.0.0.0/24"),
+            (Link, "2001:db8:1::/56"),
+            (Link, "10.0.0.0/24"),
+            (Delegated, "10.0.0.0/24"),
+            (Route, "10.0.0.1/24"),
+        ] {
+            let prefix = binding(role, prefix);
+            assert_eq!(
+                Bindings::new([prefix]),
+                Err(Contradiction::Malformed(prefix.prefix))
+            );
+        }
+        let many = (0..=64).map(|n| Binding {
+            role: Route,
+            prefix: IpNet::new([10, n, 0, 0].into(), 16).unwrap(),
+        });
+        assert_eq!(Bindings::new(many.clone()), Err(Contradiction::TooMany(65)));
+        assert_eq!(Bindings::new(many.take(64)).unwrap().iter().count(), 64);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a session is given: its policy, declared once.
+//!
+//! The control plane evaluates a [`Policy`] for each session. The part that concerns packets, [`Forwarding`], travels to the
+//! user plane and decides there what happens to them. Every setting is declared in one place, with [`settings!`](settings).
+//! Differences, the stored form and the rows that people see are derived from the declaration. What cannot be derived, the
+//! coding in PFCP and the configuration, is checked against it by tests.
+//!
+//! Any room may use this one. It uses none.
+//!
+//! ```
+//! use policy::{Binding, Bindings, PacketSettings, Policy};
+//!
+//! let mut policy = Policy::default();
+//! policy.forwarding.bindings = Bindings::new([Binding::host([100, 64, 0, 7].into())]).unwrap();
+//! policy.forwarding.packets.mtu = Some(1480);
+//!
+//! let before = Policy::default();
+//! let differences: Vec<&str> = policy.differences(&before).map(|setting| setting.name).collect();
+//! assert_eq!(differences, ["mtu"]);
+//! assert_eq!(Policy::from_bytes(&policy.to_bytes()), Ok(policy));
+//! ```
+#![forbid(unsafe_code)]
+
+mod bindings;
+mod settings;
+mod stored;
+
+pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, Role};
+pub use settings::{
+    ControlSettings, Origin, Origins, Overrides, PacketSettings, Reach, Row, Setting,
+};
+
+/// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).
+pub const PPPOE_MTU: u16 = 1492;
+
+/// Everything that a session is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The part that concerns packets.
+    pub forwarding: Forwarding,
+    /// The part that the control plane alone carries out.
+    pub control: ControlSettings,
+}
+
+/// The part of a policy that concerns packets: what the user plane is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forwarding {
+    /// Network instance (VRF) of the bindings. Empty while there are none.
+    pub network_instance: String,
+    /// Addresses and prefixes.
+    pub bindings: Bindings,
+    /// How packets are treated.
+    pub packets: PacketSettings,
+}
+
+impl Forwarding {
+    /// This part as long as only some bindings are open to packets. Without any, the network instance and the MTU
+    /// concern no packet and are left out.
+    pub fn with_bindings(&self, is_open: impl Fn(&Binding) -> bool) -> Forwarding {
+        let bindings = self.bindings.filtered(is_open);
+        let is_empty = bindings.is_empty();
+        let mut packets = self.packets;
+        let mut network_instance = String::new();
+        match is_empty {
+            true => packets.mtu = None,
+            false => network_instance.clone_from(&self.network_instance),
+        }
+        Forwarding {
+            network_instance,
+            bindings,
+            packets,
+        }
+    }
+}
+
+impl Policy {
+    /// The settings that differ. Bindings and network instance are no settings.
+    pub fn differences(&self, other: &Policy) -> impl Iterator<Item = &'static Setting> {
+        let (own, others) = (&self.forwarding.packets, &other.forwarding.packets);
+        own.differences(others)
+            .chain(self.control.differences(&other.control))
+    }
+
+    /// Every setting with its value as text, and where that came from.
+    pub fn rows(&self, origins: &Origins) -> Vec<Row> {
+        let mut rows = self.forwarding.packets.rows(origins);
+        rows.extend(self.control.rows(origins));
+        rows
+    }
+}

@@ -1,0 +1,305 @@
+//! The declaration of every setting.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::time::Duration;
+
+/// Which plane carries a setting out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// The user plane: the setting changes what happens to packets.
+    Packets,
+    /// The control plane alone.
+    Control,
+}
+
+/// One setting, as declared.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Number in stored policies. Never given to another setting.
+    pub id: u8,
+    /// Name in JSON, with underscores.
+    pub name: &'static str,
+    /// What people read.
+    pub label: &'static str,
+    /// Which plane carries it out.
+    pub reach: Reach,
+}
+
+/// Where the value of a setting came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The built-in default.
+    #[default]
+    Default,
+    /// The subscriber profile.
+    Profile,
+    /// The server group of the access profile.
+    ServerGroup,
+    /// What subscriber and gateway agreed on for their link.
+    Link,
+    /// AAA's answer.
+    Aaa,
+}
+
+impl Origin {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Default => "default",
+            Origin::Profile => "profile",
+            Origin::ServerGroup => "server-group",
+            Origin::Link => "link",
+            Origin::Aaa => "aaa",
+        }
+    }
+}
+
+/// A setting of one session, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The setting.
+    pub setting: &'static Setting,
+    /// Its value. Empty: none.
+    pub value: String,
+    /// Where the value came from.
+    pub origin: Origin,
+}
+
+/// Declares settings. From the declaration follow the struct that holds their values, what differs, the stored form, and
+/// the rows for people. A line is: number, name, type, label. The value without a declaration is the type's default.
+macro_rules! settings {
+    ($($(#[$about:meta])* $holder:ident of $reach:ident { $($(#[$doc:meta])* $id:literal $name:ident: $type:ty, $label:literal;)* })*) => {
+        /// Where the value of each setting came from.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Origins { $($($(#[$doc])* pub $name: Origin,)*)* }
+
+        /// Values that somebody asks for in place of those of the configuration, such as AAA in its answer.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Overrides { $($($(#[$doc])* pub $name: Option<$type>,)*)* }
+
+        impl Overrides {
+            /// The values that are asked for, by the numbers of their settings.
+            pub fn encoded(&self) -> Vec<(u8, Vec<u8>)> {
+                let values = [$($(self.$name.as_ref().map(|value| ($id, encode(value))),)*)*];
+                values.into_iter().flatten().collect()
+            }
+
+            /// The values that [`Overrides::encoded`] has written.
+            ///
+            /// # Errors
+            /// What is wrong: octets that are none of ours, or a setting that only a later version knows.
+            pub fn decoded(values: &[(u8, Vec<u8>)]) -> Result<Self, String> {
+                let mut overrides = Overrides::default();
+                for (id, value) in values {
+                    let set = match id {
+                        $($($id => decode(value).map(|value| overrides.$name = Some(value)),)*)*
+                        _ => return Err(unknown(*id)),
+                    };
+                    set.map_err(|why| format!("setting {id}: {why}"))?;
+                }
+                Ok(overrides)
+            }
+        }
+
+        $(
+            $(#[$about])*
+            pub struct $holder { $($(#[$doc])* pub $name: $type,)* }
+
+            impl $holder {
+                /// The settings of this part, in the order of their declaration.
+                pub const SETTINGS: &'static [Setting] = &[$(
+                    Setting { id: $id, name: stringify!($name), label: $label, reach: Reach::$reach },
+                )*];
+
+                /// The settings that differ.
+                pub fn differences(&self, other: &Self) -> impl Iterator<Item = &'static Setting> + use<> {
+                    let differs = [$(self.$name != other.$name),*];
+                    let all = Self::SETTINGS.iter().zip(differs);
+                    all.filter_map(|(setting, differs)| differs.then_some(setting))
+                }
+
+                /// The settings that are not at their defaults, each with its value in octets.
+                pub fn encoded(&self) -> Vec<(&'static Setting, Vec<u8>)> {
+                    let default = Self::default();
+                    let values = [$((self.$name != default.$name).then(|| encode(&self.$name))),*];
+                    let all = Self::SETTINGS.iter().zip(values);
+                    all.filter_map(|(setting, value)| Some((setting, value?))).collect()
+                }
+
+                /// Sets the setting with a number. `None`: this part has none with that number.
+                pub(crate) fn decode(&mut self, id: u8, value: &[u8]) -> Option<Result<(), String>> {
+                    match id {
+                        $($id => Some(decode(value).map(|value| self.$name = value)),)*
+                        _ => None,
+                    }
+                }
+
+                pub(crate) fn rows(&self, origins: &Origins) -> Vec<Row> {
+                    let rows = [$((Value::text(&self.$name), origins.$name)),*];
+                    let all = Self::SETTINGS.iter().zip(rows);
+                    all.map(|(setting, (value, origin))| Row { setting, value, origin }).collect()
+                }
+            }
+        )*
+    };
+}
+
+settings! {
+    /// Settings that change what happens to packets. Small, since the packet path has a copy for each session.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    PacketSettings of Packets {
+        /// Largest IP packet sent to the subscriber, in octets. `None`: [`PPPOE_MTU`](crate::PPPOE_MTU).
+        1 mtu: Option<u16>, "MTU";
+    }
+
+    /// Settings that the control plane alone carries out.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    ControlSettings of Control {
+        /// How long the session may last. `None`: no limit.
+        2 session_timeout: Option<Duration>, "session timeout";
+        /// Time between interim accounting records. `None`: no such records.
+        3 interim_interval: Option<Duration>, "interval of interim records";
+        /// Name servers, the preferred ones first.
+        4 dns: Vec<IpAddr>, "name servers";
+    }
+}
+
+impl PacketSettings {
+    /// Default settings with an MTU in octets.
+    pub fn with_mtu(mtu: u16) -> Self {
+        PacketSettings { mtu: Some(mtu) }
+    }
+
+    /// Size of the largest IP packet sent to the subscriber, in octets.
+    pub fn largest_packet(&self) -> u16 {
+        self.mtu.unwrap_or(crate::PPPOE_MTU)
+    }
+}
+
+impl ControlSettings {
+    /// The first two name servers with IPv4 addresses: as many as IPCP takes (RFC 1877).
+    pub fn dns_ipv4(&self) -> [Option<Ipv4Addr>; 2] {
+        let mut found = self.dns.iter().filter_map(|address| match address {
+            IpAddr::V4(address) => Some(*address),
+            IpAddr::V6(_) => None,
+        });
+        [found.next(), found.next()]
+    }
+
+    /// The name servers with IPv6 addresses, for Router Advertisements (RFC 8106).
+    pub fn dns_ipv6(&self) -> Vec<Ipv6Addr> {
+        let v6 = |address: &IpAddr| match address {
+            IpAddr::V6(address) => Some(*address),
+            IpAddr::V4(_) => None,
+        };
+        self.dns.iter().filter_map(v6).collect()
+    }
+}
+
+fn encode(value: &impl serde::Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("a setting has a size that serde can state")
+}
+
+/// Why a stored setting is refused that no line declares.
+pub(crate) fn unknown(id: u8) -> String {
+    format!("setting {id} is unknown: a later version stored it")
+}
+
+fn decode<'a, T: serde::Deserialize<'a>>(octets: &'a [u8]) -> Result<T, String> {
+    match postcard::take_from_bytes(octets) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) => Err("octets are left over".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A type of values.
+trait Value {
+    /// For people. Empty: none.
+    fn text(&self) -> String;
+}
+
+impl Value for Option<u16> {
+    fn text(&self) -> String {
+        self.map_or(String::new(), |n| n.to_string())
+    }
+}
+
+impl Value for Option<Duration> {
+    fn text(&self) -> String {
+        self.map_or(String::new(), |time| format!("{} s", time.as_secs()))
+    }
+}
+
+impl Value for Vec<IpAddr> {
+    fn text(&self) -> String {
+        let all: Vec<String> = self.iter().map(IpAddr::to_string).collect();
+        all.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn numbers_and_names_are_distinct() {
+        let all = || {
+            PacketSettings::SETTINGS
+                .iter()
+                .chain(ControlSettings::SETTINGS)
+        };
+        let ids: BTreeSet<u8> = all().map(|setting| setting.id).collect();
+        let names: BTreeSet<&str> = all().map(|setting| setting.name).collect();
+        assert_eq!((ids.len(), names.len()), (all().count(), all().count()));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_stored_by_number() {
+        let all = Overrides {
+            mtu: Some(Some(1400)),
+            session_timeout: Some(None),
+            interim_interval: Some(Some(Duration::from_secs(60))),
+            dns: Some(vec![[192, 0, 2, 53].into()]),
+        };
+        let stored = all.encoded();
+        assert_eq!(
+            stored.len(),
+            PacketSettings::SETTINGS.len() + ControlSettings::SETTINGS.len()
+        );
+        assert_eq!(Overrides::decoded(&stored), Ok(all));
+        assert_eq!(Overrides::default().encoded(), []);
+        let why = Overrides::decoded(&[(200, vec![])]).unwrap_err();
+        assert_eq!(why, "setting 200 is unknown: a later version stored it");
+        assert!(Overrides::decoded(&[(1, vec![9])]).is_err());
+    }
+
+    #[test]
+    fn rows_say_value_and_origin() {
+        let mut policy = Policy::default();
+        policy.forwarding.packets.mtu = Some(1480);
+        policy.control.session_timeout = Some(Duration::from_secs(3600));
+        policy.control.dns = vec![[192, 0, 2, 53].into(), "2001:db8::53".parse().unwrap()];
+        let origins = Origins {
+            mtu: Origin::Profile,
+            session_timeout: Origin::Aaa,
+            ..Origins::default()
+        };
+        let rows = policy.rows(&origins).into_iter();
+        let rows: Vec<_> = rows
+            .map(|row| (row.setting.name, row.value, row.origin.name()))
+            .collect();
+        let row = |name, value: &str, origin| (name, value.to_owned(), origin);
+        assert_eq!(
+            rows,
+            [
+                row("mtu", "1480", "profile"),
+                row("session_timeout", "3600 s", "aaa"),
+                row("interim_interval", "", "default"),
+                row("dns", "192.0.2.53, 2001:db8::53", "default"),
+            ]
+        );
+    }
+}

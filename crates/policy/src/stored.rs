@@ -1,0 +1,113 @@
+//! A policy as it is stored: each setting by its number, so that one more needs no new layout.
+
+use crate::settings::unknown;
+use crate::{Bindings, Policy};
+use serde::{Deserialize, Serialize};
+
+/// The stored form. Settings at their defaults are left out.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    network_instance: String,
+    bindings: Bindings,
+    settings: Vec<(u8, Vec<u8>)>,
+}
+
+impl Policy {
+    /// The policy in octets.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let packets = self.forwarding.packets.encoded().into_iter();
+        let all = packets.chain(self.control.encoded());
+        let stored = Stored {
+            network_instance: self.forwarding.network_instance.clone(),
+            bindings: self.forwarding.bindings.clone(),
+            settings: all.map(|(setting, value)| (setting.id, value)).collect(),
+        };
+        postcard::to_stdvec(&stored).expect("a policy has a size that serde can state")
+    }
+
+    /// The policy that [`Policy::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// What is wrong: octets that are none of ours, or a setting that only a later version knows.
+    pub fn from_bytes(octets: &[u8]) -> Result<Policy, String> {
+        let (stored, rest): (Stored, _) =
+            postcard::take_from_bytes(octets).map_err(|error| format!("policy: {error}"))?;
+        if !rest.is_empty() {
+            return Err("policy: octets are left over".into());
+        }
+        let mut policy = Policy::default();
+        policy.forwarding.network_instance = stored.network_instance;
+        policy.forwarding.bindings = stored.bindings;
+        for (id, value) in stored.settings {
+            let set = policy.forwarding.packets.decode(id, &value);
+            let set = set.or_else(|| policy.control.decode(id, &value));
+            match set {
+                Some(Ok(())) => {}
+                Some(Err(why)) => return Err(format!("policy: setting {id}: {why}")),
+                None => return Err(format!("policy: {}", unknown(id))),
+            }
+        }
+        Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+    use proptest::prelude::*;
+
+    fn full() -> Policy {
+        let mut policy = Policy::default();
+        policy.forwarding.network_instance = "default".into();
+        let prefix = "2001:db8:0:7::/64".parse().unwrap();
+        policy.forwarding.bindings = Bindings::of(Some([100, 64, 0, 7].into()), Some(prefix));
+        policy.forwarding.packets.mtu = Some(1480);
+        policy.control.session_timeout = Some(Duration::from_secs(3600));
+        policy.control.interim_interval = Some(Duration::from_secs(60));
+        policy.control.dns = vec![[192, 0, 2, 53].into()];
+        policy
+    }
+
+    #[test]
+    fn every_setting_is_stored_and_seen_to_differ() {
+        let policy = full();
+        assert_eq!(Policy::from_bytes(&policy.to_bytes()), Ok(policy.clone()));
+        let differences = policy.differences(&Policy::default()).count();
+        let settings =
+            crate::PacketSettings::SETTINGS.len() + crate::ControlSettings::SETTINGS.len();
+        assert_eq!(differences, settings, "a setting is missing in `full`");
+    }
+
+    #[test]
+    fn what_a_later_version_stored_is_refused_by_name() {
+        let stored = Stored {
+            network_instance: "default".into(),
+            bindings: Bindings::default(),
+            settings: vec![(200, vec![1])],
+        };
+        let octets = postcard::to_stdvec(&stored).unwrap();
+        let why = Policy::from_bytes(&octets).unwrap_err();
+        assert_eq!(
+            why,
+            "policy: setting 200 is unknown: a later version stored it"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_are_read_or_refused(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(policy) = Policy::from_bytes(&octets) {
+                prop_assert_eq!(Policy::from_bytes(&policy.to_bytes()), Ok(policy));
+            }
+        }
+
+        #[test]
+        fn damaged_octets_never_panic(at in 0usize..64, bit in 0u8..8) {
+            let mut octets = full().to_bytes();
+            let at = at % octets.len();
+            octets[at] ^= 1 << bit;
+            let _ = Policy::from_bytes(&octets);
+        }
+    }
+}
