@@ -3,6 +3,7 @@
 use aaa::AccessAccept;
 use config::Configuration;
 use config::model::{AccessProfile, SubscriberProfile};
+use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
     Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy,
@@ -20,13 +21,17 @@ pub(crate) struct Said {
     pub overrides: Overrides,
 }
 
+/// AAA's value of an MTU is used in this range, in octets: that of the setting `mtu` of subscriber profiles.
+const MTUS: RangeInclusive<u32> = 576..=9216;
+
 impl Said {
     /// What an Access-Accept says.
     pub fn of(accept: &AccessAccept) -> Self {
+        let mtu = accept.framed_mtu.filter(|mtu| MTUS.contains(mtu));
         Said {
             profile: accept.filter_id.clone().map(Into::into),
             overrides: Overrides {
-                mtu: None,
+                mtu: mtu.map(|mtu| Some(mtu as u16)),
                 session_timeout: accept.session_timeout.map(Some),
                 interim_interval: accept.acct_interim.map(Some),
                 dns: None,

@@ -9,6 +9,7 @@ use control::plane::Effect;
 use core::time::Duration;
 use northbound::{Request, Response};
 use proptest::prelude::*;
+use wire::radius::Kind;
 use world::{Choice, World};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -129,6 +130,25 @@ fn a_policy_that_changes_while_the_user_plane_is_away_is_told_when_it_is_back() 
         assert_eq!((w.online(), mtus(&w)), (3, vec![1400; 3]));
         assert_balanced(&w);
     }
+}
+
+#[test]
+fn framed_mtu_comes_before_the_profile_s_and_outlives_a_restart() {
+    let mut w = World::new(3, Choice::radius());
+    w.radius.accept = vec![(Kind::FRAMED_MTU, 1400.into())];
+    w.dial(0);
+    w.run(SECOND);
+    // One that no subscriber profile could have is not used.
+    w.radius.accept = vec![(Kind::FRAMED_MTU, 64.into())];
+    w.dial(1);
+    w.run(SECOND);
+    assert_eq!(mtus(&w), [1400, 1492]);
+    w.restart_control_plane();
+    w.configure(&["set subscriber-profiles home mtu 1450"])
+        .unwrap();
+    w.run(MINUTE);
+    assert_eq!((w.online(), mtus(&w)), (2, vec![1400, 1450]));
+    assert_balanced(&w);
 }
 
 #[test]
