@@ -34,7 +34,7 @@ impl Said {
                 mtu: mtu.map(|mtu| Some(mtu as u16)),
                 session_timeout: accept.session_timeout.map(Some),
                 interim_interval: accept.acct_interim.map(Some),
-                dns: None,
+                ..Overrides::default()
             },
         }
     }
@@ -82,6 +82,8 @@ impl<'a> Grounds<'a> {
             ),
         );
         let (dns, dns_origin) = chosen(&said.dns, (profile.dns.clone(), of_profile));
+        let (vlan_priority, priority_origin) =
+            chosen(&said.vlan_priority, (profile.vlan_priority, of_profile));
         let (mtu, mtu_origin) = least([
             chosen(&said.mtu, (Some(profile.mtu), of_profile)),
             (Some(self.link_mtu), Origin::Link),
@@ -90,7 +92,7 @@ impl<'a> Grounds<'a> {
             forwarding: Forwarding {
                 network_instance: network_instance.to_owned(),
                 bindings: bindings.clone(),
-                packets: PacketSettings { mtu },
+                packets: PacketSettings { mtu, vlan_priority },
             },
             control: ControlSettings {
                 session_timeout,
@@ -100,6 +102,7 @@ impl<'a> Grounds<'a> {
         };
         let origins = Origins {
             mtu: mtu_origin,
+            vlan_priority: priority_origin,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
@@ -147,7 +150,7 @@ mod tests {
         let text = "
             network-instances: {default: {}}
             subscriber-profiles:
-              gold: {mtu: 1480, session-timeout: 3600, dns: [192.0.2.53]}
+              gold: {mtu: 1480, vlan-priority: 6, session-timeout: 3600, dns: [192.0.2.53]}
             aaa:
               servers: {a: {address: 192.0.2.9, secret-key: abcdefgh}}
               server-groups: {isp: {servers: [a], interim-interval: 600}}";
@@ -186,6 +189,7 @@ mod tests {
         let row = |text: &str, origin| (text.to_owned(), origin);
         let defaults = [
             row("mtu 1492", "default"),
+            row("vlan_priority 0", "default"),
             row("session_timeout ", "default"),
             row("interim_interval 600 s", "server-group"),
             row("dns ", "default"),
@@ -194,6 +198,7 @@ mod tests {
         said.profile = Some("gold".into());
         let gold = [
             row("mtu 1480", "profile"),
+            row("vlan_priority 6", "profile"),
             row("session_timeout 3600 s", "profile"),
             row("interim_interval 600 s", "server-group"),
             row("dns 192.0.2.53", "profile"),
@@ -203,6 +208,7 @@ mod tests {
         said.overrides.interim_interval = Some(hours(1));
         let of_aaa = [
             row("mtu 1400", "link"),
+            row("vlan_priority 6", "profile"),
             row("session_timeout 7200 s", "aaa"),
             row("interim_interval 3600 s", "aaa"),
             row("dns 192.0.2.53", "profile"),

@@ -260,6 +260,12 @@ impl UserPlanes {
         peer.is_some_and(|peer| self.node.is_associated(peer.address))
     }
 
+    /// Whether it takes settings of a policy by number. One that is away is believed to.
+    pub fn takes_settings(&self, plane: UserPlaneId) -> bool {
+        let info = self.node.peer_info(self.peer(plane).address);
+        info.is_none_or(|info| info.features.settings())
+    }
+
     /// Whether it answers now: what its subscribers say reaches us.
     pub fn is_answering(&self, plane: UserPlaneId) -> bool {
         let peer = self.peers.get(&plane);

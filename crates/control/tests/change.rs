@@ -9,6 +9,7 @@ use control::plane::Effect;
 use core::time::Duration;
 use northbound::{Request, Response};
 use proptest::prelude::*;
+use wire::eth::Frame;
 use wire::radius::Kind;
 use world::{Choice, World};
 
@@ -130,6 +131,61 @@ fn a_policy_that_changes_while_the_user_plane_is_away_is_told_when_it_is_back() 
         assert_eq!((w.online(), mtus(&w)), (3, vec![1400; 3]));
         assert_balanced(&w);
     }
+}
+
+#[test]
+fn what_is_sent_to_a_subscriber_has_the_priority_of_its_profile() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    w.configure(&["set subscriber-profiles home vlan-priority 5"])
+        .unwrap();
+    w.run(SECOND);
+    let subscribers = w.up.subscribers();
+    assert_eq!(subscribers[0].forwarding.packets.vlan_priority, 5);
+    // An echo request, and the answer to one that dials in, which has no policy yet.
+    w.heard.clear();
+    w.run(MINUTE);
+    let priorities = |w: &World| {
+        let frames = w.heard.iter().map(|bytes| Frame::parse(bytes).unwrap());
+        let tags = frames.map(|frame| frame.header.tags.outer.unwrap());
+        tags.map(|tag| tag.pcp).collect::<Vec<u8>>()
+    };
+    let echoes = priorities(&w);
+    assert!(
+        !echoes.is_empty() && echoes.iter().all(|pcp| *pcp == 5),
+        "{echoes:?}"
+    );
+    w.hang_up(0);
+    w.run(SECOND);
+    w.heard.clear();
+    w.dial(0);
+    w.run(SECOND);
+    assert_eq!(priorities(&w)[0], 0);
+    assert_eq!(priorities(&w).last(), Some(&5));
+}
+
+#[test]
+fn a_user_plane_that_is_too_old_for_a_policy_costs_nobody_its_session() {
+    let mut w = World::new(2, Choice::default());
+    w.without_settings();
+    w.run(MINUTE);
+    w.dial(0);
+    w.run(SECOND);
+    assert_eq!(w.online(), 1);
+    w.configure(&["set subscriber-profiles home vlan-priority 5"])
+        .unwrap();
+    w.run(MINUTE);
+    assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (1, 1));
+    // One that dials in now is told, and the operator can read why.
+    w.dial(1);
+    w.run(SECOND);
+    assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (1, 2));
+    w.configure(&["delete subscriber-profiles home vlan-priority"])
+        .unwrap();
+    w.dial(1);
+    w.run(SECOND);
+    assert_eq!(w.online(), 2);
+    assert_balanced(&w);
 }
 
 #[test]

@@ -258,6 +258,12 @@ fn cases() -> Vec<Case> {
             has,
         ),
         case(
+            "subscriber-profiles home vlan-priority",
+            ["3", "6"],
+            ["priority=3", "priority=6"],
+            has,
+        ),
+        case(
             "subscriber-profiles home session-timeout",
             ["30", "60"],
             ["30", "60"],
@@ -534,6 +540,7 @@ fn has(w: &mut World) -> String {
 fn describe(w: &World) -> String {
     let rules = w.up.subscribers();
     let rules = rules.first();
+    let packets = rules.map(|rules| rules.forwarding.packets);
     let net = |net: Option<ipnet::IpNet>| net.map(|net| net.trunc());
     let ipv4 = w.homes[0]
         .ipv4()
@@ -543,10 +550,9 @@ fn describe(w: &World) -> String {
         .and_then(|a| ipnet::IpNet::new(a.into(), 48).ok());
     let dns: Vec<_> = w.homes[0].dns().collect();
     format!(
-        "mtu={} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
-        rules
-            .and_then(|rules| rules.forwarding.packets.mtu)
-            .unwrap_or_default(),
+        "mtu={} priority={} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
+        packets.and_then(|packets| packets.mtu).unwrap_or_default(),
+        packets.map_or(0, |packets| packets.vlan_priority),
         rules.map(|rules| rules.circuit.gateway_mac.to_string()),
         net(ipv4),
         net(ipv6),

@@ -8,7 +8,7 @@ mod world;
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
-use northbound::{PAGE, Refusal, Request, Response, SessionState, UserPlaneState};
+use northbound::{AaaRole, PAGE, Refusal, Request, Response, SessionState, UserPlaneState};
 use std::collections::BTreeSet;
 use wire::pfcp::Cause;
 use wire::radius::Kind;
@@ -646,6 +646,21 @@ fn a_fixed_address_is_given_once() {
     assert_eq!(who, [address]);
     assert_eq!(w.count(Counter::FixedAddressUnusable), 1);
     assert_eq!(w.online(), 2, "the other one has IPv6 alone");
+}
+
+#[test]
+fn an_operator_sees_the_radius_servers() {
+    let mut w = World::new(1, Choice::radius());
+    w.dial_all();
+    let Ok(Response::AaaServers { servers }) = w.call(Request::ListAaaServers) else {
+        panic!("an answer")
+    };
+    let rows: Vec<_> = servers
+        .iter()
+        .map(|row| (row.role(), row.requests))
+        .collect();
+    let roles = [AaaRole::Authentication, AaaRole::Accounting];
+    assert_eq!(rows, roles.map(|role| (role, 1)), "{servers:?}");
 }
 
 #[test]

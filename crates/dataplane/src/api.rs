@@ -196,7 +196,7 @@ pub struct SessionEntry {
     pub index: SessionIndex,
     /// The access port.
     pub port: PortIndex,
-    /// The VLAN tags, with their TPIDs. Priorities are sent; of what is received they are not looked at.
+    /// The VLAN tags, with their TPIDs. Their priorities are not looked at: what is sent has that of `packets`.
     pub tags: Tags,
     /// The subscriber's address.
     pub peer_mac: MacAddr,

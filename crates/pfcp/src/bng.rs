@@ -16,7 +16,7 @@ pub use rules::{Rejection, RuleSet};
 
 use core::net::IpAddr;
 use ipnet::IpNet;
-use policy::Forwarding;
+use policy::{Forwarding, PacketSettings};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasurement};
 
@@ -105,6 +105,11 @@ pub struct PoolNet {
     pub network_instance: String,
     /// The net.
     pub net: IpNet,
+}
+
+/// Whether packet settings need a user plane that announces [`wire::pfcp::SluiceFeatures::SETTINGS`].
+pub fn needs_settings(packets: &PacketSettings) -> bool {
+    !settings::numbered(packets).0.is_empty()
 }
 
 /// What a session carried. Octets are those of IP packets.

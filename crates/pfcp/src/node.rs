@@ -42,6 +42,12 @@ impl Features {
         self.sluice
             .is_some_and(|f| f.contains(SluiceFeatures::DEFAULT_CP_TO_UP_RULE))
     }
+
+    /// Forwarding parameters may carry settings of a policy by number.
+    pub fn settings(&self) -> bool {
+        self.sluice
+            .is_some_and(|f| f.contains(SluiceFeatures::SETTINGS))
+    }
 }
 
 /// How an entity is set up.

@@ -93,7 +93,7 @@ fn spec() -> SessionSpec {
                 Some([100, 64, 0, 2].into()),
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
-            packets: PacketSettings { mtu: Some(1492) },
+            packets: PacketSettings::with_mtu(1492),
         },
         urr_id: 1,
         usage_period: Some(300),

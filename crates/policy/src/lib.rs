@@ -54,21 +54,16 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// This part as long as only some bindings are open to packets. Without any, the network instance and the MTU
-    /// concern no packet and are left out.
+    /// This part as long as only some bindings are open to packets. Without any, nothing of it concerns a packet.
     pub fn with_bindings(&self, is_open: impl Fn(&Binding) -> bool) -> Forwarding {
         let bindings = self.bindings.filtered(is_open);
-        let is_empty = bindings.is_empty();
-        let mut packets = self.packets;
-        let mut network_instance = String::new();
-        match is_empty {
-            true => packets.mtu = None,
-            false => network_instance.clone_from(&self.network_instance),
+        if bindings.is_empty() {
+            return Forwarding::default();
         }
         Forwarding {
-            network_instance,
+            network_instance: self.network_instance.clone(),
             bindings,
-            packets,
+            packets: self.packets,
         }
     }
 }

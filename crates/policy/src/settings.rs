@@ -127,7 +127,7 @@ macro_rules! settings {
                 }
 
                 /// Sets the setting with a number. `None`: this part has none with that number.
-                pub(crate) fn decode(&mut self, id: u8, value: &[u8]) -> Option<Result<(), String>> {
+                pub fn decode(&mut self, id: u8, value: &[u8]) -> Option<Result<(), String>> {
                     match id {
                         $($id => Some(decode(value).map(|value| self.$name = value)),)*
                         _ => None,
@@ -150,6 +150,8 @@ settings! {
     PacketSettings of Packets {
         /// Largest IP packet sent to the subscriber, in octets. `None`: [`PPPOE_MTU`](crate::PPPOE_MTU).
         1 mtu: Option<u16>, "MTU";
+        /// Priority (IEEE 802.1Q PCP, 0 to 7) in the VLAN tags of what is sent to the subscriber, control packets included.
+        5 vlan_priority: u8, "VLAN priority";
     }
 
     /// Settings that the control plane alone carries out.
@@ -167,7 +169,25 @@ settings! {
 impl PacketSettings {
     /// Default settings with an MTU in octets.
     pub fn with_mtu(mtu: u16) -> Self {
-        PacketSettings { mtu: Some(mtu) }
+        PacketSettings {
+            mtu: Some(mtu),
+            ..PacketSettings::default()
+        }
+    }
+
+    /// Whether each value is one that packets can have.
+    ///
+    /// # Errors
+    /// The setting that is not.
+    pub fn check(&self) -> Result<(), &'static Setting> {
+        let sound = |setting: &&'static Setting| match setting.name {
+            "vlan_priority" => self.vlan_priority <= 7,
+            _ => true,
+        };
+        match Self::SETTINGS.iter().find(|setting| !sound(setting)) {
+            Some(setting) => Err(setting),
+            None => Ok(()),
+        }
     }
 
     /// Size of the largest IP packet sent to the subscriber, in octets.
@@ -219,6 +239,12 @@ trait Value {
     fn text(&self) -> String;
 }
 
+impl Value for u8 {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Value for Option<u16> {
     fn text(&self) -> String {
         self.map_or(String::new(), |n| n.to_string())
@@ -260,6 +286,7 @@ mod tests {
     fn what_is_asked_for_is_stored_by_number() {
         let all = Overrides {
             mtu: Some(Some(1400)),
+            vlan_priority: Some(5),
             session_timeout: Some(None),
             interim_interval: Some(Some(Duration::from_secs(60))),
             dns: Some(vec![[192, 0, 2, 53].into()]),
@@ -296,6 +323,7 @@ mod tests {
             rows,
             [
                 row("mtu", "1480", "profile"),
+                row("vlan_priority", "0", "default"),
                 row("session_timeout", "3600 s", "aaa"),
                 row("interim_interval", "", "default"),
                 row("dns", "192.0.2.53, 2001:db8::53", "default"),

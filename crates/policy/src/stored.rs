@@ -63,6 +63,7 @@ mod tests {
         let prefix = "2001:db8:0:7::/64".parse().unwrap();
         policy.forwarding.bindings = Bindings::of(Some([100, 64, 0, 7].into()), Some(prefix));
         policy.forwarding.packets.mtu = Some(1480);
+        policy.forwarding.packets.vlan_priority = 5;
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];

@@ -294,7 +294,7 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
                 | UpFunctionFeatures::PREFIX_LENGTHS,
         ),
         bbf: Some(BbfUpFeatures::PPPOE),
-        sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE),
+        sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE | SluiceFeatures::SETTINGS),
         ..Default::default()
     };
     config.first_sequence = sequence;

@@ -223,6 +223,15 @@ impl Tags {
         (self.outer.map(|t| t.vid), self.inner.map(|t| t.vid))
     }
 
+    /// The same tags, each with a priority, 0 to 7.
+    pub fn with_priority(self, pcp: u8) -> Tags {
+        let with = |tag: Tag| Tag { pcp, ..tag };
+        Tags {
+            outer: self.outer.map(with),
+            inner: self.inner.map(with),
+        }
+    }
+
     /// The same tags with priority and drop eligibility cleared, for use as a key.
     pub fn without_priority(self) -> Self {
         let clear = |t: Tag| Tag {

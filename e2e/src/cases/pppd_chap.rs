@@ -52,6 +52,9 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let granted = other.dial("bob", "builder")?;
     ensure!(granted.local.to_string() == "100.64.7.77", "{granted:?}");
     other.ping(&INTERNET_V4.to_string(), 2)?;
+    // So is the MTU (Framed-MTU).
+    let said = stage.site.sluice().run(&["explain", "bob"])?;
+    ensure!(said.contains("MTU 1400 (aaa)"), "{said}");
     let routes = stage.site.exported_routes(stage.lab)?;
     let net = format!("{first}.{second}.{third}.0/24");
     ensure!(

@@ -37,6 +37,9 @@ pub struct SubscriberProfile {
     /// The largest IP packet that is sent to it, if its link agreed on no smaller one.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
     pub mtu: u16,
+    /// Priority (802.1p) in the VLAN tags of frames to the subscriber, control packets included.
+    #[schemars(range(min = 0, max = 7))]
+    pub vlan_priority: u8,
     /// How long its session lasts where AAA does not say so; 0: for ever.
     #[schemars(extend("x-unit" = "seconds"))]
     pub session_timeout: u32,
@@ -50,6 +53,7 @@ impl Default for SubscriberProfile {
             ipv6_pools: Vec::new(),
             dns: Vec::new(),
             mtu: 1492,
+            vlan_priority: 0,
             session_timeout: 0,
         }
     }

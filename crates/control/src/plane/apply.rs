@@ -7,15 +7,48 @@
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
-use policy::Policy;
+use pfcp::bng;
+use policy::{PacketSettings, Policy};
 use std::sync::Arc;
 use wire::pfcp::Cause;
 
 impl ControlPlane {
-    /// Evaluates the policy of a session and applies it.
+    /// Evaluates the policy of a session and applies it. One that cannot be carried out leaves the policy before in force.
     pub(super) fn renew_policy(&mut self, now: Now, index: u32) {
+        if let Err(why) = self.give_policy(now, index) {
+            let entry = &self.sessions[index as usize];
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::error!(session = %entry.seid, user, why, "the session's policy cannot be changed: the policy before stays in force");
+            self.counters.count(Counter::PolicyRefused);
+        }
+    }
+
+    /// The same for a subscriber that has no policy yet.
+    ///
+    /// # Errors
+    /// Why the policy cannot be carried out.
+    pub(super) fn give_policy(&mut self, now: Now, index: u32) -> Result<(), String> {
         let (policy, _) = self.view().evaluate(&self.sessions[index as usize]);
+        self.check_capability(index, &policy)?;
         self.apply(now, index, policy);
+        Ok(())
+    }
+
+    /// Whether the session's user plane can carry out a policy.
+    fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
+        let plane = self.plane_of(index);
+        let needs = bng::needs_settings(&policy.forwarding.packets);
+        if !needs || self.user_planes.takes_settings(plane) {
+            return Ok(());
+        }
+        let default = PacketSettings::default();
+        let labels = policy.forwarding.packets.differences(&default);
+        let labels: Vec<&str> = labels.map(|setting| setting.label).collect();
+        Err(format!(
+            "user plane {} is too old for a policy with {}: upgrade it, or take the setting out of the subscriber profile",
+            self.topology.user_plane(plane).node_id,
+            labels.join(", ")
+        ))
     }
 
     /// Applies a policy.

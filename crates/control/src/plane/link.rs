@@ -201,7 +201,11 @@ impl ControlPlane {
                 Enlarge the pools of its network instance");
             return self.end(now, index, Cause::NasError);
         }
-        self.renew_policy(now, index);
+        if let Err(why) = self.give_policy(now, index) {
+            self.counters.count(Counter::PolicyRefused);
+            let message = b"service is not available".to_vec();
+            return self.turn_away(now, index, &why, message);
+        }
         let reply = AuthReply::Accept {
             grant: self.grant(index, accept.framed_interface_id),
             message: accept.reply_message,

@@ -165,3 +165,24 @@ impl ControlPlane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::model::Authentication::{Chap, Pap};
+
+    #[test]
+    fn authentication_is_tried_in_the_order_of_the_profile() {
+        let policy = |authentication: &[Authentication]| {
+            let profile = AccessProfile {
+                authentication: authentication.to_vec(),
+                ..AccessProfile::default()
+            };
+            session_config(&profile).auth
+        };
+        assert_eq!(policy(&[Chap]), AuthPolicy::Chap);
+        assert_eq!(policy(&[Pap]), AuthPolicy::Pap);
+        assert_eq!(policy(&[Pap, Chap]), AuthPolicy::PapThenChap);
+        assert_eq!(policy(&[Chap, Pap]), AuthPolicy::ChapThenPap);
+    }
+}

@@ -6,7 +6,7 @@ use crate::entry::Entry;
 use crate::topology::{PortId, TunnelOwner, UserPlaneId};
 use core::net::SocketAddr;
 use session::Circuit;
-use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
+use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, Tags};
 use wire::{gtpu, nsh, pppoe};
 
 /// Why a redirected frame is not taken.
@@ -117,7 +117,7 @@ impl ControlPlane {
         let owner = &self.topology.port(port);
         let (plane, group) = (owner.user_plane, owner.group);
         let source = self.topology.group(group).virtual_mac;
-        let frame = frame(circuit, source, PPPOE_DISCOVERY, payload);
+        let frame = frame(circuit, circuit.tags, source, PPPOE_DISCOVERY, payload);
         let packet = nsh::Packet {
             logical_port: &circuit.logical_port,
             frame: &frame,
@@ -146,7 +146,9 @@ impl ControlPlane {
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
-        let frame = frame(&entry.circuit, entry.gateway_mac, ethertype, payload);
+        let tags = entry.circuit.tags;
+        let tags = tags.with_priority(entry.policy.forwarding.packets.vlan_priority);
+        let frame = frame(&entry.circuit, tags, entry.gateway_mac, ethertype, payload);
         let owner = TunnelOwner::Session(entry.group, index);
         self.send(port.user_plane, owner, &frame);
     }
@@ -162,11 +164,17 @@ impl ControlPlane {
 }
 
 /// A frame to a circuit.
-fn frame(circuit: &Circuit, source: MacAddr, ethertype: u16, payload: &[u8]) -> Vec<u8> {
+fn frame(
+    circuit: &Circuit,
+    tags: Tags,
+    source: MacAddr,
+    ethertype: u16,
+    payload: &[u8],
+) -> Vec<u8> {
     let header = Header {
         destination: circuit.mac,
         source,
-        tags: circuit.tags,
+        tags,
         ethertype,
     };
     let mut frame = Vec::with_capacity(header.len() + payload.len());

@@ -360,6 +360,14 @@ impl World {
         self.settle();
     }
 
+    /// The user plane is one of before settings of a policy travelled by number.
+    #[allow(dead_code)] // changes of the configuration
+    pub fn without_settings(&mut self) {
+        self.lives += 1;
+        self.up = UserPlane::before_settings(7 + self.lives);
+        self.settle();
+    }
+
     /// The user plane reports so many octets of every session, of its own accord.
     pub fn user_plane_reports(&mut self, octets: u64) {
         self.up.report(self.now, octets);

@@ -7,7 +7,7 @@ use pfcp::{Config, Node, Role};
 use policy::Bindings;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
-use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionReportRequest};
+use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionReportRequest, SluiceFeatures};
 
 /// What a user plane knows: rules by its own SEID.
 pub struct UserPlane {
@@ -84,7 +84,16 @@ impl Held {
 
 impl UserPlane {
     pub(super) fn new(recovery: u32) -> Self {
-        let config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
+        Self::with_features(recovery, SluiceFeatures::SETTINGS)
+    }
+
+    pub(super) fn before_settings(recovery: u32) -> Self {
+        Self::with_features(recovery, SluiceFeatures::default())
+    }
+
+    fn with_features(recovery: u32, features: SluiceFeatures) -> Self {
+        let mut config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
+        config.features.sluice = Some(features);
         UserPlane {
             node: Node::new(config),
             sessions: BTreeMap::new(),

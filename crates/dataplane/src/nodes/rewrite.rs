@@ -183,7 +183,10 @@ mod tests {
                 gateway_mac: OWN,
                 pppoe_session_id: 0x1234,
                 instance: InstanceIndex(0),
-                packets: PacketSettings::with_mtu(1492),
+                packets: PacketSettings {
+                    vlan_priority: 5,
+                    ..PacketSettings::with_mtu(1492)
+                },
                 subscriber: 1,
                 ipv4: None,
                 ipv6: None,
@@ -201,7 +204,7 @@ mod tests {
             );
             assert_eq!(
                 (parsed.header.tags, parsed.header.ethertype),
-                (tags, PPPOE_SESSION)
+                (tags.with_priority(5), PPPOE_SESSION)
             );
             assert_eq!(
                 parsed.payload,

@@ -143,7 +143,8 @@ impl Down {
         before(&entry.pppoe_session_id.to_be_bytes());
         before(&[0x11, 0]); // PPPoE version 1, type 1, code 0 (RFC 2516 §4)
         before(&PPPOE_SESSION.to_be_bytes());
-        for tag in [entry.tags.inner, entry.tags.outer].into_iter().flatten() {
+        let tags = entry.tags.with_priority(entry.packets.vlan_priority);
+        for tag in [tags.inner, tags.outer].into_iter().flatten() {
             before(&tag.tci().to_be_bytes());
             before(&tag.tpid.to_be_bytes());
         }

@@ -1,5 +1,5 @@
 //! What the rules of a session come to.
-use super::{Circuit, PoolNet, Tunnel};
+use super::{Circuit, PoolNet, Tunnel, settings};
 use core::net::IpAddr;
 use policy::{Forwarding, PacketSettings};
 
@@ -98,13 +98,10 @@ impl SessionFacts {
         hash.optional(period.map(u32::to_be_bytes));
         hash.forwarding(&self.forwarding);
         hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
-        hash.later_settings(&self.forwarding.packets);
+        hash.numbered(&self.forwarding.packets);
         hash.0
     }
 }
-
-/// The settings that a digest has had from the beginning, in a place of their own: those with numbers up to this one.
-const FIRST_SETTINGS: u8 = 1;
 
 /// FNV-1a: the same in every build, which the standard library's hashes do not promise.
 struct Fnv(u64);
@@ -147,10 +144,9 @@ impl Fnv {
     }
 
     /// Settings that are at their defaults leave the digest as it was before they were known.
-    fn later_settings(&mut self, packets: &PacketSettings) {
-        let later = packets.encoded().into_iter();
-        for (setting, value) in later.filter(|(setting, _)| setting.id > FIRST_SETTINGS) {
-            self.bytes(&[setting.id]);
+    fn numbered(&mut self, packets: &PacketSettings) {
+        for (number, value) in settings::numbered(packets).0 {
+            self.bytes(&[number]);
             self.bytes(&value);
         }
     }

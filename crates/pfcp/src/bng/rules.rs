@@ -370,6 +370,7 @@ fn update_far(far: &mut CreateFar, new: &UpdateFar) {
         &new.bbf_outer_header_creation,
     );
     apply(&mut parameters.mtu, &new.mtu);
+    set_optional(&mut parameters.settings, &new.settings);
 }
 
 fn update_urr(urr: &mut CreateUrr, new: &UpdateUrr) {

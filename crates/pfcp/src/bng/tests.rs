@@ -36,7 +36,7 @@ fn spec() -> SessionSpec {
                 Some([100, 64, 0, 2].into()),
                 Some("2001:db8:0:1::/64".parse().unwrap()),
             ),
-            packets: PacketSettings { mtu: Some(1492) },
+            packets: PacketSettings::with_mtu(1492),
         },
         urr_id: 1,
         usage_period: Some(600),
@@ -133,7 +133,13 @@ fn a_digest_is_that_of_the_version_before() {
 /// Settings with one of them changed, for each setting that reaches packets.
 fn changed_settings() -> Vec<PacketSettings> {
     let spec = spec().forwarding.packets;
-    let changed = vec![PacketSettings { mtu: Some(1400) }];
+    let changed = vec![
+        PacketSettings::with_mtu(1400),
+        PacketSettings {
+            vlan_priority: 5,
+            ..spec
+        },
+    ];
     let names = |settings: &PacketSettings| spec.differences(settings).map(|s| s.name);
     let seen: Vec<&str> = changed.iter().flat_map(names).collect();
     let declared: Vec<&str> = PacketSettings::SETTINGS.iter().map(|s| s.name).collect();
@@ -155,6 +161,31 @@ fn every_setting_is_carried_told_again_and_part_of_the_digest() {
         assert_eq!(session_facts(&modified(&rules, change)), facts);
     }
     assert_eq!(before.change_from(&before.forwarding), None);
+}
+
+#[test]
+fn settings_that_nobody_can_carry_out_are_refused() {
+    let refused_settings = |settings: Vec<(u8, Vec<u8>)>| {
+        let mut request = spec().establish();
+        let far = request.create_fars.iter_mut().find(|far| far.far_id == 4);
+        let parameters = far.and_then(|far| far.forwarding_parameters.as_mut());
+        parameters.expect("a way to the subscriber").settings = Some(Settings(settings));
+        refused(request)
+    };
+    for settings in [
+        vec![(5, vec![8])],       // a priority that no tag has
+        vec![(5, vec![])],        // no value
+        vec![(5, vec![1, 2])],    // octets are left over
+        vec![(200, vec![1])],     // of a later version
+        vec![(1, vec![1, 0, 5])], // the MTU has an element
+    ] {
+        let rejection = refused_settings(settings);
+        let far = Some(FailedRule::Far(4));
+        assert_eq!(
+            (rejection.offending_ie, rejection.failed_rule),
+            (Some(own::SETTINGS), far)
+        );
+    }
 }
 
 #[test]

@@ -543,4 +543,6 @@ fn elements_of_our_own() {
     };
     let octets = "8004 0018 7ed9 0002 0000 0102 0000000000000055 0000000000000066";
     agree(own::AUDIT_RESULT, result, octets);
+    let settings = Settings(vec![(5, vec![6]), (9, vec![])]);
+    agree(own::SETTINGS, settings, "8005 0007 7ed9 05 01 06 09 00");
 }

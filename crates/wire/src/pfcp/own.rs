@@ -20,6 +20,8 @@ flags! {
         /// The default session may have a rule from the control plane to the access side, whose packets carry CPR-NSH
         /// with the logical port and whole frames: answers to discovery without per-subscriber state.
         DEFAULT_CP_TO_UP_RULE = 0x01,
+        /// Forwarding parameters may carry [`Settings`].
+        SETTINGS = 0x02,
     }
 }
 
@@ -27,6 +29,15 @@ flags! {
 pub const AUDIT: IeId = IeId::vendor(0x8003, ENTERPRISE);
 /// Type of [`AuditResult`], in the response.
 pub const AUDIT_RESULT: IeId = IeId::vendor(0x8004, ENTERPRISE);
+
+/// Type of [`Settings`], in (Update) Forwarding Parameters.
+pub const SETTINGS: IeId = IeId::vendor(0x8005, ENTERPRISE);
+
+/// Settings of a policy that no element of 3GPP or the BBF carries. In an update they replace all that were there.
+///
+/// Payload: for each setting its number (1 octet), the length of its value (1 octet), and the value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(pub Vec<(u8, Vec<u8>)>);
 
 /// The most sessions of one [`Audit`] or [`AuditResult`], so that a message stays well within 1,500 octets.
 pub const AUDIT_BLOCK: usize = 80;
@@ -85,6 +96,25 @@ impl Value for Audit {
         out.extend_from_slice(&self.epoch.to_be_bytes());
         out.push(self.last.into());
         emit_pairs(&self.sessions, out);
+    }
+}
+
+impl Value for Settings {
+    fn read(payload: &[u8], _ignored: &mut u32) -> Outcome<Self> {
+        let mut cursor = Cursor(payload);
+        let mut settings = Vec::new();
+        while !cursor.0.is_empty() {
+            let (number, length) = (cursor.u8()?, cursor.u8()?);
+            settings.push((number, cursor.take(length.into())?.to_vec()));
+        }
+        Ok(Settings(settings))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        for (number, value) in &self.0 {
+            out.extend([*number, value.len() as u8]);
+            out.extend_from_slice(value);
+        }
     }
 }
 

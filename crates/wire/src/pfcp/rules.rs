@@ -9,7 +9,7 @@ use super::features::{
 };
 use super::ie;
 use super::kinds::{Interface, OuterHeaderRemoval};
-use super::own;
+use super::own::{self, Settings};
 use super::usage::{BitRate, GateStatus, VolumeMeasurement};
 use super::values::{FTeid, OuterHeaderCreation, UeIpAddress};
 
@@ -110,6 +110,8 @@ group! {
         optional bbf_outer_header_creation: BbfOuterHeaderCreation = bbf::OUTER_HEADER_CREATION,
         /// The largest packet that the other side takes.
         optional mtu: u16 = bbf::MTU,
+        /// Further settings of the policy.
+        optional settings: Settings = own::SETTINGS,
     }
 }
 
@@ -226,6 +228,8 @@ group! {
         optional bbf_outer_header_creation: Change<BbfOuterHeaderCreation> = bbf::OUTER_HEADER_CREATION,
         /// The largest packet that the other side takes.
         optional mtu: Change<u16> = bbf::MTU,
+        /// Further settings of the policy, in place of all that were there.
+        optional settings: Settings = own::SETTINGS,
     }
 }
 

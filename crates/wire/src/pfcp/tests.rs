@@ -65,6 +65,12 @@ macro_rules! samples {
     )*};
 }
 
+impl Sample for (u8, Vec<u8>) {
+    fn sample(e: &mut Entropy) -> Self {
+        (u8::sample(e), Vec::sample(e))
+    }
+}
+
 impl Sample for (u64, u64) {
     fn sample(e: &mut Entropy) -> Self {
         (u64::sample(e), u64::sample(e))
@@ -74,6 +80,7 @@ impl Sample for (u64, u64) {
 samples! {
     super::Audit: |e| super::Audit { epoch: u32::sample(e), last: e.octet() & 1 == 0, sessions: e.list() };
     super::AuditResult: |e| super::AuditResult { wrong: e.list(), strangers: e.list() };
+    super::Settings: |e| super::Settings(e.list());
     bool: |e| e.octet() & 1 != 0;
     String: |e| e.text();
     Vec<u8>: |e| e.text().into_bytes();
