@@ -58,7 +58,7 @@ pub(crate) enum ToPlane {
     Trace(
         TraceRequest,
         trace::Reader,
-        oneshot::Sender<Result<trace::Subject, Refused>>,
+        oneshot::Sender<Result<trace::Begun, Refused>>,
     ),
 }
 

@@ -3,6 +3,7 @@
 
 use crate::configuration::ToPlane;
 use crate::management::{Standing, Standings};
+use crate::topology::AccessLine;
 use crate::trace::Reader;
 use core::time::Duration;
 use mi::{Client, SampleRequest, SampleResponse, State};
@@ -66,32 +67,20 @@ impl Live {
         Ok(LiveResponse::State(Box::new(state)))
     }
 
-    /// Follows a subscriber: the control plane's loop copies control messages, and every user plane shows packets.
+    /// Follows a subscriber: the control plane's loop copies control messages, and the line's user plane shows packets.
     async fn trace(&self, request: TraceRequest) -> Result<LiveResponse, Refusal> {
         let gone = || Refusal::Failed("the control plane ends".into());
         let (reader, packets, missed) = Reader::new();
         let (reply, answer) = oneshot::channel();
         let follow = ToPlane::Trace(request.clone(), reader.clone(), reply);
         self.plane.send(follow).await.map_err(|_| gone())?;
-        let subject = answer.await.map_err(|_| gone())??;
-        let macs: Vec<String> = subject.macs.iter().map(ToString::to_string).collect();
+        let begun = answer.await.map_err(|_| gone())??;
         if request.samples_per_second > 0 {
-            let standings = self.standings.borrow().clone();
-            for (name, (client, _)) in &standings {
-                for mac in &macs {
-                    let sampling = SampleRequest {
-                        mac: mac.clone(),
-                        one_in: request.sample_one_in,
-                        per_second: request.samples_per_second,
-                        seconds: request.seconds,
-                    };
-                    let copies = sample(name.clone(), client.clone(), sampling, reader.clone());
-                    tokio::spawn(copies);
-                }
-            }
+            let standings = self.standings.clone();
+            tokio::spawn(sample(standings, begun.line, request, reader));
         }
         Ok(LiveResponse::Tracing(Tracing {
-            macs,
+            followed: begun.subject.to_string(),
             packets,
             missed,
         }))
@@ -126,24 +115,55 @@ impl Live {
     }
 }
 
-/// Passes copies of packets on until nobody reads them; a user plane that goes away is asked again.
-async fn sample(user_plane: String, mut client: Client, request: SampleRequest, reader: Reader) {
+/// Passes copies of a line's packets on, from when the line is known until nobody reads them.
+async fn sample(
+    standings: watch::Receiver<Standings>,
+    line: oneshot::Receiver<AccessLine>,
+    request: TraceRequest,
+    reader: Reader,
+) {
     let copies = async {
-        loop {
-            let mut missed = 0;
-            if let Ok(mut copies) = client.sample(request.clone()).await {
-                while let Ok(Some(copy)) = copies.message().await {
-                    reader.count_missed(copy.missed.saturating_sub(missed));
-                    missed = copy.missed;
-                    reader.sampled(traced(&user_plane, copy));
-                }
-            }
-            sleep(ASK_AGAIN).await;
+        let Ok(line) = line.await else {
+            return; // the trace ends
+        };
+        let known = standings.borrow().get(&line.user_plane).cloned();
+        if let Some((client, _)) = known {
+            pass_copies(client, &line, &request, &reader).await;
         }
     };
     tokio::select! {
         () = copies => {}
         () = reader.closed() => {}
+    }
+}
+
+/// Asks for copies for ever: a user plane that goes away is asked again.
+async fn pass_copies(
+    mut client: Client,
+    line: &AccessLine,
+    request: &TraceRequest,
+    reader: &Reader,
+) {
+    let (s_tag, c_tag) = line.vids;
+    let wanted = SampleRequest {
+        mac: line.mac.to_string(),
+        port: line.port.clone(),
+        s_tag: s_tag.map(u32::from),
+        c_tag: c_tag.map(u32::from),
+        one_in: request.sample_one_in,
+        per_second: request.samples_per_second,
+        seconds: request.seconds,
+    };
+    loop {
+        let mut missed = 0;
+        if let Ok(mut copies) = client.sample(wanted.clone()).await {
+            while let Ok(Some(copy)) = copies.message().await {
+                reader.count_missed(copy.missed.saturating_sub(missed));
+                missed = copy.missed;
+                reader.sampled(traced(&line.user_plane, copy));
+            }
+        }
+        sleep(ASK_AGAIN).await;
     }
 }
 

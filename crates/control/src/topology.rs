@@ -121,6 +121,38 @@ impl TunnelOwner {
     }
 }
 
+/// The line of a home. It tells homes apart whose MAC address is the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AccessLine {
+    /// The user plane's node id.
+    pub user_plane: String,
+    /// The access port.
+    pub port: String,
+    /// The VLAN ids, the outer one first.
+    pub vids: (Option<u16>, Option<u16>),
+    /// The home's MAC address.
+    pub mac: MacAddr,
+}
+
+impl AccessLine {
+    /// Its name in RADIUS (NAS-Port-Id), without the MAC address: `up1/access0.100.7`.
+    pub fn nas_port_id(&self) -> String {
+        let AccessLine {
+            user_plane, port, ..
+        } = self;
+        let vlan = |id: Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
+        let (outer, inner) = (vlan(self.vids.0), vlan(self.vids.1));
+        format!("{user_plane}/{port}{outer}{inner}")
+    }
+}
+
+/// `02:00:00:00:00:07 at up1/access0.100.7`.
+impl core::fmt::Display for AccessLine {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} at {}", self.mac, self.nas_port_id())
+    }
+}
+
 /// A user plane.
 #[derive(Clone, Debug)]
 pub struct UserPlane {

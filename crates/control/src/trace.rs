@@ -1,8 +1,9 @@
 //! Following subscribers live: a copy of each control message that concerns one, without its secrets, for whoever asked.
 //!
-//! It is known whom a message concerns by the MAC address of the home, so that a home is followed before it has a session:
-//! frames carry it, and so do RADIUS requests (Calling-Station-Id) and the sessions that PFCP messages are about. As long as
-//! nobody is followed, a message costs one look at an empty list.
+//! A trace is of one access line: user plane, port, VLAN ids and MAC address. A MAC address alone is not enough, since homes at
+//! different ports may have the same one. Frames tell their line, and so do RADIUS requests (NAS-Port-Id, Calling-Station-Id)
+//! and the sessions that PFCP messages are about. The line's later sessions are followed, too. As long as nobody is followed, a
+//! message costs one look at an empty list.
 
 mod mask;
 #[cfg(test)]
@@ -10,14 +11,14 @@ mod tests;
 
 use crate::history;
 use crate::plane::ControlPlane;
-use crate::topology::Seid;
+use crate::topology::{AccessLine, Seid, TunnelOwner};
 use northbound::{Refusal, TraceRequest, TracedPacket, TracedPath};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use wire::eth::{Frame, MacAddr};
 use wire::pfcp::Message;
 use wire::radius::{self, Kind, Value};
@@ -25,19 +26,39 @@ use wire::{gtpu, nsh, pfcp};
 
 /// Subscribers that are followed at once.
 const MOST: usize = 8;
-/// MAC addresses of one subscriber.
-const MOST_MACS: usize = 8;
 /// Messages that may wait for whoever reads.
 const QUEUE: usize = 1024;
 /// Control messages of one trace in a second; a home that sends more is not worth the time of the others.
 const MOST_A_SECOND: u32 = 1000;
 /// Sessions of a subscriber, and its requests under way, that are remembered.
 const MOST_KNOWN: usize = 64;
+/// Sessions that are named to somebody who has to choose one.
+const MOST_NAMED: usize = 4;
 
 /// Whom a trace is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    pub macs: Vec<MacAddr>,
+pub(crate) enum Subject {
+    /// The home on this line.
+    Line(AccessLine),
+    /// A home without a session: the first line on which it is heard is its own.
+    Unheard(MacAddr),
+}
+
+impl core::fmt::Display for Subject {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Subject::Line(line) => line.fmt(f),
+            Subject::Unheard(mac) => mac.fmt(f),
+        }
+    }
+}
+
+/// A trace that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub subject: Subject,
+    /// Its line, as soon as that is known.
+    pub line: oneshot::Receiver<AccessLine>,
 }
 
 /// Where the messages of a trace go. Nobody waits for a slow reader: what it misses is counted.
@@ -83,10 +104,10 @@ impl Reader {
 }
 
 /// What a session is known by on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Traced {
-    /// Its home's address.
-    pub mac: MacAddr,
+    /// Its home's line.
+    pub line: AccessLine,
     /// Where its user plane is.
     pub user_plane: IpAddr,
     /// The user plane's SEID, once it has answered.
@@ -118,6 +139,8 @@ pub(crate) struct Traces(Vec<Running>);
 
 struct Running {
     subject: Subject,
+    /// Who waits for the line, until it is known.
+    waits: Option<oneshot::Sender<AccessLine>>,
     reader: Reader,
     /// Sessions of the subscriber, and what their user planes call them.
     sessions: VecDeque<(Seid, Option<(IpAddr, u64)>)>,
@@ -140,7 +163,7 @@ impl Traces {
         plane: &ControlPlane,
         request: &TraceRequest,
         reader: Reader,
-    ) -> Result<Subject, Refusal> {
+    ) -> Result<Begun, Refusal> {
         self.forget();
         if self.0.len() >= MOST {
             return Err(Refusal::Busy(format!(
@@ -148,18 +171,20 @@ impl Traces {
             )));
         }
         let subject = find(plane, &request.subject)?;
-        let sessions = plane.sessions_at(&subject.macs).map(|(seid, traced)| {
-            let up = traced.up_seid.map(|up_seid| (traced.user_plane, up_seid));
-            (seid, up)
-        });
-        self.0.push(Running {
-            sessions: sessions.take(MOST_KNOWN).collect(),
+        let (waits, line) = oneshot::channel();
+        let mut running = Running {
+            sessions: VecDeque::new(),
             subject: subject.clone(),
+            waits: Some(waits),
             reader,
             asked: VecDeque::new(),
             second: (Instant::now(), 0),
-        });
-        Ok(subject)
+        };
+        if let Subject::Line(line) = &subject {
+            running.found(plane, line.clone());
+        }
+        self.0.push(running);
+        Ok(Begun { subject, line })
     }
 
     /// Forgets those that nobody reads any more.
@@ -170,27 +195,18 @@ impl Traces {
     /// A GTP-U datagram: a frame from a home or to one.
     pub fn gtpu(&mut self, plane: &ControlPlane, datagram: Datagram<'_>) {
         self.forget();
-        let Ok(gtpu::Packet::Gpdu { payload, .. }) = gtpu::Packet::parse(datagram.bytes) else {
+        let Some((line, bytes)) = line_of_frame(plane, datagram) else {
             return;
         };
-        let (port, bytes) = match nsh::Packet::parse(payload) {
-            Ok(packet) => (packet.logical_port, packet.frame),
-            Err(_) => (&[][..], payload),
-        };
-        let Ok(frame) = Frame::parse(bytes) else {
-            return;
-        };
-        let mac = match datagram.way {
-            Way::In => frame.header.source,
-            Way::Out => frame.header.destination,
-        };
-        let about = |running: &&mut Running| running.subject.macs.contains(&mac);
-        for running in self.0.iter_mut().filter(about) {
+        for running in &mut self.0 {
+            if !running.is_about(plane, &line) {
+                continue;
+            }
             let mut octets = bytes.to_vec();
             mask::frame(&mut octets);
             let packet = packet(plane, TracedPath::Access, datagram, octets);
             running.pass(TracedPacket {
-                port: String::from_utf8_lossy(port).into_owned(),
+                port: line.port.clone(),
                 ..packet
             });
         }
@@ -252,15 +268,40 @@ impl Running {
         }
     }
 
+    /// The line is known: its sessions are remembered, and who waits for it hears of it.
+    fn found(&mut self, plane: &ControlPlane, line: AccessLine) {
+        let sessions = plane.sessions_at(&line).map(|(seid, traced)| {
+            let up = traced.up_seid.map(|up_seid| (traced.user_plane, up_seid));
+            (seid, up)
+        });
+        self.sessions = sessions.take(MOST_KNOWN).collect();
+        self.subject = Subject::Line(line.clone());
+        if let Some(waits) = self.waits.take() {
+            let _ = waits.send(line); // nobody waits if no packets are wanted
+        }
+    }
+
+    /// Whether what happens on a line is the subscriber's.
+    fn is_about(&mut self, plane: &ControlPlane, line: &AccessLine) -> bool {
+        if matches!(self.subject, Subject::Unheard(mac) if mac == line.mac) {
+            self.found(plane, line.clone());
+        }
+        matches!(&self.subject, Subject::Line(own) if own == line)
+    }
+
     /// Whether a session is one of the subscriber's; it is remembered from then on.
     fn knows(&mut self, plane: &ControlPlane, seid: Seid) -> bool {
-        let known = self.sessions.iter().any(|(known, _)| *known == seid);
-        let is_its = |traced: Traced| self.subject.macs.contains(&traced.mac);
-        if !known && plane.traced(seid).is_some_and(is_its) {
-            remember(&mut self.sessions, (seid, None));
+        let knows =
+            |sessions: &VecDeque<(Seid, _)>| sessions.iter().any(|(known, _)| *known == seid);
+        if knows(&self.sessions) {
             return true;
         }
-        known
+        let traced = plane.traced(seid);
+        let is_its = traced.is_some_and(|traced| self.is_about(plane, &traced.line));
+        if is_its && !knows(&self.sessions) {
+            remember(&mut self.sessions, (seid, None));
+        }
+        is_its
     }
 
     /// Whether a PFCP message is about a session of the subscriber. A message carries its receiver's name for the session, and
@@ -293,8 +334,12 @@ impl Running {
             Some(Value::Text(text)) => Some(text.as_str()),
             _ => None,
         };
+        // of a session that ended before the trace began, the line alone is known
         let mac = text(Kind::CALLING_STATION_ID).and_then(|mac| mac.parse::<MacAddr>().ok());
-        if mac.is_some_and(|mac| self.subject.macs.contains(&mac)) {
+        if let Subject::Line(line) = &self.subject
+            && mac == Some(line.mac)
+            && text(Kind::NAS_PORT_ID) == Some(&line.nas_port_id())
+        {
             return true;
         }
         let seid = text(Kind::ACCT_SESSION_ID).and_then(|id| u64::from_str_radix(id, 16).ok());
@@ -344,20 +389,70 @@ fn nanoseconds() -> u64 {
     })
 }
 
-/// Whom somebody means: a MAC address, also of one who is not online, or whatever a session is known by.
+/// The line that a frame comes from or goes to, and the frame. It is none for a tunnel that belongs to no session now.
+fn line_of_frame<'a>(
+    plane: &ControlPlane,
+    datagram: Datagram<'a>,
+) -> Option<(AccessLine, &'a [u8])> {
+    let Ok(gtpu::Packet::Gpdu { teid, payload }) = gtpu::Packet::parse(datagram.bytes) else {
+        return None;
+    };
+    let user_plane = plane.user_plane_at(datagram.peer.ip())?;
+    let (port, bytes) = match TunnelOwner::of(teid)? {
+        TunnelOwner::Default(_) => {
+            let packet = nsh::Packet::parse(payload).ok()?;
+            let port = String::from_utf8_lossy(packet.logical_port);
+            (port.into_owned(), packet.frame)
+        }
+        TunnelOwner::Session(group, index) => {
+            let line = plane.line_at(group, index);
+            let line = line.filter(|line| line.user_plane == user_plane)?;
+            (line.port, payload)
+        }
+    };
+    let frame = Frame::parse(bytes).ok()?;
+    let line = AccessLine {
+        user_plane: user_plane.to_owned(),
+        port,
+        vids: frame.header.tags.vids(),
+        mac: match datagram.way {
+            Way::In => frame.header.source,
+            Way::Out => frame.header.destination,
+        },
+    };
+    Some((line, bytes))
+}
+
+/// Whom somebody means: whatever a session is known by, or the MAC address of a home that is not online.
 fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
-    if let Ok(mac) = text.parse() {
-        return Ok(Subject { macs: vec![mac] });
-    }
-    let mut macs: Vec<MacAddr> = plane.homes_of(&history::Subject::parse(text)).collect();
-    macs.sort_unstable();
-    macs.dedup();
-    macs.truncate(MOST_MACS);
-    match macs.is_empty() {
-        false => Ok(Subject { macs }),
-        true => Err(Refusal::NotFound(format!(
+    let subject = history::Subject::parse(text);
+    let mut sessions: Vec<(Seid, AccessLine)> = plane.lines_of(&subject).collect();
+    sessions.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+    sessions.dedup_by(|(_, a), (_, b)| a == b);
+    match (&sessions[..], text.parse()) {
+        ([(_, line)], _) => Ok(Subject::Line(line.clone())),
+        ([], Ok(mac)) => Ok(Subject::Unheard(mac)),
+        ([], Err(_)) => Err(Refusal::NotFound(format!(
             "nobody by the name `{text}` has a session, and none has that id or address: one who is not online is \
              followed by their MAC address, such as 02:00:5e:10:00:01"
         ))),
+        (several, _) => Err(Refusal::NotFound(choose(text, several))),
     }
+}
+
+/// Sessions on several lines go by what was typed.
+fn choose(text: &str, sessions: &[(Seid, AccessLine)]) -> String {
+    let named = sessions.iter().take(MOST_NAMED);
+    let named: Vec<String> = named
+        .map(|(seid, line)| format!("{seid} ({line})"))
+        .collect();
+    let more = match sessions.len() > MOST_NAMED {
+        true => ", ...",
+        false => "",
+    };
+    format!(
+        "sessions on {} lines go by `{text}`, and a trace follows one line: name it by the id of its session: {}{more}",
+        sessions.len(),
+        named.join(", ")
+    )
 }

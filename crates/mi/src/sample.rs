@@ -21,6 +21,10 @@ const SECONDS: RangeInclusive<u32> = 1..=3600;
 pub struct Sampling {
     /// The home's MAC address.
     pub mac: [u8; 6],
+    /// Its access port.
+    pub port: String,
+    /// The VLAN ids of its line, the outer one first.
+    pub vids: (Option<u16>, Option<u16>),
     /// One packet in so many.
     pub one_in: u32,
     /// At most so many in a second.
@@ -75,6 +79,13 @@ impl Sampling {
         let Some(mac) = config::mac(&request.mac) else {
             return wrong(format!("`{}` is no MAC address", request.mac));
         };
+        if request.port.is_empty() {
+            return wrong("no access port is named".into());
+        }
+        let vid = |tag: Option<u32>| tag.map(u16::try_from).transpose();
+        let (Ok(s_tag), Ok(c_tag)) = (vid(request.s_tag), vid(request.c_tag)) else {
+            return wrong("a VLAN id is too large".into());
+        };
         if request.one_in == 0 {
             return wrong("one packet in 0: expected at least 1".into());
         }
@@ -95,6 +106,8 @@ impl Sampling {
         });
         let sampling = Sampling {
             mac,
+            port: request.port.clone(),
+            vids: (s_tag, c_tag),
             one_in: request.one_in,
             per_second: request.per_second,
             to: Shown { to, end },
@@ -111,6 +124,9 @@ mod tests {
     fn request() -> SampleRequest {
         SampleRequest {
             mac: "02:00:00:00:00:09".into(),
+            port: "access0".into(),
+            s_tag: Some(100),
+            c_tag: None,
             one_in: 1,
             per_second: 10,
             seconds: 60,
@@ -121,6 +137,10 @@ mod tests {
     async fn who_does_not_read_misses_copies_and_who_has_gone_is_noticed() {
         let (sampling, copies) = Sampling::of(&request()).unwrap();
         assert_eq!(sampling.mac, [2, 0, 0, 0, 0, 9]);
+        assert_eq!(
+            (&*sampling.port, sampling.vids),
+            ("access0", (Some(100), None))
+        );
         let shown = (0..QUEUE + 10).filter(|_| sampling.to.show(SampleResponse::default()));
         assert_eq!(shown.count(), QUEUE);
         let mut copies = Box::pin(copies);
@@ -144,9 +164,11 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_limits_is_refused() {
-        let changes: [fn(&mut SampleRequest); 6] = [
+        let changes: [fn(&mut SampleRequest); 8] = [
             |r| r.mac = "02:00:00:00:00".into(),
             |r| r.mac = "2:00:00:00:00:009".into(),
+            |r| r.port = String::new(),
+            |r| r.s_tag = Some(0x1_0000),
             |r| r.one_in = 0,
             |r| r.per_second = 0,
             |r| r.per_second = 1001,

@@ -48,8 +48,8 @@ pub enum LiveResponse {
 /// A trace that runs.
 #[derive(Debug)]
 pub struct Tracing {
-    /// The MAC addresses that are followed.
-    pub macs: Vec<String>,
+    /// The home that is followed.
+    pub followed: String,
     /// What was said, as it comes.
     pub packets: mpsc::Receiver<TracedPacket>,
     /// How many were missed.
@@ -114,7 +114,7 @@ impl Live for Service {
             other => return Err(other_answer(other)),
         };
         let first = TraceResponse {
-            macs: std::mem::take(&mut tracing.macs),
+            followed: std::mem::take(&mut tracing.followed),
             ..TraceResponse::default()
         };
         let rest = try_unfold(Some((tracing, end)), async |state| {

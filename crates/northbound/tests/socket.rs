@@ -95,7 +95,7 @@ fn tracing() -> Tracing {
     }
     tokio::spawn(async move { to.closed().await });
     Tracing {
-        macs: vec!["02:00:00:00:00:09".into()],
+        followed: "02:00:00:00:00:09 at up1/access0.100.7".into(),
         packets,
         missed: Arc::new(7.into()),
     }
@@ -442,7 +442,7 @@ fn a_trace_says_whom_it_follows_what_was_missed_and_why_it_ends() {
     }
     let mut trace = trace(1).unwrap();
     let mut next = || trace.next(PATIENCE).unwrap().unwrap();
-    assert_eq!(next().macs, ["02:00:00:00:00:09"]);
+    assert_eq!(next().followed, "02:00:00:00:00:09 at up1/access0.100.7");
     let mut packets = Vec::new();
     let last = loop {
         let part = next();

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Who is followed, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Trace {
-    /// A home's MAC address, which need not be online; a session's id; or the name of a user who has a session
+    /// A session's id or address, the name of a user who has a session, or a home's MAC address, which need not be online
     #[arg(value_name = "WHO")]
     who: String,
     /// End after so many seconds
@@ -98,10 +98,9 @@ impl Trace {
 
     fn show(&self, part: &TraceResponse, ladder: &mut Ladder) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        if !part.macs.is_empty() && !self.json {
-            let macs = part.macs.join(", ");
-            let seconds = self.seconds;
-            writeln!(out, "following {macs} for {seconds} s; Ctrl-C ends it")?;
+        if !part.followed.is_empty() && !self.json {
+            let (home, seconds) = (&part.followed, self.seconds);
+            writeln!(out, "following {home} for {seconds} s; Ctrl-C ends it")?;
             writeln!(out, "{HEADING}")?;
         }
         let width = terminal_width().unwrap_or(usize::MAX);

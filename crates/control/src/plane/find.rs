@@ -4,9 +4,9 @@ use super::ControlPlane;
 use crate::entry::{Entry, Stage};
 use crate::history::{Families, Subject};
 use crate::plane::Now;
+use crate::topology::{AccessLine, Seid};
 use northbound::{FindSubscriberResponse, PolicySetting, SubscriberState};
 use session::Phase;
-use wire::eth::MacAddr;
 
 /// At most so many sessions of one subscriber are told, and so many names that are like one.
 const MOST: usize = 64;
@@ -45,9 +45,10 @@ impl ControlPlane {
         })
     }
 
-    /// The addresses of the homes of a subscriber who has sessions. It looks at all of them.
-    pub(crate) fn homes_of(&self, subject: &Subject) -> impl Iterator<Item = MacAddr> {
-        self.entries_of(subject).map(|entry| entry.circuit.mac)
+    /// The sessions that are a subscriber's, and their lines. It looks at all of them.
+    pub(crate) fn lines_of(&self, subject: &Subject) -> impl Iterator<Item = (Seid, AccessLine)> {
+        let entries = self.entries_of(subject);
+        entries.map(|entry| (entry.seid, self.access_line(entry)))
     }
 
     fn subscriber_state(&self, now: Now, entry: &Entry) -> SubscriberState {

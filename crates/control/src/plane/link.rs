@@ -353,27 +353,17 @@ impl ControlPlane {
     /// What AAA is told of the subscriber's line.
     pub(super) fn line(&self, index: u32) -> Line {
         let entry = &self.sessions[index as usize];
-        let port = self
-            .topology
-            .port(self.topology.segment(entry.segment).port);
-        let (outer, inner) = entry.circuit.tags.vids();
-        let plane = &self.topology.user_plane(port.user_plane).node_id;
-        let vlan = |id: Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
+        let line = self.access_line(entry);
         let octets = |o: &Option<Box<[u8]>>| o.as_deref().map(<[u8]>::to_vec);
         Line {
-            port_type: match (outer, inner) {
+            port_type: match line.vids {
                 (None, _) => PortType::PppoeOverEthernet,
                 (Some(_), None) => PortType::PppoeOverVlan,
                 (Some(_), Some(_)) => PortType::PppoeOverQinq,
             },
             port: None,
-            port_id: Some(format!(
-                "{plane}/{}{}{}",
-                port.name,
-                vlan(outer),
-                vlan(inner)
-            )),
-            calling_station: Some(entry.circuit.mac.to_string()),
+            port_id: Some(line.nas_port_id()),
+            calling_station: Some(line.mac.to_string()),
             called_station: None,
             circuit_id: octets(&entry.line.circuit_id),
             remote_id: octets(&entry.line.remote_id),

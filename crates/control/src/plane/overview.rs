@@ -1,11 +1,11 @@
 //! The state at a glance, for those who watch: what is counted all along, never a walk through all sessions.
 
 use super::ControlPlane;
-use crate::topology::Seid;
+use crate::entry::Entry;
+use crate::topology::{AccessLine, GroupId, Seid};
 use crate::trace::Traced;
 use core::net::IpAddr;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
-use wire::eth::MacAddr;
 
 /// Sessions that came and went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +65,7 @@ impl ControlPlane {
     pub(crate) fn traced(&self, seid: Seid) -> Option<Traced> {
         let entry = &self.sessions[self.find(seid)? as usize];
         Some(Traced {
-            mac: entry.circuit.mac,
+            line: self.access_line(entry),
             user_plane: self
                 .topology
                 .user_plane(self.plane_of(seid.index()))
@@ -74,11 +74,29 @@ impl ControlPlane {
         })
     }
 
-    /// The sessions of these homes. It looks at all of them.
-    pub(crate) fn sessions_at(&self, homes: &[MacAddr]) -> impl Iterator<Item = (Seid, Traced)> {
-        let entries = self.sessions.iter();
-        let theirs = entries.filter(|(_, entry)| homes.contains(&entry.circuit.mac));
-        theirs.filter_map(|(_, entry)| Some((entry.seid, self.traced(entry.seid)?)))
+    /// The sessions on a line. It looks at all of them.
+    pub(crate) fn sessions_at(&self, line: &AccessLine) -> impl Iterator<Item = (Seid, Traced)> {
+        let alike = self.entries().filter(|e| e.circuit.mac == line.mac);
+        let traced = alike.filter_map(|e| Some((e.seid, self.traced(e.seid)?)));
+        traced.filter(|(_, traced)| traced.line == *line)
+    }
+
+    /// The line of a session.
+    pub(crate) fn access_line(&self, entry: &Entry) -> AccessLine {
+        let port = self.topology.segment(entry.segment).port;
+        let port = self.topology.port(port);
+        AccessLine {
+            user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
+            port: port.name.clone(),
+            vids: entry.circuit.tags.vids(),
+            mac: entry.circuit.mac,
+        }
+    }
+
+    /// The line of the session of a group at an index, which name its control tunnel.
+    pub(crate) fn line_at(&self, group: GroupId, index: u32) -> Option<AccessLine> {
+        let entry = self.sessions.get(index as usize)?;
+        (entry.group == group).then(|| self.access_line(entry))
     }
 
     /// The name of the user plane at an address.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::world::{Choice, World};
+use cpe::{Home, HomeConfig};
 use wire::eth::{Header, PPPOE_DISCOVERY, Tags};
 use wire::pppoe;
 
@@ -24,17 +25,17 @@ fn begin(
         subject: subject.into(),
         ..TraceRequest::default()
     };
-    let subject = traces.begin(&w.plane, &request, reader)?;
-    Ok((subject, packets, missed))
+    let begun = traces.begin(&w.plane, &request, reader)?;
+    Ok((begun.subject, packets, missed))
 }
 
 /// A PADI of a home, as it comes from the user plane.
-fn padi(home: MacAddr) -> Vec<u8> {
+fn padi(home: MacAddr, tags: Tags) -> Vec<u8> {
     let mut frame = Vec::new();
     let header = Header {
         destination: MacAddr::BROADCAST,
         source: home,
-        tags: Tags::NONE,
+        tags,
         ethertype: PPPOE_DISCOVERY,
     };
     header.emit(&mut frame);
@@ -55,7 +56,11 @@ fn padi(home: MacAddr) -> Vec<u8> {
 }
 
 fn hear(traces: &mut Traces, w: &World, home: MacAddr) {
-    let bytes = padi(home);
+    hear_at(traces, w, home, Tags::NONE);
+}
+
+fn hear_at(traces: &mut Traces, w: &World, home: MacAddr, tags: Tags) {
+    let bytes = padi(home, tags);
     let datagram = Datagram {
         way: Way::In,
         own: "192.0.2.1:2152".parse().unwrap(),
@@ -70,15 +75,19 @@ fn a_subscriber_is_found_by_whatever_is_known_of_it() {
     let mut w = online(3);
     let session = w.sessions()[1].clone();
     let mut traces = Traces::default();
-    let mac = session.mac.parse().unwrap();
+    let line = format!("{} at up1/access0.100.2", session.mac);
     let ipv4 = session.ipv4.clone().unwrap();
     for subject in [&session.user, &session.id, &session.mac, &ipv4] {
         let (found, _, _) = begin(&mut traces, &w, subject).unwrap();
-        assert_eq!(found.macs, [mac], "{subject}");
+        assert_eq!(found.to_string(), line, "{subject}");
         assert_eq!(traces.0.last().unwrap().sessions.len(), 1);
     }
     let stranger = begin(&mut traces, &w, &STRANGER.to_string()).unwrap().0;
-    assert_eq!(stranger.macs, [STRANGER], "one who is not online");
+    assert_eq!(
+        stranger,
+        Subject::Unheard(STRANGER),
+        "one who is not online"
+    );
     let nobody = begin(&mut traces, &w, "nobody").unwrap_err();
     assert!(
         matches!(&nobody, Refusal::NotFound(why) if why.contains("by the name `nobody`")),
@@ -159,4 +168,121 @@ fn what_is_said_of_a_session_that_begins_later_is_shown_and_of_others_is_not() {
     assert!(packets.try_recv().is_err());
     hear_of(&mut traces, &w, own);
     assert_eq!(packets.try_recv().unwrap().path(), TracedPath::Pfcp);
+}
+
+/// Two homes online that have the same MAC address, on lines of their own; their sessions.
+fn twins() -> (World, [u64; 2]) {
+    let mut w = World::new(2, Choice::radius());
+    let twin = HomeConfig {
+        mac: w.homes[0].config().mac,
+        ..w.homes[1].config().clone()
+    };
+    w.homes[1] = Home::new(twin, 1);
+    w.dial_all();
+    assert_eq!(w.online(), 2);
+    let sessions = w.sessions();
+    let sessions = ["home0", "home1"].map(|user| {
+        let its = sessions.iter().find(|s| s.user == user).unwrap();
+        u64::from_str_radix(&its.id, 16).unwrap()
+    });
+    (w, sessions)
+}
+
+/// What a home says of itself in its session's tunnel.
+fn hear_in_tunnel(traces: &mut Traces, w: &World, home: usize, session: u64) {
+    let mut frame = Vec::new();
+    let header = Header {
+        destination: MacAddr([2; 6]),
+        source: w.homes[home].config().mac,
+        tags: w.homes[home].config().tags,
+        ethertype: PPPOE_DISCOVERY,
+    };
+    header.emit(&mut frame);
+    frame.extend(session::discovery::padt(1, "bye"));
+    let index = Seid(session).index();
+    let tunnel = w.up.subscribers().into_iter().map(|s| s.tunnel.uplink.teid);
+    let teid = tunnel.into_iter().find(|teid| teid & 0xf_ffff == index);
+    let mut bytes = Vec::new();
+    gtpu::emit_gpdu(teid.unwrap(), &frame, &mut bytes).unwrap();
+    let datagram = Datagram {
+        way: Way::In,
+        own: "192.0.2.1:2152".parse().unwrap(),
+        peer: "192.0.2.2:2152".parse().unwrap(),
+        bytes: &bytes,
+    };
+    traces.gtpu(&w.plane, datagram);
+}
+
+/// What a server is told of a home's earlier session.
+fn tell_server(traces: &mut Traces, w: &World, home: usize) {
+    let HomeConfig { mac, tags, .. } = w.homes[home].config();
+    let mut packet = radius::Packet::new(radius::Code::ACCOUNTING_REQUEST, 7, [0; 16]);
+    packet.push(Kind::ACCT_SESSION_ID, "00000000deadbeef");
+    packet.push(Kind::NAS_PORT_ID, &*format!("up1/access0.{tags}"));
+    packet.push(Kind::CALLING_STATION_ID, &*mac.to_string());
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes).unwrap();
+    let datagram = Datagram {
+        way: Way::Out,
+        own: "192.0.2.1:5000".parse().unwrap(),
+        peer: "192.0.2.9:1813".parse().unwrap(),
+        bytes: &bytes,
+    };
+    traces.radius(&w.plane, 0, datagram);
+}
+
+#[test]
+fn another_home_with_the_same_mac_address_is_not_shown() {
+    let (w, sessions) = twins();
+    let mac = w.homes[0].config().mac;
+    let mut traces = Traces::default();
+    let (_, mut packets, _) = begin(&mut traces, &w, "home0").unwrap();
+    for (home, shown) in [(1, false), (0, true)] {
+        let mut is_shown = |path| packets.try_recv().is_ok_and(|p| p.path() == path);
+        hear_at(&mut traces, &w, mac, w.homes[home].config().tags);
+        assert_eq!(is_shown(TracedPath::Access), shown, "PADI of {home}");
+        hear_in_tunnel(&mut traces, &w, home, sessions[home]);
+        assert_eq!(is_shown(TracedPath::Access), shown, "PADT of {home}");
+        hear_of(&mut traces, &w, sessions[home]);
+        assert_eq!(is_shown(TracedPath::Pfcp), shown, "PFCP of {home}");
+        tell_server(&mut traces, &w, home);
+        assert_eq!(is_shown(TracedPath::Radius), shown, "RADIUS of {home}");
+    }
+}
+
+#[test]
+fn whoever_means_homes_on_two_lines_has_to_choose_a_session() {
+    let (w, sessions) = twins();
+    let mac = w.homes[0].config().mac.to_string();
+    let refused = begin(&mut Traces::default(), &w, &mac).unwrap_err();
+    let Refusal::NotFound(why) = refused else {
+        panic!("{refused:?}")
+    };
+    let named = sessions.map(|session| Seid(session).to_string());
+    assert!(why.contains("on 2 lines"), "{why}");
+    assert!(named.iter().all(|id| why.contains(id)), "{why}");
+    let (found, ..) = begin(&mut Traces::default(), &w, &named[1]).unwrap();
+    assert_eq!(found.to_string(), format!("{mac} at up1/access0.100.2"));
+}
+
+#[test]
+fn the_first_line_on_which_a_home_is_heard_is_its_own() {
+    let w = online(1);
+    let mut traces = Traces::default();
+    let (reader, mut packets, _) = Reader::new();
+    let request = TraceRequest {
+        subject: STRANGER.to_string(),
+        ..TraceRequest::default()
+    };
+    let mut begun = traces.begin(&w.plane, &request, reader).unwrap();
+    assert!(begun.line.try_recv().is_err(), "it is not known yet");
+    let [first, second] = [7, 8].map(|c_tag| Tags::qinq(100, c_tag));
+    for tags in [first, second, first] {
+        hear_at(&mut traces, &w, STRANGER, tags);
+    }
+    let shown = std::iter::from_fn(|| packets.try_recv().ok());
+    let tags = shown.map(|p| Frame::parse(&p.octets).unwrap().header.tags);
+    assert_eq!(tags.collect::<Vec<_>>(), [first, first]);
+    let line = begun.line.try_recv().unwrap();
+    assert_eq!(line.to_string(), format!("{STRANGER} at up1/access0.100.7"));
 }

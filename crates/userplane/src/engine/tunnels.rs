@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use dataplane::{PortIndex, SessionIndex};
+use dataplane::{PortIndex, SessionEntry, SessionIndex};
 use pfcp::bng::Tunnel;
-use wire::eth::MacAddr;
 
-use super::{Engine, Session};
+use super::Engine;
 use crate::compile::Compiled;
 
 /// Whose tunnel a packet came through.
@@ -28,12 +27,13 @@ pub enum NoDownlink {
 }
 
 impl<T: Copy> Engine<T> {
-    /// The sessions of the home with this address. It looks at all of them.
-    pub fn sessions_of(&self, home: MacAddr) -> Vec<SessionIndex> {
+    /// The subscribers' sessions.
+    pub fn subscribers(&self) -> impl Iterator<Item = &SessionEntry> {
         let sessions = self.table.iter();
-        let is_its = |session: &Session<T>| matches!(&session.compiled, Compiled::Subscriber { entry, .. } if entry.peer_mac == home);
-        let found = sessions.filter(|(_, session)| is_its(session));
-        found.map(|(index, _)| index).collect()
+        sessions.filter_map(|(_, session)| match &session.compiled {
+            Compiled::Subscriber { entry, .. } => Some(entry),
+            Compiled::Default { .. } => None,
+        })
     }
 
     /// The tunnel for discovery packets that came in at a port: that of the port's own

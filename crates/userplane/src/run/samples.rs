@@ -1,15 +1,17 @@
 //! Copies of subscribers' packets for those who read them over the management interface.
 //!
-//! Which homes are sampled is known here alone, by their MAC addresses; the worker hears of their sessions, whenever they come.
+//! Which homes are sampled is known here alone, by their lines: port, VLAN ids and MAC address, of which another home may have
+//! any. The worker hears of their sessions, whenever they come.
 //! Whether somebody still reads is looked at every second: what nobody reads any more is sampled no longer.
 
 use dataplane::{SampleRate, SessionEntry, SessionIndex};
 use mi::{Response, SampleResponse, Sampling};
 use northbound::Refusal;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wire::eth::{Frame, MacAddr};
+use wire::eth::Frame;
 use wire::pppoe;
 
+use super::packets::port_name;
 use super::{ForWorker, UserPlane, WorkerCommand};
 
 /// Readers at once.
@@ -26,10 +28,17 @@ const _: () = assert!(
 pub(super) struct Samples(Vec<Reader>);
 
 struct Reader {
-    home: MacAddr,
     sampling: Sampling,
     sessions: Vec<SessionIndex>,
     missed: u64,
+}
+
+impl Reader {
+    /// Whether a session at a port is on the line that is read.
+    fn is_its(&self, port: &str, entry: &SessionEntry) -> bool {
+        let wanted = &self.sampling;
+        wanted.port == port && wanted.vids == entry.tags.vids() && wanted.mac == entry.peer_mac.0
+    }
 }
 
 impl Samples {
@@ -77,11 +86,11 @@ impl Samples {
         }
     }
 
-    /// A session is set: whether it is one that is sampled.
-    fn set(&mut self, entry: &SessionEntry) -> Option<SampleRate> {
+    /// A session at a port is set: whether it is one that is sampled.
+    fn set(&mut self, port: &str, entry: &SessionEntry) -> Option<SampleRate> {
         for reader in &mut self.0 {
             let known = reader.sessions.contains(&entry.index);
-            if reader.home != entry.peer_mac {
+            if !reader.is_its(port, entry) {
                 reader.sessions.retain(|index| *index != entry.index);
             } else if !known && reader.sessions.len() < MOST_SESSIONS {
                 reader.sessions.push(entry.index);
@@ -105,15 +114,16 @@ impl UserPlane {
                 "copies of packets are shown to {MOST} readers already"
             )));
         }
-        let home = MacAddr(sampling.mac);
-        let mut sessions = self.engine.sessions_of(home);
-        sessions.truncate(MOST_SESSIONS);
-        self.samples.0.push(Reader {
-            home,
+        let mut reader = Reader {
             sampling,
-            sessions: sessions.clone(),
+            sessions: Vec::new(),
             missed: 0,
-        });
+        };
+        let is_its = |e: &&SessionEntry| reader.is_its(port_name(&self.ports, e.port), e);
+        let sessions = self.engine.subscribers().filter(is_its);
+        let sessions: Vec<SessionIndex> = sessions.map(|e| e.index).take(MOST_SESSIONS).collect();
+        reader.sessions.clone_from(&sessions);
+        self.samples.0.push(reader);
         self.sample(sessions);
         Ok(Response::Sampling)
     }
@@ -142,7 +152,10 @@ impl UserPlane {
             return None;
         }
         match command {
-            WorkerCommand::Set(entry) => Some((entry.index, self.samples.set(entry)?)),
+            WorkerCommand::Set(entry) => {
+                let port = port_name(&self.ports, entry.port);
+                Some((entry.index, self.samples.set(port, entry)?))
+            }
             WorkerCommand::Remove(index) => {
                 self.samples.removed(*index);
                 None
@@ -175,13 +188,13 @@ mod tests {
     use dataplane::{InstanceIndex, PortIndex};
     use mi::SampleRequest;
     use policy::PacketSettings;
-    use wire::eth::Tags;
+    use wire::eth::{MacAddr, Tags};
 
     fn entry(index: u32, home: u8) -> SessionEntry {
         SessionEntry {
             index: SessionIndex(index),
             port: PortIndex(0),
-            tags: Tags::NONE,
+            tags: Tags::single(100),
             peer_mac: MacAddr([2, 0, 0, 0, 0, home]),
             gateway_mac: MacAddr([2; 6]),
             pppoe_session_id: 5,
@@ -196,13 +209,15 @@ mod tests {
     fn reader(home: u8, one_in: u32, per_second: u32) -> Reader {
         let request = SampleRequest {
             mac: MacAddr([2, 0, 0, 0, 0, home]).to_string(),
+            port: "access0".into(),
+            s_tag: Some(100),
+            c_tag: None,
             one_in,
             per_second,
             seconds: 60,
         };
         let (sampling, _) = Sampling::of(&request).unwrap();
         Reader {
-            home: MacAddr(sampling.mac),
             sampling,
             sessions: Vec::new(),
             missed: 0,
@@ -213,18 +228,44 @@ mod tests {
     fn a_homes_sessions_are_sampled_as_they_come_and_go() {
         let mut samples = Samples(vec![reader(7, 10, 5), reader(7, 1, 2), reader(8, 3, 3)]);
         let rate = |one_in, per_second| Some(SampleRate { one_in, per_second });
-        assert_eq!(samples.set(&entry(1, 9)), None, "nobody asked");
-        assert_eq!(samples.set(&entry(2, 7)), rate(1, 5), "the most of both");
-        assert_eq!(samples.set(&entry(2, 7)), rate(1, 5), "changed");
-        assert_eq!(samples.set(&entry(3, 8)), rate(3, 3));
+        assert_eq!(samples.set("access0", &entry(1, 9)), None, "nobody asked");
+        assert_eq!(
+            samples.set("access0", &entry(2, 7)),
+            rate(1, 5),
+            "the most of both"
+        );
+        assert_eq!(samples.set("access0", &entry(2, 7)), rate(1, 5), "changed");
+        assert_eq!(samples.set("access0", &entry(3, 8)), rate(3, 3));
         assert_eq!(samples.sessions(), 2);
         // its place is another home's now
         samples.removed(SessionIndex(2));
-        assert_eq!(samples.set(&entry(2, 9)), None);
-        assert_eq!(samples.set(&entry(3, 7)), rate(1, 5));
+        assert_eq!(samples.set("access0", &entry(2, 9)), None);
+        assert_eq!(samples.set("access0", &entry(3, 7)), rate(1, 5));
         assert_eq!(samples.sessions(), 1);
-        let all = (10..30).filter(|n| samples.set(&entry(*n, 8)).is_some());
+        let all = (10..30).filter(|n| samples.set("access0", &entry(*n, 8)).is_some());
         assert_eq!(all.count(), MOST_SESSIONS);
+    }
+
+    #[test]
+    fn another_home_with_the_same_mac_address_is_not_sampled() {
+        let mut samples = Samples(vec![reader(7, 1, 5)]);
+        let own = entry(1, 7);
+        let at = |tags| SessionEntry {
+            tags,
+            ..own.clone()
+        };
+        for (port, other) in [
+            ("access1", own.clone()),
+            ("access0", at(Tags::NONE)),
+            ("access0", at(Tags::single(101))),
+            ("access0", at(Tags::qinq(100, 7))),
+        ] {
+            assert_eq!(samples.set(port, &other), None, "{port} {}", other.tags);
+        }
+        assert!(samples.set("access0", &own).is_some());
+        // its place is a home's at another port now
+        assert_eq!(samples.set("access1", &own), None);
+        assert_eq!(samples.sessions(), 0);
     }
 
     #[test]
