@@ -258,7 +258,8 @@ impl Keeper {
             tracing::warn!(
                 user_plane = self.name,
                 why,
-                "a user plane cannot be managed for now"
+                "a user plane is not managed for now: it goes on with the configuration that it has, and is asked again until it \
+                 answers. If it stays away, see whether sluice-up runs there"
             );
             self.stands.send_modify(Standing::lost);
         }
@@ -272,7 +273,7 @@ impl Keeper {
         }
         let mut states = match self.client.watch(INTERVAL).await {
             Ok(states) => states,
-            Err(status) => return status.to_string(),
+            Err(status) => return mi::reason(&status),
         };
         loop {
             let refused = self.stands.borrow().refuses(&self.wants.borrow()).is_some();
@@ -280,7 +281,7 @@ impl Keeper {
                 state = states.message() => match state {
                     Ok(Some(state)) => self.told(state),
                     Ok(None) => return "it has ended".into(),
-                    Err(status) => return status.to_string(),
+                    Err(status) => return mi::reason(&status),
                 },
                 changed = self.wants.changed() => match changed {
                     Ok(()) => offered = self.offer_again(),
@@ -332,7 +333,7 @@ impl Keeper {
             "a user plane is told its configuration"
         );
         let answer = self.client.apply(document.clone()).await;
-        let answer = answer.map_err(|status| status.to_string())?;
+        let answer = answer.map_err(|status| mi::reason(&status))?;
         let mut next = Next::Nothing;
         self.stands
             .send_modify(|s| next = s.answered(&self.name, &document, answer));

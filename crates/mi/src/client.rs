@@ -10,7 +10,7 @@ use crate::{
 use config::start::Tls;
 use hyper_util::rt::TokioIo;
 use northbound::{
-    CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port, Route,
+    CallError, CheckLedgerRequest, DropCounter, Ledger, ListDropsRequest, Neighbour, Port, Route,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -169,15 +169,9 @@ pub fn is_busy(status: &Status) -> bool {
     status.code() == Code::Aborted
 }
 
-/// Why a call failed, down to its cause.
+/// Why a call failed, in words for an operator.
 pub fn reason(status: &Status) -> String {
-    let mut text = status.message().to_owned();
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        text = error.to_string();
-        cause = error.source();
-    }
-    text
+    CallError::from(status).to_string()
 }
 
 fn settings(uri: Uri) -> tonic::transport::Endpoint {

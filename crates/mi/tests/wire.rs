@@ -230,6 +230,43 @@ async fn whoever_watches_slowly_misses_states_and_holds_up_nothing() {
     );
 }
 
+/// A connection that breaks is told in words for an operator, who knows nothing of gRPC.
+#[tokio::test]
+async fn a_user_plane_that_dies_is_told_in_a_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let user_plane = UserPlane::open(dir.path());
+    let folder = dir.path().to_owned();
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (kill, killed) = tokio::sync::oneshot::channel::<()>();
+    let dies = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let _served = user_plane.run(&folder, None).unwrap();
+            ready.send(()).unwrap();
+            let _ = killed.await;
+        });
+    });
+    is_ready.await.unwrap();
+    let mut client = unix(dir.path());
+    let mut watched = client.watch(Duration::from_millis(100)).await.unwrap();
+    watched.message().await.unwrap();
+    drop(kill);
+    dies.join().unwrap();
+    let dead = loop {
+        match watched.message().await {
+            Ok(state) => assert!(state.is_some(), "it ends in good order"),
+            Err(status) => break status,
+        }
+    };
+    let asked = client.describe().await.unwrap_err();
+    let lost = "the answer did not come: the connection was lost";
+    assert_eq!(mi::reason(&dead), lost, "{dead}");
+    let nobody = "the answer did not come: No such file or directory (os error 2)";
+    assert_eq!(mi::reason(&asked), nobody, "{asked}");
+}
+
 /// An authority with a certificate for a user plane on a loopback address and one for a control plane.
 struct Authority {
     dir: tempfile::TempDir,

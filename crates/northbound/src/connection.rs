@@ -1,13 +1,13 @@
 //! The command line's way to a daemon: it waits for each answer, and has no tasks of its own.
 
 use hyper_util::rt::TokioIo;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Code, Status};
+use tonic::{Code, Status, TimeoutExpired};
 
 /// How long a daemon may take to compare all of its tables.
 pub const PATIENCE_FOR_A_CHECK: Duration = Duration::from_secs(60);
@@ -29,9 +29,7 @@ pub enum CallError {
     #[error("the answer did not come: {0}")]
     Broken(io::Error),
     /// What answers does not speak as this version does.
-    #[error(
-        "it does not answer as this version does ({0}): are its version and this command's the same?"
-    )]
+    #[error("it does not answer as this version does ({0}): are both of the same version?")]
     Unknown(String),
     /// The daemon says why not.
     #[error("{0}")]
@@ -40,7 +38,14 @@ pub enum CallError {
 
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
-        let mut cause = std::error::Error::source(&status);
+        CallError::from(&status)
+    }
+}
+
+/// The one place where a failed call becomes words: those of whoever was asked, or ours, never gRPC's.
+impl From<&Status> for CallError {
+    fn from(status: &Status) -> Self {
+        let mut cause = std::error::Error::source(status);
         // what the daemon says comes without a cause, what happens here with one
         if cause.is_none() && status.code() != Code::Unimplemented {
             return CallError::Refused(status.message().to_owned());
@@ -48,11 +53,31 @@ impl From<Status> for CallError {
         let mut last = status.message().to_owned();
         while let Some(error) = cause {
             if let Some(error) = error.downcast_ref::<io::Error>() {
-                return CallError::Broken(io::Error::new(error.kind(), error.to_string()));
+                return CallError::broken(error.kind(), error.to_string());
+            }
+            if error.is::<TimeoutExpired>() {
+                return CallError::Broken(ErrorKind::TimedOut.into());
             }
             (last, cause) = (error.to_string(), error.source());
         }
-        CallError::Unknown(last)
+        match status.code() {
+            Code::Unimplemented | Code::Internal => CallError::Unknown(last),
+            _ => CallError::broken(ErrorKind::ConnectionReset, last),
+        }
+    }
+}
+
+impl CallError {
+    /// In which way a connection is lost says nothing to an operator.
+    fn broken(kind: ErrorKind, why: String) -> Self {
+        let why = match kind {
+            ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::UnexpectedEof => "the connection was lost".to_owned(),
+            _ => why,
+        };
+        CallError::Broken(io::Error::new(kind, why))
     }
 }
 
@@ -109,7 +134,7 @@ impl Connection {
         let answer = async { tokio::time::timeout(patience, answer).await };
         match self.runtime.block_on(answer) {
             Ok(answer) => Ok(answer?),
-            Err(_) => Err(CallError::Broken(io::ErrorKind::TimedOut.into())),
+            Err(_) => Err(CallError::Broken(ErrorKind::TimedOut.into())),
         }
     }
 }
@@ -122,7 +147,7 @@ async fn connect(path: &Path) -> Result<Channel, CallError> {
     let mut stream = Some(UnixStream::connect(path).await.map_err(unreachable)?);
     // a connection that broke is not made again: whoever asked is told
     let once = tower::service_fn(move |_: Uri| {
-        let stream = stream.take().ok_or(io::ErrorKind::ConnectionReset);
+        let stream = stream.take().ok_or(ErrorKind::ConnectionReset);
         async { Ok::<_, io::Error>(TokioIo::new(stream?)) }
     });
     let endpoint = Endpoint::from_static("http://daemon.invalid") // not looked up

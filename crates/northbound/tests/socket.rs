@@ -510,3 +510,47 @@ fn a_daemon_of_another_version_is_told_from_one_that_does_not_answer() {
     let error = Client::connect(&path, PATIENCE).and_then(|mut client| client.drops());
     assert!(matches!(error, Err(CallError::Unknown(_))), "{error:?}");
 }
+
+#[test]
+fn a_daemon_that_dies_is_told_from_one_of_another_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.sock");
+    let (there, (ready, is_ready)) = (path.clone(), std::sync::mpsc::channel());
+    let (kill, killed) = tokio::sync::oneshot::channel::<()>();
+    let dies = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let (calls, _asked) = mpsc::channel(1);
+            let (live, mut watched) = mpsc::channel::<LiveCall>(1);
+            tokio::spawn(serve_calls(&there, calls, live).unwrap());
+            tokio::spawn(async move {
+                while let Some((_, reply)) = watched.recv().await {
+                    let _ = reply.send(Ok(LiveResponse::Tracing(tracing())));
+                }
+            });
+            ready.send(()).unwrap();
+            let _ = killed.await;
+        });
+    });
+    is_ready.recv().unwrap();
+    let client = LiveClient::connect(&path, PATIENCE).unwrap();
+    let request = TraceRequest {
+        subject: "alice".into(),
+        seconds: 60,
+        sample_one_in: 1,
+        samples_per_second: 0,
+    };
+    let mut trace = client.trace(request).unwrap();
+    drop(kill);
+    dies.join().unwrap();
+    let error = loop {
+        match trace.next(PATIENCE) {
+            Ok(part) => assert!(part.is_some_and(|part| part.ended.is_empty())),
+            Err(error) => break error,
+        }
+    };
+    let lost = "the answer did not come: the connection was lost";
+    assert_eq!(error.to_string(), lost, "{error:?}");
+}
