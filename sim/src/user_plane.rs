@@ -286,8 +286,11 @@ impl UserPlane {
     }
 
     /// A GTP-U datagram came.
-    pub fn on_gtpu(&mut self, from: SocketAddr, bytes: &[u8]) {
-        match self.redirection.receive(&self.engine, from.ip(), bytes) {
+    pub fn on_gtpu(&mut self, moment: control::Now, from: SocketAddr, bytes: &[u8]) {
+        let verdict = self
+            .redirection
+            .receive(&self.engine, moment.at, from.ip(), bytes);
+        match verdict {
             Verdict::Send(port, frame) => self.sent.push_back(Sent::Frame(port, frame.to_vec())),
             Verdict::Reply(reply) => self.sent.push_back(Sent::Gtpu(reply)),
             Verdict::Done => {}

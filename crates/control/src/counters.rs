@@ -26,8 +26,11 @@ macro_rules! counters {
 }
 
 counters! {
-    /// A frame came through a tunnel that belongs to no session, often one that has just ended.
+    /// A frame came through a tunnel, or was sent into one, that belongs to no session and to none that has ended.
     UnknownTunnel = "unknown-tunnel",
+    /// A frame came through the tunnel of a session that has ended, or a user plane did not have a session's tunnel yet or any more:
+    /// expected when sessions end and after restarts.
+    StaleTunnel = "stale-tunnel",
     /// A GTP-U packet from an address that is no configured user plane's.
     UnknownUserPlane = "unknown-user-plane",
     /// A redirected frame could not be read.

@@ -42,6 +42,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::RequestId;
+use pfcp::bng::GivenUp;
 use profiles::AccessProfiles;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -230,6 +231,8 @@ pub struct ControlPlane {
     outbox: Outbox,
     /// Accounting records that no server has yet.
     book: Book,
+    /// Tunnels of sessions that have ended.
+    given_up: GivenUp,
     /// Audits under way, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
     /// A check of the ledger that waits for audits.
@@ -294,6 +297,7 @@ impl ControlPlane {
             alarms: Alarms::resume(restored.take_alarms()),
             outbox,
             book: Book::default(),
+            given_up: GivenUp::default(),
             audits: BTreeMap::new(),
             check: None,
             listings: HashMap::new(),

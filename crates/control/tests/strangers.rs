@@ -116,7 +116,10 @@ fn tunnels_that_no_session_has_are_counted() {
     }
     let mut indication = Vec::new();
     let peer = "192.0.2.2".parse().unwrap();
-    let packet = gtpu::Packet::ErrorIndication { teid: own, peer };
+    let packet = gtpu::Packet::ErrorIndication {
+        teid: free_index,
+        peer,
+    };
     packet.emit(&mut indication).unwrap();
     assert_eq!(
         datagram(&mut w, "192.0.2.2", &indication),
@@ -129,6 +132,81 @@ fn tunnels_that_no_session_has_are_counted() {
     assert_eq!(w.count(Counter::UnknownTunnel), 5);
     w.run(MINUTE);
     assert_eq!((w.online(), w.sessions().len()), (2, 2));
+}
+
+/// The user plane says that it was sent a frame through a tunnel that it does not have.
+fn indicate(w: &mut World, teid: u32) {
+    let mut bytes = Vec::new();
+    let peer = "192.0.2.2".parse().unwrap();
+    let packet = gtpu::Packet::ErrorIndication { teid, peer };
+    packet.emit(&mut bytes).unwrap();
+    datagram(w, "192.0.2.2", &bytes);
+}
+
+/// So many frames came through tunnels that nobody can explain, and so many through those of sessions that came or went.
+fn assert_tunnels(w: &World, unknown: u64, stale: u64) {
+    let counted = (
+        w.count(Counter::UnknownTunnel),
+        w.count(Counter::StaleTunnel),
+    );
+    assert_eq!(counted, (unknown, stale));
+}
+
+#[test]
+fn what_was_on_its_way_when_a_session_ended_is_counted_apart() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let rules = w.up.subscribers().remove(0);
+    let teid = rules.tunnel.uplink.teid;
+    let late = session::discovery::padt(rules.pppoe_session_id, "again");
+    let late = frame(&w, 0, PPPOE_DISCOVERY, &late);
+    w.hang_up(0);
+    w.run(MINUTE);
+    assert_eq!(w.sessions().len(), 0);
+    w.tunnel(teid, &late);
+    assert_tunnels(&w, 0, 1);
+    indicate(&mut w, teid);
+    assert_tunnels(&w, 0, 2);
+    w.tunnel(teid + 1, &late);
+    indicate(&mut w, teid + 1);
+    assert_tunnels(&w, 2, 2);
+}
+
+#[test]
+fn what_a_restarted_user_plane_does_not_have_yet_is_counted_apart() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let teid = w.up.subscribers()[0].tunnel.uplink.teid;
+    for ours in [teid, 1] {
+        indicate(&mut w, ours);
+    }
+    assert_tunnels(&w, 0, 2);
+    // of a port and of a session that there never was
+    for other in [2, teid + 1] {
+        indicate(&mut w, other);
+    }
+    assert_tunnels(&w, 2, 2);
+}
+
+#[test]
+fn frames_of_sessions_that_a_restart_forgot_are_counted_apart() {
+    let mut w = World::new(1, Choice::default());
+    w.stall_disk();
+    w.dial(0);
+    let rules = w.up.subscribers().remove(0);
+    let teid = rules.tunnel.uplink.teid;
+    let echo = frame(&w, 0, PPPOE_SESSION, &[0x11, 0, 0, 1, 0, 0]);
+    w.cut = true;
+    w.restart_control_plane();
+    w.cut = false;
+    w.tunnel(teid, &echo);
+    assert_tunnels(&w, 0, 1);
+    w.run(2 * MINUTE);
+    assert!(w.up.subscribers().is_empty(), "the audit deletes it");
+    w.tunnel(teid, &echo);
+    assert_tunnels(&w, 0, 2);
+    w.tunnel(teid + 1, &echo);
+    assert_tunnels(&w, 1, 2);
 }
 
 #[test]

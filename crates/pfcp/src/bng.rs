@@ -4,6 +4,7 @@
 //! The reader goes by what rules say. It does not know the ids that the builders give them.
 mod build;
 mod facts;
+mod given_up;
 mod read;
 mod rules;
 mod settings;
@@ -12,6 +13,7 @@ mod tests;
 
 pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
 pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
+pub use given_up::GivenUp;
 pub use rules::{Rejection, RuleSet};
 
 use core::net::IpAddr;

@@ -2,6 +2,7 @@
 //! the control plane sends leaves at an access port (TR-459 CPRi).
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use dataplane::PortIndex;
 use pfcp::bng::Tunnel;
@@ -15,8 +16,10 @@ use crate::engine::{Downlink, Engine, NoDownlink};
 pub struct Counters {
     /// Packets that are not what GTP-U or CPR-NSH prescribe.
     pub malformed: u64,
-    /// Packets for tunnels that no session has.
+    /// Packets for tunnels that no session has or had.
     pub unknown_teid: u64,
+    /// Packets for tunnels of sessions that have ended, or that are not told yet.
+    pub stale_teid: u64,
     /// Packets from elsewhere than the session's control plane.
     pub wrong_peer: u64,
     /// Packets for access ports that are not there.
@@ -101,15 +104,18 @@ impl Redirection {
         wrap(tunnel?, frame)
     }
 
-    /// Decides about a datagram.
+    /// Decides about a datagram that came `now`.
     pub fn receive<'a, T: Copy>(
         &mut self,
         engine: &Engine<T>,
+        now: Duration,
         from: IpAddr,
         bytes: &'a [u8],
     ) -> Verdict<'a> {
         match gtpu::Packet::parse(bytes) {
-            Ok(gtpu::Packet::Gpdu { teid, payload }) => self.downlink(engine, from, teid, payload),
+            Ok(gtpu::Packet::Gpdu { teid, payload }) => {
+                self.downlink(engine, now, from, teid, payload)
+            }
             Ok(gtpu::Packet::EchoRequest { sequence }) => {
                 reply(gtpu::Packet::EchoResponse { sequence })
             }
@@ -128,11 +134,12 @@ impl Redirection {
     fn downlink<'a, T: Copy>(
         &mut self,
         engine: &Engine<T>,
+        now: Duration,
         from: IpAddr,
         teid: u32,
         payload: &'a [u8],
     ) -> Verdict<'a> {
-        match engine.downlink(teid, from) {
+        match engine.downlink(now, teid, from) {
             Ok(Downlink::Session(_, port)) => Verdict::Send(port, payload),
             Ok(Downlink::Default) => {
                 let Ok(packet) = nsh::Packet::parse(payload) else {
@@ -151,22 +158,30 @@ impl Redirection {
                     }
                 }
             }
-            // TS 29.281 §7.3.1; to nobody but a control plane of ours, so that a forged
-            // source address makes us answer nobody.
             Err(NoDownlink::Unknown) => {
                 self.counters.unknown_teid += 1;
-                match engine.is_peer(from) {
-                    true => reply(gtpu::Packet::ErrorIndication {
-                        teid,
-                        peer: self.address,
-                    }),
-                    false => Verdict::Done,
-                }
+                self.indicate(engine, from, teid)
+            }
+            Err(NoDownlink::Stale) => {
+                self.counters.stale_teid += 1;
+                self.indicate(engine, from, teid)
             }
             Err(NoDownlink::WrongPeer) => {
                 self.counters.wrong_peer += 1;
                 Verdict::Done
             }
+        }
+    }
+
+    /// Says that a tunnel is not there (TS 29.281 §7.3.1); to nobody but a control plane of ours, so that a forged source
+    /// address makes us answer nobody.
+    fn indicate<'a, T: Copy>(&self, engine: &Engine<T>, from: IpAddr, teid: u32) -> Verdict<'a> {
+        match engine.is_peer(from) {
+            true => reply(gtpu::Packet::ErrorIndication {
+                teid,
+                peer: self.address,
+            }),
+            false => Verdict::Done,
         }
     }
 }
@@ -194,6 +209,8 @@ mod tests {
 
     const ACCESS: PortIndex = PortIndex(4);
     const TEID: u32 = 7;
+    /// When the control plane has told all of its sessions.
+    const LATER: Duration = Duration::from_secs(60);
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -251,7 +268,7 @@ mod tests {
             (address("192.0.2.1"), gpdu(9, b"access0", b"frame"))
         );
         let answer = gpdu(TEID, b"access0", b"answer");
-        let verdict = redirection.receive(&engine, to, &answer);
+        let verdict = redirection.receive(&engine, LATER, to, &answer);
         assert_eq!(verdict, Verdict::Send(ACCESS, b"answer"));
         assert_eq!(redirection.counters, Counters::default());
     }
@@ -261,7 +278,10 @@ mod tests {
         let (mut redirection, engine) = bench();
         let (cp, stranger) = (address("192.0.2.1"), address("192.0.2.66"));
         let mut done = |from, bytes: &[u8]| {
-            assert_eq!(redirection.receive(&engine, from, bytes), Verdict::Done);
+            assert_eq!(
+                redirection.receive(&engine, LATER, from, bytes),
+                Verdict::Done
+            );
             redirection.counters
         };
         assert_eq!(done(cp, b"?").malformed, 1);
@@ -291,7 +311,7 @@ mod tests {
         gtpu::Packet::EchoRequest { sequence: 5 }
             .emit(&mut echo)
             .unwrap();
-        let Verdict::Reply(reply) = redirection.receive(&engine, cp, &echo) else {
+        let Verdict::Reply(reply) = redirection.receive(&engine, LATER, cp, &echo) else {
             panic!()
         };
         assert_eq!(
@@ -299,7 +319,7 @@ mod tests {
             Ok(gtpu::Packet::EchoResponse { sequence: 5 })
         );
         let stray = gpdu(99, b"access0", b"frame");
-        let Verdict::Reply(reply) = redirection.receive(&engine, cp, &stray) else {
+        let Verdict::Reply(reply) = redirection.receive(&engine, LATER, cp, &stray) else {
             panic!()
         };
         let peer = address("192.0.2.2");
@@ -307,5 +327,36 @@ mod tests {
             gtpu::Packet::parse(&reply),
             Ok(gtpu::Packet::ErrorIndication { teid: 99, peer })
         );
+    }
+
+    #[test]
+    fn what_restarts_and_ends_explain_is_counted_apart() {
+        let (mut redirection, mut engine) = bench();
+        let (cp, stranger) = (address("192.0.2.1"), address("192.0.2.66"));
+        let mut counted = |engine: &Engine<u32>, at: u64, from, teid| {
+            let bytes = gpdu(teid, b"access0", b"frame");
+            redirection.receive(engine, Duration::from_secs(at), from, &bytes);
+            let Counters {
+                unknown_teid,
+                stale_teid,
+                ..
+            } = std::mem::take(&mut redirection.counters);
+            (unknown_teid, stale_teid)
+        };
+        assert_eq!(counted(&engine, 59, cp, 99), (0, 1), "it is not told yet");
+        assert_eq!(counted(&engine, 59, stranger, 99), (1, 0));
+        assert_eq!(counted(&engine, 60, cp, 99), (1, 0));
+        engine.forget_peer((cp, wire::pfcp::PORT).into());
+        engine.peer_up(Now::default(), (cp, wire::pfcp::PORT).into());
+        assert_eq!(counted(&engine, 60, cp, TEID), (0, 1), "it has ended");
+        assert_eq!(counted(&engine, 60, cp, 99), (1, 0));
+
+        let mut config = Config::new(NodeId::Fqdn("up1".into()), address("192.0.2.2"));
+        let engine = Engine::new(config.clone());
+        assert_eq!(counted(&engine, 60, stranger, 99), (0, 1), "any may call");
+        config.control_planes = vec![cp];
+        let engine = Engine::new(config);
+        assert_eq!(counted(&engine, 60, cp, 99), (0, 1), "not associated yet");
+        assert_eq!(counted(&engine, 60, stranger, 99), (1, 0));
     }
 }

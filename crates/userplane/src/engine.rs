@@ -86,6 +86,8 @@ pub struct Config {
     pub max_sessions: u32,
     /// The workers that share them.
     pub workers: u16,
+    /// The only control planes that there may be, if any are named.
+    pub control_planes: Vec<IpAddr>,
     /// How long a control plane's sessions are held after the path to it was lost; `None`: for ever.
     pub hold: Option<Duration>,
     /// Random.
@@ -105,6 +107,7 @@ impl Config {
             layout,
             max_sessions: 131_072,
             workers: 1,
+            control_planes: Vec::new(),
             hold: None,
             seed: 1,
         }

@@ -260,6 +260,7 @@ pub fn engine_config(document: &Document, seed: u32) -> engine::Config {
     engine::Config {
         max_sessions: document.max_sessions,
         workers: document.workers,
+        control_planes: document.control_planes.clone(),
         seed,
         ..engine::Config::new(node_id(&document.node_id), document.address)
     }

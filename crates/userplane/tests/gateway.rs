@@ -555,6 +555,7 @@ async fn shown(api: &Path) {
         "inject-busy",
         "netlink-overrun",
         "gtpu-unknown-teid",
+        "gtpu-stale-teid",
         "spoofed-source-v4",
     ] {
         assert!(names.contains(&name), "{name} is not among {names:?}");

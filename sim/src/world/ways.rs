@@ -75,7 +75,7 @@ impl World<'_> {
                     Datagram::Pfcp(bytes) => {
                         up.on_pfcp(moment, SocketAddr::new(from, wire::pfcp::PORT), &bytes)
                     }
-                    Datagram::Gtpu(bytes) => up.on_gtpu(gtpu_at(from), &bytes),
+                    Datagram::Gtpu(bytes) => up.on_gtpu(moment, gtpu_at(from), &bytes),
                     Datagram::Radius(..) => {}
                 }
                 self.drain_user_plane(n);

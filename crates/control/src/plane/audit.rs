@@ -6,7 +6,7 @@
 
 use super::{ControlPlane, Now};
 use crate::entry::Rules;
-use crate::topology::{MAX_SESSIONS, PortId, Seid, UserPlaneId};
+use crate::topology::{MAX_SESSIONS, PortId, Seid, TunnelOwner, UserPlaneId};
 use crate::user_planes::{Answer, Request};
 use core::time::Duration;
 use pfcp::{FailReason, bng};
@@ -192,8 +192,23 @@ impl ControlPlane {
         }
         for (seid, up_seid) in strangers {
             tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
+            self.give_up_tunnels(plane, Seid(seid).index());
             self.delete_stranger(now, plane, up_seid);
         }
+    }
+
+    /// Frames come through a stranger's tunnel until it is deleted. Which group it was of is not known.
+    fn give_up_tunnels(&mut self, plane: UserPlaneId, index: u32) {
+        let groups = self.topology.groups();
+        for (group, _) in groups.filter(|(_, group)| group.user_plane == plane) {
+            let tunnel = TunnelOwner::Session(group, index);
+            self.given_up.remember(tunnel.teid());
+        }
+    }
+
+    /// Whether it is still being found out what a user plane has of our sessions.
+    pub(super) fn is_comparing(&self, plane: UserPlaneId) -> bool {
+        !self.user_planes.is_up(plane) || self.audits.contains_key(&plane)
     }
 
     /// Whether what a user plane has is a session of ours, as far as we know now.

@@ -6,7 +6,7 @@ use super::{ControlPlane, Now};
 use crate::addresses::Net;
 use crate::entry::{Ending, Stage};
 use crate::store::Record as StoreRecord;
-use crate::topology::{GroupId, InstanceId};
+use crate::topology::{GroupId, InstanceId, TunnelOwner};
 use session::Cause;
 
 impl ControlPlane {
@@ -72,6 +72,8 @@ impl ControlPlane {
         self.take_back_ipv6(now, index);
         self.count_off(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
+        let tunnel = TunnelOwner::Session(entry.group, index);
+        self.given_up.remember(tunnel.teid());
         self.tally.closing -= 1;
         let bank = self.banks.entry(entry.segment).or_default();
         bank.free(entry.pppoe_id, now.at);

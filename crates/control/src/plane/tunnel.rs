@@ -3,7 +3,7 @@
 use super::{ControlPlane, Now, Output};
 use crate::counters::Counter;
 use crate::entry::Entry;
-use crate::topology::{PortId, TunnelOwner, UserPlaneId};
+use crate::topology::{GroupId, PortId, TunnelOwner, UserPlaneId};
 use core::net::SocketAddr;
 use session::Circuit;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, Tags};
@@ -27,8 +27,7 @@ impl ControlPlane {
                 }
                 Ok(())
             }
-            // a tunnel whose session is being put back or taken down
-            Ok(gtpu::Packet::ErrorIndication { .. }) => Err(Counter::UnknownTunnel),
+            Ok(gtpu::Packet::ErrorIndication { teid, .. }) => Err(self.why_absent(plane, teid)),
             Ok(_) => Ok(()),
             Err(_) => Err(Counter::MalformedFrame),
         };
@@ -47,17 +46,44 @@ impl ControlPlane {
         match TunnelOwner::of(teid) {
             Some(TunnelOwner::Default(_)) => self.on_default_tunnel(now, plane, payload),
             Some(TunnelOwner::Session(group, index)) => {
-                let entry = self.sessions.get(index as usize);
-                let entry = entry.ok_or(Counter::UnknownTunnel)?;
-                let port = self
-                    .topology
-                    .port(self.topology.segment(entry.segment).port);
-                if entry.group != group || port.user_plane != plane {
-                    return Err(Counter::UnknownTunnel);
+                if !self.has_tunnel(plane, group, index) {
+                    return Err(self.why_unowned(plane, teid));
                 }
                 self.on_session_frame(now, index, payload)
             }
             None => Err(Counter::UnknownTunnel),
+        }
+    }
+
+    /// Whether a session has this tunnel of a user plane.
+    fn has_tunnel(&self, plane: UserPlaneId, group: GroupId, index: u32) -> bool {
+        let entry = self.sessions.get(index as usize);
+        entry.is_some_and(|entry| entry.group == group) && self.plane_of(index) == plane
+    }
+
+    /// Why a frame comes through a tunnel that no session has: its session ended while it was on its way, or the user plane
+    /// has sessions that we did not write down before a restart, which an audit is about to find.
+    fn why_unowned(&self, plane: UserPlaneId, teid: u32) -> Refused {
+        match self.given_up.contains(teid) || self.is_comparing(plane) {
+            true => Counter::StaleTunnel,
+            false => Counter::UnknownTunnel,
+        }
+    }
+
+    /// Why a user plane does not have a tunnel that it was sent a frame through (TS 29.281 §7.3.1). One that is ours is being
+    /// put back there after a restart, or taken down.
+    fn why_absent(&self, plane: UserPlaneId, teid: u32) -> Refused {
+        let is_ours = match TunnelOwner::of(teid) {
+            Some(TunnelOwner::Session(group, index)) => self.has_tunnel(plane, group, index),
+            Some(TunnelOwner::Default(port)) => {
+                let mut ports = self.topology.ports();
+                ports.any(|(id, own)| id == port && own.user_plane == plane)
+            }
+            None => false,
+        };
+        match is_ours {
+            true => Counter::StaleTunnel,
+            false => self.why_unowned(plane, teid),
         }
     }
 

@@ -8,9 +8,14 @@ use tracing::warn;
 
 use super::{After, Engine, Now, Session};
 
+/// How long a control plane may take to tell its sessions after a restart, its own or ours. It goes on sending to them meanwhile.
+const TELLING_SESSIONS: Duration = Duration::from_secs(60);
+
 /// What is kept of a control plane.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
+    /// When it came (back).
+    since: Duration,
     pub(super) path: Path,
     /// Its last audit.
     pub(super) audit: u32,
@@ -30,7 +35,8 @@ pub(super) enum Path {
 impl<T: Copy> Engine<T> {
     /// A control plane is there (again).
     pub fn peer_up(&mut self, now: Now, peer: SocketAddr) {
-        self.peers.entry(peer).or_default().path = Path::Alive;
+        let known = self.peers.entry(peer).or_default();
+        (known.path, known.since) = (Path::Alive, now.monotonic);
         self.await_nets(now, peer);
     }
 
@@ -114,6 +120,17 @@ impl<T: Copy> Engine<T> {
     /// up what it is told again, and takes a session that was deleted for one that nobody knows.
     pub(super) fn audits(&self, peer: &SocketAddr) -> bool {
         self.peers.get(peer).is_some_and(|peer| peer.audit != 0)
+    }
+
+    /// Whether a control plane has yet to tell us its sessions, or may be about to.
+    pub(super) fn is_telling(&self, now: Duration, address: IpAddr) -> bool {
+        let mut peers = self.peers.iter();
+        match peers.find(|(peer, _)| peer.ip() == address) {
+            Some((_, peer)) => now < peer.since + TELLING_SESSIONS,
+            // not associated yet; where none is named, any may call
+            None if self.config.control_planes.is_empty() => self.peers.is_empty(),
+            None => self.config.control_planes.contains(&address),
+        }
     }
 
     /// Whether this is a control plane's address.

@@ -600,21 +600,31 @@ fn what_the_worker_refuses_leaves_nothing_behind() {
     );
 }
 
+/// When the control plane has told all of its sessions.
+const LATER: Duration = Duration::from_secs(60);
+
 #[test]
 fn tunnels_lead_to_their_sessions_from_their_control_plane_only() {
     let mut bench = Bench::new();
+    bench.engine.peer_up(Now::default(), cp());
     bench.send(0, default_spec(&[]).establish().0);
     let seid = bench.established(&spec(7));
     let index = Seid::from_u64(seid).index;
     let engine = &bench.engine;
-    assert_eq!(engine.downlink(2, cp().ip()), Ok(Downlink::Default));
+    assert_eq!(engine.downlink(LATER, 2, cp().ip()), Ok(Downlink::Default));
     assert_eq!(
-        engine.downlink(0x207, cp().ip()),
+        engine.downlink(LATER, 0x207, cp().ip()),
         Ok(Downlink::Session(index, PORT))
     );
-    assert_eq!(engine.downlink(0x208, cp().ip()), Err(NoDownlink::Unknown));
+    assert_eq!(
+        engine.downlink(LATER, 0x208, cp().ip()),
+        Err(NoDownlink::Unknown)
+    );
     let stranger = "192.0.2.66".parse().unwrap();
-    assert_eq!(engine.downlink(0x207, stranger), Err(NoDownlink::WrongPeer));
+    assert_eq!(
+        engine.downlink(LATER, 0x207, stranger),
+        Err(NoDownlink::WrongPeer)
+    );
     assert_eq!(engine.control_tunnel(index), Some(spec(7).uplink));
     assert_eq!(
         engine.discovery_tunnel(PORT),
@@ -622,8 +632,8 @@ fn tunnels_lead_to_their_sessions_from_their_control_plane_only() {
     );
     bench.delete(seid);
     assert_eq!(
-        bench.engine.downlink(0x207, cp().ip()),
-        Err(NoDownlink::Unknown)
+        bench.engine.downlink(LATER, 0x207, cp().ip()),
+        Err(NoDownlink::Stale)
     );
 }
 

@@ -1,6 +1,7 @@
 //! Which tunnel a control packet takes, and whose tunnel one came through.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use dataplane::{PortIndex, SessionEntry, SessionIndex};
 use pfcp::bng::Tunnel;
@@ -20,8 +21,10 @@ pub enum Downlink {
 /// Why a packet from a tunnel is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoDownlink {
-    /// No session has the tunnel.
+    /// No session has the tunnel, and nothing says why.
     Unknown,
+    /// The session that had the tunnel has ended, or its control plane has not told us its sessions yet.
+    Stale,
     /// The packet does not come from the session's control plane.
     WrongPeer,
 }
@@ -53,10 +56,18 @@ impl<T: Copy> Engine<T> {
             .map(|session| session.compiled.tunnel().uplink)
     }
 
-    /// Where a packet from a tunnel goes.
-    pub fn downlink(&self, teid: u32, from: IpAddr) -> Result<Downlink, NoDownlink> {
-        let seid = self.table.by_teid(teid).ok_or(NoDownlink::Unknown)?;
-        let session = self.table.resolve(seid).ok_or(NoDownlink::Unknown)?;
+    /// Where a packet from a tunnel goes, that came `now`.
+    pub fn downlink(&self, now: Duration, teid: u32, from: IpAddr) -> Result<Downlink, NoDownlink> {
+        let seid = self.table.by_teid(teid);
+        let session = seid.and_then(|seid| Some((seid, self.table.resolve(seid)?)));
+        let Some((seid, session)) = session else {
+            return Err(
+                match self.table.was_given_up(teid) || self.is_telling(now, from) {
+                    true => NoDownlink::Stale,
+                    false => NoDownlink::Unknown,
+                },
+            );
+        };
         if session.peer.ip() != from && session.compiled.tunnel().uplink.address != from {
             return Err(NoDownlink::WrongPeer);
         }

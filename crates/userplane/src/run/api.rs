@@ -182,7 +182,7 @@ impl UserPlane {
         drops
     }
 
-    fn control_counters(&self) -> [(&'static str, u64, &'static str); 28] {
+    fn control_counters(&self) -> [(&'static str, u64, &'static str); 29] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let (sessions, node) = (self.engine.counters, self.node.counters());
         let fibs = || self.instances.iter().map(|instance| &instance.fib);
@@ -250,7 +250,13 @@ impl UserPlane {
             (
                 "gtpu-unknown-teid",
                 cpri.unknown_teid,
-                "A packet came for a tunnel that no session has.",
+                "A packet came for a tunnel that no session has, and none that ended had.",
+            ),
+            (
+                "gtpu-stale-teid",
+                cpri.stale_teid,
+                "A packet came for the tunnel of a session that has ended, or that the control plane has not told again yet: expected when \
+                 sessions end and after restarts.",
             ),
             (
                 "gtpu-wrong-peer",

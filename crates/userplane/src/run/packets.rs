@@ -14,7 +14,11 @@ impl UserPlane {
     /// Carries out what a GTP-U datagram in the buffer says.
     pub(super) fn redirect(&mut self, length: usize, from: SocketAddr) {
         let bytes = &self.buffer[..length];
-        match self.redirection.receive(&self.engine, from.ip(), bytes) {
+        let now = self.clock.now().monotonic;
+        let verdict = self
+            .redirection
+            .receive(&self.engine, now, from.ip(), bytes);
+        match verdict {
             Verdict::Send(port, frame) => {
                 let sent = self.controller.inject(Inject::Port(port, frame));
                 self.counters.inject_busy += u64::from(sent.is_err());
