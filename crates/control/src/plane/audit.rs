@@ -217,7 +217,7 @@ impl ControlPlane {
             .find(seid)
             .map(|index| &self.sessions[index as usize].rules);
         let underway = |rules: &Rules| rules.establishing || rules.unsettled;
-        own.is_some_and(|rules| underway(&rules) || rules.up_seid == Some(up_seid))
+        own.is_some_and(|rules| underway(rules) || rules.up_seid == Some(up_seid))
     }
 
     pub(super) fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
