@@ -17,6 +17,7 @@ mod ledger;
 mod link;
 mod note;
 mod overview;
+mod persist;
 mod profiles;
 mod release;
 mod restore;
@@ -59,7 +60,8 @@ pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
 pub use note::Note;
 pub(crate) use note::history_bounds;
-pub use restore::{RadiusPorts, Restored, STORE_RECOVERY_KEY};
+pub use persist::STORE_RECOVERY_KEY;
+pub use restore::{RadiusPorts, Restored};
 
 /// A moment, on the clock that timers use and on the clock that records use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

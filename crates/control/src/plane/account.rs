@@ -6,7 +6,7 @@
 //! whatever dies, the same datagram is sent again, and a session has one Start and one Stop (decision 0006). An interim
 //! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
 
-use super::{Awaited, ControlPlane, Now, Waiting};
+use super::{Awaited, ControlPlane, Now, Output, Waiting};
 use crate::authority::Authority;
 use crate::book::{Stage as PageStage, Which};
 use crate::counters::Counter;
@@ -15,6 +15,7 @@ use crate::store::Record as StoreRecord;
 use crate::topology::Seid;
 use aaa::{AccountingKind, AccountingRecord, Delivery, Slot, TerminateCause, Traffic};
 use session::Cause;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const ACCOUNTING_PREFIX: &[u8] = b"accounting/";
@@ -40,6 +41,42 @@ fn terminate_cause(cause: Cause) -> TerminateCause {
 }
 
 impl ControlPlane {
+    /// AAA follows the configuration.
+    pub(super) fn update_authority(&mut self, now: Now, owed: &[(Seid, Which, Owed)]) {
+        let used: HashSet<&str> = self
+            .sessions
+            .iter()
+            .filter_map(|(_, e)| e.servers.as_deref())
+            .collect();
+        let is_owed = |name: &str| {
+            let stored = owed
+                .iter()
+                .any(|(_, _, owed)| owed.servers.as_deref() == Some(name));
+            used.contains(name) || self.book.is_owed(name) || stored
+        };
+        let configuration = &self.configuration;
+        self.authority
+            .update(now.at, configuration, &self.numbers, is_owed);
+        let sockets = self.authority.sockets();
+        if sockets != self.radius_sockets {
+            let kept = |socket: &(bool, u16)| (*socket, self.radius_ports.get(socket).copied());
+            let wanted = sockets.iter().map(kept).collect();
+            self.outputs.push_back(Output::RadiusSockets(wanted));
+            self.radius_sockets = sockets;
+        }
+    }
+
+    /// The session's times are counted from its start.
+    pub(super) fn arm_times(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        if entry.account.started.is_some() && !entry.is_closing() {
+            let control = &entry.policy.control;
+            let (interval, granted) = (control.interim_interval, control.session_timeout);
+            entry.account.arm_interim(now.at, interval);
+            entry.account.arm_timeout(now.at, granted);
+        }
+    }
+
     /// The session begins with the batch that makes its first address family durable, and its Start is in that batch.
     pub(super) fn begin_account(&mut self, now: Now, index: u32) {
         let account = &mut self.entry(index).account;

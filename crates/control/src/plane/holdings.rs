@@ -1,7 +1,7 @@
 //! What the control plane holds, for those who check that nothing is held twice, or for nobody.
 
 use super::ControlPlane;
-use super::restore::{SESSION_PREFIX, session_key};
+use super::persist::{SESSION_PREFIX, session_key};
 use crate::entry::{Entry, Record, Stage};
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};

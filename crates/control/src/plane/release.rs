@@ -1,7 +1,7 @@
 //! The one way out: everything that a session acquired is given back here, whatever ended it.
 
 use super::admit::place;
-use super::restore::{ending_key, session_key};
+use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
 use crate::addresses::Net;
 use crate::entry::{Ending, Stage};

@@ -3,7 +3,7 @@
 //! Its sessions end by the one way out; then the default session of a port is closed, and the association with a user plane
 //! is released. What was given to subscribers and to user planes by its number is free only then.
 
-use super::restore::user_plane_key;
+use super::persist::user_plane_key;
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::Stage;

@@ -1,0 +1,217 @@
+//! What is written of the control plane into the store: its keys, and the records behind them.
+
+use super::{ControlPlane, Now, RadiusPorts};
+use crate::entry::{
+    Ending, Fifth, Fourth, Record, Second, Sequence, Third, to_bytes, usage_to_array,
+};
+use crate::store::Record as StoreRecord;
+use crate::topology::{Seid, UserPlaneId};
+use core::net::IpAddr;
+use core::time::Duration;
+
+/// The store's key of our PFCP Recovery Time Stamp (u32, big endian): kept as long as the store is.
+pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
+pub(super) const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
+pub(super) const SESSION_PREFIX: &[u8] = b"session/";
+/// How a session ended that its user plane still has.
+pub(super) const ENDING_PREFIX: &[u8] = b"ending/";
+/// The last generation that may have been given out (u64, big endian).
+pub(super) const GENERATION_KEY: &[u8] = b"generation";
+/// How many generations are put into the store at once.
+const GENERATIONS: u64 = 1 << 20;
+/// Behind it what has a number, as in [`crate::topology::Numbers`]; the value is the number (u16, big endian).
+pub(super) const NUMBER_PREFIX: &[u8] = b"number/";
+/// Behind it the address family, `4` or `6`, and the socket's number (u16, big endian); the value is a port (u16, big
+/// endian).
+pub(super) const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
+
+/// What the store says of a user plane.
+pub(super) struct KnownUserPlane {
+    /// The recovery time stamp of the run that had our sessions.
+    pub recovery: u32,
+    /// Where it was; version 2 does not say.
+    pub address: Option<IpAddr>,
+}
+
+impl KnownUserPlane {
+    pub fn read(value: &[u8]) -> Result<Self, String> {
+        let (recovery, address) = value.split_at_checked(4).ok_or("too short")?;
+        let address = match address.len() {
+            0 => None,
+            4 => Some(IpAddr::from(number::<4>(address)?)),
+            _ => Some(IpAddr::from(number::<16>(address)?)),
+        };
+        Ok(KnownUserPlane {
+            recovery: u32::from_be_bytes(number(recovery)?),
+            address,
+        })
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.recovery.to_be_bytes().to_vec();
+        match self.address {
+            Some(IpAddr::V4(address)) => bytes.extend(address.octets()),
+            Some(IpAddr::V6(address)) => bytes.extend(address.octets()),
+            None => {}
+        }
+        bytes
+    }
+}
+
+pub(super) fn number<const N: usize>(octets: &[u8]) -> Result<[u8; N], String> {
+    let octets = octets.try_into();
+    octets.map_err(|_| format!("not a number of {N} octets"))
+}
+
+pub(super) fn user_plane_key(name: &str) -> Vec<u8> {
+    [USER_PLANE_PREFIX, name.as_bytes()].concat()
+}
+
+pub(super) fn session_key(seid: Seid) -> Vec<u8> {
+    [SESSION_PREFIX, &seid.0.to_be_bytes()].concat()
+}
+
+pub(super) fn ending_key(seid: Seid) -> Vec<u8> {
+    [ENDING_PREFIX, &seid.0.to_be_bytes()].concat()
+}
+
+impl ControlPlane {
+    /// Writes the session into the batch that is being put together, if there is something worth keeping. One that is being
+    /// put back has no name on its user plane: what was reported of it is kept nevertheless. The history says of one that is
+    /// online what the store says.
+    pub(super) fn persist(&mut self, now: Now, index: u32) -> bool {
+        let entry = &self.sessions[index as usize];
+        let up_seid = entry.rules.up_seid.or(entry.stored.then_some(0));
+        let snapshot = entry.link.as_ref().and_then(|link| link.snapshot());
+        let (Some(up_seid), Some(snapshot)) = (up_seid, snapshot) else {
+            return false;
+        };
+        let port = self
+            .topology
+            .port(self.topology.segment(entry.segment).port);
+        let seconds = |d: Option<Duration>| d.map(|d| d.as_secs() as u32);
+        let (said, control) = (&entry.said, &entry.policy.control);
+        let record = Record {
+            user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
+            group: self.topology.group(entry.group).name.clone(),
+            group_number: entry.group.0,
+            instance: self.topology.instance(entry.instance).name.clone(),
+            circuit: entry.circuit.clone(),
+            pppoe_id: entry.pppoe_id,
+            line: entry.line.clone(),
+            up_seid,
+            families: entry.rules.families,
+            username: entry.who.username.to_vec(),
+            class: entry.who.class.to_vec(),
+            ipv4: entry.ipv4(),
+            ipv6: entry.ipv6(),
+            started_unix: entry.account.started.map(|s| s.unix),
+            usage: usage_to_array(entry.account.usage),
+            interim_seconds: seconds(control.interim_interval),
+            timeout_seconds: seconds(control.session_timeout),
+            link: snapshot,
+            second: Second {
+                boot: self.boot,
+                started_at: entry.account.started.map_or(0, |s| s.at.as_millis() as u64),
+                before: entry.account.started.map_or(0, |s| s.before),
+                numbers: Sequence::default(),
+            },
+            third: Some(Third {
+                gateway_mac: entry.gateway_mac,
+                servers: entry.servers.as_deref().map(str::to_owned),
+                profile: said.profile.as_deref().map(str::to_owned),
+                of_aaa: [
+                    said.overrides.interim_interval.is_some(),
+                    said.overrides.session_timeout.is_some(),
+                ],
+            }),
+            fourth: Some(Fourth {
+                urr_id: entry.rules.urr_id,
+                reports: entry.account.reports,
+                lasted: entry.account.lasted(now.at).as_secs() as u32,
+            }),
+            fifth: Some(Fifth {
+                said: said.clone(),
+                policy: (*entry.policy).clone(),
+            }),
+        };
+        let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
+        self.records.push(record);
+        self.entry(index).stored = true;
+        if self.entry(index).noted.online {
+            self.note_addresses(now, index);
+        }
+        true
+    }
+
+    /// A session that the store has is ending.
+    pub(super) fn persist_ending(&mut self, index: u32, ending: Ending) {
+        let entry = &self.sessions[index as usize];
+        if entry.stored {
+            let record = StoreRecord::put(ending_key(entry.seid), to_bytes(&ending));
+            self.records.push(record);
+        }
+    }
+
+    /// The next generation of identifiers: none is ever used for two sessions, whatever the wall clock does. The store knows
+    /// of it before it knows of the session.
+    pub(super) fn count_generation(&mut self) {
+        self.generation += 1;
+        if self.generation > self.last_generation {
+            self.last_generation = self.generation + GENERATIONS;
+            let last = self.last_generation.to_be_bytes();
+            self.records.push(StoreRecord::put(GENERATION_KEY, last));
+        }
+    }
+
+    /// Brings the numbers in the store up to date.
+    pub(super) fn persist_numbers(&mut self) {
+        let mut numbers = self.topology.numbers();
+        numbers.extend(self.authority.numbers());
+        let key = |name: &String| [NUMBER_PREFIX, name.as_bytes()].concat();
+        let gone = self
+            .numbers
+            .keys()
+            .filter(|name| !numbers.contains_key(*name));
+        self.records
+            .extend(gone.map(|name| StoreRecord::delete(key(name))));
+        let new = numbers
+            .iter()
+            .filter(|(name, number)| self.numbers.get(*name) != Some(number));
+        let new = new.map(|(name, number)| StoreRecord::put(key(name), number.to_be_bytes()));
+        self.records.extend(new);
+        self.numbers = numbers;
+    }
+
+    /// The sockets for RADIUS are open: their ports go into the store.
+    pub(super) fn on_radius_ports(&mut self, ports: RadiusPorts) {
+        let key = |socket: &(bool, u16)| {
+            let family = if socket.0 { b"6" } else { b"4" };
+            [RADIUS_PORT_PREFIX, family, &socket.1.to_be_bytes()].concat()
+        };
+        let gone = self
+            .radius_ports
+            .keys()
+            .filter(|socket| !ports.contains_key(*socket));
+        self.records
+            .extend(gone.map(|socket| StoreRecord::delete(key(socket))));
+        let new = ports
+            .iter()
+            .filter(|(socket, port)| self.radius_ports.get(*socket) != Some(port));
+        let new = new.map(|(socket, port)| StoreRecord::put(key(socket), port.to_be_bytes()));
+        self.records.extend(new);
+        self.radius_ports = ports;
+    }
+
+    /// Remembers which run of a user plane has our sessions.
+    pub(super) fn persist_user_plane(&mut self, plane: UserPlaneId) {
+        if let Some(recovery) = self.user_planes.recovery(plane) {
+            let known = KnownUserPlane {
+                recovery,
+                address: Some(self.topology.user_plane(plane).address),
+            };
+            let key = user_plane_key(&self.topology.user_plane(plane).node_id);
+            self.records.push(StoreRecord::put(key, known.to_bytes()));
+        }
+    }
+}
