@@ -1,7 +1,7 @@
 //! What a check is told of the gateway.
 
 use config::{Document, Fault, SvlanSet};
-use dataplane::{PuntLimits, PuntRate, SampleRate, Segment};
+use dataplane::{PacketSettings, PuntLimits, PuntRate, SampleRate, Segment};
 use ipnet::{IpNet, Ipv6Net};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -119,9 +119,12 @@ pub struct Adjacency {
 pub struct Session {
     /// The access port.
     pub port: String,
-    /// Its VLAN tags, outer first: `VID`, `TPID:VID` or either with `/PRIORITY`.
+    /// Its VLAN tags, outer first: `VID` or `TPID:VID`.
     #[serde(default)]
     tags: Vec<String>,
+    /// Priority in the tags of what is sent to it, 0 to 7.
+    #[serde(default)]
+    vlan_priority: u8,
     /// The subscriber's address.
     pub mac: MacAddr,
     /// The gateway's address towards it, if not that of the port.
@@ -303,23 +306,32 @@ impl Session {
             Some(_) => Err("more than two tags".into()),
         }
     }
+
+    /// How its packets are treated.
+    pub fn packets(&self) -> Result<PacketSettings, String> {
+        let packets = PacketSettings {
+            vlan_priority: self.vlan_priority,
+            ..PacketSettings::with_mtu(self.mtu)
+        };
+        match packets.check() {
+            Ok(()) => Ok(packets),
+            Err(setting) => Err(format!("no packet can have this {}", setting.label)),
+        }
+    }
 }
 
 fn tag(text: &str) -> Result<Tag, String> {
-    let (tag, priority) = text.split_once('/').unwrap_or((text, "0"));
-    let (tpid, vid) = tag.split_once(':').unwrap_or(("8100", tag));
+    let (tpid, vid) = text.split_once(':').unwrap_or(("8100", text));
     let tpid = u16::from_str_radix(tpid, 16).ok();
     let tpid = tpid.filter(|tpid| [TPID_8021Q, TPID_8021AD].contains(tpid));
     let vid = vid.parse().ok().filter(|vid| *vid <= 4095);
-    let pcp = priority.parse().ok().filter(|pcp| *pcp <= 7);
-    match (tpid, vid, pcp) {
-        (Some(tpid), Some(vid), Some(pcp)) => Ok(Tag {
+    match (tpid, vid) {
+        (Some(tpid), Some(vid)) => Ok(Tag {
             tpid,
-            pcp,
             ..Tag::new(vid)
         }),
         _ => Err(format!(
-            "`{text}` is no VLAN tag: expected such as `100`, `88a8:100` or `100/7`"
+            "`{text}` is no VLAN tag: expected such as `100` or `88a8:100`"
         )),
     }
 }
@@ -389,6 +401,7 @@ impl Conf {
             }
             instance(&place, &session.network_instance)?;
             session.tags().map_err(|why| format!("{place}: {why}"))?;
+            session.packets().map_err(|why| format!("{place}: {why}"))?;
         }
         for (of, routes) in &self.routes {
             instance("routes", of)?;

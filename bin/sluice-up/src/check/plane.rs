@@ -300,7 +300,7 @@ impl Plane {
             gateway_mac: session.gateway_mac.unwrap_or(conf.ports[&session.port].mac),
             pppoe_session_id: session.pppoe_session_id,
             instance: instance.expect("it was checked"),
-            packets: PacketSettings::with_mtu(session.mtu),
+            packets: session.packets()?,
             subscriber: index.0.into(),
             ipv4: session.ipv4,
             ipv6: session.ipv6,
