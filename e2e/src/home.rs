@@ -234,6 +234,13 @@ impl<'v> Home<'v> {
         Ok(output)
     }
 
+    /// Pings an address until it answers. Who is the first on a way loses packets until a neighbour's MAC address is known.
+    pub fn reach(&self, address: &str) -> Result<()> {
+        let pings =
+            format!("for n in $(seq 10); do ping -c 1 -W 1 {address} && exit 0; done; exit 1");
+        self.must(&pings).map(drop)
+    }
+
     /// Pings an address from now on, five times a second.
     pub fn start_ping(&self, address: &str) -> Result<()> {
         let name = self.name();

@@ -31,8 +31,8 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     let send = |frame: Vec<u8>| (0..TIMES).try_for_each(|_| probe.send(&frame));
 
     // The way is open, so nothing waits for a neighbour's MAC address when the few frames below come.
-    home.ping(&INTERNET_V4.to_string(), 2)?;
-    home.ping(&INTERNET_V6.to_string(), 2)?;
+    home.reach(&INTERNET_V4.to_string())?;
+    home.reach(&INTERNET_V6.to_string())?;
     // What the home may send arrives: the frames are right but for what each of the following cases changes.
     for (family, frame) in [
         ("IPv4", honest.udp4(honest.ipv4, "honest")),
