@@ -243,6 +243,7 @@ pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccep
             .map(<[u8]>::to_vec)
             .collect(),
         session_timeout: time(packet, Kind::SESSION_TIMEOUT)?,
+        idle_timeout: time(packet, Kind::IDLE_TIMEOUT)?,
         acct_interim: time(packet, Kind::ACCT_INTERIM_INTERVAL)?
             .map(|interval| interval.max(SHORTEST_INTERIM)),
         framed_mtu: integer(packet, Kind::FRAMED_MTU)?,

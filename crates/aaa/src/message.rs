@@ -92,6 +92,8 @@ pub struct AccessAccept {
     pub class: Vec<Vec<u8>>,
     /// Session-Timeout: the session ends after this time.
     pub session_timeout: Option<Duration>,
+    /// Idle-Timeout: the session ends when it was idle for this time (RFC 2865 §5.28).
+    pub idle_timeout: Option<Duration>,
     /// Acct-Interim-Interval: time between interim records.
     pub acct_interim: Option<Duration>,
     /// Framed-MTU.

@@ -237,6 +237,7 @@ fn alice() -> AccessAccept {
         framed_ipv6_pool: Some("homes6".into()),
         class: vec![b"gold".to_vec(), b"second".to_vec()],
         session_timeout: Some(Duration::from_secs(86_400)),
+        idle_timeout: Some(Duration::from_secs(600)),
         acct_interim: Some(Duration::from_secs(300)),
         framed_mtu: Some(1492),
         reply_message: b"Hello, Alice".to_vec(),

@@ -33,6 +33,7 @@ impl Said {
             overrides: Overrides {
                 mtu: mtu.map(|mtu| Some(mtu as u16)),
                 session_timeout: accept.session_timeout.map(Some),
+                idle_timeout: accept.idle_timeout.map(Some),
                 interim_interval: accept.acct_interim.map(Some),
                 ..Overrides::default()
             },
@@ -84,6 +85,12 @@ impl<'a> Grounds<'a> {
         let (dns, dns_origin) = chosen(&said.dns, (profile.dns.clone(), of_profile));
         let (vlan_priority, priority_origin) =
             chosen(&said.vlan_priority, (profile.vlan_priority, of_profile));
+        let (idle_timeout, idle_origin) = chosen(
+            &said.idle_timeout,
+            (seconds(profile.idle_timeout), of_profile),
+        );
+        let (idle_both_ways, both_origin) =
+            chosen(&said.idle_both_ways, (profile.idle_both_ways, of_profile));
         let (mtu, mtu_origin) = least([
             chosen(&said.mtu, (Some(profile.mtu), of_profile)),
             (Some(self.link_mtu), Origin::Link),
@@ -92,7 +99,12 @@ impl<'a> Grounds<'a> {
             forwarding: Forwarding {
                 network_instance: network_instance.to_owned(),
                 bindings: bindings.clone(),
-                packets: PacketSettings { mtu, vlan_priority },
+                packets: PacketSettings {
+                    mtu,
+                    vlan_priority,
+                    idle_timeout,
+                    idle_both_ways,
+                },
             },
             control: ControlSettings {
                 session_timeout,
@@ -103,6 +115,8 @@ impl<'a> Grounds<'a> {
         let origins = Origins {
             mtu: mtu_origin,
             vlan_priority: priority_origin,
+            idle_timeout: idle_origin,
+            idle_both_ways: both_origin,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
@@ -150,7 +164,7 @@ mod tests {
         let text = "
             network-instances: {default: {}}
             subscriber-profiles:
-              gold: {mtu: 1480, vlan-priority: 6, session-timeout: 3600, dns: [192.0.2.53]}
+              gold: {mtu: 1480, vlan-priority: 6, idle-timeout: 300, session-timeout: 3600, dns: [192.0.2.53]}
             aaa:
               servers: {a: {address: 192.0.2.9, secret-key: abcdefgh}}
               server-groups: {isp: {servers: [a], interim-interval: 600}}";
@@ -189,7 +203,9 @@ mod tests {
         let row = |text: &str, origin| (text.to_owned(), origin);
         let defaults = [
             row("mtu 1492", "default"),
-            row("vlan_priority 0", "default"),
+            row("vlan_priority ", "default"),
+            row("idle_timeout ", "default"),
+            row("idle_both_ways ", "default"),
             row("session_timeout ", "default"),
             row("interim_interval 600 s", "server-group"),
             row("dns ", "default"),
@@ -199,6 +215,8 @@ mod tests {
         let gold = [
             row("mtu 1480", "profile"),
             row("vlan_priority 6", "profile"),
+            row("idle_timeout 300 s", "profile"),
+            row("idle_both_ways ", "profile"),
             row("session_timeout 3600 s", "profile"),
             row("interim_interval 600 s", "server-group"),
             row("dns 192.0.2.53", "profile"),
@@ -209,6 +227,8 @@ mod tests {
         let of_aaa = [
             row("mtu 1400", "link"),
             row("vlan_priority 6", "profile"),
+            row("idle_timeout 300 s", "profile"),
+            row("idle_both_ways ", "profile"),
             row("session_timeout 7200 s", "aaa"),
             row("interim_interval 3600 s", "aaa"),
             row("dns 192.0.2.53", "profile"),

@@ -6,11 +6,13 @@ mod world;
 
 use control::counters::Counter;
 use control::plane::Effect;
+use core::net::IpAddr;
 use core::time::Duration;
 use northbound::{Request, Response};
 use proptest::prelude::*;
 use wire::eth::Frame;
 use wire::radius::Kind;
+use world::radius::number;
 use world::{Choice, World};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -186,6 +188,52 @@ fn a_user_plane_that_is_too_old_for_a_policy_costs_nobody_its_session() {
     w.run(SECOND);
     assert_eq!(w.online(), 2);
     assert_balanced(&w);
+}
+
+#[test]
+fn who_is_online_hears_of_other_name_servers_by_router_advertisements() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let server = "2001:db8::54".parse::<IpAddr>().unwrap();
+    assert!(!w.homes[0].dns().any(|known| known == server));
+    w.configure(&[&format!("set subscriber-profiles home dns {server}")])
+        .unwrap();
+    w.run(20 * MINUTE);
+    assert!(w.homes[0].dns().any(|known| known == server));
+    assert_eq!(w.online(), 1);
+}
+
+#[test]
+fn an_idle_session_ends_and_its_record_says_why() {
+    let mut w = World::new(1, Choice::radius());
+    w.radius.accept = vec![(Kind::IDLE_TIMEOUT, 600.into())];
+    w.dial_all();
+    let packets = w.up.subscribers()[0].forwarding.packets;
+    assert_eq!(packets.idle_timeout, Some(Duration::from_secs(600)));
+    w.user_plane_reports(500);
+    w.run(SECOND);
+    assert_eq!(w.online(), 1, "a report alone ends nothing");
+    w.up.says_idle = true;
+    w.user_plane_reports(0);
+    w.run(MINUTE);
+    assert_eq!(
+        (w.online(), w.sessions().len(), w.stored_sessions()),
+        (0, 0, 0)
+    );
+    let stop = w.radius.records.last().unwrap();
+    assert_eq!(number(stop, Kind::ACCT_TERMINATE_CAUSE), 4, "idle timeout");
+    assert_eq!(number(stop, Kind::ACCT_INPUT_OCTETS), 500 + 70);
+    assert_balanced(&w);
+}
+
+#[test]
+fn without_an_idle_timeout_nobody_is_idle() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    w.up.says_idle = true;
+    w.user_plane_reports(0);
+    w.run(MINUTE);
+    assert_eq!(w.online(), 1);
 }
 
 #[test]

@@ -264,6 +264,18 @@ fn cases() -> Vec<Case> {
             has,
         ),
         case(
+            "subscriber-profiles home idle-timeout",
+            ["300", "600"],
+            ["idle=Some(300s)", "idle=Some(600s)"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home idle-both-ways",
+            ["true", "false"],
+            ["both=true", "both=false"],
+            has,
+        ),
+        case(
             "subscriber-profiles home session-timeout",
             ["30", "60"],
             ["30", "60"],
@@ -550,9 +562,11 @@ fn describe(w: &World) -> String {
         .and_then(|a| ipnet::IpNet::new(a.into(), 48).ok());
     let dns: Vec<_> = w.homes[0].dns().collect();
     format!(
-        "mtu={} priority={} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
+        "mtu={} priority={} idle={:?} both={} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
         packets.and_then(|packets| packets.mtu).unwrap_or_default(),
         packets.map_or(0, |packets| packets.vlan_priority),
+        packets.and_then(|packets| packets.idle_timeout),
+        packets.is_some_and(|packets| packets.idle_both_ways),
         rules.map(|rules| rules.circuit.gateway_mac.to_string()),
         net(ipv4),
         net(ipv6),

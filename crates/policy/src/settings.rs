@@ -152,6 +152,10 @@ settings! {
         1 mtu: Option<u16>, "MTU";
         /// Priority (IEEE 802.1Q PCP, 0 to 7) in the VLAN tags of what is sent to the subscriber, control packets included.
         5 vlan_priority: u8, "VLAN priority";
+        /// Time without packets from the subscriber after which the session is idle and ends. `None`: it may be idle.
+        6 idle_timeout: Option<Duration>, "idle timeout";
+        /// Packets to the subscriber keep the session from being idle, too.
+        7 idle_both_ways: bool, "packets to the subscriber against idleness";
     }
 
     /// Settings that the control plane alone carries out.
@@ -165,6 +169,9 @@ settings! {
         4 dns: Vec<IpAddr>, "name servers";
     }
 }
+
+/// The shortest time after which a session can be idle.
+const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 
 impl PacketSettings {
     /// Default settings with an MTU in octets.
@@ -182,6 +189,7 @@ impl PacketSettings {
     pub fn check(&self) -> Result<(), &'static Setting> {
         let sound = |setting: &&'static Setting| match setting.name {
             "vlan_priority" => self.vlan_priority <= 7,
+            "idle_timeout" => self.idle_timeout.is_none_or(|time| time >= SHORTEST_IDLE),
             _ => true,
         };
         match Self::SETTINGS.iter().find(|setting| !sound(setting)) {
@@ -239,9 +247,18 @@ trait Value {
     fn text(&self) -> String;
 }
 
+impl Value for bool {
+    fn text(&self) -> String {
+        if *self { "yes" } else { "" }.to_owned()
+    }
+}
+
+/// A priority.
 impl Value for u8 {
     fn text(&self) -> String {
-        self.to_string()
+        Some(*self)
+            .filter(|n| *n > 0)
+            .map_or(String::new(), |n| n.to_string())
     }
 }
 
@@ -287,6 +304,8 @@ mod tests {
         let all = Overrides {
             mtu: Some(Some(1400)),
             vlan_priority: Some(5),
+            idle_timeout: Some(Some(Duration::from_secs(600))),
+            idle_both_ways: Some(true),
             session_timeout: Some(None),
             interim_interval: Some(Some(Duration::from_secs(60))),
             dns: Some(vec![[192, 0, 2, 53].into()]),
@@ -323,7 +342,9 @@ mod tests {
             rows,
             [
                 row("mtu", "1480", "profile"),
-                row("vlan_priority", "0", "default"),
+                row("vlan_priority", "", "default"),
+                row("idle_timeout", "", "default"),
+                row("idle_both_ways", "", "default"),
                 row("session_timeout", "3600 s", "aaa"),
                 row("interim_interval", "", "default"),
                 row("dns", "192.0.2.53, 2001:db8::53", "default"),

@@ -64,6 +64,8 @@ mod tests {
         policy.forwarding.bindings = Bindings::of(Some([100, 64, 0, 7].into()), Some(prefix));
         policy.forwarding.packets.mtu = Some(1480);
         policy.forwarding.packets.vlan_priority = 5;
+        policy.forwarding.packets.idle_timeout = Some(Duration::from_secs(600));
+        policy.forwarding.packets.idle_both_ways = true;
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];

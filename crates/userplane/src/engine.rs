@@ -44,6 +44,7 @@ mod answers;
 mod audit;
 mod change;
 mod departed;
+mod idle;
 mod ledger;
 mod nets;
 mod peers;
@@ -51,6 +52,7 @@ mod tunnels;
 mod usage;
 
 use departed::Departed;
+use idle::Idleness;
 pub use ledger::Expected;
 use peers::Peer;
 pub use tunnels::{Downlink, NoDownlink};
@@ -203,7 +205,10 @@ enum Operation<T> {
         to: T,
         rejection: Rejection,
     },
+    /// The counters for a report.
     Report,
+    /// The counters, to see whether the session is idle.
+    Look,
     Remove(After<T>),
 }
 
@@ -285,6 +290,7 @@ struct Session<T> {
     carried_over: Usage,
     unacknowledged: Unacknowledged,
     report_at: Option<Duration>,
+    idleness: Idleness,
     operation: Operation<T>,
     waiting: VecDeque<(T, Wanted)>,
     /// The last audit that named it.
@@ -295,6 +301,11 @@ impl<T> Session<T> {
     /// Whether it is being removed, and here only until the worker has let go of it.
     fn is_leaving(&self) -> bool {
         matches!(self.operation, Operation::Remove(_))
+    }
+
+    /// Whether a timer of this time is the session's.
+    fn is_armed(&self, at: Duration) -> bool {
+        [self.report_at, self.idleness.look_at].contains(&Some(at))
     }
 }
 
@@ -474,6 +485,7 @@ impl<T: Copy> Engine<T> {
                 self.refuse_modification(to, session_seid(&self.table, index), &rejection);
             }
             (Operation::Report, false) => self.report(now, index),
+            (Operation::Look, false) => self.looked(now, index),
             (Operation::Remove(after), true) => return self.removed(now, index, after),
             // An answer to an earlier question than the one that is waited for.
             (operation, _) => session.operation = operation,

@@ -1,5 +1,8 @@
+use crate::books::text;
+use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
+use crate::radius::ALONE;
+use crate::rig::{Rig, Stage};
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use sluice::lab::topology::INTERNET_V4;
@@ -18,5 +21,23 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         home.log()?
     );
     home.ping(&INTERNET_V4.to_string(), 3)?;
-    home.hang_up()
+    home.hang_up()?;
+    falls_asleep(stage)
+}
+
+/// RADIUS lets this subscriber be idle for 8 seconds (Idle-Timeout). As long as it sends, it stays.
+fn falls_asleep(stage: Stage<'_>) -> Result<()> {
+    let home = Home::build(stage.vm, 8)?;
+    home.dial("dave", "sleeper")?;
+    home.ping(&INTERNET_V4.to_string(), 50)?;
+    home.wait_exit(PATIENCE)?;
+    stage
+        .site
+        .wait_for("Acct-Terminate-Cause Idle-Timeout", PATIENCE, |_| {
+            let entries = ALONE.accounting(stage.lab, "dave")?;
+            let causes = entries
+                .iter()
+                .map(|entry| text(entry, "Acct-Terminate-Cause"));
+            Ok(causes.flatten().any(|cause| cause == "Idle-Timeout"))
+        })
 }

@@ -13,7 +13,7 @@ use pfcp::{FailReason, RequestId};
 use policy::Policy;
 use rand::Rng;
 use session::{Cause, Family, Input, Phase};
-use wire::pfcp::{Cause as PfcpCause, Message, UsageReport};
+use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
 
 /// Seconds between the user plane's own reports: what it counted since is lost with it.
 const USAGE_PERIOD: u32 = 300;
@@ -481,6 +481,7 @@ impl ControlPlane {
         match index.filter(|index| from == Some(self.plane_of(*index))) {
             Some(index) => {
                 self.add_usage(index, &report.usage_reports);
+                let is_idle = report.report_type.contains(ReportType::INACTIVITY);
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
                 // the user plane repeats it until the store has it, or gives it along with the session's end
                 if self.persist(now, index) {
@@ -490,6 +491,10 @@ impl ControlPlane {
                     // what was used before anything is recorded
                     let cause = PfcpCause::REQUEST_ACCEPTED;
                     self.user_planes.acknowledge(id, up_seid, cause);
+                }
+                let packets = self.sessions[index as usize].policy.forwarding.packets;
+                if is_idle && packets.idle_timeout.is_some() {
+                    self.end(now, index, Cause::IdleTimeout);
                 }
             }
             None => {

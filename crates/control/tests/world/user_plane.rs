@@ -7,7 +7,7 @@ use pfcp::{Config, Node, Role};
 use policy::Bindings;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
-use wire::pfcp::{Cause, FSeid, Message, NodeId, SessionReportRequest, SluiceFeatures};
+use wire::pfcp::{Cause, FSeid, Message, NodeId, ReportType, SessionReportRequest, SluiceFeatures};
 
 /// What a user plane knows: rules by its own SEID.
 pub struct UserPlane {
@@ -31,6 +31,8 @@ pub struct UserPlane {
     pub least_mtu: u16,
     /// Changes of subscribers' rules are carried out, and nobody is told.
     pub silent_about_changes: bool,
+    /// Reports say that sessions are idle.
+    pub says_idle: bool,
     /// Sessions are not deleted, and nobody is told why.
     pub keeps_all: bool,
     /// How often one was to be deleted meanwhile.
@@ -107,6 +109,7 @@ impl UserPlane {
             refuse_nets: None,
             least_mtu: 0,
             silent_about_changes: false,
+            says_idle: false,
             keeps_all: false,
             kept: 0,
             silent_about_nets: false,
@@ -335,10 +338,14 @@ impl UserPlane {
 
     /// Reports so many octets up, and twice as many down, of every session.
     pub(super) fn report(&mut self, now: Duration, octets: u64) {
+        let report_type = match self.says_idle {
+            true => ReportType::USAGE | ReportType::INACTIVITY,
+            false => ReportType::USAGE,
+        };
         for held in self.sessions.values_mut() {
             if let Facts::Session(_) = held.facts {
                 let report = SessionReportRequest {
-                    report_type: wire::pfcp::ReportType::USAGE,
+                    report_type,
                     usage_reports: vec![held.report(octets)],
                     ..Default::default()
                 };

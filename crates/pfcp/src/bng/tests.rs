@@ -139,6 +139,14 @@ fn changed_settings() -> Vec<PacketSettings> {
             vlan_priority: 5,
             ..spec
         },
+        PacketSettings {
+            idle_timeout: Some(core::time::Duration::from_secs(600)),
+            ..spec
+        },
+        PacketSettings {
+            idle_both_ways: true,
+            ..spec
+        },
     ];
     let names = |settings: &PacketSettings| spec.differences(settings).map(|s| s.name);
     let seen: Vec<&str> = changed.iter().flat_map(names).collect();

@@ -65,7 +65,8 @@ impl<T: Copy> Engine<T> {
         self.repair_nets();
         for (seid, _) in self.compare_timers(scratch).missing {
             let session = self.table.get(seid.index);
-            if let Some(at) = session.and_then(|session| session.report_at) {
+            let times = session.map(|s| [s.report_at, s.idleness.look_at]);
+            for at in times.into_iter().flatten().flatten() {
                 self.timers.push(std::cmp::Reverse((at, seid)));
             }
         }
@@ -81,9 +82,10 @@ impl<T: Copy> Engine<T> {
         };
         match (&session.compiled, &session.operation) {
             (Compiled::Default { .. }, _) => Expected::Nothing,
-            (Compiled::Subscriber { entry, .. }, Operation::None | Operation::Report) => {
-                Expected::Entry(entry)
-            }
+            (
+                Compiled::Subscriber { entry, .. },
+                Operation::None | Operation::Report | Operation::Look,
+            ) => Expected::Entry(entry),
             _ => Expected::Unsettled,
         }
     }
@@ -210,7 +212,7 @@ impl<T: Copy> Engine<T> {
     fn compare_timers(&self, ledger: &mut Ledger) -> Differences<Seid, Name> {
         let is_due = |seid: Seid, at| {
             let session = self.table.resolve(seid);
-            session.is_some_and(|session| session.report_at == Some(at))
+            session.is_some_and(|session| session.is_armed(at))
         };
         let armed = self.timers.iter().map(|reversed| reversed.0);
         let booked = armed.filter(|(at, seid)| is_due(*seid, *at));

@@ -207,6 +207,13 @@ impl Bench {
         usage.down_packets += 2;
     }
 
+    /// A packet to the subscriber alone.
+    fn count_down(&mut self, seid: u64, octets: u64) {
+        let usage = self.usage.entry(Seid::from_u64(seid).index).or_default();
+        usage.down_octets += octets;
+        usage.down_packets += 1;
+    }
+
     fn entry(&self, seid: u64) -> &SessionEntry {
         &self.entries[&Seid::from_u64(seid).index]
     }

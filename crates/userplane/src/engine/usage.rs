@@ -79,8 +79,12 @@ impl<T: Copy> Engine<T> {
         };
         session.report_at = at;
         if let Some(at) = at {
-            self.timers.push(Reverse((at, seid)));
+            self.arm_timer(at, seid);
         }
+    }
+
+    pub(super) fn arm_timer(&mut self, at: Duration, seid: Seid) {
+        self.timers.push(Reverse((at, seid)));
     }
 
     /// Does what is due.
@@ -92,12 +96,14 @@ impl<T: Copy> Engine<T> {
         {
             self.timers.pop();
             // Timers are not looked for when they become void; they are found void here.
-            let due = self
-                .table
-                .resolve(seid)
-                .is_some_and(|s| s.report_at == Some(at));
-            if due {
+            let session = self.table.resolve(seid);
+            let due = session.map(|s| [s.report_at, s.idleness.look_at].map(|t| t == Some(at)));
+            let [report, look] = due.unwrap_or_default();
+            if report {
                 self.report_due(now, seid, at);
+            }
+            if look {
+                self.look_due(now, seid);
             }
         }
     }
@@ -135,6 +141,9 @@ impl<T: Copy> Engine<T> {
         let Some(meter) = &mut session.meter else {
             return;
         };
+        if session.unacknowledged.is_full() {
+            return self.report_kept(index);
+        }
         let trigger = UsageReportTrigger::PERIODIC;
         let report = meter.report(session.counters, now.ntp, trigger);
         session.unacknowledged.reports.push(report);
@@ -154,8 +163,12 @@ impl<T: Copy> Engine<T> {
             return;
         }
         kept.in_flight = kept.reports.len();
+        let report_type = match session.idleness.is_idle {
+            true => ReportType::USAGE | ReportType::INACTIVITY,
+            false => ReportType::USAGE,
+        };
         let message = SessionReportRequest {
-            report_type: ReportType::USAGE,
+            report_type,
             usage_reports: kept.reports.clone(),
             ..Default::default()
         };

@@ -381,3 +381,68 @@ fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
     let octets: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     assert_eq!(octets, expected.concat());
 }
+
+/// How many of the reports say that a session is idle.
+fn told(bench: &Bench) -> usize {
+    let reports = bench.reports.iter();
+    let idle = reports.filter(|(_, r)| r.report_type.contains(ReportType::INACTIVITY));
+    idle.count()
+}
+
+#[test]
+fn a_session_that_is_idle_is_reported_until_it_sends_again() {
+    for both_ways in [false, true] {
+        let mut bench = Bench::new();
+        let mut spec = spec(7);
+        spec.forwarding.packets.idle_timeout = Some(Duration::from_secs(80));
+        spec.forwarding.packets.idle_both_ways = both_ways;
+        let seid = bench.established(&spec);
+        bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
+        // Packets from the subscriber keep it from being idle.
+        for _ in 0..20 {
+            bench.count(seid, 100);
+            bench.pass(10);
+        }
+        assert_eq!(told(&bench), 0);
+        for _ in 0..9 {
+            bench.pass(10);
+        }
+        assert_eq!(told(&bench), 1, "both ways: {both_ways}");
+        let (token, report) = bench.reports.remove(0);
+        assert_eq!(octets(&report.usage_reports[0]), (Some(2000), Some(4000)));
+        bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
+        // Once is enough, and it can become idle again.
+        (0..30).for_each(|_| bench.pass(10));
+        assert_eq!(told(&bench), 0);
+        bench.count(seid, 100);
+        (0..11).for_each(|_| bench.pass(10));
+        assert_eq!(told(&bench), 1);
+    }
+}
+
+#[test]
+fn packets_to_the_subscriber_count_against_idleness_only_if_wanted() {
+    for both_ways in [false, true] {
+        let mut bench = Bench::new();
+        let mut spec = spec(7);
+        let bindings = &mut spec.forwarding.bindings;
+        *bindings = Bindings::of(bindings.ipv4(), None);
+        spec.forwarding.packets.idle_timeout = Some(Duration::from_secs(80));
+        spec.forwarding.packets.idle_both_ways = both_ways;
+        let seid = bench.established(&spec);
+        bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
+        for _ in 0..20 {
+            bench.count_down(seid, 100);
+            bench.pass(10);
+        }
+        assert_eq!(told(&bench), usize::from(!both_ways));
+        // Without a timeout any longer, nothing is idle.
+        let before = spec.forwarding.clone();
+        spec.forwarding.packets.idle_timeout = None;
+        let response = bench.modify(seid, spec.change_from(&before).unwrap());
+        assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+        bench.reports.clear();
+        (0..50).for_each(|_| bench.pass(10));
+        assert_eq!(told(&bench), 0);
+    }
+}
