@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// A terminal that somebody types at, by tmux; ended when dropped.
 pub struct Screen {
     socket: PathBuf,
-    _server: Process,
+    server: Process,
 }
 
 impl Screen {
@@ -27,10 +27,7 @@ impl Screen {
         server.wait_until("its socket", PATIENCE, || {
             UnixStream::connect(&socket).is_ok()
         })?;
-        let screen = Screen {
-            socket,
-            _server: server,
-        };
+        let screen = Screen { socket, server };
         let (width, height) = (width.to_string(), height.to_string());
         screen.tmux(&["new-session", "-d", "-x", &width, "-y", &height, command])?;
         Ok(screen)
@@ -128,9 +125,10 @@ impl Screen {
         Ok(())
     }
 
-    /// Ends it with what runs in it.
-    pub fn close(&self) -> Result<()> {
-        self.tmux(&["kill-server"]).map(drop)
+    /// Ends it with what runs in it. Its server is gone then: another one can have the socket.
+    pub fn close(mut self) -> Result<()> {
+        self.tmux(&["kill-server"])?;
+        self.server.stop()
     }
 }
 
