@@ -155,7 +155,7 @@ settings! {
         /// Time without packets from the subscriber after which the session is idle and ends. `None`: it may be idle.
         6 idle_timeout: Option<Duration>, "idle timeout";
         /// Packets to the subscriber keep the session from being idle, too.
-        7 idle_both_ways: bool, "packets to the subscriber against idleness";
+        7 idle_both_ways: bool, "direction of the idle timeout";
     }
 
     /// Settings that the control plane alone carries out.
@@ -247,9 +247,10 @@ trait Value {
     fn text(&self) -> String;
 }
 
+/// Whether both directions are meant.
 impl Value for bool {
     fn text(&self) -> String {
-        if *self { "yes" } else { "" }.to_owned()
+        if *self { "both ways" } else { "" }.to_owned()
     }
 }
 

@@ -40,7 +40,7 @@ struct Concerned {
     index: u32,
     /// What its link goes by differs.
     link: bool,
-    /// Its policy differs, and that reaches packets.
+    /// How far the difference of its policies reaches, if they differ.
     policy: Option<Reach>,
 }
 
