@@ -58,7 +58,7 @@ impl fmt::Display for Binding {
 }
 
 /// Bindings of one session: sorted, each prefix once, and without contradiction.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bindings(Vec<Binding>);
 
 /// Why bindings cannot belong to one session.
@@ -159,12 +159,6 @@ impl Bindings {
     pub fn of(ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) -> Bindings {
         let host = ipv4.map(|address| Binding::host(address.into()));
         Bindings(host.into_iter().chain(ipv6.map(Binding::link)).collect())
-    }
-}
-
-impl<'a> Deserialize<'a> for Bindings {
-    fn deserialize<D: serde::Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
-        Bindings::new(Vec::deserialize(from)?).map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,14 +1,14 @@
 //! A policy as it is stored: each setting by its number, so that one more needs no new layout.
 
 use crate::settings::unknown;
-use crate::{Bindings, Policy};
+use crate::{Binding, Bindings, Policy};
 use serde::{Deserialize, Serialize};
 
 /// The stored form. Settings at their defaults are left out.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     network_instance: String,
-    bindings: Bindings,
+    bindings: Vec<Binding>,
     settings: Vec<(u8, Vec<u8>)>,
 }
 
@@ -19,7 +19,7 @@ impl Policy {
         let all = packets.chain(self.control.encoded());
         let stored = Stored {
             network_instance: self.forwarding.network_instance.clone(),
-            bindings: self.forwarding.bindings.clone(),
+            bindings: self.forwarding.bindings.iter().copied().collect(),
             settings: all.map(|(setting, value)| (setting.id, value)).collect(),
         };
         postcard::to_stdvec(&stored).expect("a policy has a size that serde can state")
@@ -37,7 +37,8 @@ impl Policy {
         }
         let mut policy = Policy::default();
         policy.forwarding.network_instance = stored.network_instance;
-        policy.forwarding.bindings = stored.bindings;
+        let bindings = Bindings::new(stored.bindings);
+        policy.forwarding.bindings = bindings.map_err(|why| format!("policy: {why}"))?;
         for (id, value) in stored.settings {
             let set = policy.forwarding.packets.decode(id, &value);
             let set = set.or_else(|| policy.control.decode(id, &value));
@@ -47,6 +48,8 @@ impl Policy {
                 None => return Err(format!("policy: {}", unknown(id))),
             }
         }
+        let checked = policy.forwarding.packets.check();
+        checked.map_err(|setting| format!("policy: no packet can have this {}", setting.label))?;
         Ok(policy)
     }
 }
@@ -86,7 +89,7 @@ mod tests {
     fn what_a_later_version_stored_is_refused_by_name() {
         let stored = Stored {
             network_instance: "default".into(),
-            bindings: Bindings::default(),
+            bindings: Vec::new(),
             settings: vec![(200, vec![1])],
         };
         let octets = postcard::to_stdvec(&stored).unwrap();
@@ -94,6 +97,29 @@ mod tests {
         assert_eq!(
             why,
             "policy: setting 200 is unknown: a later version stored it"
+        );
+    }
+
+    #[test]
+    fn a_priority_that_no_tag_has_is_refused_by_name() {
+        let mut policy = full();
+        policy.forwarding.packets.vlan_priority = 8;
+        let why = Policy::from_bytes(&policy.to_bytes()).unwrap_err();
+        assert_eq!(why, "policy: no packet can have this VLAN priority");
+    }
+
+    #[test]
+    fn bindings_that_contradict_each_other_are_refused_by_name() {
+        let hosts = [[100, 64, 0, 7], [100, 64, 0, 8]];
+        let stored = Stored {
+            network_instance: "default".into(),
+            bindings: hosts.map(|host| Binding::host(host.into())).into(),
+            settings: Vec::new(),
+        };
+        let octets = postcard::to_stdvec(&stored).unwrap();
+        assert_eq!(
+            Policy::from_bytes(&octets).unwrap_err(),
+            "policy: two host addresses of one family, 100.64.0.7/32 and 100.64.0.8/32"
         );
     }
 
