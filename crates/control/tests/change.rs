@@ -8,7 +8,7 @@ use control::counters::Counter;
 use control::plane::Effect;
 use core::net::IpAddr;
 use core::time::Duration;
-use northbound::{Request, Response};
+use northbound::{PolicySetting, Request, Response};
 use proptest::prelude::*;
 use wire::eth::Frame;
 use wire::radius::Kind;
@@ -69,6 +69,64 @@ fn mtus(w: &World) -> Vec<u16> {
     packets.map(|packets| packets.largest_packet()).collect()
 }
 
+/// What an operator is told of a session's MTU.
+fn mtu_row(w: &mut World, id: &str) -> Option<PolicySetting> {
+    let subscriber = id.to_owned();
+    let Ok(Response::Subscriber(found)) = w.call(Request::FindSubscriber { subscriber }) else {
+        panic!("an answer")
+    };
+    let mut policy = found.subscribers[0].policy.iter();
+    policy.find(|setting| setting.name == "mtu").cloned()
+}
+
+#[test]
+fn a_policy_that_nobody_has_accepted_is_not_in_force_whatever_else_changes() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let id = w.sessions()[0].id.clone();
+    w.up.silent_about_changes = true;
+    for line in [
+        "set subscriber-profiles home mtu 1400",
+        "set subscriber-profiles home session-timeout 7200",
+        "set subscriber-profiles home session-timeout 3600",
+    ] {
+        w.configure(&[line]).unwrap();
+        let mtu = mtu_row(&mut w, &id).unwrap();
+        assert_eq!(
+            (&*mtu.value, mtu.wanted.as_deref()),
+            ("1492", Some("1400")),
+            "{line}"
+        );
+    }
+    w.up.silent_about_changes = false;
+    w.run(MINUTE);
+    let mtu = mtu_row(&mut w, &id).unwrap();
+    assert_eq!((&*mtu.value, mtu.wanted.as_deref()), ("1400", None));
+    assert_eq!((w.online(), mtus(&w)), (1, vec![1400]));
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_change_that_is_taken_back_while_it_is_under_way_is_taken_back() {
+    for least_mtu in [0, 1450] {
+        let mut w = World::new(3, Choice::default());
+        w.dial_all();
+        w.be_late();
+        w.configure(&["set subscriber-profiles home mtu 1400"])
+            .unwrap();
+        w.configure(&["delete subscriber-profiles home mtu"])
+            .unwrap();
+        w.up.least_mtu = least_mtu;
+        w.answer_late();
+        w.run(SECOND);
+        assert_eq!((w.online(), mtus(&w)), (3, vec![1492; 3]), "{least_mtu}");
+        let id = w.sessions()[0].id.clone();
+        let mtu = mtu_row(&mut w, &id).unwrap();
+        assert_eq!((&*mtu.value, mtu.wanted.as_deref()), ("1492", None));
+        assert_balanced(&w);
+    }
+}
+
 #[test]
 fn a_policy_that_the_user_plane_refuses_leaves_the_one_before_in_force() {
     let mut w = World::new(3, Choice::default());
@@ -79,12 +137,11 @@ fn a_policy_that_the_user_plane_refuses_leaves_the_one_before_in_force() {
     w.run(MINUTE);
     assert_eq!((w.online(), mtus(&w)), (3, vec![1492; 3]));
     assert_eq!(w.count(Counter::PolicyRefused), 3);
-    let subscriber = w.sessions()[0].id.clone();
-    let Ok(Response::Subscriber(found)) = w.call(Request::FindSubscriber { subscriber }) else {
-        panic!("an answer")
-    };
-    let mtu = found.subscribers[0].policy.iter().find(|s| s.name == "mtu");
-    let mtu = mtu.map(|s| (&*s.value, s.wanted.as_deref(), &*s.origin));
+    let id = w.sessions()[0].id.clone();
+    let mtu = mtu_row(&mut w, &id);
+    let mtu = mtu
+        .as_ref()
+        .map(|s| (&*s.value, s.wanted.as_deref(), &*s.origin));
     assert_eq!(mtu, Some(("1492", Some("1400"), "profile")));
     // An audit, and a restart, find nothing to put right and ask again.
     w.restart_control_plane();
@@ -580,6 +637,11 @@ proptest! {
         let trying = |w: &World, n: &usize| w.homes[*n].state() != cpe::State::Online;
         let trying: Vec<usize> = (0..6).filter(|n| trying(&w, n)).collect();
         trying.into_iter().for_each(|n| w.hang_up(n));
+        // nobody's time is over while what there is is compared
+        let timeout = "delete subscriber-profiles home session-timeout";
+        if w.can_edit(timeout) {
+            w.configure(&[timeout]).unwrap();
+        }
         w.run(2 * MINUTE);
         assert_balanced(&w);
         let (rules, nets, numbers) = (w.up.subscribers(), w.up.nets(), w.numbers());

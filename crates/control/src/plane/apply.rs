@@ -55,12 +55,19 @@ impl ControlPlane {
     fn apply(&mut self, now: Now, index: u32, policy: Policy) {
         let is_up = self.user_planes.is_up(self.plane_of(index));
         let entry = self.entry(index);
+        if entry.proposed.as_deref() == Some(&policy) {
+            return; // it is on its way
+        }
         entry.proposed = None;
         if *entry.policy == policy {
-            return self.adjust(now, index); // a change under way may be of one that is wanted no more
+            // behind the one that is under way, which is wanted no more and may be accepted
+            let is_underway = entry.rules.telling.is_some();
+            entry.proposed = is_underway.then(|| entry.policy.clone());
+            return self.adjust(now, index);
         }
         let policy = Arc::new(policy);
-        if entry.forwarding(&policy) == entry.rules.told {
+        // what was told is not accepted yet while a modification is under way
+        if !entry.rules.modifying && entry.forwarding(&policy) == entry.rules.told {
             self.put_in_force(now, index, policy);
         } else if is_up || entry.rules.establishing {
             entry.proposed = Some(policy);

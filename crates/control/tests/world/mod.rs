@@ -360,6 +360,22 @@ impl World {
         self.settle();
     }
 
+    /// From now on, the user plane lets requests about sessions wait.
+    #[allow(dead_code)] // changes of the configuration
+    pub fn be_late(&mut self) {
+        self.up.late = Some(Vec::new());
+    }
+
+    /// The user plane answers what waits, and waits no more.
+    #[allow(dead_code)] // changes of the configuration
+    pub fn answer_late(&mut self) {
+        for (id, seid, message) in self.up.late.take().unwrap_or_default() {
+            let (cp_seid, response) = self.up.serve(seid, message);
+            self.up.node.respond(id, cp_seid, response);
+        }
+        self.settle();
+    }
+
     /// The user plane is one of before settings of a policy travelled by number.
     #[allow(dead_code)] // changes of the configuration
     pub fn without_settings(&mut self) {
@@ -673,6 +689,12 @@ impl World {
                     ..
                 }) if self.up.silent_about_changes && !self.up.is_default(seid) => {
                     self.up.serve(seid, message);
+                }
+                pfcp::Output::Event(Event::Request { id, seid, message })
+                    if self.up.late.is_some() && !self.up.is_default(seid) =>
+                {
+                    let late = self.up.late.as_mut().expect("it is there");
+                    late.push((id, seid, message));
                 }
                 pfcp::Output::Event(Event::Request { id, seid, message }) => {
                     let (cp_seid, response) = self.up.serve(seid, message);

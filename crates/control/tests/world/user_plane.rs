@@ -3,7 +3,7 @@
 use super::{CP, PORT, UP, at};
 use core::time::Duration;
 use pfcp::bng::{Facts, RuleSet, SessionFacts};
-use pfcp::{Config, Node, Role};
+use pfcp::{Config, Node, RequestId, Role};
 use policy::Bindings;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
@@ -31,6 +31,8 @@ pub struct UserPlane {
     pub least_mtu: u16,
     /// Changes of subscribers' rules are carried out, and nobody is told.
     pub silent_about_changes: bool,
+    /// Changes of subscribers' rules wait here, if there is such a place, until [`super::World::answer_late`].
+    pub(super) late: Option<Vec<(RequestId, u64, Message)>>,
     /// Reports say that sessions are idle.
     pub says_idle: bool,
     /// Sessions are not deleted, and nobody is told why.
@@ -109,6 +111,7 @@ impl UserPlane {
             refuse_nets: None,
             least_mtu: 0,
             silent_about_changes: false,
+            late: None,
             says_idle: false,
             keeps_all: false,
             kept: 0,
