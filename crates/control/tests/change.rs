@@ -128,6 +128,24 @@ fn a_change_that_is_taken_back_while_it_is_under_way_is_taken_back() {
 }
 
 #[test]
+fn a_change_while_the_path_is_being_lost_is_told_when_it_is_back() {
+    for seconds in 0..60 {
+        let mut w = World::with_patient_homes(1);
+        w.dial_all();
+        w.cut = true;
+        w.run(Duration::from_secs(seconds));
+        w.configure(&["set subscriber-profiles home mtu 1400"])
+            .unwrap();
+        w.run(2 * MINUTE);
+        w.cut = false;
+        w.run(MINUTE);
+        let found = (w.online(), mtus(&w));
+        assert_eq!(found, (1, vec![1400]), "{seconds} s after the path was cut");
+        assert_balanced(&w);
+    }
+}
+
+#[test]
 fn a_policy_that_the_user_plane_refuses_leaves_the_one_before_in_force() {
     let mut w = World::new(3, Choice::default());
     w.dial_all();

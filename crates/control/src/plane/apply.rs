@@ -132,6 +132,8 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.proposed = None;
         if entry.rules.telling.take().is_some() {
+            // so that the wanted policy differs from what was told, whichever of both the user plane has
+            entry.rules.told = std::mem::take(&mut entry.rules.told_before);
             tracing::warn!(session = %entry.seid, "no answer about a change of the session's policy: the policy before is told again");
         }
     }

@@ -134,6 +134,7 @@ impl ControlPlane {
             let entry = self.entry(index);
             entry.rules.modifying = false;
             tracing::warn!(session = %entry.seid, %error, "cannot ask the user plane for rules");
+            self.policy_unknown(index);
             self.on_modify_failed(now, index, Counter::UserPlaneAbsent);
         }
     }
