@@ -9,6 +9,7 @@ use control::plane::Effect;
 use core::net::IpAddr;
 use core::time::Duration;
 use northbound::{PolicySetting, Request, Response};
+use policy::PacketSettings;
 use proptest::prelude::*;
 use wire::eth::Frame;
 use wire::radius::Kind;
@@ -276,6 +277,27 @@ fn who_is_online_hears_of_other_name_servers_by_router_advertisements() {
     w.run(20 * MINUTE);
     assert!(w.homes[0].dns().any(|known| known == server));
     assert_eq!(w.online(), 1);
+}
+
+#[test]
+fn a_user_plane_that_is_replaced_by_an_older_one_has_what_it_can_do() {
+    let mut w = World::with_patient_homes(2);
+    w.configure(&["set subscriber-profiles home vlan-priority 5"])
+        .unwrap();
+    w.dial_all();
+    w.without_settings();
+    w.run(2 * MINUTE);
+    let packets = w.up.subscribers().into_iter().map(|s| s.forwarding.packets);
+    let packets: Vec<PacketSettings> = packets.collect();
+    assert_eq!(packets, [PacketSettings::with_mtu(1492); 2]);
+    assert_eq!(w.online(), 2);
+    assert!(w.count(Counter::PolicyRefused) > 0, "nobody would know");
+    // An audit finds nothing to put right.
+    let names = w.up.names();
+    w.restart_control_plane();
+    w.run(2 * MINUTE);
+    assert_eq!((w.online(), w.up.names()), (2, names));
+    assert_balanced(&w);
 }
 
 #[test]

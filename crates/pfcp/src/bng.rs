@@ -15,10 +15,11 @@ pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
 pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
 pub use given_up::GivenUp;
 pub use rules::{Rejection, RuleSet};
+pub use settings::{numbered_settings, without_numbered};
 
 use core::net::IpAddr;
 use ipnet::IpNet;
-use policy::{Forwarding, PacketSettings};
+use policy::Forwarding;
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasurement};
 
@@ -107,11 +108,6 @@ pub struct PoolNet {
     pub network_instance: String,
     /// The net.
     pub net: IpNet,
-}
-
-/// Whether packet settings need a user plane that announces [`wire::pfcp::SluiceFeatures::SETTINGS`].
-pub fn needs_settings(packets: &PacketSettings) -> bool {
-    !settings::numbered(packets).0.is_empty()
 }
 
 /// What a session carried. Octets are those of IP packets.

@@ -8,7 +8,7 @@ use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
 use pfcp::bng;
-use policy::{PacketSettings, Policy};
+use policy::Policy;
 use std::sync::Arc;
 use wire::pfcp::Cause;
 
@@ -37,13 +37,11 @@ impl ControlPlane {
     /// Whether the session's user plane can carry out a policy.
     fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
         let plane = self.plane_of(index);
-        let needs = bng::needs_settings(&policy.forwarding.packets);
-        if !needs || self.user_planes.takes_settings(plane) {
+        let needed = bng::numbered_settings(&policy.forwarding.packets);
+        let labels: Vec<&str> = needed.map(|setting| setting.label).collect();
+        if labels.is_empty() || self.user_planes.takes_settings(plane) {
             return Ok(());
         }
-        let default = PacketSettings::default();
-        let labels = policy.forwarding.packets.differences(&default);
-        let labels: Vec<&str> = labels.map(|setting| setting.label).collect();
         Err(format!(
             "user plane {} is too old for a policy with {}: upgrade it, or take the setting out of the subscriber profile",
             self.topology.user_plane(plane).node_id,

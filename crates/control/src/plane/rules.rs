@@ -35,6 +35,11 @@ impl ControlPlane {
             .topology
             .port(self.topology.segment(entry.segment).port);
         let owner = TunnelOwner::Session(entry.group, index);
+        let mut forwarding = entry.forwarding(policy);
+        if !self.user_planes.takes_settings(port.user_plane) {
+            // it took the place of a newer one: what it would skip must not differ in every audit
+            forwarding.packets = bng::without_numbered(&forwarding.packets);
+        }
         SessionSpec {
             node_id: self.user_planes.node_id(),
             cp_f_seid: self.user_planes.f_seid(port.user_plane, entry.seid),
@@ -49,7 +54,7 @@ impl ControlPlane {
             subscriber: index,
             uplink: self.user_planes.uplink(port.user_plane, owner),
             downlink: self.user_planes.downlink(port.user_plane, owner),
-            forwarding: entry.forwarding(policy),
+            forwarding,
             urr_id: entry.rules.urr_id,
             usage_period: Some(USAGE_PERIOD),
         }

@@ -7,11 +7,15 @@ use pfcp::{Config, Node, RequestId, Role};
 use policy::Bindings;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
-use wire::pfcp::{Cause, FSeid, Message, NodeId, ReportType, SessionReportRequest, SluiceFeatures};
+use wire::pfcp::{
+    Cause, FSeid, Message, NodeId, ReportType, SessionEstablishmentRequest, SessionReportRequest,
+    SluiceFeatures,
+};
 
 /// What a user plane knows: rules by its own SEID.
 pub struct UserPlane {
     pub(super) node: Node,
+    takes_settings: bool,
     sessions: BTreeMap<u64, Held>,
     next_seid: u64,
     /// Sessions that were deleted without anybody hearing of it, which are told of when they are deleted again.
@@ -100,6 +104,7 @@ impl UserPlane {
         config.features.sluice = Some(features);
         UserPlane {
             node: Node::new(config),
+            takes_settings: features.contains(SluiceFeatures::SETTINGS),
             sessions: BTreeMap::new(),
             next_seid: 100,
             departed: BTreeMap::new(),
@@ -139,6 +144,14 @@ impl UserPlane {
         let mut sessions: Vec<SessionFacts> = self.facts().filter_map(session).collect();
         sessions.sort_by_key(|s| s.pppoe_session_id);
         sessions
+    }
+
+    /// What it calls subscribers' sessions: each establishment gives another name.
+    #[allow(dead_code)] // changes of the configuration
+    pub fn names(&self) -> Vec<u64> {
+        let subscribers = self.sessions.iter();
+        let subscribers = subscribers.filter(|(_, held)| matches!(held.facts, Facts::Session(_)));
+        subscribers.map(|(seid, _)| *seid).collect()
     }
 
     /// How many default sessions there are.
@@ -242,6 +255,7 @@ impl UserPlane {
         match message {
             Message::SessionEstablishmentRequest(m) => {
                 let cp = m.cp_f_seid.seid;
+                let m = self.as_received(m);
                 let rules = RuleSet::establish(m).expect("an establishment that can be served");
                 let held = Held::new(rules, cp);
                 let refuse = match &held.facts {
@@ -299,6 +313,16 @@ impl UserPlane {
             }
             other => panic!("the control plane asks {}", other.name()),
         }
+    }
+
+    /// What it makes of a request: an element that it does not know is skipped.
+    fn as_received(&self, mut m: SessionEstablishmentRequest) -> SessionEstablishmentRequest {
+        if !self.takes_settings {
+            let fars = m.create_fars.iter_mut();
+            let parameters = fars.filter_map(|far| far.forwarding_parameters.as_mut());
+            parameters.for_each(|parameters| parameters.settings = None);
+        }
+        m
     }
 
     fn modify(&mut self, seid: u64, m: &wire::pfcp::SessionModificationRequest) -> (u64, Message) {

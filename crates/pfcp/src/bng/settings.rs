@@ -2,7 +2,7 @@
 //!
 //! A setting for which 3GPP or the BBF has an element travels in that. All others travel by number in an element of our own
 //! ([`Settings`]), so that one more needs nothing here.
-use policy::PacketSettings;
+use policy::{PacketSettings, Setting};
 use wire::pfcp::{
     Change, ForwardingParameters, IeId, Settings, UpdateForwardingParameters, bbf_ie, own,
 };
@@ -10,11 +10,36 @@ use wire::pfcp::{
 /// The numbers of the settings that have elements: the MTU.
 const WITH_ELEMENTS: [u8; 1] = [1];
 
-/// The settings that travel by number, unless they are at their defaults.
-pub(super) fn numbered(packets: &PacketSettings) -> Settings {
+/// The settings that travel by number, unless they are at their defaults, each with its value.
+fn by_number(
+    packets: &PacketSettings,
+) -> impl Iterator<Item = (&'static Setting, Vec<u8>)> + use<> {
     let all = packets.encoded().into_iter();
-    let all = all.map(|(setting, value)| (setting.id, value));
-    Settings(all.filter(|(id, _)| !WITH_ELEMENTS.contains(id)).collect())
+    all.filter(|(setting, _)| !WITH_ELEMENTS.contains(&setting.id))
+}
+
+/// Their element.
+pub(super) fn numbered(packets: &PacketSettings) -> Settings {
+    Settings(
+        by_number(packets)
+            .map(|(setting, value)| (setting.id, value))
+            .collect(),
+    )
+}
+
+/// The settings that only a user plane with [`wire::pfcp::SluiceFeatures::SETTINGS`] can carry out.
+pub fn numbered_settings(
+    packets: &PacketSettings,
+) -> impl Iterator<Item = &'static Setting> + use<> {
+    by_number(packets).map(|(setting, _)| setting)
+}
+
+/// What any other user plane can carry out: all others are at their defaults.
+pub fn without_numbered(packets: &PacketSettings) -> PacketSettings {
+    PacketSettings {
+        mtu: packets.mtu,
+        ..PacketSettings::default()
+    }
 }
 
 /// Adds the settings to the way towards the subscriber.

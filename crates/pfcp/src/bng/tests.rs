@@ -172,6 +172,22 @@ fn every_setting_is_carried_told_again_and_part_of_the_digest() {
 }
 
 #[test]
+fn what_needs_a_newer_user_plane_is_named_and_can_be_left_out() {
+    for packets in changed_settings() {
+        let named: Vec<&str> = numbered_settings(&packets).map(|s| s.name).collect();
+        let differs: Vec<&str> = packets
+            .differences(&spec().forwarding.packets)
+            .map(|s| s.name)
+            .collect();
+        let (expected, left) = match differs[..] {
+            ["mtu"] => (vec![], packets),
+            _ => (differs, PacketSettings::with_mtu(1492)),
+        };
+        assert_eq!((named, without_numbered(&packets)), (expected, left));
+    }
+}
+
+#[test]
 fn settings_that_nobody_can_carry_out_are_refused() {
     let refused_settings = |settings: Vec<(u8, Vec<u8>)>| {
         let mut request = spec().establish();
