@@ -1,6 +1,6 @@
 //! A session as the control plane keeps it, and as it is stored.
 
-use crate::evaluate::Said;
+use crate::evaluate::AaaAnswer;
 use crate::history::Families;
 use crate::topology::{GroupId, InstanceId, SegmentId, Seid};
 use core::net::Ipv4Addr;
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
     /// The group of servers that let it in, to which its records go; without one the users did.
     pub servers: Option<Arc<str>>,
     /// What AAA said about its policy.
-    pub said: Said,
+    pub answer: AaaAnswer,
     /// The policy in force. Its bindings are the addresses that the session holds, in `instance`.
     pub policy: Arc<Policy>,
     /// The policy that is wanted in its place, while the user plane has not accepted it yet.
@@ -111,10 +111,10 @@ pub(crate) struct Rules {
     /// Families whose rules were asked for: IPv4, IPv6.
     pub families: [bool; 2],
     /// What it was told last about packets, and before the modification that is under way.
-    pub told: Forwarding,
-    pub told_before: Forwarding,
+    pub last_sent: Forwarding,
+    pub sent_before: Forwarding,
     /// The proposed policy that the modification under way carries.
-    pub telling: Option<Arc<Policy>>,
+    pub sending: Option<Arc<Policy>>,
     /// A modification is under way. Only one at a time is: PFCP says nothing of the order in which two arrive.
     pub modifying: bool,
     /// Counts modifications, so that a late answer is known as such.
@@ -255,7 +255,7 @@ impl Entry {
     }
 
     /// The session holds these addresses from now on.
-    pub fn hold(&mut self, ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) {
+    pub fn set_addresses(&mut self, ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) {
         Arc::make_mut(&mut self.policy).forwarding.bindings = Bindings::of(ipv4, ipv6);
     }
 
@@ -366,7 +366,7 @@ pub(crate) struct Fourth {
 /// What version 5 added to [`Record`]. Of the earlier fields that say the same, versions before it alone are believed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fifth {
-    pub said: Said,
+    pub answer: AaaAnswer,
     /// The policy in force.
     pub policy: Policy,
 }
@@ -428,7 +428,7 @@ impl Record {
             bytes = extend(fourth, bytes);
         }
         if let (5.., Some(fifth)) = (version, &self.fifth) {
-            let Said { profile, overrides } = &fifth.said;
+            let AaaAnswer { profile, overrides } = &fifth.answer;
             bytes = extend(&(profile, overrides.encoded()), bytes);
             bytes = extend(&fifth.policy.to_bytes(), bytes);
         }
@@ -455,10 +455,10 @@ impl Record {
         if version > 4 {
             let (profile, overrides): (_, Vec<(u8, Vec<u8>)>) = take(&mut rest)?;
             let overrides = Overrides::decoded(&overrides)?;
-            let said = Said { profile, overrides };
+            let answer = AaaAnswer { profile, overrides };
             let policy: Vec<u8> = take(&mut rest)?;
             let policy = Policy::from_bytes(&policy)?;
-            record.fifth = Some(Fifth { said, policy });
+            record.fifth = Some(Fifth { answer, policy });
         }
         Ok(record)
     }

@@ -14,7 +14,7 @@ static SUBSCRIBER_DEFAULTS: LazyLock<SubscriberProfile> = LazyLock::new(Subscrib
 
 /// What AAA said about a subscriber, as far as the policy follows from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct AaaAnswer {
     /// Name of the subscriber profile.
     pub profile: Option<Box<str>>,
     /// Settings in place of the profile's.
@@ -24,11 +24,11 @@ pub(crate) struct Said {
 /// AAA's value of an MTU is used in this range, in octets: that of the setting `mtu` of subscriber profiles.
 const MTUS: RangeInclusive<u32> = 576..=9216;
 
-impl Said {
+impl AaaAnswer {
     /// What an Access-Accept says.
     pub fn of(accept: &AccessAccept) -> Self {
         let mtu = accept.framed_mtu.filter(|mtu| MTUS.contains(mtu));
-        Said {
+        AaaAnswer {
             profile: accept.filter_id.clone().map(Into::into),
             overrides: Overrides {
                 mtu: mtu.map(|mtu| Some(mtu as u16)),
@@ -43,7 +43,7 @@ impl Said {
 
 /// What a policy is evaluated from.
 #[derive(Clone, Copy)]
-pub(crate) struct Grounds<'a> {
+pub(crate) struct PolicyInputs<'a> {
     pub configuration: &'a Configuration,
     /// Access profile of the session's segment.
     pub access: &'a AccessProfile,
@@ -51,14 +51,14 @@ pub(crate) struct Grounds<'a> {
     pub servers: Option<&'a str>,
     /// Largest IP packet that the link carries to the subscriber, in octets.
     pub link_mtu: u16,
-    pub said: &'a Said,
+    pub answer: &'a AaaAnswer,
 }
 
-impl<'a> Grounds<'a> {
+impl<'a> PolicyInputs<'a> {
     /// Name of the subscriber profile: AAA's, or else that of the access profile.
     pub fn profile_name(&self) -> Option<&'a str> {
         let of_access = self.access.subscriber_profile.as_deref();
-        self.said.profile.as_deref().or(of_access)
+        self.answer.profile.as_deref().or(of_access)
     }
 
     fn profile(&self) -> (&'a SubscriberProfile, Origin) {
@@ -70,29 +70,29 @@ impl<'a> Grounds<'a> {
         let (profile, of_profile) = self.profile();
         let groups = &self.configuration.aaa.server_groups;
         let group = self.servers.and_then(|name| groups.get(name));
-        let said = &self.said.overrides;
+        let answer = &self.answer.overrides;
         let (session_timeout, timeout_origin) = chosen(
-            &said.session_timeout,
+            &answer.session_timeout,
             (seconds(profile.session_timeout), of_profile),
         );
         let (interim_interval, interim_origin) = chosen(
-            &said.interim_interval,
+            &answer.interim_interval,
             (
                 seconds(group.map_or(0, |group| group.interim_interval)),
                 group.map_or(Origin::Default, |_| Origin::ServerGroup),
             ),
         );
-        let (dns, dns_origin) = chosen(&said.dns, (profile.dns.clone(), of_profile));
+        let (dns, dns_origin) = chosen(&answer.dns, (profile.dns.clone(), of_profile));
         let (vlan_priority, priority_origin) =
-            chosen(&said.vlan_priority, (profile.vlan_priority, of_profile));
+            chosen(&answer.vlan_priority, (profile.vlan_priority, of_profile));
         let (idle_timeout, idle_origin) = chosen(
-            &said.idle_timeout,
+            &answer.idle_timeout,
             (seconds(profile.idle_timeout), of_profile),
         );
         let (idle_both_ways, both_origin) =
-            chosen(&said.idle_both_ways, (profile.idle_both_ways, of_profile));
+            chosen(&answer.idle_both_ways, (profile.idle_both_ways, of_profile));
         let (mtu, mtu_origin) = least([
-            chosen(&said.mtu, (Some(profile.mtu), of_profile)),
+            chosen(&answer.mtu, (Some(profile.mtu), of_profile)),
             (Some(self.link_mtu), Origin::Link),
         ]);
         let policy = Policy {
@@ -137,8 +137,8 @@ pub(crate) fn profile<'a>(
 }
 
 /// AAA's value, if it said one.
-fn chosen<T: Clone>(said: &Option<T>, otherwise: (T, Origin)) -> (T, Origin) {
-    match said {
+fn chosen<T: Clone>(answer: &Option<T>, otherwise: (T, Origin)) -> (T, Origin) {
+    match answer {
         Some(value) => (value.clone(), Origin::Aaa),
         None => otherwise,
     }
@@ -175,16 +175,16 @@ mod tests {
     fn rows(
         configuration: &Configuration,
         link_mtu: u16,
-        said: &Said,
+        answer: &AaaAnswer,
     ) -> Vec<(String, &'static str)> {
-        let grounds = Grounds {
+        let policy_inputs = PolicyInputs {
             configuration,
             access: &AccessProfile::default(),
             servers: Some("isp"),
             link_mtu,
-            said,
+            answer,
         };
-        let (policy, origins) = grounds.evaluate("default", &Bindings::default());
+        let (policy, origins) = policy_inputs.evaluate("default", &Bindings::default());
         let rows = policy.rows(&origins).into_iter();
         rows.map(|row| {
             (
@@ -199,7 +199,7 @@ mod tests {
     fn aaa_comes_before_the_profile_and_that_before_the_defaults() {
         let configuration = configuration();
         let hours = |h: u64| Some(Duration::from_secs(h * 3600));
-        let mut said = Said::default();
+        let mut answer = AaaAnswer::default();
         let row = |text: &str, origin| (text.to_owned(), origin);
         let defaults = [
             row("mtu 1492", "default"),
@@ -210,8 +210,8 @@ mod tests {
             row("interim_interval 600 s", "server-group"),
             row("dns ", "default"),
         ];
-        assert_eq!(rows(&configuration, 1492, &said), defaults);
-        said.profile = Some("gold".into());
+        assert_eq!(rows(&configuration, 1492, &answer), defaults);
+        answer.profile = Some("gold".into());
         let gold = [
             row("mtu 1480", "profile"),
             row("vlan_priority 6", "profile"),
@@ -221,9 +221,9 @@ mod tests {
             row("interim_interval 600 s", "server-group"),
             row("dns 192.0.2.53", "profile"),
         ];
-        assert_eq!(rows(&configuration, 1492, &said), gold);
-        said.overrides.session_timeout = Some(hours(2));
-        said.overrides.interim_interval = Some(hours(1));
+        assert_eq!(rows(&configuration, 1492, &answer), gold);
+        answer.overrides.session_timeout = Some(hours(2));
+        answer.overrides.interim_interval = Some(hours(1));
         let of_aaa = [
             row("mtu 1400", "link"),
             row("vlan_priority 6", "profile"),
@@ -233,6 +233,6 @@ mod tests {
             row("interim_interval 3600 s", "aaa"),
             row("dns 192.0.2.53", "profile"),
         ];
-        assert_eq!(rows(&configuration, 1400, &said), of_aaa);
+        assert_eq!(rows(&configuration, 1400, &answer), of_aaa);
     }
 }

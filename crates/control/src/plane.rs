@@ -43,7 +43,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
 use pfcp::RequestId;
-use pfcp::bng::GivenUp;
+use pfcp::bng::ReleasedTunnels;
 use profiles::AccessProfiles;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -234,7 +234,7 @@ pub struct ControlPlane {
     /// Accounting records that no server has yet.
     book: Book,
     /// Tunnels of sessions that have ended.
-    given_up: GivenUp,
+    released_tunnels: ReleasedTunnels,
     /// Audits under way, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
     /// A check of the ledger that waits for audits.
@@ -299,7 +299,7 @@ impl ControlPlane {
             alarms: Alarms::resume(restored.take_alarms()),
             outbox,
             book: Book::default(),
-            given_up: GivenUp::default(),
+            released_tunnels: ReleasedTunnels::default(),
             audits: BTreeMap::new(),
             check: None,
             listings: HashMap::new(),

@@ -4,8 +4,8 @@
 //! The reader goes by what rules say. It does not know the ids that the builders give them.
 mod build;
 mod facts;
-mod given_up;
 mod read;
+mod released_tunnels;
 mod rules;
 mod settings;
 #[cfg(test)]
@@ -13,7 +13,7 @@ mod tests;
 
 pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
 pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
-pub use given_up::GivenUp;
+pub use released_tunnels::ReleasedTunnels;
 pub use rules::{Rejection, RuleSet};
 pub use settings::{numbered_settings, without_numbered};
 

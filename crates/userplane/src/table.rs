@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use dataplane::SessionIndex;
-use pfcp::bng::GivenUp;
+use pfcp::bng::ReleasedTunnels;
 
 /// A session's place with the generation of its occupant: a name that is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ pub struct Table<S> {
     capacity: u32,
     first_generation: u32,
     teids: HashMap<u32, Seid>,
-    given_up: GivenUp,
+    released: ReleasedTunnels,
     used: usize,
 }
 
@@ -72,7 +72,7 @@ impl<S> Table<S> {
             capacity,
             first_generation: seed.max(1),
             teids: HashMap::new(),
-            given_up: GivenUp::default(),
+            released: ReleasedTunnels::default(),
             used: 0,
         }
     }
@@ -238,8 +238,8 @@ impl<S> Table<S> {
     }
 
     /// Whether a session had this tunnel that has ended.
-    pub fn was_given_up(&self, teid: u32) -> bool {
-        self.given_up.contains(teid)
+    pub fn was_released(&self, teid: u32) -> bool {
+        self.released.contains(teid)
     }
 
     /// Gives a tunnel to a session. `false` if another has it.
@@ -251,7 +251,7 @@ impl<S> Table<S> {
     pub fn release_teid(&mut self, teid: u32, owner: Seid) {
         if self.teids.get(&teid) == Some(&owner) {
             self.teids.remove(&teid);
-            self.given_up.remember(teid);
+            self.released.remember(teid);
         }
     }
 }

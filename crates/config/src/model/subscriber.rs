@@ -40,10 +40,11 @@ pub struct SubscriberProfile {
     /// Priority (802.1p) in the VLAN tags of frames to the subscriber, control packets included.
     #[schemars(range(min = 0, max = 7))]
     pub vlan_priority: u8,
-    /// Its session ends when the subscriber has sent no packet for so long, where AAA does not say so; 0: never.
+    /// The session ends when the subscriber has sent no packet for this time, or up to an eighth longer. Idle-Timeout of RADIUS
+    /// comes before it. 0: never.
     #[schemars(extend("x-unit" = "seconds"))]
     pub idle_timeout: u32,
-    /// Packets to the subscriber keep its session from being idle, too.
+    /// Packets to the subscriber count against the idle timeout, too.
     pub idle_both_ways: bool,
     /// How long its session lasts where AAA does not say so; 0: for ever.
     #[schemars(extend("x-unit" = "seconds"))]

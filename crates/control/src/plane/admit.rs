@@ -4,7 +4,7 @@ use super::tunnel::Refused;
 use super::{ControlPlane, Now, Place};
 use crate::counters::Counter;
 use crate::entry::{Account, Entry, LineIds, Noted, Rules, Stage, Who};
-use crate::evaluate::Said;
+use crate::evaluate::AaaAnswer;
 use crate::topology::{InstanceId, SegmentId, Seid};
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
@@ -123,7 +123,7 @@ impl ControlPlane {
             rules: Rules::default(),
             who: Who::default(),
             servers: None,
-            said: Said::default(),
+            answer: AaaAnswer::default(),
             policy: Arc::default(),
             proposed: None,
             account: Account::default(),

@@ -15,7 +15,7 @@ use wire::pfcp::Cause;
 impl ControlPlane {
     /// Evaluates the policy of a session and applies it. One that cannot be carried out leaves the policy before in force.
     pub(super) fn renew_policy(&mut self, now: Now, index: u32) {
-        if let Err(why) = self.give_policy(now, index) {
+        if let Err(why) = self.assign_policy(now, index) {
             let entry = &self.sessions[index as usize];
             let user = entry.who.username.escape_ascii().to_string();
             tracing::error!(session = %entry.seid, user, why, "the session's policy cannot be changed: the policy before stays in force");
@@ -27,7 +27,7 @@ impl ControlPlane {
     ///
     /// # Errors
     /// Why the policy cannot be carried out.
-    pub(super) fn give_policy(&mut self, now: Now, index: u32) -> Result<(), String> {
+    pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<(), String> {
         let (policy, _) = self.view().evaluate(&self.sessions[index as usize]);
         self.check_capability(index, &policy)?;
         self.apply(now, index, policy);
@@ -59,13 +59,13 @@ impl ControlPlane {
         entry.proposed = None;
         if *entry.policy == policy {
             // behind the one that is under way, which is wanted no more and may be accepted
-            let is_underway = entry.rules.telling.is_some();
+            let is_underway = entry.rules.sending.is_some();
             entry.proposed = is_underway.then(|| entry.policy.clone());
             return self.adjust(now, index);
         }
         let policy = Arc::new(policy);
         // what was told is not accepted yet while a modification is under way
-        if !entry.rules.modifying && entry.forwarding(&policy) == entry.rules.told {
+        if !entry.rules.modifying && entry.forwarding(&policy) == entry.rules.last_sent {
             self.put_in_force(now, index, policy);
         } else if is_up || entry.rules.establishing {
             entry.proposed = Some(policy);
@@ -95,7 +95,7 @@ impl ControlPlane {
     /// The user plane has done what a modification asked for.
     pub(super) fn policy_accepted(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
-        let Some(policy) = entry.rules.telling.take() else {
+        let Some(policy) = entry.rules.sending.take() else {
             return;
         };
         let wanted = entry.proposed.as_ref();
@@ -109,12 +109,12 @@ impl ControlPlane {
     /// stays in force.
     pub(super) fn policy_refused(&mut self, now: Now, index: u32, cause: Cause) -> bool {
         let entry = self.entry(index);
-        let Some(policy) = entry.rules.telling.take() else {
+        let Some(policy) = entry.rules.sending.take() else {
             return false;
         };
         let wanted = entry.proposed.take();
         entry.proposed = wanted.filter(|wanted| !Arc::ptr_eq(wanted, &policy));
-        entry.rules.told = std::mem::take(&mut entry.rules.told_before);
+        entry.rules.last_sent = std::mem::take(&mut entry.rules.sent_before);
         let differs = policy.differences(&entry.policy).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
         let user = entry.who.username.escape_ascii().to_string();
@@ -129,9 +129,9 @@ impl ControlPlane {
     pub(super) fn policy_unknown(&mut self, index: u32) {
         let entry = self.entry(index);
         entry.proposed = None;
-        if entry.rules.telling.take().is_some() {
+        if entry.rules.sending.take().is_some() {
             // so that the wanted policy differs from what was told, whichever of both the user plane has
-            entry.rules.told = std::mem::take(&mut entry.rules.told_before);
+            entry.rules.last_sent = std::mem::take(&mut entry.rules.sent_before);
             tracing::warn!(session = %entry.seid, "no answer about a change of the session's policy: the policy before is told again");
         }
     }

@@ -192,17 +192,17 @@ impl ControlPlane {
         }
         for (seid, up_seid) in strangers {
             tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
-            self.give_up_tunnels(plane, Seid(seid).index());
+            self.release_tunnels(plane, Seid(seid).index());
             self.delete_stranger(now, plane, up_seid);
         }
     }
 
     /// Frames come through a stranger's tunnel until it is deleted. Which group it was of is not known.
-    fn give_up_tunnels(&mut self, plane: UserPlaneId, index: u32) {
+    fn release_tunnels(&mut self, plane: UserPlaneId, index: u32) {
         let groups = self.topology.groups();
         for (group, _) in groups.filter(|(_, group)| group.user_plane == plane) {
             let tunnel = TunnelOwner::Session(group, index);
-            self.given_up.remember(tunnel.teid());
+            self.released_tunnels.remember(tunnel.teid());
         }
     }
 

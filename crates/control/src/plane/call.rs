@@ -241,7 +241,7 @@ impl ControlPlane {
             user: entry.who.username.escape_ascii().to_string(),
             profile: self
                 .view()
-                .grounds(entry)
+                .policy_inputs(entry)
                 .profile_name()
                 .unwrap_or_default()
                 .into(),

@@ -17,8 +17,8 @@ pub(super) struct Change {
     addresses: addresses::Change,
     /// User planes that are at another address.
     moved: Vec<UserPlaneId>,
-    /// Sessions that are concerned.
-    concerned: Vec<Concerned>,
+    /// Sessions that are affected.
+    affected: Vec<Affected>,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -35,8 +35,8 @@ impl Prepared {
     }
 }
 
-/// A session whose policy or link is concerned.
-struct Concerned {
+/// A session whose policy or link is affected.
+struct Affected {
     index: u32,
     /// What its link goes by differs.
     link: bool,
@@ -110,7 +110,7 @@ impl ControlPlane {
             }
         }
         self.update_authority(now, &[]);
-        self.change_concerned(now, change.concerned);
+        self.change_affected(now, change.affected);
         self.end_displaced(now);
         self.follow_drains(now);
         let most = self.configuration.limits.half_open as usize;
@@ -151,13 +151,13 @@ impl ControlPlane {
         let mut change = Change {
             moved: moved.map(|(id, _)| id).collect(),
             addresses,
-            concerned: Vec::new(),
+            affected: Vec::new(),
             effects: Vec::new(),
             topology,
         };
         self.find_displaced(new, &mut change);
         self.find_drained(new, &mut change);
-        self.find_concerned(now, new, &mut change);
+        self.find_affected(now, new, &mut change);
         self.find_moved(&mut change);
         let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
         if excess > 0 {
@@ -222,14 +222,14 @@ impl ControlPlane {
         }
     }
 
-    fn find_concerned(&self, now: Now, new: &Configuration, change: &mut Change) {
+    fn find_affected(&self, now: Now, new: &Configuration, change: &mut Change) {
         let before = self.view();
         let after = View {
             configuration: new,
             topology: &change.topology,
         };
         let mut counts: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
-        let (mut over, mut concerned) = (0, Vec::new());
+        let (mut over, mut affected) = (0, Vec::new());
         for entry in self.entries().filter(|entry| !entry.is_closing()) {
             let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
             let link = before.session_terms(entry) != after.session_terms(entry);
@@ -237,7 +237,7 @@ impl ControlPlane {
             if settings().next().is_none() && !link {
                 continue;
             }
-            let profile = after.grounds(entry).profile_name();
+            let profile = after.policy_inputs(entry).profile_name();
             let profile = profile.unwrap_or("(the defaults)");
             let mut count = |what: &'static str| {
                 *counts.entry((what, profile.to_owned())).or_default() += 1;
@@ -249,7 +249,7 @@ impl ControlPlane {
             if link {
                 count("way of being met and asked whether they are there");
             }
-            concerned.push(Concerned {
+            affected.push(Affected {
                 index: entry.seid.index(),
                 link,
                 // packets before what the control plane does alone
@@ -266,7 +266,7 @@ impl ControlPlane {
             );
             change.effects.push(effect(over, true, text));
         }
-        change.concerned = concerned;
+        change.affected = affected;
     }
 
     fn find_moved(&self, change: &mut Change) {
@@ -321,12 +321,12 @@ impl ControlPlane {
         }
     }
 
-    fn change_concerned(&mut self, now: Now, concerned: Vec<Concerned>) {
-        for Concerned {
+    fn change_affected(&mut self, now: Now, affected: Vec<Affected>) {
+        for Affected {
             index,
             link,
             policy,
-        } in concerned
+        } in affected
         {
             let entry = &self.sessions[index as usize];
             let seid = entry.seid;

@@ -65,7 +65,11 @@ impl ControlPlane {
             online_since: started.map(|started| started.unix.into()),
             phase: phase(entry).into(),
             server_group: entry.servers.as_deref().map(str::to_owned),
-            profile: self.view().grounds(entry).profile_name().map(str::to_owned),
+            profile: self
+                .view()
+                .policy_inputs(entry)
+                .profile_name()
+                .map(str::to_owned),
             pools: self.pools_of(entry),
             mtu: entry.policy.forwarding.packets.largest_packet().into(),
             on_user_plane: entry.rules.up_seid.is_some(),

@@ -5,7 +5,7 @@ use crate::addresses::Net;
 use crate::authority::Asked;
 use crate::counters::Counter;
 use crate::entry::Stage;
-use crate::evaluate::Said;
+use crate::evaluate::AaaAnswer;
 use crate::pool::PoolError;
 use crate::topology::GroupId;
 use aaa::{AccessAccept, AccessRequest, Credentials, Line, Outcome, PortType, Secret};
@@ -189,7 +189,11 @@ impl ControlPlane {
             return self.turn_away(now, index, &why, message);
         }
         let entry = self.entry(index);
-        entry.said = Said::of(&accept);
+        entry.answer = AaaAnswer::of(&accept);
+        if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is not used: expected 576 to 9216. The subscriber profile's holds");
+        }
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
         self.set_instance(now, index);
@@ -201,7 +205,7 @@ impl ControlPlane {
                 Enlarge the pools of its network instance");
             return self.end(now, index, Cause::NasError);
         }
-        if let Err(why) = self.give_policy(now, index) {
+        if let Err(why) = self.assign_policy(now, index) {
             self.counters.count(Counter::PolicyRefused);
             let message = b"service is not available".to_vec();
             return self.turn_away(now, index, &why, message);
@@ -276,7 +280,7 @@ impl ControlPlane {
             Some(Ok(given)) => {
                 self.take_back_ipv4(now, index);
                 let entry = self.entry(index);
-                entry.hold(Some(given.address), entry.ipv6());
+                entry.set_addresses(Some(given.address), entry.ipv6());
                 self.lend(now, home.1, given.new_net);
             }
             Some(Err(error)) => {
@@ -300,7 +304,7 @@ impl ControlPlane {
             Some(Ok(given)) => {
                 self.take_back_ipv6(now, index);
                 let entry = self.entry(index);
-                entry.hold(entry.ipv4(), Some(given.address));
+                entry.set_addresses(entry.ipv4(), Some(given.address));
                 self.lend(now, home.1, given.new_net);
             }
             Some(Err(error)) => {

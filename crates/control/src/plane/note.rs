@@ -123,7 +123,7 @@ impl ControlPlane {
             return;
         }
         let instance = self.topology.instance(entry.instance).name.clone();
-        let (servers, profile) = (entry.servers.clone(), entry.said.profile.clone());
+        let (servers, profile) = (entry.servers.clone(), entry.answer.profile.clone());
         let step = match noted.online {
             false => Step::Online {
                 dialled: noted.dialled,

@@ -90,7 +90,7 @@ impl ControlPlane {
             .topology
             .port(self.topology.segment(entry.segment).port);
         let seconds = |d: Option<Duration>| d.map(|d| d.as_secs() as u32);
-        let (said, control) = (&entry.said, &entry.policy.control);
+        let (answer, control) = (&entry.answer, &entry.policy.control);
         let record = Record {
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
             group: self.topology.group(entry.group).name.clone(),
@@ -119,10 +119,10 @@ impl ControlPlane {
             third: Some(Third {
                 gateway_mac: entry.gateway_mac,
                 servers: entry.servers.as_deref().map(str::to_owned),
-                profile: said.profile.as_deref().map(str::to_owned),
+                profile: answer.profile.as_deref().map(str::to_owned),
                 of_aaa: [
-                    said.overrides.interim_interval.is_some(),
-                    said.overrides.session_timeout.is_some(),
+                    answer.overrides.interim_interval.is_some(),
+                    answer.overrides.session_timeout.is_some(),
                 ],
             }),
             fourth: Some(Fourth {
@@ -131,7 +131,7 @@ impl ControlPlane {
                 lasted: entry.account.lasted(now.at).as_secs() as u32,
             }),
             fifth: Some(Fifth {
-                said: said.clone(),
+                answer: answer.clone(),
                 policy: (*entry.policy).clone(),
             }),
         };

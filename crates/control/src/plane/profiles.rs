@@ -2,7 +2,7 @@
 
 use super::ControlPlane;
 use crate::entry::Entry;
-use crate::evaluate::{self, Grounds};
+use crate::evaluate::{self, PolicyInputs};
 use crate::topology::{SegmentId, Topology};
 use config::Configuration;
 use config::model::{AccessProfile, Authentication, SubscriberProfile};
@@ -103,16 +103,16 @@ impl<'a> View<'a> {
     }
 
     /// What a session's policy is evaluated from.
-    pub fn grounds<'b>(&self, entry: &'b Entry) -> Grounds<'b>
+    pub fn policy_inputs<'b>(&self, entry: &'b Entry) -> PolicyInputs<'b>
     where
         'a: 'b,
     {
-        Grounds {
+        PolicyInputs {
             configuration: self.configuration,
             access: self.access_profile(entry.segment),
             servers: entry.servers.as_deref(),
             link_mtu: entry.link.as_ref().map_or(PPPOE_MTU, |link| link.mtu()),
-            said: &entry.said,
+            answer: &entry.answer,
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
     pub fn evaluate(&self, entry: &Entry) -> (Policy, Origins) {
         let instance = &self.topology.instance(entry.instance).name;
         let bindings = &entry.policy.forwarding.bindings;
-        self.grounds(entry).evaluate(instance, bindings)
+        self.policy_inputs(entry).evaluate(instance, bindings)
     }
 
     /// What of its access profile a session goes by.
@@ -153,7 +153,7 @@ impl ControlPlane {
     /// What a session gets.
     pub(super) fn subscriber_profile(&self, entry: &Entry) -> &SubscriberProfile {
         self.view()
-            .profile(entry.segment, entry.said.profile.as_deref())
+            .profile(entry.segment, entry.answer.profile.as_deref())
     }
 
     /// The PPP session learns the name servers of its policy.

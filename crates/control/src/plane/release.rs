@@ -73,7 +73,7 @@ impl ControlPlane {
         self.count_off(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
         let tunnel = TunnelOwner::Session(entry.group, index);
-        self.given_up.remember(tunnel.teid());
+        self.released_tunnels.remember(tunnel.teid());
         self.tally.closing -= 1;
         let bank = self.banks.entry(entry.segment).or_default();
         bank.free(entry.pppoe_id, now.at);
@@ -94,7 +94,7 @@ impl ControlPlane {
         let (instance, group) = self.home_of(index);
         let entry = self.entry(index);
         let address = entry.ipv4();
-        entry.hold(None, entry.ipv6());
+        entry.set_addresses(None, entry.ipv6());
         let freed = address.and_then(|address| self.addresses.take_ipv4(instance, address));
         self.withdraw(now, group, freed);
     }
@@ -104,7 +104,7 @@ impl ControlPlane {
         let (instance, group) = self.home_of(index);
         let entry = self.entry(index);
         let prefix = entry.ipv6();
-        entry.hold(entry.ipv4(), None);
+        entry.set_addresses(entry.ipv4(), None);
         let freed = prefix.and_then(|prefix| self.addresses.take_ipv6(instance, prefix));
         self.withdraw(now, group, freed);
     }

@@ -14,7 +14,7 @@ use crate::entry::{
     Account, BEFORE_FOURTH, Ending, Entry, Fourth, Noted, Owed, Record, Reports, Rules, Second,
     Stage, Started, Third, Who, from_bytes, usage_from_array,
 };
-use crate::evaluate::Said;
+use crate::evaluate::AaaAnswer;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::pool::PoolError;
 use crate::store::{Live, Record as StoreRecord};
@@ -256,7 +256,7 @@ impl ControlPlane {
             let ending = restored.endings.get(&seid).copied();
             let mut entry = self.resume_one(now, seid, record, started, ending);
             if let Err(why) = self.reserve_addresses(now, &entry) {
-                entry.hold(None, None);
+                entry.set_addresses(None, None);
                 if !entry.is_closing() {
                     without_address.push((seid, why));
                 }
@@ -356,8 +356,8 @@ impl ControlPlane {
             reports: Reports::of(BEFORE_FOURTH, record.second.numbers),
             lasted: 0,
         });
-        let (said, policy) = match record.fifth {
-            Some(fifth) => (fifth.said, Some(fifth.policy)),
+        let (answer, policy) = match record.fifth {
+            Some(fifth) => (fifth.answer, Some(fifth.policy)),
             None => {
                 let [interim_of_aaa, timeout_of_aaa] = third.of_aaa;
                 let overrides = Overrides {
@@ -366,7 +366,7 @@ impl ControlPlane {
                     ..Overrides::default()
                 };
                 let profile = third.profile.map(Into::into);
-                (Said { profile, overrides }, None)
+                (AaaAnswer { profile, overrides }, None)
             }
         };
         let has_policy = policy.is_some();
@@ -404,7 +404,7 @@ impl ControlPlane {
                 attempt: 0,
             },
             servers: third.servers.map(Into::into),
-            said,
+            answer,
             policy: Arc::new(policy.unwrap_or_default()),
             proposed: None,
             account,
@@ -413,10 +413,10 @@ impl ControlPlane {
         };
         if !has_policy {
             // earlier versions stored its addresses alone
-            entry.hold(record.ipv4, record.ipv6);
+            entry.set_addresses(record.ipv4, record.ipv6);
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
-        entry.rules.told = entry.forwarding(&entry.policy);
+        entry.rules.last_sent = entry.forwarding(&entry.policy);
         entry.noted = entry.noted_before();
         entry
     }

@@ -75,8 +75,8 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
         entry.rules.establishing = true;
-        entry.rules.told = spec.forwarding.clone();
-        entry.rules.telling = None;
+        entry.rules.last_sent = spec.forwarding.clone();
+        entry.rules.sending = None;
         entry.rules.modifying = false;
         entry.rules.modification = entry.rules.modification.wrapping_add(1);
         let seid = entry.seid;
@@ -120,7 +120,7 @@ impl ControlPlane {
         };
         let wanted = entry.proposed.as_ref().unwrap_or(&entry.policy);
         let (spec, plane) = (self.spec_with(index, wanted), self.plane_of(index));
-        let Some(message) = spec.change_from(&rules.told) else {
+        let Some(message) = spec.change_from(&rules.last_sent) else {
             if let Some(policy) = self.entry(index).proposed.take() {
                 self.put_in_force(now, index, policy);
             }
@@ -128,8 +128,8 @@ impl ControlPlane {
         };
         let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        entry.rules.told_before = std::mem::replace(&mut entry.rules.told, spec.forwarding);
-        entry.rules.telling.clone_from(&entry.proposed);
+        entry.rules.sent_before = std::mem::replace(&mut entry.rules.last_sent, spec.forwarding);
+        entry.rules.sending.clone_from(&entry.proposed);
         (entry.rules.modifying, entry.rules.modification) = (true, number);
         let request = Request::Modify(entry.seid, number);
         if let Err(error) = self
@@ -319,7 +319,7 @@ impl ControlPlane {
     fn rules_are_there(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
             let entry = &self.sessions[index as usize];
-            let told = &entry.rules.told.bindings;
+            let told = &entry.rules.last_sent.bindings;
             let wanted = entry.rules.families[family as usize];
             let there = match family {
                 Family::Ipv4 => told.ipv4().is_some() && told.ipv4() == entry.ipv4(),

@@ -64,7 +64,7 @@ impl ControlPlane {
     /// Why a frame comes through a tunnel that no session has: its session ended while it was on its way, or the user plane
     /// has sessions that we did not write down before a restart, which an audit is about to find.
     fn why_unowned(&self, plane: UserPlaneId, teid: u32) -> Refused {
-        match self.given_up.contains(teid) || self.is_comparing(plane) {
+        match self.released_tunnels.contains(teid) || self.is_comparing(plane) {
             true => Counter::StaleTunnel,
             false => Counter::UnknownTunnel,
         }

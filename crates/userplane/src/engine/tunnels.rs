@@ -62,7 +62,7 @@ impl<T: Copy> Engine<T> {
         let session = seid.and_then(|seid| Some((seid, self.table.resolve(seid)?)));
         let Some((seid, session)) = session else {
             return Err(
-                match self.table.was_given_up(teid) || self.is_telling(now, from) {
+                match self.table.was_released(teid) || self.is_telling(now, from) {
                     true => NoDownlink::Stale,
                     false => NoDownlink::Unknown,
                 },

@@ -67,8 +67,8 @@ impl ControlPlane {
         };
         let entry = self.entry(index);
         match net.net {
-            IpNet::V4(_) => entry.hold(None, entry.ipv6()),
-            IpNet::V6(_) => entry.hold(entry.ipv4(), None),
+            IpNet::V4(_) => entry.set_addresses(None, entry.ipv6()),
+            IpNet::V6(_) => entry.set_addresses(entry.ipv4(), None),
         }
         self.end(now, index, Cause::NasError);
     }

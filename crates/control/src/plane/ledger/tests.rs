@@ -103,7 +103,7 @@ fn addresses() {
         let address = plane.sessions[0].ipv4().unwrap();
         let entry = &mut plane.sessions[1];
         let own = entry.ipv4().unwrap();
-        entry.hold(Some(address), entry.ipv6());
+        entry.set_addresses(Some(address), entry.ipv6());
         plane.addresses.take_ipv4(HERE, own);
     };
     let w = broken(twice, "address", Fault::Twice);

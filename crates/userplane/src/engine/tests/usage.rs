@@ -382,6 +382,18 @@ fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
     assert_eq!(octets, expected.concat());
 }
 
+/// A session with IPv4 and an idle timeout of 80 seconds.
+fn may_be_idle(bench: &mut Bench, both_ways: bool) -> (SessionSpec, u64) {
+    let mut spec = spec(7);
+    let bindings = &mut spec.forwarding.bindings;
+    *bindings = Bindings::of(bindings.ipv4(), None);
+    spec.forwarding.packets.idle_timeout = Some(Duration::from_secs(80));
+    spec.forwarding.packets.idle_both_ways = both_ways;
+    let seid = bench.established(&spec);
+    bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
+    (spec, seid)
+}
+
 /// How many of the reports say that a session is idle.
 fn told(bench: &Bench) -> usize {
     let reports = bench.reports.iter();
@@ -393,11 +405,7 @@ fn told(bench: &Bench) -> usize {
 fn a_session_that_is_idle_is_reported_until_it_sends_again() {
     for both_ways in [false, true] {
         let mut bench = Bench::new();
-        let mut spec = spec(7);
-        spec.forwarding.packets.idle_timeout = Some(Duration::from_secs(80));
-        spec.forwarding.packets.idle_both_ways = both_ways;
-        let seid = bench.established(&spec);
-        bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
+        let (_, seid) = may_be_idle(&mut bench, both_ways);
         // Packets from the subscriber keep it from being idle.
         for _ in 0..20 {
             bench.count(seid, 100);
@@ -424,13 +432,7 @@ fn a_session_that_is_idle_is_reported_until_it_sends_again() {
 fn packets_to_the_subscriber_count_against_idleness_only_if_wanted() {
     for both_ways in [false, true] {
         let mut bench = Bench::new();
-        let mut spec = spec(7);
-        let bindings = &mut spec.forwarding.bindings;
-        *bindings = Bindings::of(bindings.ipv4(), None);
-        spec.forwarding.packets.idle_timeout = Some(Duration::from_secs(80));
-        spec.forwarding.packets.idle_both_ways = both_ways;
-        let seid = bench.established(&spec);
-        bench.modify(seid, spec.add_family(Family::Ipv4).unwrap());
+        let (mut spec, seid) = may_be_idle(&mut bench, both_ways);
         for _ in 0..20 {
             bench.count_down(seid, 100);
             bench.pass(10);
