@@ -620,6 +620,32 @@ fn an_operator_sees_how_a_user_plane_stands() {
     assert_eq!(seen(&mut w).state(), UserPlaneState::NeverSeen);
 }
 
+/// A user plane that comes back is shown as restoring until what it has was compared.
+#[test]
+fn an_operator_sees_that_a_user_plane_is_audited() {
+    let state = |w: &mut World| match w.call(Request::ListUserPlanes) {
+        Ok(Response::UserPlanes { user_planes }) => user_planes[0].state(),
+        other => panic!("{other:?}"),
+    };
+    let mut w = World::new(2, Choice::default());
+    w.dial_all();
+    w.cut = true;
+    w.run(MINUTE);
+    assert_eq!(state(&mut w), UserPlaneState::Lost);
+    w.cut = false;
+    w.held_up = Some(Vec::new());
+    let mut seconds = 0;
+    while state(&mut w) == UserPlaneState::Lost && seconds < 60 {
+        w.run(Duration::from_secs(1));
+        seconds += 1;
+    }
+    assert_eq!(state(&mut w), UserPlaneState::Restoring);
+    let asked = w.held_up.take().unwrap();
+    w.arrive_late(&asked);
+    w.run(MINUTE);
+    assert_eq!(state(&mut w), UserPlaneState::Associated);
+}
+
 #[test]
 fn discovery_for_another_concentrator_is_left_alone() {
     let mut w = World::new(1, Choice::default());

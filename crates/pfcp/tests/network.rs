@@ -77,6 +77,43 @@ fn an_association_comes_up_and_stays() {
     assert_eq!(world.nodes[&CP].counters().retransmitted, 0);
 }
 
+/// Who keeps a request waiting until it is sent again does not answer, even if it is still thought to be there.
+#[test]
+fn a_peer_answers_unless_a_request_had_to_be_sent_again() {
+    let mut world = World::associated(1);
+    assert!(!world.node(CP).is_answering(stranger()));
+    assert_eq!(request(&mut world, 1), Ok(()));
+    world.drain();
+    assert!(world.node(CP).is_answering(UP), "sent once");
+    world.weather.lost = 100;
+    while world.node(CP).counters().retransmitted == 0 {
+        let until = world.now + SECOND;
+        world.step(until);
+    }
+    let node = world.node(CP);
+    assert!(node.is_associated(UP) && !node.is_answering(UP));
+}
+
+#[test]
+fn elements_that_nobody_knows_are_counted() {
+    let mut world = World::associated(1);
+    let recovery = [0, 96, 0, 4, 0xe8, 0x75, 0x4c, 0xe4];
+    let unknown = [0x7f, 0xf0, 0, 1, 9];
+    let mut heartbeat = vec![VERSION << 5, 1, 0, 0, 0, 0, 9, 0];
+    heartbeat.extend([&recovery[..], &unknown, &unknown].concat());
+    heartbeat[3] = (heartbeat.len() - 4) as u8;
+    let now = world.now;
+    world.node(UP).handle_datagram(now, CP, &heartbeat);
+    world.drain();
+    assert_eq!(world.node(UP).counters().ignored_elements, 2);
+    let answer = world.sent.last().expect("an answer");
+    assert_eq!(
+        (answer.1, answer.3[1]),
+        (UP, 2),
+        "and the rest is understood"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -433,6 +433,32 @@ fn a_peer_that_begins_anew_after_a_restart_is_asked_as_often_as_ever() {
     assert!(line.session.is_up(Family::Ipv4));
 }
 
+/// A verdict is on an attempt: one from before a restart must not be taken for the verdict on a later attempt.
+#[test]
+fn attempts_are_counted_on_after_a_restart() {
+    let line = Line::open();
+    let first = line.session.snapshot().unwrap();
+    assert_eq!(first.auth_attempt, 1);
+    let session = Session::restore(
+        Arc::new(SessionConfig::default()),
+        first.clone(),
+        1234,
+        line.now,
+    );
+    let mut line = Line::around(session, line.now);
+    assert_eq!(line.session.snapshot(), Some(first));
+    // The peer begins anew.
+    line.send(LCP, 1, 50, &home_lcp());
+    let outputs = line.take_outputs();
+    let is_request =
+        |output: &&Output| matches!(output, Output::Ppp(f) if f[..3] == [0xc0, 0x21, 1]);
+    let Some(Output::Ppp(request)) = outputs.iter().find(is_request) else {
+        panic!("{outputs:?}")
+    };
+    line.send(LCP, 2, request[3], &request[6..]);
+    assert_eq!(line.answer_challenge(), 2);
+}
+
 #[test]
 fn a_family_that_was_not_up_is_negotiated_from_our_side_after_a_restart() {
     let mut line = Line::new();

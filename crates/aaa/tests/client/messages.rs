@@ -287,3 +287,20 @@ fn a_start_says_nothing_of_usage_and_an_interim_nothing_of_an_end() {
         assert_eq!(packet.get(Kind::ACCT_TERMINATE_CAUSE), None);
     }
 }
+
+/// Whoever keeps books on requests asks for those that are open: until their outcome has been taken.
+#[test]
+fn a_question_is_open_until_its_outcome_is_taken() {
+    let mut client = client(config(1, 0));
+    let open = |client: &Client| client.open_tokens().collect::<Vec<_>>();
+    assert_eq!(open(&client), []);
+    client.authenticate(ZERO, 7, access("alice"));
+    assert_eq!(open(&client), [7]);
+    let sent = one(&mut client);
+    assert_eq!(open(&client), [7]);
+    let answer = reply(&sent, Code::ACCESS_ACCEPT, &[]);
+    client.handle(ZERO, sent.socket, sent.to, &answer);
+    assert_eq!((open(&client), client.open_requests()), (vec![7], 0));
+    drain(&mut client);
+    assert_eq!(open(&client), []);
+}

@@ -6,6 +6,14 @@ use std::path::Path;
 
 /// A user plane's management interface, which takes every document and passes it on.
 pub(crate) fn user_plane(socket: &Path) -> mpsc::UnboundedReceiver<String> {
+    user_plane_that(socket, |_| Vec::new())
+}
+
+/// One that finds so many faults in a document; it takes those without any.
+fn user_plane_that(
+    socket: &Path,
+    faults: fn(&Document) -> Vec<DocumentFault>,
+) -> mpsc::UnboundedReceiver<String> {
     let (calls_in, mut calls) = mpsc::channel::<Call>(16);
     tokio::spawn(mi::serve(socket, None, calls_in).unwrap());
     let (told, hears) = mpsc::unbounded_channel();
@@ -22,10 +30,13 @@ pub(crate) fn user_plane(socket: &Path) -> mpsc::UnboundedReceiver<String> {
                     ..Default::default()
                 }),
                 Request::Apply(document) => {
-                    in_force = Some(document.in_force(0));
+                    let faults = faults(&document);
+                    if faults.is_empty() {
+                        in_force = Some(document.in_force(0));
+                    }
                     let _ = told.send(document.text); // the test may be over
                     Response::Applied(ApplyResponse {
-                        faults: Vec::new(),
+                        faults,
                         in_force: in_force.clone(),
                     })
                 }
@@ -74,4 +85,47 @@ async fn what_is_configured_goes_where_management_leads() {
     // Nowhere.
     management.follow(&Configuration::default(), 5);
     assert_eq!(management.managed().count(), 0);
+}
+
+/// A user plane that refused a document is asked again when there is another one, or after a while: not for a commit that
+/// changes nothing for it.
+#[tokio::test]
+async fn what_was_refused_is_not_offered_again_for_a_commit_that_does_not_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("refuses");
+    let mut told = user_plane_that(&socket, |document| {
+        let refused = document.text.contains("info");
+        let fault = DocumentFault {
+            path: "logging.level".into(),
+            message: "not here".into(),
+        };
+        refused.then_some(fault).into_iter().collect()
+    });
+    let configuration = |level: &str| {
+        let text = format!(
+            "logging: {{level: {level}}}\nuser-planes: {{up1: {{address: 192.0.2.2, management: {}}}}}\n",
+            socket.display()
+        );
+        config::check::read(&text).unwrap().configuration
+    };
+    let (plane, mut heard) = mpsc::channel(16);
+    tokio::spawn(async move { while heard.recv().await.is_some() {} });
+    let mut management = Management::new(None, plane);
+    let refused = async |management: &Management| {
+        let mut standing = management.links["up1"].standing.clone();
+        let refused = standing.wait_for(|standing| standing.refused.is_some());
+        timeout(Duration::from_secs(20), refused)
+            .await
+            .unwrap()
+            .unwrap();
+    };
+
+    management.follow(&configuration("info"), 1);
+    assert!(next(&mut told).await.contains("info"));
+    refused(&management).await;
+    management.follow(&configuration("info"), 2);
+    // What comes next is the next document, not the one before once more.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    management.follow(&configuration("warn"), 3);
+    assert!(next(&mut told).await.contains("warn"));
 }

@@ -129,6 +129,31 @@ fn a_frame_to_a_session_waits_for_the_commands_before_it() {
     ));
 }
 
+/// What is taken in portions comes from each worker in turn: one that always has some does not keep the others waiting.
+#[test]
+fn workers_take_turns_with_what_is_punted() {
+    let (all, mut w) = (homes(), World::shared(2, 2));
+    w.online(&all);
+    let [first, second] = [0, 1].map(|worker| {
+        let its = all.iter().find(|home| home.index as usize % 2 == worker);
+        its.expect("each worker has a home")
+    });
+    for _ in 0..3 {
+        for home in [first, second] {
+            w.send(home.port, &home.sends(0xc021, &[9, 1, 0, 8, 0, 0, 0, 1]));
+        }
+    }
+    w.settle();
+    let mut shown = Vec::new();
+    while w.controller.recv_punts(1, |punt| shown.push(punt.kind)) > 0 {}
+    let of = |home: &Home| PuntKind::Session(SessionIndex(home.index));
+    let turns = [of(first), of(second)];
+    assert_eq!(shown.len(), 6);
+    for pair in shown.chunks(2) {
+        assert!(turns.iter().all(|one| pair.contains(one)), "{shown:?}");
+    }
+}
+
 #[test]
 fn what_a_worker_cannot_take_is_dropped_and_counted() {
     let (all, mut w) = (homes(), World::shared(2, 1));

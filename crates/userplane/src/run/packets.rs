@@ -160,3 +160,17 @@ fn write_device(device: Option<&Device>, frame: &[u8], counters: &mut Counters) 
     let written = device.is_some_and(|device| device.try_write(frame).is_ok());
     counters.device_full += u64::from(!written);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_device_takes_is_counted() {
+        let mut counters = Counters::default();
+        for _ in 0..2 {
+            write_device(None, &[0x45], &mut counters);
+        }
+        assert_eq!(counters.device_full, 2);
+    }
+}
