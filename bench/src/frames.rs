@@ -234,5 +234,6 @@ pub fn entry(session: u32) -> SessionEntry {
         subscriber: session.into(),
         ipv4: Some(address_v4(session).into()),
         ipv6: Some(ipnet::Ipv6Net::new_assert(prefix, 64)),
+        routed: Box::default(),
     }
 }

@@ -1,5 +1,6 @@
 //! Fifty blows in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
-//! nothing leaks. At last as many sessions as there may be are resumed, and a full table of the internet comes by FRR.
+//! nothing leaks. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
+//! of the internet comes by FRR.
 
 use crate::cases::{come_and_go, frr_full, resume};
 use crate::guard;
@@ -31,6 +32,7 @@ pub fn run() -> Result<()> {
     let done = deal(&mut rig, seed, blows)
         .and_then(|()| come_and_go::times(&mut rig, ROUNDS))
         .and_then(|()| in_time(&mut rig))
+        .and_then(|()| all_fixed(&mut rig))
         .and_then(|()| frr_full::all(&mut rig));
     if done.is_err() {
         println!("{}", rig.post_mortem("soak"));
@@ -64,6 +66,12 @@ fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
 fn in_time(rig: &mut Rig) -> Result<()> {
     guard::limit("very many sessions");
     resume::in_time(rig)
+}
+
+/// As many have addresses that no pool covers.
+fn all_fixed(rig: &mut Rig) -> Result<()> {
+    guard::limit("very many addresses outside of all pools");
+    resume::all_fixed(rig)
 }
 
 /// Median and worst of everything that was measured.

@@ -93,6 +93,7 @@ fn entry(home: u8) -> SessionEntry {
         // The last one has IPv6 alone, the first one IPv4 alone.
         ipv4: (home != HOMES - 1).then_some([100, 64, 0, home + 1].into()),
         ipv6: (home != 0).then(|| format!("2001:db8:0:{home}::/64").parse().expect("a prefix")),
+        routed: Box::default(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::plan::HOMES;
 use crate::roll::{Roll, addresses};
-use crate::street::{Line, RESTLESS};
+use crate::street::{CHOOSY, Line, RESTLESS};
 use crate::user_plane::UserPlane;
-use crate::world::World;
+use crate::world::{World, fixed_address, routes};
 use control::ControlPlane;
 use control::counters::Counter;
 use control::plane::StoredSession;
@@ -168,7 +168,7 @@ impl World<'_> {
             ));
         }
         let found = (0..HOMES)
-            .filter(|home| *home != RESTLESS)
+            .filter(|home| ![RESTLESS, CHOOSY].contains(home))
             .find_map(|home| self.unserved(home));
         found.into_iter().for_each(|what| self.wrong(what));
         self.summary.lively = 1;
@@ -182,6 +182,9 @@ impl World<'_> {
                 "home{home} is not online: {:?}",
                 house.home.state()
             ));
+        }
+        if let Some(net) = self.unannounced(home) {
+            return Some(format!("home{home} is online, and {net} is not announced"));
         }
         Family::ALL
             .into_iter()
@@ -200,6 +203,20 @@ impl World<'_> {
                 (heard == 0)
                     .then(|| format!("home{home} is online and hears nothing in {family:?}"))
             })
+    }
+
+    /// A network behind a home's router that is not announced, although the home has the address that came with it.
+    fn unannounced(&self, home: usize) -> Option<IpNet> {
+        let house = &self.houses[home];
+        let address = house.address(Family::V4)?;
+        let own = fixed_address(home)? == address;
+        let nets = routes(home).iter().map(|net| net.parse().expect("a net"));
+        let mut open = nets.filter(|net: &IpNet| match net {
+            IpNet::V4(_) => own,
+            IpNet::V6(_) => own && house.wants(Family::V6),
+        });
+        let announced = self.announced();
+        open.find(|net| !announced.iter().any(|(other, _)| other == net))
     }
 
     /// Everybody has left: nothing may be left of them.

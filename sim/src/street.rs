@@ -23,6 +23,8 @@ pub struct Line {
 
 /// The home that is granted 40 seconds at a time, and is never online for long.
 pub const RESTLESS: usize = 4;
+/// The home whose address RADIUS chooses within a pool: it has no IPv4 if another home has that already.
+pub const CHOOSY: usize = 34;
 
 /// How many homes are on each port of each user plane.
 const CROWDS: [(usize, u16, usize); 4] = [(0, 0, 20), (0, 1, 10), (1, 0, 15), (1, 1, 5)];

@@ -4,7 +4,7 @@
 //! As there, host routes count when a command is given, and a session when its worker comes to it; each worker comes to its
 //! own commands in its own time. Which session is whose, its index and its PPPoE session id say by their last bits.
 
-use dataplane::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
+use dataplane::{PortIndex, Refusal, SessionEntry, SessionIndex, Usage, host_routes};
 use ipnet::IpNet;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -79,11 +79,6 @@ pub struct Workers {
     pub taken: Vec<IpNet>,
 }
 
-fn addresses(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
-    let ipv4 = entry.ipv4.map(|a| IpNet::from(IpAddr::from(a)));
-    ipv4.into_iter().chain(entry.ipv6.map(IpNet::from))
-}
-
 impl Workers {
     /// So many workers, which have nothing.
     pub fn new(workers: u16) -> Self {
@@ -111,7 +106,7 @@ impl Workers {
         let all = self.all.iter().flat_map(|worker| worker.entries.values());
         all.map(|entry| {
             let leads = |net| self.by_address.get(&net) == Some(&entry.index);
-            (entry, addresses(entry).all(leads))
+            (entry, host_routes(entry).all(leads))
         })
     }
 
@@ -174,13 +169,13 @@ impl Workers {
             return Err(Refusal::Malformed);
         }
         let others = |owner: Option<&SessionIndex>| owner.is_some_and(|i| *i != entry.index);
-        if addresses(entry).any(|a| others(self.by_address.get(&a))) {
+        if host_routes(entry).any(|a| others(self.by_address.get(&a))) {
             return Err(Refusal::AddressTaken);
         }
         self.withdraw(entry.index);
         self.serial += 1;
-        self.taken.extend(addresses(entry));
-        let routes = addresses(entry).map(|a| (a, entry.index));
+        self.taken.extend(host_routes(entry));
+        let routes = host_routes(entry).map(|a| (a, entry.index));
         self.by_address.extend(routes);
         let admitted = (entry.clone(), self.serial);
         self.admitted.insert(entry.index, admitted);
@@ -189,7 +184,7 @@ impl Workers {
 
     fn withdraw(&mut self, index: SessionIndex) {
         if let Some((entry, _)) = self.admitted.remove(&index) {
-            for address in addresses(&entry) {
+            for address in host_routes(&entry) {
                 self.by_address.remove(&address);
             }
         }
@@ -382,9 +377,14 @@ fn encapsulate(entry: &SessionEntry, protocol: u16, packet: &[u8]) -> Vec<u8> {
     frame
 }
 
+fn owns(entry: &SessionEntry, source: impl Into<IpAddr>) -> bool {
+    let source = source.into();
+    host_routes(entry).any(|net| net.contains(&source))
+}
+
 fn source_v4(entry: &SessionEntry, bytes: &[u8]) -> Result<(), Fate> {
     match ipv4::Packet::parse(bytes) {
-        Ok(packet) if entry.ipv4 == Some(packet.header.source) => Ok(()),
+        Ok(packet) if owns(entry, packet.header.source) => Ok(()),
         Ok(_) => Err(Fate::Drop("spoofed-source-v4")),
         Err(_) => Err(Fate::Drop("bad-ipv4")),
     }
@@ -396,7 +396,7 @@ fn source_v6(entry: &SessionEntry, bytes: &[u8]) -> Result<(), Fate> {
         return Err(Fate::Drop("bad-ipv6"));
     };
     let source = packet.header.source;
-    let own = entry.ipv6.is_some_and(|prefix| prefix.contains(&source));
+    let own = owns(entry, source);
     let link = source.is_unicast_link_local();
     let control = match packet.header.next_header {
         ipv6::ICMPV6 => {

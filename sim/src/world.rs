@@ -27,6 +27,7 @@ use mi::{Link, Mi};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
+pub(crate) use scene::{fixed_address, routes};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use stops::Stop;

@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use ipnet::Ipv6Net;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use wire::Result;
 use wire::radius::{
     Code, HEADER_LEN, Kind, Packet, Value, hide_password, sign_accounting_request, values,
@@ -230,6 +230,7 @@ pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccep
     Ok(AccessAccept {
         framed_ip: framed_ip(packet)?,
         framed_ipv6_prefix: framed_ipv6_prefix(packet)?,
+        framed_routes: framed_routes(packet)?,
         framed_interface_id: single(packet, Kind::FRAMED_INTERFACE_ID, |value| match value {
             Value::InterfaceId(identifier) => Some(*identifier),
             _ => None,
@@ -321,4 +322,44 @@ fn framed_ipv6_prefix(packet: &Packet) -> core::result::Result<Option<Ipv6Net>, 
         Value::Ipv6Prefix(prefix) => Some(*prefix),
         _ => None,
     })
+}
+
+fn framed_routes(packet: &Packet) -> core::result::Result<Vec<IpNet>, RejectReason> {
+    let ipv4 = packet.all(Kind::FRAMED_ROUTE).map(|value| {
+        let net = route(value).and_then(ipv4_route).map(IpNet::V4);
+        net.ok_or(RejectReason::Malformed(name(Kind::FRAMED_ROUTE)))
+    });
+    let ipv6 = packet.all(Kind::FRAMED_IPV6_ROUTE).map(|value| {
+        let net = route(value).and_then(|net| net.parse::<Ipv6Net>().ok());
+        let net = net.filter(|net| net.prefix_len() > 0);
+        let net = net.map(|net| IpNet::V6(net.trunc()));
+        net.ok_or(RejectReason::Malformed(name(Kind::FRAMED_IPV6_ROUTE)))
+    });
+    ipv4.chain(ipv6).collect()
+}
+
+/// The first word of a route is the net. A gateway and metrics may follow: there is only one way to the peer.
+fn route(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => text.split_whitespace().next(),
+        _ => None,
+    }
+}
+
+/// Without a length, a net has that of its class (RFC 2865 §5.22). Everything is no route of a subscriber.
+fn ipv4_route(net: &str) -> Option<Ipv4Net> {
+    let net = match net.contains('/') {
+        true => net.parse().ok()?,
+        false => {
+            let address: Ipv4Addr = net.parse().ok()?;
+            let length = match address.octets()[0] {
+                0..128 => 8,
+                128..192 => 16,
+                192..224 => 24,
+                224.. => return None,
+            };
+            Ipv4Net::new(address, length).ok()?
+        }
+    };
+    (net.prefix_len() > 0).then_some(net.trunc())
 }

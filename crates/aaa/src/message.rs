@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use ipnet::Ipv6Net;
+use ipnet::{IpNet, Ipv6Net};
 use wire::Malformed;
 
 use crate::Secret;
@@ -80,6 +80,8 @@ pub struct AccessAccept {
     pub framed_ip: Option<Ipv4Addr>,
     /// Framed-IPv6-Prefix (RFC 3162).
     pub framed_ipv6_prefix: Option<Ipv6Net>,
+    /// Every Framed-Route and Framed-IPv6-Route: nets behind the peer (RFC 2865 §5.22, RFC 3162 §2.5).
+    pub framed_routes: Vec<IpNet>,
     /// Framed-Interface-Id: the interface identifier that the peer shall use (RFC 3162).
     pub framed_interface_id: Option<u64>,
     /// Framed-Pool: name of the IPv4 pool to take an address from (RFC 2869).

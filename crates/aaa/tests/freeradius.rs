@@ -231,6 +231,9 @@ fn alice() -> AccessAccept {
     AccessAccept {
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
+        framed_routes: ["192.0.2.0/29", "2001:db8:77::/48"]
+            .map(|net| net.parse().unwrap())
+            .into(),
         framed_interface_id: None,
         filter_id: None,
         framed_pool: Some("homes".into()),

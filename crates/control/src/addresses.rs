@@ -1,15 +1,18 @@
-//! The addresses of every network instance: pools, and fixed addresses that AAA chose.
+//! The addresses and prefixes of every network instance: pools, and fixed ones that AAA chose.
 
 mod change;
+mod fixed;
 mod shares;
 
 use crate::pool::{Family, Pool, PoolError};
 use crate::topology::{GroupId, InstanceId, Topology};
 use config::{Configuration, Fault};
 use core::net::Ipv4Addr;
+use fixed::Fixed;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use northbound::PoolUse;
-use std::collections::{BTreeMap, BTreeSet};
+use policy::{Binding, Role};
+use std::collections::BTreeMap;
 
 pub(crate) use change::Change;
 pub(crate) use shares::Shares;
@@ -23,6 +26,17 @@ pub struct Net {
     pub net: IpNet,
 }
 
+/// Who asks for an address or prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its network instance.
+    pub instance: InstanceId,
+    /// Its subscriber group.
+    pub group: GroupId,
+    /// The place of its session.
+    pub session: u32,
+}
+
 /// What a subscriber was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given<T> {
@@ -30,6 +44,8 @@ pub struct Given<T> {
     pub address: T,
     /// The net that the group has to announce from now on.
     pub new_net: Option<Net>,
+    /// No net of the group covers it: it has to be announced by itself.
+    pub is_alone: bool,
 }
 
 /// A pool of the configuration.
@@ -50,8 +66,7 @@ type Sources<F> = BTreeMap<String, Source<F>>;
 pub struct Addresses {
     ipv4: Sources<Ipv4Net>,
     ipv6: Sources<Ipv6Net>,
-    /// Fixed addresses outside of the pools: each is a net of its own.
-    fixed: BTreeSet<Net>,
+    fixed: Fixed,
 }
 
 impl Addresses {
@@ -70,7 +85,7 @@ impl Addresses {
     pub fn given(&self) -> impl Iterator<Item = Net> {
         let ipv4 = self.ipv4.values().flat_map(given);
         let ipv6 = self.ipv6.values().flat_map(given);
-        ipv4.chain(ipv6).chain(self.fixed.iter().copied())
+        ipv4.chain(ipv6).chain(self.fixed.nets())
     }
 
     /// Every pool, with how many of its addresses or prefixes subscribers have, and how many there are.
@@ -105,16 +120,20 @@ impl Addresses {
         ipv4.chain(ipv6).collect()
     }
 
-    /// The net that has to be announced for an address or prefix; true if it is one of a pool.
-    pub fn net_of(&self, given: Net) -> (Net, bool) {
-        let of_pool = match given.net {
-            IpNet::V4(net) => find(&self.ipv4, given.instance, net.addr())
-                .and_then(|source| source.pool.net_of(net.addr()).map(IpNet::from)),
-            IpNet::V6(net) => find(&self.ipv6, given.instance, net)
-                .and_then(|source| source.pool.net_of(net).map(IpNet::from)),
+    /// The net of a pool that an address or prefix is in, and the group that has it.
+    pub fn net_of(&self, given: Net) -> Option<(GroupId, Net)> {
+        let (group, net) = match given.net {
+            IpNet::V4(net) => {
+                let unit = Ipv4Net::unit_of(net.into())?;
+                let (group, net) = find(&self.ipv4, given.instance, unit)?.pool.net_of(unit)?;
+                (group, IpNet::from(net))
+            }
+            IpNet::V6(net) => {
+                let (group, net) = find(&self.ipv6, given.instance, net)?.pool.net_of(net)?;
+                (group, IpNet::from(net))
+            }
         };
-        let net = of_pool.unwrap_or(given.net);
-        (Net { net, ..given }, of_pool.is_some())
+        Some((group?, Net { net, ..given }))
     }
 
     /// Takes a net of a pool back from which no subscriber has an address.
@@ -129,15 +148,15 @@ impl Addresses {
     /// instance's. `None`: there is no pool.
     pub fn give_ipv4(
         &mut self,
-        (instance, group): (InstanceId, GroupId),
+        holder: Holder,
         pools: &[String],
         fixed: Option<Ipv4Addr>,
     ) -> Option<Result<Given<Ipv4Addr>, PoolError>> {
         match fixed {
-            None => allocate(&mut self.ipv4, (instance, group), pools),
-            Some(address) => Some(match find_mut(&mut self.ipv4, instance, address) {
-                Some(source) => source.reserve(group, address),
-                None => self.give_fixed(instance, address, Ipv4Net::from(address)),
+            None => allocate(&mut self.ipv4, holder, pools),
+            Some(address) => Some(match find_mut(&mut self.ipv4, holder.instance, address) {
+                Some(source) => source.reserve(holder.group, address),
+                None => self.give_fixed(holder, address, Ipv4Net::from(address)),
             }),
         }
     }
@@ -145,61 +164,125 @@ impl Addresses {
     /// Gives an IPv6 prefix of /64: the fixed one, or one of the group's, as [`Addresses::give_ipv4`] does.
     pub fn give_ipv6(
         &mut self,
-        (instance, group): (InstanceId, GroupId),
+        holder: Holder,
         pools: &[String],
         fixed: Option<Ipv6Net>,
     ) -> Option<Result<Given<Ipv6Net>, PoolError>> {
         match fixed {
-            None => allocate(&mut self.ipv6, (instance, group), pools),
+            None => allocate(&mut self.ipv6, holder, pools),
             // a link's prefix has 64 bits (RFC 4862)
             Some(prefix) if prefix.prefix_len() != 64 => Some(Err(PoolError::Foreign)),
-            Some(prefix) => Some(match find_mut(&mut self.ipv6, instance, prefix) {
-                Some(source) => source.reserve(group, prefix),
-                None => self.give_fixed(instance, prefix, prefix),
+            Some(prefix) => Some(match find_mut(&mut self.ipv6, holder.instance, prefix) {
+                Some(source) => source.reserve(holder.group, prefix),
+                None => self.give_fixed(holder, prefix, prefix),
             }),
         }
     }
 
-    /// Takes an IPv4 address back; the net that is no longer to be announced, if that was its last.
-    pub fn take_ipv4(&mut self, instance: InstanceId, address: Ipv4Addr) -> Option<Net> {
-        let net = Ipv4Net::from(address).into();
-        let fixed = Net { instance, net };
-        if self.fixed.remove(&fixed) {
-            return Some(fixed);
-        }
-        let source = find_mut(&mut self.ipv4, instance, address)?;
-        let net = source.pool.release(address).ok()??.into();
-        Some(Net { instance, net })
+    /// Gives a prefix that AAA chose and that is no unit of a pool, such as a route. It may lie within another one of the same
+    /// session, not in another's or in a pool.
+    ///
+    /// # Errors
+    /// What it overlaps.
+    pub fn give_prefix(&mut self, holder: Holder, net: IpNet) -> Result<(), PoolError> {
+        self.give_fixed(holder, net, net).map(drop)
     }
 
-    /// Takes an IPv6 prefix back; the net that is no longer to be announced, if that was its last.
-    pub fn take_ipv6(&mut self, instance: InstanceId, prefix: Ipv6Net) -> Option<Net> {
-        let net = prefix.into();
-        let fixed = Net { instance, net };
-        if self.fixed.remove(&fixed) {
-            return Some(fixed);
+    /// Gives a session's binding again that it had before a restart.
+    ///
+    /// # Errors
+    /// Who has it, or why it cannot be had.
+    pub fn give_again(
+        &mut self,
+        holder: Holder,
+        binding: &Binding,
+    ) -> Result<(Binding, Option<Net>), PoolError> {
+        let (new_net, is_announced) = match (binding.role, binding.prefix) {
+            (Role::Host, IpNet::V4(net)) => {
+                let given = self.give_ipv4(holder, &[], Some(net.addr()));
+                let given = given.unwrap_or(Err(PoolError::Foreign))?;
+                (given.new_net, given.is_alone)
+            }
+            (Role::Link, IpNet::V6(net)) => {
+                let given = self.give_ipv6(holder, &[], Some(net));
+                let given = given.unwrap_or(Err(PoolError::Foreign))?;
+                (given.new_net, given.is_alone)
+            }
+            (_, net) => {
+                self.give_prefix(holder, net)?;
+                (None, true)
+            }
+        };
+        let binding = Binding {
+            is_announced,
+            ..*binding
+        };
+        Ok((binding, new_net))
+    }
+
+    /// Takes an address or prefix back; the net of a pool that is no longer to be announced, if that was its last, and the
+    /// group that had it.
+    pub fn take(&mut self, net: Net) -> Option<(GroupId, Net)> {
+        if self.fixed.remove(net) {
+            return None;
         }
-        let source = find_mut(&mut self.ipv6, instance, prefix)?;
-        let net = source.pool.release(prefix).ok()??.into();
-        Some(Net { instance, net })
+        let (group, of_pool) = match net.net {
+            IpNet::V4(address) => {
+                let unit = Ipv4Net::unit_of(address.into())?;
+                let source = find_mut(&mut self.ipv4, net.instance, unit)?;
+                let (group, net) = source.pool.release(unit).ok()??;
+                (group, net.into())
+            }
+            IpNet::V6(prefix) => {
+                let source = find_mut(&mut self.ipv6, net.instance, prefix)?;
+                let (group, net) = source.pool.release(prefix).ok()??;
+                (group, net.into())
+            }
+        };
+        Some((
+            group,
+            Net {
+                net: of_pool,
+                ..net
+            },
+        ))
     }
 
     fn give_fixed<T>(
         &mut self,
-        instance: InstanceId,
+        holder: Holder,
         address: T,
         net: impl Into<IpNet>,
     ) -> Result<Given<T>, PoolError> {
         let net = Net {
-            instance,
+            instance: holder.instance,
             net: net.into(),
         };
-        if !self.fixed.insert(net) {
-            return Err(PoolError::InUse);
+        if let Some(pool) = self.overlapping_pool(net) {
+            return Err(PoolError::OverlapsPool(pool));
         }
+        let inserted = self.fixed.insert(net, holder.session);
+        inserted.map_err(|other| match other == net.net {
+            true => PoolError::InUse,
+            false => PoolError::Overlaps(other),
+        })?;
         Ok(Given {
             address,
-            new_net: Some(net),
+            new_net: None,
+            is_alone: true,
+        })
+    }
+
+    /// The pool of the instance that a prefix overlaps.
+    fn overlapping_pool(&self, net: Net) -> Option<IpNet> {
+        let ipv4 = self.ipv4.values();
+        let ipv4 = ipv4.map(|source| (source.instance, IpNet::from(source.prefix)));
+        let ipv6 = self.ipv6.values();
+        let ipv6 = ipv6.map(|source| (source.instance, IpNet::from(source.prefix)));
+        let overlaps = |pool: IpNet| pool.contains(&net.net) || net.net.contains(&pool);
+        let mut pools = ipv4.chain(ipv6);
+        pools.find_map(|(instance, pool)| {
+            (instance == net.instance && overlaps(pool)).then_some(pool)
         })
     }
 }
@@ -210,6 +293,7 @@ impl<F: Family> Source<F> {
         Ok(Given {
             address: lease.address,
             new_net: lease.new_net.map(|net| self.net(net)),
+            is_alone: lease.net_of != group,
         })
     }
 
@@ -274,17 +358,18 @@ fn reclaim<F: Family>(sources: &mut Sources<F>, instance: InstanceId, net: F) {
 /// The next unit of the first pool that has one left.
 fn allocate<F: Family>(
     sources: &mut Sources<F>,
-    (instance, group): (InstanceId, GroupId),
+    holder: Holder,
     pools: &[String],
 ) -> Option<Result<Given<F::Unit>, PoolError>> {
     let mut last = None;
     let mut gives = |source: &mut Source<F>| {
-        if source.instance != instance {
+        if source.instance != holder.instance {
             return false;
         }
-        let given = source.pool.allocate(group).map(|lease| Given {
+        let given = source.pool.allocate(holder.group).map(|lease| Given {
             address: lease.address,
             new_net: lease.new_net.map(|net| source.net(net)),
+            is_alone: false,
         });
         last.insert(given).is_ok()
     };

@@ -55,7 +55,7 @@ counters! {
     Ipv4PoolExhausted = "ipv4-pool-exhausted",
     /// No IPv6 prefix was left for a subscriber.
     Ipv6PoolExhausted = "ipv6-pool-exhausted",
-    /// A fixed address of a subscriber is in use, reserved or outside of every pool.
+    /// An address, prefix or route that AAA chose is in use, reserved, or overlaps a pool or what another subscriber has.
     FixedAddressUnusable = "fixed-address-unusable",
     /// A subscriber was refused by AAA.
     AuthenticationRejected = "authentication-rejected",

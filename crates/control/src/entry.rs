@@ -7,7 +7,7 @@ use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use pfcp::bng::Usage;
-use policy::{Binding, Bindings, Forwarding, Overrides, Policy};
+use policy::{Binding, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
 use session::{Circuit, Session};
 use std::sync::Arc;
@@ -254,9 +254,27 @@ impl Entry {
         self.policy.forwarding.bindings.ipv6()
     }
 
-    /// The session holds these addresses from now on.
-    pub fn set_addresses(&mut self, ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) {
-        Arc::make_mut(&mut self.policy).forwarding.bindings = Bindings::of(ipv4, ipv6);
+    /// What is routed to it besides: delegated prefixes, and networks behind its router.
+    pub fn routes(&self) -> impl Iterator<Item = IpNet> {
+        let bindings = self.policy.forwarding.bindings.iter();
+        let routed = bindings.filter(|b| matches!(b.role, Role::Delegated | Role::Route));
+        routed.map(|binding| binding.prefix)
+    }
+
+    /// The session holds a binding from now on, which contradicts none that it has.
+    pub fn hold(&mut self, binding: Binding) {
+        let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
+        if let Ok(with) = bindings.with(binding) {
+            *bindings = with;
+        }
+    }
+
+    /// Takes away the bindings for which `which` is true.
+    pub fn let_go(&mut self, which: impl Fn(&Binding) -> bool) -> Vec<Binding> {
+        let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
+        let gone = bindings.iter().filter(|b| which(b)).copied().collect();
+        *bindings = bindings.filtered(|binding| !which(binding));
+        gone
     }
 
     /// Whether it was given a policy, and is not ending.

@@ -8,6 +8,7 @@ mod alarm;
 mod apply;
 mod audit;
 mod backlog;
+mod bindings;
 mod call;
 mod change;
 mod drain;

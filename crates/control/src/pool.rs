@@ -17,7 +17,7 @@
 //! let lease = pool.allocate(group).unwrap();
 //! assert_eq!(lease.address, "100.64.0.2".parse::<std::net::Ipv4Addr>().unwrap()); // not .0, not the gateway
 //! assert_eq!(lease.new_net, Some("100.64.0.0/24".parse().unwrap())); // to be announced
-//! assert_eq!(pool.release(lease.address), Ok(Some("100.64.0.0/24".parse().unwrap()))); // to be withdrawn
+//! assert_eq!(pool.release(lease.address), Ok(Some((group, "100.64.0.0/24".parse().unwrap())))); // to be withdrawn
 //! ```
 
 use core::hash::Hash;
@@ -168,9 +168,12 @@ pub enum PoolError {
     /// Never given to anyone: an end of a net or one of the gateway's own.
     #[error("the address is kept from subscribers")]
     Excluded,
-    /// Its net is lent to another group.
-    #[error("the address belongs to a net of another subscriber group")]
-    OtherGroup,
+    /// It overlaps a prefix that another subscriber has.
+    #[error("it overlaps {0} of another subscriber")]
+    Overlaps(IpNet),
+    /// It overlaps a pool and is no address or prefix of it.
+    #[error("it overlaps the pool {0}")]
+    OverlapsPool(IpNet),
     /// Nobody has it.
     #[error("the address is not in use")]
     NotInUse,
@@ -178,9 +181,12 @@ pub enum PoolError {
 
 /// A unit given to a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease<F: Family> {
+pub struct Lease<F: Family, G> {
     /// The address or prefix.
     pub address: F::Unit,
+    /// The group that has the unit's net, and announces it. It may be another one than the subscriber's if a certain unit was
+    /// asked for: then the unit has to be announced by itself.
+    pub net_of: G,
     /// The net that had to be lent to the group for it: to be announced before the address is used.
     pub new_net: Option<F>,
 }
@@ -276,7 +282,7 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
     }
 
     /// Gives the unit of the group that has been free the longest, and lends the group another net if it has none free.
-    pub fn allocate(&mut self, group: G) -> Result<Lease<F>, PoolError> {
+    pub fn allocate(&mut self, group: G) -> Result<Lease<F, G>, PoolError> {
         let mut new_net = None;
         let handle = loop {
             match self.groups.get(&group).map_or(NIL, |list| list.head) {
@@ -291,12 +297,13 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         };
         Ok(Lease {
             address: self.take(handle),
+            net_of: group,
             new_net,
         })
     }
 
-    /// Gives one certain unit: a static address, or one that a session had before a restart.
-    pub fn reserve(&mut self, group: G, address: F::Unit) -> Result<Lease<F>, PoolError> {
+    /// Gives one certain unit: a static address, or one that a session had before a restart. Its net may be another group's.
+    pub fn reserve(&mut self, group: G, address: F::Unit) -> Result<Lease<F, G>, PoolError> {
         let (number, index) = self.locate(address)?;
         if self.is_excluded(number, index) {
             return Err(PoolError::Excluded);
@@ -306,7 +313,6 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
                 self.returned.retain(|&returned| returned != number);
                 Some(self.lend(number, group))
             }
-            Some(&slot) if self.lent[slot].group != group => return Err(PoolError::OtherGroup),
             Some(_) => None,
         };
         let slot = self.by_number[&number];
@@ -315,12 +321,14 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         }
         Ok(Lease {
             address: self.take(self.handle(slot, index)),
+            net_of: self.lent[slot].group,
             new_net,
         })
     }
 
-    /// Takes a unit back. If it was the last one in use of its net, the net goes back too and is to be withdrawn.
-    pub fn release(&mut self, address: F::Unit) -> Result<Option<F>, PoolError> {
+    /// Takes a unit back. If it was the last one in use of its net, the net goes back too and is to be withdrawn from the
+    /// group that had it.
+    pub fn release(&mut self, address: F::Unit) -> Result<Option<(G, F)>, PoolError> {
         let (number, index) = self.locate(address)?;
         let slot = *self.by_number.get(&number).ok_or(PoolError::NotInUse)?;
         if self.lent[slot].units[index as usize] != Unit::USED {
@@ -329,7 +337,8 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         self.used -= 1;
         self.lent[slot].used -= 1;
         self.push_back(self.handle(slot, index));
-        Ok((self.lent[slot].used == 0).then(|| self.give_back(slot)))
+        let group = self.lent[slot].group;
+        Ok((self.lent[slot].used == 0).then(|| (group, self.give_back(slot))))
     }
 
     /// The nets that a group holds now, in order of address.
@@ -360,11 +369,11 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         lent.map(|(_, lent)| (lent.group, self.net(lent.number)))
     }
 
-    /// The net of a unit of this pool.
-    pub fn net_of(&self, address: F::Unit) -> Option<F> {
-        self.locate(address)
-            .ok()
-            .map(|(number, _)| self.net(number))
+    /// The net of a unit of this pool, and the group that it is lent to.
+    pub fn net_of(&self, address: F::Unit) -> Option<(Option<G>, F)> {
+        let (number, _) = self.locate(address).ok()?;
+        let lent = self.by_number.get(&number);
+        Some((lent.map(|slot| self.lent[*slot].group), self.net(number)))
     }
 
     /// Takes a net back from which nobody has a unit, although it was not given back with its last one.

@@ -266,6 +266,12 @@ impl UserPlanes {
         info.is_none_or(|info| info.features.settings())
     }
 
+    /// Whether its sessions may have any bindings, and announce them. One that is away is believed to.
+    pub fn takes_bindings(&self, plane: UserPlaneId) -> bool {
+        let info = self.node.peer_info(self.peer(plane).address);
+        info.is_none_or(|info| info.features.bindings())
+    }
+
     /// Whether it answers now: what its subscribers say reaches us.
     pub fn is_answering(&self, plane: UserPlaneId) -> bool {
         let peer = self.peers.get(&plane);

@@ -366,25 +366,7 @@ fn changes_of_a_session_s_rules_do_not_overtake_one_another() {
     w.dial_all();
     let before = w.up.subscribers();
     w.held_up = Some(Vec::new());
-    // the home begins LCP anew: its address families go, and come again
-    let mut frame = Vec::new();
-    let rules = &before[0];
-    let header = wire::eth::Header {
-        destination: rules.circuit.gateway_mac,
-        source: rules.circuit.mac,
-        tags: rules.circuit.tags,
-        ethertype: wire::eth::PPPOE_SESSION,
-    };
-    header.emit(&mut frame);
-    let request = [0xc0, 0x21, wire::ppp::CONFIGURE_REQUEST, 99, 0, 4];
-    let packet = wire::pppoe::Packet {
-        code: 0,
-        session_id: rules.pppoe_session_id,
-        payload: &request,
-    };
-    packet.emit(&mut frame);
-    w.redirect(&frame);
-    w.settle();
+    w.begin_ppp_anew(0);
     let mut late = w.held_up.take().unwrap();
     assert!(!late.is_empty());
     late.reverse();
@@ -409,19 +391,20 @@ fn an_answer_that_comes_twice_does_not_end_a_session_a_second_time() {
 
 #[test]
 fn a_net_that_is_wanted_again_while_it_is_withdrawn_is_told_to_the_next_user_plane() {
-    let mut w = World::new(2, Choice::radius());
-    let address = "203.0.113.25".parse().unwrap();
-    w.radius.accept = vec![(Kind::FRAMED_IP_ADDRESS, wire::radius::Value::Ipv4(address))];
+    let choice = Choice {
+        ipv4_pool: Some("{prefix: 203.0.113.24/30, net-length: 30}"),
+        ..Choice::default()
+    };
+    let mut w = World::new(1, choice);
     w.dial(0);
-    w.dial(1);
     w.up.silent_about_nets = true;
     w.hang_up(0);
     w.dial(0);
     w.restart_user_plane();
     w.sessions(); // asks it for counters: it knows of no association
     w.run(MINUTE);
-    assert!(w.up.nets().contains(&format!("{address}/32")));
-    (0..2).for_each(|n| w.hang_up(n));
+    assert!(w.up.nets().contains(&"203.0.113.24/30".into()));
+    w.hang_up(0);
     w.run(MINUTE);
     assert_nothing_left(&mut w);
 }

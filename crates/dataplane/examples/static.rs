@@ -62,6 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         subscriber: 1,
         ipv4: Some("100.64.0.7".parse()?),
         ipv6: None,
+        routed: Box::default(),
     })?;
     let neighbour = Adjacency {
         port: PortIndex(1),

@@ -1,7 +1,7 @@
 //! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
 use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
-use ipnet::Ipv6Net;
+use ipnet::{IpNet, Ipv6Net};
 use policy::PacketSettings;
 use wire::eth::{MacAddr, Tags};
 
@@ -215,6 +215,9 @@ pub struct SessionEntry {
     pub ipv4: Option<Ipv4Addr>,
     /// The IPv6 prefix (a /64), once the family is up; its route comes with the session.
     pub ipv6: Option<Ipv6Net>,
+    /// What else is routed to the subscriber and may be sent from: delegated prefixes, networks behind its router. Workers do
+    /// not have it, as they find it in the routes.
+    pub routed: Box<[IpNet]>,
 }
 
 /// What a session has sent and received, since it was first set: octets and packets of IP, without PPP and what is

@@ -255,7 +255,7 @@ impl Controller {
 
     /// Adds a session, or changes one that has the same index; counters go on. Its host routes are set with it. One that is refused
     /// ([`Event::SessionRefused`]) is not there afterwards.
-    pub fn set_session(&mut self, entry: SessionEntry) -> Result<(), Busy> {
+    pub fn set_session(&mut self, mut entry: SessionEntry) -> Result<(), Busy> {
         self.room()?;
         self.catch_up();
         self.room()?;
@@ -265,6 +265,8 @@ impl Controller {
             true => self.routes.admit(&entry),
             false => Err(Refusal::Malformed),
         };
+        // A worker frees no memory.
+        entry.routed = Box::default();
         match admitted {
             Ok(serial) => self.link(index.0).send(Command::SetSession(entry, serial)),
             Err(reason) => {
@@ -380,7 +382,7 @@ impl Controller {
     fn routed(&self, mut piece: Piece) -> Piece {
         for held in &mut piece.found {
             if let Held::Session { entry, whole } = held {
-                *whole &= self.routes.leads(entry);
+                *whole &= self.routes.complete(entry);
             }
         }
         piece

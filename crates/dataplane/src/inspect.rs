@@ -110,18 +110,19 @@ pub fn first_routes() -> impl Iterator<Item = (IpNet, Destination)> {
 }
 
 /// The host routes that come with a session.
-pub fn host_routes(entry: &SessionEntry) -> impl Iterator<Item = IpNet> + use<> {
-    nets_of(entry.ipv4, entry.ipv6)
+pub fn host_routes(entry: &SessionEntry) -> impl Iterator<Item = IpNet> {
+    nets_of(entry.ipv4, entry.ipv6, &entry.routed)
 }
 
-/// The nets of these addresses.
+/// The nets of these addresses and prefixes.
 pub(crate) fn nets_of(
     ipv4: Option<Ipv4Addr>,
     ipv6: Option<Ipv6Net>,
-) -> impl Iterator<Item = IpNet> + use<> {
+    routed: &[IpNet],
+) -> impl Iterator<Item = IpNet> {
     let v4 = ipv4.map(|a| IpNet::V4(Ipv4Net::from(a)));
     let v6 = ipv6.map(|p| IpNet::V6(p.trunc()));
-    v4.into_iter().chain(v6)
+    v4.into_iter().chain(v6).chain(routed.iter().copied())
 }
 
 /// The piece that begins here, of what the worker has; `found` is empty and has room for it.

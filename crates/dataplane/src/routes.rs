@@ -4,7 +4,7 @@
 //! one that a worker does not know yet, or no more, these changes are made in their order: what comes after a neighbour is
 //! written when the workers have that.
 use crate::api::*;
-use crate::inspect::{Held, PIECE, Part, Piece, nets_of};
+use crate::inspect::{Held, PIECE, Part, Piece, host_routes, nets_of};
 use crate::nodes::lookup;
 use crate::tables::fib::{Counts, Owner, Refused, Writer};
 use crate::tables::groups::Groups;
@@ -36,11 +36,12 @@ struct Hosted {
     instance: InstanceIndex,
     ipv4: Option<Ipv4Addr>,
     ipv6: Option<Ipv6Net>,
+    routed: Box<[IpNet]>,
 }
 
 impl Hosted {
-    fn routes(&self) -> impl Iterator<Item = IpNet> + use<> {
-        nets_of(self.ipv4, self.ipv6)
+    fn routes(&self) -> impl Iterator<Item = IpNet> {
+        nets_of(self.ipv4, self.ipv6, &self.routed)
     }
 }
 
@@ -80,14 +81,15 @@ impl Routes {
         if entry.instance.0 >= self.writer.instances() {
             return Err(Refusal::Malformed);
         }
-        if entry.index.0 >= self.limits.sessions || !self.writer.has_room(2) {
+        let most = 2 + entry.routed.len();
+        if entry.index.0 >= self.limits.sessions || !self.writer.has_room(most) {
             return Err(Refusal::TableFull);
         }
         let own = Destination::Session(entry.index);
         let taken = |to: Destination| {
             to == Destination::Local || matches!(to, Destination::Session(_)) && to != own
         };
-        let mut nets = nets_of(entry.ipv4, entry.ipv6);
+        let mut nets = host_routes(entry);
         let is_taken = |net: IpNet| {
             let waits = self.waiting.iter().any(|write| match write {
                 Write::Route(instance, other, Some(to)) => {
@@ -116,16 +118,17 @@ impl Routes {
             instance: entry.instance,
             ipv4: entry.ipv4,
             ipv6: entry.ipv6,
+            routed: entry.routed.clone(),
         };
         // First what it has now: what stays leads to it all the time.
-        for net in new.routes() {
+        for net in host_routes(entry) {
             let to = Some(Destination::Session(entry.index));
             self.say(new.instance, net, to);
         }
         if let Some(old) = self.sessions[place].replace(new) {
             let gone = old.routes().filter(|net| {
                 let stays = |new| old.instance == entry.instance && new == *net;
-                !nets_of(entry.ipv4, entry.ipv6).any(stays)
+                !host_routes(entry).any(stays)
             });
             gone.for_each(|net| self.say(old.instance, net, None));
         }
@@ -149,10 +152,14 @@ impl Routes {
         }
     }
 
-    /// Has the session the host routes that its entry says?
-    pub fn leads(&self, entry: &SessionEntry) -> bool {
+    /// Puts in what a worker does not have of an entry. Has the session the host routes that it says?
+    pub fn complete(&self, entry: &mut SessionEntry) -> bool {
+        let hosted = self.sessions.get(entry.index.0 as usize);
+        if let Some(Some(hosted)) = hosted {
+            entry.routed = hosted.routed.clone();
+        }
         let own = Some(Destination::Session(entry.index));
-        nets_of(entry.ipv4, entry.ipv6).all(|net| self.writer.exact(entry.instance, net) == own)
+        host_routes(entry).all(|net| self.writer.exact(entry.instance, net) == own)
     }
 
     /// A host route whose session is not there goes.

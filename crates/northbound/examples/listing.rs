@@ -99,6 +99,7 @@ fn session(number: usize) -> Session {
         network_instance: "default".into(),
         ipv4: Some("100.64.0.9".into()),
         ipv6_prefix: Some("2001:db8:100:7::/64".into()),
+        routes: Vec::new(),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
     }

@@ -48,6 +48,12 @@ impl Features {
         self.sluice
             .is_some_and(|f| f.contains(SluiceFeatures::SETTINGS))
     }
+
+    /// A session may have any bindings, and the peer announces those that are to be.
+    pub fn bindings(&self) -> bool {
+        self.sluice
+            .is_some_and(|f| f.contains(SluiceFeatures::BINDINGS))
+    }
 }
 
 /// How an entity is set up.

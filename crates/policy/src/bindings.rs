@@ -22,29 +22,40 @@ pub enum Role {
 }
 
 /// A prefix that belongs to a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Binding {
     /// What it is to the subscriber.
     pub role: Role,
     /// The prefix, without host bits.
     pub prefix: IpNet,
+    /// The user plane announces it for the session alone: no net that it announces for the subscriber group covers it. A route
+    /// is always announced.
+    pub is_announced: bool,
 }
 
 impl Binding {
     /// The address of the subscriber's router.
     pub fn host(address: IpAddr) -> Self {
-        Binding {
-            role: Role::Host,
-            prefix: address.into(),
-        }
+        Binding::new(Role::Host, address.into())
     }
 
     /// The prefix of the link.
     pub fn link(prefix: Ipv6Net) -> Self {
+        Binding::new(Role::Link, prefix.trunc().into())
+    }
+
+    /// A prefix in a role.
+    pub fn new(role: Role, prefix: IpNet) -> Self {
         Binding {
-            role: Role::Link,
-            prefix: prefix.trunc().into(),
+            role,
+            prefix,
+            is_announced: role == Role::Route,
         }
+    }
+
+    /// Whether it is one of IPv4.
+    pub fn is_ipv4(&self) -> bool {
+        matches!(self.prefix, IpNet::V4(_))
     }
 }
 
@@ -134,6 +145,7 @@ impl Bindings {
             Binding {
                 role: Role::Host,
                 prefix: IpNet::V4(net),
+                ..
             } => Some(net.addr()),
             _ => None,
         })
@@ -145,6 +157,7 @@ impl Bindings {
             Binding {
                 role: Role::Link,
                 prefix: IpNet::V6(net),
+                ..
             } => Some(*net),
             _ => None,
         })
@@ -153,6 +166,14 @@ impl Bindings {
     /// The bindings for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&Binding) -> bool) -> Bindings {
         Bindings(self.0.iter().filter(|b| keep(b)).copied().collect())
+    }
+
+    /// These with one more.
+    ///
+    /// # Errors
+    /// What it contradicts.
+    pub fn with(&self, binding: Binding) -> Result<Bindings, Contradiction> {
+        Bindings::new(self.0.iter().copied().chain([binding]))
     }
 
     /// A host address and a link prefix, which never contradict each other.
@@ -167,7 +188,9 @@ fn check_form(binding: &Binding) -> Result<(), Contradiction> {
     let fits = match (binding.role, net) {
         (Role::Host, net) => net.prefix_len() == net.max_prefix_len(),
         (Role::Link, IpNet::V6(net)) => net.prefix_len() == 64,
-        (Role::Delegated, IpNet::V6(_)) | (Role::Route, _) => true,
+        // longer ones cannot be told (TS 29.244 §8.2.62)
+        (Role::Delegated, IpNet::V6(net)) => net.prefix_len() <= 64,
+        (Role::Route, _) => binding.is_announced,
         (Role::Link | Role::Delegated, IpNet::V4(_)) => false,
     };
     match fits && net.trunc() == net {
@@ -177,9 +200,8 @@ fn check_form(binding: &Binding) -> Result<(), Contradiction> {
 }
 
 fn check_pair(a: &Binding, b: &Binding) -> Result<(), Contradiction> {
-    let is_ipv4 = |binding: &Binding| matches!(binding.prefix, IpNet::V4(_));
     match (a.role, b.role) {
-        (Role::Host, Role::Host) if is_ipv4(a) == is_ipv4(b) => {
+        (Role::Host, Role::Host) if a.is_ipv4() == b.is_ipv4() => {
             Err(Contradiction::TwoHosts(a.prefix, b.prefix))
         }
         (Role::Link, Role::Link) => Err(Contradiction::TwoLinks(a.prefix, b.prefix)),
@@ -193,8 +215,7 @@ mod tests {
     use super::*;
 
     fn binding(role: Role, prefix: &str) -> Binding {
-        let prefix = prefix.parse().unwrap();
-        Binding { role, prefix }
+        Binding::new(role, prefix.parse().unwrap())
     }
 
     #[test]
@@ -232,6 +253,7 @@ mod tests {
             (Link, "2001:db8:1::/56"),
             (Link, "10.0.0.0/24"),
             (Delegated, "10.0.0.0/24"),
+            (Delegated, "2001:db8:1::/65"),
             (Route, "10.0.0.1/24"),
         ] {
             let prefix = binding(role, prefix);
@@ -240,10 +262,13 @@ mod tests {
                 Err(Contradiction::Malformed(prefix.prefix))
             );
         }
-        let many = (0..=64).map(|n| Binding {
-            role: Route,
-            prefix: IpNet::new([10, n, 0, 0].into(), 16).unwrap(),
-        });
+        let quiet = Binding {
+            is_announced: false,
+            ..binding(Route, "192.0.2.64/28")
+        };
+        assert!(all.with(quiet).is_err(), "a route is announced");
+        let many =
+            (0..=64).map(|n| Binding::new(Route, IpNet::new([10, n, 0, 0].into(), 16).unwrap()));
         assert_eq!(Bindings::new(many.clone()), Err(Contradiction::TooMany(65)));
         assert_eq!(Bindings::new(many.take(64)).unwrap().iter().count(), 64);
     }

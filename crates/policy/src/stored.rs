@@ -1,14 +1,16 @@
 //! A policy as it is stored: each setting by its number, so that one more needs no new layout.
 
 use crate::settings::unknown;
-use crate::{Binding, Bindings, Policy};
+use crate::{Binding, Bindings, Policy, Role};
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// The stored form. Settings at their defaults are left out.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     network_instance: String,
-    bindings: Vec<Binding>,
+    /// Which of them are announced is not stored: it follows from the pools.
+    bindings: Vec<(Role, IpNet)>,
     settings: Vec<(u8, Vec<u8>)>,
 }
 
@@ -17,9 +19,10 @@ impl Policy {
     pub fn to_bytes(&self) -> Vec<u8> {
         let packets = self.forwarding.packets.encoded().into_iter();
         let all = packets.chain(self.control.encoded());
+        let bindings = self.forwarding.bindings.iter();
         let stored = Stored {
             network_instance: self.forwarding.network_instance.clone(),
-            bindings: self.forwarding.bindings.iter().copied().collect(),
+            bindings: bindings.map(|b| (b.role, b.prefix)).collect(),
             settings: all.map(|(setting, value)| (setting.id, value)).collect(),
         };
         postcard::to_stdvec(&stored).expect("a policy has a size that serde can state")
@@ -37,7 +40,8 @@ impl Policy {
         }
         let mut policy = Policy::default();
         policy.forwarding.network_instance = stored.network_instance;
-        let bindings = Bindings::new(stored.bindings);
+        let bindings = stored.bindings.into_iter();
+        let bindings = Bindings::new(bindings.map(|(role, prefix)| Binding::new(role, prefix)));
         policy.forwarding.bindings = bindings.map_err(|why| format!("policy: {why}"))?;
         for (id, value) in stored.settings {
             let set = policy.forwarding.packets.decode(id, &value);
@@ -113,7 +117,9 @@ mod tests {
         let hosts = [[100, 64, 0, 7], [100, 64, 0, 8]];
         let stored = Stored {
             network_instance: "default".into(),
-            bindings: hosts.map(|host| Binding::host(host.into())).into(),
+            bindings: hosts
+                .map(|host| (Role::Host, Binding::host(host.into()).prefix))
+                .into(),
             settings: Vec::new(),
         };
         let octets = postcard::to_stdvec(&stored).unwrap();

@@ -41,6 +41,8 @@ pub enum Compiled {
         entry: SessionEntry,
         /// Its tunnel.
         tunnel: ControlTunnel,
+        /// What it announces for itself, sorted.
+        nets: Vec<(InstanceIndex, IpNet)>,
         /// How it is measured.
         usage: Option<UsageRule>,
         /// The hash of its rules, for audits.
@@ -58,6 +60,13 @@ impl Compiled {
     pub fn tunnel(&self) -> ControlTunnel {
         match self {
             Compiled::Default { tunnel, .. } | Compiled::Subscriber { tunnel, .. } => *tunnel,
+        }
+    }
+
+    /// The nets that it announces, sorted.
+    pub fn nets(&self) -> &[(InstanceIndex, IpNet)] {
+        match self {
+            Compiled::Default { nets, .. } | Compiled::Subscriber { nets, .. } => nets,
         }
     }
 
@@ -130,6 +139,17 @@ impl Layout {
             // A control plane that names none lets the port answer with its own.
             _ => port_mac,
         };
+        let bindings = &forwarding.bindings;
+        let announced = bindings.iter().filter(|binding| binding.is_announced);
+        let mut nets: Vec<_> = announced.map(|b| (instance, b.prefix)).collect();
+        nets.sort();
+        // what a worker compares sources with itself
+        let (ipv4, ipv6) = (bindings.ipv4(), bindings.ipv6());
+        let own = [
+            ipv4.map(|address| IpAddr::from(address).into()),
+            ipv6.map(IpNet::from),
+        ];
+        let routed = bindings.iter().map(|binding| binding.prefix);
         let entry = SessionEntry {
             index,
             port,
@@ -140,11 +160,13 @@ impl Layout {
             instance,
             packets: forwarding.packets,
             subscriber: facts.subscriber.unwrap_or(0).into(),
-            ipv4: forwarding.bindings.ipv4(),
-            ipv6: forwarding.bindings.ipv6(),
+            ipv4,
+            ipv6,
+            routed: routed.filter(|net| !own.contains(&Some(*net))).collect(),
         };
         Ok(Compiled::Subscriber {
             entry,
+            nets,
             tunnel: facts.tunnel,
             usage: facts.usage,
             digest: facts.digest(),

@@ -295,7 +295,11 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
                 | UpFunctionFeatures::PREFIX_LENGTHS,
         ),
         bbf: Some(BbfUpFeatures::PPPOE),
-        sluice: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE | SluiceFeatures::SETTINGS),
+        sluice: Some(
+            SluiceFeatures::DEFAULT_CP_TO_UP_RULE
+                | SluiceFeatures::SETTINGS
+                | SluiceFeatures::BINDINGS,
+        ),
         ..Default::default()
     };
     config.first_sequence = sequence;

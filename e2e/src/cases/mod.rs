@@ -5,6 +5,7 @@ mod clear_session;
 pub mod come_and_go;
 mod commits;
 mod drain;
+mod framed_routes;
 mod frr;
 pub mod frr_full;
 mod full_disk;
@@ -145,6 +146,11 @@ pub const CASES: &[Case] = &[
         "resume-131072",
         "131,072 sessions are resumed by a restarted control plane, and told again to a user plane",
         resume::all,
+    ).alone(),
+    case(
+        "fixed-20000",
+        "20,000 sessions with addresses and prefixes outside of all pools are announced, resumed, and told again",
+        resume::fixed,
     ).alone(),
     case(
         "power-loss",
@@ -335,6 +341,11 @@ pub const CASES: &[Case] = &[
         "pppd-pap",
         "pppd authenticates by PAP against FreeRADIUS",
         pppd_pap::run,
+    ).with_machine(),
+    case(
+        "framed-routes",
+        "networks behind a subscriber's router, as RADIUS names them, are announced, reached, and gone with the session",
+        framed_routes::run,
     ).with_machine(),
     case(
         "pool-full",

@@ -36,6 +36,11 @@ const SAMPLED: u32 = 2_000;
 const COUNTED: usize = 20;
 /// PADT and LCP Terminate-Request behind two tags (RFC 2516 section 5.5, RFC 1661 section 5.5).
 const GOODBYES: &str = "(ether[20:2] = 0x8863 and ether[23] = 0xa7) or (ether[20:2] = 0x8864 and ether[28:2] = 0xc021 and ether[30] = 5)";
+/// The pools that the stored sessions have their addresses of.
+const POOLS: &str = "ipv4-pools: {homes: {prefix: 100.64.0.0/10}}
+ipv6-pools: {homes: {prefix: '2001:db8:100::/40'}}
+";
+const NO_POOLS: &str = "";
 /// How many times as long a restarted user plane may take as it took both planes to start and the user plane to be told
 /// everything for the first time. A restarted control plane tells nothing, and is there sooner.
 const MOST_TIMES: u32 = 2;
@@ -46,7 +51,7 @@ const RESUME_LIMIT: Duration = Duration::from_secs(5);
 const RATE: u32 = 50_000;
 
 pub fn few(rig: &mut Rig) -> Result<()> {
-    let mut planes = Planes::start(rig.without_site()?, 2_000)?;
+    let mut planes = Planes::start(rig.without_site()?, 2_000, POOLS)?;
     planes.check("told for the first time")?;
     let took = planes.restart_user_plane()?;
     println!("        2,000 sessions are back {took:.2?} after the user plane was started");
@@ -56,12 +61,22 @@ pub fn few(rig: &mut Rig) -> Result<()> {
 }
 
 pub fn all(rig: &mut Rig) -> Result<()> {
-    resume(rig).map(drop)
+    resume(rig, ALL, POOLS).map(drop)
+}
+
+/// Each address and prefix is a fixed one outside of all pools, and announced by itself.
+pub fn fixed(rig: &mut Rig) -> Result<()> {
+    resume(rig, 20_000, NO_POOLS).map(drop)
+}
+
+/// The same with as many as there may be.
+pub fn all_fixed(rig: &mut Rig) -> Result<()> {
+    resume(rig, ALL, NO_POOLS).map(drop)
 }
 
 /// The same on a machine that has nothing else to do.
 pub fn in_time(rig: &mut Rig) -> Result<()> {
-    let took = resume(rig)?;
+    let took = resume(rig, ALL, POOLS)?;
     ensure!(
         took <= RESUME_LIMIT,
         "resumed in {took:.2?}, expected {RESUME_LIMIT:?} at most"
@@ -70,17 +85,17 @@ pub fn in_time(rig: &mut Rig) -> Result<()> {
 }
 
 /// Restarts either plane; how long the control plane took.
-fn resume(rig: &mut Rig) -> Result<Duration> {
-    let mut planes = Planes::start(rig.without_site()?, ALL)?;
+fn resume(rig: &mut Rig, sessions: u32, pools: &str) -> Result<Duration> {
+    let mut planes = Planes::start(rig.without_site()?, sessions, pools)?;
     planes.check("told for the first time")?;
     let resumed = planes.restart_control_plane()?;
-    println!("        {ALL} sessions are resumed and audited in {resumed:.2?}");
+    println!("        {sessions} sessions are resumed and audited in {resumed:.2?}");
     planes.check("the control plane was restarted")?;
     planes.judge(resumed, 1)?;
     let took = planes.restart_user_plane()?;
-    let rate = f64::from(ALL) / took.as_secs_f64();
+    let rate = f64::from(sessions) / took.as_secs_f64();
     println!(
-        "        {ALL} sessions are back {took:.2?} after the user plane was started: {rate:.0}/s (wanted: {RATE}/s)"
+        "        {sessions} sessions are back {took:.2?} after the user plane was started: {rate:.0}/s (wanted: {RATE}/s)"
     );
     planes.check("the user plane was restarted")?;
     planes.judge(took, MOST_TIMES)?;
@@ -107,12 +122,12 @@ struct Planes<'a> {
 
 impl<'a> Planes<'a> {
     /// Makes the store and starts both; the user plane is told every session for the first time.
-    fn start(lab: &'a Lab, sessions: u32) -> Result<Self> {
+    fn start(lab: &'a Lab, sessions: u32, pools: &str) -> Result<Self> {
         let dir = lab.dir();
         let store = dir.join("store");
         forget(dir)?;
         fill(&store, sessions)?;
-        fs::write(dir.join("sluice.yaml"), configuration(dir))?;
+        fs::write(dir.join("sluice.yaml"), configuration(dir, pools))?;
         fs::write(dir.join("up.yaml"), user_plane(dir))?;
         fs::write(dir.join("cp.yaml"), control_plane(dir))?;
         let access = Place::Access(UP);
@@ -424,7 +439,7 @@ initial-configuration: sluice.yaml
     )
 }
 
-fn configuration(dir: &Path) -> String {
+fn configuration(dir: &Path, pools: &str) -> String {
     let (dir, user_plane) = (dir.display(), UP.management());
     let (core_v4, core_v6) = (UP.core_v4(), UP.core_v6());
     // Nobody answers an echo.
@@ -448,9 +463,7 @@ user-planes:
         device: 'net_af_packet1,iface={CORE_PORT}'
         addresses: [{core_v4}/{CORE_V4_LEN}, '{core_v6}/{CORE_V6_LEN}']
 access-profiles: {{silent: {{echo-interval: 0}}}}
-ipv4-pools: {{homes: {{prefix: 100.64.0.0/10}}}}
-ipv6-pools: {{homes: {{prefix: '2001:db8:100::/40'}}}}
-users: {{home0: {{password: secret0}}}}
+{pools}users: {{home0: {{password: secret0}}}}
 "
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, SERVERS, USER_PLANES};
 use crate::server::{Gift, SECRET};
-use crate::street::RESTLESS;
+use crate::street::{CHOOSY, RESTLESS};
 use std::net::IpAddr;
 use wire::radius::{Kind, Value};
 
@@ -121,17 +121,40 @@ aaa:
 /// Some homes are given something special.
 pub(super) fn gifts(user: &str) -> Gift {
     let number: usize = user.trim_start_matches("home").parse().unwrap_or(0);
-    match number {
-        3 => vec![(
-            Kind::FRAMED_IP_ADDRESS,
-            Value::Ipv4([203, 0, 113, 3].into()),
-        )],
+    let mut gifts = match number {
         RESTLESS => vec![(Kind::SESSION_TIMEOUT, Value::Integer(40))],
-        25 => vec![(
-            Kind::FRAMED_IP_ADDRESS,
-            Value::Ipv4([203, 0, 113, 25].into()),
-        )],
         33 => vec![(Kind::ACCT_INTERIM_INTERVAL, Value::Integer(20))],
         _ => Vec::new(),
+    };
+    if let Some(IpAddr::V4(address)) = fixed_address(number) {
+        gifts.push((Kind::FRAMED_IP_ADDRESS, Value::Ipv4(address)));
+    }
+    gifts.extend(routes(number).iter().map(|net| {
+        let kind = match net.contains(':') {
+            true => Kind::FRAMED_IPV6_ROUTE,
+            false => Kind::FRAMED_ROUTE,
+        };
+        (kind, (*net).into())
+    }));
+    gifts
+}
+
+/// The address that RADIUS chooses for a home.
+pub(crate) fn fixed_address(home: usize) -> Option<IpAddr> {
+    match home {
+        3 => Some([203, 0, 113, 3].into()),
+        25 => Some([203, 0, 113, 25].into()),
+        // within a net that any group may have by then
+        CHOOSY => Some([100, 64, 0, 9].into()),
+        _ => None,
+    }
+}
+
+/// Networks behind a home's router.
+pub(crate) fn routes(home: usize) -> &'static [&'static str] {
+    match home {
+        3 => &["203.0.113.48/28", "2001:db8:77::/48"],
+        25 => &["198.18.25.0/24"],
+        _ => &[],
     }
 }

@@ -304,6 +304,7 @@ impl Plane {
             subscriber: index.0.into(),
             ipv4: session.ipv4,
             ipv6: session.ipv6,
+            routed: Box::default(),
         };
         self.command(|c| c.set_session(entry.clone()));
         if let Some(sample) = session.sample {

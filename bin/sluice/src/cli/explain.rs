@@ -383,8 +383,13 @@ fn addresses(state: &SubscriberState, session: &Session) -> String {
         true => "of no pool".to_owned(),
         false => format!("of pool {}", pools.join(" and ")),
     };
+    let routed = match &session.routes[..] {
+        [] => String::new(),
+        [route] => format!(" {route} is routed to it."),
+        routes => format!(" {} are routed to it.", routes.join(" and ")),
+    };
     format!(
-        "It has {}, {of}, in network instance {}.",
+        "It has {}, {of}, in network instance {}.{routed}",
         all.join(" and "),
         session.network_instance
     )

@@ -197,6 +197,10 @@ fn session_table(sessions: &[Session]) -> Table {
 fn session_page(s: &Session) -> Vec<String> {
     let none = || "none".to_owned();
     let t = s.traffic.unwrap_or_default();
+    let routes = match s.routes.is_empty() {
+        true => none(),
+        false => s.routes.join(", "),
+    };
     let traffic = |packets, bytes| format!("{} packets, {}", count(packets), octets(bytes));
     [
         ("session", s.id.clone()),
@@ -218,6 +222,7 @@ fn session_page(s: &Session) -> Vec<String> {
         ("network instance", s.network_instance.clone()),
         ("ipv4", s.ipv4.clone().unwrap_or_else(none)),
         ("ipv6", s.ipv6_prefix.clone().unwrap_or_else(none)),
+        ("routes", routes),
         ("online", duration(s.online_seconds)),
         ("up", traffic(t.up_packets, t.up_octets)),
         ("down", traffic(t.down_packets, t.down_octets)),
@@ -355,6 +360,7 @@ mod tests {
             profile: "home".into(),
             ipv4: Some("100.64.0.9".into()),
             ipv6_prefix: Some("2001:db8:100:7::/64".into()),
+            routes: vec!["192.0.2.0/29".into(), "2001:db8:77::/48".into()],
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,
@@ -410,6 +416,8 @@ mod tests {
         })
         .join("\n");
         assert!(page.contains("ipv6              none"), "{page}");
+        let routes = "routes            192.0.2.0/29, 2001:db8:77::/48";
+        assert!(page.contains(routes), "{page}");
         assert!(
             page.contains("up                1.0 k packets, 64.0 kB"),
             "{page}"

@@ -91,6 +91,10 @@ fn an_accept_is_read_as_a_whole() {
         (Kind::REPLY_MESSAGE, "Hello, ".into()),
         (Kind::REPLY_MESSAGE, "Alice".into()),
         (Kind::IDLE_TIMEOUT, 60.into()),
+        (Kind::FRAMED_ROUTE, "192.0.2.0/29 0.0.0.0 1".into()),
+        (Kind::FRAMED_ROUTE, "198.51.100.77/28".into()),
+        (Kind::FRAMED_ROUTE, "192.0.2.0".into()),
+        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:77::/48 :: 1".into()),
         (Kind::standard(200), b"not known".into()),
     ]);
     let Outcome::Accept(accept) = outcome else {
@@ -99,6 +103,13 @@ fn an_accept_is_read_as_a_whole() {
     assert_eq!(accept.framed_ip, Some([100, 64, 0, 7].into()));
     assert_eq!(accept.framed_ipv6_prefix, Some(prefix));
     assert_eq!(accept.framed_interface_id, Some(7));
+    let routes = [
+        "192.0.2.0/29",
+        "198.51.100.64/28",
+        "192.0.2.0/24",
+        "2001:db8:77::/48",
+    ];
+    assert_eq!(accept.framed_routes, routes.map(|net| net.parse().unwrap()));
     assert_eq!(accept.framed_pool.as_deref(), Some("homes"));
     assert_eq!(accept.framed_ipv6_pool.as_deref(), Some("homes6"));
     assert_eq!(accept.class, [b"gold".to_vec(), b"second".to_vec()]);
@@ -133,7 +144,20 @@ fn values_that_leave_the_choice_to_us_are_no_values() {
 
 #[test]
 fn an_accept_that_cannot_be_honoured_as_a_whole_is_a_refusal() {
-    let malformed: [(&str, Vec<(Kind, Value)>); 9] = [
+    let malformed: [(&str, Vec<(Kind, Value)>); 13] = [
+        ("Framed-Route", vec![(Kind::FRAMED_ROUTE, "home".into())]),
+        (
+            "Framed-Route",
+            vec![(Kind::FRAMED_ROUTE, "0.0.0.0/0".into())],
+        ),
+        (
+            "Framed-Route",
+            vec![(Kind::FRAMED_ROUTE, "224.0.0.9".into())],
+        ),
+        (
+            "Framed-IPv6-Route",
+            vec![(Kind::FRAMED_IPV6_ROUTE, "::/0".into())],
+        ),
         (
             "Session-Timeout",
             vec![(Kind::SESSION_TIMEOUT, Value::Invalid(vec![1, 2]))],

@@ -1,5 +1,6 @@
 //! Pools of a changed configuration take over what subscribers have of the present ones.
 
+use super::fixed::Fixed;
 use super::{Addresses, Net, Source, Sources};
 use crate::pool::{Family, Pool};
 use crate::topology::{GroupId, InstanceId, Topology};
@@ -112,7 +113,7 @@ impl Addresses {
 
 struct Changing<'a> {
     topology: &'a Topology,
-    fixed: &'a BTreeSet<Net>,
+    fixed: &'a Fixed,
     lent: &'a mut Vec<(GroupId, Net)>,
     withdrawn: &'a mut Vec<(GroupId, Net)>,
     faults: &'a mut Vec<Fault>,
@@ -179,12 +180,10 @@ impl Changing<'_> {
             excluded: wanted.excluded.clone(),
             pool,
         };
-        let of_pool = |fixed: &&Net| {
-            let unit = F::unit_of(fixed.net);
-            fixed.instance == instance && unit.is_some_and(|unit| source.pool.contains(unit))
-        };
-        if let Some(fixed) = self.fixed.iter().find(of_pool) {
-            let (address, prefix): (String, IpNet) = (name(fixed.net), wanted.prefix.into());
+        let prefix: IpNet = wanted.prefix.into();
+        let net = prefix;
+        if let Some(fixed) = self.fixed.overlaps(Net { instance, net }) {
+            let address = name(fixed);
             let message = format!(
                 "{address} of {prefix} is a fixed address of a subscriber: end that session first, or leave the address out"
             );
@@ -195,7 +194,10 @@ impl Changing<'_> {
         };
         let (mut missing, mut sample) = (0, None);
         for (group, unit) in before.pool.leases() {
-            if before.instance != instance || source.pool.reserve(group, unit).is_err() {
+            // in two nets of before they may have had other groups
+            let reserved = source.pool.reserve(group, unit);
+            let stays = reserved.is_ok_and(|lease| lease.net_of == group);
+            if before.instance != instance || !stays {
                 missing += 1;
                 sample.get_or_insert(unit);
             }

@@ -20,7 +20,26 @@ fn addresses() -> Addresses {
 }
 
 const HERE: InstanceId = InstanceId(0);
-const HOME: (InstanceId, GroupId) = (HERE, GroupId(0));
+const HOME: Holder = Holder {
+    instance: HERE,
+    group: GroupId(0),
+    session: 0,
+};
+const OTHER: Holder = Holder {
+    group: GroupId(1),
+    session: 1,
+    ..HOME
+};
+
+fn take(addresses: &mut Addresses, net: impl Into<IpNet>) -> Option<(GroupId, Net)> {
+    let net = net.into();
+    let instance = HERE;
+    addresses.take(Net { instance, net })
+}
+
+fn host(address: Ipv4Addr) -> Ipv4Net {
+    address.into()
+}
 
 fn give(addresses: &mut Addresses, fixed: Option<&str>) -> Result<Given<Ipv4Addr>, PoolError> {
     let fixed = fixed.map(|address| address.parse().unwrap());
@@ -42,13 +61,15 @@ fn nets_are_announced_with_their_first_address_and_withdrawn_with_their_last() {
     );
     let two = give(&mut a, None).unwrap();
     assert_eq!(two.new_net, None);
-    assert_eq!(a.take_ipv4(HERE, one.address), None);
-    assert_eq!(a.take_ipv4(HERE, two.address), Some(net));
-    assert_eq!(a.take_ipv4(HERE, two.address), None, "already back");
+    let freed = Some((HOME.group, net));
+    assert_eq!(take(&mut a, host(one.address)), None);
+    assert_eq!(take(&mut a, host(two.address)), freed);
+    assert_eq!(take(&mut a, host(two.address)), None, "already back");
     let short = Some("2001:db8:1::/56".parse().unwrap());
     assert_eq!(a.give_ipv6(HOME, &[], short), Some(Err(PoolError::Foreign)));
     let six = a.give_ipv6(HOME, &[], None).unwrap().unwrap();
-    assert_eq!(a.take_ipv6(HERE, six.address), six.new_net);
+    let freed = six.new_net.map(|net| (HOME.group, net));
+    assert_eq!(take(&mut a, six.address), freed);
 }
 
 #[test]
@@ -57,12 +78,9 @@ fn fixed_addresses_inside_and_outside_of_the_pool() {
     assert!(give(&mut a, Some("100.64.1.9")).unwrap().new_net.is_some());
     assert_eq!(give(&mut a, Some("100.64.1.9")), Err(PoolError::InUse));
     let given = give(&mut a, Some("203.0.113.7")).unwrap();
-    assert_eq!(
-        given.new_net.unwrap().net,
-        "203.0.113.7/32".parse().unwrap()
-    );
+    assert_eq!((given.new_net, given.is_alone), (None, true));
     assert_eq!(give(&mut a, Some("203.0.113.7")), Err(PoolError::InUse));
-    assert_eq!(a.take_ipv4(HERE, given.address), given.new_net);
+    assert_eq!(take(&mut a, host(given.address)), None);
     assert!(give(&mut a, Some("203.0.113.7")).is_ok());
     assert!(
         give(&mut a, Some("100.64.0.1")).is_err(),
@@ -130,7 +148,7 @@ fn a_pool_changes_under_those_who_have_addresses_of_it_as_far_as_it_keeps_these(
     assert_eq!(nets(&finer.withdrawn), ["100.64.1.0/24"]);
     a.apply(finer);
     assert_eq!(give(&mut a, Some("100.64.1.9")), Err(PoolError::InUse));
-    assert!(a.take_ipv4(HERE, has.address).is_some());
+    assert!(take(&mut a, host(has.address)).is_some());
     assert!(change(&a, "ipv4-pools: {homes:", "ipv4-pools: {others:").is_ok());
 }
 
@@ -142,4 +160,43 @@ fn a_new_pool_leaves_fixed_addresses_alone() {
         world(&POOLS.replace("}}\nipv6", "}, new: {prefix: 203.0.113.0/24}}\nipv6"));
     let faults = a.change(&configuration, &topology).err().expect("a fault");
     assert!(faults[0].to_string().contains("203.0.113.7"), "{faults:?}");
+}
+
+/// Each user plane announces what its own subscribers have: one group the net, another the one address in it.
+#[test]
+fn a_fixed_address_in_a_net_of_another_group_is_announced_by_itself() {
+    let mut a = addresses();
+    let first = give(&mut a, None).unwrap();
+    let fixed = "100.64.0.9".parse().unwrap();
+    let given = a.give_ipv4(OTHER, &[], Some(fixed)).unwrap().unwrap();
+    assert_eq!((given.new_net, given.is_alone), (None, true));
+    let net = Net {
+        instance: HERE,
+        net: host(fixed).into(),
+    };
+    let (group, of_pool) = a.net_of(net).unwrap();
+    assert_eq!((group, Some(of_pool)), (HOME.group, first.new_net));
+    // The net stays as long as somebody has an address of it, and is taken from the group that has it.
+    assert_eq!(take(&mut a, host(first.address)), None);
+    assert_eq!(take(&mut a, host(fixed)), Some((HOME.group, of_pool)));
+}
+
+#[test]
+fn a_prefix_that_overlaps_a_pool_is_refused_by_name() {
+    let mut a = addresses();
+    for (net, pool) in [
+        ("100.64.1.0/29", "100.64.0.0/23"),
+        ("100.64.0.0/10", "100.64.0.0/23"),
+        ("2001:db8:0:7700::/56", "2001:db8::/48"),
+    ] {
+        let pool = pool.parse().unwrap();
+        let given = a.give_prefix(HOME, net.parse().unwrap());
+        assert_eq!(given, Err(PoolError::OverlapsPool(pool)));
+    }
+    let elsewhere = Holder {
+        instance: InstanceId(1),
+        ..HOME
+    };
+    let net = "100.64.1.0/29".parse().unwrap();
+    assert_eq!(a.give_prefix(elsewhere, net), Ok(()));
 }

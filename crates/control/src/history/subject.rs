@@ -2,6 +2,7 @@
 
 use super::event::{Address, Event, Families, Key, Step, What};
 use super::segment;
+use ipnet::IpNet;
 
 /// Whom or what events are about, as somebody has typed it: it may be a name, a MAC address, a session's id or an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +85,15 @@ impl Subject {
             || self.mac == Some(mac)
             || self.users.iter().any(|own| own == user)
             || self.address.is_some_and(has)
+    }
+
+    /// Whether it is an address or prefix within a net.
+    pub fn is_within(&self, net: &IpNet) -> bool {
+        match (self.address, net) {
+            (Some(Address::Ipv4(address)), IpNet::V4(net)) => net.contains(&address),
+            (Some(Address::Ipv6(prefix)), IpNet::V6(net)) => net.contains(&prefix),
+            _ => false,
+        }
     }
 
     /// What a segment's filter knows it by, if its prefixes have lengths among these.

@@ -8,7 +8,7 @@ use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
 use pfcp::bng;
-use policy::Policy;
+use policy::{Bindings, Policy};
 use std::sync::Arc;
 use wire::pfcp::Cause;
 
@@ -38,14 +38,23 @@ impl ControlPlane {
     fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
         let plane = self.plane_of(index);
         let needed = bng::numbered_settings(&policy.forwarding.packets);
-        let labels: Vec<&str> = needed.map(|setting| setting.label).collect();
-        if labels.is_empty() || self.user_planes.takes_settings(plane) {
+        let settings = needed.map(|setting| setting.label);
+        let takes_settings = self.user_planes.takes_settings(plane);
+        let mut lacking: Vec<&str> = settings.filter(|_| !takes_settings).collect();
+        let bindings = &policy.forwarding.bindings;
+        let known = Bindings::of(bindings.ipv4(), bindings.ipv6());
+        let others = bindings.iter().count() > known.iter().count();
+        if others && !self.user_planes.takes_bindings(plane) {
+            lacking.push("routes or further prefixes");
+        }
+        if lacking.is_empty() {
             return Ok(());
         }
         Err(format!(
-            "user plane {} is too old for a policy with {}: upgrade it, or take the setting out of the subscriber profile",
+            "user plane {} is too old for a policy with {}: upgrade it, or take that out of the subscriber profile and of \
+             what AAA says",
             self.topology.user_plane(plane).node_id,
-            labels.join(", ")
+            lacking.join(", ")
         ))
     }
 

@@ -255,6 +255,7 @@ impl ControlPlane {
             network_instance: self.topology.instance(entry.instance).name.clone(),
             ipv4: entry.ipv4().map(|a| a.to_string()),
             ipv6_prefix: entry.ipv6().map(|p| p.to_string()),
+            routes: entry.routes().map(|net| net.to_string()).collect(),
             online_seconds: match entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),

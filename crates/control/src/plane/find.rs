@@ -42,6 +42,7 @@ impl ControlPlane {
             };
             let (session, mac) = (entry.seid.0, entry.circuit.mac.0);
             subject.is(session, mac, &entry.who.username, [addresses])
+                || entry.routes().any(|net| subject.is_within(&net))
         })
     }
 

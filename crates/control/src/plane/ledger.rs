@@ -89,31 +89,47 @@ impl ControlPlane {
         ledger.compare(&kinds::ADDRESS, self.addresses.given(), owned, name)
     }
 
-    /// The nets that sessions need, by group, and whether they are a pool's; with one of the sessions.
-    fn needed_nets(&self) -> BTreeMap<(GroupId, Net), (Seid, bool)> {
+    /// The nets of pools that sessions need, by the group that has them; with one of the sessions.
+    fn needed_nets(&self) -> BTreeMap<(GroupId, Net), Seid> {
         let mut needed = BTreeMap::new();
         for entry in self.entries() {
             let instance = entry.instance;
-            for net in addresses(entry) {
-                let (net, of_pool) = self.addresses.net_of(Net { instance, net });
-                needed
-                    .entry((entry.group, net))
-                    .or_insert((entry.seid, of_pool));
+            for binding in entry.policy.forwarding.bindings.iter() {
+                let net = binding.prefix;
+                let Some((lent_to, net)) = self.addresses.net_of(Net { instance, net }) else {
+                    continue;
+                };
+                let group = match binding.is_announced {
+                    true => lent_to,
+                    false => entry.group,
+                };
+                needed.entry((group, net)).or_insert(entry.seid);
             }
         }
         needed
     }
 
+    /// What user planes that are too old announce as nets of groups: each binding that is announced by itself.
+    fn alone_as_nets(&self) -> impl Iterator<Item = ((GroupId, Net), Seid)> {
+        self.sessions.iter().flat_map(move |(index, entry)| {
+            let plane = self.plane_of(index as u32);
+            let bindings = entry.policy.forwarding.bindings.iter();
+            let alone = bindings.filter(move |binding| self.is_net_of_group(plane, binding));
+            alone.map(|binding| {
+                let (instance, net) = (entry.instance, binding.prefix);
+                ((entry.group, Net { instance, net }), entry.seid)
+            })
+        })
+    }
+
     fn compare_lent_nets(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), Seid> {
-        let needed = self.needed_nets().into_iter();
-        let owned = needed.filter_map(|(net, (seid, of_pool))| of_pool.then_some((net, seid)));
+        let owned = self.needed_nets();
         let name = |net: &(GroupId, Net)| self.name_group_net(net);
         ledger.compare(&kinds::LENT_NET, self.addresses.lent_nets(), owned, name)
     }
 
     fn compare_nets(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), Seid> {
-        let owned = self.needed_nets().into_iter();
-        let owned = owned.map(|(net, (seid, _))| (net, seid));
+        let owned = self.needed_nets().into_iter().chain(self.alone_as_nets());
         let name = |net: &(GroupId, Net)| self.name_group_net(net);
         ledger.compare(&kinds::NET, self.user_planes.wanted_nets(), owned, name)
     }
@@ -411,10 +427,8 @@ fn is_ending(entry: &Entry) -> bool {
 
 /// The addresses and prefixes that a session has.
 fn addresses(entry: &Entry) -> impl Iterator<Item = IpNet> {
-    let ipv4 = entry
-        .ipv4()
-        .map(|address| IpNet::from(core::net::IpAddr::from(address)));
-    ipv4.into_iter().chain(entry.ipv6().map(IpNet::from))
+    let bindings = entry.policy.forwarding.bindings.iter();
+    bindings.map(|binding| binding.prefix)
 }
 
 #[cfg(test)]

@@ -1,23 +1,16 @@
 //! PPP goes on: what a session wants done, what AAA says of its subscriber, and the passing of its time.
 
 use super::{ControlPlane, Now};
-use crate::addresses::Net;
 use crate::authority::Asked;
 use crate::counters::Counter;
 use crate::entry::Stage;
 use crate::evaluate::AaaAnswer;
-use crate::pool::PoolError;
-use crate::topology::GroupId;
 use aaa::{AccessAccept, AccessRequest, Credentials, Line, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
-use ipnet::Ipv6Net;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output,
 };
 use wire::eth::PPPOE_DISCOVERY;
-
-/// Framed-IP-Address values that leave the choice to us or to the user (RFC 2865 §5.8).
-const CHOICE_OF_THE_NAS: [Ipv4Addr; 2] = [Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST];
 
 impl ControlPlane {
     /// Gives a session an input and does what it wants.
@@ -224,24 +217,13 @@ impl ControlPlane {
         let instance = self.topology.find_instance(name);
         let instance = instance.expect("the topology has those of all profiles");
         if entry.instance != instance {
-            self.take_back_ipv4(now, index);
-            self.take_back_ipv6(now, index);
+            self.take_back(now, index, |_| true);
             self.entry(index).instance = instance;
         }
     }
 
-    /// Takes the addresses that the subscriber gets: AAA's choice, or from the group's part of the pools. One that began PPP
-    /// anew keeps those that it has.
-    fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
-        let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
-        if self.gateway_ipv4(index).is_some() {
-            self.give_ipv4(now, index, fixed);
-        }
-        self.give_ipv6(now, index, accept.framed_ipv6_prefix);
-    }
-
     /// The gateway's address towards the subscriber: that of its network instance.
-    fn gateway_ipv4(&self, index: u32) -> Option<Ipv4Addr> {
+    pub(super) fn gateway_ipv4(&self, index: u32) -> Option<Ipv4Addr> {
         let instance = self.sessions[index as usize].instance;
         let name = &self.topology.instance(instance).name;
         let instance = self.configuration.network_instances.get(name);
@@ -266,76 +248,6 @@ impl ControlPlane {
             interface_id,
         });
         Grant { ipv4, ipv6 }
-    }
-
-    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) {
-        let home = self.home_of(index);
-        let entry = &self.sessions[index as usize];
-        let has = entry.ipv4();
-        if has.is_some() && (fixed.is_none() || fixed == has) {
-            return;
-        }
-        let pools = self.subscriber_profile(entry).ipv4_pools.clone();
-        match self.addresses.give_ipv4(home, &pools, fixed) {
-            Some(Ok(given)) => {
-                self.take_back_ipv4(now, index);
-                let entry = self.entry(index);
-                entry.set_addresses(Some(given.address), entry.ipv6());
-                self.lend(now, home.1, given.new_net);
-            }
-            Some(Err(error)) => {
-                let fixed = fixed.map(|address| address.to_string());
-                self.take_back_ipv4(now, index);
-                self.no_address(index, Counter::Ipv4PoolExhausted, fixed, error);
-            }
-            None => {}
-        }
-    }
-
-    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) {
-        let home = self.home_of(index);
-        let entry = &self.sessions[index as usize];
-        let has = entry.ipv6();
-        if has.is_some() && (fixed.is_none() || fixed == has) {
-            return;
-        }
-        let pools = self.subscriber_profile(entry).ipv6_pools.clone();
-        match self.addresses.give_ipv6(home, &pools, fixed) {
-            Some(Ok(given)) => {
-                self.take_back_ipv6(now, index);
-                let entry = self.entry(index);
-                entry.set_addresses(entry.ipv4(), Some(given.address));
-                self.lend(now, home.1, given.new_net);
-            }
-            Some(Err(error)) => {
-                let fixed = fixed.map(|prefix| prefix.to_string());
-                self.take_back_ipv6(now, index);
-                self.no_address(index, Counter::Ipv6PoolExhausted, fixed, error);
-            }
-            None => {}
-        }
-    }
-
-    fn lend(&mut self, now: Now, group: GroupId, net: Option<Net>) {
-        if let Some(net) = net {
-            self.user_planes.lend(now.at, group, net, &self.topology);
-        }
-    }
-
-    fn no_address(
-        &mut self,
-        index: u32,
-        exhausted: Counter,
-        fixed: Option<String>,
-        error: PoolError,
-    ) {
-        self.counters.count(match fixed {
-            Some(_) => Counter::FixedAddressUnusable,
-            None => exhausted,
-        });
-        let entry = self.entry(index);
-        let user = entry.who.username.escape_ascii().to_string();
-        tracing::warn!(session = %entry.seid, user, fixed, %error, "no address for the subscriber in one family");
     }
 
     /// The subscriber has an address of the family: the first one makes the session online.

@@ -3,10 +3,9 @@
 use super::admit::place;
 use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
-use crate::addresses::Net;
 use crate::entry::{Ending, Stage};
 use crate::store::Record as StoreRecord;
-use crate::topology::{GroupId, InstanceId, TunnelOwner};
+use crate::topology::TunnelOwner;
 use session::Cause;
 
 impl ControlPlane {
@@ -68,8 +67,7 @@ impl ControlPlane {
         }
         self.put_back_done(now, index);
         self.close_account(now, index);
-        self.take_back_ipv4(now, index);
-        self.take_back_ipv6(now, index);
+        self.take_back(now, index, |_| true);
         self.count_off(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
         let tunnel = TunnelOwner::Session(entry.group, index);
@@ -80,39 +78,6 @@ impl ControlPlane {
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.records.extend(keys.map(StoreRecord::delete));
-        }
-    }
-
-    /// Where a session's addresses are, and who lends them.
-    pub(super) fn home_of(&self, index: u32) -> (InstanceId, GroupId) {
-        let entry = &self.sessions[index as usize];
-        (entry.instance, entry.group)
-    }
-
-    /// Gives the session's IPv4 address back, and the net of which it was the last.
-    pub(super) fn take_back_ipv4(&mut self, now: Now, index: u32) {
-        let (instance, group) = self.home_of(index);
-        let entry = self.entry(index);
-        let address = entry.ipv4();
-        entry.set_addresses(None, entry.ipv6());
-        let freed = address.and_then(|address| self.addresses.take_ipv4(instance, address));
-        self.withdraw(now, group, freed);
-    }
-
-    /// Gives the session's IPv6 prefix back, and the net of which it was the last.
-    pub(super) fn take_back_ipv6(&mut self, now: Now, index: u32) {
-        let (instance, group) = self.home_of(index);
-        let entry = self.entry(index);
-        let prefix = entry.ipv6();
-        entry.set_addresses(entry.ipv4(), None);
-        let freed = prefix.and_then(|prefix| self.addresses.take_ipv6(instance, prefix));
-        self.withdraw(now, group, freed);
-    }
-
-    fn withdraw(&mut self, now: Now, group: GroupId, net: Option<Net>) {
-        if let Some(net) = net {
-            self.user_planes
-                .withdraw(now.at, group, net, &self.topology);
         }
     }
 }

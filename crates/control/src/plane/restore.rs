@@ -16,12 +16,11 @@ use crate::entry::{
 };
 use crate::evaluate::AaaAnswer;
 use crate::history::{BLOCK_PREFIX, Outbox};
-use crate::pool::PoolError;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use core::net::Ipv4Addr;
 use core::time::Duration;
-use policy::Overrides;
+use policy::{Bindings, Overrides};
 use rand::Rng;
 use session::{Cause, Session};
 use std::collections::BTreeMap;
@@ -255,12 +254,12 @@ impl ControlPlane {
             let started = restore_start(now, &record, restored.boot);
             let ending = restored.endings.get(&seid).copied();
             let mut entry = self.resume_one(now, seid, record, started, ending);
-            if let Err(why) = self.reserve_addresses(now, &entry) {
-                entry.set_addresses(None, None);
-                if !entry.is_closing() {
-                    without_address.push((seid, why));
-                }
+            if let Err(why) = self.reserve_bindings(now, &mut entry)
+                && !entry.is_closing()
+            {
+                without_address.push((seid, why));
             }
+            entry.rules.last_sent = entry.forwarding(&entry.policy);
             ids.entry(entry.segment).or_default().push(entry.pppoe_id);
             // sessions come in the order in which they began
             if entry.is_closing() {
@@ -413,10 +412,10 @@ impl ControlPlane {
         };
         if !has_policy {
             // earlier versions stored its addresses alone
-            entry.set_addresses(record.ipv4, record.ipv6);
+            let bindings = Bindings::of(record.ipv4, record.ipv6);
+            Arc::make_mut(&mut entry.policy).forwarding.bindings = bindings;
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
-        entry.rules.last_sent = entry.forwarding(&entry.policy);
         entry.noted = entry.noted_before();
         entry
     }
@@ -431,36 +430,5 @@ impl ControlPlane {
         let segment = topology.find_segment(port, &record.circuit.tags);
         let segment = segment.unwrap_or_else(|| topology.segment_of(port, GONE_SEGMENT));
         (segment, group, topology.instance_of(&record.instance))
-    }
-
-    /// Reserves the addresses that a stored session has: all of them, or none and why.
-    fn reserve_addresses(&mut self, now: Now, entry: &Entry) -> Result<(), String> {
-        let (instance, group) = (entry.instance, entry.group);
-        let mut nets = Vec::new();
-        if let Some(address) = entry.ipv4() {
-            let given = self
-                .addresses
-                .give_ipv4((instance, group), &[], Some(address));
-            let given = given.unwrap_or(Err(PoolError::Foreign));
-            let given = given.map_err(|error| format!("{address}: {error}"))?;
-            nets.extend(given.new_net);
-        }
-        if let Some(prefix) = entry.ipv6() {
-            let given = self
-                .addresses
-                .give_ipv6((instance, group), &[], Some(prefix));
-            match given.unwrap_or(Err(PoolError::Foreign)) {
-                Ok(given) => nets.extend(given.new_net),
-                Err(error) => {
-                    if let Some(address) = entry.ipv4() {
-                        self.addresses.take_ipv4(instance, address);
-                    }
-                    return Err(format!("{prefix}: {error}"));
-                }
-            }
-        }
-        nets.into_iter()
-            .for_each(|net| self.user_planes.lend(now.at, group, net, &self.topology));
-        Ok(())
     }
 }

@@ -172,7 +172,10 @@ impl ControlPlane {
     }
 
     fn forget_groups_and_segments(&mut self) {
-        let used: BTreeSet<GroupId> = self.entries().map(|entry| entry.group).collect();
+        let used = self.entries().map(|entry| entry.group);
+        // a session of another group may have an address of one of its nets
+        let lending = self.addresses.lent_nets().map(|(group, _)| group);
+        let used: BTreeSet<GroupId> = used.chain(lending).collect();
         let groups = self.topology.groups().filter(|(id, group)| {
             group.retired && !used.contains(id) && self.user_planes.is_told(*id)
         });

@@ -10,7 +10,7 @@ use crate::user_planes::{Answer, Request, UsageFor};
 use core::time::Duration;
 use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
-use policy::Policy;
+use policy::{Bindings, Policy};
 use rand::Rng;
 use session::{Cause, Family, Input, Phase};
 use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
@@ -39,6 +39,10 @@ impl ControlPlane {
         if !self.user_planes.takes_settings(port.user_plane) {
             // it took the place of a newer one: what it would skip must not differ in every audit
             forwarding.packets = bng::without_numbered(&forwarding.packets);
+        }
+        if !self.user_planes.takes_bindings(port.user_plane) {
+            forwarding.bindings =
+                Bindings::of(forwarding.bindings.ipv4(), forwarding.bindings.ipv6());
         }
         SessionSpec {
             node_id: self.user_planes.node_id(),
@@ -514,6 +518,7 @@ impl ControlPlane {
     /// A user plane is back. If it lost our sessions they are put back; otherwise an audit finds what differs. Those that
     /// were ending end now.
     pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
+        self.follow_version(now, plane);
         let of_plane = self.sessions_of(plane);
         for &index in &of_plane {
             self.entry(index).rules.put_back = false; // what was under way with the association before is void

@@ -65,7 +65,8 @@ fn a_net_given_back_rests_behind_the_others() {
     for third in [0, 4, 8, 12, 0, 4] {
         let lease = pool.allocate(0).unwrap();
         assert_eq!(lease.address, Ipv4Addr::new(10, 0, 0, third + 1));
-        assert_eq!(pool.release(lease.address).unwrap(), lease.new_net);
+        let released = pool.release(lease.address).unwrap();
+        assert_eq!(released, lease.new_net.map(|net| (0, net)));
     }
 }
 
@@ -85,10 +86,7 @@ fn a_certain_address_can_be_reserved_once() {
     let lease = pool.reserve(0, address("10.0.0.10")).unwrap();
     assert_eq!(lease.new_net, Some("10.0.0.8/29".parse().unwrap()));
     assert_eq!(pool.reserve(0, address("10.0.0.10")), Err(PoolError::InUse));
-    assert_eq!(
-        pool.reserve(1, address("10.0.0.11")),
-        Err(PoolError::OtherGroup)
-    );
+    assert_eq!((lease.net_of, lease.address), (0, address("10.0.0.10")));
     assert_eq!(
         pool.reserve(0, address("10.0.0.9")),
         Err(PoolError::Excluded)
@@ -110,6 +108,24 @@ fn a_certain_address_can_be_reserved_once() {
         pool.nets(0).collect::<Vec<_>>(),
         ["10.0.0.8/29".parse().unwrap()]
     );
+}
+
+#[test]
+fn a_certain_address_in_a_net_of_another_group_is_given_as_such() {
+    let mut pool = v4("10.0.0.0/24", 29, &[]);
+    let net = "10.0.0.0/29".parse().unwrap();
+    let own = pool.allocate(0).unwrap();
+    let foreign = pool.reserve(1, address("10.0.0.4")).unwrap();
+    assert_eq!((foreign.net_of, foreign.new_net), (0, None));
+    assert_eq!(pool.net_of(foreign.address), Some((Some(0), net)));
+    assert_eq!(pool.release(own.address), Ok(None), "somebody is in it yet");
+    assert_ne!(
+        pool.allocate(1).unwrap().net_of,
+        0,
+        "it has a net of its own"
+    );
+    assert_eq!(pool.release(foreign.address), Ok(Some((0, net))));
+    assert_eq!(pool.net_of(foreign.address), Some((None, net)));
 }
 
 #[test]
@@ -186,8 +202,11 @@ struct Model {
 }
 
 impl Model {
-    fn gained(&mut self, group: u8, lease: Lease<Ipv4Net>) {
+    fn gained(&mut self, asked: u8, lease: Lease<Ipv4Net, u8>) {
         let net = Ipv4Net::new(lease.address, 29).unwrap().trunc();
+        let holder = self.nets.iter().find(|(_, lent)| *lent == net);
+        let group = holder.map_or(asked, |(group, _)| *group);
+        assert_eq!(lease.net_of, group);
         assert!(
             self.used.iter().all(|&(_, used)| used != lease.address),
             "given twice: {lease:?}"
@@ -203,11 +222,11 @@ impl Model {
         self.used.push((group, lease.address));
     }
 
-    fn lost(&mut self, index: usize, freed: Option<Ipv4Net>) {
+    fn lost(&mut self, index: usize, freed: Option<(u8, Ipv4Net)>) {
         let (group, address) = self.used.remove(index);
         let net = Ipv4Net::new(address, 29).unwrap().trunc();
         let left = self.used.iter().any(|(_, used)| net.contains(used));
-        assert_eq!(freed, (!left).then_some(net));
+        assert_eq!(freed, (!left).then_some((group, net)));
         if !left {
             self.nets.remove(&(group, net));
         }

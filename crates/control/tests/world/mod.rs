@@ -384,6 +384,14 @@ impl World {
         self.settle();
     }
 
+    /// The user plane is one of before sessions had bindings of all kinds.
+    #[allow(dead_code)] // of bindings
+    pub fn without_bindings(&mut self) {
+        self.lives += 1;
+        self.up = UserPlane::before_bindings(7 + self.lives);
+        self.settle();
+    }
+
     /// The user plane reports so many octets of every session, of its own accord.
     pub fn user_plane_reports(&mut self, octets: u64) {
         self.up.report(self.now, octets);
@@ -543,6 +551,29 @@ impl World {
             .unwrap();
         }
         self.tunnel(tunnel.teid, &inner);
+    }
+
+    /// A home begins LCP anew: it has to prove itself again, and its address families go and come again.
+    #[allow(dead_code)] // of bindings, and of changes that overtake one another
+    pub fn begin_ppp_anew(&mut self, session: usize) {
+        let rules = &self.up.subscribers()[session];
+        let header = wire::eth::Header {
+            destination: rules.circuit.gateway_mac,
+            source: rules.circuit.mac,
+            tags: rules.circuit.tags,
+            ethertype: wire::eth::PPPOE_SESSION,
+        };
+        let mut frame = Vec::new();
+        header.emit(&mut frame);
+        let request = [0xc0, 0x21, wire::ppp::CONFIGURE_REQUEST, 99, 0, 4];
+        let packet = wire::pppoe::Packet {
+            code: 0,
+            session_id: rules.pppoe_session_id,
+            payload: &request,
+        };
+        packet.emit(&mut frame);
+        self.redirect(&frame);
+        self.settle();
     }
 
     /// A packet of a tunnel to the control plane.

@@ -92,11 +92,18 @@ impl Held {
 
 impl UserPlane {
     pub(super) fn new(recovery: u32) -> Self {
-        Self::with_features(recovery, SluiceFeatures::SETTINGS)
+        Self::with_features(
+            recovery,
+            SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS,
+        )
     }
 
     pub(super) fn before_settings(recovery: u32) -> Self {
         Self::with_features(recovery, SluiceFeatures::default())
+    }
+
+    pub(super) fn before_bindings(recovery: u32) -> Self {
+        Self::with_features(recovery, SluiceFeatures::SETTINGS)
     }
 
     fn with_features(recovery: u32, features: SluiceFeatures) -> Self {

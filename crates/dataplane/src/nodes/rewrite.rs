@@ -190,6 +190,7 @@ mod tests {
                 subscriber: 1,
                 ipv4: None,
                 ipv6: None,
+                routed: Box::default(),
             };
             sessions.set(entry);
             let down = sessions.down(SessionIndex(0)).unwrap();

@@ -208,6 +208,7 @@ mod tests {
             subscriber: 1,
             ipv4: Some([100, 64, 0, 7].into()),
             ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),
+            routed: Box::default(),
         };
         sessions.set(entry);
         let mut fibs = Writer::new(1, 100).unwrap();

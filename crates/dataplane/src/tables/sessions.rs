@@ -508,6 +508,7 @@ mod tests {
             subscriber: 1,
             ipv4: Some([100, 64, 0, 7].into()),
             ipv6: Some("2001:db8:0:7::/64".parse().unwrap()),
+            routed: Box::default(),
         }
     }
 

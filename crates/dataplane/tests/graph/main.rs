@@ -7,6 +7,7 @@ mod inspect;
 mod model;
 mod mtu;
 mod ports;
+mod routed;
 mod samples;
 mod vlans;
 mod workers;

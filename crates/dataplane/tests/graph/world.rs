@@ -281,6 +281,7 @@ impl World {
             subscriber: 7,
             ipv4: Some(home.v4.into()),
             ipv6: Some(ipnet::Ipv6Net::new(Ipv6Addr::from(v6), 64).unwrap()),
+            routed: Box::default(),
         }
     }
 

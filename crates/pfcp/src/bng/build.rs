@@ -2,11 +2,12 @@
 //!
 //! A session's rules: PDR 1 and 2 carry its control packets up and down, PDR 3 and 4 IPv4, PDR 5 keeps the control
 //! packets that IPv6 carries inside PPP data away from PDR 6, and 6 and 7 carry IPv6. The FARs have the same numbers.
+//! What a family's endpoints have as a framed route is announced (TS 29.244 §5.16): routes, and those addresses that no net
+//! of the group covers.
 use super::facts::{ControlTunnel, SessionFacts, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, settings};
-use core::net::IpAddr;
 use ipnet::IpNet;
-use policy::Forwarding;
+use policy::{Binding, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
 use wire::pfcp::*;
 
@@ -110,13 +111,23 @@ fn tunnel_endpoint(tunnel: Tunnel) -> CreateTrafficEndpoint {
     }
 }
 
-fn address(forwarding: &Forwarding, family: Family) -> Option<IpNet> {
-    match family {
-        Family::Ipv4 => forwarding
-            .bindings
-            .ipv4()
-            .map(|a| IpNet::from(IpAddr::V4(a))),
-        Family::Ipv6 => forwarding.bindings.ipv6().map(IpNet::from),
+/// The bindings of a family.
+fn of_family(forwarding: &Forwarding, family: Family) -> impl Iterator<Item = &Binding> {
+    let bindings = forwarding.bindings.iter();
+    bindings.filter(move |binding| binding.is_ipv4() == (family == Family::Ipv4))
+}
+
+/// How a binding is told as an address; none if it is a route (TS 29.244 §8.2.62).
+fn ue_ip_address(binding: &Binding) -> Option<UeIpAddress> {
+    match (binding.role, binding.prefix) {
+        (Role::Route, _) => None,
+        (_, IpNet::V4(net)) => Some(UeIpAddress::v4(net.addr())),
+        (Role::Delegated, IpNet::V6(net)) => Some(UeIpAddress {
+            ipv6: Some(net.network()),
+            delegation_bits: Some(64u8.saturating_sub(net.prefix_len())),
+            ..Default::default()
+        }),
+        (_, IpNet::V6(net)) => Some(UeIpAddress::v6(net.network(), net.prefix_len())),
     }
 }
 
@@ -130,11 +141,11 @@ fn far_to_subscriber(family: Family) -> u32 {
 
 /// The rules of one address family, in the terms in which they differ.
 struct FamilyRules {
+    family: Family,
     first_rule: u16,
     access: u8,
     core: u8,
     ppp: u16,
-    address: UeIpAddress,
 }
 
 impl SessionSpec {
@@ -159,7 +170,7 @@ impl SessionSpec {
 
     /// What the user plane makes of [`SessionSpec::establish`].
     pub fn facts(&self) -> SessionFacts {
-        let has_ipv6 = self.forwarding.bindings.ipv6().is_some();
+        let has_ipv6 = of_family(&self.forwarding, Family::Ipv6).next().is_some();
         SessionFacts {
             circuit: self.circuit.clone(),
             pppoe_session_id: self.pppoe_session_id,
@@ -181,7 +192,7 @@ impl SessionSpec {
         }
     }
 
-    /// Lets a family pass. `None` while it has no address.
+    /// Lets a family pass. `None` while it has no binding.
     pub fn add_family(&self, family: Family) -> Option<SessionModificationRequest> {
         let rules = self.family_rules(family)?;
         Some(SessionModificationRequest {
@@ -216,9 +227,11 @@ impl SessionSpec {
         let parameters = settings::change(&before.packets, &self.forwarding.packets);
         let mut change = SessionModificationRequest::default();
         for family in [Family::Ipv4, Family::Ipv6] {
-            let (old, new) = (address(before, family), address(&self.forwarding, family));
-            if old != new || moved && new.is_some() {
-                if old.is_some() {
+            let mut old = of_family(before, family).peekable();
+            let mut new = of_family(&self.forwarding, family).peekable();
+            let (had, has) = (old.peek().is_some(), new.peek().is_some());
+            if !old.eq(new) || moved && has {
+                if had {
                     let gone = self.remove_family(family);
                     change.remove_pdrs.extend(gone.remove_pdrs);
                     change.remove_fars.extend(gone.remove_fars);
@@ -229,7 +242,7 @@ impl SessionSpec {
                 change.create_pdrs.extend(rules.pdrs);
                 change.create_fars.extend(rules.fars);
                 change.create_traffic_endpoints.extend(rules.endpoints);
-            } else if let (Some(_), Some(parameters)) = (new, &parameters) {
+            } else if let (true, Some(parameters)) = (has, &parameters) {
                 change.update_fars.push(UpdateFar {
                     far_id: far_to_subscriber(family),
                     forwarding_parameters: Some(parameters.clone()),
@@ -325,33 +338,27 @@ impl SessionSpec {
     }
 
     fn family_rules(&self, family: Family) -> Option<Rules> {
-        match family {
-            Family::Ipv4 => {
-                let address = UeIpAddress::v4(self.forwarding.bindings.ipv4()?);
-                let (access, core) = (endpoint::IPV4_ACCESS, endpoint::IPV4_CORE);
-                Some(self.data_rules(FamilyRules {
-                    first_rule: 3,
-                    access,
-                    core,
-                    ppp: 0x0021,
-                    address,
-                }))
-            }
+        of_family(&self.forwarding, family).next()?;
+        Some(match family {
+            Family::Ipv4 => self.data_rules(FamilyRules {
+                family,
+                first_rule: 3,
+                access: endpoint::IPV4_ACCESS,
+                core: endpoint::IPV4_CORE,
+                ppp: 0x0021,
+            }),
             Family::Ipv6 => {
-                let prefix = self.forwarding.bindings.ipv6()?;
-                let address = UeIpAddress::v6(prefix.network(), prefix.prefix_len());
-                let (access, core) = (endpoint::IPV6_ACCESS, endpoint::IPV6_CORE);
                 let mut rules = self.data_rules(FamilyRules {
+                    family,
                     first_rule: 6,
-                    access,
-                    core,
+                    access: endpoint::IPV6_ACCESS,
+                    core: endpoint::IPV6_CORE,
                     ppp: 0x0057,
-                    address,
                 });
                 rules.pdrs.insert(0, redirect());
-                Some(rules)
+                rules
             }
-        }
+        })
     }
 
     fn data_rules(&self, family: FamilyRules) -> Rules {
@@ -405,9 +412,18 @@ impl SessionSpec {
     }
 
     fn family_endpoints(&self, family: &FamilyRules) -> Vec<CreateTrafficEndpoint> {
+        let bindings = || of_family(&self.forwarding, family.family);
+        let announced = bindings().filter(|binding| binding.is_announced);
+        let announced: Vec<String> = announced.map(|b| b.prefix.to_string()).collect();
+        let (framed_routes, framed_ipv6_routes) = match family.family {
+            Family::Ipv4 => (announced, Vec::new()),
+            Family::Ipv6 => (Vec::new(), announced),
+        };
         let with_address = |endpoint: CreateTrafficEndpoint| CreateTrafficEndpoint {
             network_instance: Some(self.forwarding.network_instance.clone()),
-            ue_ip_addresses: vec![family.address],
+            ue_ip_addresses: bindings().filter_map(ue_ip_address).collect(),
+            framed_routes: framed_routes.clone(),
+            framed_ipv6_routes: framed_ipv6_routes.clone(),
             ..endpoint
         };
         let core = CreateTrafficEndpoint {

@@ -1,7 +1,7 @@
 //! What the rules of a session come to.
 use super::{Circuit, PoolNet, Tunnel, settings};
 use core::net::IpAddr;
-use policy::{Forwarding, PacketSettings};
+use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
 
 /// A control packet tunnel: both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +98,7 @@ impl SessionFacts {
         hash.optional(period.map(u32::to_be_bytes));
         hash.forwarding(&self.forwarding);
         hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
+        hash.further(&self.forwarding.bindings);
         hash.numbered(&self.forwarding.packets);
         hash.0
     }
@@ -141,6 +142,25 @@ impl Fnv {
         self.optional(bindings.ipv4().map(|address| address.octets()));
         self.optional(bindings.ipv6().map(|net| net.addr().octets()));
         self.optional(bindings.ipv6().map(|net| [net.prefix_len()]));
+    }
+
+    /// What the first version did not know of bindings; nothing if there is nothing of it.
+    fn further(&mut self, bindings: &Bindings) {
+        let first = [
+            bindings.ipv4().map(|address| Binding::host(address.into())),
+            bindings.ipv6().map(Binding::link),
+        ];
+        for binding in bindings.iter().filter(|b| !first.contains(&Some(**b))) {
+            let role = match binding.role {
+                Role::Host => 1,
+                Role::Link => 2,
+                Role::Delegated => 3,
+                Role::Route => 4,
+            };
+            let length = binding.prefix.prefix_len();
+            self.bytes(&[role, length, binding.is_announced.into()]);
+            self.address(Some(binding.prefix.addr()));
+        }
     }
 
     /// Settings that are at their defaults leave the digest as it was before they were known.

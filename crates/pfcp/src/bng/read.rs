@@ -6,7 +6,6 @@ mod view;
 use super::facts::{ControlTunnel, DefaultFacts, Facts, UsageRule};
 use super::rules::{Rejection, RuleSet};
 use super::{PoolNet, Tunnel};
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use session::session;
 use view::{View, agree, downlink_of, forbid, uplink_of, want};
 use wire::pfcp::*;
@@ -73,29 +72,17 @@ fn default_session(rules: &RuleSet) -> Outcome<DefaultFacts> {
     })
 }
 
-/// The first word of a Framed-Route is the net (RFC 2865 §5.22); a gateway behind it is not for us.
 fn pool_net(view: &View<'_>) -> Outcome<PoolNet> {
-    let pdi = &view.pdr.pdi;
-    let first = |text: &String| {
-        text.split_whitespace()
-            .next()
-            .unwrap_or_default()
-            .to_owned()
+    let mut routes = view.routes();
+    let (Some(net), None) = (routes.next(), routes.next()) else {
+        return Err(view.refuse(ie::FRAMED_ROUTE));
     };
-    let net: Option<IpNet> = match (&pdi.framed_routes[..], &pdi.framed_ipv6_routes[..]) {
-        ([route], []) => first(route).parse::<Ipv4Net>().ok().map(IpNet::V4),
-        ([], [route]) => first(route).parse::<Ipv6Net>().ok().map(IpNet::V6),
-        _ => None,
-    };
-    let net = net
-        .filter(|net| net.trunc() == *net)
-        .ok_or_else(|| view.refuse(ie::FRAMED_ROUTE))?;
     let network_instance =
         want(view.network_instance(), view.pdr, ie::NETWORK_INSTANCE)?.to_owned();
     Ok(PoolNet {
         slot: view.pdr.pdr_id,
         network_instance,
-        net,
+        net: net?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Specs come out of rules as they went in, and what cannot be done is refused.
 use super::*;
-use policy::{Binding, Bindings, PacketSettings};
+use policy::{Binding, Bindings, PacketSettings, Role};
 use wire::eth::{TPID_8021AD, Tag};
 use wire::pfcp::*;
 
@@ -229,6 +229,75 @@ fn a_change_of_bindings_is_a_change_of_rules() {
     let change = elsewhere.change_from(&spec().forwarding).unwrap();
     let rules = modified(&established(spec().establish()), change);
     assert_eq!(session_facts(&rules), elsewhere.facts());
+}
+
+/// A session with every kind of binding: of the pools, fixed ones, and some that are announced.
+fn with_all_bindings() -> SessionSpec {
+    let binding = |role, prefix: &str, is_announced| Binding {
+        is_announced,
+        ..Binding::new(role, prefix.parse().unwrap())
+    };
+    let mut spec = spec();
+    spec.forwarding.bindings = Bindings::new([
+        binding(Role::Host, "203.0.113.1/32", true),
+        binding(Role::Host, "2001:db8:5::1/128", false),
+        binding(Role::Link, "2001:db8:0:7::/64", true),
+        binding(Role::Delegated, "2001:db8:7700::/56", false),
+        binding(Role::Delegated, "2001:db8:8800::/64", true),
+        binding(Role::Route, "203.0.113.0/29", true),
+        binding(Role::Route, "2001:db8:ff::/48", true),
+    ])
+    .unwrap();
+    spec
+}
+
+#[test]
+fn every_kind_of_binding_is_carried_told_again_and_part_of_the_digest() {
+    let spec = with_all_bindings();
+    let rules = established(spec.establish());
+    assert_eq!(session_facts(&rules), spec.facts());
+    let packed = rules.clone().pack().unwrap();
+    assert_eq!(RuleSet::unpack(&packed), Some(rules.clone()));
+    for left_out in spec.forwarding.bindings.iter() {
+        let mut less = spec.clone();
+        less.forwarding.bindings = spec.forwarding.bindings.filtered(|b| b != left_out);
+        assert_ne!(less.digest(), spec.digest(), "{left_out}");
+        let change = less.change_from(&spec.forwarding).unwrap();
+        assert_eq!(session_facts(&modified(&rules, change)), less.facts());
+        let change = spec.change_from(&less.forwarding).unwrap();
+        let before = established(less.establish());
+        assert_eq!(session_facts(&modified(&before, change)), spec.facts());
+        if left_out.role == Role::Route {
+            continue; // it is always announced
+        }
+        let other = Binding {
+            is_announced: !left_out.is_announced,
+            ..*left_out
+        };
+        let mut announced = less.clone();
+        announced.forwarding.bindings = less.forwarding.bindings.with(other).unwrap();
+        assert_ne!(announced.digest(), spec.digest(), "{left_out}");
+        let change = announced.change_from(&spec.forwarding).unwrap();
+        assert_eq!(session_facts(&modified(&rules, change)), announced.facts());
+    }
+}
+
+#[test]
+fn routes_that_one_direction_alone_knows_are_refused() {
+    for id in [2, 3] {
+        let mut request = with_all_bindings().establish();
+        endpoint(&mut request, id).framed_routes.pop();
+        let rejection = refused(request);
+        assert_eq!(rejection.offending_ie, Some(ie::UE_IP_ADDRESS));
+    }
+    for route in ["203.0.113.1/29", "home", "", "2001:db8::/32"] {
+        let mut request = with_all_bindings().establish();
+        for id in [2, 3] {
+            endpoint(&mut request, id).framed_routes = vec![route.into()];
+        }
+        let rejection = refused(request);
+        assert_eq!(rejection.offending_ie, Some(ie::FRAMED_ROUTE), "{route}");
+    }
 }
 
 #[test]
@@ -607,7 +676,7 @@ fn what_nothing_enforces_is_refused() {
         })
     });
     case(ie::FRAMED_ROUTE, FAILED, |r| {
-        endpoint(r, 3).framed_routes = vec!["10.0.0.0/8".to_owned()]
+        endpoint(r, 1).framed_routes = vec!["10.0.0.0/8".to_owned()]
     });
     case(ie::UE_IP_ADDRESS, FAILED, |r| {
         endpoint(r, 6).ue_ip_addresses = vec![UeIpAddress::v6("2001:db8::".parse().unwrap(), 56)];

@@ -68,6 +68,23 @@ impl<T: Copy> Engine<T> {
             waiting: VecDeque::new(),
             audited: self.peers.get(&peer).map_or(0, |peer| peer.audit),
         };
+        // What the one before announces and this one will is announced all the time.
+        let nets = session.compiled.nets().to_vec();
+        self.change_nets(&[], &nets);
+        let placed = self.place(to, peer, id, session);
+        self.change_nets(&nets, &[]);
+        placed
+    }
+
+    /// Puts a session into the table, in place of one that it replaces, and starts it.
+    fn place(
+        &mut self,
+        to: T,
+        peer: SocketAddr,
+        id: u16,
+        session: Session<T>,
+    ) -> Result<(), Rejection> {
+        let cp_seid = session.cp_seid;
         self.displace_orphan(&session);
         self.check_room(&session)?;
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
@@ -97,10 +114,10 @@ impl<T: Copy> Engine<T> {
         let Some(session) = self.table.get_mut(seid.index) else {
             return;
         };
+        let nets = session.compiled.nets().to_vec();
         match &mut session.compiled {
-            Compiled::Default { port, nets, .. } => {
-                let (port, nets) = (*port, nets.clone());
-                self.defaults.insert(seid.index, port);
+            Compiled::Default { port, .. } => {
+                self.defaults.insert(seid.index, *port);
                 self.change_nets(&[], &nets);
                 self.accept(to, seid);
             }
@@ -108,6 +125,7 @@ impl<T: Copy> Engine<T> {
                 entry.index = seid.index;
                 let entry = entry.clone();
                 session.operation = Operation::Establish { to, refused: None };
+                self.change_nets(&[], &nets);
                 self.worker(WorkerCommand::Set(entry));
                 self.worker(WorkerCommand::Read(seid.index));
             }
@@ -276,11 +294,14 @@ impl<T: Copy> Engine<T> {
             compiled: previous,
             refused: None,
         };
+        let nets = session.compiled.nets().to_vec();
+        self.change_nets(modification.compiled.nets(), &nets);
+        let Some(session) = self.table.get_mut(index) else {
+            return;
+        };
         match (&modification.compiled, &session.compiled) {
-            (Compiled::Default { nets: old, .. }, Compiled::Default { port, nets, .. }) => {
-                let (port, nets) = (*port, nets.clone());
-                self.defaults.insert(index, port);
-                self.change_nets(old, &nets);
+            (Compiled::Default { .. }, Compiled::Default { port, .. }) => {
+                self.defaults.insert(index, *port);
                 self.modified(now, index, modification);
             }
             (
@@ -331,13 +352,15 @@ impl<T: Copy> Engine<T> {
             return;
         };
         session.rules = failed.rules;
-        session.compiled = failed.compiled;
+        let refused = std::mem::replace(&mut session.compiled, failed.compiled);
+        let nets = session.compiled.nets().to_vec();
         session.operation = Operation::Restore {
             to: failed.to,
             rejection: rejection(refusal),
         };
         if let Compiled::Subscriber { entry, .. } = &session.compiled {
             let entry = entry.clone();
+            self.change_nets(refused.nets(), &nets);
             self.worker(WorkerCommand::Set(entry));
             self.worker(WorkerCommand::Read(index));
         }
@@ -362,18 +385,16 @@ impl<T: Copy> Engine<T> {
         let (deletions, waiting): (VecDeque<_>, VecDeque<_>) =
             waiting.partition(|(_, wanted)| wanted.is_deletion());
         session.waiting = deletions;
-        let nets = match &session.compiled {
-            Compiled::Default { nets, .. } => Some(nets.clone()),
-            Compiled::Subscriber { .. } => None,
-        };
+        let is_default = session.compiled.is_default();
+        let nets = session.compiled.nets().to_vec();
         if let Some(teid) = teid {
             self.table.release_teid(teid, seid);
         }
         self.abandon(interrupted, waiting);
-        match nets {
-            Some(nets) => {
+        self.change_nets(&nets, &[]);
+        match is_default {
+            true => {
                 self.defaults.remove(&index);
-                self.change_nets(&nets, &[]);
                 if let Some(session) = self.table.get_mut(index) {
                     let operation = std::mem::replace(&mut session.operation, Operation::None);
                     if let Operation::Remove(after) = operation {
@@ -381,7 +402,7 @@ impl<T: Copy> Engine<T> {
                     }
                 }
             }
-            None => self.worker(WorkerCommand::Remove(index)),
+            false => self.worker(WorkerCommand::Remove(index)),
         }
     }
 

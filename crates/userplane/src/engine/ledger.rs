@@ -163,7 +163,7 @@ impl<T: Copy> Engine<T> {
         ledger.compare(&kinds::DEFAULT, booked, owned, |index| index.0.to_string())
     }
 
-    /// Each net, as often as a default session announces it.
+    /// Each net, as often as a session announces it.
     fn compare_nets(
         &self,
         ledger: &mut Ledger,
@@ -171,11 +171,8 @@ impl<T: Copy> Engine<T> {
         let nets = self.nets.iter();
         let booked = nets.flat_map(|(net, users)| (0..*users).map(move |n| (*net, n)));
         let of_sessions = self.staying().flat_map(|(_, session)| {
-            let nets = match &session.compiled {
-                Compiled::Default { nets, .. } => nets.as_slice(),
-                Compiled::Subscriber { .. } => &[],
-            };
-            nets.iter().map(move |net| (*net, name(session)))
+            let nets = session.compiled.nets().iter();
+            nets.map(move |net| (*net, name(session)))
         });
         // those of a control plane that came back and has not told them again
         let held = self.held.values().flatten().map(|net| (*net, Name(0)));

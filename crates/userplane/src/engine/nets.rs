@@ -57,20 +57,20 @@ impl<T: Copy> Engine<T> {
         nets.map(|(_, net)| *net)
     }
 
-    /// Announces nets that no session announced before, and withdraws those that none does.
+    /// Announces nets that no session announced before, and withdraws those that none does. Both are sorted.
     pub(super) fn change_nets(
         &mut self,
         old: &[(InstanceIndex, IpNet)],
         new: &[(InstanceIndex, IpNet)],
     ) {
-        for net in new.iter().filter(|net| !old.contains(net)) {
+        for net in new.iter().filter(|net| old.binary_search(net).is_err()) {
             let users = self.nets.entry(*net).or_insert(0);
             *users += 1;
             if *users == 1 {
                 self.outputs.push_back(Output::AddNet(net.0, net.1));
             }
         }
-        for net in old.iter().filter(|net| !new.contains(net)) {
+        for net in old.iter().filter(|net| new.binary_search(net).is_err()) {
             let Some(users) = self.nets.get_mut(net) else {
                 continue;
             };

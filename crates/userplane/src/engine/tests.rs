@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dataplane::{PortIndex, Refusal};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
-use policy::{Bindings, Forwarding, PacketSettings};
+use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -161,6 +161,15 @@ impl Bench {
         let response = self.establish(spec);
         assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
         response.up_f_seid.unwrap().seid
+    }
+
+    /// The same with the rules of all its families at once.
+    fn established_whole(&mut self, spec: &SessionSpec) -> u64 {
+        let to = self.send(0, spec.establish());
+        match self.answer(to) {
+            Message::SessionEstablishmentResponse(response) => response.up_f_seid.unwrap().seid,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Establishes the default session; returns our name for it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dataplane::{Adjacency, AdjacencyIndex, GroupIndex, InstanceIndex, PortIndex, first_routes};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use wire::eth::MacAddr;
 
 use super::{BACKLOG, Busy, Command, ForWorker, UserPlane, WorkerCommand};
@@ -76,7 +76,7 @@ impl UserPlane {
     fn export(&mut self, index: usize, net: ipnet::IpNet) {
         let tun = &self.instances[index].tun;
         match self.requester.request(request::export(net, tun.index())) {
-            Ok(()) => info!(%net, device = tun.name(), "subscriber net announced"),
+            Ok(()) => debug!(%net, device = tun.name(), "subscriber net announced"),
             Err(error) => {
                 warn!(
                     %net, device = tun.name(), %error,
@@ -89,7 +89,7 @@ impl UserPlane {
 
     fn withdraw(&mut self, net: ipnet::IpNet, link: u32) {
         match self.requester.request(request::withdraw(net, link)) {
-            Ok(()) => info!(%net, "subscriber net withdrawn"),
+            Ok(()) => debug!(%net, "subscriber net withdrawn"),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(error) => {
                 warn!(%net, %error, "cannot withdraw a subscriber net; it is tried again in {} s", AGAIN.as_secs());

@@ -203,6 +203,7 @@ mod tests {
             subscriber: 1,
             ipv4: None,
             ipv6: None,
+            routed: Box::default(),
         }
     }
 

@@ -22,6 +22,9 @@ flags! {
         DEFAULT_CP_TO_UP_RULE = 0x01,
         /// Forwarding parameters may carry [`Settings`].
         SETTINGS = 0x02,
+        /// A session may have any bindings: beside an IPv4 address and a /64, delegated prefixes (IPv6D) and framed routes.
+        /// What is named as a framed route is announced as long as the session is there; of its own addresses, too.
+        BINDINGS = 0x04,
     }
 }
 

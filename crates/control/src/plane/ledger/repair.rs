@@ -4,8 +4,8 @@
 use super::{ControlPlane, Wait};
 use crate::addresses::Net;
 use crate::plane::Now;
+use crate::plane::bindings::holder;
 use crate::topology::Seid;
-use ipnet::IpNet;
 use northbound::Ledger;
 use session::Cause;
 
@@ -26,26 +26,17 @@ impl ControlPlane {
     fn repair_addresses(&mut self, now: Now) {
         let found = self.compare_addresses(&mut Ledger::default());
         for stray in found.without_owner {
-            self.take_net(stray);
+            self.addresses.take(stray);
         }
         // who had it first keeps it
         for (net, seid) in found.twice {
             self.end_without(now, seid, net);
         }
         for (net, seid) in found.missing {
-            let group = self.sessions[seid.index() as usize].group;
-            let home = (net.instance, group);
-            let given = match net.net {
-                IpNet::V4(address) => {
-                    let address = Some(address.addr());
-                    let given = self.addresses.give_ipv4(home, &[], address);
-                    given.map(|given| given.map(drop))
-                }
-                IpNet::V6(prefix) => {
-                    let given = self.addresses.give_ipv6(home, &[], Some(prefix));
-                    given.map(|given| given.map(drop))
-                }
-            };
+            let entry = &self.sessions[seid.index() as usize];
+            let bindings = &entry.policy.forwarding.bindings;
+            let binding = bindings.iter().find(|binding| binding.prefix == net.net);
+            let given = binding.map(|binding| self.addresses.give_again(holder(entry), binding));
             if let Some(Err(error)) = given {
                 tracing::error!(session = %seid, net = %net.net, %error, "a session's address cannot be booked: it ends");
                 self.end_without(now, seid, net);
@@ -53,23 +44,13 @@ impl ControlPlane {
         }
     }
 
-    fn take_net(&mut self, net: Net) {
-        match net.net {
-            IpNet::V4(address) => self.addresses.take_ipv4(net.instance, address.addr()),
-            IpNet::V6(prefix) => self.addresses.take_ipv6(net.instance, prefix),
-        };
-    }
-
     /// Ends a session that has an address which is not its own to give back.
     fn end_without(&mut self, now: Now, seid: Seid, net: Net) {
         let Some(index) = self.find(seid) else {
             return;
         };
-        let entry = self.entry(index);
-        match net.net {
-            IpNet::V4(_) => entry.set_addresses(None, entry.ipv6()),
-            IpNet::V6(_) => entry.set_addresses(entry.ipv4(), None),
-        }
+        self.entry(index)
+            .let_go(|binding| binding.prefix == net.net);
         self.end(now, index, Cause::NasError);
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::Waiting;
 use super::*;
+use crate::addresses::Holder;
 use crate::topology::InstanceId;
 use crate::world::{Choice, World};
 use core::time::Duration;
@@ -11,6 +12,12 @@ const HERE: InstanceId = InstanceId(0);
 const GROUP: GroupId = GroupId(0);
 const PORT: PortId = PortId(0);
 const PLANE: UserPlaneId = UserPlaneId(0);
+
+fn host(address: core::net::Ipv4Addr) -> Net {
+    let net = core::net::IpAddr::from(address).into();
+    let instance = HERE;
+    Net { instance, net }
+}
 
 fn check(w: &mut World, repair: bool) -> Ledger {
     match w.call(Call::CheckLedger { repair }) {
@@ -80,7 +87,11 @@ fn homes_that_come_and_go_keep_it_balanced_and_leave_nothing() {
 #[test]
 fn addresses() {
     let stray = |plane: &mut ControlPlane, _: Now| {
-        let home = (HERE, GROUP);
+        let home = Holder {
+            instance: HERE,
+            group: GROUP,
+            session: 77,
+        };
         let given = plane.addresses.give_ipv4(home, &[], None);
         given.unwrap().unwrap();
         let given = plane.addresses.give_ipv6(home, &[], None);
@@ -94,7 +105,7 @@ fn addresses() {
 
     let lost = |plane: &mut ControlPlane, _: Now| {
         let address = plane.sessions[0].ipv4().unwrap();
-        plane.addresses.take_ipv4(HERE, address);
+        plane.addresses.take(host(address));
     };
     let w = broken(lost, "address", Fault::Missing);
     assert_eq!(w.online(), 4);
@@ -103,8 +114,9 @@ fn addresses() {
         let address = plane.sessions[0].ipv4().unwrap();
         let entry = &mut plane.sessions[1];
         let own = entry.ipv4().unwrap();
-        entry.set_addresses(Some(address), entry.ipv6());
-        plane.addresses.take_ipv4(HERE, own);
+        entry.let_go(|binding| binding.is_ipv4());
+        entry.hold(policy::Binding::host(address.into()));
+        plane.addresses.take(host(own));
     };
     let w = broken(twice, "address", Fault::Twice);
     assert_eq!(w.online(), 3, "who had it first keeps it");

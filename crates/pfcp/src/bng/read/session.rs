@@ -6,8 +6,8 @@ use super::super::rules::{Rejection, RuleSet};
 use super::super::settings;
 use super::view::{Line, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, subscriber, usage_rule};
-use ipnet::Ipv6Net;
-use policy::{Bindings, Forwarding, PacketSettings};
+use ipnet::{IpNet, Ipv6Net};
+use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::pfcp::*;
 
 /// What the rules have said so far.
@@ -19,8 +19,8 @@ struct Gathered<'a> {
     downlink: Option<Tunnel>,
     network_instance: Option<&'a str>,
     packets: Option<PacketSettings>,
-    up: Addresses,
-    down: Addresses,
+    up: Named,
+    down: Named,
     control: bool,
     nd: bool,
     dhcpv6: bool,
@@ -29,23 +29,28 @@ struct Gathered<'a> {
     ipv6_precedence: Option<u32>,
 }
 
-#[derive(Default, PartialEq, Eq)]
-struct Addresses {
-    ipv4: Option<core::net::Ipv4Addr>,
-    ipv6: Option<Ipv6Net>,
+/// What the rules of one direction name.
+#[derive(Default)]
+struct Named {
+    addresses: Vec<Binding>,
+    /// Framed routes.
+    routes: Vec<IpNet>,
 }
 
 pub fn session(rules: &RuleSet) -> Outcome<SessionFacts> {
     let mut gathered = Gathered::default();
     for pdr in &rules.pdrs {
         let view = View::of(rules, pdr)?;
-        forbid(view.has_routes(), pdr, ie::FRAMED_ROUTE)?;
         let Some(to) = view.destination()? else {
             return Err(view.refuse(ie::APPLY_ACTION));
         };
         match (pdr.pdi.source_interface, to.destination_interface) {
-            (Interface::Access, Interface::CpFunction) => gathered.control_up(&view, to)?,
+            (Interface::Access, Interface::CpFunction) => {
+                forbid(view.routes().next().is_some(), pdr, ie::FRAMED_ROUTE)?;
+                gathered.control_up(&view, to)?;
+            }
             (Interface::CpFunction, Interface::Access) => {
+                forbid(view.routes().next().is_some(), pdr, ie::FRAMED_ROUTE)?;
                 let tunnel = downlink_of(&view, to)?;
                 agree(&mut gathered.downlink, tunnel, pdr, ie::F_TEID)?;
             }
@@ -138,9 +143,7 @@ impl<'a> Gathered<'a> {
             self.instance(view, Some(name))?;
         }
         let families = families_of(view)?;
-        for address in view.ue_addresses() {
-            self.up.add(view, address, families)?;
-        }
+        self.up.add(view, families)?;
         if families.ipv6 {
             let first = self.ipv6_precedence.unwrap_or(u32::MAX).min(pdr.precedence);
             self.ipv6_precedence = Some(first);
@@ -172,10 +175,7 @@ impl<'a> Gathered<'a> {
         if let Some(offending) = other.and_then(|other| settings::difference(&other, &packets)) {
             return Err(view.refuse(offending));
         }
-        for address in view.ue_addresses() {
-            self.down.add(view, address, Families::BOTH)?;
-        }
-        Ok(())
+        self.down.add(view, Families::BOTH)
     }
 
     fn finish(self, rules: &RuleSet) -> Outcome<SessionFacts> {
@@ -185,7 +185,8 @@ impl<'a> Gathered<'a> {
             return Err(missing(ie::CREATE_PDR));
         }
         // What may be sent from an address and what is sent to it must be the same, or spoofing passes.
-        if self.up != self.down {
+        let (up, bindings) = (self.up.bindings()?, self.down.bindings()?);
+        if up != bindings {
             return Err(refused(ie::UE_IP_ADDRESS));
         }
         if let (Some(redirect), Some(data)) = (self.redirect_precedence, self.ipv6_precedence)
@@ -203,7 +204,7 @@ impl<'a> Gathered<'a> {
             usage: usage_rule(rules)?,
             forwarding: Forwarding {
                 network_instance: self.network_instance.unwrap_or_default().to_owned(),
-                bindings: Bindings::of(self.up.ipv4, self.up.ipv6),
+                bindings,
                 packets: self.packets.unwrap_or_default(),
             },
             redirect_nd: self.nd,
@@ -242,28 +243,61 @@ fn families_of(view: &View<'_>) -> Outcome<Families> {
     Ok(Families { ipv4, ipv6 })
 }
 
-impl Addresses {
-    fn add(&mut self, view: &View<'_>, said: &UeIpAddress, families: Families) -> Outcome<()> {
-        let refused = || view.refuse(ie::UE_IP_ADDRESS);
-        let chosen = said.choose_ipv4 || said.choose_ipv6;
-        let length = said.ipv6_length();
-        let ipv6 = said
-            .ipv6
-            .map(|prefix| Ipv6Net::new(prefix, length).map_err(|_| refused()))
-            .transpose()?;
-        let passes = (said.ipv4.is_none() || families.ipv4) && (ipv6.is_none() || families.ipv6);
-        // One prefix of 64 bits per session: delegated ones come with their own rules.
-        let sound = ipv6.is_none_or(|net| net.prefix_len() == 64 && net.trunc() == net);
-        if chosen || !passes || !sound || (said.ipv4.is_none() && ipv6.is_none()) {
-            return Err(refused());
+impl Named {
+    fn add(&mut self, view: &View<'_>, families: Families) -> Outcome<()> {
+        for said in view.ue_addresses() {
+            self.add_address(view, said, families)?;
         }
-        if let Some(address) = said.ipv4 {
-            agree(&mut self.ipv4, address, view.pdr, ie::UE_IP_ADDRESS)?;
-        }
-        if let Some(net) = ipv6 {
-            agree(&mut self.ipv6, net, view.pdr, ie::UE_IP_ADDRESS)?;
+        for route in view.routes() {
+            let net = route?;
+            let passes = match net {
+                IpNet::V4(_) => families.ipv4,
+                IpNet::V6(_) => families.ipv6,
+            };
+            forbid(!passes, view.pdr, ie::FRAMED_ROUTE)?;
+            self.routes.push(net);
         }
         Ok(())
+    }
+
+    fn add_address(
+        &mut self,
+        view: &View<'_>,
+        said: &UeIpAddress,
+        families: Families,
+    ) -> Outcome<()> {
+        let refused = || view.refuse(ie::UE_IP_ADDRESS);
+        let chosen = said.choose_ipv4 || said.choose_ipv6;
+        let ipv6 = said
+            .ipv6
+            .map(|prefix| Ipv6Net::new(prefix, said.ipv6_length()).map_err(|_| refused()))
+            .transpose()?;
+        let passes = (said.ipv4.is_none() || families.ipv4) && (ipv6.is_none() || families.ipv6);
+        if chosen || !passes || (said.ipv4.is_none() && ipv6.is_none()) {
+            return Err(refused());
+        }
+        let host = said.ipv4.map(|address| Binding::host(address.into()));
+        let ipv6 = ipv6.map(|net| match (said.delegation_bits, net.prefix_len()) {
+            (Some(_), _) => Binding::new(Role::Delegated, net.into()),
+            (None, 128) => Binding::new(Role::Host, net.into()),
+            // one of any other length is refused as none
+            (None, _) => Binding::new(Role::Link, net.into()),
+        });
+        self.addresses.extend(host.into_iter().chain(ipv6));
+        Ok(())
+    }
+
+    /// A framed route that is one of the addresses says that this is announced.
+    fn bindings(&self) -> Outcome<Bindings> {
+        let addresses = self.addresses.iter().map(|binding| Binding {
+            is_announced: self.routes.contains(&binding.prefix),
+            ..*binding
+        });
+        let is_address = |net: &IpNet| self.addresses.iter().any(|b| b.prefix == *net);
+        let routes = self.routes.iter().filter(|net| !is_address(net));
+        let routes = routes.map(|net| Binding::new(Role::Route, *net));
+        Bindings::new(addresses.chain(routes))
+            .map_err(|_| Rejection::of(Cause::RULE_CREATION_FAILURE, ie::UE_IP_ADDRESS))
     }
 }
 

@@ -3,6 +3,7 @@ use super::super::rules::{Rejection, RuleSet};
 use super::super::{Circuit, Tunnel};
 use super::Outcome;
 use core::net::IpAddr;
+use ipnet::IpNet;
 use wire::eth::{MacAddr, PPPOE_DISCOVERY, TPID_8021AD, TPID_8021Q, Tag, Tags};
 use wire::pfcp::*;
 
@@ -148,12 +149,20 @@ impl<'a> View<'a> {
             .or(self.endpoint.and_then(|e| e.pppoe_session_id))
     }
 
-    pub fn has_routes(&self) -> bool {
+    /// The nets of the framed routes: each one's first word (RFC 2865 §5.22, RFC 3162 §2.5). A gateway behind it is not for
+    /// us.
+    pub fn routes(&self) -> impl Iterator<Item = Outcome<IpNet>> {
         let pdi = &self.pdr.pdi;
-        let endpoint = self
-            .endpoint
-            .is_some_and(|e| !e.framed_routes.is_empty() || !e.framed_ipv6_routes.is_empty());
-        endpoint || !pdi.framed_routes.is_empty() || !pdi.framed_ipv6_routes.is_empty()
+        let endpoint =
+            |of: fn(&CreateTrafficEndpoint) -> &Vec<String>| self.endpoint.into_iter().flat_map(of);
+        let ipv4 = pdi.framed_routes.iter();
+        let ipv4 = ipv4.chain(endpoint(|endpoint| &endpoint.framed_routes));
+        let ipv6 = pdi.framed_ipv6_routes.iter();
+        let ipv6 = ipv6.chain(endpoint(|endpoint| &endpoint.framed_ipv6_routes));
+        let refused = || self.refuse(ie::FRAMED_ROUTE);
+        let ipv4 = ipv4.map(|text| net(text).filter(|net| matches!(net, IpNet::V4(_))));
+        let ipv6 = ipv6.map(|text| net(text).filter(|net| matches!(net, IpNet::V6(_))));
+        ipv4.chain(ipv6).map(move |net| net.ok_or_else(refused))
     }
 
     /// The line, as the endpoint or the PDI's frame filters give it.
@@ -337,4 +346,10 @@ pub fn downlink_of(view: &View<'_>, to: &ForwardingParameters) -> Outcome<Tunnel
     let plain = to.outer_header_creation.is_none() && to.bbf_outer_header_creation.is_none();
     forbid(!plain, view.pdr, ie::OUTER_HEADER_CREATION)?;
     tunnel_of(f_teid).ok_or_else(|| view.refuse(ie::F_TEID))
+}
+
+/// The net that a framed route begins with.
+fn net(route: &str) -> Option<IpNet> {
+    let net: IpNet = route.split_whitespace().next()?.parse().ok()?;
+    (net.trunc() == net).then_some(net)
 }

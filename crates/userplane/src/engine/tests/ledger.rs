@@ -7,7 +7,7 @@ use super::*;
 use crate::ledger::{Shown, Wrong};
 
 impl Bench {
-    fn ledger(&self) -> (Ledger, Wrong) {
+    pub(super) fn ledger(&self) -> (Ledger, Wrong) {
         let mut ledger = Ledger::of("up1");
         self.engine.compare(&mut ledger, &self.open());
         let mut shown = Shown::default();

@@ -127,3 +127,74 @@ fn nets_come_and_go_with_the_default_session() {
     );
     assert_eq!(bench.engine.discovery_tunnel(PORT), None);
 }
+
+/// A session with an address that no net of its group covers, and with a network behind its router.
+fn with_routes() -> SessionSpec {
+    let mut spec = spec(7);
+    let host = Binding {
+        is_announced: true,
+        ..Binding::host([203, 0, 113, 1].into())
+    };
+    let route = Binding::new(Role::Route, net("203.0.113.0/29"));
+    spec.forwarding.bindings = Bindings::new([host, route]).unwrap();
+    spec
+}
+
+const ALONE: [&str; 2] = ["203.0.113.0/29", "203.0.113.1/32"];
+
+fn announced(nets: &[&str]) -> Vec<(bool, IpNet)> {
+    nets.iter().map(|text| (true, net(text))).collect()
+}
+
+#[test]
+fn what_a_session_has_alone_is_announced_as_long_as_it_is_there() {
+    let mut bench = Bench::new();
+    let spec = with_routes();
+    let seid = bench.established_whole(&spec);
+    assert_eq!(bench.nets, announced(&ALONE));
+    let entry = bench.entry(seid);
+    assert_eq!(entry.ipv4, spec.forwarding.bindings.ipv4());
+    assert_eq!(*entry.routed, [net("203.0.113.0/29")]);
+    bench.nets.clear();
+
+    let mut less = spec.clone();
+    let is_host = |binding: &Binding| binding.role == Role::Host;
+    less.forwarding.bindings = spec.forwarding.bindings.filtered(is_host);
+    let change = less.change_from(&spec.forwarding).unwrap();
+    bench.modify(seid, change);
+    assert_eq!(bench.nets, withdrawn(&ALONE[..1]));
+    assert!(bench.entry(seid).routed.is_empty());
+    bench.nets.clear();
+    bench.delete(seid);
+    assert_eq!(bench.nets, withdrawn(&ALONE[1..]));
+}
+
+#[test]
+fn a_change_of_routes_that_the_worker_refuses_is_taken_back() {
+    let mut bench = Bench::new();
+    let spec = with_routes();
+    let seid = bench.established_whole(&spec);
+    bench.nets.clear();
+    let mut other = spec.clone();
+    let route = Binding::new(Role::Route, net("198.51.100.0/24"));
+    other.forwarding.bindings = spec.forwarding.bindings.with(route).unwrap();
+    bench.refuse = Some(Refusal::AddressTaken);
+    let change = other.change_from(&spec.forwarding).unwrap();
+    let response = bench.modify(seid, change);
+    assert_ne!(response.cause, Cause::REQUEST_ACCEPTED);
+    let net = net("198.51.100.0/24");
+    assert_eq!(bench.nets, [(true, net), (false, net)]);
+    assert!(bench.ledger().0.is_balanced());
+}
+
+/// Who had no answer sets its session up anew: routing protocols do not notice.
+#[test]
+fn a_session_that_is_established_anew_is_announced_all_the_while() {
+    let mut bench = Bench::new();
+    bench.established_whole(&with_routes());
+    bench.nets.clear();
+    let seid = bench.established_whole(&with_routes());
+    assert_eq!(bench.nets, []);
+    bench.delete(seid);
+    assert_eq!(bench.nets, withdrawn(&ALONE));
+}

@@ -1,0 +1,254 @@
+//! The addresses and prefixes that sessions hold: given, announced, taken back.
+//!
+//! What lies in a net of a pool that the session's group has is announced with that net. Everything else is announced for the
+//! session alone, by its own rules; a user plane that is too old for that announces it as a net of the group.
+
+use super::{ControlPlane, Now};
+use crate::addresses::{Given, Holder, Net};
+use crate::counters::Counter;
+use crate::entry::Entry;
+use crate::pool::PoolError;
+use crate::topology::{GroupId, UserPlaneId};
+use aaa::AccessAccept;
+use core::net::{IpAddr, Ipv4Addr};
+use ipnet::{IpNet, Ipv6Net};
+use policy::{Binding, Role};
+
+/// Framed-IP-Address values that leave the choice to us or to the user (RFC 2865 §5.8).
+const CHOICE_OF_THE_NAS: [Ipv4Addr; 2] = [Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST];
+
+impl ControlPlane {
+    /// Gives the subscriber its addresses and routes: AAA's choice, or from the group's part of the pools. One that began PPP
+    /// anew keeps those that it has.
+    pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
+        let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
+        if self.gateway_ipv4(index).is_some() {
+            self.give_ipv4(now, index, fixed);
+        }
+        self.give_ipv6(now, index, accept.framed_ipv6_prefix);
+        self.give_routes(now, index, &accept.framed_routes);
+    }
+
+    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) {
+        let entry = &self.sessions[index as usize];
+        let has = entry.ipv4();
+        if has.is_some() && (fixed.is_none() || fixed == has) {
+            return;
+        }
+        let pools = self.subscriber_profile(entry).ipv4_pools.clone();
+        let given = self.addresses.give_ipv4(self.holder(index), &pools, fixed);
+        let given = given.map(|given| {
+            given.map(|given| in_role(Role::Host, given, IpNet::from(IpAddr::V4(given.address))))
+        });
+        let fixed = fixed.map(|address| address.to_string());
+        self.replace(
+            now,
+            index,
+            Role::Host,
+            given,
+            (fixed, Counter::Ipv4PoolExhausted),
+        );
+    }
+
+    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) {
+        let entry = &self.sessions[index as usize];
+        let has = entry.ipv6();
+        if has.is_some() && (fixed.is_none() || fixed == has) {
+            return;
+        }
+        let pools = self.subscriber_profile(entry).ipv6_pools.clone();
+        let given = self.addresses.give_ipv6(self.holder(index), &pools, fixed);
+        let given =
+            given.map(|given| given.map(|given| in_role(Role::Link, given, given.address.into())));
+        let fixed = fixed.map(|prefix| prefix.to_string());
+        self.replace(
+            now,
+            index,
+            Role::Link,
+            given,
+            (fixed, Counter::Ipv6PoolExhausted),
+        );
+    }
+
+    /// What was given takes the place of what the session had in the role. If it was not given, that goes all the same: AAA
+    /// does not want it any more.
+    fn replace(
+        &mut self,
+        now: Now,
+        index: u32,
+        role: Role,
+        given: Option<Result<(Binding, Option<Net>), PoolError>>,
+        (fixed, exhausted): (Option<String>, Counter),
+    ) {
+        match given {
+            Some(Ok((binding, new_net))) => {
+                self.take_back(now, index, |had| had.role == role);
+                self.hold(now, index, binding, new_net);
+            }
+            Some(Err(error)) => {
+                self.take_back(now, index, |had| had.role == role);
+                self.cannot_give(index, fixed, exhausted, error);
+            }
+            None => {}
+        }
+    }
+
+    /// The routes of the subscriber are these. One that is its own address needs none.
+    fn give_routes(&mut self, now: Now, index: u32, routes: &[IpNet]) {
+        let is_gone = |had: &Binding| had.role == Role::Route && !routes.contains(&had.prefix);
+        self.take_back(now, index, is_gone);
+        for net in routes {
+            let entry = &self.sessions[index as usize];
+            let bindings = &entry.policy.forwarding.bindings;
+            if bindings.iter().any(|binding| binding.prefix == *net) {
+                continue;
+            }
+            let route = Binding::new(Role::Route, *net);
+            if let Err(why) = bindings.with(route) {
+                self.unusable(index, &net.to_string(), &why.to_string());
+                continue;
+            }
+            match self.addresses.give_prefix(self.holder(index), *net) {
+                Ok(()) => self.hold(now, index, route, None),
+                Err(error) => self.unusable(index, &net.to_string(), &error.to_string()),
+            }
+        }
+    }
+
+    /// Whose addresses they are.
+    fn holder(&self, index: u32) -> Holder {
+        holder(&self.sessions[index as usize])
+    }
+
+    /// The session holds a binding from now on.
+    fn hold(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
+        let entry = self.entry(index);
+        entry.hold(binding);
+        let (group, instance) = (entry.group, entry.instance);
+        let plane = self.plane_of(index);
+        let alone = self.is_net_of_group(plane, &binding).then_some(Net {
+            instance,
+            net: binding.prefix,
+        });
+        for net in new_net.into_iter().chain(alone) {
+            self.user_planes.lend(now.at, group, net, &self.topology);
+        }
+    }
+
+    /// Whether a binding that is announced by itself has to be a net of its group, as the user plane knows no better.
+    pub(super) fn is_net_of_group(&self, plane: UserPlaneId, binding: &Binding) -> bool {
+        binding.is_announced && !self.user_planes.takes_bindings(plane)
+    }
+
+    /// Gives back those of the session's bindings for which `which` is true, and the nets of which they were the last.
+    pub(super) fn take_back(&mut self, now: Now, index: u32, which: impl Fn(&Binding) -> bool) {
+        let plane = self.plane_of(index);
+        let entry = self.entry(index);
+        let (group, instance) = (entry.group, entry.instance);
+        for binding in entry.let_go(which) {
+            let net = Net {
+                instance,
+                net: binding.prefix,
+            };
+            let freed = self.addresses.take(net);
+            let alone = self
+                .is_net_of_group(plane, &binding)
+                .then_some((group, net));
+            for (group, net) in freed.into_iter().chain(alone) {
+                self.user_planes
+                    .withdraw(now.at, group, net, &self.topology);
+            }
+        }
+    }
+
+    /// A user plane is there, of whatever version: what its sessions have announced by themselves is a net of their group,
+    /// or not.
+    pub(super) fn follow_version(&mut self, now: Now, plane: UserPlaneId) {
+        let mut alone: Vec<(GroupId, Net)> = Vec::new();
+        for index in self.sessions_of(plane) {
+            let entry = &self.sessions[index as usize];
+            let bindings = entry.policy.forwarding.bindings.iter();
+            alone.extend(bindings.filter(|binding| binding.is_announced).map(|b| {
+                let (instance, net) = (entry.instance, b.prefix);
+                (entry.group, Net { instance, net })
+            }));
+        }
+        let as_nets = !self.user_planes.takes_bindings(plane);
+        for (group, net) in alone {
+            let (planes, topology) = (&mut self.user_planes, &self.topology);
+            match as_nets {
+                true => planes.lend(now.at, group, net, topology),
+                false => planes.withdraw(now.at, group, net, topology),
+            }
+        }
+    }
+
+    /// Books the bindings that a stored session has: all of them, or none and why. How each is announced may have changed.
+    pub(super) fn reserve_bindings(&mut self, now: Now, entry: &mut Entry) -> Result<(), String> {
+        let holder = holder(entry);
+        let bindings = entry.let_go(|_| true);
+        let mut nets = Vec::new();
+        for binding in &bindings {
+            match self.addresses.give_again(holder, binding) {
+                Ok((binding, new_net)) => {
+                    entry.hold(binding);
+                    nets.extend(new_net);
+                }
+                Err(error) => {
+                    for booked in entry.let_go(|_| true) {
+                        let (instance, net) = (holder.instance, booked.prefix);
+                        self.addresses.take(Net { instance, net });
+                    }
+                    return Err(format!("{binding}: {error}"));
+                }
+            }
+        }
+        for net in nets {
+            self.user_planes
+                .lend(now.at, holder.group, net, &self.topology);
+        }
+        Ok(())
+    }
+
+    fn cannot_give(
+        &mut self,
+        index: u32,
+        fixed: Option<String>,
+        exhausted: Counter,
+        error: PoolError,
+    ) {
+        if let Some(fixed) = fixed {
+            return self.unusable(index, &fixed, &error.to_string());
+        }
+        self.counters.count(exhausted);
+        let entry = &self.sessions[index as usize];
+        let user = entry.who.username.escape_ascii().to_string();
+        tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one family");
+    }
+
+    /// A prefix of AAA's cannot be had.
+    fn unusable(&mut self, index: u32, prefix: &str, why: &str) {
+        self.counters.count(Counter::FixedAddressUnusable);
+        let entry = &self.sessions[index as usize];
+        let user = entry.who.username.escape_ascii().to_string();
+        tracing::warn!(session = %entry.seid, user, prefix, why, "an address or route that AAA chose cannot be had: the subscriber goes without it");
+    }
+}
+
+/// Who asks for a session's addresses.
+pub(super) fn holder(entry: &Entry) -> Holder {
+    Holder {
+        instance: entry.instance,
+        group: entry.group,
+        session: entry.seid.index(),
+    }
+}
+
+/// What was given, as a binding, with the net that has to be announced for it.
+fn in_role<T>(role: Role, given: Given<T>, prefix: IpNet) -> (Binding, Option<Net>) {
+    let binding = Binding {
+        is_announced: given.is_alone,
+        ..Binding::new(role, prefix)
+    };
+    (binding, given.new_net)
+}

@@ -1,0 +1,152 @@
+//! What sessions hold beside an address and a link prefix of the pools: prefixes and routes that AAA chose.
+
+// The world is shared with other tests, which use more of it.
+#[allow(dead_code)]
+mod world;
+
+use control::counters::Counter;
+use core::time::Duration;
+use policy::{Binding, Role};
+use wire::radius::{Kind, Value};
+use world::{Choice, World};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The Access-Accept of a subscriber with this address and these routes.
+fn accept(address: &str, routes: &[&str]) -> Vec<(Kind, Value)> {
+    let address = Value::Ipv4(address.parse().unwrap());
+    let routes = routes.iter().map(|route| {
+        let kind = match route.contains(':') {
+            true => Kind::FRAMED_IPV6_ROUTE,
+            false => Kind::FRAMED_ROUTE,
+        };
+        (kind, (*route).into())
+    });
+    let address = (Kind::FRAMED_IP_ADDRESS, address);
+    [address].into_iter().chain(routes).collect()
+}
+
+/// A world whose first subscriber is online with an address outside of the pools, and routes.
+fn world() -> World {
+    let mut w = World::new(3, Choice::radius());
+    w.radius.accept = accept("203.0.113.1", &["203.0.113.0/29", "2001:db8:77::/48"]);
+    w.dial(0);
+    w.run(MINUTE);
+    assert_eq!(w.online(), 1);
+    w
+}
+
+/// What the user plane has of a session.
+fn bindings(w: &World, session: usize) -> Vec<Binding> {
+    let facts = &w.up.subscribers()[session];
+    facts.forwarding.bindings.iter().copied().collect()
+}
+
+fn has(w: &World, session: usize, role: Role, prefix: &str) -> bool {
+    let wanted = prefix.parse().unwrap();
+    let all = bindings(w, session);
+    let mut alone = all.iter().filter(|binding| binding.is_announced);
+    alone.any(|binding| (binding.role, binding.prefix) == (role, wanted))
+}
+
+fn has_everything(w: &World, session: usize) -> bool {
+    has(w, session, Role::Host, "203.0.113.1/32")
+        && has(w, session, Role::Route, "203.0.113.0/29")
+        && has(w, session, Role::Route, "2001:db8:77::/48")
+}
+
+#[test]
+fn prefixes_of_aaa_are_announced_by_the_session_that_has_them() {
+    let mut w = world();
+    assert!(has_everything(&w, 0), "{:?}", bindings(&w, 0));
+    let link = bindings(&w, 0);
+    let link = link.iter().find(|binding| binding.role == Role::Link);
+    assert!(!link.unwrap().is_announced, "it is of a pool");
+    assert_eq!(w.up.nets(), ["2001:db8:100::/56"], "of the pool alone");
+    assert_eq!(
+        w.sessions()[0].routes,
+        ["203.0.113.0/29", "2001:db8:77::/48"]
+    );
+
+    let before = w.up.subscribers();
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!(w.up.subscribers(), before);
+    w.restart_user_plane();
+    w.run(MINUTE);
+    assert!(has_everything(&w, 0));
+
+    w.hang_up(0);
+    w.run(MINUTE);
+    assert_eq!((w.up.subscribers().len(), w.up.nets().len()), (0, 0));
+    // Somebody else may have them now.
+    w.dial(1);
+    w.run(MINUTE);
+    assert!(has_everything(&w, 0));
+}
+
+#[test]
+fn what_overlaps_another_subscribers_prefix_is_refused_by_name_and_harms_nobody() {
+    let mut w = world();
+    let before = w.up.subscribers();
+    // One route is around the other one's network, one in a pool.
+    let routes = ["203.0.113.128/25", "203.0.0.0/16", "100.64.9.0/24"];
+    w.radius.accept = accept("203.0.113.200", &routes);
+    w.dial(1);
+    w.run(MINUTE);
+    assert_eq!(w.count(Counter::FixedAddressUnusable), 2);
+    assert!(has(&w, 1, Role::Host, "203.0.113.200/32"));
+    assert!(has(&w, 1, Role::Route, "203.0.113.128/25"));
+    let routes = bindings(&w, 1);
+    let routes = routes.iter().filter(|binding| binding.role == Role::Route);
+    assert_eq!(routes.count(), 1);
+    // An address in the network of the first.
+    w.radius.accept = accept("203.0.113.6", &[]);
+    w.dial(2);
+    w.run(MINUTE);
+    assert_eq!(w.count(Counter::FixedAddressUnusable), 3);
+    assert_eq!(w.online(), 3, "it has IPv6 alone");
+    assert_eq!(w.up.subscribers()[0], before[0]);
+}
+
+#[test]
+fn a_subscriber_that_is_accepted_anew_has_the_routes_of_now() {
+    let mut w = world();
+    w.radius.accept = accept("203.0.113.1", &["203.0.113.0/29", "203.0.113.64/26"]);
+    w.begin_ppp_anew(0);
+    w.run(MINUTE);
+    assert_eq!(w.online(), 1);
+    assert!(has(&w, 0, Role::Host, "203.0.113.1/32"));
+    assert!(has(&w, 0, Role::Route, "203.0.113.64/26"));
+    assert!(!has(&w, 0, Role::Route, "2001:db8:77::/48"));
+}
+
+/// A user plane of the version before announces nets of groups alone, and refuses a session with routes.
+#[test]
+fn an_older_user_plane_announces_addresses_as_nets_of_the_group() {
+    let mut w = World::new(2, Choice::radius());
+    w.without_bindings();
+    w.run(MINUTE);
+    w.radius.accept = accept("203.0.113.1", &[]);
+    w.dial(0);
+    w.run(MINUTE);
+    assert_eq!(w.up.nets(), ["203.0.113.1/32", "2001:db8:100::/56"]);
+    assert!(bindings(&w, 0).iter().all(|binding| !binding.is_announced));
+    w.radius.accept = accept("203.0.113.2", &["203.0.113.64/26"]);
+    w.dial(1);
+    w.run(MINUTE);
+    assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (1, 1));
+
+    // One of this version takes its place: the session announces the address itself.
+    w.restart_user_plane();
+    w.run(MINUTE);
+    assert_eq!(w.up.nets(), ["2001:db8:100::/56"]);
+    assert!(has(&w, 0, Role::Host, "203.0.113.1/32"));
+    // And back.
+    w.without_bindings();
+    w.run(MINUTE);
+    assert_eq!(w.up.nets(), ["203.0.113.1/32", "2001:db8:100::/56"]);
+    w.hang_up(0);
+    w.run(MINUTE);
+    assert!(w.up.nets().is_empty(), "{:?}", w.up.nets());
+}
