@@ -12,11 +12,11 @@
 use crate::frr::Frr;
 use crate::site::UP;
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
-use sluice::lab::netns::Netns;
-use sluice::lab::topology::{
+use lab::netns::Netns;
+use lab::topology::{
     CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6,
 };
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

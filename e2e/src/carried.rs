@@ -5,7 +5,7 @@ use crate::arena::{INTERIM, Octets};
 use crate::books::{Books, is, octets};
 use crate::load::{HOMES, Measured};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::UserPlane;
+use lab::topology::UserPlane;
 
 /// Octets of a verified packet on the average: the lab's sizes in turn.
 const MEAN_SIZE: u64 = (96 + 128 + 576 + 1492) / 4;

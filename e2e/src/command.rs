@@ -2,10 +2,10 @@
 
 use crate::site::program;
 use anyhow::{Context, Result, bail, ensure};
+use lab::daemon::Daemon;
+use lab::gateway::socket;
+use lab::topology::Lab;
 use northbound::Ledger;
-use sluice::lab::daemon::Daemon;
-use sluice::lab::gateway::socket;
-use sluice::lab::topology::Lab;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -1,7 +1,7 @@
 //! What the network does to datagrams: nftables in a namespace.
 
 use anyhow::Result;
-use sluice::lab::netns::Netns;
+use lab::netns::Netns;
 
 /// The table that holds the rules; nothing else in these namespaces has any.
 const TABLE: &str = "table inet cut";

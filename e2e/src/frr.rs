@@ -2,10 +2,10 @@
 
 use crate::guard::PATIENCE;
 use anyhow::{Context, Result, ensure};
+use lab::netns::Netns;
+use lab::process::Process;
+use lab::topology::Lab;
 use serde::de::DeserializeOwned;
-use sluice::lab::netns::Netns;
-use sluice::lab::process::Process;
-use sluice::lab::topology::Lab;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

@@ -1,10 +1,10 @@
 //! Nothing outlives the run: Ctrl-C, a panic and a case that hangs end the processes and remove the namespaces too.
 
 use anyhow::{Context, Result};
+use lab::claim;
+use lab::topology::Lab;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sluice::lab::claim;
-use sluice::lab::topology::Lab;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};

@@ -2,7 +2,7 @@
 
 use crate::guard::PATIENCE;
 use anyhow::Result;
-use sluice::lab::topology::{Lab, Place};
+use lab::topology::{Lab, Place};
 use std::net::UdpSocket;
 use std::time::Duration;
 

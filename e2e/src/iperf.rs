@@ -3,9 +3,9 @@
 use crate::guard::PATIENCE;
 use crate::home::Home;
 use anyhow::{Context, Result, bail, ensure};
+use lab::process::Process;
+use lab::topology::{Lab, Place};
 use serde_json::Value;
-use sluice::lab::process::Process;
-use sluice::lab::topology::{Lab, Place};
 
 /// Octets of a segment, about.
 const SEGMENT: f64 = 1400.0;

@@ -3,7 +3,7 @@
 use crate::guard::PATIENCE;
 use crate::site::UP;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{Lab, Place};
+use lab::topology::{Lab, Place};
 use std::io::ErrorKind;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 
 use crate::guard::PATIENCE;
 use anyhow::{Context, Result};
-use sluice::lab::process::Process;
-use sluice::lab::topology::{CP_MANAGEMENT_V4, Lab, Place};
+use lab::process::Process;
+use lab::topology::{CP_MANAGEMENT_V4, Lab, Place};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use crate::site::{Setup, UP};
 use crate::sniff::Capture;
 use crate::vm;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, Place};
+use lab::topology::{INTERNET_V4, Place};
 use std::path::Path;
 use std::time::Duration;
 

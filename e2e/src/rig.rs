@@ -6,8 +6,8 @@ use crate::load::{self, Loaded};
 use crate::site::{Setup, Site};
 use crate::vm::Vm;
 use anyhow::{Context, Result};
-use sluice::lab::claim;
-use sluice::lab::topology::Lab;
+use lab::claim;
+use lab::topology::Lab;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

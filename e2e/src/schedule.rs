@@ -7,7 +7,7 @@ use crate::lane::{self, Lane};
 use crate::rig::FAMILY;
 use crate::turn::Turn;
 use anyhow::{Result, anyhow};
-use sluice::lab::claim;
+use lab::claim;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};

@@ -2,7 +2,7 @@
 
 use crate::guard::PATIENCE;
 use anyhow::{Context, Result, bail, ensure};
-use sluice::lab::process::Process;
+use lab::process::Process;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

@@ -4,15 +4,15 @@ use crate::command::Sluice;
 use crate::guard::PATIENCE;
 use crate::radius::{self, Forger, FreeRadius};
 use anyhow::{Context, Result, bail};
-use northbound::{DropCounter, Neighbour, Route, Session};
-use serde::de::DeserializeOwned;
-use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
-use sluice::lab::process::Process;
-use sluice::lab::routes::Routes;
-use sluice::lab::topology::{
+use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
+use lab::process::Process;
+use lab::routes::Routes;
+use lab::topology::{
     ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
     SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane,
 };
+use northbound::{DropCounter, Neighbour, Route, Session};
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;

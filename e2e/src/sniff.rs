@@ -3,10 +3,10 @@
 use crate::guard::PATIENCE;
 use crate::site::UP;
 use anyhow::{Context, Result, bail};
+use lab::process::Process;
+use lab::topology::{Lab, Place};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sluice::lab::process::Process;
-use sluice::lab::topology::{Lab, Place};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -8,7 +8,7 @@ use crate::load::{Blow, FULL_RATE, Measured};
 use crate::reckoning::{Allowance, no_leak};
 use crate::rig::Rig;
 use anyhow::{Context, Result};
-use sluice::lab::topology::UserPlane;
+use lab::topology::UserPlane;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How many blows.

@@ -4,7 +4,7 @@
 use crate::frames::Line;
 use crate::probe::Probe;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
+use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread::sleep;

@@ -1,8 +1,8 @@
 //! System calls of a running daemon, as strace sees them.
 
 use anyhow::{Context, Result};
-use sluice::lab::process::Process;
-use sluice::lab::topology::Lab;
+use lab::process::Process;
+use lab::topology::Lab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,9 +3,9 @@
 use crate::site::UP;
 use anyhow::{Result, ensure};
 use cpe::{HomeConfig, State};
-use sluice::lab::internet::{self, Internet};
-use sluice::lab::street::{self, Order, Residents};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
+use lab::internet::{self, Internet};
+use lab::street::{self, Order, Residents};
+use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -3,11 +3,11 @@
 use crate::guard::PATIENCE;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
+use lab::claim::directory;
+use lab::process::Process;
+use lab::topology::Lab;
 use nix::sys::signal::Signal;
 use serde::Deserialize;
-use sluice::lab::claim::directory;
-use sluice::lab::process::Process;
-use sluice::lab::topology::Lab;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Runs of these tests on one machine, from whatever folder: those that load the machine wait until they are alone.
 
 use anyhow::{Context, Result};
+use lab::claim::directory;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use sluice::lab::claim::directory;
 use std::fs::{File, OpenOptions};
 
 /// The right to run cases; over when dropped.

@@ -5,8 +5,8 @@
 use crate::guard::PATIENCE;
 use crate::site::UP;
 use anyhow::{Context, Result, bail};
-use sluice::lab::process::Process;
-use sluice::lab::topology::{Lab, Place};
+use lab::process::Process;
+use lab::topology::{Lab, Place};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

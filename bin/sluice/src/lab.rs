@@ -1,42 +1,25 @@
-//! The lab: homes, access network, gateway and internet on one machine.
-//!
-//! [`run`] is `sluice lab`. It conducts the parts: [`topology`] builds the network of the lab that [`claim`] gives it, [`gateway`] starts the daemons,
-//! [`street`] holds the homes and [`internet`] the host that they talk to, [`view`] shows it.
-
-pub mod claim;
-pub mod daemon;
-pub mod gateway;
-pub mod internet;
-pub mod keep;
-pub mod netns;
-pub mod octets;
-pub mod process;
-pub mod roll;
-pub mod routes;
-pub mod street;
-pub mod supervisor;
-pub mod topology;
-pub mod view;
+//! `sluice lab`: conducts the parts of the lab (crate `lab`), shows them ([`view`]), and reports what came of it ([`report`]).
 
 mod outage;
 mod report;
-
-pub use report::Report;
+mod view;
 
 use anyhow::{Context, Result, bail};
 use cpe::{Auth, HomeConfig, State};
-use daemon::What;
-use gateway::Gateway;
-use internet::Internet;
+use lab::claim;
+use lab::daemon::What;
+use lab::gateway::Gateway;
+use lab::internet::Internet;
+use lab::street::{self, Order, Residents, Street};
+use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use outage::Outages;
+use report::Report;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use street::{Order, Residents, Street};
-use topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use view::{Scene, Stage, View};
 
 /// How often the lab looks at its parts.

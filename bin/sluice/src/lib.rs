@@ -1,22 +1,18 @@
 //! The `sluice` command: the two daemons' local API as tables, and the lab that runs a whole gateway in namespaces.
 //!
-//! The binary calls [`cli`]; the end-to-end cases build their networks from [`lab::topology`] and their processes from
-//! [`lab::process`].
+//! The binary parses [`cli::Cli`] and runs it; everything else is behind that.
 //!
-//! ```no_run
-//! use sluice::lab::topology::{Lab, Place, UserPlane};
+//! ```
+//! use clap::Parser;
+//! use sluice::cli::Cli;
 //!
-//! let lab = Lab::new("docs")?;
-//! let tap = lab.tap(UserPlane::One, "home0")?; // a home's line, behind the access bridge
-//! lab.netns(Place::Internet).run(&["ping", "-c", "1", "198.51.100.2"])?;
-//! drop(tap);
-//! lab.close()?;
-//! # Ok::<(), anyhow::Error>(())
+//! assert!(Cli::try_parse_from(["sluice", "show", "sessions"]).is_ok());
+//! assert!(Cli::try_parse_from(["sluice", "show", "nonsense"]).is_err());
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod cli;
-pub mod lab;
+mod lab;
 mod screen;
 pub mod shell;
 mod top;

@@ -1,8 +1,8 @@
 //! Who has a lab: its directory, the lock in it, and what somebody left who had it before.
 
-use super::netns::Netns;
-use super::process;
-use super::topology::Place;
+use crate::netns::Netns;
+use crate::process;
+use crate::topology::Place;
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};

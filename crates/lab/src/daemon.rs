@@ -1,6 +1,6 @@
 //! The daemons of the gateway, how far each has come, and what has happened to it.
 
-use super::topology::UserPlane;
+use crate::topology::UserPlane;
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -58,7 +58,7 @@ pub enum What {
     Died {
         /// How.
         status: ExitStatus,
-        /// [`super::supervisor::Supervisor::kill`] did it.
+        /// [`crate::supervisor::Supervisor::kill`] did it.
         ordered: bool,
         /// When it is started again, from its death on.
         again_after: Duration,
@@ -106,7 +106,7 @@ pub enum Phase {
     Joining,
     /// All is well.
     Ready,
-    /// Stopped by [`super::supervisor::Supervisor::pause`].
+    /// Stopped by [`crate::supervisor::Supervisor::pause`].
     Paused,
 }
 

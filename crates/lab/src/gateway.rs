@@ -1,12 +1,12 @@
 //! The daemons: their configuration, their start, their life under supervision, and their end.
 
-use super::daemon::{Daemon, Happening, Phase, Recovery};
-use super::keep::Keep;
-use super::netns::Netns;
-use super::process::Process;
-use super::routes::Routes;
-use super::supervisor::{Probe, Supervisor};
-use super::topology::{
+use crate::daemon::{Daemon, Happening, Phase, Recovery};
+use crate::keep::Keep;
+use crate::netns::Netns;
+use crate::process::Process;
+use crate::routes::Routes;
+use crate::supervisor::{Probe, Supervisor};
+use crate::topology::{
     ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, INTERNET_V4, INTERNET_V6, Lab, Place,
     SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane, default_routes,
 };

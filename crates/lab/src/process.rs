@@ -1,7 +1,7 @@
 //! Child processes that a later run can find again, and be sure of, after this one was killed.
 
-use super::keep::Keep;
-use super::netns::Netns;
+use crate::keep::Keep;
+use crate::netns::Netns;
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};

@@ -4,7 +4,7 @@
 //! for each user plane hears of them by netlink, and the internet host gets the same net by that user plane's core
 //! address. A net that moves is told in either order: what comes replaces, and only one's own is taken back.
 
-use super::topology::{Lab, Place, UserPlane};
+use crate::topology::{Lab, Place, UserPlane};
 use anyhow::{Context, Result};
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::route::{

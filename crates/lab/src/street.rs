@@ -2,8 +2,8 @@
 
 mod keeper;
 
-use super::internet::Reach;
-use super::octets::OctetsByHome;
+use crate::internet::Reach;
+use crate::octets::OctetsByHome;
 use anyhow::{Context, Result};
 use cpe::{Counts, Family, HomeConfig, State};
 use keeper::Keeper;

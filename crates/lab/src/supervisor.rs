@@ -3,9 +3,9 @@
 //! One thread looks whether every daemon lives and keeps the descriptors that it sends; another asks those that were
 //! started again, which may take its time.
 
-use super::daemon::{Daemon, Happening, Phase, Recovery, What};
-use super::keep::Keep;
-use super::process::Process;
+use crate::daemon::{Daemon, Happening, Phase, Recovery, What};
+use crate::keep::Keep;
+use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use std::process::ExitStatus;
@@ -363,7 +363,7 @@ fn ask(shared: &Mutex<Shared>, probe: &impl Probe) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::topology::UserPlane;
+    use crate::topology::UserPlane;
     use std::process::Command;
 
     const UP: Daemon = Daemon::UserPlane(UserPlane::Two);

@@ -18,10 +18,10 @@
 //!
 //! `access0` and `core0` are a user plane's ports (AF_XDP); the gateway's own core addresses live on the TAP that
 //! the user plane makes for `core0`. The internet host stands for a router too: it follows the nets that user planes
-//! announce ([`super::routes`]).
+//! announce ([`crate::routes`]).
 
-use super::claim::{Claim, directory, remove};
-use super::netns::Netns;
+use crate::claim::{Claim, directory, remove};
+use crate::netns::Netns;
 use anyhow::{Context, Result};
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::fs;

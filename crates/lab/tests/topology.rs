@@ -1,9 +1,9 @@
 //! The lab's network by itself: frames cross it as they are, and it leaves nothing behind. Needs root: `make unit`.
 
-use sluice::lab::claim::{clear_dead, directory};
-use sluice::lab::netns::Netns;
-use sluice::lab::process::Process;
-use sluice::lab::topology::{ACCESS_PORT, Lab, Place, UserPlane};
+use lab::claim::{clear_dead, directory};
+use lab::netns::Netns;
+use lab::process::Process;
+use lab::topology::{ACCESS_PORT, Lab, Place, UserPlane};
 use std::time::{Duration, Instant};
 
 /// Any of them will do.

@@ -3,11 +3,11 @@
 mod toy;
 
 use cpe::{HomeConfig, State};
-use sluice::lab::internet;
-use sluice::lab::internet::Internet;
-use sluice::lab::routes::Routes;
-use sluice::lab::street::{self, Order, Residents, Street};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
+use lab::internet;
+use lab::internet::Internet;
+use lab::routes::Routes;
+use lab::street::{self, Order, Residents, Street};
+use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

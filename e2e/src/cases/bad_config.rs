@@ -2,7 +2,7 @@ use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::{Setup, UP, forget, program};
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{Lab, Place};
+use lab::topology::{Lab, Place};
 use std::fs;
 
 pub fn run(rig: &mut Rig) -> Result<()> {

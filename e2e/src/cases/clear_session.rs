@@ -5,7 +5,7 @@ use crate::radius::{ALONE, Entry};
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
-use sluice::lab::topology::INTERNET_V4;
+use lab::topology::INTERNET_V4;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;

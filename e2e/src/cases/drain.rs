@@ -5,13 +5,13 @@ use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use anyhow::{Context, Result, ensure};
 use cpe::{End, State};
+use lab::daemon::Daemon;
+use lab::topology::{Lab, UserPlane};
 use northbound::{
     AaaRole, AaaServer, AaaServerState, Association, AssociationState, Pool, Session,
 };
 use northbound::{RouteKind, UserPlane as Plane};
 use serde::de::DeserializeOwned;
-use sluice::lab::daemon::Daemon;
-use sluice::lab::topology::{Lab, UserPlane};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};

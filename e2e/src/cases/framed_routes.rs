@@ -3,9 +3,9 @@ use crate::home::Home;
 use crate::rig::{Rig, Stage};
 use crate::site::{Setup, UP, daemon, join_core};
 use anyhow::{Context, Result, ensure};
+use lab::process::Process;
+use lab::topology::{INTERNET_V4, INTERNET_V6, Place};
 use nix::sys::signal::Signal;
-use sluice::lab::process::Process;
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6, Place};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -5,10 +5,10 @@ use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::rig::{Rig, Stage};
 use crate::site::{Setup, daemon};
 use anyhow::{Context, Result, ensure};
+use lab::topology::{INTERNET_V4, Place};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use sluice::lab::topology::{INTERNET_V4, Place};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 

@@ -1,7 +1,7 @@
 use crate::load::{Blow, Way};
 use crate::rig::Rig;
 use anyhow::Result;
-use sluice::lab::topology::UserPlane;
+use lab::topology::UserPlane;
 use std::time::Duration;
 
 /// Every blow is dealt twice.

@@ -4,7 +4,7 @@ use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{Lab, Place, UserPlane};
+use lab::topology::{Lab, Place, UserPlane};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

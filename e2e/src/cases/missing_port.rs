@@ -1,7 +1,7 @@
 use crate::rig::Rig;
 use crate::site::{Setup, UP, forget, program};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::Place;
+use lab::topology::Place;
 use std::fs;
 
 pub fn run(rig: &mut Rig) -> Result<()> {

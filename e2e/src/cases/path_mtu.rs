@@ -5,8 +5,8 @@ use crate::rig::{Rig, Stage};
 use crate::site::{CONFIGURED_AS, Setup, Site, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Context, Result, ensure};
-use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
-use sluice::lab::topology::{CORE_PORT, INTERNET_V4, INTERNET_V6, Lab, Place};
+use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
+use lab::topology::{CORE_PORT, INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::path::Path;
 

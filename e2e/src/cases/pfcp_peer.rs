@@ -2,7 +2,7 @@ use crate::guard::PATIENCE;
 use crate::rig::Rig;
 use crate::site::{Setup, UP, daemon, program};
 use anyhow::{Context, Result, bail, ensure};
-use sluice::lab::topology::{ACCESS_PORT, Lab, Place};
+use lab::topology::{ACCESS_PORT, Lab, Place};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;

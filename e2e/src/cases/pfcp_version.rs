@@ -3,7 +3,7 @@ use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, Lab, Place};
+use lab::topology::{INTERNET_V4, Lab, Place};
 use std::net::{IpAddr, UdpSocket};
 
 /// A Heartbeat Request of PFCP version 2, sequence number 7, with a Recovery Time Stamp.

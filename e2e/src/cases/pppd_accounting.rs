@@ -6,7 +6,7 @@ use crate::radius::ALONE;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
+use lab::topology::{INTERNET_V4, INTERNET_V6};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

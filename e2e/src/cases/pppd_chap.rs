@@ -3,9 +3,9 @@ use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{DNS, Setup};
 use anyhow::{Result, ensure};
+use lab::gateway::SUBSCRIBER_GATEWAY_V4;
+use lab::topology::{INTERNET_V4, SUBSCRIBERS_V4};
 use northbound::SessionState;
-use sluice::lab::gateway::SUBSCRIBER_GATEWAY_V4;
-use sluice::lab::topology::{INTERNET_V4, SUBSCRIBERS_V4};
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;

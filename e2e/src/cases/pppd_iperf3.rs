@@ -3,7 +3,7 @@ use crate::iperf::{self, Server};
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
+use lab::topology::{INTERNET_V4, INTERNET_V6};
 
 /// Of a thousand segments so many are sent again at most: the window is small, so that no queue runs over.
 const AGAIN: f64 = 1.0;

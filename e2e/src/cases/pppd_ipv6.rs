@@ -2,7 +2,7 @@ use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
-use sluice::lab::topology::{INTERNET_V6, SUBSCRIBERS_V6};
+use lab::topology::{INTERNET_V6, SUBSCRIBERS_V6};
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;

@@ -4,7 +4,7 @@ use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::Place;
+use lab::topology::Place;
 
 /// pppd's own exit status for it (pppd(8)).
 const AUTHENTICATION_FAILED: i32 = 19;

@@ -6,13 +6,13 @@ use crate::rig::Rig;
 use crate::site::{DNS, Setup, UP, join_core, program};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
-use northbound::{Client, ConfigurationClient, Managed, SessionState, UserPlaneState};
-use sluice::lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
-use sluice::lab::process::Process;
-use sluice::lab::routes::Routes;
-use sluice::lab::topology::{
+use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
+use lab::process::Process;
+use lab::routes::Routes;
+use lab::topology::{
     ACCESS_PORT, CORE_PORT, CORE_V4_LEN, CORE_V6_LEN, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6,
 };
+use northbound::{Client, ConfigurationClient, Managed, SessionState, UserPlaneState};
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::probe::Probe;
 use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
+use lab::topology::{INTERNET_V4, INTERNET_V6};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Where the internet host listens.

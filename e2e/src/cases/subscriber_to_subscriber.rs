@@ -3,7 +3,7 @@ use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::Place;
+use lab::topology::Place;
 
 pub fn run(rig: &mut Rig) -> Result<()> {
     let stage = rig.stage(&Setup::default())?;

@@ -4,7 +4,7 @@ use crate::rig::Rig;
 use crate::site::Setup;
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
+use lab::topology::{INTERNET_V4, INTERNET_V6};
 
 /// What tshark says of a message that it cannot make sense of. An element of an enterprise that it does not know, as
 /// our own are, is none of it.

@@ -4,9 +4,9 @@ use crate::probe::Probe;
 use crate::rig::Rig;
 use crate::site::{CONFIGURED_AS, Setup, Site, daemon};
 use anyhow::{Context, Result, ensure};
+use lab::topology::{CORE_PORT, Lab, Place};
 use nix::sys::signal::Signal;
 use northbound::{Change, CommitRequest, CommitResponse, ConfigurationClient, change};
-use sluice::lab::topology::{CORE_PORT, Lab, Place};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@ use crate::home::Home;
 use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use anyhow::{Result, ensure};
+use lab::topology::{INTERNET_V4, INTERNET_V6};
 use serde::Deserialize;
-use sluice::lab::topology::{INTERNET_V4, INTERNET_V6};
 
 /// What `sluice show workers` says of a worker.
 #[derive(Debug, Deserialize)]

@@ -1,8 +1,8 @@
 //! Blows, and what each came to.
 
 use anyhow::{Result, ensure};
-use sluice::lab::daemon::Daemon;
-use sluice::lab::topology::UserPlane;
+use lab::daemon::Daemon;
+use lab::topology::UserPlane;
 use std::fmt;
 use std::time::Duration;
 

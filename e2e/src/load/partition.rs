@@ -6,7 +6,7 @@ use crate::cut::Cut;
 use crate::guard::PATIENCE;
 use crate::vm::Vm;
 use anyhow::{Result, ensure};
-use sluice::lab::topology::{Lab, Place, UserPlane};
+use lab::topology::{Lab, Place, UserPlane};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Asking a daemon, and saying in plain words why it did not answer.
 
-use crate::lab::claim;
 use crate::shell::Candidate;
+use lab::claim;
 use northbound::CallError;
 use std::fmt;
 use std::path::{Path, PathBuf};

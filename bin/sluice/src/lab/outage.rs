@@ -1,6 +1,6 @@
 //! Which packets may have been lost because a user plane was dead.
 
-use super::topology::UserPlane;
+use lab::topology::UserPlane;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

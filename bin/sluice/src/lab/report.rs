@@ -1,9 +1,9 @@
 //! What a run has come to.
 
-use super::daemon::Daemon;
 use super::outage::Outages;
-use super::topology::UserPlane;
-use super::{internet, street};
+use lab::daemon::Daemon;
+use lab::topology::UserPlane;
+use lab::{internet, street};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,13 +1,13 @@
 //! What a person sees of the lab: a live screen on a terminal, plain lines elsewhere.
 
-use super::daemon::{Daemon, Phase};
-use super::internet;
-use super::street::{self, Row};
-use super::topology::UserPlane;
 use crate::cli::table::{Column, Table};
 use crate::cli::units::octets;
 use crate::screen::{self, Screen};
 use cpe::State;
+use lab::daemon::{Daemon, Phase};
+use lab::internet;
+use lab::street::{self, Row};
+use lab::topology::UserPlane;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! The thread of a street: it keeps its homes dialling, talking and listening.
 
 use super::{Order, PORT, Residents, Row, Shown, Status, family_of, locked, overhead, size_of};
-use crate::lab::internet::Reach;
-use crate::lab::roll::Roll;
+use crate::internet::Reach;
+use crate::roll::Roll;
 use anyhow::{Context, Result};
 use cpe::{
     Arrival, End, Family, Home, Homes, Label, Output, Pace, Party, Received, State, Verdict,

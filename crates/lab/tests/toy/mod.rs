@@ -4,7 +4,7 @@
 //! gateway that does wrong; a right one is tested by the lab itself.
 
 use cpe::HomeConfig;
-use sluice::lab::topology::{CORE_PORT, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane};
+use lab::topology::{CORE_PORT, Lab, Place, SUBSCRIBERS_V4, SUBSCRIBERS_V6, UserPlane};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;

@@ -1,0 +1,31 @@
+//! The lab: homes, access network, gateway and internet on one machine, in network namespaces of their own.
+//!
+//! [`topology`] builds the network of the lab that [`claim`] gives it. [`gateway`] starts the daemons and lets [`supervisor`] keep
+//! them going, [`street`] holds the homes and [`internet`] the host that they talk to. `sluice lab` conducts these parts; the
+//! end-to-end cases build their networks and processes from them. It needs root.
+//!
+//! ```no_run
+//! use lab::topology::{Lab, Place, UserPlane};
+//!
+//! let lab = Lab::new("docs")?;
+//! let tap = lab.tap(UserPlane::One, "home0")?; // a home's line, behind the access bridge
+//! lab.netns(Place::Internet).run(&["ping", "-c", "1", "198.51.100.2"])?;
+//! drop(tap);
+//! lab.close()?;
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod claim;
+pub mod daemon;
+pub mod gateway;
+pub mod internet;
+pub mod keep;
+pub mod netns;
+pub mod octets;
+pub mod process;
+pub mod roll;
+pub mod routes;
+pub mod street;
+pub mod supervisor;
+pub mod topology;
