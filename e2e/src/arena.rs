@@ -261,7 +261,7 @@ impl Crowd {
 
     /// Waits until from now on something has come to and from every home in both families; when that was.
     pub fn hear_all(&self, limit: Duration) -> Result<Instant> {
-        let called = Instant::now();
+        let (called, before) = (Instant::now(), self.carried());
         self.order(Order::Call);
         self.internet.call();
         loop {
@@ -275,10 +275,30 @@ impl Crowd {
             }
             ensure!(
                 called.elapsed() < limit,
-                "for {limit:?} nothing has come to some home, or from it"
+                "for {limit:?} nothing has come {}",
+                self.silent(&before)
             );
             sleep(TICK);
         }
+    }
+
+    /// Which homes are as they were, for people: from some of them nothing has come to the internet host, to some nothing.
+    fn silent(&self, before: &[Octets]) -> String {
+        let now = self.carried();
+        let same = |of: fn(&Octets) -> u64| -> Vec<usize> {
+            let pairs = before.iter().zip(&now).enumerate();
+            let same = pairs.filter(|(_, (before, now))| of(before) == of(now));
+            same.map(|(home, _)| home + 1).collect()
+        };
+        let named = |homes: Vec<usize>| match &homes[..] {
+            [] => "none, unless one family alone is silent".to_owned(),
+            [first, ..] => format!("{} homes, home{first:04} the first of them", homes.len()),
+        };
+        format!(
+            "from {}; and to {}",
+            named(same(|octets| octets.up)),
+            named(same(|octets| octets.down))
+        )
     }
 
     /// Every home hangs up; what was carried for each.

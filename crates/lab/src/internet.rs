@@ -68,7 +68,19 @@ pub struct Internet {
     calling: Arc<AtomicBool>,
     running: Arc<AtomicBool>,
     octets: OctetsByHome,
-    thread: JoinHandle<Result<()>>,
+    /// Until it is joined.
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+/// Nobody may find its port taken because something else went wrong.
+impl Drop for Internet {
+    fn drop(&mut self) {
+        self.running.store(false, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Who wants to know how it went has closed it.
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Internet {
@@ -121,7 +133,7 @@ impl Internet {
             calling,
             running,
             octets,
-            thread,
+            thread: Some(thread),
         })
     }
 
@@ -157,15 +169,16 @@ impl Internet {
 
     /// Has the thread ended by itself?
     pub fn failed(&self) -> bool {
-        self.thread.is_finished()
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Ends the thread.
-    pub fn close(self) -> Result<Status> {
+    pub fn close(mut self) -> Result<Status> {
         self.running.store(false, Ordering::Relaxed);
-        match self.thread.join() {
-            Ok(done) => done?,
-            Err(panic) => std::panic::resume_unwind(panic),
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(done)) => done?,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => {}
         }
         Ok(*locked(&self.status))
     }
