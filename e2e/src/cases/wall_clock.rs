@@ -32,8 +32,6 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     };
     rig.without_site()?;
     let (lab, site) = rig.site(&setup)?;
-    // the user plane says when it withdraws a net
-    site.sluice().configure("set logging level debug")?;
     let known = ALONE.records(lab)?.len();
     let capture = Capture::between_planes(lab, "wall-clock")?;
     let street = Street::dial(lab, HOMES)?;

@@ -21,6 +21,7 @@ struct Subscriber {
     online: u64,
     ipv4: Vec<String>,
     ipv6_prefixes: Vec<String>,
+    routes: Vec<String>,
     /// Of the session that is online for longest.
     online_seconds: u64,
     profile: String,
@@ -69,6 +70,7 @@ fn by_name(sessions: &[Session]) -> Vec<Subscriber> {
         subscriber.online += u64::from(session.state() == SessionState::Online);
         subscriber.ipv4.extend(session.ipv4.clone());
         subscriber.ipv6_prefixes.extend(session.ipv6_prefix.clone());
+        subscriber.routes.extend(session.routes.iter().cloned());
         subscriber.online_seconds = subscriber.online_seconds.max(session.online_seconds);
         subscriber.profile.clone_from(&session.profile);
         if !subscriber.user_planes.contains(&session.user_plane) {

@@ -80,13 +80,14 @@ impl ControlPlane {
         given: Option<Result<(Binding, Option<Net>), PoolError>>,
         (fixed, exhausted): (Option<String>, Counter),
     ) {
+        let had = |had: &Binding| had.role == role && had.is_ipv4() == (role == Role::Host);
         match given {
             Some(Ok((binding, new_net))) => {
-                self.take_back(now, index, |had| had.role == role);
+                self.take_back(now, index, had);
                 self.hold(now, index, binding, new_net);
             }
             Some(Err(error)) => {
-                self.take_back(now, index, |had| had.role == role);
+                self.take_back(now, index, had);
                 self.cannot_give(index, fixed, exhausted, error);
             }
             None => {}

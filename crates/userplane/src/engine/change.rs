@@ -70,9 +70,10 @@ impl<T: Copy> Engine<T> {
         };
         // What the one before announces and this one will is announced all the time.
         let nets = session.compiled.nets().to_vec();
-        self.change_nets(&[], &nets);
+        let is_default = session.compiled.is_default();
+        self.change_nets(is_default, &[], &nets);
         let placed = self.place(to, peer, id, session);
-        self.change_nets(&nets, &[]);
+        self.change_nets(is_default, &nets, &[]);
         placed
     }
 
@@ -118,14 +119,14 @@ impl<T: Copy> Engine<T> {
         match &mut session.compiled {
             Compiled::Default { port, .. } => {
                 self.defaults.insert(seid.index, *port);
-                self.change_nets(&[], &nets);
+                self.change_nets(true, &[], &nets);
                 self.accept(to, seid);
             }
             Compiled::Subscriber { entry, .. } => {
                 entry.index = seid.index;
                 let entry = entry.clone();
                 session.operation = Operation::Establish { to, refused: None };
-                self.change_nets(&[], &nets);
+                self.change_nets(false, &[], &nets);
                 self.worker(WorkerCommand::Set(entry));
                 self.worker(WorkerCommand::Read(seid.index));
             }
@@ -295,7 +296,8 @@ impl<T: Copy> Engine<T> {
             refused: None,
         };
         let nets = session.compiled.nets().to_vec();
-        self.change_nets(modification.compiled.nets(), &nets);
+        let is_default = session.compiled.is_default();
+        self.change_nets(is_default, modification.compiled.nets(), &nets);
         let Some(session) = self.table.get_mut(index) else {
             return;
         };
@@ -360,7 +362,7 @@ impl<T: Copy> Engine<T> {
         };
         if let Compiled::Subscriber { entry, .. } = &session.compiled {
             let entry = entry.clone();
-            self.change_nets(refused.nets(), &nets);
+            self.change_nets(false, refused.nets(), &nets);
             self.worker(WorkerCommand::Set(entry));
             self.worker(WorkerCommand::Read(index));
         }
@@ -391,7 +393,7 @@ impl<T: Copy> Engine<T> {
             self.table.release_teid(teid, seid);
         }
         self.abandon(interrupted, waiting);
-        self.change_nets(&nets, &[]);
+        self.change_nets(is_default, &nets, &[]);
         match is_default {
             true => {
                 self.defaults.remove(&index);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use dataplane::InstanceIndex;
 use ipnet::IpNet;
+use tracing::info;
 
 use super::{Engine, Now, Output};
 
@@ -27,7 +28,7 @@ impl<T: Copy> Engine<T> {
         }
         let held = self.held.entry(peer).or_default();
         let new: Vec<_> = nets.into_iter().filter(|net| held.insert(*net)).collect();
-        self.change_nets(&[], &new);
+        self.change_nets(true, &[], &new);
     }
 
     /// Withdraws the nets that were held for a control plane and that it does not want any more.
@@ -36,7 +37,7 @@ impl<T: Copy> Engine<T> {
             peer.telling = None;
         }
         let held = self.held.remove(&peer).unwrap_or_default();
-        self.change_nets(&Vec::from_iter(held), &[]);
+        self.change_nets(true, &Vec::from_iter(held), &[]);
     }
 
     /// When a control plane has had its time to tell its nets.
@@ -57,9 +58,11 @@ impl<T: Copy> Engine<T> {
         nets.map(|(_, net)| *net)
     }
 
-    /// Announces nets that no session announced before, and withdraws those that none does. Both are sorted.
+    /// Announces nets that no session announced before, and withdraws those that none does. Both are sorted. Those of groups,
+    /// which default sessions have, are told people; there may be very many others.
     pub(super) fn change_nets(
         &mut self,
+        of_group: bool,
         old: &[(InstanceIndex, IpNet)],
         new: &[(InstanceIndex, IpNet)],
     ) {
@@ -67,6 +70,9 @@ impl<T: Copy> Engine<T> {
             let users = self.nets.entry(*net).or_insert(0);
             *users += 1;
             if *users == 1 {
+                if of_group {
+                    info!(net = %net.1, "subscriber net announced");
+                }
                 self.outputs.push_back(Output::AddNet(net.0, net.1));
             }
         }
@@ -76,6 +82,9 @@ impl<T: Copy> Engine<T> {
             };
             *users -= 1;
             if *users == 0 {
+                if of_group {
+                    info!(net = %net.1, "subscriber net withdrawn");
+                }
                 self.nets.remove(net);
                 self.outputs.push_back(Output::RemoveNet(net.0, net.1));
             }

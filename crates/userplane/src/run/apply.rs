@@ -76,7 +76,7 @@ impl UserPlane {
     fn export(&mut self, index: usize, net: ipnet::IpNet) {
         let tun = &self.instances[index].tun;
         match self.requester.request(request::export(net, tun.index())) {
-            Ok(()) => debug!(%net, device = tun.name(), "subscriber net announced"),
+            Ok(()) => debug!(%net, device = tun.name(), "the kernel has a subscriber net"),
             Err(error) => {
                 warn!(
                     %net, device = tun.name(), %error,
@@ -89,7 +89,7 @@ impl UserPlane {
 
     fn withdraw(&mut self, net: ipnet::IpNet, link: u32) {
         match self.requester.request(request::withdraw(net, link)) {
-            Ok(()) => debug!(%net, "subscriber net withdrawn"),
+            Ok(()) => debug!(%net, "the kernel has a subscriber net no more"),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(error) => {
                 warn!(%net, %error, "cannot withdraw a subscriber net; it is tried again in {} s", AGAIN.as_secs());
