@@ -4,6 +4,7 @@
 //! for each user plane hears of them by netlink, and the internet host gets the same net by that user plane's core
 //! address. A net that moves is told in either order: what comes replaces, and only one's own is taken back.
 
+use crate::netns::Netns;
 use crate::topology::{Lab, Place, UserPlane};
 use anyhow::{Context, Result};
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
@@ -38,9 +39,10 @@ const NLM_F_ACK: u16 = 0x4;
 const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_CREATE: u16 = 0x400;
 
-/// The threads that follow the user planes' routes; they end when this is dropped.
+/// The threads that follow the user planes' routes; they end when this is dropped, and the internet host's routes with them.
 #[derive(Debug)]
 pub struct Routes {
+    internet: Netns,
     running: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<()>>>,
 }
@@ -50,6 +52,7 @@ impl Routes {
     pub fn follow(lab: &Lab, ups: &[UserPlane]) -> Result<Self> {
         let running = Arc::new(AtomicBool::new(true));
         let mut routes = Routes {
+            internet: lab.netns(Place::Internet).clone(),
             running: Arc::clone(&running),
             threads: Vec::new(),
         };
@@ -83,6 +86,13 @@ impl Drop for Routes {
         for thread in self.threads.drain(..) {
             // Whoever watches has seen that it failed.
             let _ = thread.join();
+        }
+        // What was withdrawn last may not have been heard of, and leads the next gateway's subscribers astray.
+        for family in ["-4", "-6"] {
+            let protocol = PROTO_SLUICE.to_string();
+            let flush = ["ip", family, "route", "flush", "proto", &protocol];
+            // The lab may be gone already.
+            let _ = self.internet.run(&flush);
         }
     }
 }
