@@ -122,16 +122,7 @@ impl World {
             per_second: 1_000_000_000,
             burst: 1_000_000,
         };
-        let punts = PuntLimits {
-            discovery: rate,
-            per_session: rate,
-            sessions: rate,
-            core: rate,
-            local: rate,
-            ttl: rate,
-            queue: 2048,
-            too_big: rate,
-        };
+        let punts = PuntLimits::all(rate);
         let limits = Limits {
             instances: 1,
             sessions: 64,

@@ -1,4 +1,5 @@
 //! What passes between the control thread and the workers: commands' subjects, events, punts, counters.
+use crate::punt::{PuntClass, PuntKind, PuntLimits};
 use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
 use ipnet::{IpNet, Ipv6Net};
@@ -152,43 +153,6 @@ pub struct PuntRate {
     pub burst: u32,
 }
 
-/// How much may be punted, by kind; the excess is dropped and counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PuntLimits {
-    /// PPPoE discovery, all subscribers together.
-    pub discovery: PuntRate,
-    /// Control packets of one session.
-    pub per_session: PuntRate,
-    /// Control packets of all sessions together.
-    pub sessions: PuntRate,
-    /// What core ports receive for the kernel.
-    pub core: PuntRate,
-    /// Packets of subscribers to the gateway itself.
-    pub local: PuntRate,
-    /// Packets whose time to live ended, for the ICMP error.
-    pub ttl: PuntRate,
-    /// How many packets may wait for the control thread.
-    pub queue: u32,
-    /// Packets that are too big for their next hop, for the ICMP error.
-    pub too_big: PuntRate,
-}
-
-impl Default for PuntLimits {
-    fn default() -> Self {
-        let rate = |per_second, burst| PuntRate { per_second, burst };
-        PuntLimits {
-            discovery: rate(20_000, 4_000),
-            per_session: rate(50, 40),
-            sessions: rate(100_000, 10_000),
-            core: rate(50_000, 2_000),
-            local: rate(20_000, 1_000),
-            ttl: rate(1_000, 100),
-            queue: 2048,
-            too_big: rate(1_000, 100),
-        }
-    }
-}
-
 /// A subscriber's session, as the worker needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionEntry {
@@ -327,8 +291,7 @@ pub struct Punt<'a> {
     pub kind: PuntKind,
     /// The port where it arrived.
     pub port: PortIndex,
-    /// The whole Ethernet frame, or for [`PuntKind::Local`], [`PuntKind::TtlExpired`] and [`PuntKind::TooBig`] the IP
-    /// packet.
+    /// The Ethernet frame or the IP packet: [`PuntKind`] says which.
     pub frame: &'a [u8],
 }
 
@@ -342,36 +305,6 @@ pub struct SampleRate {
     pub one_in: u32,
     /// At most so many in a second.
     pub per_second: u32,
-}
-
-/// Why a packet was punted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PuntKind {
-    /// PPPoE discovery outside of any session (frame): for the default tunnel.
-    Discovery,
-    /// A control packet of a session (frame): a PADT, PPP's own protocols, ICMPv6 133–137, DHCPv6.
-    Session(SessionIndex),
-    /// For the kernel behind a core port or subinterface (frame, without a subinterface's tag): ARP, multicast, what is
-    /// addressed to the gateway itself.
-    Core(PortIndex),
-    /// From a subscriber to the gateway itself (IP packet), for the TUN of the instance.
-    Local(InstanceIndex),
-    /// A packet that was dropped because its time to live ended (IP packet): the sender may be told.
-    TtlExpired(InstanceIndex),
-    /// A packet that was dropped because its next hop does not take packets of its size, and it may not be fragmented (IP
-    /// packet): the sender may be told.
-    TooBig {
-        /// The instance.
-        instance: InstanceIndex,
-        /// The largest IP packet that the next hop takes, in octets.
-        mtu: u16,
-        /// The sender is the gateway itself.
-        own: bool,
-    },
-    /// A copy of the first octets of a subscriber's packet on its way up (frame, as it came in).
-    SampledUp(SessionIndex),
-    /// A copy of the first octets of a packet on its way down to a subscriber (frame, as it goes out).
-    SampledDown(SessionIndex),
 }
 
 /// A packet that the control thread sends.
@@ -495,21 +428,15 @@ pub struct DropCounter {
     pub packets: u64,
 }
 
-/// Packets punted, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PuntCounters {
-    /// [`PuntKind::Discovery`].
-    pub discovery: u64,
-    /// [`PuntKind::Session`].
-    pub session: u64,
-    /// [`PuntKind::Core`].
-    pub core: u64,
-    /// [`PuntKind::Local`].
-    pub local: u64,
-    /// [`PuntKind::TtlExpired`]: notices of packets that are counted as drops.
-    pub ttl_expired: u64,
-    /// [`PuntKind::TooBig`]: as well.
-    pub too_big: u64,
+/// How many packets of a kind were punted, and how many the kind's rate did not let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuntCounter {
+    /// The kind.
+    pub class: &'static PuntClass,
+    /// Packets.
+    pub packets: u64,
+    /// Packets above the rate; those that are no copies or notices are drops (`punt-policed`).
+    pub policed: u64,
 }
 
 /// What was fragmented: in the place of each of these packets, its fragments were sent.

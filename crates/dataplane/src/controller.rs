@@ -3,10 +3,11 @@ use crate::api::*;
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
 use crate::graph::Source;
+use crate::handoff;
 use crate::inspect::{Held, PIECE, Part, Piece};
 use crate::message::Command;
 use crate::ports::Ports;
-use crate::punt;
+use crate::punt::{self, PuntClass, PuntKind};
 use crate::routes::{Left, Routes, Write};
 use crate::shard::Shard;
 use crate::worker::WorkerPort;
@@ -403,8 +404,8 @@ impl Controller {
     /// session's worker, others for those to worker 0.
     pub fn inject(&mut self, packet: Inject<'_>) -> Result<(), Busy> {
         let tagged = |interface| self.ports.tagged(interface);
-        let mbuf = punt::wrap(&self.pool, packet, tagged).ok_or(Busy)?;
-        let link = self.link(punt::session(packet).into());
+        let mbuf = handoff::wrap(&self.pool, packet, tagged).ok_or(Busy)?;
+        let link = self.link(handoff::session(packet).into());
         link.injects.send(mbuf).map_err(|_| Busy)?;
         counters::add(&link.shared.injected, 1);
         Ok(())
@@ -492,16 +493,14 @@ impl Controller {
         DropReason::ALL.iter().map(count).collect()
     }
 
-    /// The punt counters.
-    pub fn punts(&self) -> PuntCounters {
-        PuntCounters {
-            discovery: self.sum(|shared| shared.punts().discovery),
-            session: self.sum(|shared| shared.punts().session),
-            core: self.sum(|shared| shared.punts().core),
-            local: self.sum(|shared| shared.punts().local),
-            ttl_expired: self.sum(|shared| shared.punts().ttl_expired),
-            too_big: self.sum(|shared| shared.punts().too_big),
-        }
+    /// The punt counters, those at 0 too.
+    pub fn punts(&self) -> Vec<PuntCounter> {
+        let count = |(number, class): (usize, &'static PuntClass)| PuntCounter {
+            class,
+            packets: self.sum(|shared| shared.punts[number].load(Relaxed)),
+            policed: self.sum(|shared| shared.policed[number].load(Relaxed)),
+        };
+        PuntKind::ALL.iter().enumerate().map(count).collect()
     }
 
     /// Packets that were fragmented, and their fragments.
@@ -516,7 +515,7 @@ impl Controller {
     pub fn workers(&self) -> impl Iterator<Item = WorkerCounters> {
         let second = u128::from(self.second);
         self.links.iter().map(move |Link { shared, .. }| {
-            let (ports, punts) = (|| shared.ports.iter(), shared.punts());
+            let ports = || shared.ports.iter();
             let busy_cycles = shared.busy.load(Relaxed);
             let busy = u128::from(busy_cycles) * 1_000_000_000 / second;
             WorkerCounters {
@@ -525,7 +524,7 @@ impl Controller {
                 bursts: shared.bursts.load(Relaxed),
                 rx_packets: ports().map(|port| port.rx_packets.load(Relaxed)).sum(),
                 tx_packets: ports().map(|port| port.tx_packets.load(Relaxed)).sum(),
-                punted: punts.discovery + punts.session + punts.core + punts.local,
+                punted: shared.punted(),
                 injected: shared.injected.load(Relaxed),
                 handed_over: shared.handed_over.load(Relaxed),
                 taken_over: shared.taken_over.load(Relaxed),

@@ -1,7 +1,8 @@
 //! Counters that two threads see. A worker alone writes its own (those of injection: the control thread alone); what there
 //! is of all workers together, the control thread adds up.
-use crate::api::{FragmentCounters, PortCounters, PuntCounters, PuntKind};
+use crate::api::{FragmentCounters, PortCounters};
 use crate::drops::DropReason;
+use crate::punt::{EachKind, PuntKind, Shown};
 use core::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Relaxed, SeqCst},
@@ -70,7 +71,9 @@ pub(crate) struct Shared {
     /// By interface; those of subinterfaces are not used.
     pub ports: Box<[Port]>,
     pub drops: [AtomicU64; DropReason::ALL.len()],
-    punts: [AtomicU64; 6],
+    /// By the kinds' numbers: those that were punted, and those above the kind's rate.
+    pub punts: EachKind<AtomicU64>,
+    pub policed: EachKind<AtomicU64>,
     fragmented: AtomicU64,
     fragments: AtomicU64,
     pub injected: AtomicU64,
@@ -100,7 +103,8 @@ impl Shared {
         Shared {
             ports: (0..interfaces).map(|_| Port::default()).collect(),
             drops: [const { AtomicU64::new(0) }; DropReason::ALL.len()],
-            punts: [const { AtomicU64::new(0) }; 6],
+            punts: [const { AtomicU64::new(0) }; PuntKind::ALL.len()],
+            policed: [const { AtomicU64::new(0) }; PuntKind::ALL.len()],
             fragmented: AtomicU64::new(0),
             fragments: AtomicU64::new(0),
             injected: AtomicU64::new(0),
@@ -117,31 +121,11 @@ impl Shared {
         add(&self.drops[reason as usize], n);
     }
 
-    pub fn count_punt(&self, kind: PuntKind) {
-        let place = match kind {
-            PuntKind::Discovery => 0,
-            PuntKind::Session(_) => 1,
-            PuntKind::Core(_) => 2,
-            PuntKind::Local(_) => 3,
-            PuntKind::TtlExpired(_) => 4,
-            PuntKind::TooBig { .. } => 5,
-            // copies: the packets themselves went on
-            PuntKind::SampledUp(_) | PuntKind::SampledDown(_) => return,
-        };
-        add(&self.punts[place], 1);
-    }
-
-    pub fn punts(&self) -> PuntCounters {
-        let [discovery, session, core, local, ttl_expired, too_big] =
-            [0, 1, 2, 3, 4, 5].map(|i: usize| self.punts[i].load(Relaxed));
-        PuntCounters {
-            discovery,
-            session,
-            core,
-            local,
-            ttl_expired,
-            too_big,
-        }
+    /// Packets that left the path to the control thread, without notices of dropped ones.
+    pub fn punted(&self) -> u64 {
+        let packets = PuntKind::ALL.iter().zip(&self.punts);
+        let packets = packets.filter(|(class, _)| class.shown == Shown::Packet);
+        packets.map(|(_, punts)| punts.load(Relaxed)).sum()
     }
 
     /// A packet was sent in so many fragments.

@@ -22,14 +22,16 @@
 mod forward;
 mod upstream;
 
-use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, PuntKind, Role, SessionIndex};
+use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, Role, SessionIndex};
 use crate::drops::DropReason;
 use crate::edges::Edge;
+use crate::handoff;
 use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Batch, Origin};
+use crate::nodes::punt::for_kernel;
 use crate::nodes::{Leave, Part, session};
-use crate::punt;
+use crate::punt::{NextHop, PuntKind};
 use crate::tables::Vlans;
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Reader, Table, Target};
@@ -251,7 +253,7 @@ fn from_access_seldom<const TRACE: bool>(
         }
         Access::Other(worker) => {
             t.took::<TRACE>(Edge::OfOther);
-            packet.set_meta([punt::FRAME, port.into()]);
+            packet.set_meta([handoff::FRAME, port.into()]);
             let len = packet.len() as u32;
             packet.send(t.others + worker as usize, HEAD as u32, len)
         }
@@ -312,7 +314,9 @@ fn from_core<const TRACE: bool>(
             }
             Core::V6 if lookup::stays_on_link(packet.window(), IP) => {
                 t.took::<TRACE>(Edge::CoreLinkLocal);
-                packet.leave(for_kernel(PortIndex(port), 0))
+                let end = HEAD + packet.len();
+                let leave = for_kernel(packet.window(), HEAD, end, PortIndex(port));
+                packet.leave(leave)
             }
             Core::V6 => {
                 t.took::<TRACE>(Edge::CoreV6);
@@ -321,7 +325,9 @@ fn from_core<const TRACE: bool>(
             }
             Core::Kernel => {
                 t.took::<TRACE>(Edge::CoreKernel);
-                packet.leave(for_kernel(PortIndex(port), 0))
+                let end = HEAD + packet.len();
+                let leave = for_kernel(packet.window(), HEAD, end, PortIndex(port));
+                packet.leave(leave)
             }
             Core::Drop(reason) => packet.leave(reason.into()),
             tagged => from_vlan::<TRACE>(t, tagged, target, packet),
@@ -389,14 +395,6 @@ fn is_tagged(packet: &mut Packet<'_, Leave>) -> bool {
     packet.len() >= ETHERNET && packet.window().u16(IP - 2) == TPID_8021Q
 }
 
-fn for_kernel(interface: PortIndex, strip: usize) -> Leave {
-    let part = Part {
-        strip: strip as u8,
-        ..Part::WHOLE
-    };
-    Leave::Punt(crate::PuntKind::Core(interface), part)
-}
-
 /// untag → as from an untagged port.
 #[inline(never)]
 fn from_vlan<const TRACE: bool>(
@@ -411,7 +409,9 @@ fn from_vlan<const TRACE: bool>(
         Core::TaggedKernel(interface) => {
             t.took::<TRACE>(Edge::TaggedKernel);
             classify::untag(packet.window());
-            return packet.leave(for_kernel(interface, TAG));
+            let end = HEAD + packet.len();
+            let leave = for_kernel(packet.window(), HEAD + TAG, end, interface);
+            return packet.leave(leave);
         }
         Core::Drop(reason) => return packet.leave(reason.into()),
         // The others have no tag.
@@ -420,7 +420,9 @@ fn from_vlan<const TRACE: bool>(
     classify::untag(packet.window());
     if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
         t.took::<TRACE>(Edge::TaggedLinkLocal);
-        return packet.leave(for_kernel(interface, TAG));
+        let end = HEAD + packet.len();
+        let leave = for_kernel(packet.window(), HEAD + TAG, end, interface);
+        return packet.leave(leave);
     }
     t.took::<TRACE>(family.either(Edge::TaggedV4, Edge::TaggedV6));
     let arrived = Arrived {
@@ -493,12 +495,15 @@ impl Tables {
             return reason.into();
         }
         self.took::<TRACE>(Edge::Refused);
-        let kind = PuntKind::TooBig {
+        let next_hop = NextHop {
             instance: InstanceIndex(a.instance),
             mtu,
-            own: a.origin == Origin::Gateway,
         };
-        Leave::Told(kind, lookup::packet(a.ip(), total))
+        let kind = match a.origin {
+            Origin::Gateway => PuntKind::OwnTooBig(next_hop),
+            _ => PuntKind::TooBig(next_hop),
+        };
+        Leave::Told(reason, kind, lookup::packet(a.ip(), total))
     }
 
     /// Looks the destination up and asks for the line of where it leads.

@@ -1,135 +1,326 @@
-//! The way of packets between workers and the control thread, and between workers: what they are is written into two words
-//! that travel with each packet.
-use crate::api::*;
-use dpdk::{Mbuf, Pool};
-use wire::eth::{Frame, PPPOE_SESSION, TPID_8021Q};
+//! What leaves the packet path for the control thread: each kind is declared once, here, with its name and its rate. The node
+//! that punts names the kind, and `userplane::run::packets` says who gets it.
+use crate::api::{InstanceIndex, PortIndex, PuntRate, SessionIndex};
 
-/// Both words of a punted packet: kind and port, and what the kind is about.
-pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
-    let (code, about) = match kind {
-        PuntKind::Discovery => (0, 0),
-        PuntKind::Session(SessionIndex(i)) => (1, i),
-        PuntKind::Core(PortIndex(i)) => (2, i as u32),
-        PuntKind::Local(InstanceIndex(i)) => (3, i as u32),
-        PuntKind::TtlExpired(InstanceIndex(i)) => (4, i as u32),
-        PuntKind::SampledUp(SessionIndex(i)) => (5, i),
-        PuntKind::SampledDown(SessionIndex(i)) => (6, i),
-        PuntKind::TooBig {
-            instance: InstanceIndex(i),
-            mtu,
-            own,
-        } => (7 + own as u32, (mtu as u32) << 16 | i as u32),
-    };
-    [code << 16 | port.0 as u32, about]
+/// What has become of a packet that the control thread is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The packet itself has left the path.
+    Packet,
+    /// The packet was dropped; its sender may be told.
+    Notice,
+    /// The packet went on. Copies have a rate of their own ([`SampleRate`](crate::SampleRate)).
+    Copy,
 }
 
-/// What [`pack`] wrote.
-pub(crate) fn unpack([head, about]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
-    let instance = InstanceIndex(about as u16);
-    let kind = match head >> 16 {
-        0 => PuntKind::Discovery,
-        1 => PuntKind::Session(SessionIndex(about)),
-        2 => PuntKind::Core(PortIndex(about as u16)),
-        3 => PuntKind::Local(instance),
-        4 => PuntKind::TtlExpired(instance),
-        5 => PuntKind::SampledUp(SessionIndex(about)),
-        6 => PuntKind::SampledDown(SessionIndex(about)),
-        code @ (7 | 8) => PuntKind::TooBig {
-            instance,
-            mtu: (about >> 16) as u16,
-            own: code == 8,
-        },
-        _ => return None,
-    };
-    Some((kind, PortIndex(head as u16)))
+/// What the packets of a kind have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuntClass {
+    /// The name, as `sluice-up check` prints it.
+    pub name: &'static str,
+    /// What has become of the packet.
+    pub shown: Shown,
+    /// How many a worker punts unless [`PuntLimits`] says otherwise.
+    pub rate: PuntRate,
 }
 
-/// In front of an injected IP packet, so that it looks like a frame from a core port.
-const NO_ETHERNET: [u8; 14] = [0; 14];
+/// The next hop that a packet was too large for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The network instance.
+    pub instance: InstanceIndex,
+    /// The largest IP packet that it takes, in octets.
+    pub mtu: u16,
+}
 
-/// The first word of a packet that a worker gets from another thread. The second word says where.
-///
-/// A frame that is ready, for the port that the second word says.
-pub(crate) const READY: u32 = 0;
-/// A packet of the gateway itself, to be routed in an instance.
-pub(crate) const ROUTE: u32 = 1;
-/// A frame of a session of this worker, as it came in by an access port.
-pub(crate) const FRAME: u32 = 2;
-/// An IP packet to a session of this worker. The 14 octets in front of it say what is known of it already.
-pub(crate) const PACKET: u32 = 3;
+/// Whom or what a punted packet is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Nobody in particular.
+    None,
+    /// A session.
+    Session(SessionIndex),
+    /// A core port or subinterface.
+    Interface(PortIndex),
+    /// A network instance.
+    Instance(InstanceIndex),
+    /// A next hop.
+    NextHop(NextHop),
+}
 
-/// The PPPoE session id of an injected frame of a session, or 0.
-pub(crate) fn session(packet: Inject<'_>) -> u16 {
-    let Inject::Port(_, frame) = packet else {
-        return 0;
-    };
-    match Frame::parse(frame) {
-        Ok(Frame { header, payload }) if header.ethertype == PPPOE_SESSION => {
-            let id = payload.get(2..4).and_then(|id| id.try_into().ok());
-            id.map_or(0, u16::from_be_bytes)
-        }
-        _ => 0,
+/// A subject as one word, in which form it travels with the packet.
+trait Word: Copy {
+    fn word(self) -> u32;
+    fn of(word: u32) -> Self;
+    fn subject(self) -> Subject;
+}
+
+impl Word for SessionIndex {
+    fn word(self) -> u32 {
+        self.0
+    }
+    fn of(word: u32) -> Self {
+        SessionIndex(word)
+    }
+    fn subject(self) -> Subject {
+        Subject::Session(self)
     }
 }
 
-/// Copies a packet of the gateway itself into a buffer; `tagged` says of which port an interface is a part, and its VLAN.
-pub(crate) fn wrap(
-    pool: &Pool,
-    packet: Inject<'_>,
-    tagged: impl Fn(PortIndex) -> Option<(PortIndex, u16)>,
-) -> Option<Mbuf> {
-    let mut mbuf = pool.alloc()?;
-    let (meta, fits) = match packet {
-        Inject::Port(interface, frame) => match (tagged(interface), frame.split_at_checked(12)) {
-            (Some((port, vlan)), Some((addresses, rest))) => (
-                [READY, port.0 as u32],
-                mbuf.append(addresses)
-                    && mbuf.append(&TPID_8021Q.to_be_bytes())
-                    && mbuf.append(&vlan.to_be_bytes())
-                    && mbuf.append(rest),
-            ),
-            _ => ([READY, interface.0 as u32], mbuf.append(frame)),
-        },
-        Inject::Route(instance, ip) => (
-            [ROUTE, instance.0 as u32],
-            mbuf.append(&NO_ETHERNET) && mbuf.append(ip),
-        ),
+impl Word for PortIndex {
+    fn word(self) -> u32 {
+        self.0.into()
+    }
+    fn of(word: u32) -> Self {
+        PortIndex(word as u16)
+    }
+    fn subject(self) -> Subject {
+        Subject::Interface(self)
+    }
+}
+
+impl Word for InstanceIndex {
+    fn word(self) -> u32 {
+        self.0.into()
+    }
+    fn of(word: u32) -> Self {
+        InstanceIndex(word as u16)
+    }
+    fn subject(self) -> Subject {
+        Subject::Instance(self)
+    }
+}
+
+impl Word for NextHop {
+    fn word(self) -> u32 {
+        u32::from(self.mtu) << 16 | self.instance.word()
+    }
+    fn of(word: u32) -> Self {
+        NextHop {
+            instance: InstanceIndex::of(word),
+            mtu: (word >> 16) as u16,
+        }
+    }
+    fn subject(self) -> Subject {
+        Subject::NextHop(self)
+    }
+}
+
+macro_rules! punts {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident $(($field:ident: $subject:ty))? $name:literal $shown:ident $per_second:literal at once $burst:literal,
+    )*) => {
+        /// Why a packet was punted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum PuntKind {
+            $($(#[doc = $doc])+ $variant $(($subject))?,)*
+        }
+
+        /// The kinds, without what a packet is about.
+        #[repr(u8)]
+        enum Number {
+            $($variant,)*
+        }
+
+        impl PuntKind {
+            /// All kinds, by their numbers.
+            pub const ALL: &'static [PuntClass] = &[$(PuntClass {
+                name: $name,
+                shown: Shown::$shown,
+                rate: PuntRate { per_second: $per_second, burst: $burst },
+            },)*];
+
+            /// The place of the kind in [`PuntKind::ALL`].
+            pub const fn number(self) -> usize {
+                match self { $(PuntKind::$variant { .. } => Number::$variant as usize,)* }
+            }
+
+            /// Whom or what the packet is about.
+            pub fn subject(self) -> Subject {
+                match self {
+                    $(PuntKind::$variant $(($field))? => {
+                        #[allow(unused_variables)]
+                        let subject = Subject::None;
+                        $(let subject = $field.subject();)?
+                        subject
+                    })*
+                }
+            }
+
+            fn word(self) -> u32 {
+                match self {
+                    $(PuntKind::$variant $(($field))? => {
+                        #[allow(unused_variables)]
+                        let word = 0;
+                        $(let word = $field.word();)?
+                        word
+                    })*
+                }
+            }
+
+            fn of(number: u32, word: u32) -> Option<Self> {
+                $(if number == Number::$variant as u32 {
+                    $(let $field = <$subject>::of(word);)?
+                    return Some(PuntKind::$variant $(($field))?);
+                })*
+                let _ = word;
+                None
+            }
+        }
     };
-    mbuf.set_meta(meta);
-    fits.then_some(mbuf)
+}
+
+punts! {
+    /// PPPoE discovery outside of any session (frame): for the default tunnel.
+    Discovery "discovery" Packet 20_000 at once 4_000,
+    /// A control packet of a session (frame): a PADT, PPP's own protocols, ICMPv6 133–137, DHCPv6. Each session has a rate of its
+    /// own besides ([`PuntLimits::per_session`]).
+    Session(session: SessionIndex) "session" Packet 100_000 at once 10_000,
+    /// ARP and neighbour discovery of a core port or subinterface (frame without a subinterface's tag, as in the three that
+    /// follow).
+    Resolution(interface: PortIndex) "resolution" Packet 10_000 at once 2_000,
+    /// Routing protocols, to the gateway or to a group: BGP, OSPF, IS-IS, BFD, LDP, PIM, RIP.
+    Routing(interface: PortIndex) "routing" Packet 50_000 at once 4_000,
+    /// Whatever else goes to a group or to all.
+    Multicast(interface: PortIndex) "multicast" Packet 2_000 at once 500,
+    /// Whatever else is addressed to the gateway itself.
+    ForUs(interface: PortIndex) "for-us" Packet 20_000 at once 2_000,
+    /// From a subscriber to the gateway itself (IP packet), for the TUN of the instance.
+    Local(instance: InstanceIndex) "local" Packet 20_000 at once 1_000,
+    /// A packet that was dropped because its time to live ended (IP packet).
+    TtlExpired(instance: InstanceIndex) "ttl-expired" Notice 1_000 at once 100,
+    /// A packet that was dropped because its next hop does not take packets of its size, and it may not be fragmented (IP
+    /// packet).
+    TooBig(next_hop: NextHop) "too-big" Notice 1_000 at once 100,
+    /// The same of a packet that the gateway itself sent.
+    OwnTooBig(next_hop: NextHop) "own-too-big" Notice 1_000 at once 100,
+    /// A copy of the first octets of a subscriber's packet on its way up (frame, as it came in).
+    SampledUp(session: SessionIndex) "sampled-up" Copy 0 at once 0,
+    /// A copy of the first octets of a packet on its way down to a subscriber (frame, as it goes out).
+    SampledDown(session: SessionIndex) "sampled-down" Copy 0 at once 0,
+}
+
+impl PuntKind {
+    /// Is it the IP packet alone, without a frame around it? So are those that an instance answers.
+    pub fn is_ip(self) -> bool {
+        matches!(self.subject(), Subject::Instance(_) | Subject::NextHop(_))
+    }
+
+    /// What the kind has in common with others of its name.
+    pub const fn class(self) -> &'static PuntClass {
+        &PuntKind::ALL[self.number()]
+    }
+}
+
+/// Something for each kind.
+pub(crate) type EachKind<T> = [T; PuntKind::ALL.len()];
+
+/// How much a worker punts, by kind; the excess is dropped and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuntLimits {
+    rates: EachKind<PuntRate>,
+    /// Control packets of one session.
+    pub per_session: PuntRate,
+    /// How many packets may wait for the control thread.
+    pub queue: u32,
+}
+
+impl PuntLimits {
+    /// The same rate for every kind and session, for tests.
+    pub const fn all(rate: PuntRate) -> Self {
+        PuntLimits {
+            rates: [rate; PuntKind::ALL.len()],
+            per_session: rate,
+            queue: 2048,
+        }
+    }
+
+    /// With another rate for the kind of this name; `None` if there is no such kind.
+    pub fn with(mut self, name: &str, rate: PuntRate) -> Option<Self> {
+        let number = PuntKind::ALL.iter().position(|class| class.name == name)?;
+        self.rates[number] = rate;
+        Some(self)
+    }
+
+    /// The rates, by the kinds' numbers.
+    pub(crate) fn rates(&self) -> EachKind<PuntRate> {
+        self.rates
+    }
+}
+
+impl Default for PuntLimits {
+    fn default() -> Self {
+        let mut number = 0;
+        PuntLimits {
+            rates: [(); PuntKind::ALL.len()].map(|()| {
+                number += 1;
+                PuntKind::ALL[number - 1].rate
+            }),
+            per_session: PuntRate {
+                per_second: 50,
+                burst: 40,
+            },
+            queue: 2048,
+        }
+    }
+}
+
+/// Both words of a punted packet: kind and port, and what the kind is about.
+pub(crate) fn pack(kind: PuntKind, port: PortIndex) -> [u32; 2] {
+    [
+        (kind.number() as u32) << 16 | u32::from(port.0),
+        kind.word(),
+    ]
+}
+
+/// What [`pack`] wrote.
+pub(crate) fn unpack([head, word]: [u32; 2]) -> Option<(PuntKind, PortIndex)> {
+    Some((PuntKind::of(head >> 16, word)?, PortIndex(head as u16)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn what_is_packed_is_unpacked() {
-        let kinds = [
-            PuntKind::Discovery,
-            PuntKind::Session(SessionIndex(0xffff_ffff)),
-            PuntKind::Core(PortIndex(0xffff)),
-            PuntKind::Local(InstanceIndex(0xffff)),
-            PuntKind::TtlExpired(InstanceIndex(7)),
-            PuntKind::SampledUp(SessionIndex(0xffff_ffff)),
-            PuntKind::SampledDown(SessionIndex(8)),
-            PuntKind::TooBig {
-                instance: InstanceIndex(0xffff),
-                mtu: 0xffff,
-                own: false,
-            },
-            PuntKind::TooBig {
-                instance: InstanceIndex(0),
-                mtu: 1280,
-                own: true,
-            },
-        ];
-        for kind in kinds {
-            assert_eq!(
-                unpack(pack(kind, PortIndex(65535))),
-                Some((kind, PortIndex(65535)))
-            );
+        for number in 0..PuntKind::ALL.len() as u32 {
+            for word in [0, 7, 0xffff, 0x0500_0001] {
+                let kind = PuntKind::of(number, word).unwrap();
+                assert_eq!(kind.number() as u32, number);
+                let packed = pack(kind, PortIndex(65535));
+                assert_eq!(unpack(packed), Some((kind, PortIndex(65535))));
+            }
         }
-        assert_eq!(unpack([9 << 16, 0]), None);
+        let next_hop = NextHop {
+            instance: InstanceIndex(0xffff),
+            mtu: 1280,
+        };
+        assert_eq!(NextHop::of(next_hop.word()), next_hop);
+        let session = PuntKind::Session(SessionIndex(u32::MAX));
+        assert_eq!(
+            unpack(pack(session, PortIndex(0))),
+            Some((session, PortIndex(0)))
+        );
+        assert_eq!(unpack([(PuntKind::ALL.len() as u32) << 16, 0]), None);
+    }
+
+    #[test]
+    fn names_differ_and_find_their_rates() {
+        let names: HashSet<_> = PuntKind::ALL.iter().map(|class| class.name).collect();
+        assert_eq!(names.len(), PuntKind::ALL.len());
+        let rate = PuntRate {
+            per_second: 1,
+            burst: 2,
+        };
+        let limits = PuntLimits::default().with("routing", rate).unwrap();
+        let routing = PuntKind::Routing(PortIndex(0)).number();
+        for (number, found) in limits.rates().into_iter().enumerate() {
+            let usual = PuntKind::ALL[number].rate;
+            assert_eq!(found, if number == routing { rate } else { usual });
+        }
+        assert_eq!(limits.with("no-such-kind", rate), None);
     }
 }

@@ -210,16 +210,13 @@ impl TryFrom<String> for Destination {
 
 /// How much may be punted.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(rename_all = "kebab-case", default)]
 pub struct Punts {
-    discovery: Option<Rate>,
     per_session: Option<Rate>,
-    sessions: Option<Rate>,
-    core: Option<Rate>,
-    local: Option<Rate>,
-    ttl: Option<Rate>,
-    too_big: Option<Rate>,
     queue: Option<u32>,
+    /// By the kinds' names.
+    #[serde(flatten)]
+    kinds: BTreeMap<String, Rate>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -229,24 +226,22 @@ struct Rate {
     burst: u32,
 }
 
+impl From<Rate> for PuntRate {
+    fn from(Rate { per_second, burst }: Rate) -> Self {
+        PuntRate { per_second, burst }
+    }
+}
+
 impl Punts {
     /// With the user plane's own where nothing is said.
-    pub fn limits(&self) -> PuntLimits {
-        let usual = PuntLimits::default();
-        let or = |said: Option<Rate>, usual| {
-            let rate = |Rate { per_second, burst }| PuntRate { per_second, burst };
-            said.map_or(usual, rate)
-        };
-        PuntLimits {
-            discovery: or(self.discovery, usual.discovery),
-            per_session: or(self.per_session, usual.per_session),
-            sessions: or(self.sessions, usual.sessions),
-            core: or(self.core, usual.core),
-            local: or(self.local, usual.local),
-            ttl: or(self.ttl, usual.ttl),
-            too_big: or(self.too_big, usual.too_big),
-            queue: self.queue.unwrap_or(usual.queue),
-        }
+    pub fn limits(&self) -> Result<PuntLimits, String> {
+        let mut limits = PuntLimits::default();
+        limits.per_session = self.per_session.map_or(limits.per_session, PuntRate::from);
+        limits.queue = self.queue.unwrap_or(limits.queue);
+        self.kinds.iter().try_fold(limits, |limits, (name, rate)| {
+            let with = limits.with(name, (*rate).into());
+            with.ok_or_else(|| format!("punts: there is no kind {name}"))
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is counted.
 
 use super::plane::{Came, Plane};
-use dataplane::{Edge, FragmentCounters, Node, PuntKind, Usage};
+use dataplane::{Edge, FragmentCounters, Node, Shown, Usage};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -47,12 +47,11 @@ impl Counters {
         }
         self.out += came.out.len() as u64;
         for punted in &came.punted {
-            match punted.kind {
-                PuntKind::SampledUp(_) => self.count("copies up".into(), 1),
-                PuntKind::SampledDown(_) => self.count("copies down".into(), 1),
-                // Notices of packets that were dropped.
-                PuntKind::TtlExpired(_) | PuntKind::TooBig { .. } => {}
-                _ => self.punted += 1,
+            let class = punted.kind.class();
+            match class.shown {
+                Shown::Copy => self.count(format!("copies {}", class.name), 1),
+                Shown::Notice => {}
+                Shown::Packet => self.punted += 1,
             }
         }
     }
@@ -74,22 +73,19 @@ impl Counters {
             }
         }
         self.count("injected".into(), plane.controller.injected());
-        let p = plane.controller.punts();
-        for (kind, n) in [
-            ("core", p.core),
-            ("discovery", p.discovery),
-            ("local", p.local),
-            ("session", p.session),
-            ("too-big", p.too_big),
-            ("ttl-expired", p.ttl_expired),
-        ] {
-            self.count(format!("punt {kind}"), n);
+        let mut punts = 0;
+        for punted in plane.controller.punts() {
+            let name = punted.class.name;
+            self.count(format!("punt {name}"), punted.packets);
+            self.count(format!("punt {name} policed"), punted.policed);
+            if punted.class.shown == Shown::Packet {
+                punts += punted.packets;
+            }
         }
         for session in 0..plane.names.sessions().len() {
             let usage = plane.usage(session).unwrap_or_default();
             self.usage(&plane.names.sessions()[session], usage);
         }
-        let punts = p.discovery + p.session + p.core + p.local;
         let drops = plane.controller.drops();
         let drops: u64 = drops.iter().map(|drop| drop.packets).sum();
         for (what, n) in [("in", rx), ("out", tx), ("drops", drops), ("punts", punts)] {

@@ -91,24 +91,14 @@ impl Names {
 
     /// The kind of a punt, and whom it is about.
     pub fn punt(&self, kind: PuntKind) -> String {
-        let session = |index| self.called(index);
         let instance = |InstanceIndex(n)| &self.instances[n as usize];
-        match kind {
-            PuntKind::Discovery => "discovery".into(),
-            PuntKind::Session(of) => format!("session {}", session(of)),
-            PuntKind::Core(PortIndex(n)) => format!("core {}", self.interfaces[n as usize]),
-            PuntKind::Local(of) => format!("local {}", instance(of)),
-            PuntKind::TtlExpired(of) => format!("ttl-expired {}", instance(of)),
-            PuntKind::TooBig {
-                instance: of,
-                mtu,
-                own,
-            } => {
-                let own = if own { " own" } else { "" };
-                format!("too-big {} {mtu}{own}", instance(of))
-            }
-            PuntKind::SampledUp(of) => format!("sampled-up {}", session(of)),
-            PuntKind::SampledDown(of) => format!("sampled-down {}", session(of)),
+        let name = kind.class().name;
+        match kind.subject() {
+            Subject::None => name.into(),
+            Subject::Session(index) => format!("{name} {}", self.called(index)),
+            Subject::Interface(PortIndex(n)) => format!("{name} {}", self.interfaces[n as usize]),
+            Subject::Instance(of) => format!("{name} {}", instance(of)),
+            Subject::NextHop(to) => format!("{name} {} {}", instance(to.instance), to.mtu),
         }
     }
 }
@@ -137,8 +127,7 @@ pub struct Punted {
 impl Punted {
     /// Is it an IP packet, without what was in front of it?
     pub fn is_ip(&self) -> bool {
-        use PuntKind::{Local, TooBig, TtlExpired};
-        matches!(self.kind, Local(_) | TtlExpired(_) | TooBig { .. })
+        self.kind.is_ip()
     }
 }
 
@@ -193,7 +182,7 @@ impl Plane {
             groups: names.groups.len() as u32,
             ..Limits::default()
         };
-        let punts = conf.punts.limits();
+        let punts = conf.punts.limits().map_err(|why| wrong(file, why))?;
         let config = Config {
             workers: conf.workers,
             limits,

@@ -6,7 +6,7 @@
 mod expect;
 mod frames;
 
-use dataplane::{Edge, Node};
+use dataplane::{Edge, Node, PuntKind};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -70,7 +70,7 @@ fn every_case_comes_out_as_it_did_and_as_it_has_to() {
 }
 
 #[test]
-fn every_edge_and_every_drop_of_the_graph_has_a_case() {
+fn every_edge_drop_and_punt_of_the_graph_has_a_case() {
     let counters = folders().into_iter().map(|folder| folder.join("counters"));
     let counters: String = counters
         .map(|file| fs::read_to_string(file).unwrap())
@@ -91,6 +91,16 @@ fn every_edge_and_every_drop_of_the_graph_has_a_case() {
     let all: BTreeSet<_> = edges.chain(drops).collect();
     let missing: Vec<_> = all.difference(&taken).collect();
     assert!(missing.is_empty(), "in no case: {missing:#?}");
+    for class in PuntKind::ALL {
+        let one = [
+            format!("punt {}: ", class.name),
+            format!("copies {}: ", class.name),
+        ];
+        assert!(
+            one.iter().any(|one| counters.contains(one)),
+            "in no case: {one:?}"
+        );
+    }
     let unknown: Vec<_> = taken.difference(&all).collect();
     assert!(unknown.is_empty(), "the graph does not name: {unknown:#?}");
 }

@@ -3,11 +3,11 @@ use super::{IP, Tables};
 use crate::api::{AdjacencyIndex, PortIndex, SessionIndex};
 use crate::drops::DropReason;
 use crate::edges::Edge;
+use crate::handoff;
 use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
 use crate::nodes::{Leave, fragment, mss, rewrite, session};
-use crate::punt;
 use crate::tables::fib::Target;
 use dpdk::{Gone, HEAD, Packet, WINDOW, Window};
 
@@ -167,7 +167,7 @@ fn to_other<const TRACE: bool>(
     w.put32(note, index.0);
     w.put16(note + 4, origin);
     w.put16(note + 6, a.instance);
-    packet.set_meta([punt::PACKET, 0]);
+    packet.set_meta([handoff::PACKET, 0]);
     let worker = t.sessions.shard.of(index.0) as usize;
     packet.send(t.others + worker, note as u32, (total + ETHERNET) as u32)
 }
@@ -200,7 +200,7 @@ fn elsewhere<const TRACE: bool>(
     if let Some(index) = target.adjacency() {
         return to_neighbour::<TRACE>(t, a, total, index, packet);
     }
-    match lookup::elsewhere(target, a.origin, a.instance, a.ip(), total) {
+    match lookup::elsewhere(target, a.origin, a.instance, packet.window(), a.ip(), total) {
         Ok(port) => {
             if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
                 return packet.leave(leave);

@@ -1,10 +1,11 @@
 //! From a subscriber: session → (mss) → lookup.
 use super::Tables;
 use super::forward::{Arrived, forward};
-use crate::api::{InstanceIndex, PuntKind};
+use crate::api::InstanceIndex;
 use crate::edges::Edge;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::{Leave, lookup, mss, session};
+use crate::punt::PuntKind;
 use crate::tables::fib::Table;
 use dpdk::{Gone, HEAD, Packet, WINDOW};
 

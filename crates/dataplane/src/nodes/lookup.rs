@@ -5,8 +5,10 @@
 use super::classify::ETHERNET;
 use super::ip::Family;
 use super::{Leave, Part};
-use crate::api::{Destination, InstanceIndex, PortIndex, PuntKind};
+use crate::api::{Destination, InstanceIndex, PortIndex};
 use crate::drops::DropReason;
+use crate::nodes::punt;
+use crate::punt::PuntKind;
 use crate::tables::fib::{Reader, Table, Target};
 use crate::tables::groups::Groups;
 use core::net::IpAddr;
@@ -141,6 +143,7 @@ pub(crate) fn elsewhere(
     target: Target,
     origin: Origin,
     instance: u16,
+    w: &Window,
     ip: usize,
     total: usize,
 ) -> Result<PortIndex, Leave> {
@@ -156,7 +159,7 @@ pub(crate) fn elsewhere(
             Origin::Subscriber => {
                 Leave::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))
             }
-            Origin::Core(interface) => Leave::Punt(PuntKind::Core(interface), frame(ip)),
+            Origin::Core(interface) => punt::for_kernel(w, ip - ETHERNET, ip + total, interface),
             Origin::Gateway => DropReason::BadInject.into(),
         }),
     }
@@ -167,14 +170,6 @@ pub(crate) fn packet(ip: usize, total: usize) -> Part {
     Part {
         strip: (ip - HEAD) as u8,
         len: total as u16,
-    }
-}
-
-/// The Ethernet frame of a packet from the core, without its tag if it had one.
-fn frame(ip: usize) -> Part {
-    Part {
-        strip: (ip - HEAD - ETHERNET) as u8,
-        len: u16::MAX,
     }
 }
 
@@ -207,10 +202,13 @@ mod tests {
     use super::*;
 
     fn to(destination: Option<Destination>, origin: Origin) -> Result<PortIndex, Leave> {
+        let mut w = Window::default();
+        w.put16(HEAD + 28, wire::eth::IPV4);
         elsewhere(
             destination.map(Target::of).unwrap_or_default(),
             origin,
             2,
+            &w,
             HEAD + 30,
             84,
         )
@@ -242,7 +240,7 @@ mod tests {
         };
         assert_eq!(
             local(core),
-            Err(Leave::Punt(PuntKind::Core(PortIndex(1)), frame))
+            Err(Leave::Punt(PuntKind::ForUs(PortIndex(1)), frame))
         );
         assert_eq!(local(Origin::Gateway), Err(DropReason::BadInject.into()));
     }

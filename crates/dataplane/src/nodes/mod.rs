@@ -9,8 +9,8 @@ pub(crate) mod punt;
 pub(crate) mod rewrite;
 pub(crate) mod session;
 
-use crate::api::PuntKind;
 use crate::drops::DropReason;
+use crate::punt::PuntKind;
 
 /// A packet that leaves the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(crate) enum Leave {
     Punt(PuntKind, Part),
     /// It is not dropped: its session is sampled, which only the graph knows to do.
     Sampled,
-    /// It is dropped for what the kind says; the control thread may see it, to tell the sender.
-    Told(PuntKind, Part),
+    /// It is dropped; the control thread may see it, to tell the sender.
+    Told(DropReason, PuntKind, Part),
     /// So many fragments were sent in its place.
     Fragmented(u8),
 }

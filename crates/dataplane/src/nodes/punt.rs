@@ -2,44 +2,33 @@
 //! it is counted either way.
 //!
 //! Drops: punt-policed, session-policed, punt-queue-full, and whatever other nodes named.
+use super::classify::ETHERNET;
 use super::{Leave, Part};
-use crate::api::*;
-use crate::counters::Shared;
+use crate::api::PortIndex;
+use crate::counters::{Shared, add};
 use crate::drops::DropReason;
 use crate::police::{Bucket, Rate};
+use crate::punt::{EachKind, PuntKind, PuntLimits};
 use crate::tables::sessions::Sessions;
-use dpdk::{Mbuf, Producer};
-
-/// The rates, one for each kind and one for each session.
-struct Rates {
-    discovery: (Bucket, Rate),
-    sessions: (Bucket, Rate),
-    core: (Bucket, Rate),
-    local: (Bucket, Rate),
-    ttl: (Bucket, Rate),
-    too_big: (Bucket, Rate),
-    per_session: Rate,
-}
+use dpdk::{HEAD, Mbuf, Producer, Window};
+use wire::eth::{ARP, IPV4, IPV6};
 
 /// The way to the control thread.
 pub(crate) struct Punter {
-    rates: Rates,
+    /// By the kinds' numbers.
+    rates: EachKind<(Bucket, Rate)>,
+    per_session: Rate,
     queue: Producer,
 }
 
 impl Punter {
     pub fn new(limits: &PuntLimits, queue: Producer, hz: u64) -> Self {
         let bucket = |rate| (Bucket::FULL, Rate::new(rate, hz));
-        let rates = Rates {
-            discovery: bucket(limits.discovery),
-            sessions: bucket(limits.sessions),
-            core: bucket(limits.core),
-            local: bucket(limits.local),
-            ttl: bucket(limits.ttl),
-            too_big: bucket(limits.too_big),
+        Punter {
+            rates: limits.rates().map(bucket),
             per_session: Rate::new(limits.per_session, hz),
-        };
-        Punter { rates, queue }
+            queue,
+        }
     }
 
     /// Settles what becomes of a packet that left the path on `port`.
@@ -61,13 +50,10 @@ impl Punter {
                 shared.count_fragments(fragments.into());
                 Ok(())
             }
-            Leave::Told(kind, part) => {
+            Leave::Told(reason, kind, part) => {
                 // The packet is a drop, whether or not the control thread sees what is left of it.
                 let _ = self.punt(kind, part, mbuf, port, now, sessions, shared);
-                Err(match kind {
-                    PuntKind::TtlExpired(_) => DropReason::TtlExpired,
-                    _ => DropReason::TooBig,
-                })
+                Err(reason)
             }
         };
         if let Err(reason) = dropped {
@@ -90,21 +76,13 @@ impl Punter {
         if let PuntKind::Session(index) = kind
             && sessions
                 .punts(index)
-                .is_some_and(|bucket| !bucket.take(now, self.rates.per_session))
+                .is_some_and(|bucket| !bucket.take(now, self.per_session))
         {
             return Err(DropReason::SessionPoliced);
         }
-        let (bucket, rate) = match kind {
-            PuntKind::Discovery => &mut self.rates.discovery,
-            PuntKind::Session(_) => &mut self.rates.sessions,
-            PuntKind::Core(_) => &mut self.rates.core,
-            PuntKind::Local(_) => &mut self.rates.local,
-            PuntKind::TtlExpired(_) => &mut self.rates.ttl,
-            PuntKind::TooBig { .. } => &mut self.rates.too_big,
-            // these have been counted by their own rate
-            PuntKind::SampledUp(_) | PuntKind::SampledDown(_) => return Ok(()),
-        };
+        let (bucket, rate) = &mut self.rates[kind.number()];
         if !bucket.take(now, *rate) {
+            add(&shared.policed[kind.number()], 1);
             return Err(DropReason::PuntPoliced);
         }
         mbuf.advance(part.strip as u16);
@@ -113,7 +91,7 @@ impl Punter {
         self.queue
             .send(mbuf)
             .map_err(|_| DropReason::PuntQueueFull)?;
-        shared.count_punt(kind);
+        add(&shared.punts[kind.number()], 1);
         Ok(())
     }
 
@@ -128,5 +106,65 @@ impl Punter {
     /// Does something wait for the control thread?
     pub fn waiting(&self) -> bool {
         !self.queue.is_empty()
+    }
+}
+
+/// Punts a frame of a core port or subinterface to the kernel: what is in the window from its Ethernet header at `at` to `end`. The
+/// kinds have rates of their own, so that a flood of one does not take down what the others keep up: neighbours, routing,
+/// management.
+#[cold]
+#[inline(never)]
+pub(crate) fn for_kernel(w: &Window, at: usize, end: usize, interface: PortIndex) -> Leave {
+    // What a frame is too short for, it has not.
+    let word = |at: usize| if at + 2 <= end { w.u16(at) } else { 0 };
+    let ip = at + ETHERNET;
+    let kind = match word(ip - 2) {
+        ARP => PuntKind::Resolution(interface),
+        IPV6 if is_neighbour_discovery(word, ip) => PuntKind::Resolution(interface),
+        // A length instead of a type (IEEE 802.3 §3.2.6): LLC, which carries IS-IS.
+        0..0x600 => PuntKind::Routing(interface),
+        IPV4 if is_routing(word, word(ip + 8) as u8, ports_v4(word, ip)) => {
+            PuntKind::Routing(interface)
+        }
+        IPV6 if is_routing(word, (word(ip + 6) >> 8) as u8, Some(ip + 40)) => {
+            PuntKind::Routing(interface)
+        }
+        _ if w.u8(at) & 1 != 0 => PuntKind::Multicast(interface),
+        _ => PuntKind::ForUs(interface),
+    };
+    let part = Part {
+        strip: (at - HEAD) as u8,
+        ..Part::WHOLE
+    };
+    Leave::Punt(kind, part)
+}
+
+/// ICMPv6 133 to 137 (RFC 4861 §4).
+fn is_neighbour_discovery(word: impl Fn(usize) -> u16, ip: usize) -> bool {
+    word(ip + 6) >> 8 == 58 && (133..=137).contains(&(word(ip + 40) >> 8))
+}
+
+/// Where the ports are, unless it is a later fragment or a first one.
+fn ports_v4(word: impl Fn(usize) -> u16, ip: usize) -> Option<usize> {
+    let whole = word(ip + 6) & 0x3fff == 0;
+    let header = (word(ip) >> 8 & 0xf) as usize * 4;
+    whole.then_some(ip + header)
+}
+
+/// Is it a packet of a routing protocol?
+fn is_routing(word: impl Fn(usize) -> u16, protocol: u8, ports: Option<usize>) -> bool {
+    const OSPF: u8 = 89;
+    const PIM: u8 = 103;
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    let has =
+        |of: &[u16]| ports.is_some_and(|at| of.contains(&word(at)) || of.contains(&word(at + 2)));
+    match protocol {
+        OSPF | PIM => true,
+        // BGP (RFC 4271 §8.2.1), LDP (RFC 5036 §3.10).
+        TCP => has(&[179, 646]),
+        // BFD (RFC 5881 §4, 5883 §5), LDP, RIP and RIPng.
+        UDP => has(&[3784, 3785, 4784, 646, 520, 521]),
+        _ => false,
     }
 }

@@ -4,9 +4,11 @@
 //! next hop does not come here, but to `fragment`.
 use super::Leave;
 use super::ip::{self, Family};
-use crate::api::{InstanceIndex, PuntKind};
+use crate::api::InstanceIndex;
+use crate::drops::DropReason;
 use crate::nodes::classify::{ETHERNET, TAG};
 use crate::nodes::lookup;
+use crate::punt::PuntKind;
 use crate::tables::adjacency::Neighbour;
 use crate::tables::sessions::Down;
 use dpdk::Window;
@@ -33,6 +35,7 @@ pub(crate) fn hop(
         return Ok(());
     }
     Err(Leave::Told(
+        DropReason::TtlExpired,
         PuntKind::TtlExpired(InstanceIndex(instance)),
         lookup::packet(ip, total),
     ))
@@ -224,6 +227,7 @@ mod tests {
         assert_eq!(
             left,
             Err(Leave::Told(
+                DropReason::TtlExpired,
                 PuntKind::TtlExpired(InstanceIndex(3)),
                 Part { strip: 14, len: 40 }
             ))

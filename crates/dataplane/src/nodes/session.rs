@@ -5,8 +5,9 @@
 use super::classify::{ETHERNET, PPPOE};
 use super::ip::{self, Family};
 use super::{Leave, Part};
-use crate::api::{Destination, InstanceIndex, PuntKind};
+use crate::api::{Destination, InstanceIndex};
 use crate::drops::DropReason;
+use crate::punt::PuntKind;
 use crate::tables::fib::Reader;
 use crate::tables::sessions::{MASKS, Up};
 use dpdk::{HEAD, Window};

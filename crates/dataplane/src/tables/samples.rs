@@ -1,6 +1,7 @@
 //! Sessions of which copies of packets are shown to the control thread. Only their own packets come here.
-use crate::api::{MAX_SAMPLED, PortIndex, PuntKind, PuntRate, SampleRate, SessionIndex};
+use crate::api::{MAX_SAMPLED, PortIndex, PuntRate, SampleRate, SessionIndex};
 use crate::police::{Bucket, Rate};
+use crate::punt::PuntKind;
 use dpdk::{BURST, Mbuf, Pool};
 
 /// Copies of one session at once: they come from the buffers, and wait in the ring, of what subscribers and the control plane

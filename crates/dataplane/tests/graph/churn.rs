@@ -1,6 +1,6 @@
 //! Sessions that come, change and go under traffic, limits that are reached, and queues that fill.
 use crate::cases::{each_world, homes, observe};
-use crate::frames::{self, GATEWAY, Home, v4};
+use crate::frames::{self, GATEWAY, Home, v4, v6};
 use crate::model::{Fate, Model};
 use crate::world::*;
 use dataplane::*;
@@ -361,16 +361,17 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
         per_second: 1,
         burst,
     };
-    let limits = PuntLimits {
-        discovery: rate(100),
-        per_session: rate(10),
-        sessions: rate(15),
-        core: rate(1_000_000),
-        local: rate(7),
-        ttl: rate(3),
-        queue: 2048,
-        too_big: rate(2),
-    };
+    let mut limits = PuntLimits::all(rate(1_000_000));
+    limits.per_session = rate(10);
+    for (kind, burst) in [
+        ("discovery", 100),
+        ("session", 15),
+        ("local", 7),
+        ("ttl-expired", 3),
+        ("too-big", 2),
+    ] {
+        limits = limits.with(kind, rate(burst)).unwrap();
+    }
     let (all, mut w) = (
         homes(),
         World::with(
@@ -411,10 +412,7 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
         &all[0].sends_ip(&v4(all[0].v4, INTERNET, 1, 0, b"trace")),
         8,
     );
-    assert_eq!(
-        (w.drops()["ttl-expired"], w.controller.punts().ttl_expired),
-        (8, 3)
-    );
+    assert_eq!((w.drops()["ttl-expired"], w.punted("ttl-expired")), (8, 3));
     w.punts();
     let mut arp = frames::frame([0xff; 6], ROUTER, &[0; 28]);
     arp[12..14].copy_from_slice(&[8, 6]);
@@ -423,6 +421,81 @@ fn rates_and_queues_for_punted_packets_have_bounds() {
         (w.drops()["punt-queue-full"], w.punts().len()),
         (2100 - 2048, 2048)
     );
+}
+
+#[test]
+fn a_flood_of_one_kind_for_the_kernel_leaves_the_others_their_rates() {
+    let mut limits = PuntLimits::all(PuntRate {
+        per_second: 1,
+        burst: 1,
+    });
+    let kinds = ["resolution", "routing", "multicast", "for-us"];
+    for (kind, burst) in kinds.into_iter().zip(5..) {
+        let rate = PuntRate {
+            per_second: 1,
+            burst,
+        };
+        limits = limits.with(kind, rate).unwrap();
+    }
+    let mut w = World::with(
+        limits,
+        Limits {
+            instances: 2,
+            ..Limits::default()
+        },
+    );
+    let to_us = |packet: &[u8]| frames::frame(GATEWAY, ROUTER, packet);
+    let six = |hops, next, payload: &[u8]| to_us(&v6([0x26; 16], LOCAL_V6, hops, next, payload));
+    let mut arp = frames::frame([0xff; 6], ROUTER, &[0; 28]);
+    arp[12..14].copy_from_slice(&[8, 6]);
+    let ports = |source: u16, destination: u16| {
+        let ports = [source.to_be_bytes(), destination.to_be_bytes()];
+        [&ports.concat()[..], &[0; 16]].concat()
+    };
+    let with_protocol = |protocol: u8, payload: &[u8]| {
+        let mut packet = v4(INTERNET, LOCAL_V4, 64, 0, payload);
+        packet[9] = protocol;
+        frames::seal(&mut packet);
+        packet
+    };
+    let all_hosts = [1, 0, 0x5e, 0, 0, 1];
+    let is_is = {
+        let mut frame = frames::frame([1, 0x80, 0xc2, 0, 0, 0x14], ROUTER, &[0; 60]);
+        frame[12..14].copy_from_slice(&60u16.to_be_bytes());
+        frame
+    };
+    let frames = [
+        (0, arp),
+        (0, six(255, 58, &[135, 0, 0, 0])),
+        (1, to_us(&with_protocol(6, &ports(40000, 179)))),
+        (1, to_us(&with_protocol(6, &ports(179, 40000)))),
+        (1, to_us(&with_protocol(89, &[0; 20]))),
+        (1, six(255, 17, &ports(49152, 3784))),
+        (1, is_is),
+        (
+            2,
+            frames::frame(all_hosts, ROUTER, &with_protocol(2, &[0; 8])),
+        ),
+        (3, to_us(&with_protocol(6, &ports(40000, 22)))),
+        (3, to_us(&with_protocol(1, &[8, 0, 0, 0]))),
+        (3, six(64, 58, &[128, 0, 0, 0])),
+    ];
+    for (of, frame) in &frames {
+        let before = kinds.map(|kind| w.punted(kind) + w.policed(kind));
+        w.send(CORE, frame);
+        w.settle();
+        let after = kinds.map(|kind| w.punted(kind) + w.policed(kind));
+        let mut expected = before;
+        expected[*of] += 1;
+        assert_eq!(after, expected, "{frame:x?}");
+    }
+    for (_, frame) in frames.iter().cycle().take(500) {
+        w.send(CORE, frame);
+        w.settle();
+    }
+    assert_eq!(kinds.map(|kind| w.punted(kind)), [5, 6, 7, 8]);
+    let policed: u64 = kinds.map(|kind| w.policed(kind)).iter().sum();
+    assert_eq!(policed, w.drops()["punt-policed"]);
 }
 
 #[test]

@@ -143,6 +143,13 @@ pub fn v4(
     p
 }
 
+/// Makes the header checksum of an IPv4 packet without options right.
+pub fn seal(packet: &mut [u8]) {
+    packet[10..12].fill(0);
+    let sum = checksum(&packet[..20]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// An IPv6 packet.
 pub fn v6(source: [u8; 16], destination: [u8; 16], hops: u8, next: u8, payload: &[u8]) -> Vec<u8> {
     let mut p = vec![0x60, 0, 0, 0];

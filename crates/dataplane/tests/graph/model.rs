@@ -171,7 +171,7 @@ impl Model {
         if frame.len() < 14 {
             return Drop("truncated");
         }
-        let kernel = Punt(PuntKind::Core(PortIndex(port)), port, frame.to_vec());
+        let kernel = Punt(for_kernel(port, frame), port, frame.to_vec());
         if frame[..6] != GATEWAY {
             return if frame[0] & 1 == 1 {
                 kernel
@@ -229,7 +229,7 @@ impl Model {
                         port,
                         packet.to_vec(),
                     ),
-                    None => Punt(PuntKind::Core(PortIndex(port)), port, frame.to_vec()),
+                    None => Punt(for_kernel(port, frame), port, frame.to_vec()),
                 };
             }
             Some((_, _, to)) => *to,
@@ -282,4 +282,38 @@ fn sound_v6(bytes: &[u8]) -> Result<&[u8], Fate> {
     bytes
         .get(..40 + be(&bytes[4..]) as usize)
         .ok_or(Drop("bad-ipv6"))
+}
+
+/// The kind of a whole frame for the kernel. What a frame has not, it is not.
+fn for_kernel(port: u16, frame: &[u8]) -> PuntKind {
+    let port = PortIndex(port);
+    let at = |offset: usize| frame.get(offset).copied().unwrap_or_default();
+    let ethertype = be(&frame[12..]);
+    let (protocol, ports) = match ethertype {
+        0x0800 => {
+            let first = u16::from_be_bytes([at(20), at(21)]) & 0x3fff == 0;
+            (at(23), first.then_some(14 + 4 * usize::from(at(14) & 15)))
+        }
+        0x86dd => (at(20), Some(54)),
+        _ => (255, None),
+    };
+    let port_of = |offset| u16::from_be_bytes([at(offset), at(offset + 1)]);
+    let ports = ports.map_or([0; 2], |first| [port_of(first), port_of(first + 2)]);
+    let discovery = ethertype == 0x86dd && protocol == 58 && matches!(at(54), 133..=137);
+    if ethertype == 0x0806 || discovery {
+        return PuntKind::Resolution(port);
+    }
+    let routing = match protocol {
+        89 | 103 => true,
+        6 => ports.iter().any(|port| [179, 646].contains(port)),
+        17 => (ports.iter()).any(|port| [3784, 3785, 4784, 646, 520, 521].contains(port)),
+        _ => false,
+    };
+    if ethertype < 0x600 || routing {
+        PuntKind::Routing(port)
+    } else if frame[0] & 1 == 1 {
+        PuntKind::Multicast(port)
+    } else {
+        PuntKind::ForUs(port)
+    }
 }

@@ -144,11 +144,10 @@ fn large_packets_to_the_core_are_fragmented_for_its_mtu() {
             let dont = v4(home.v4, INTERNET, 64, 2, &octets(1464));
             w.send(home.port, &home.sends_ip(&dont));
             w.settle();
-            let told = PuntKind::TooBig {
+            let told = PuntKind::TooBig(NextHop {
                 instance: InstanceIndex(0),
                 mtu,
-                own: false,
-            };
+            });
             assert_eq!(w.punts(), [(told, home.port, hop(&dont))]);
         }
     }
@@ -159,10 +158,15 @@ fn large_packets_to_the_core_are_fragmented_for_its_mtu() {
 fn what_must_be_whole_is_a_drop_and_shown_to_the_control_thread() {
     let (homes, mut w) = (homes(), World::new());
     w.online(&homes);
-    let told = |home: &Home, own| PuntKind::TooBig {
-        instance: InstanceIndex(0),
-        mtu: home.mtu as u16,
-        own,
+    let told = |home: &Home, own| {
+        let next_hop = NextHop {
+            instance: InstanceIndex(0),
+            mtu: home.mtu as u16,
+        };
+        match own {
+            true => PuntKind::OwnTooBig(next_hop),
+            false => PuntKind::TooBig(next_hop),
+        }
     };
     for home in &homes {
         let dont = v4(INTERNET, home.v4, 64, 0, &octets(1473));
@@ -184,7 +188,10 @@ fn what_must_be_whole_is_a_drop_and_shown_to_the_control_thread() {
         assert_eq!(w.usage(home.index).down_packets, 0);
     }
     assert_eq!(
-        (w.drops()["too-big"], w.controller.punts().too_big),
+        (
+            w.drops()["too-big"],
+            w.punted("too-big") + w.punted("own-too-big")
+        ),
         (18, 18)
     );
 }

@@ -139,9 +139,16 @@ fn a_tagged_frame_is_treated_as_the_untagged_one_without_its_tag() {
             // Whatever its priority.
             for tci in [300, 0xe000 | 300] {
                 let fate = observe(&mut w, CORE, &tagged(tci, &frame));
+                let part = PortIndex(V300);
                 let expected = match untagged.clone() {
-                    Fate::Punt(PuntKind::Core(_), port, frame) => {
-                        Fate::Punt(PuntKind::Core(PortIndex(V300)), port, frame)
+                    Fate::Punt(kind, port, frame) => {
+                        let kind = match kind {
+                            PuntKind::Resolution(_) => PuntKind::Resolution(part),
+                            PuntKind::Multicast(_) => PuntKind::Multicast(part),
+                            PuntKind::ForUs(_) => PuntKind::ForUs(part),
+                            other => other,
+                        };
+                        Fate::Punt(kind, port, frame)
                     }
                     other => other,
                 };

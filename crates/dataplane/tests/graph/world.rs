@@ -17,7 +17,7 @@ pub const ROUTER: Mac = [2, 0, 0, 0, 0, 0x77];
 pub const ROUTER2: Mac = [2, 0, 0, 0, 0, 0x78];
 /// The gateway's addresses in instance 0.
 pub const LOCAL_V4: [u8; 4] = [100, 64, 0, 254];
-pub const LOCAL_V6: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+pub const LOCAL_V6: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 1];
 
 struct Dpdk {
     eal: Eal,
@@ -75,22 +75,10 @@ pub fn segments() -> Vec<Segment> {
 pub type Punted = (PuntKind, u16, Vec<u8>);
 
 /// Rates that no test reaches unless it wants to.
-pub const NO_POLICING: PuntLimits = {
-    let rate = PuntRate {
-        per_second: 1_000_000_000,
-        burst: 1_000_000,
-    };
-    PuntLimits {
-        discovery: rate,
-        per_session: rate,
-        sessions: rate,
-        core: rate,
-        local: rate,
-        ttl: rate,
-        queue: 2048,
-        too_big: rate,
-    }
-};
+pub const NO_POLICING: PuntLimits = PuntLimits::all(PuntRate {
+    per_second: 1_000_000_000,
+    burst: 1_000_000,
+});
 
 impl World {
     /// Two access ports, two core ports of instances 0 and 1, and the routes of [`World::routes`].
@@ -385,6 +373,20 @@ impl World {
         drops.map(|d| (d.reason.name(), d.packets)).collect()
     }
 
+    /// How many packets of a kind were punted.
+    pub fn punted(&self, kind: &str) -> u64 {
+        let punts = self.controller.punts();
+        let of_kind = punts.iter().find(|punts| punts.class.name == kind);
+        of_kind.expect("a kind").packets
+    }
+
+    /// How many of them were more than the kind's rate.
+    pub fn policed(&self, kind: &str) -> u64 {
+        let punts = self.controller.punts();
+        let of_kind = punts.iter().find(|punts| punts.class.name == kind);
+        of_kind.expect("a kind").policed
+    }
+
     pub fn usage(&mut self, index: u32) -> Usage {
         self.controller.read_usage(SessionIndex(index)).unwrap();
         self.settle();
@@ -410,8 +412,9 @@ impl Drop for World {
         self.settle();
         self.receive();
         self.punts();
-        let p = self.controller.punts();
-        let punts = p.discovery + p.session + p.core + p.local;
+        let punts = self.controller.punts();
+        let punts = punts.iter().filter(|p| p.class.shown == Shown::Packet);
+        let punts: u64 = punts.map(|p| p.packets).sum();
         let drops: u64 = self.drops().values().sum();
         let ports = self.controller.ports();
         let (rx, tx) = (
@@ -425,7 +428,7 @@ impl Drop for World {
         assert_eq!(
             self.sent + cut.fragments,
             self.got + punts + drops + cut.packets,
-            "drops {:?}, {p:?}",
+            "drops {:?}, {punts} punted",
             self.drops()
         );
         assert_eq!(self.pool.available(), self.free, "a buffer was lost");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use dataplane::{Inject, PortIndex, PuntKind};
+use dataplane::{Inject, NextHop, PortIndex, PuntKind};
 use tokio::net::UdpSocket;
 
 use super::{Counters, Now, PORTION, Port, UserPlane};
@@ -93,7 +93,10 @@ impl UserPlane {
                 let wrapped = redirection.wrap_control(engine.control_tunnel(index), punt.frame);
                 send_gtpu(gtpu, wrapped, counters);
             }
-            PuntKind::Core(interface) => {
+            PuntKind::Resolution(interface)
+            | PuntKind::Routing(interface)
+            | PuntKind::Multicast(interface)
+            | PuntKind::ForUs(interface) => {
                 let mut taps = ports.values().flat_map(Port::interfaces);
                 let tap = taps.find(|(index, _)| *index == interface);
                 write_device(tap.map(|(_, tap)| tap), punt.frame, counters);
@@ -108,8 +111,12 @@ impl UserPlane {
                     instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
                 errors.extend(error.map(|packet| (index, packet)));
             }
-            PuntKind::TooBig { instance, mtu, own } => {
-                let index = instance;
+            PuntKind::TooBig(to) | PuntKind::OwnTooBig(to) => {
+                let NextHop {
+                    instance: index,
+                    mtu,
+                } = to;
+                let own = matches!(punt.kind, PuntKind::OwnTooBig(_));
                 let Some(instance) = instances.get_mut(usize::from(index.0)) else {
                     return;
                 };

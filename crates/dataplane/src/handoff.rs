@@ -1,0 +1,59 @@
+//! What travels with a packet that one thread hands another: two words that say what it is, and where it goes.
+use crate::api::{Inject, PortIndex};
+use dpdk::{Mbuf, Pool};
+use wire::eth::{Frame, PPPOE_SESSION, TPID_8021Q};
+
+/// In front of an injected IP packet, so that it looks like a frame from a core port.
+const NO_ETHERNET: [u8; 14] = [0; 14];
+
+/// The first word of a packet that a worker gets from another thread. The second word says where.
+///
+/// A frame that is ready, for the port that the second word says.
+pub(crate) const READY: u32 = 0;
+/// A packet of the gateway itself, to be routed in an instance.
+pub(crate) const ROUTE: u32 = 1;
+/// A frame of a session of this worker, as it came in by an access port.
+pub(crate) const FRAME: u32 = 2;
+/// An IP packet to a session of this worker. The 14 octets in front of it say what is known of it already.
+pub(crate) const PACKET: u32 = 3;
+
+/// The PPPoE session id of an injected frame of a session, or 0.
+pub(crate) fn session(packet: Inject<'_>) -> u16 {
+    let Inject::Port(_, frame) = packet else {
+        return 0;
+    };
+    match Frame::parse(frame) {
+        Ok(Frame { header, payload }) if header.ethertype == PPPOE_SESSION => {
+            let id = payload.get(2..4).and_then(|id| id.try_into().ok());
+            id.map_or(0, u16::from_be_bytes)
+        }
+        _ => 0,
+    }
+}
+
+/// Copies a packet of the gateway itself into a buffer; `tagged` says of which port an interface is a part, and its VLAN.
+pub(crate) fn wrap(
+    pool: &Pool,
+    packet: Inject<'_>,
+    tagged: impl Fn(PortIndex) -> Option<(PortIndex, u16)>,
+) -> Option<Mbuf> {
+    let mut mbuf = pool.alloc()?;
+    let (meta, fits) = match packet {
+        Inject::Port(interface, frame) => match (tagged(interface), frame.split_at_checked(12)) {
+            (Some((port, vlan)), Some((addresses, rest))) => (
+                [READY, port.0 as u32],
+                mbuf.append(addresses)
+                    && mbuf.append(&TPID_8021Q.to_be_bytes())
+                    && mbuf.append(&vlan.to_be_bytes())
+                    && mbuf.append(rest),
+            ),
+            _ => ([READY, interface.0 as u32], mbuf.append(frame)),
+        },
+        Inject::Route(instance, ip) => (
+            [ROUTE, instance.0 as u32],
+            mbuf.append(&NO_ETHERNET) && mbuf.append(ip),
+        ),
+    };
+    mbuf.set_meta(meta);
+    fits.then_some(mbuf)
+}
