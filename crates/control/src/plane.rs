@@ -30,11 +30,11 @@ mod tunnel;
 use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
 use crate::authority::{Authority, Heard};
-use crate::bank::Bank;
 use crate::book::Book;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::history::{Bounds, Outbox};
+use crate::session_ids::SessionIdAllocator;
 use crate::store::Record as StoreRecord;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{Happening, UserPlanes};
@@ -207,7 +207,7 @@ pub struct ControlPlane {
     admitted: VecDeque<Seid>,
     half_open: usize,
     wheel: TimerWheel,
-    banks: BTreeMap<SegmentId, Bank>,
+    session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
     addresses: Addresses,
     user_planes: UserPlanes,
     authority: Authority,
@@ -279,7 +279,7 @@ impl ControlPlane {
             cookie_key: keys[0],
             addresses: Addresses::new(&configuration, &topology)?,
             authority: Authority::new(start, keys[1]),
-            banks: BTreeMap::new(),
+            session_ids: BTreeMap::new(),
             sessions: Slab::new(),
             counts: BTreeMap::new(),
             by_place: HashMap::new(),

@@ -38,7 +38,7 @@ ids! {
     GroupId => groups, group: Group;
     /// An access port of a user plane.
     PortId => ports, port: Port;
-    /// An access segment: a range of outer VLANs of a logical port, with one bank of PPPoE session ids.
+    /// An access segment: a range of outer VLANs of a logical port, with PPPoE session ids of its own.
     SegmentId => segments, segment: Segment;
     /// A network instance (VRF).
     InstanceId => instances, instance: Instance;

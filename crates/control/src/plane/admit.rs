@@ -100,7 +100,11 @@ impl ControlPlane {
         if self.sessions.len() >= self.configuration.limits.sessions as usize {
             return Err((Counter::SessionTableFull, "no session left"));
         }
-        let pppoe_id = self.banks.entry(segment).or_default().take(now.at);
+        let pppoe_id = self
+            .session_ids
+            .entry(segment)
+            .or_default()
+            .allocate(now.at);
         let pppoe_id = pppoe_id.ok_or((Counter::SessionIdsExhausted, "no session id left"))?;
         let index = self.sessions.vacant_key() as u32;
         self.count_generation();

@@ -155,8 +155,8 @@ impl ControlPlane {
     }
 
     fn compare_session_ids(&self, ledger: &mut Ledger) -> Differences<(SegmentId, u16), Seid> {
-        let banks = self.banks.iter();
-        let booked = banks.flat_map(|(segment, bank)| bank.taken().map(|id| (*segment, id)));
+        let segments = self.session_ids.iter();
+        let booked = segments.flat_map(|(segment, ids)| ids.allocated().map(|id| (*segment, id)));
         let owned = self.entries().map(|e| ((e.segment, e.pppoe_id), e.seid));
         ledger.compare(&kinds::SESSION_ID, booked, owned, |(segment, id)| {
             let port = self.topology.segment(*segment).port;

@@ -73,8 +73,8 @@ impl ControlPlane {
         let tunnel = TunnelOwner::Session(entry.group, index);
         self.released_tunnels.remember(tunnel.teid());
         self.tally.closing -= 1;
-        let bank = self.banks.entry(entry.segment).or_default();
-        bank.free(entry.pppoe_id, now.at);
+        let ids = self.session_ids.entry(entry.segment).or_default();
+        ids.release(entry.pppoe_id, now.at);
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.records.extend(keys.map(StoreRecord::delete));

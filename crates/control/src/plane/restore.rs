@@ -7,7 +7,6 @@ use super::persist::{
 };
 use super::{ControlPlane, Now};
 use crate::alarms::Condition;
-use crate::bank::Bank;
 use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
@@ -16,6 +15,7 @@ use crate::entry::{
 };
 use crate::evaluate::AaaAnswer;
 use crate::history::{BLOCK_PREFIX, Outbox};
+use crate::session_ids::SessionIdAllocator;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use core::net::Ipv4Addr;
@@ -274,8 +274,9 @@ impl ControlPlane {
             }
             entries.push((seid.index() as usize, Box::new(entry)));
         }
-        for (segment, taken) in ids {
-            self.banks.insert(segment, Bank::with_taken(taken));
+        for (segment, allocated) in ids {
+            self.session_ids
+                .insert(segment, SessionIdAllocator::with_allocated(allocated));
         }
         let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
         self.sessions = entries.into_iter().collect();

@@ -192,6 +192,7 @@ impl ControlPlane {
             .into_iter()
             .for_each(|id| self.topology.remove_segment(id));
         let there: BTreeSet<SegmentId> = self.topology.segments().map(|(id, _)| id).collect();
-        self.banks.retain(|segment, _| there.contains(segment));
+        self.session_ids
+            .retain(|segment, _| there.contains(segment));
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::bank::Bank;
+use crate::session_ids::SessionIdAllocator;
 use crate::world::{Choice, World};
 use core::time::Duration;
 use cpe::State;
@@ -12,9 +12,14 @@ fn without_a_session_id_a_subscriber_is_refused_until_one_has_rested() {
     w.run(Duration::from_secs(5));
     assert_eq!(w.homes[0].state(), State::Online);
     let now = w.now;
-    let (_, bank) = w.plane.banks.iter_mut().next().expect("the home's segment");
-    let last = std::iter::from_fn(|| bank.take(now)).last();
-    assert_eq!(last, Some(Bank::LAST));
+    let (_, ids) = w
+        .plane
+        .session_ids
+        .iter_mut()
+        .next()
+        .expect("the home's segment");
+    let last = std::iter::from_fn(|| ids.allocate(now)).last();
+    assert_eq!(last, Some(SessionIdAllocator::LAST));
 
     w.dial(1);
     let refusal = b"no session id left";

@@ -77,10 +77,13 @@ impl ControlPlane {
     fn repair_session_ids(&mut self, now: Now) {
         let found = self.compare_session_ids(&mut Ledger::default());
         for (segment, id) in found.without_owner {
-            self.banks.entry(segment).or_default().free(id, now.at);
+            self.session_ids
+                .entry(segment)
+                .or_default()
+                .release(id, now.at);
         }
         for ((segment, id), _) in found.missing {
-            self.banks.entry(segment).or_default().claim(id);
+            self.session_ids.entry(segment).or_default().reserve(id);
         }
         for (_, seid) in found.twice {
             if let Some(index) = self.find(seid) {

@@ -178,16 +178,20 @@ fn session_ids_and_places() {
     let kind = "PPPoE session id";
     let stray = |plane: &mut ControlPlane, now: Now| {
         plane
-            .banks
+            .session_ids
             .get_mut(&SegmentId(0))
             .unwrap()
-            .take(now.at)
+            .allocate(now.at)
             .unwrap();
     };
     broken(stray, kind, Fault::WithoutOwner);
     let lost = |plane: &mut ControlPlane, now: Now| {
         let id = plane.sessions[2].pppoe_id;
-        plane.banks.get_mut(&SegmentId(0)).unwrap().free(id, now.at);
+        plane
+            .session_ids
+            .get_mut(&SegmentId(0))
+            .unwrap()
+            .release(id, now.at);
     };
     let w = broken(lost, kind, Fault::Missing);
     assert_eq!(w.online(), 4);
