@@ -19,10 +19,10 @@
 #[cfg(test)]
 extern crate self as control;
 
+mod accounting;
 pub mod addresses;
 pub mod alarms;
 mod authority;
-mod book;
 pub mod configuration;
 pub mod counters;
 mod entry;

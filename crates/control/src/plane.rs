@@ -27,10 +27,10 @@ mod rules;
 mod tables;
 mod tunnel;
 
+use crate::accounting::AccountingQueue;
 use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
 use crate::authority::{Authority, Heard};
-use crate::book::Book;
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::history::{Bounds, Outbox};
@@ -233,7 +233,7 @@ pub struct ControlPlane {
     /// Events on their way into the history.
     outbox: Outbox,
     /// Accounting records that no server has yet.
-    book: Book,
+    accounting: AccountingQueue,
     /// Tunnels of sessions that have ended.
     released_tunnels: ReleasedTunnels,
     /// Audits under way, by user plane.
@@ -299,7 +299,7 @@ impl ControlPlane {
             waiting: VecDeque::new(),
             alarms: Alarms::resume(restored.take_alarms()),
             outbox,
-            book: Book::default(),
+            accounting: AccountingQueue::default(),
             released_tunnels: ReleasedTunnels::default(),
             audits: BTreeMap::new(),
             check: None,

@@ -7,8 +7,8 @@
 //! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
 
 use super::{Awaited, ControlPlane, Now, Output, Waiting};
+use crate::accounting::{RecordKind, RecordStage};
 use crate::authority::Authority;
-use crate::book::{Stage as PageStage, Which};
 use crate::counters::Counter;
 use crate::entry::{Entry, Owed, Stage, Started};
 use crate::store::Record as StoreRecord;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 pub(super) const ACCOUNTING_PREFIX: &[u8] = b"accounting/";
 
-fn key(seid: Seid, which: Which) -> Vec<u8> {
-    [ACCOUNTING_PREFIX, &seid.0.to_be_bytes(), &[which as u8]].concat()
+fn key(seid: Seid, kind: RecordKind) -> Vec<u8> {
+    [ACCOUNTING_PREFIX, &seid.0.to_be_bytes(), &[kind as u8]].concat()
 }
 
 /// Acct-Terminate-Cause (RFC 2866 §5.10).
@@ -42,7 +42,7 @@ fn terminate_cause(cause: Cause) -> TerminateCause {
 
 impl ControlPlane {
     /// AAA follows the configuration.
-    pub(super) fn update_authority(&mut self, now: Now, owed: &[(Seid, Which, Owed)]) {
+    pub(super) fn update_authority(&mut self, now: Now, owed: &[(Seid, RecordKind, Owed)]) {
         let used: HashSet<&str> = self
             .sessions
             .iter()
@@ -52,7 +52,7 @@ impl ControlPlane {
             let stored = owed
                 .iter()
                 .any(|(_, _, owed)| owed.servers.as_deref() == Some(name));
-            used.contains(name) || self.book.is_owed(name) || stored
+            used.contains(name) || self.accounting.is_owed(name) || stored
         };
         let configuration = &self.configuration;
         self.authority
@@ -111,7 +111,7 @@ impl ControlPlane {
             return;
         }
         // without what it says in the store, it could say more than a later one
-        if self.book.find(seid, Which::Start).is_none() && self.persist(now, index) {
+        if self.accounting.find(seid, RecordKind::Start).is_none() && self.persist(now, index) {
             self.record(now, index, AccountingKind::Interim);
         }
     }
@@ -120,10 +120,10 @@ impl ControlPlane {
         let Some(servers) = self.entry(index).servers.clone() else {
             return; // nobody keeps records
         };
-        let which = match kind {
-            AccountingKind::Start => Which::Start,
-            AccountingKind::Interim => Which::Interim,
-            AccountingKind::Stop(_) => Which::Stop,
+        let record_kind = match kind {
+            AccountingKind::Start => RecordKind::Start,
+            AccountingKind::Interim => RecordKind::Interim,
+            AccountingKind::Stop(_) => RecordKind::Stop,
         };
         let seid = self.entry(index).seid;
         self.withdraw_interim(seid);
@@ -132,13 +132,13 @@ impl ControlPlane {
             Ok(attributes) => attributes,
             Err(why) => return self.lose(seid, &why),
         };
-        if self.book.len() >= self.configuration.limits.accounting_records as usize {
-            if which != Which::Interim {
+        if self.accounting.len() >= self.configuration.limits.accounting_records as usize {
+            if record_kind != RecordKind::Interim {
                 self.lose(seid, "too many wait for a server already");
             }
             return;
         }
-        let token = self.book.add(seid, which, servers, attributes);
+        let token = self.accounting.add(seid, record_kind, servers, attributes);
         self.prepare(token);
     }
 
@@ -179,120 +179,121 @@ impl ControlPlane {
 
     /// A later record of the session takes the place of its interim record.
     fn withdraw_interim(&mut self, seid: Seid) {
-        let Some(token) = self.book.find(seid, Which::Interim) else {
+        let Some(token) = self.accounting.find(seid, RecordKind::Interim) else {
             return;
         };
-        let Some(page) = self.book.remove(token) else {
+        let Some(record) = self.accounting.remove(token) else {
             return;
         };
-        if let Some(client) = self.authority.client(&page.servers) {
-            match page.stage {
-                PageStage::Waits => {}
-                PageStage::Written(slot) => client.give_back(slot),
-                PageStage::Underway(slot) => client.withdraw(token, slot),
+        if let Some(client) = self.authority.client(&record.servers) {
+            match record.stage {
+                RecordStage::Waiting => {}
+                RecordStage::Written(slot) => client.give_back(slot),
+                RecordStage::InFlight(slot) => client.withdraw(token, slot),
             }
         }
-        self.serve_starved(&page.servers);
+        self.serve_starved(&record.servers);
     }
 
     /// Takes a slot for a record, and writes both into the batch that is being put together. A Stop that has to wait for its
     /// Start, or for a slot, is written without.
     pub(super) fn prepare(&mut self, token: u64) {
-        let Some(page) = self.book.page(token) else {
+        let Some(record) = self.accounting.record(token) else {
             return;
         };
-        let (seid, which, servers) = (page.seid, page.which, page.servers.clone());
-        let first = which != Which::Stop || self.book.find(seid, Which::Start).is_none();
+        let (seid, kind, servers) = (record.seid, record.kind, record.servers.clone());
+        let first =
+            kind != RecordKind::Stop || self.accounting.find(seid, RecordKind::Start).is_none();
         let slot = first
             .then(|| self.authority.client(&servers)?.take_slot())
             .flatten();
         match slot {
             Some(slot) => {
-                if let Some(page) = self.book.page(token) {
-                    page.stage = PageStage::Written(slot);
+                if let Some(record) = self.accounting.record(token) {
+                    record.stage = RecordStage::Written(slot);
                 }
                 self.waiting.push_back(Waiting {
                     batch: self.batch,
                     what: Awaited::Record(token),
                 });
             }
-            None if which == Which::Interim => return drop(self.book.remove(token)),
-            None if first => self.book.starve(token),
+            None if kind == RecordKind::Interim => return drop(self.accounting.remove(token)),
+            None if first => self.accounting.starve(token),
             None => {}
         }
-        self.persist_page(token, slot);
+        self.persist_record(token, slot);
     }
 
-    fn persist_page(&mut self, token: u64, slot: Option<Slot>) {
-        let Some(page) = self.book.page(token) else {
+    fn persist_record(&mut self, token: u64, slot: Option<Slot>) {
+        let Some(record) = self.accounting.record(token) else {
             return;
         };
-        if page.which != Which::Interim {
+        if record.kind != RecordKind::Interim {
             let owed = Owed {
                 slot: slot.map(|slot| (slot.socket(), slot.identifier())),
-                attributes: page.attributes.clone(),
-                servers: Some((*page.servers).to_owned()),
+                attributes: record.attributes.clone(),
+                servers: Some((*record.servers).to_owned()),
             };
-            let record = StoreRecord::put(key(page.seid, page.which), owed.to_bytes());
+            let record = StoreRecord::put(key(record.seid, record.kind), owed.to_bytes());
             self.records.push(record);
         }
     }
 
     /// The disk has a record: it goes out.
     pub(super) fn deliver(&mut self, now: Now, token: u64) {
-        let Some(page) = self.book.page(token) else {
+        let Some(record) = self.accounting.record(token) else {
             return; // a later one took its place
         };
-        let delivery = match page.which {
-            Which::Interim => Delivery::Once,
-            Which::Start | Which::Stop => Delivery::UntilRecorded,
+        let delivery = match record.kind {
+            RecordKind::Interim => Delivery::Once,
+            RecordKind::Start | RecordKind::Stop => Delivery::UntilRecorded,
         };
-        if let PageStage::Written(slot) = page.stage {
+        if let RecordStage::Written(slot) = record.stage {
             self.hand_over(now, token, slot, delivery);
         }
     }
 
     fn hand_over(&mut self, now: Now, token: u64, slot: Slot, delivery: Delivery) {
-        let Some(page) = self.book.page(token) else {
+        let Some(record) = self.accounting.record(token) else {
             return;
         };
-        if let Some(client) = self.authority.client(&page.servers) {
-            page.stage = PageStage::Underway(slot);
-            let attributes = std::mem::take(&mut page.attributes);
+        if let Some(client) = self.authority.client(&record.servers) {
+            record.stage = RecordStage::InFlight(slot);
+            let attributes = std::mem::take(&mut record.attributes);
             client.account(now.at, token, slot, attributes, delivery);
         }
     }
 
     /// A server has a record, or an interim record was given up.
     pub(super) fn on_accounted(&mut self, token: u64) {
-        let Some(page) = self.book.remove(token) else {
+        let Some(record) = self.accounting.remove(token) else {
             return;
         };
-        if page.which != Which::Interim {
+        if record.kind != RecordKind::Interim {
             self.records
-                .push(StoreRecord::delete(key(page.seid, page.which)));
+                .push(StoreRecord::delete(key(record.seid, record.kind)));
         }
-        if page.which == Which::Start
-            && let Some(stop) = self.book.find(page.seid, Which::Stop)
+        if record.kind == RecordKind::Start
+            && let Some(stop) = self.accounting.find(record.seid, RecordKind::Stop)
         {
             self.prepare(stop);
         }
-        self.serve_starved(&page.servers);
+        self.serve_starved(&record.servers);
     }
 
     /// A slot is free.
     fn serve_starved(&mut self, servers: &str) {
         if self.authority.client(servers).is_some_and(|c| c.has_slot())
-            && let Some(token) = self.book.next_starved(servers)
+            && let Some(token) = self.accounting.next_starved(servers)
         {
             self.prepare(token);
         }
     }
 
     /// Goes on with the records that the store held, in the order of its keys: a Start comes before its Stop.
-    pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, Which, Owed)>) {
+    pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, RecordKind, Owed)>) {
         let mut others = Vec::new();
-        for (seid, which, owed) in owed {
+        for (seid, kind, owed) in owed {
             let Owed {
                 slot,
                 attributes,
@@ -301,11 +302,11 @@ impl ControlPlane {
             let Some(servers) = servers.or_else(|| self.authority.first_group().map(str::to_owned))
             else {
                 self.lose(seid, "no RADIUS server is configured any more");
-                self.records.push(StoreRecord::delete(key(seid, which)));
+                self.records.push(StoreRecord::delete(key(seid, kind)));
                 continue;
             };
             let servers: Arc<str> = servers.into();
-            let token = self.book.add(seid, which, servers.clone(), attributes);
+            let token = self.accounting.add(seid, kind, servers.clone(), attributes);
             let slot = slot.map(|(socket, identifier)| Slot::new(socket, identifier));
             let authority = &mut self.authority;
             let claim = |slot: &Slot| {

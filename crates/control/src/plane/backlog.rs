@@ -84,7 +84,7 @@ impl ControlPlane {
                     rules.asked[*family as usize] == *asked
                 }) && families.insert((*seid, *family as usize))
             }
-            Awaited::Record(token) => self.book.has(*token),
+            Awaited::Record(token) => self.accounting.has(*token),
             Awaited::Block(..) => true,
             // a user plane that tells it again has given up the request before
             Awaited::Report { id, up_seid } => reports.insert((id.peer, *up_seid)),

@@ -291,7 +291,7 @@ impl ControlPlane {
 
     /// Accounting records that no server has yet.
     fn compare_records(&self, ledger: &mut Ledger) {
-        let (booked, owned) = (self.book.tokens(), self.book.of_sessions());
+        let (booked, owned) = (self.accounting.tokens(), self.accounting.of_sessions());
         ledger.compare(&kinds::RECORD, booked, owned, u64::to_string);
     }
 

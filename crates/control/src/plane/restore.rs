@@ -6,8 +6,8 @@ use super::persist::{
     SESSION_PREFIX, STORE_RECOVERY_KEY, USER_PLANE_PREFIX, number,
 };
 use super::{ControlPlane, Now};
+use crate::accounting::RecordKind;
 use crate::alarms::Condition;
-use crate::book::Which;
 use crate::counters::Counter;
 use crate::entry::{
     Account, BEFORE_FOURTH, Ending, Entry, Fourth, Noted, Owed, Record, Reports, Rules, Second,
@@ -37,7 +37,7 @@ pub struct Restored {
     numbers: Numbers,
     sessions: Vec<(Seid, Record)>,
     endings: BTreeMap<Seid, Ending>,
-    owed: Vec<(Seid, Which, Owed)>,
+    owed: Vec<(Seid, RecordKind, Owed)>,
     last_generation: u64,
     radius_ports: RadiusPorts,
     /// Blocks of events that the history may not have.
@@ -104,7 +104,7 @@ impl Restored {
             self.endings.insert(seid_of(seid)?, from_bytes(value)?);
         } else if let Some(key) = key.strip_prefix(ACCOUNTING_PREFIX) {
             let (which, seid) = key.split_last().ok_or("without a session")?;
-            let which = Which::stored(*which).ok_or("of an unknown kind")?;
+            let which = RecordKind::stored(*which).ok_or("of an unknown kind")?;
             self.owed
                 .push((seid_of(seid)?, which, Owed::from_bytes(value)?));
         } else if let Some(block) = key.strip_prefix(BLOCK_PREFIX) {
