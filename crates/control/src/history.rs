@@ -22,21 +22,21 @@
 //! and what a crash cut short at its end is cut off; the store still has it. Damage elsewhere costs the events behind it
 //! in that segment, and is told.
 
-mod desk;
 mod event;
 mod filter;
 mod log;
 mod outbox;
+mod queries;
 mod rows;
 mod search;
 mod segment;
 mod subject;
 mod thread;
 
-pub(crate) use desk::Desk;
 pub use event::{Address, Event, Families, Kind, Step, Subscriber, What, events};
 pub use log::{Bounds, Log, Opened, Reader, Status};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
+pub(crate) use queries::HistoryQueries;
 pub use search::{Held, Query, Until};
 pub use subject::Subject;
 pub(crate) use thread::HistoryThread;

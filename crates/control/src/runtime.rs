@@ -4,7 +4,7 @@ mod past;
 
 use crate::alarms::Condition;
 use crate::configuration::{Keeper, SetLevel, ToPlane};
-use crate::history::{Desk, HistoryThread, Kind};
+use crate::history::{HistoryQueries, HistoryThread, Kind};
 use crate::live::Live;
 use crate::management::Management;
 use crate::plane::{ControlPlane, Input, MOST_BATCHES, Now, Output, RadiusPorts, Restored};
@@ -212,8 +212,8 @@ impl Edge {
         let (configuration_in, configuration_calls) = mpsc::channel(64);
         let (live_in, live_calls) = mpsc::channel(64);
         let (history_in, history_calls) = mpsc::channel(64);
-        let desk = Desk::new(history.reader(), calls_in.clone(), unix_time);
-        tokio::spawn(desk.run(history_calls));
+        let queries = HistoryQueries::new(history.reader(), calls_in.clone(), unix_time);
+        tokio::spawn(queries.run(history_calls));
         let served = northbound::serve(&api, calls_in, configuration_in, live_in, history_in);
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");

@@ -1,6 +1,6 @@
-//! Questions as the local API asks them.
+//! Queries as the local API sends them.
 
-use super::super::Desk;
+use super::super::HistoryQueries;
 use super::*;
 use crate::alarms::Fault;
 use northbound::{
@@ -10,11 +10,11 @@ use northbound::{
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// A desk over a log, which asks what answers with these subscribers.
-fn desk(log: &Log, subscribers: Vec<SubscriberState>) -> mpsc::Sender<HistoryCall> {
+/// History queries over a log. The control plane answers with these subscribers.
+fn queries(log: &Log, subscribers: Vec<SubscriberState>) -> mpsc::Sender<HistoryCall> {
     let (plane, mut asked) = mpsc::channel::<Call>(4);
     let (calls, received) = mpsc::channel(64);
-    tokio::spawn(Desk::new(log.reader(), plane, || 5000).run(received));
+    tokio::spawn(HistoryQueries::new(log.reader(), plane, || 5000).run(received));
     tokio::spawn(async move {
         while let Some((_, reply)) = asked.recv().await {
             let found = FindSubscriberResponse {
@@ -28,13 +28,14 @@ fn desk(log: &Log, subscribers: Vec<SubscriberState>) -> mpsc::Sender<HistoryCal
     calls
 }
 
-async fn holders(desk: &mpsc::Sender<HistoryCall>, address: &str) -> Vec<northbound::Holder> {
+async fn holders(queries: &mpsc::Sender<HistoryCall>, address: &str) -> Vec<northbound::Holder> {
     let (reply, answer) = oneshot::channel();
     let request = FindHoldersRequest {
         address: address.into(),
         at: Some(5000),
     };
-    desk.send(HistoryCall::Holders(request, reply))
+    queries
+        .send(HistoryCall::Holders(request, reply))
         .await
         .unwrap();
     answer.await.unwrap().unwrap().holders
@@ -70,7 +71,7 @@ fn a_name_that_cannot_be_shown_as_it_is_is_shown_the_same_by_whoever_knows_it() 
     let directory = tempfile::tempdir().unwrap();
     let (log, _) = open(directory.path());
     run(async {
-        let held = holders(&desk(&log, vec![live]), "100.64.0.7").await;
+        let held = holders(&queries(&log, vec![live]), "100.64.0.7").await;
         let who = held[0].subscriber.clone().unwrap();
         assert_eq!(
             (who.user, who.circuit_id.as_deref()),
@@ -112,19 +113,22 @@ fn who_does_not_read_an_answer_holds_up_nobody() {
         .collect();
     add(&mut log, 1, &block(&events));
     run(async {
-        let desk = desk(&log, Vec::new());
+        let queries = queries(&log, Vec::new());
         let mut listings = Vec::new();
         for _ in 0..8 {
             let (part, parts) = mpsc::channel(4);
             let request = ListEventsRequest::default();
-            desk.send(HistoryCall::Events(request, part)).await.unwrap();
+            queries
+                .send(HistoryCall::Events(request, part))
+                .await
+                .unwrap();
             listings.push(parts);
         }
         // each has begun, and waits
         while listings.iter().any(|parts| parts.len() < 3) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let held = holders(&desk, "100.64.0.1").await;
+        let held = holders(&queries, "100.64.0.1").await;
         assert_eq!(held.len(), 1);
         // and goes on when it is read
         let mut told = 0;

@@ -1,4 +1,4 @@
-//! Where questions about the past are answered: each in a task of its own, which reads the segments beside the loop.
+//! Queries about the history. Each runs in a task of its own and reads the segments outside the control plane's loop.
 
 use super::rows::{holder, live, row};
 use super::{Address, Held, Query, Reader, Subject, Until, What};
@@ -17,22 +17,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Questions that read the disk at the same time; others wait.
+/// Maximum number of queries that read the disk at the same time. Others wait.
 const AT_ONCE: usize = 4;
-/// Lists of events that are told at the same time; others are refused.
+/// Maximum number of event lists that are sent at the same time. Others are refused.
 const LISTS: usize = 32;
-/// How long somebody may take to read a part of a list, who may be looking at it page by page.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Time in which a client must read a part of a list. It may show the list page by page.
+const READ_TIMEOUT: Duration = Duration::from_secs(600);
 /// Events in one part of an answer.
 const PAGE: usize = 512;
-/// The most of the latest events that are asked for.
+/// Maximum number of latest events in one request.
 const MOST: u32 = 100_000;
-/// What has just happened is on its way to the disk for some milliseconds.
+/// Time to wait for an event that is not on disk yet.
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
-/// See the module's page.
+/// Service that answers the history calls of the local API.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct HistoryQueries {
     reader: Reader,
     plane: Calls<Request, Response>,
     unix: fn() -> u32,
@@ -40,10 +40,10 @@ pub(crate) struct Desk {
     lists: Arc<Semaphore>,
 }
 
-impl Desk {
-    /// Answers from what `reader` reads and from what the control plane says, which `plane` leads to.
+impl HistoryQueries {
+    /// Answers from the segments (`reader`) and from the control plane (`plane`).
     pub fn new(reader: Reader, plane: mpsc::Sender<northbound::Call>, unix: fn() -> u32) -> Self {
-        Desk {
+        HistoryQueries {
             reader,
             plane: Calls::new(plane),
             unix,
@@ -52,29 +52,29 @@ impl Desk {
         }
     }
 
-    /// Serves until nobody can ask any more.
+    /// Serves until every client handle is dropped.
     pub async fn run(self, mut calls: mpsc::Receiver<HistoryCall>) {
         while let Some(call) = calls.recv().await {
-            let desk = self.clone();
+            let queries = self.clone();
             // whoever asked may have gone
             tokio::spawn(async move {
                 match call {
-                    HistoryCall::Events(request, parts) => desk.events(request, parts).await,
+                    HistoryCall::Events(request, parts) => queries.events(request, parts).await,
                     HistoryCall::Holders(request, reply) => {
-                        let _ = reply.send(desk.holders(request).await);
+                        let _ = reply.send(queries.holders(request).await);
                     }
                     HistoryCall::Subscriber(request, reply) => {
-                        let _ = reply.send(desk.subscriber(request).await);
+                        let _ = reply.send(queries.subscriber(request).await);
                     }
                     HistoryCall::Alarms(reply) => {
-                        let _ = reply.send(desk.alarms().await);
+                        let _ = reply.send(queries.alarms().await);
                     }
                 }
             });
         }
     }
 
-    /// Reads beside the loop.
+    /// Reads in a blocking thread, when it is this query's turn.
     async fn read<T: Send + 'static>(&self, f: impl FnOnce(&Reader) -> T + Send + 'static) -> T {
         let _turn = self.turns.acquire().await.expect("it is never closed");
         self.read_in_turn(f).await
@@ -328,10 +328,10 @@ impl Listener {
     }
 
     async fn wait_and_tell(&mut self, part: Part) -> bool {
-        let Ok(sent) = timeout(PATIENCE, self.parts.send(part)).await else {
+        let Ok(sent) = timeout(READ_TIMEOUT, self.parts.send(part)).await else {
             let why = format!(
                 "the list ends here: nobody has read it for {} s",
-                PATIENCE.as_secs()
+                READ_TIMEOUT.as_secs()
             );
             if let Some(last_word) = self.last_word.take() {
                 last_word.send(Err(Refusal::Failed(why)));
