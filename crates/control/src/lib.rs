@@ -19,10 +19,10 @@
 #[cfg(test)]
 extern crate self as control;
 
+mod aaa_clients;
 mod accounting;
 pub mod addresses;
 pub mod alarms;
-mod authority;
 pub mod configuration;
 pub mod counters;
 mod entry;

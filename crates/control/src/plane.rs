@@ -27,10 +27,10 @@ mod rules;
 mod tables;
 mod tunnel;
 
+use crate::aaa_clients::{AaaClients, AaaEvent};
 use crate::accounting::AccountingQueue;
 use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
-use crate::authority::{Authority, Heard};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::history::{Bounds, Outbox};
@@ -210,7 +210,7 @@ pub struct ControlPlane {
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
     addresses: Addresses,
     user_planes: UserPlanes,
-    authority: Authority,
+    aaa: AaaClients,
     /// What the store has of numbers, and of the ports of RADIUS sockets.
     numbers: Numbers,
     radius_ports: RadiusPorts,
@@ -278,7 +278,7 @@ impl ControlPlane {
             access: profiles::access_profiles(&configuration, keys[0]),
             cookie_key: keys[0],
             addresses: Addresses::new(&configuration, &topology)?,
-            authority: Authority::new(start, keys[1]),
+            aaa: AaaClients::new(start, keys[1]),
             session_ids: BTreeMap::new(),
             sessions: Slab::new(),
             counts: BTreeMap::new(),
@@ -344,7 +344,7 @@ impl ControlPlane {
                 socket,
                 from,
                 bytes,
-            } => self.authority.handle(now.at, socket, from, bytes),
+            } => self.aaa.handle(now.at, socket, from, bytes),
             Input::RadiusPorts(ports) => self.on_radius_ports(ports),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
@@ -365,7 +365,7 @@ impl ControlPlane {
             self.on_session_timeout(now, index);
         }
         self.user_planes.on_timeout(now.at, &self.topology);
-        self.authority.on_timeout(now.at);
+        self.aaa.on_timeout(now.at);
         self.end_drained(now);
         self.settle(now);
     }
@@ -375,7 +375,7 @@ impl ControlPlane {
         let times = [
             self.wheel.next_at(),
             self.user_planes.poll_at(),
-            self.authority.poll_at(),
+            self.aaa.poll_at(),
             self.retirement.look_at,
             self.drain_at(),
         ];
@@ -414,8 +414,8 @@ impl ControlPlane {
         loop {
             if let Some(happening) = self.user_planes.poll(now.at, &self.topology) {
                 self.on_happening(now, happening);
-            } else if let Some(heard) = self.authority.poll() {
-                self.on_authority(now, heard);
+            } else if let Some(event) = self.aaa.poll() {
+                self.on_aaa_event(now, event);
             } else {
                 break;
             }
@@ -437,13 +437,13 @@ impl ControlPlane {
         }
     }
 
-    fn on_authority(&mut self, now: Now, heard: Heard) {
-        match heard {
-            Heard::Transmit { socket, to, bytes } => {
+    fn on_aaa_event(&mut self, now: Now, event: AaaEvent) {
+        match event {
+            AaaEvent::Transmit { socket, to, bytes } => {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
-            Heard::Answer(asked, outcome) => self.on_outcome(now, asked, outcome),
-            Heard::Accounted(token) => self.on_accounted(token),
+            AaaEvent::Answer(pending, outcome) => self.on_outcome(now, pending, outcome),
+            AaaEvent::Accounted(token) => self.on_accounted(token),
         }
     }
 
@@ -500,7 +500,7 @@ pub(crate) fn faults(
     configuration: &Configuration,
 ) -> Result<(), Vec<Fault>> {
     let mut faults = crate::topology::bounds(configuration);
-    faults.extend(crate::authority::bounds(configuration));
+    faults.extend(crate::aaa_clients::bounds(configuration));
     for (name, plane) in &configuration.user_planes {
         if start.address.towards(plane.address).is_none() {
             let family = if plane.address.is_ipv4() {

@@ -7,8 +7,8 @@
 //! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
 
 use super::{Awaited, ControlPlane, Now, Output, Waiting};
+use crate::aaa_clients::AaaClients;
 use crate::accounting::{RecordKind, RecordStage};
-use crate::authority::Authority;
 use crate::counters::Counter;
 use crate::entry::{Entry, Owed, Stage, Started};
 use crate::store::Record as StoreRecord;
@@ -42,7 +42,7 @@ fn terminate_cause(cause: Cause) -> TerminateCause {
 
 impl ControlPlane {
     /// AAA follows the configuration.
-    pub(super) fn update_authority(&mut self, now: Now, owed: &[(Seid, RecordKind, Owed)]) {
+    pub(super) fn update_aaa(&mut self, now: Now, owed: &[(Seid, RecordKind, Owed)]) {
         let used: HashSet<&str> = self
             .sessions
             .iter()
@@ -55,9 +55,9 @@ impl ControlPlane {
             used.contains(name) || self.accounting.is_owed(name) || stored
         };
         let configuration = &self.configuration;
-        self.authority
+        self.aaa
             .update(now.at, configuration, &self.numbers, is_owed);
-        let sockets = self.authority.sockets();
+        let sockets = self.aaa.sockets();
         if sockets != self.radius_sockets {
             let kept = |socket: &(bool, u16)| (*socket, self.radius_ports.get(socket).copied());
             let wanted = sockets.iter().map(kept).collect();
@@ -128,7 +128,7 @@ impl ControlPlane {
         let seid = self.entry(index).seid;
         self.withdraw_interim(seid);
         let record = self.accounting_record(now, index, kind);
-        let attributes = match self.authority.attributes(&servers, &record) {
+        let attributes = match self.aaa.attributes(&servers, &record) {
             Ok(attributes) => attributes,
             Err(why) => return self.lose(seid, &why),
         };
@@ -163,7 +163,7 @@ impl ControlPlane {
             framed_ip: entry.ipv4(),
             framed_ipv6_prefix: entry.ipv6(),
             framed_interface_id: entry.peer_interface_id(),
-            authentic: Authority::authentic(entry.servers.as_deref()),
+            authentic: AaaClients::authentic(entry.servers.as_deref()),
             event_time,
             session_time,
             input: Traffic {
@@ -185,7 +185,7 @@ impl ControlPlane {
         let Some(record) = self.accounting.remove(token) else {
             return;
         };
-        if let Some(client) = self.authority.client(&record.servers) {
+        if let Some(client) = self.aaa.client(&record.servers) {
             match record.stage {
                 RecordStage::Waiting => {}
                 RecordStage::Written(slot) => client.give_back(slot),
@@ -205,7 +205,7 @@ impl ControlPlane {
         let first =
             kind != RecordKind::Stop || self.accounting.find(seid, RecordKind::Start).is_none();
         let slot = first
-            .then(|| self.authority.client(&servers)?.take_slot())
+            .then(|| self.aaa.client(&servers)?.take_slot())
             .flatten();
         match slot {
             Some(slot) => {
@@ -257,7 +257,7 @@ impl ControlPlane {
         let Some(record) = self.accounting.record(token) else {
             return;
         };
-        if let Some(client) = self.authority.client(&record.servers) {
+        if let Some(client) = self.aaa.client(&record.servers) {
             record.stage = RecordStage::InFlight(slot);
             let attributes = std::mem::take(&mut record.attributes);
             client.account(now.at, token, slot, attributes, delivery);
@@ -283,7 +283,7 @@ impl ControlPlane {
 
     /// A slot is free.
     fn serve_starved(&mut self, servers: &str) {
-        if self.authority.client(servers).is_some_and(|c| c.has_slot())
+        if self.aaa.client(servers).is_some_and(|c| c.has_slot())
             && let Some(token) = self.accounting.next_starved(servers)
         {
             self.prepare(token);
@@ -299,7 +299,7 @@ impl ControlPlane {
                 attributes,
                 servers,
             } = owed;
-            let Some(servers) = servers.or_else(|| self.authority.first_group().map(str::to_owned))
+            let Some(servers) = servers.or_else(|| self.aaa.first_group().map(str::to_owned))
             else {
                 self.lose(seid, "no RADIUS server is configured any more");
                 self.records.push(StoreRecord::delete(key(seid, kind)));
@@ -308,10 +308,9 @@ impl ControlPlane {
             let servers: Arc<str> = servers.into();
             let token = self.accounting.add(seid, kind, servers.clone(), attributes);
             let slot = slot.map(|(socket, identifier)| Slot::new(socket, identifier));
-            let authority = &mut self.authority;
+            let aaa = &mut self.aaa;
             let claim = |slot: &Slot| {
-                authority
-                    .client(&servers)
+                aaa.client(&servers)
                     .is_some_and(|client| client.claim_slot(*slot))
             };
             match slot.filter(claim) {

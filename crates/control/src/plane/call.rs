@@ -178,7 +178,7 @@ impl ControlPlane {
         ] {
             rows.push(row(name, count, meaning.into()));
         }
-        rows.extend(self.authority.rows());
+        rows.extend(self.aaa.rows());
         rows
     }
 

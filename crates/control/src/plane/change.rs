@@ -109,7 +109,7 @@ impl ControlPlane {
                 self.user_planes.carry(now.at, group, &self.topology);
             }
         }
-        self.update_authority(now, &[]);
+        self.update_aaa(now, &[]);
         self.change_affected(now, change.affected);
         self.end_displaced(now);
         self.follow_drains(now);

@@ -279,12 +279,12 @@ impl ControlPlane {
     }
 
     fn compare_questions(&self, ledger: &mut Ledger) -> Differences<u64, &'static str> {
-        let booked = self.authority.questions().map(|(token, _)| token);
-        let owned = self.authority.open_tokens();
+        let booked = self.aaa.pending().map(|(token, _)| token);
+        let owned = self.aaa.open_tokens();
         let owned = owned.into_iter().map(|token| (token, "RADIUS"));
         ledger.compare(&kinds::QUESTION, booked, owned, |token| {
-            let mut questions = self.authority.questions();
-            let found = questions.find(|(of, _)| of == token);
+            let mut pending = self.aaa.pending();
+            let found = pending.find(|(of, _)| of == token);
             found.map_or("one of nobody's".into(), |(_, asked)| format!("{asked:?}"))
         })
     }
@@ -370,8 +370,8 @@ impl ControlPlane {
             } if asked(seid, family, number) => Some(Wait::Family(seid, family == Family::Ipv6)),
             _ => None,
         }));
-        let questions = self.authority.questions();
-        seen_to.extend(questions.map(|(_, asked)| Wait::Verdict(asked.seid)));
+        let pending = self.aaa.pending();
+        seen_to.extend(pending.map(|(_, auth)| Wait::Verdict(auth.seid)));
         seen_to
     }
 

@@ -1,7 +1,7 @@
 //! PPP goes on: what a session wants done, what AAA says of its subscriber, and the passing of its time.
 
 use super::{ControlPlane, Now};
-use crate::authority::Asked;
+use crate::aaa_clients::PendingAuth;
 use crate::counters::Counter;
 use crate::entry::Stage;
 use crate::evaluate::AaaAnswer;
@@ -130,14 +130,14 @@ impl ControlPlane {
         if entry.account.started.is_none() {
             entry.servers = servers.clone().map(Into::into);
         }
-        let asked = Asked { seid, attempt };
+        let pending = PendingAuth { seid, attempt };
         let servers = servers.as_deref();
-        self.authority.authenticate(now.at, servers, asked, request);
+        self.aaa.authenticate(now.at, servers, pending, request);
     }
 
     /// AAA answered about a subscriber that waits to be let in.
-    pub(super) fn on_outcome(&mut self, now: Now, asked: Asked, outcome: Outcome) {
-        let Asked { seid, attempt } = asked;
+    pub(super) fn on_outcome(&mut self, now: Now, pending: PendingAuth, outcome: Outcome) {
+        let PendingAuth { seid, attempt } = pending;
         let waits = |index: &u32| {
             let entry = &self.sessions[*index as usize];
             let link = entry.link.as_ref();

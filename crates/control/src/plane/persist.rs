@@ -167,7 +167,7 @@ impl ControlPlane {
     /// Brings the numbers in the store up to date.
     pub(super) fn persist_numbers(&mut self) {
         let mut numbers = self.topology.numbers();
-        numbers.extend(self.authority.numbers());
+        numbers.extend(self.aaa.numbers());
         let key = |name: &String| [NUMBER_PREFIX, name.as_bytes()].concat();
         let gone = self
             .numbers

@@ -284,7 +284,7 @@ impl ControlPlane {
             let plane = self.plane_of(index);
             *self.counts.entry(plane).or_default() += 1;
         }
-        self.update_authority(now, &restored.owed);
+        self.update_aaa(now, &restored.owed);
         self.resume_records(now, restored.owed);
         for index in indexes {
             if self.entry(index).has_policy() {

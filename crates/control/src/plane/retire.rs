@@ -70,7 +70,7 @@ impl ControlPlane {
     }
 
     fn arm_retirement(&mut self, now: Now) {
-        let groups = self.authority.has_retired(&self.configuration);
+        let groups = self.aaa.has_retired(&self.configuration);
         let groups = groups.then_some(LOOK_AT_GROUPS);
         let next = self.topology.has_retired().then_some(LOOK).or(groups);
         self.retirement.look_at = next.map(|next| now.at + next);
@@ -81,8 +81,8 @@ impl ControlPlane {
         if self.topology.has_retired() {
             self.look_at_places(now);
         }
-        if self.authority.has_retired(&self.configuration) {
-            self.update_authority(now, &[]);
+        if self.aaa.has_retired(&self.configuration) {
+            self.update_aaa(now, &[]);
         }
         self.persist_numbers();
         self.arm_retirement(now);

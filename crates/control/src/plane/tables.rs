@@ -76,7 +76,7 @@ impl ControlPlane {
     pub(super) fn aaa_server_rows(&self, now: Now) -> Vec<AaaServer> {
         let aaa = &self.configuration.aaa;
         let mut rows = Vec::new();
-        for (group, client) in self.authority.clients() {
+        for (group, client) in self.aaa.clients() {
             // a group that is retired has none any more
             let named = aaa.server_groups.get(group).into_iter();
             let names: Vec<&String> = named

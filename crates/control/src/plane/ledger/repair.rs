@@ -139,7 +139,7 @@ impl ControlPlane {
         }
         let found = self.compare_questions(&mut Ledger::default());
         for token in found.without_owner {
-            self.authority.forget(token);
+            self.aaa.forget(token);
         }
     }
 

@@ -246,8 +246,8 @@ fn requests_and_questions() {
     let stray = |plane: &mut ControlPlane, _: Now| {
         let (seid, attempt) = (Seid::new(1, 0), 1);
         plane
-            .authority
-            .invent_question(crate::authority::Asked { seid, attempt });
+            .aaa
+            .invent_pending(crate::aaa_clients::PendingAuth { seid, attempt });
     };
     broken(stray, "AAA question", Fault::WithoutOwner);
     let lost = |plane: &mut ControlPlane, _: Now| plane.user_planes.lose_port(PORT);

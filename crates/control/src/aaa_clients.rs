@@ -1,4 +1,4 @@
-//! Who knows the subscribers: groups of RADIUS servers, and the users of the configuration.
+//! Authentication and accounting clients: one RADIUS client for each server group, and the configured users.
 
 use crate::alarms::{Condition, Fault};
 use crate::topology::{Numbers, Seid};
@@ -16,52 +16,52 @@ use rand::{RngCore, SeedableRng};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Who asked to come in; the attempt tells this question from earlier ones of the session.
+/// Authentication that waits for an answer. The attempt distinguishes it from earlier ones of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct PendingAuth {
     pub seid: Seid,
     pub attempt: u8,
 }
 
-/// What the owner has to take care of.
-pub(crate) enum Heard {
+/// Event that the control plane handles.
+pub(crate) enum AaaEvent {
     Transmit {
         socket: u16,
         to: SocketAddr,
         bytes: Vec<u8>,
     },
-    Answer(Asked, Outcome),
-    /// A server has a record, or one that is not to be kept was given up.
+    Answer(PendingAuth, Outcome),
+    /// A server acknowledged a record, or the client gave up an interim record.
     Accounted(u64),
 }
 
-/// UDP sockets for RADIUS, of each server group and address family: 256 accounting records can be under way on each.
+/// RADIUS sockets of each server group and address family. Each carries at most 256 accounting records at a time.
 pub(crate) const RADIUS_SOCKETS: u16 = 16;
-/// The most server groups, by the sockets that they take.
+/// Maximum number of server groups. The number of sockets limits it.
 const MAX_GROUPS: usize = 32;
 
-/// AAA, behind one face.
-pub(crate) struct Authority {
+/// RADIUS clients of all server groups, and the configured users.
+pub(crate) struct AaaClients {
     node_id: String,
     addresses: config::Addresses,
     random: StdRng,
     groups: BTreeMap<String, Group>,
     users: Users,
-    /// What the users' entries answered.
+    /// Answers from the configured users.
     answers: VecDeque<(u64, Outcome)>,
-    asked: Slab<Asked>,
+    pending: Slab<PendingAuth>,
 }
 
-/// A group of RADIUS servers.
+/// RADIUS server group.
 struct Group {
-    /// Its sockets' numbers follow from this.
+    /// Number of the group. Its socket numbers start at `number * RADIUS_SOCKETS`.
     number: u16,
     client: Client,
-    /// The address families (is it IPv6?) that its sockets have had.
+    /// Address families that the group has used; `true` is IPv6.
     families: BTreeSet<bool>,
 }
 
-/// What is too much, with its place.
+/// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
     let groups = configuration.aaa.server_groups.len();
     let too_many = (groups > MAX_GROUPS).then(|| config::Fault {
@@ -72,21 +72,21 @@ pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
     too_many.into_iter().collect()
 }
 
-impl Authority {
+impl AaaClients {
     pub fn new(start: &start::ControlPlane, seed: [u8; 32]) -> Self {
-        Authority {
+        AaaClients {
             node_id: start.node_id.clone(),
             addresses: start.address,
             random: StdRng::from_seed(seed),
             groups: BTreeMap::new(),
             users: Users::default(),
             answers: VecDeque::new(),
-            asked: Slab::new(),
+            pending: Slab::new(),
         }
     }
 
-    /// Follows a configuration. `kept`: the numbers of groups that the store has. A group that the configuration has no
-    /// more stays without a server as long as records wait for one of its.
+    /// Applies a configuration. `kept` are the group numbers in the store. A group that was removed from the configuration
+    /// stays, without servers, while accounting records wait for it.
     pub fn update(
         &mut self,
         now: Duration,
@@ -125,7 +125,7 @@ impl Authority {
         }
     }
 
-    /// Whether a group is there that the configuration has no more.
+    /// Whether a group remains that the configuration does not contain.
     pub fn has_retired(&self, configuration: &Configuration) -> bool {
         let configured = &configuration.aaa.server_groups;
         self.groups
@@ -179,7 +179,7 @@ impl Authority {
         client
     }
 
-    /// The numbers that are to be kept in the store.
+    /// Group numbers, for the store.
     pub fn numbers(&self) -> Numbers {
         let groups = self.groups.iter();
         groups
@@ -187,7 +187,7 @@ impl Authority {
             .collect()
     }
 
-    /// The sockets that are needed: by address family (is it IPv6?) and number.
+    /// Sockets in use, by address family (`true` is IPv6) and number.
     pub fn sockets(&self) -> BTreeSet<(bool, u16)> {
         let groups = self.groups.values();
         let families = groups.flat_map(|group| group.families.iter().map(|f| (*f, group.number)));
@@ -199,15 +199,15 @@ impl Authority {
             .collect()
     }
 
-    /// Asks the servers of a group, or without one the users.
+    /// Authenticates with a server group, or with the configured users if `servers` is `None`.
     pub fn authenticate(
         &mut self,
         now: Duration,
         servers: Option<&str>,
-        asked: Asked,
+        pending: PendingAuth,
         request: AccessRequest,
     ) {
-        let token = self.asked.insert(asked) as u64;
+        let token = self.pending.insert(pending) as u64;
         match servers {
             None => {
                 let outcome = self.users.authenticate(&request);
@@ -223,7 +223,7 @@ impl Authority {
         }
     }
 
-    /// What a record says, for [`Client::account`].
+    /// Encoded attributes of a record, for [`Client::account`].
     pub fn attributes(
         &self,
         servers: &str,
@@ -234,42 +234,42 @@ impl Authority {
         attributes.map_err(|error| error.to_string())
     }
 
-    /// The RADIUS client of a group, to which accounting records go; [`Heard::Accounted`] tells what became of one.
+    /// RADIUS client of a group. [`AaaEvent::Accounted`] reports the end of an accounting record.
     pub fn client(&mut self, servers: &str) -> Option<&mut Client> {
         self.groups.get_mut(servers).map(|group| &mut group.client)
     }
 
-    /// The RADIUS client of each group.
+    /// RADIUS clients of all groups, by group name.
     pub fn clients(&self) -> impl Iterator<Item = (&str, &Client)> {
         let groups = self.groups.iter();
         groups.map(|(name, group)| (name.as_str(), &group.client))
     }
 
-    /// The group whose number is the lowest.
+    /// Group with the lowest number.
     pub fn first_group(&self) -> Option<&str> {
         let groups = self.groups.iter();
         let first = groups.min_by_key(|(_, group)| group.number);
         first.map(|(name, _)| name.as_str())
     }
 
-    /// The questions that wait for an answer, by their tokens.
-    pub fn questions(&self) -> impl Iterator<Item = (u64, &Asked)> {
-        self.asked
+    /// Pending authentications with their tokens.
+    pub fn pending(&self) -> impl Iterator<Item = (u64, &PendingAuth)> {
+        self.pending
             .iter()
-            .map(|(token, asked)| (token as u64, asked))
+            .map(|(token, pending)| (token as u64, pending))
     }
 
-    /// The tokens of the questions that whoever knows the subscribers has.
+    /// Tokens of the authentications that a client works on or has answered.
     pub fn open_tokens(&self) -> Vec<u64> {
         let groups = self.groups.values();
-        let asked = groups.flat_map(|group| group.client.open_tokens());
+        let with_servers = groups.flat_map(|group| group.client.open_tokens());
         let answers = self.answers.iter().map(|(token, _)| *token);
-        asked.chain(answers).collect()
+        with_servers.chain(answers).collect()
     }
 
-    /// Forgets a question that nobody will answer.
+    /// Forgets a pending authentication that has no answer to come.
     pub fn forget(&mut self, token: u64) {
-        self.asked.try_remove(token as usize);
+        self.pending.try_remove(token as usize);
     }
 
     pub fn authentic(servers: Option<&str>) -> Authentic {
@@ -288,23 +288,26 @@ impl Authority {
         }
     }
 
-    pub fn poll(&mut self) -> Option<Heard> {
+    pub fn poll(&mut self) -> Option<AaaEvent> {
         if let Some((token, outcome)) = self.answers.pop_front() {
-            return Some(Heard::Answer(self.asked.remove(token as usize), outcome));
+            return Some(AaaEvent::Answer(
+                self.pending.remove(token as usize),
+                outcome,
+            ));
         }
         let mut groups = self.groups.values_mut();
         let (number, output) =
             groups.find_map(|group| Some((group.number, group.client.poll_output()?)))?;
         Some(match output {
-            Output::Transmit { socket, to, bytes } => Heard::Transmit {
+            Output::Transmit { socket, to, bytes } => AaaEvent::Transmit {
                 socket: number * RADIUS_SOCKETS + socket,
                 to,
                 bytes,
             },
             Output::Done { token, outcome } => {
-                Heard::Answer(self.asked.remove(token as usize), outcome)
+                AaaEvent::Answer(self.pending.remove(token as usize), outcome)
             }
-            Output::Accounted { token, .. } => Heard::Accounted(token),
+            Output::Accounted { token, .. } => AaaEvent::Accounted(token),
         })
     }
 
@@ -319,7 +322,7 @@ impl Authority {
         }
     }
 
-    /// The servers that do not answer, and the groups of which none does.
+    /// Servers that do not answer, and groups in which no server answers.
     pub fn outages(&self, configuration: &Configuration) -> Vec<Condition> {
         let mut found = Vec::new();
         for (name, group) in &self.groups {
@@ -366,7 +369,7 @@ impl Authority {
         found
     }
 
-    /// The clients' counters for `show drops`.
+    /// Counters of all clients for `show drops`.
     pub fn rows(&self) -> Vec<DropCounter> {
         let counters = self.groups.values().map(|group| group.client.counters());
         crate::counters::radius_rows(counters)
@@ -382,9 +385,9 @@ fn out_of_reach(fault: Fault, resource: &str, text: String) -> Condition {
 }
 
 #[cfg(test)]
-impl Authority {
-    /// Breaks the books: a question that nobody was asked.
-    pub fn invent_question(&mut self, asked: Asked) {
-        self.asked.insert(asked);
+impl AaaClients {
+    /// Adds a pending authentication that no client works on.
+    pub fn invent_pending(&mut self, pending: PendingAuth) {
+        self.pending.insert(pending);
     }
 }
