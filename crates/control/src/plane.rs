@@ -37,7 +37,7 @@ use crate::history::{Bounds, Outbox};
 use crate::session_ids::SessionIdAllocator;
 use crate::store::Record as StoreRecord;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
-use crate::user_planes::{Happening, UserPlanes};
+use crate::user_planes::{UserPlaneEvent, UserPlanes};
 use crate::wheel::TimerWheel;
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
@@ -412,8 +412,8 @@ impl ControlPlane {
     /// Takes care of whatever the parts have to say, until none has anything more.
     fn settle(&mut self, now: Now) {
         loop {
-            if let Some(happening) = self.user_planes.poll(now.at, &self.topology) {
-                self.on_happening(now, happening);
+            if let Some(event) = self.user_planes.poll(now.at, &self.topology) {
+                self.on_user_plane_event(now, event);
             } else if let Some(event) = self.aaa.poll() {
                 self.on_aaa_event(now, event);
             } else {
@@ -423,15 +423,17 @@ impl ControlPlane {
         self.watch_store(now);
     }
 
-    fn on_happening(&mut self, now: Now, happening: Happening) {
-        match happening {
-            Happening::Transmit(to, bytes) => self.outputs.push_back(Output::Pfcp { to, bytes }),
-            Happening::Open(port) => self.on_port_open(now, port),
-            Happening::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
-            Happening::Down(plane, why) => self.on_user_plane_down(now, plane, why),
-            Happening::Answer(request, message) => self.on_answer(now, request, message),
-            Happening::Report { id, seid, message } => self.on_report(now, id, seid, message),
-            Happening::EstablishedLate(plane, seid, up_seid) => {
+    fn on_user_plane_event(&mut self, now: Now, event: UserPlaneEvent) {
+        match event {
+            UserPlaneEvent::Transmit(to, bytes) => {
+                self.outputs.push_back(Output::Pfcp { to, bytes })
+            }
+            UserPlaneEvent::Open(port) => self.on_port_open(now, port),
+            UserPlaneEvent::Up { plane, lost } => self.on_user_plane_up(now, plane, lost),
+            UserPlaneEvent::Down(plane, why) => self.on_user_plane_down(now, plane, why),
+            UserPlaneEvent::Answer(request, message) => self.on_answer(now, request, message),
+            UserPlaneEvent::Report { id, seid, message } => self.on_report(now, id, seid, message),
+            UserPlaneEvent::EstablishedLate(plane, seid, up_seid) => {
                 self.on_established_late(now, plane, seid, up_seid);
             }
         }

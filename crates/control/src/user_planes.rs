@@ -50,28 +50,28 @@ pub(crate) enum UsageFor {
 /// How a request ended: its answer, or why there is none.
 pub(crate) type Answer = Result<Message, FailReason>;
 
-/// What the owner has to take care of.
+/// Event that the control plane handles.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum UserPlaneEvent {
     Transmit(SocketAddr, Vec<u8>),
-    /// An association is there. `lost`: the user plane has none of our sessions (any more).
+    /// An association was set up. `lost`: the user plane has none of our sessions.
     Up {
         plane: UserPlaneId,
         lost: bool,
     },
-    /// An association is gone, and why.
+    /// An association ended, with the reason.
     Down(UserPlaneId, &'static str),
     /// The default session of an access port is open.
     Open(PortId),
-    /// A request was answered, or never will be.
+    /// A request was answered or has failed.
     Answer(Request, Answer),
-    /// A user plane reports of its own accord.
+    /// Unsolicited report of a user plane.
     Report {
         id: RequestId,
         seid: Seid,
         message: Message,
     },
-    /// A user plane established a session, with this SEID of its own, and nobody waits for that answer.
+    /// A user plane established a session under this SEID of its own, but no request waits for the answer.
     EstablishedLate(UserPlaneId, Seid, u64),
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct UserPlanes {
     known_since: BTreeSet<PortId>,
     nets: BTreeMap<GroupId, Nets>,
     requests: Slab<Request>,
-    happenings: VecDeque<Happening>,
+    events: VecDeque<UserPlaneEvent>,
 }
 
 struct Peer {
@@ -152,7 +152,7 @@ impl UserPlanes {
             known_since: BTreeSet::new(),
             nets: BTreeMap::new(),
             requests: Slab::new(),
-            happenings: VecDeque::new(),
+            events: VecDeque::new(),
         }
     }
 
@@ -317,14 +317,14 @@ impl UserPlanes {
         self.node.poll_at()
     }
 
-    pub fn poll(&mut self, now: Duration, topology: &Topology) -> Option<Happening> {
-        if self.happenings.is_empty() {
+    pub fn poll(&mut self, now: Duration, topology: &Topology) -> Option<UserPlaneEvent> {
+        if self.events.is_empty() {
             self.drain(now, topology);
         }
-        self.happenings.pop_front()
+        self.events.pop_front()
     }
 
-    /// Asks a user plane; the answer comes as [`Happening::Answer`].
+    /// Asks a user plane; the answer comes as [`UserPlaneEvent::Answer`].
     pub fn ask(
         &mut self,
         now: Duration,
@@ -397,7 +397,7 @@ impl UserPlanes {
         while let Some(output) = self.node.poll_output() {
             match output {
                 Output::Transmit { to, bytes } => {
-                    self.happenings.push_back(Happening::Transmit(to, bytes));
+                    self.events.push_back(UserPlaneEvent::Transmit(to, bytes));
                 }
                 Output::Event(event) => self.on_event(now, event, topology),
             }
@@ -418,15 +418,15 @@ impl UserPlanes {
                 let name = &topology.user_plane(plane).node_id;
                 tracing::info!(user_plane = %name, %peer, lost_sessions = lost, "user plane associated");
                 self.open_default_sessions(now, plane, topology);
-                self.happenings.push_back(Happening::Up { plane, lost });
+                self.events.push_back(UserPlaneEvent::Up { plane, lost });
             }
             Event::AssociationDown { peer, reason } => {
                 tracing::warn!(%peer, ?reason, "user plane is no longer associated; its sessions are kept");
                 if let Some(plane) = self.find(peer.ip()) {
                     self.peer_mut(plane).standing.since = now;
                     self.forget_default_sessions(plane, topology);
-                    let down = Happening::Down(plane, why(reason));
-                    self.happenings.push_back(down);
+                    let down = UserPlaneEvent::Down(plane, why(reason));
+                    self.events.push_back(down);
                 }
             }
             Event::AssociationRejected { peer, cause } => {
@@ -449,8 +449,8 @@ impl UserPlanes {
             }
             Event::Request { id, seid, message } => {
                 let seid = Seid(seid);
-                self.happenings
-                    .push_back(Happening::Report { id, seid, message });
+                self.events
+                    .push_back(UserPlaneEvent::Report { id, seid, message });
             }
             Event::Response { token, message, .. } => {
                 self.on_answer(now, token, Ok(message), topology)
@@ -490,8 +490,8 @@ impl UserPlanes {
                 self.on_nets(now, group, number, message, topology);
             }
             request => self
-                .happenings
-                .push_back(Happening::Answer(request, message)),
+                .events
+                .push_back(UserPlaneEvent::Answer(request, message)),
         }
     }
 
@@ -506,8 +506,8 @@ impl UserPlanes {
     ) {
         let mut ports = topology.ports().filter(|(_, p)| p.user_plane == plane);
         let Some((port, _)) = ports.find(|(port, _)| Seid::of_port(*port) == seid) else {
-            let late = Happening::EstablishedLate(plane, seid, up_seid);
-            return self.happenings.push_back(late);
+            let late = UserPlaneEvent::EstablishedLate(plane, seid, up_seid);
+            return self.events.push_back(late);
         };
         if self.default_session(port).is_some_and(|own| own != up_seid) {
             self.open_default_session(now, port, topology);

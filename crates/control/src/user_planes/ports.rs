@@ -1,6 +1,6 @@
 //! Access ports on user planes: the default session of each, and the nets that it announces for its group.
 
-use super::{Answer, Happening, Request, UserPlanes};
+use super::{Answer, Request, UserPlaneEvent, UserPlanes};
 use crate::addresses::Net;
 use crate::topology::{Group, GroupId, PortId, Seid, Topology, TunnelOwner, UserPlaneId};
 use core::time::Duration;
@@ -183,7 +183,7 @@ impl UserPlanes {
                 let up_seid = m.up_f_seid.map_or(0, |f| f.seid);
                 self.defaults.insert(port, up_seid);
                 tracing::info!(port = %name, "access port is open for subscribers");
-                self.happenings.push_back(Happening::Open(port));
+                self.events.push_back(UserPlaneEvent::Open(port));
                 let carried = topology.groups().filter(|(_, group)| group.carrier == port);
                 for (group, _) in carried {
                     let nets = self.nets.entry(group).or_default();
