@@ -152,17 +152,17 @@ impl ControlPlane {
             Outcome::Accept(accept) => self.on_accept(now, index, *accept),
             Outcome::Reject(reject) => {
                 self.counters.count(Counter::AuthenticationRejected);
-                self.turn_away(now, index, &reject.reason.to_string(), reject.reply_message);
+                self.reject(now, index, &reject.reason.to_string(), reject.reply_message);
             }
             Outcome::Unavailable(why) => {
                 self.counters.count(Counter::AuthenticationUnavailable);
                 let message = b"authentication is not available".to_vec();
-                self.turn_away(now, index, &why.to_string(), message);
+                self.reject(now, index, &why.to_string(), message);
             }
         }
     }
 
-    pub(super) fn turn_away(&mut self, now: Now, index: u32, why: &str, message: Vec<u8>) {
+    pub(super) fn reject(&mut self, now: Now, index: u32, why: &str, message: Vec<u8>) {
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
         let (seid, mac, attempt) = (entry.seid, entry.circuit.mac, entry.who.attempt);
@@ -179,7 +179,7 @@ impl ControlPlane {
             let why = format!("AAA names the subscriber profile `{name}`, which is not configured");
             let message = b"service is not available".to_vec();
             self.counters.count(Counter::AuthenticationRejected);
-            return self.turn_away(now, index, &why, message);
+            return self.reject(now, index, &why, message);
         }
         let entry = self.entry(index);
         entry.answer = AaaAnswer::of(&accept);
@@ -201,7 +201,7 @@ impl ControlPlane {
         if let Err(why) = self.assign_policy(now, index) {
             self.counters.count(Counter::PolicyRefused);
             let message = b"service is not available".to_vec();
-            return self.turn_away(now, index, &why, message);
+            return self.reject(now, index, &why, message);
         }
         let reply = AuthReply::Accept {
             grant: self.grant(index, accept.framed_interface_id),

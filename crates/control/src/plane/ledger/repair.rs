@@ -152,7 +152,7 @@ impl ControlPlane {
                 Wait::Verdict(seid) => {
                     if let Some(index) = self.find(seid) {
                         let message = b"authentication is not available".to_vec();
-                        self.turn_away(now, index, "the question to AAA was lost", message);
+                        self.reject(now, index, "the question to AAA was lost", message);
                     }
                 }
                 Wait::Listing(ticket) => {
