@@ -332,7 +332,7 @@ impl ControlPlane {
     pub fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Pfcp { from, bytes } => {
-                // a stranger hears that it is refused (TS 29.244 §7.4.4)
+                // an unknown peer gets an answer that rejects it (TS 29.244 §7.4.4)
                 if self.user_planes.find(from.ip()).is_none() {
                     self.counters.count(Counter::UnknownUserPlane);
                 }

@@ -25,8 +25,8 @@ pub(crate) enum Request {
     Modify(Seid, u8),
     Usage(Seid, UsageFor),
     Delete(Seid),
-    /// To end what the user plane has and we do not.
-    Stranger(UserPlaneId, u64),
+    /// Deletes a session of the user plane that the control plane does not have.
+    DeleteUnknown(UserPlaneId, u64),
     /// A block of the audit of this epoch, by a port's default session.
     Audit(PortId, u32),
     DefaultSession(PortId),

@@ -434,7 +434,7 @@ fn a_second_user_plane_of_the_same_name_is_refused_and_disturbs_nobody() {
     };
     let taken = drops.iter().find(|d| d.name == "pfcp-node-id-taken");
     assert_eq!(taken.expect("a counter").count, 1);
-    // A stranger with a name of its own is none of ours either.
+    // A peer with an unknown name is rejected as well.
     let heard = w.call_as("192.0.2.66", "up66");
     assert_eq!(heard, [Some(Cause::REQUEST_REJECTED)]);
     w.run(5 * MINUTE);
@@ -707,7 +707,7 @@ fn a_session_that_only_the_user_plane_has_is_deleted_there() {
     assert_eq!(
         w.up.subscribers().len(),
         50,
-        "the other 150 are strangers, of more than one block"
+        "the other 150 are unknown sessions, of more than one block"
     );
 }
 

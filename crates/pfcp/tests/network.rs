@@ -11,7 +11,7 @@ use wire::pfcp::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn stranger() -> SocketAddr {
+fn unknown_peer() -> SocketAddr {
     "203.0.113.9:8805".parse().unwrap()
 }
 
@@ -81,7 +81,7 @@ fn an_association_comes_up_and_stays() {
 #[test]
 fn a_peer_answers_unless_a_request_had_to_be_sent_again() {
     let mut world = World::associated(1);
-    assert!(!world.node(CP).is_answering(stranger()));
+    assert!(!world.node(CP).is_answering(unknown_peer()));
     assert_eq!(request(&mut world, 1), Ok(()));
     world.drain();
     assert!(world.node(CP).is_answering(UP), "sent once");
@@ -155,7 +155,7 @@ proptest! {
         datagrams in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), 0u8..60, any::<bool>()), 0..20),
     ) {
         let mut world = World::associated(1);
-        for (mut bytes, kind, from_stranger) in datagrams {
+        for (mut bytes, kind, from_unknown_peer) in datagrams {
             if bytes.len() >= 4 {
                 let length = (bytes.len() - 4) as u16;
                 bytes[0] = VERSION << 5 | u8::from(is_about_session(kind));
@@ -163,7 +163,7 @@ proptest! {
                 bytes[2..4].copy_from_slice(&length.to_be_bytes());
             }
             let now = world.now;
-            let from = |peer| if from_stranger { stranger() } else { peer };
+            let from = |peer| if from_unknown_peer { unknown_peer() } else { peer };
             world.node(CP).handle_datagram(now, from(UP), &bytes);
             world.node(UP).handle_datagram(now, from(CP), &bytes);
         }
@@ -398,14 +398,14 @@ fn strangers_are_refused() {
         SessionModificationRequest::default().into(),
     ];
     for request in requests {
-        let reply = reply_to(up, stranger(), &Packet::session(1, 3, request)).unwrap();
+        let reply = reply_to(up, unknown_peer(), &Packet::session(1, 3, request)).unwrap();
         assert_eq!(reply.cause(), no_association);
     }
     let release = AssociationReleaseRequest {
-        node_id: NodeId::Fqdn("stranger".to_owned()),
+        node_id: NodeId::Fqdn("unknown".to_owned()),
     };
     assert_eq!(
-        reply_to(up, stranger(), &Packet::node(4, release))
+        reply_to(up, unknown_peer(), &Packet::node(4, release))
             .unwrap()
             .cause(),
         no_association
@@ -419,14 +419,14 @@ fn strangers_are_refused() {
     let alive = HeartbeatResponse {
         recovery_time_stamp: 3_900_000_100,
     };
-    assert_eq!(reply_to(up, stranger(), &heartbeat), Some(alive.into()));
+    assert_eq!(reply_to(up, unknown_peer(), &heartbeat), Some(alive.into()));
     assert_eq!(up.counters().unassociated, 3);
 
     let setup = AssociationSetupRequest {
         recovery_time_stamp: 1,
         ..Default::default()
     };
-    let reply = reply_to(world.node(CP), stranger(), &Packet::node(6, setup)).unwrap();
+    let reply = reply_to(world.node(CP), unknown_peer(), &Packet::node(6, setup)).unwrap();
     assert_eq!(reply.cause(), Some(Cause::REQUEST_REJECTED));
     assert_eq!(world.node(CP).peers().count(), 1);
 }
@@ -479,19 +479,22 @@ fn another_version_is_refused_and_reported() {
     let mut world = World::associated(1);
     let now = world.now;
     let up = world.node(UP);
-    up.handle_datagram(now, stranger(), &[0x40, 1, 0, 4, 0, 0, 8, 0]);
+    up.handle_datagram(now, unknown_peer(), &[0x40, 1, 0, 4, 0, 0, 8, 0]);
     let mismatch = Event::VersionMismatch {
-        peer: stranger(),
+        peer: unknown_peer(),
         version: 2,
     };
     assert_eq!(up.poll_output(), Some(Output::Event(mismatch)));
     let Some(Output::Transmit { to, bytes }) = up.poll_output() else {
         panic!("no answer")
     };
-    assert_eq!((to, bytes), (stranger(), vec![0x20, 11, 0, 4, 0, 0, 8, 0]));
+    assert_eq!(
+        (to, bytes),
+        (unknown_peer(), vec![0x20, 11, 0, 4, 0, 0, 8, 0])
+    );
     assert_eq!(up.counters().other_version, 1);
     // A response of another version is not answered, or two entities would talk for ever.
-    up.handle_datagram(now, stranger(), &[0x40, 2, 0, 4, 0, 0, 8, 0]);
+    up.handle_datagram(now, unknown_peer(), &[0x40, 2, 0, 4, 0, 0, 8, 0]);
     assert!(matches!(up.poll_output(), Some(Output::Event(_))));
     assert_eq!(up.poll_output(), None);
 }

@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_counted_and_dropped() {
         let (mut redirection, engine) = bench();
-        let (cp, stranger) = (address("192.0.2.1"), address("192.0.2.66"));
+        let (cp, unknown_peer) = (address("192.0.2.1"), address("192.0.2.66"));
         let mut done = |from, bytes: &[u8]| {
             assert_eq!(
                 redirection.receive(&engine, LATER, from, bytes),
@@ -290,12 +290,12 @@ mod tests {
         assert_eq!(done(cp, &plain).malformed, 2);
         assert_eq!(done(cp, &gpdu(TEID, b"access9", b"frame")).unknown_port, 1);
         assert_eq!(
-            done(stranger, &gpdu(TEID, b"access0", b"frame")).wrong_peer,
+            done(unknown_peer, &gpdu(TEID, b"access0", b"frame")).wrong_peer,
             1
         );
-        // Strangers learn nothing about tunnels.
+        // Unknown peers learn nothing about tunnels.
         assert_eq!(
-            done(stranger, &gpdu(99, b"access0", b"frame")).unknown_teid,
+            done(unknown_peer, &gpdu(99, b"access0", b"frame")).unknown_teid,
             1
         );
         assert_eq!(redirection.wrap_discovery(None, ACCESS, b"frame"), None);
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn what_restarts_and_ends_explain_is_counted_apart() {
         let (mut redirection, mut engine) = bench();
-        let (cp, stranger) = (address("192.0.2.1"), address("192.0.2.66"));
+        let (cp, unknown_peer) = (address("192.0.2.1"), address("192.0.2.66"));
         let mut counted = |engine: &Engine<u32>, at: u64, from, teid| {
             let bytes = gpdu(teid, b"access0", b"frame");
             redirection.receive(engine, Duration::from_secs(at), from, &bytes);
@@ -344,7 +344,7 @@ mod tests {
             (unknown_teid, stale_teid)
         };
         assert_eq!(counted(&engine, 59, cp, 99), (0, 1), "it is not told yet");
-        assert_eq!(counted(&engine, 59, stranger, 99), (1, 0));
+        assert_eq!(counted(&engine, 59, unknown_peer, 99), (1, 0));
         assert_eq!(counted(&engine, 60, cp, 99), (1, 0));
         engine.forget_peer((cp, wire::pfcp::PORT).into());
         engine.peer_up(Now::default(), (cp, wire::pfcp::PORT).into());
@@ -353,10 +353,14 @@ mod tests {
 
         let mut config = Config::new(NodeId::Fqdn("up1".into()), address("192.0.2.2"));
         let engine = Engine::new(config.clone());
-        assert_eq!(counted(&engine, 60, stranger, 99), (0, 1), "any may call");
+        assert_eq!(
+            counted(&engine, 60, unknown_peer, 99),
+            (0, 1),
+            "any may call"
+        );
         config.control_planes = vec![cp];
         let engine = Engine::new(config);
         assert_eq!(counted(&engine, 60, cp, 99), (0, 1), "not associated yet");
-        assert_eq!(counted(&engine, 60, stranger, 99), (1, 0));
+        assert_eq!(counted(&engine, 60, unknown_peer, 99), (1, 0));
     }
 }

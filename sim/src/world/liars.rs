@@ -20,7 +20,7 @@ pub(super) const LIES: u16 = 4444;
 /// The last octet but one of the MAC addresses that homes make up; that of a household is how many lived there before.
 const MADE_UP: core::ops::Range<u8> = 100..200;
 /// Reports of sessions that there are not, at a time.
-const STRANGERS: u32 = 40;
+const UNKNOWN_SESSIONS: u32 = 40;
 
 /// A session of somebody else, as a liar may have learned of it.
 struct Known {
@@ -63,7 +63,7 @@ impl World<'_> {
         }
         match self.random.random_range(0..4) {
             0 => self.report_of_others(plane),
-            1 => self.report_strangers(plane),
+            1 => self.report_unknown_sessions(plane),
             2 => self.end_others(plane),
             _ => self.claim_another_name(plane),
         }
@@ -116,8 +116,8 @@ impl World<'_> {
         }
     }
 
-    fn report_strangers(&mut self, plane: usize) {
-        for _ in 0..STRANGERS {
+    fn report_unknown_sessions(&mut self, plane: usize) {
+        for _ in 0..UNKNOWN_SESSIONS {
             let seid = self.random.random();
             self.report(plane, seid);
         }

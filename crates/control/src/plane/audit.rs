@@ -1,8 +1,8 @@
-//! After a restart of ours, or when the path to a user plane was cut: does it have what we believe that it has?
+//! Audit of a user plane's PFCP sessions, after a restart of the control plane or an interruption of the path.
 //!
-//! Blocks of (session, hash of its rules) are sent one after the other about a default session of the user plane
-//! (see [`wire::pfcp::own`]). Sessions that are not there or have other rules are put back; what was not named by the
-//! end is a stranger, and is deleted.
+//! The control plane sends blocks of (session, digest of its rules) about a default session of the user plane
+//! (see [`wire::pfcp::own`]). It puts back sessions that are missing or have other rules. Sessions that no block names are
+//! unknown sessions, and the control plane deletes them.
 
 use super::{ControlPlane, Now};
 use crate::entry::Rules;
@@ -24,8 +24,9 @@ pub(super) struct Audit {
     asked: Option<Vec<Seid>>,
     named: usize,
     put_back: usize,
-    /// Those whom nobody named, and those of them who did not come meanwhile.
-    strangers: usize,
+    /// Sessions that no block named.
+    unknown_sessions: usize,
+    /// Unknown sessions that were deleted. Those that were established meanwhile stay.
     deleted: usize,
     began: Duration,
 }
@@ -43,7 +44,7 @@ impl ControlPlane {
             asked: None,
             named: 0,
             put_back: 0,
-            strangers: 0,
+            unknown_sessions: 0,
             deleted: 0,
             began: now.at,
         };
@@ -125,7 +126,7 @@ impl ControlPlane {
             return; // another audit has taken its place
         }
         let result = match message {
-            // strangers are told once: from the beginning
+            // the user plane reports an unknown session once, so the audit begins again
             Err(FailReason::TimedOut) => return self.audit_again(now, plane),
             Ok(Message::SessionModificationResponse(m))
                 if m.cause == Cause::SESSION_CONTEXT_NOT_FOUND =>
@@ -166,15 +167,16 @@ impl ControlPlane {
             .filter_map(|place| named.get(place).copied())
             .collect();
         audit.put_back += wrong.len();
-        audit.strangers += result.strangers.len();
+        audit.unknown_sessions += result.unknown_sessions.len();
         // a user plane cannot have more of them than it has sessions; one that says so is not believed for ever
-        let plausible = audit.strangers <= MAX_SESSIONS as usize;
-        let more = !audit.left.is_empty() || result.strangers.len() >= AUDIT_BLOCK && plausible;
-        let strangers = result.strangers.iter().map(|(seid, _)| Seid(*seid));
-        let strangers: Vec<Seid> = strangers.collect();
-        self.note_audited(plane, &named, &wrong, &strangers);
+        let plausible = audit.unknown_sessions <= MAX_SESSIONS as usize;
+        let more =
+            !audit.left.is_empty() || result.unknown_sessions.len() >= AUDIT_BLOCK && plausible;
+        let unknown_sessions = result.unknown_sessions.iter().map(|(seid, _)| Seid(*seid));
+        let unknown_sessions: Vec<Seid> = unknown_sessions.collect();
+        self.note_audited(plane, &named, &wrong, &unknown_sessions);
         self.user_planes.queue_resync(plane, wrong);
-        self.delete_strangers(now, plane, result.strangers);
+        self.delete_unknown_sessions(now, plane, result.unknown_sessions);
         self.resync(now, plane);
         match more {
             true => self.audit_next(now, plane),
@@ -185,19 +187,24 @@ impl ControlPlane {
         }
     }
 
-    fn delete_strangers(&mut self, now: Now, plane: UserPlaneId, mut strangers: Vec<(u64, u64)>) {
-        strangers.retain(|(seid, up_seid)| !self.is_own(Seid(*seid), *up_seid));
+    fn delete_unknown_sessions(
+        &mut self,
+        now: Now,
+        plane: UserPlaneId,
+        mut unknown_sessions: Vec<(u64, u64)>,
+    ) {
+        unknown_sessions.retain(|(seid, up_seid)| !self.is_own(Seid(*seid), *up_seid));
         if let Some(audit) = self.audits.get_mut(&plane) {
-            audit.deleted += strangers.len();
+            audit.deleted += unknown_sessions.len();
         }
-        for (seid, up_seid) in strangers {
+        for (seid, up_seid) in unknown_sessions {
             tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
             self.release_tunnels(plane, Seid(seid).index());
-            self.delete_stranger(now, plane, up_seid);
+            self.delete_unknown_session(now, plane, up_seid);
         }
     }
 
-    /// Frames come through a stranger's tunnel until it is deleted. Which group it was of is not known.
+    /// Frames arrive in an unknown session's tunnel until it is deleted. Its group is not known.
     fn release_tunnels(&mut self, plane: UserPlaneId, index: u32) {
         let groups = self.topology.groups();
         for (group, _) in groups.filter(|(_, group)| group.user_plane == plane) {
@@ -220,8 +227,8 @@ impl ControlPlane {
         own.is_some_and(|rules| underway(rules) || rules.up_seid == Some(up_seid))
     }
 
-    pub(super) fn delete_stranger(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
-        let request = Request::Stranger(plane, up_seid);
+    pub(super) fn delete_unknown_session(&mut self, now: Now, plane: UserPlaneId, up_seid: u64) {
+        let request = Request::DeleteUnknown(plane, up_seid);
         let asked = self
             .user_planes
             .ask(now.at, plane, up_seid, request, bng::delete());
@@ -230,7 +237,7 @@ impl ControlPlane {
         }
     }
 
-    pub(super) fn on_stranger_deleted(
+    pub(super) fn on_unknown_session_deleted(
         &mut self,
         now: Now,
         plane: UserPlaneId,
@@ -238,7 +245,7 @@ impl ControlPlane {
         message: Answer,
     ) {
         if let Err(FailReason::TimedOut) = message {
-            self.delete_stranger(now, plane, up_seid); // the path lives: asked again
+            self.delete_unknown_session(now, plane, up_seid); // the path lives: asked again
         }
     }
 

@@ -217,8 +217,8 @@ impl ControlPlane {
             Request::Usage(seid, purpose) => self.on_usage(now, seid, purpose, message),
             Request::Delete(seid) => self.on_deleted(now, seid, message),
             Request::Audit(port, epoch) => self.on_audited(now, port, epoch, message),
-            Request::Stranger(plane, up_seid) => {
-                self.on_stranger_deleted(now, plane, up_seid, message)
+            Request::DeleteUnknown(plane, up_seid) => {
+                self.on_unknown_session_deleted(now, plane, up_seid, message)
             }
             Request::DefaultSession(_) | Request::ClosePort(_) | Request::Nets(..) => {
                 unreachable!("taken care of by UserPlanes")
@@ -285,7 +285,7 @@ impl ControlPlane {
         let index = self.find(seid).filter(|i| self.plane_of(*i) == plane);
         match index.filter(|i| !self.sessions[*i as usize].is_closing()) {
             Some(index) => self.establish(now, index),
-            None => self.delete_stranger(now, plane, up_seid),
+            None => self.delete_unknown_session(now, plane, up_seid),
         }
     }
 

@@ -6,7 +6,7 @@ use cpe::{Home, HomeConfig};
 use wire::eth::{Header, PPPOE_DISCOVERY, Tags};
 use wire::pppoe;
 
-const STRANGER: MacAddr = MacAddr([2, 0xee, 0, 0, 0, 1]);
+const UNKNOWN: MacAddr = MacAddr([2, 0xee, 0, 0, 0, 1]);
 
 fn online(homes: usize) -> World {
     let mut w = World::new(homes, Choice::default());
@@ -82,12 +82,8 @@ fn a_subscriber_is_found_by_whatever_is_known_of_it() {
         assert_eq!(found.to_string(), line, "{subject}");
         assert_eq!(traces.0.last().unwrap().sessions.len(), 1);
     }
-    let stranger = begin(&mut traces, &w, &STRANGER.to_string()).unwrap().0;
-    assert_eq!(
-        stranger,
-        Subject::Unheard(STRANGER),
-        "one who is not online"
-    );
+    let unknown = begin(&mut traces, &w, &UNKNOWN.to_string()).unwrap().0;
+    assert_eq!(unknown, Subject::Unheard(UNKNOWN), "one who is not online");
     let nobody = begin(&mut traces, &w, "nobody").unwrap_err();
     assert!(
         matches!(&nobody, Refusal::NotFound(why) if why.contains("by the name `nobody`")),
@@ -99,7 +95,7 @@ fn a_subscriber_is_found_by_whatever_is_known_of_it() {
 fn there_are_no_more_than_so_many_and_who_has_gone_makes_room() {
     let w = online(1);
     let mut traces = Traces::default();
-    let subject = STRANGER.to_string();
+    let subject = UNKNOWN.to_string();
     let mut all: Vec<_> = (0..MOST)
         .map(|_| begin(&mut traces, &w, &subject).unwrap())
         .collect();
@@ -108,7 +104,7 @@ fn there_are_no_more_than_so_many_and_who_has_gone_makes_room() {
     all.pop();
     begin(&mut traces, &w, &subject).unwrap();
     drop(all);
-    hear(&mut traces, &w, STRANGER);
+    hear(&mut traces, &w, UNKNOWN);
     assert!(traces.is_empty(), "nothing is left when nobody reads");
 }
 
@@ -116,10 +112,10 @@ fn there_are_no_more_than_so_many_and_who_has_gone_makes_room() {
 fn only_what_the_home_says_is_shown_and_what_is_not_read_is_counted() {
     let w = online(1);
     let mut traces = Traces::default();
-    let (_, mut packets, missed) = begin(&mut traces, &w, &STRANGER.to_string()).unwrap();
+    let (_, mut packets, missed) = begin(&mut traces, &w, &UNKNOWN.to_string()).unwrap();
     hear(&mut traces, &w, MacAddr([2, 0xee, 0, 0, 0, 2]));
     assert!(packets.try_recv().is_err());
-    hear(&mut traces, &w, STRANGER);
+    hear(&mut traces, &w, UNKNOWN);
     let packet = packets.try_recv().unwrap();
     assert_eq!(
         (packet.path(), packet.sent, packet.port.as_str()),
@@ -127,7 +123,7 @@ fn only_what_the_home_says_is_shown_and_what_is_not_read_is_counted() {
     );
     assert_eq!(packet.octets.len() as u32, packet.length);
     let many = QUEUE as u64 + 50;
-    (0..many).for_each(|_| hear(&mut traces, &w, STRANGER));
+    (0..many).for_each(|_| hear(&mut traces, &w, UNKNOWN));
     let waiting = std::iter::from_fn(|| packets.try_recv().ok()).count() as u64;
     assert!(waiting <= QUEUE as u64);
     assert_eq!(waiting + missed.load(Ordering::Relaxed), many);
@@ -271,18 +267,18 @@ fn the_first_line_on_which_a_home_is_heard_is_its_own() {
     let mut traces = Traces::default();
     let (reader, mut packets, _) = Reader::new();
     let request = TraceRequest {
-        subject: STRANGER.to_string(),
+        subject: UNKNOWN.to_string(),
         ..TraceRequest::default()
     };
     let mut begun = traces.begin(&w.plane, &request, reader).unwrap();
     assert!(begun.line.try_recv().is_err(), "it is not known yet");
     let [first, second] = [7, 8].map(|c_tag| Tags::qinq(100, c_tag));
     for tags in [first, second, first] {
-        hear_at(&mut traces, &w, STRANGER, tags);
+        hear_at(&mut traces, &w, UNKNOWN, tags);
     }
     let shown = std::iter::from_fn(|| packets.try_recv().ok());
     let tags = shown.map(|p| Frame::parse(&p.octets).unwrap().header.tags);
     assert_eq!(tags.collect::<Vec<_>>(), [first, first]);
     let line = begun.line.try_recv().unwrap();
-    assert_eq!(line.to_string(), format!("{STRANGER} at up1/access0.100.7"));
+    assert_eq!(line.to_string(), format!("{UNKNOWN} at up1/access0.100.7"));
 }

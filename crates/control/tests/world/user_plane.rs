@@ -193,12 +193,12 @@ impl UserPlane {
             let unnamed = self.sessions.iter().filter(|(seid, held)| {
                 matches!(held.facts, Facts::Session(_)) && !self.named.contains(seid)
             });
-            let strangers = unnamed.take(AUDIT_BLOCK);
-            result.strangers = strangers
+            let unknown_sessions = unnamed.take(AUDIT_BLOCK);
+            result.unknown_sessions = unknown_sessions
                 .map(|(seid, held)| (held.cp_seid, *seid))
                 .collect();
             self.named
-                .extend(result.strangers.iter().map(|(_, seid)| seid)); // each is told once
+                .extend(result.unknown_sessions.iter().map(|(_, seid)| seid)); // each is told once
         }
         result
     }

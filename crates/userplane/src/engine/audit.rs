@@ -1,4 +1,4 @@
-//! A control plane that was away compares what it believes with what is here.
+//! Audit by a control plane that was away: it compares its sessions with those of this user plane.
 
 use dataplane::SessionIndex;
 use wire::pfcp::own::AUDIT_BLOCK;
@@ -14,12 +14,12 @@ impl<T: Copy> Engine<T> {
         let Some(peer) = self.table.get(index).map(|session| session.peer) else {
             return;
         };
-        // What is established from now on is known to the auditor, and is no stranger.
+        // the control plane knows every session that is established from now on
         self.peers.entry(peer).or_default().audit = audit.epoch;
         let mut result = AuditResult::default();
         for (place, &(seid, digest)) in audit.sessions.iter().enumerate() {
             let seid = Seid::from_u64(seid);
-            // one that is going is not there any more: nobody would tell the control plane later
+            // a session that is leaving counts as missing: the control plane is not told later
             let named = self
                 .table
                 .resolve(seid)
@@ -29,7 +29,7 @@ impl<T: Copy> Engine<T> {
                     session.audited = audit.epoch
                 }
                 other => {
-                    // it is named, if with other rules: the control plane puts it right, and it is no stranger
+                    // the audit named it, so it is not an unknown session: the control plane puts its rules right
                     if let Some(session) = other {
                         session.audited = audit.epoch;
                     }
@@ -38,7 +38,7 @@ impl<T: Copy> Engine<T> {
             }
         }
         if audit.last {
-            result.strangers = self.strangers(peer, audit.epoch);
+            result.unknown_sessions = self.unknown_sessions(peer, audit.epoch);
         }
         let response = SessionModificationResponse {
             cause: Cause::REQUEST_ACCEPTED,
@@ -48,27 +48,27 @@ impl<T: Copy> Engine<T> {
         self.respond(to, session_seid(&self.table, index), response);
     }
 
-    /// Sessions of a control plane that the audit did not name, each told once.
-    fn strangers(&mut self, peer: std::net::SocketAddr, epoch: u32) -> Vec<(u64, u64)> {
-        let stranger = |(index, session): (SessionIndex, &super::Session<T>)| {
+    /// Sessions of a control plane that the audit did not name. Each is reported once.
+    fn unknown_sessions(&mut self, peer: std::net::SocketAddr, epoch: u32) -> Vec<(u64, u64)> {
+        let unnamed = |(index, session): (SessionIndex, &super::Session<T>)| {
             let forgotten = session.peer == peer && session.audited != epoch;
             (forgotten && !session.is_leaving() && !session.compiled.is_default()).then_some(index)
         };
         let found: Vec<SessionIndex> = self
             .table
             .iter()
-            .filter_map(stranger)
+            .filter_map(unnamed)
             .take(AUDIT_BLOCK)
             .collect();
-        let mut strangers = Vec::with_capacity(found.len());
+        let mut unknown_sessions = Vec::with_capacity(found.len());
         for index in found {
             let seid = self.table.seid(index);
             if let (Some(seid), Some(session)) = (seid, self.table.get_mut(index)) {
                 session.audited = epoch;
-                strangers.push((session.cp_seid, seid.to_u64()));
+                unknown_sessions.push((session.cp_seid, seid.to_u64()));
             }
         }
-        strangers
+        unknown_sessions
     }
 }
 

@@ -636,9 +636,9 @@ fn tunnels_lead_to_their_sessions_from_their_control_plane_only() {
         engine.downlink(LATER, 0x208, cp().ip()),
         Err(NoDownlink::Unknown)
     );
-    let stranger = "192.0.2.66".parse().unwrap();
+    let unknown_peer = "192.0.2.66".parse().unwrap();
     assert_eq!(
-        engine.downlink(LATER, 0x207, stranger),
+        engine.downlink(LATER, 0x207, unknown_peer),
         Err(NoDownlink::WrongPeer)
     );
     assert_eq!(engine.control_tunnel(index), Some(spec(7).uplink));

@@ -539,7 +539,7 @@ fn elements_of_our_own() {
     agree(own::AUDIT, audit, octets);
     let result = AuditResult {
         wrong: vec![0, 0x0102],
-        strangers: vec![(0x55, 0x66)],
+        unknown_sessions: vec![(0x55, 0x66)],
     };
     let octets = "8004 0018 7ed9 0002 0000 0102 0000000000000055 0000000000000066";
     agree(own::AUDIT_RESULT, result, octets);

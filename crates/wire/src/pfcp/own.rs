@@ -60,14 +60,14 @@ pub struct Audit {
 
 /// What is otherwise than the control plane believes.
 ///
-/// Payload: number of wrong sessions (2 octets), 2 octets for each; then 16 octets for each stranger.
+/// Payload: number of wrong sessions (2 octets), 2 octets for each; then 16 octets for each unknown session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditResult {
     /// Sessions of the block, by their place in it, that are not there or have other rules.
     pub wrong: Vec<u16>,
     /// After the last block: sessions that were not named, by the control plane's and the user plane's SEID. When there
     /// are [`AUDIT_BLOCK`] of them there may be more: another last block asks for them.
-    pub strangers: Vec<(u64, u64)>,
+    pub unknown_sessions: Vec<(u64, u64)>,
 }
 
 fn pairs(cursor: &mut Cursor<'_>) -> Outcome<Vec<(u64, u64)>> {
@@ -128,7 +128,7 @@ impl Value for AuditResult {
         let wrong = (0..count).map(|_| cursor.u16());
         Ok(AuditResult {
             wrong: wrong.collect::<Outcome<_>>()?,
-            strangers: pairs(&mut cursor)?,
+            unknown_sessions: pairs(&mut cursor)?,
         })
     }
 
@@ -137,6 +137,6 @@ impl Value for AuditResult {
         self.wrong
             .iter()
             .for_each(|place| out.extend_from_slice(&place.to_be_bytes()));
-        emit_pairs(&self.strangers, out);
+        emit_pairs(&self.unknown_sessions, out);
     }
 }

@@ -79,7 +79,7 @@ impl Sample for (u64, u64) {
 
 samples! {
     super::Audit: |e| super::Audit { epoch: u32::sample(e), last: e.octet() & 1 == 0, sessions: e.list() };
-    super::AuditResult: |e| super::AuditResult { wrong: e.list(), strangers: e.list() };
+    super::AuditResult: |e| super::AuditResult { wrong: e.list(), unknown_sessions: e.list() };
     super::Settings: |e| super::Settings(e.list());
     bool: |e| e.octet() & 1 != 0;
     String: |e| e.text();

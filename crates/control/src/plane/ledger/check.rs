@@ -17,7 +17,7 @@ pub(in crate::plane) struct Check {
     /// Sessions that were named in audits, and how they differed; an audit that began anew names them again.
     named: BTreeSet<Seid>,
     wrong: BTreeSet<Seid>,
-    strangers: BTreeSet<Seid>,
+    unknown_sessions: BTreeSet<Seid>,
 }
 
 impl ControlPlane {
@@ -31,7 +31,7 @@ impl ControlPlane {
             audits: planes.iter().copied().collect(),
             named: BTreeSet::new(),
             wrong: BTreeSet::new(),
-            strangers: BTreeSet::new(),
+            unknown_sessions: BTreeSet::new(),
         };
         if let Some(other) = self.check.replace(Box::new(check)) {
             let message = "another check of the ledger was asked for meanwhile".into();
@@ -49,7 +49,7 @@ impl ControlPlane {
         plane: UserPlaneId,
         named: &[Seid],
         wrong: &[Seid],
-        strangers: &[Seid],
+        unknown_sessions: &[Seid],
     ) {
         if !self
             .check
@@ -72,11 +72,12 @@ impl ControlPlane {
         };
         let wrong: Vec<Seid> = wrong.iter().copied().filter(settled).collect();
         let unknown = |seid: &Seid| self.find(*seid).is_none();
-        let strangers: Vec<Seid> = strangers.iter().copied().filter(unknown).collect();
+        let unknown_sessions: Vec<Seid> =
+            unknown_sessions.iter().copied().filter(unknown).collect();
         if let Some(check) = &mut self.check {
             check.named.extend(named);
             check.wrong.extend(wrong);
-            check.strangers.extend(strangers);
+            check.unknown_sessions.extend(unknown_sessions);
         }
     }
 
@@ -106,7 +107,7 @@ impl ControlPlane {
         let right = check.named.difference(&check.wrong).copied();
         let owned = |seid: &Seid| (*seid, *seid);
         let mut found = Ledger::of(&self.start.node_id);
-        let booked = right.chain(check.strangers.iter().copied());
+        let booked = right.chain(check.unknown_sessions.iter().copied());
         let named = || check.named.iter().map(owned);
         found.compare(&kinds::RULES, booked, named(), Seid::to_string);
         let mut after = Ledger::of(&self.start.node_id);

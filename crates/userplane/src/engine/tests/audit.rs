@@ -47,16 +47,16 @@ fn an_audit_tells_what_is_missing_what_differs_and_what_is_strange() {
         &[(seids[0], digest(1)), (seids[1], digest(2))],
     );
     assert_eq!(first.wrong, [1], "the second one lacks IPv6");
-    assert_eq!(first.strangers, []);
+    assert_eq!(first.unknown_sessions, []);
     let last = bench.audit(default, true, &[(0xdead, digest(9))]);
     assert_eq!(last.wrong, [0], "there is no such session");
     assert_eq!(
-        last.strangers,
+        last.unknown_sessions,
         [(0x1003, seids[2])],
         "nobody named the third one"
     );
     assert_eq!(
-        bench.audit(default, true, &[]).strangers,
+        bench.audit(default, true, &[]).unknown_sessions,
         [],
         "each is told once"
     );
@@ -78,15 +78,15 @@ fn digests_of_both_planes_agree_whatever_the_way_to_the_rules() {
 }
 
 #[test]
-fn what_comes_while_an_audit_runs_is_no_stranger() {
+fn a_session_established_during_an_audit_is_not_unknown() {
     let mut bench = Bench::new();
     let default = bench.default_session(&[]);
     bench.established(&spec(1));
     bench.audit(default, false, &[]);
     bench.established(&spec(2));
-    let strangers = bench.audit(default, true, &[]).strangers;
-    assert_eq!(strangers.len(), 1);
-    assert_eq!(strangers[0].0, 0x1001);
+    let unknown_sessions = bench.audit(default, true, &[]).unknown_sessions;
+    assert_eq!(unknown_sessions.len(), 1);
+    assert_eq!(unknown_sessions[0].0, 0x1001);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_session_that_is_going_is_missing_for_an_audit() {
     bench.engine.peer_up(bench.now, cp());
     let default = bench.default_session(&[]);
     let result = bench.audit(default, true, &[(seid, spec(7).digest())]);
-    assert_eq!((result.wrong, result.strangers), (vec![0], vec![]));
+    assert_eq!((result.wrong, result.unknown_sessions), (vec![0], vec![]));
     bench.worker_runs = true;
     bench.put_back(&spec(7));
     assert_eq!(bench.entries.len(), 1);

@@ -142,10 +142,10 @@ fn a_control_plane_that_lost_its_sessions_takes_them_along() {
 fn a_session_belongs_to_its_control_plane() {
     let mut bench = Bench::new();
     let seid = bench.established(&spec(1));
-    let stranger: SocketAddr = "192.0.2.66:8805".parse().unwrap();
+    let unknown_peer: SocketAddr = "192.0.2.66:8805".parse().unwrap();
     bench
         .engine
-        .request(bench.now, 99, stranger, seid, delete().into());
+        .request(bench.now, 99, unknown_peer, seid, delete().into());
     bench.run();
     assert_eq!(
         bench.answer(99).cause(),

@@ -1,5 +1,4 @@
-//! What comes from strangers, through tunnels that nobody has, or in place of what was expected: it is counted, and changes
-//! nothing.
+//! Unexpected input: from unknown peers, through unknown tunnels, or out of turn. It is counted and changes nothing.
 
 // The world is shared with other tests, which use more of it.
 #[allow(dead_code)]
@@ -74,12 +73,12 @@ fn a_tunnel_is_its_user_plane_s_alone() {
         rules.tunnel.uplink.teid,
         &frame(&w, 0, PPPOE_DISCOVERY, &padt),
     );
-    let stranger = "192.0.2.66";
-    assert_eq!(datagram(&mut w, stranger, &goodbye), [] as [Vec<u8>; 0]);
+    let unknown_peer = "192.0.2.66";
+    assert_eq!(datagram(&mut w, unknown_peer, &goodbye), [] as [Vec<u8>; 0]);
     let mut echo = Vec::new();
     let request = gtpu::Packet::EchoRequest { sequence: 5 };
     request.emit(&mut echo).unwrap();
-    assert_eq!(datagram(&mut w, stranger, &echo), [] as [Vec<u8>; 0]);
+    assert_eq!(datagram(&mut w, unknown_peer, &echo), [] as [Vec<u8>; 0]);
     assert_eq!(w.count(Counter::UnknownUserPlane), 2);
     w.run(MINUTE);
     assert_eq!((w.online(), w.sessions().len()), (1, 1));
