@@ -168,8 +168,8 @@ pub enum Output {
     },
 }
 
-/// Where a subscriber is, to find its session when it dials in anew.
-type Place = (SegmentId, Option<u16>, Option<u16>, MacAddr);
+/// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the session of a subscriber that reconnects.
+type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
 
 /// Something that waits until a batch of records is on disk.
 struct Waiting {
@@ -202,7 +202,7 @@ pub struct ControlPlane {
     sessions: Slab<Box<Entry>>,
     /// How many of them each user plane has.
     counts: BTreeMap<UserPlaneId, u64>,
-    by_place: HashMap<Place, Seid>,
+    by_line: HashMap<LineKey, Seid>,
     /// Sessions in the order of their PADR, to shed the oldest one that is half open.
     admitted: VecDeque<Seid>,
     half_open: usize,
@@ -282,7 +282,7 @@ impl ControlPlane {
             session_ids: BTreeMap::new(),
             sessions: Slab::new(),
             counts: BTreeMap::new(),
-            by_place: HashMap::new(),
+            by_line: HashMap::new(),
             admitted: VecDeque::new(),
             half_open: 0,
             wheel: TimerWheel::new(Duration::from_millis(10)),

@@ -1,7 +1,7 @@
 //! A subscriber dials in: discovery, the bounds of what one may make us hold, and the session's identifiers.
 
 use super::tunnel::Refused;
-use super::{ControlPlane, Now, Place};
+use super::{ControlPlane, LineKey, Now};
 use crate::counters::Counter;
 use crate::entry::{Account, Entry, LineIds, Noted, Rules, Stage, Who};
 use crate::evaluate::AaaAnswer;
@@ -12,7 +12,7 @@ use session::{Cause, Circuit, Session};
 use std::sync::Arc;
 use wire::eth::PPPOE_DISCOVERY;
 
-pub(super) fn place(segment: SegmentId, circuit: &Circuit) -> Place {
+pub(super) fn line_key(segment: SegmentId, circuit: &Circuit) -> LineKey {
     let (outer, inner) = circuit.tags.vids();
     (segment, outer, inner, circuit.mac)
 }
@@ -76,8 +76,8 @@ impl ControlPlane {
         circuit: &Circuit,
         padr: &Padr,
     ) -> Result<(), (Counter, &'static str)> {
-        let place = place(segment, circuit);
-        if let Some(index) = self.by_place.get(&place).and_then(|seid| self.find(*seid)) {
+        let key = line_key(segment, circuit);
+        if let Some(index) = self.by_line.get(&key).and_then(|seid| self.find(*seid)) {
             if self.answer_repeated_padr(index, padr) {
                 return Ok(());
             }
@@ -138,7 +138,7 @@ impl ControlPlane {
             stored: false,
         }));
         *self.counts.entry(plane).or_default() += 1;
-        self.by_place.insert(place, seid);
+        self.by_line.insert(key, seid);
         if self.admitted.len() >= 2 * self.configuration.limits.half_open as usize {
             self.forget_admitted();
         }

@@ -190,7 +190,7 @@ impl ControlPlane {
     }
 
     fn find_displaced(&self, new: &Configuration, change: &mut Change) {
-        let mut by_place: BTreeMap<String, u64> = BTreeMap::new();
+        let mut by_reason: BTreeMap<String, u64> = BTreeMap::new();
         for entry in self.entries().filter(|entry| !entry.is_closing()) {
             let segment = change.topology.segment(entry.segment);
             let port = change.topology.port(segment.port);
@@ -207,9 +207,9 @@ impl ControlPlane {
                     segment.name, port.name, plane.node_id
                 ),
             };
-            *by_place.entry(why).or_default() += 1;
+            *by_reason.entry(why).or_default() += 1;
         }
-        for (why, count) in by_place {
+        for (why, count) in by_reason {
             let text = format!("{} end: {why}", sessions(count));
             change.effects.push(effect(count, true, text));
         }

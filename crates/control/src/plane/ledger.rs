@@ -8,7 +8,7 @@ mod repair;
 
 pub(super) use check::Check;
 
-use super::{Awaited, ControlPlane, Now, Place};
+use super::{Awaited, ControlPlane, LineKey, Now};
 use crate::addresses::Net;
 use crate::entry::Entry;
 use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, UserPlaneId};
@@ -47,7 +47,7 @@ impl ControlPlane {
         self.compare_nets(&mut ledger);
         self.compare_announcements(&mut ledger);
         self.compare_session_ids(&mut ledger);
-        self.compare_places(&mut ledger);
+        self.compare_lines(&mut ledger);
         self.compare_timers(&mut ledger);
         self.compare_half_open(&mut ledger);
         self.compare_put_back(&mut ledger);
@@ -164,19 +164,19 @@ impl ControlPlane {
         })
     }
 
-    /// A subscriber's place leads to its session. One that its subscriber has replaced, or that ends, needs none.
-    fn compare_places(&self, ledger: &mut Ledger) -> Differences<(Place, Seid), Seid> {
-        let booked = self.by_place.iter().map(|(place, seid)| (*place, *seid));
+    /// The index by access line leads to each session. A session that was replaced on its line, or that ends, needs no entry.
+    fn compare_lines(&self, ledger: &mut Ledger) -> Differences<(LineKey, Seid), Seid> {
+        let booked = self.by_line.iter().map(|(line, seid)| (*line, *seid));
         let live = self.entries().filter(|entry| !entry.is_closing());
         let owned = live.filter_map(|entry| {
-            let place = super::admit::place(entry.segment, &entry.circuit);
-            let found = self.by_place.get(&place);
+            let line = super::admit::line_key(entry.segment, &entry.circuit);
+            let found = self.by_line.get(&line);
             let own = found == Some(&entry.seid);
             let free = found.is_none_or(|seid| self.find(*seid).is_none());
-            (own || free && !is_ending(entry)).then_some(((place, entry.seid), entry.seid))
+            (own || free && !is_ending(entry)).then_some(((line, entry.seid), entry.seid))
         });
-        ledger.compare(&kinds::PLACE, booked, owned, |(place, seid)| {
-            let (segment, outer, inner, mac) = place;
+        ledger.compare(&kinds::LINE, booked, owned, |(line, seid)| {
+            let (segment, outer, inner, mac) = line;
             let vlan = |id: &Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
             let port = self.name_port(self.topology.segment(*segment).port);
             format!("{mac} on {port}{}{} to {seid}", vlan(outer), vlan(inner))

@@ -1,6 +1,6 @@
 //! The one way out: everything that a session acquired is given back here, whatever ended it.
 
-use super::admit::place;
+use super::admit::line_key;
 use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
 use crate::entry::{Ending, Stage};
@@ -34,9 +34,9 @@ impl ControlPlane {
         entry.proposed = None;
         entry.account.next_interim = None;
         entry.account.ends_at = None;
-        let place = place(entry.segment, &entry.circuit);
-        if self.by_place.get(&place) == Some(&entry.seid) {
-            self.by_place.remove(&place);
+        let key = line_key(entry.segment, &entry.circuit);
+        if self.by_line.get(&key) == Some(&entry.seid) {
+            self.by_line.remove(&key);
         }
         self.wheel.cancel(index);
         self.note_end(now, index, cause);

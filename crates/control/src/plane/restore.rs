@@ -265,8 +265,8 @@ impl ControlPlane {
             if entry.is_closing() {
                 self.tally.closing += 1;
             } else {
-                let place = super::admit::place(entry.segment, &entry.circuit);
-                replaced.extend(self.by_place.insert(place, seid));
+                let key = super::admit::line_key(entry.segment, &entry.circuit);
+                replaced.extend(self.by_line.insert(key, seid));
             }
             if entry.is_half_open() {
                 self.half_open += 1;

@@ -33,8 +33,8 @@ pub(super) const SESSION_ID: Kind = Kind::new(
     "no session has it, and no other subscriber of the segment can get it",
     "a session has it, and another subscriber may get it too",
 );
-pub(super) const PLACE: Kind = Kind::new(
-    "subscriber's place",
+pub(super) const LINE: Kind = Kind::new(
+    "access line",
     "the session that it leads to is no more",
     "the subscriber's session is not found when it dials in anew: it would have two",
 );

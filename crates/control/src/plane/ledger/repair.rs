@@ -15,7 +15,7 @@ impl ControlPlane {
         self.repair_addresses(now);
         self.repair_nets(now);
         self.repair_session_ids(now);
-        self.repair_places();
+        self.repair_lines();
         self.repair_counts();
         self.repair_ports(now);
         self.repair_requests(now);
@@ -92,13 +92,13 @@ impl ControlPlane {
         }
     }
 
-    fn repair_places(&mut self) {
-        let found = self.compare_places(&mut Ledger::default());
-        for (place, _) in found.without_owner {
-            self.by_place.remove(&place);
+    fn repair_lines(&mut self) {
+        let found = self.compare_lines(&mut Ledger::default());
+        for (line, _) in found.without_owner {
+            self.by_line.remove(&line);
         }
         let missing = found.missing.into_iter().map(|(found, _)| found);
-        self.by_place.extend(missing);
+        self.by_line.extend(missing);
     }
 
     fn repair_timers(&mut self) {

@@ -174,7 +174,7 @@ fn nets_that_were_refused_are_told_with_the_next() {
 }
 
 #[test]
-fn session_ids_and_places() {
+fn session_ids_and_lines() {
     let kind = "PPPoE session id";
     let stray = |plane: &mut ControlPlane, now: Now| {
         plane
@@ -196,13 +196,13 @@ fn session_ids_and_places() {
     let w = broken(lost, kind, Fault::Missing);
     assert_eq!(w.online(), 4);
 
-    let kind = "subscriber's place";
+    let kind = "access line";
     let stray = |plane: &mut ControlPlane, _: Now| {
         let nobody = (SegmentId(0), Some(9), None, [2, 9, 9, 9, 9, 9].into());
-        plane.by_place.insert(nobody, Seid::new(1, 77));
+        plane.by_line.insert(nobody, Seid::new(1, 77));
     };
     broken(stray, kind, Fault::WithoutOwner);
-    let lost = |plane: &mut ControlPlane, _: Now| plane.by_place.clear();
+    let lost = |plane: &mut ControlPlane, _: Now| plane.by_line.clear();
     let mut w = broken(lost, kind, Fault::Missing);
     // whoever dials in anew replaces its session, and has not two
     let config = w.homes[0].config().clone();
@@ -267,8 +267,8 @@ fn whoever_waits_for_what_nobody_does() {
 
     let closing = |plane: &mut ControlPlane, _: Now| {
         let seid = plane.sessions[0].seid;
-        let place = super::super::admit::place(SegmentId(0), &plane.sessions[0].circuit);
-        plane.by_place.remove(&place);
+        let line = super::super::admit::line_key(SegmentId(0), &plane.sessions[0].circuit);
+        plane.by_line.remove(&line);
         plane.wheel.cancel(seid.index());
         let entry = plane.entry(seid.index());
         entry.stage = crate::entry::Stage::Closing(crate::entry::Ending {
