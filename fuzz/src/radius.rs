@@ -2,7 +2,7 @@
 use crate::{Step, script, steps};
 use aaa::{
     AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Delivery, Line, Nas, Output, Secret, ServerConfig, TerminateCause, Traffic,
+    Delivery, Nas, NasPort, Output, Secret, ServerConfig, TerminateCause, Traffic,
 };
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -137,7 +137,7 @@ impl World {
             username,
             credentials,
             acct_session_id: "bng1-1".into(),
-            line: line(step.data),
+            nas_port: nas_port(step.data),
         };
         let token = self.token();
         self.client.authenticate(self.now, token, request);
@@ -154,7 +154,7 @@ impl World {
             kind: kinds[usize::from(step.octet(0)) % kinds.len()],
             username: b"alice".to_vec(),
             acct_session_id: "bng1-1".into(),
-            line: line(step.data),
+            nas_port: nas_port(step.data),
             class: step.data.chunks(32).map(<[u8]>::to_vec).collect(),
             framed_ip: Some([100, 64, 0, 7].into()),
             framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().expect("a prefix")),
@@ -230,12 +230,12 @@ fn if_missing(code: u8) -> Missing {
     }
 }
 
-fn line(text: &[u8]) -> Line {
-    Line {
+fn nas_port(text: &[u8]) -> NasPort {
+    NasPort {
         port_id: Some("up1/access0:100.7".into()),
         circuit_id: Some(text.to_vec()),
         remote_id: Some(b"line 7".to_vec()),
-        ..Line::default()
+        ..NasPort::default()
     }
 }
 

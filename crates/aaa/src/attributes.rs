@@ -10,7 +10,7 @@ use wire::radius::{
 };
 
 use crate::message::{
-    AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, Line,
+    AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, NasPort,
     PortType, RejectReason, Traffic,
 };
 use crate::{Nas, Secret};
@@ -42,7 +42,7 @@ pub(crate) fn access_request(
             packet.push(Kind::CHAP_CHALLENGE, &challenge[..]);
         }
     }
-    push_service(&mut packet, nas, &request.line);
+    push_service(&mut packet, nas, &request.nas_port);
     push_text(
         &mut packet,
         Kind::ACCT_SESSION_ID,
@@ -67,7 +67,7 @@ pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Res
         Some(&record.acct_session_id),
     );
     push_octets(&mut packet, Kind::USER_NAME, &record.username);
-    push_service(&mut packet, nas, &record.line);
+    push_service(&mut packet, nas, &record.nas_port);
     for class in &record.class {
         push_octets(&mut packet, Kind::CLASS, class);
     }
@@ -97,8 +97,8 @@ pub(crate) fn accounting_request(identifier: u8, attributes: &[u8], secret: &Sec
     bytes
 }
 
-/// What both requests say about us, the service and the line.
-fn push_service(packet: &mut Packet, nas: &Nas, line: &Line) {
+/// What both requests say about us, the service and the port.
+fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
     push_text(packet, Kind::NAS_IDENTIFIER, Some(&nas.identifier));
     if let Some(address) = nas.ipv4 {
         packet.push(Kind::NAS_IP_ADDRESS, address);
@@ -108,30 +108,30 @@ fn push_service(packet: &mut Packet, nas: &Nas, line: &Line) {
     }
     packet.push(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED);
     packet.push(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP);
-    packet.push(Kind::NAS_PORT_TYPE, port_type(line.port_type));
-    if let Some(port) = line.port {
+    packet.push(Kind::NAS_PORT_TYPE, port_type(port.port_type));
+    if let Some(port) = port.port {
         packet.push(Kind::NAS_PORT, port);
     }
-    push_text(packet, Kind::NAS_PORT_ID, line.port_id.as_deref());
+    push_text(packet, Kind::NAS_PORT_ID, port.port_id.as_deref());
     push_text(
         packet,
         Kind::CALLING_STATION_ID,
-        line.calling_station.as_deref(),
+        port.calling_station.as_deref(),
     );
     push_text(
         packet,
         Kind::CALLED_STATION_ID,
-        line.called_station.as_deref(),
+        port.called_station.as_deref(),
     );
     push_octets(
         packet,
         Kind::ADSL_FORUM_AGENT_CIRCUIT_ID,
-        line.circuit_id.as_deref().unwrap_or_default(),
+        port.circuit_id.as_deref().unwrap_or_default(),
     );
     push_octets(
         packet,
         Kind::ADSL_FORUM_AGENT_REMOTE_ID,
-        line.remote_id.as_deref().unwrap_or_default(),
+        port.remote_id.as_deref().unwrap_or_default(),
     );
 }
 

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use aaa::{AccessRequest, Client, ClientConfig, Credentials, Line, Nas, Outcome, Output, Secret, ServerConfig};
+//! use aaa::{AccessRequest, Client, ClientConfig, Credentials, NasPort, Nas, Outcome, Output, Secret, ServerConfig};
 //! use wire::radius::{Code, Kind, Packet, verify_access_request};
 //!
 //! let server = "192.0.2.9:1812".parse().unwrap();
@@ -19,7 +19,7 @@
 //! let now = Duration::ZERO;
 //! let credentials = Credentials::Pap { password: Secret::new("wonderland") };
 //! let (username, acct_session_id) = (b"alice".to_vec(), "bng1-1".to_owned());
-//! client.authenticate(now, 1, AccessRequest { username, credentials, acct_session_id, line: Line::default() });
+//! client.authenticate(now, 1, AccessRequest { username, credentials, acct_session_id, nas_port: NasPort::default() });
 //! let Some(Output::Transmit { socket, to, bytes }) = client.poll_output() else { panic!("nothing to send") };
 //! assert_eq!(to, server);
 //!
@@ -51,7 +51,7 @@ pub use client::{Client, Counters, Output};
 pub use config::{ClientConfig, Nas, ServerConfig};
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
-    Credentials, Line, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
+    Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
 };
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};

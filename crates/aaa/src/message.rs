@@ -27,9 +27,9 @@ pub enum Credentials {
     },
 }
 
-/// Where a subscriber is attached, as servers are told in every request.
+/// NAS port: where a subscriber is attached. Every request carries it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct NasPort {
     /// The kind of port.
     pub port_type: PortType,
     /// NAS-Port: a number of the port, by custom slot, port and VLANs packed into 32 bits.
@@ -69,8 +69,8 @@ pub struct AccessRequest {
     pub credentials: Credentials,
     /// Acct-Session-Id of the accounting records that will follow (RFC 2866 §5.5 allows it here).
     pub acct_session_id: String,
-    /// Where the subscriber is attached.
-    pub line: Line,
+    /// NAS port of the subscriber.
+    pub nas_port: NasPort,
 }
 
 /// A subscriber may come in.
@@ -189,8 +189,8 @@ pub struct AccountingRecord {
     pub username: Vec<u8>,
     /// The session, unique also over restarts.
     pub acct_session_id: String,
-    /// Where the subscriber is attached.
-    pub line: Line,
+    /// NAS port of the subscriber.
+    pub nas_port: NasPort,
     /// Every Class of the Access-Accept, in order.
     pub class: Vec<Vec<u8>>,
     /// The IPv4 address, once there is one.

@@ -76,7 +76,7 @@ impl FromIterator<(String, User)> for Users {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Line;
+    use crate::NasPort;
 
     fn users() -> Users {
         let user = |password: &str| User {
@@ -99,12 +99,12 @@ mod tests {
     }
 
     fn ask(name: &str, credentials: Credentials) -> Outcome {
-        let (username, acct_session_id, line) = (name.into(), "1".into(), Line::default());
+        let (username, acct_session_id, nas_port) = (name.into(), "1".into(), NasPort::default());
         users().authenticate(&AccessRequest {
             username,
             credentials,
             acct_session_id,
-            line,
+            nas_port,
         })
     }
 

@@ -10,7 +10,7 @@ use std::{fs, thread};
 
 use aaa::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig,
-    Credentials, Delivery, Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
+    Credentials, Delivery, Nas, NasPort, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
     TerminateCause, Traffic,
 };
 use tempfile::TempDir;
@@ -144,12 +144,13 @@ impl Driver {
     }
 
     fn authenticate(&mut self, username: &str, credentials: Credentials) -> Outcome {
-        let (username, acct_session_id, line) = (username.into(), "bng1-0001".into(), line());
+        let (username, acct_session_id, nas_port) =
+            (username.into(), "bng1-0001".into(), nas_port());
         let request = AccessRequest {
             username,
             credentials,
             acct_session_id,
-            line,
+            nas_port,
         };
         self.client.authenticate(self.began.elapsed(), 1, request);
         match self.run() {
@@ -176,14 +177,14 @@ impl Driver {
     }
 }
 
-fn line() -> Line {
-    Line {
+fn nas_port() -> NasPort {
+    NasPort {
         port: Some(0x0064_0007),
         port_id: Some("up1/access0:100.7".into()),
         calling_station: Some("02:00:00:00:00:07".into()),
         circuit_id: Some(b"olt1 eth 1/1:100.7".to_vec()),
         remote_id: Some(b"line 7".to_vec()),
-        ..Line::default()
+        ..NasPort::default()
     }
 }
 
@@ -192,7 +193,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         kind,
         username: b"alice".to_vec(),
         acct_session_id: "bng1-0001".into(),
-        line: line(),
+        nas_port: nas_port(),
         class: vec![b"gold".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),

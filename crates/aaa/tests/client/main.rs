@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use aaa::{
     AccessRequest, AccountingKind, AccountingRecord, Authentic, Client, ClientConfig, Credentials,
-    Delivery, Line, Nas, Outcome, Output, RejectReason, Secret, ServerConfig, Slot, TerminateCause,
-    Traffic, Unavailable,
+    Delivery, Nas, NasPort, Outcome, Output, RejectReason, Secret, ServerConfig, Slot,
+    TerminateCause, Traffic, Unavailable,
 };
 use wire::radius::{
     Code, Kind, Packet, Value, reveal_password, values, verify_access_request,
@@ -44,15 +44,15 @@ fn client(config: ClientConfig) -> Client {
     Client::new(config, [7; 32])
 }
 
-fn line() -> Line {
-    Line {
+fn nas_port() -> NasPort {
+    NasPort {
         port: Some(0x0064_0007),
         port_id: Some("up1/access0:100.7".into()),
         calling_station: Some("02:00:00:00:00:07".into()),
         called_station: Some("internet".into()),
         circuit_id: Some(b"olt1 eth 1/1:100.7".to_vec()),
         remote_id: Some(b"line 7".to_vec()),
-        ..Line::default()
+        ..NasPort::default()
     }
 }
 
@@ -63,7 +63,7 @@ fn access(username: &str) -> AccessRequest {
             password: Secret::new("wonderland"),
         },
         acct_session_id: "bng1-0001".into(),
-        line: line(),
+        nas_port: nas_port(),
     }
 }
 
@@ -72,7 +72,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         kind,
         username: b"alice".to_vec(),
         acct_session_id: "bng1-0001".into(),
-        line: line(),
+        nas_port: nas_port(),
         class: vec![b"gold".to_vec(), b"second".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),

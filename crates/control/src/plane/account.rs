@@ -158,7 +158,7 @@ impl ControlPlane {
             kind,
             username: entry.who.username.to_vec(),
             acct_session_id: entry.seid.to_string(),
-            line: self.line(index),
+            nas_port: self.nas_port(index),
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),
             framed_ipv6_prefix: entry.ipv6(),

@@ -5,7 +5,7 @@ use crate::aaa_clients::PendingAuth;
 use crate::counters::Counter;
 use crate::entry::Stage;
 use crate::evaluate::AaaAnswer;
-use aaa::{AccessAccept, AccessRequest, Credentials, Line, Outcome, PortType, Secret};
+use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output,
@@ -95,7 +95,7 @@ impl ControlPlane {
     }
 
     fn authenticate(&mut self, now: Now, index: u32, request: AuthRequest) {
-        let line = self.line(index);
+        let nas_port = self.nas_port(index);
         let entry = self.entry(index);
         if entry.account.started.is_some() && *entry.who.username != *request.username {
             // somebody else on a link that is open: a session of its own, with its own record
@@ -122,7 +122,7 @@ impl ControlPlane {
             username: request.username,
             credentials,
             acct_session_id: seid.to_string(),
-            line,
+            nas_port,
         };
         let segment = self.sessions[index as usize].segment;
         let servers = self.view().access_profile(segment).server_group.clone();
@@ -266,12 +266,12 @@ impl ControlPlane {
         tracing::info!(session = %entry.seid, user, %mac, ipv4, ipv6, "subscriber is online");
     }
 
-    /// What AAA is told of the subscriber's line.
-    pub(super) fn line(&self, index: u32) -> Line {
+    /// NAS port of the subscriber in AAA requests.
+    pub(super) fn nas_port(&self, index: u32) -> NasPort {
         let entry = &self.sessions[index as usize];
         let line = self.access_line(entry);
         let octets = |o: &Option<Box<[u8]>>| o.as_deref().map(<[u8]>::to_vec);
-        Line {
+        NasPort {
             port_type: match line.vids {
                 (None, _) => PortType::PppoeOverEthernet,
                 (Some(_), None) => PortType::PppoeOverVlan,

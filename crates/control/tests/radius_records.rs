@@ -1,4 +1,4 @@
-//! The books of a RADIUS server: every session has one Start and one Stop, whatever dies and when.
+//! Accounting records at a RADIUS server: each session has exactly one Start and one Stop, whichever process dies and when.
 
 // The world is shared with other tests, which use more of it.
 #[allow(dead_code)]
