@@ -4,7 +4,7 @@ use super::super::build::{DHCPV6_FLOW, ND_FLOW};
 use super::super::facts::SessionFacts;
 use super::super::rules::{Rejection, RuleSet};
 use super::super::settings;
-use super::view::{Line, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
+use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, subscriber, usage_rule};
 use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
@@ -13,7 +13,7 @@ use wire::pfcp::*;
 /// What the rules have said so far.
 #[derive(Default)]
 struct Gathered<'a> {
-    line: Option<Line<'a>>,
+    line: Option<AccessLine<'a>>,
     pppoe_session_id: Option<u16>,
     uplink: Option<Tunnel>,
     downlink: Option<Tunnel>,

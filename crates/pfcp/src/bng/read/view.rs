@@ -46,17 +46,17 @@ pub fn agree<T: PartialEq>(
     }
 }
 
-/// A [`Circuit`] as the rules have it.
+/// Access line in a PDR, borrowed from the rules; becomes a [`Circuit`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct AccessLine<'a> {
     logical_port: &'a [u8],
     tags: Tags,
     mac: MacAddr,
     gateway_mac: MacAddr,
 }
 
-impl From<Line<'_>> for Circuit {
-    fn from(line: Line<'_>) -> Self {
+impl From<AccessLine<'_>> for Circuit {
+    fn from(line: AccessLine<'_>) -> Self {
         Circuit {
             logical_port: line.logical_port.to_vec(),
             tags: line.tags,
@@ -165,8 +165,8 @@ impl<'a> View<'a> {
         ipv4.chain(ipv6).map(move |net| net.ok_or_else(refused))
     }
 
-    /// The line, as the endpoint or the PDI's frame filters give it.
-    pub fn line(&self) -> Outcome<Line<'a>> {
+    /// Access line from the traffic endpoint or from the PDI's Ethernet filters.
+    pub fn line(&self) -> Outcome<AccessLine<'a>> {
         let filters = &self.pdr.pdi.ethernet_filters;
         let macs = filters
             .iter()
@@ -183,7 +183,7 @@ impl<'a> View<'a> {
                 ie::MAC_ADDRESS,
             )
         };
-        Ok(Line {
+        Ok(AccessLine {
             logical_port: want(self.logical_port(), self.pdr, bbf_ie::LOGICAL_PORT)?,
             tags: self.tags()?,
             mac: station(macs.and_then(|m| m.source))?,
