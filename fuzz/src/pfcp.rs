@@ -235,7 +235,7 @@ fn sound(rules: &RuleSet) -> bool {
         Ok(packed) => {
             let unpacked = RuleSet::unpack(&packed);
             assert_eq!(unpacked.as_ref(), Some(rules), "rules that keep badly");
-            rules.facts().is_ok()
+            rules.decode().is_ok()
         }
         Err(whole) => {
             assert_eq!(&*whole, rules, "rules that come back otherwise");
@@ -457,10 +457,10 @@ mod tests {
         let [rules] = &world.sessions[..] else {
             panic!("{} sessions", world.sessions.len())
         };
-        let Ok(pfcp::bng::Facts::Session(facts)) = rules.facts() else {
-            panic!("no facts")
+        let Ok(pfcp::bng::DecodedRules::Session(decoded)) = rules.decode() else {
+            panic!("not decoded")
         };
-        assert_eq!(facts.forwarding, spec().forwarding);
+        assert_eq!(decoded.forwarding, spec().forwarding);
         assert!(after(1, 99).sessions.is_empty(), "deleted");
         assert_eq!(after(3, 99).sessions.len(), 1, "the default session");
         assert!(after(4, 1).cp.is_associated(address(2)));

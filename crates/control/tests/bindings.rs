@@ -38,8 +38,8 @@ fn world() -> World {
 
 /// What the user plane has of a session.
 fn bindings(w: &World, session: usize) -> Vec<Binding> {
-    let facts = &w.up.subscribers()[session];
-    facts.forwarding.bindings.iter().copied().collect()
+    let decoded = &w.up.subscribers()[session];
+    decoded.forwarding.bindings.iter().copied().collect()
 }
 
 fn has(w: &World, session: usize, role: Role, prefix: &str) -> bool {

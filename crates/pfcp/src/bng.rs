@@ -3,7 +3,7 @@
 //!
 //! The reader goes by what rules say. It does not know the ids that the builders give them.
 mod build;
-mod facts;
+mod decoded;
 mod read;
 mod released_tunnels;
 mod rules;
@@ -12,7 +12,7 @@ mod settings;
 mod tests;
 
 pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
-pub use facts::{ControlTunnel, DefaultFacts, Facts, SessionFacts, UsageRule};
+pub use decoded::{ControlTunnel, DecodedRules, DefaultRules, SubscriberRules, UsageRule};
 pub use released_tunnels::ReleasedTunnels;
 pub use rules::{Rejection, RuleSet};
 pub use settings::{numbered_settings, without_numbered};

@@ -1,7 +1,7 @@
 //! PFCP for both planes, without I/O.
 //!
 //! [`Node`] is one PFCP entity, of either plane: associations, heartbeats, retransmission, answers that are given again.
-//! [`bng`] is what a gateway's planes say to each other through it: sessions as rules, rules as facts.
+//! [`bng`] is what a gateway's planes say to each other through it: sessions as rules, and rules decoded again.
 //!
 //! The control plane's and the user plane's loops are the only callers. They pass datagrams and time in, and take
 //! [`Output`]s out until there are none.

@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::Event;
 use pfcp::bng::{
-    self, Circuit, DefaultSpec, Facts, Family, PoolNet, RuleSet, SessionSpec, Tunnel, Usage,
+    self, Circuit, DecodedRules, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, Usage,
     UsageMeter,
 };
 use policy::{Bindings, Forwarding, PacketSettings};
@@ -99,8 +99,8 @@ impl UserPlane {
         match request {
             Message::SessionEstablishmentRequest(request) => {
                 self.rules = RuleSet::establish(request).unwrap();
-                if let Facts::Session(facts) = self.rules.facts().unwrap() {
-                    self.meter = facts
+                if let DecodedRules::Session(decoded) = self.rules.decode().unwrap() {
+                    self.meter = decoded
                         .usage
                         .map(|rule| UsageMeter::new(rule, Usage::default(), 3_900_000_200));
                 }
@@ -116,7 +116,7 @@ impl UserPlane {
             }
             Message::SessionModificationRequest(request) => {
                 self.rules = self.rules.modify(&request).unwrap();
-                self.rules.facts().unwrap();
+                self.rules.decode().unwrap();
                 let reports = request
                     .query_urrs
                     .iter()

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use dataplane::{InstanceIndex, PortIndex, SessionEntry, SessionIndex};
 use ipnet::IpNet;
-use pfcp::bng::{ControlTunnel, DefaultFacts, Facts, Rejection, SessionFacts, UsageRule};
+use pfcp::bng::{ControlTunnel, DecodedRules, DefaultRules, Rejection, SubscriberRules, UsageRule};
 use wire::eth::MacAddr;
 use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 
@@ -89,43 +89,51 @@ fn refused(offending_ie: IeId) -> Rejection {
 
 impl Layout {
     /// Compiles what the rules of the session at `index` say, or says what cannot be done.
-    pub fn compile(&self, index: SessionIndex, facts: &Facts) -> Result<Compiled, Rejection> {
-        match facts {
-            Facts::Default(facts) => self.default_session(facts),
-            Facts::Session(facts) => self.subscriber(index, facts),
+    pub fn compile(
+        &self,
+        index: SessionIndex,
+        rules: &DecodedRules,
+    ) -> Result<Compiled, Rejection> {
+        match rules {
+            DecodedRules::Default(rules) => self.default_session(rules),
+            DecodedRules::Session(rules) => self.subscriber(index, rules),
         }
     }
 
-    fn default_session(&self, facts: &DefaultFacts) -> Result<Compiled, Rejection> {
-        self.check_tunnel(&facts.tunnel)?;
-        let port = facts
+    fn default_session(&self, rules: &DefaultRules) -> Result<Compiled, Rejection> {
+        self.check_tunnel(&rules.tunnel)?;
+        let port = rules
             .logical_port
             .as_deref()
             .map(|name| self.port(name))
             .transpose()?
             .map(|(port, _)| port);
-        let mut nets = Vec::with_capacity(facts.nets.len());
-        for net in &facts.nets {
+        let mut nets = Vec::with_capacity(rules.nets.len());
+        for net in &rules.nets {
             nets.push((self.instance(&net.network_instance)?, net.net.trunc()));
         }
         nets.sort();
         nets.dedup();
         Ok(Compiled::Default {
             port,
-            tunnel: facts.tunnel,
+            tunnel: rules.tunnel,
             nets,
         })
     }
 
-    fn subscriber(&self, index: SessionIndex, facts: &SessionFacts) -> Result<Compiled, Rejection> {
-        self.check_tunnel(&facts.tunnel)?;
-        if facts.pppoe_session_id == 0 {
+    fn subscriber(
+        &self,
+        index: SessionIndex,
+        rules: &SubscriberRules,
+    ) -> Result<Compiled, Rejection> {
+        self.check_tunnel(&rules.tunnel)?;
+        if rules.pppoe_session_id == 0 {
             return Err(refused(bbf_ie::PPPOE_SESSION_ID));
         }
-        if !facts.circuit.mac.is_station() {
+        if !rules.circuit.mac.is_station() {
             return Err(refused(ie::MAC_ADDRESS));
         }
-        let forwarding = &facts.forwarding;
+        let forwarding = &rules.forwarding;
         let instance = match &forwarding.network_instance[..] {
             "" => InstanceIndex(0),
             name => self.instance(name)?,
@@ -133,8 +141,8 @@ impl Layout {
         if forwarding.packets.largest_packet() < LEAST_MTU {
             return Err(refused(bbf_ie::MTU));
         }
-        let (port, port_mac) = self.port(&facts.circuit.logical_port)?;
-        let gateway_mac = match facts.circuit.gateway_mac {
+        let (port, port_mac) = self.port(&rules.circuit.logical_port)?;
+        let gateway_mac = match rules.circuit.gateway_mac {
             mac if mac.is_station() => mac,
             // A control plane that names none lets the port answer with its own.
             _ => port_mac,
@@ -153,13 +161,13 @@ impl Layout {
         let entry = SessionEntry {
             index,
             port,
-            tags: facts.circuit.tags,
-            peer_mac: facts.circuit.mac,
+            tags: rules.circuit.tags,
+            peer_mac: rules.circuit.mac,
             gateway_mac,
-            pppoe_session_id: facts.pppoe_session_id,
+            pppoe_session_id: rules.pppoe_session_id,
             instance,
             packets: forwarding.packets,
-            subscriber: facts.subscriber.unwrap_or(0).into(),
+            subscriber: rules.subscriber.unwrap_or(0).into(),
             ipv4,
             ipv6,
             routed: routed.filter(|net| !own.contains(&Some(*net))).collect(),
@@ -167,9 +175,9 @@ impl Layout {
         Ok(Compiled::Subscriber {
             entry,
             nets,
-            tunnel: facts.tunnel,
-            usage: facts.usage,
-            digest: facts.digest(),
+            tunnel: rules.tunnel,
+            usage: rules.usage,
+            digest: rules.digest(),
         })
     }
 

@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
 use northbound::{Answer, Request, Response, Session};
-use pfcp::bng::Facts;
+use pfcp::bng::DecodedRules;
 use pfcp::{Config, Event, Node, Role};
 use radius::Radius;
 use std::collections::{BTreeMap, VecDeque};
@@ -528,13 +528,13 @@ impl World {
     pub fn redirect(&mut self, bytes: &[u8]) {
         let frame = Frame::parse(bytes).unwrap();
         let packet = wire::pppoe::Packet::parse(frame.payload).unwrap();
-        let own = self.up.facts().find_map(|facts| match facts {
-            Facts::Session(s)
+        let own = self.up.decoded().find_map(|decoded| match decoded {
+            DecodedRules::Session(s)
                 if packet.session_id != 0 && s.pppoe_session_id == packet.session_id =>
             {
                 Some(s.tunnel.uplink)
             }
-            Facts::Default(d) if packet.session_id == 0 => Some(d.tunnel.uplink),
+            DecodedRules::Default(d) if packet.session_id == 0 => Some(d.tunnel.uplink),
             _ => None,
         });
         let Some(tunnel) = own else {
@@ -671,8 +671,8 @@ impl World {
         let gtpu::Packet::Gpdu { teid, payload } = gtpu::Packet::parse(bytes).unwrap() else {
             return;
         };
-        let is_default = self.up.facts().any(
-            |f| matches!(f, Facts::Default(d) if d.tunnel.downlink.is_some_and(|t| t.teid == teid)),
+        let is_default = self.up.decoded().any(
+            |f| matches!(f, DecodedRules::Default(d) if d.tunnel.downlink.is_some_and(|t| t.teid == teid)),
         );
         let frame = if is_default {
             nsh::Packet::parse(payload).unwrap().frame

@@ -2,7 +2,7 @@
 
 use super::{CP, PORT, UP, at};
 use core::time::Duration;
-use pfcp::bng::{Facts, RuleSet, SessionFacts};
+use pfcp::bng::{DecodedRules, RuleSet, SubscriberRules};
 use pfcp::{Config, Node, RequestId, Role};
 use policy::Bindings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ pub struct UserPlane {
 /// A session: its rules, what they come to, and the control plane's SEID.
 struct Held {
     rules: RuleSet,
-    facts: Facts,
+    decoded: DecodedRules,
     cp_seid: u64,
     /// Usage reports so far.
     reports: u32,
@@ -62,19 +62,19 @@ struct Held {
 
 impl Held {
     fn new(rules: RuleSet, cp_seid: u64) -> Self {
-        let facts = rules.facts().expect("rules that can be served");
+        let decoded = rules.decode().expect("rules that can be served");
         Held {
             rules,
-            facts,
+            decoded,
             cp_seid,
             reports: 0,
         }
     }
 
     fn report(&mut self, octets: u64) -> wire::pfcp::UsageReport {
-        let usage = match &self.facts {
-            Facts::Session(facts) => facts.usage,
-            Facts::Default(_) => None,
+        let usage = match &self.decoded {
+            DecodedRules::Session(decoded) => decoded.usage,
+            DecodedRules::Default(_) => None,
         };
         self.reports += 1;
         wire::pfcp::UsageReport {
@@ -133,22 +133,22 @@ impl UserPlane {
         }
     }
 
-    pub(super) fn facts(&self) -> impl Iterator<Item = &Facts> {
-        self.sessions.values().map(|held| &held.facts)
+    pub(super) fn decoded(&self) -> impl Iterator<Item = &DecodedRules> {
+        self.sessions.values().map(|held| &held.decoded)
     }
 
     /// What there is of subscribers, in order of the PPPoE session id. Their URRs have the same name here: each time that one is
     /// told anew it has another.
-    pub fn subscribers(&self) -> Vec<SessionFacts> {
-        let session = |f: &Facts| match f {
-            Facts::Session(s) => {
-                let mut facts = (**s).clone();
-                facts.usage.as_mut().expect("it is measured").urr_id = 1;
-                Some(facts)
+    pub fn subscribers(&self) -> Vec<SubscriberRules> {
+        let session = |f: &DecodedRules| match f {
+            DecodedRules::Session(s) => {
+                let mut decoded = (**s).clone();
+                decoded.usage.as_mut().expect("it is measured").urr_id = 1;
+                Some(decoded)
             }
-            Facts::Default(_) => None,
+            DecodedRules::Default(_) => None,
         };
-        let mut sessions: Vec<SessionFacts> = self.facts().filter_map(session).collect();
+        let mut sessions: Vec<SubscriberRules> = self.decoded().filter_map(session).collect();
         sessions.sort_by_key(|s| s.pppoe_session_id);
         sessions
     }
@@ -157,21 +157,22 @@ impl UserPlane {
     #[allow(dead_code)] // changes of the configuration
     pub fn names(&self) -> Vec<u64> {
         let subscribers = self.sessions.iter();
-        let subscribers = subscribers.filter(|(_, held)| matches!(held.facts, Facts::Session(_)));
+        let subscribers =
+            subscribers.filter(|(_, held)| matches!(held.decoded, DecodedRules::Session(_)));
         subscribers.map(|(seid, _)| *seid).collect()
     }
 
     /// How many default sessions there are.
     #[allow(dead_code)] // changes of the configuration close them
     pub fn default_sessions(&self) -> usize {
-        let default = |facts: &&Facts| matches!(facts, Facts::Default(_));
-        self.facts().filter(default).count()
+        let default = |decoded: &&DecodedRules| matches!(decoded, DecodedRules::Default(_));
+        self.decoded().filter(default).count()
     }
 
     pub fn nets(&self) -> Vec<String> {
-        let nets = self.facts().flat_map(|facts| match facts {
-            Facts::Default(d) => d.nets.as_slice(),
-            Facts::Session(_) => &[],
+        let nets = self.decoded().flat_map(|decoded| match decoded {
+            DecodedRules::Default(d) => d.nets.as_slice(),
+            DecodedRules::Session(_) => &[],
         });
         nets.map(|n| n.net.to_string()).collect()
     }
@@ -184,14 +185,14 @@ impl UserPlane {
         let mut result = wire::pfcp::AuditResult::default();
         for (place, (seid, digest)) in audit.sessions.iter().enumerate() {
             self.named.insert(*seid);
-            let held = self.sessions.get(seid).map(|held| &held.facts);
-            if !matches!(held, Some(Facts::Session(s)) if s.digest() == *digest) {
+            let held = self.sessions.get(seid).map(|held| &held.decoded);
+            if !matches!(held, Some(DecodedRules::Session(s)) if s.digest() == *digest) {
                 result.wrong.push(place as u16);
             }
         }
         if audit.last {
             let unnamed = self.sessions.iter().filter(|(seid, held)| {
-                matches!(held.facts, Facts::Session(_)) && !self.named.contains(seid)
+                matches!(held.decoded, DecodedRules::Session(_)) && !self.named.contains(seid)
             });
             let unknown_sessions = unnamed.take(AUDIT_BLOCK);
             result.unknown_sessions = unknown_sessions
@@ -211,19 +212,21 @@ impl UserPlane {
     /// The default sessions are gone.
     #[allow(dead_code)] // the ledger's tests do this
     pub fn forget_default(&mut self) {
-        let subscriber = |held: &Held| matches!(held.facts, Facts::Session(_));
+        let subscriber = |held: &Held| matches!(held.decoded, DecodedRules::Session(_));
         self.sessions.retain(|_, held| subscriber(held));
     }
 
     #[allow(dead_code)]
     pub fn forget_last(&mut self) {
-        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let subscriber =
+            |(_, held): &(&u64, &Held)| matches!(held.decoded, DecodedRules::Session(_));
         let seid = *self.sessions.iter().rfind(subscriber).expect("a session").0;
         self.sessions.remove(&seid);
     }
 
     fn take_one(&mut self) -> (u64, Held) {
-        let subscriber = |(_, held): &(&u64, &Held)| matches!(held.facts, Facts::Session(_));
+        let subscriber =
+            |(_, held): &(&u64, &Held)| matches!(held.decoded, DecodedRules::Session(_));
         let seid = *self.sessions.iter().find(subscriber).expect("a session").0;
         (seid, self.sessions.remove(&seid).expect("a session"))
     }
@@ -245,9 +248,9 @@ impl UserPlane {
 
     pub fn damage_one(&mut self) {
         let sessions = self.sessions.values_mut();
-        let mut subscribers = sessions.filter_map(|held| match &mut held.facts {
-            Facts::Session(facts) => Some(facts),
-            Facts::Default(_) => None,
+        let mut subscribers = sessions.filter_map(|held| match &mut held.decoded {
+            DecodedRules::Session(decoded) => Some(decoded),
+            DecodedRules::Default(_) => None,
         });
         let forwarding = &mut subscribers.next().expect("a session").forwarding;
         forwarding.bindings = Bindings::of(None, forwarding.bindings.ipv6());
@@ -255,7 +258,7 @@ impl UserPlane {
 
     pub(super) fn is_default(&self, seid: u64) -> bool {
         let held = self.sessions.get(&seid);
-        held.is_some_and(|held| matches!(held.facts, Facts::Default(_)))
+        held.is_some_and(|held| matches!(held.decoded, DecodedRules::Default(_)))
     }
 
     pub(super) fn serve(&mut self, seid: u64, message: Message) -> (u64, Message) {
@@ -265,10 +268,10 @@ impl UserPlane {
                 let m = self.as_received(m);
                 let rules = RuleSet::establish(m).expect("an establishment that can be served");
                 let held = Held::new(rules, cp);
-                let refuse = match &held.facts {
-                    Facts::Session(_) => self.refuse,
-                    Facts::Default(facts) => {
-                        let unknown = facts.logical_port.as_deref() != Some(PORT);
+                let refuse = match &held.decoded {
+                    DecodedRules::Session(_) => self.refuse,
+                    DecodedRules::Default(decoded) => {
+                        let unknown = decoded.logical_port.as_deref() != Some(PORT);
                         let not_yet = self.refuse_defaults > 0;
                         self.refuse_defaults = self.refuse_defaults.saturating_sub(1);
                         (unknown || not_yet).then_some(Cause::REQUEST_REJECTED)
@@ -307,7 +310,7 @@ impl UserPlane {
                 let mut gone = gone.or_else(|| self.departed.remove(&seid));
                 let subscribers = gone.iter_mut();
                 let subscribers =
-                    subscribers.filter(|held| matches!(held.facts, Facts::Session(_)));
+                    subscribers.filter(|held| matches!(held.decoded, DecodedRules::Session(_)));
                 let response = wire::pfcp::SessionDeletionResponse {
                     usage_reports: subscribers.map(|held| held.report(70)).collect(),
                     cause: match gone {
@@ -346,7 +349,7 @@ impl UserPlane {
             response.audit_result = Some(self.audit(audit));
             return (cp_seid, response.into());
         }
-        let is_default = matches!(held.facts, Facts::Default(_));
+        let is_default = matches!(held.decoded, DecodedRules::Default(_));
         if let Some(cause) = self.refuse_nets.filter(|_| is_default) {
             response.cause = cause;
             return (cp_seid, response.into());
@@ -355,8 +358,8 @@ impl UserPlane {
             .rules
             .modify(m)
             .expect("a modification that can be served");
-        if let Ok(Facts::Session(facts)) = rules.facts()
-            && facts.forwarding.packets.largest_packet() < self.least_mtu
+        if let Ok(DecodedRules::Session(decoded)) = rules.decode()
+            && decoded.forwarding.packets.largest_packet() < self.least_mtu
         {
             response.cause = Cause::RULE_CREATION_FAILURE;
             return (cp_seid, response.into());
@@ -377,7 +380,7 @@ impl UserPlane {
             false => ReportType::USAGE,
         };
         for held in self.sessions.values_mut() {
-            if let Facts::Session(_) = held.facts {
+            if let DecodedRules::Session(_) = held.decoded {
                 let report = SessionReportRequest {
                     report_type,
                     usage_reports: vec![held.report(octets)],

@@ -4,7 +4,7 @@
 //! packets that IPv6 carries inside PPP data away from PDR 6, and 6 and 7 carry IPv6. The FARs have the same numbers.
 //! What a family's endpoints have as a framed route is announced (TS 29.244 §5.16): routes, and those addresses that no net
 //! of the group covers.
-use super::facts::{ControlTunnel, SessionFacts, UsageRule};
+use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, settings};
 use ipnet::IpNet;
 use policy::{Binding, Forwarding, Role};
@@ -165,13 +165,13 @@ impl SessionSpec {
 
     /// The hash of what the user plane does for the session, as its own rules come to.
     pub fn digest(&self) -> u64 {
-        self.facts().digest()
+        self.decoded().digest()
     }
 
     /// What the user plane makes of [`SessionSpec::establish`].
-    pub fn facts(&self) -> SessionFacts {
+    pub fn decoded(&self) -> SubscriberRules {
         let has_ipv6 = of_family(&self.forwarding, Family::Ipv6).next().is_some();
-        SessionFacts {
+        SubscriberRules {
             circuit: self.circuit.clone(),
             pppoe_session_id: self.pppoe_session_id,
             tunnel: ControlTunnel {

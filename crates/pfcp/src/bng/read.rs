@@ -3,7 +3,7 @@
 mod session;
 mod view;
 
-use super::facts::{ControlTunnel, DefaultFacts, Facts, UsageRule};
+use super::decoded::{ControlTunnel, DecodedRules, DefaultRules, UsageRule};
 use super::rules::{Rejection, RuleSet};
 use super::{PoolNet, Tunnel};
 use session::session;
@@ -12,10 +12,12 @@ use wire::pfcp::*;
 
 type Outcome<T> = Result<T, Rejection>;
 
-pub(super) fn facts(rules: &RuleSet) -> Outcome<Facts> {
+pub(super) fn decode(rules: &RuleSet) -> Outcome<DecodedRules> {
     match rules.pdn_type {
-        None => default_session(rules).map(Facts::Default),
-        Some(PdnType::Ethernet) => session(rules).map(|facts| Facts::Session(Box::new(facts))),
+        None => default_session(rules).map(DecodedRules::Default),
+        Some(PdnType::Ethernet) => {
+            session(rules).map(|decoded| DecodedRules::Session(Box::new(decoded)))
+        }
         Some(_) => Err(Rejection::of(Cause::SERVICE_NOT_SUPPORTED, ie::PDN_TYPE)),
     }
 }
@@ -28,7 +30,7 @@ fn control_tunnel(uplink: Option<Tunnel>, downlink: Option<Tunnel>) -> Outcome<C
     })
 }
 
-fn default_session(rules: &RuleSet) -> Outcome<DefaultFacts> {
+fn default_session(rules: &RuleSet) -> Outcome<DefaultRules> {
     let mut uplink = None;
     let mut downlink = None;
     let mut nets = Vec::new();
@@ -65,7 +67,7 @@ fn default_session(rules: &RuleSet) -> Outcome<DefaultFacts> {
     }
     nets.sort();
     let logical_port = port.flatten();
-    Ok(DefaultFacts {
+    Ok(DefaultRules {
         logical_port,
         tunnel: control_tunnel(uplink, downlink)?,
         nets,

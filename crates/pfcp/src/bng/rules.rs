@@ -1,5 +1,5 @@
 //! The user plane's side: the rules of one session, kept as they were sent.
-use super::facts::Facts;
+use super::decoded::DecodedRules;
 use super::read;
 use core::fmt;
 use wire::pfcp::*;
@@ -284,9 +284,9 @@ impl RuleSet {
         self.urrs.iter().any(|urr| urr.urr_id == urr_id)
     }
 
-    /// What the rules come to.
-    pub fn facts(&self) -> Result<Facts, Rejection> {
-        read::facts(self)
+    /// Decodes the rules. Fails if they cannot be carried out exactly.
+    pub fn decode(&self) -> Result<DecodedRules, Rejection> {
+        read::decode(self)
     }
 
     fn apply_removals(&mut self, request: &SessionModificationRequest) -> Result<(), Rejection> {

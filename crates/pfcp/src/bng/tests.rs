@@ -96,16 +96,16 @@ fn modified(rules: &RuleSet, request: SessionModificationRequest) -> RuleSet {
     rules.modify(&request).unwrap()
 }
 
-fn session_facts(rules: &RuleSet) -> SessionFacts {
-    match rules.facts() {
-        Ok(Facts::Session(facts)) => *facts,
+fn subscriber_rules(rules: &RuleSet) -> SubscriberRules {
+    match rules.decode() {
+        Ok(DecodedRules::Session(decoded)) => *decoded,
         other => panic!("not a subscriber's session: {other:?}"),
     }
 }
 
 fn refused(request: SessionEstablishmentRequest) -> Rejection {
     RuleSet::establish(request)
-        .and_then(|rules| rules.facts())
+        .and_then(|rules| rules.decode())
         .unwrap_err()
 }
 
@@ -113,8 +113,8 @@ fn refused(request: SessionEstablishmentRequest) -> Rejection {
 fn a_spec_knows_what_its_rules_come_to() {
     for (ipv4, ipv6) in FAMILIES {
         let spec = spec_with(ipv4, ipv6);
-        let facts = session_facts(&established(spec.establish()));
-        assert_eq!(spec.facts(), facts);
+        let decoded = subscriber_rules(&established(spec.establish()));
+        assert_eq!(spec.decoded(), decoded);
     }
 }
 
@@ -162,11 +162,11 @@ fn every_setting_is_carried_told_again_and_part_of_the_digest() {
     for packets in changed_settings() {
         let mut spec = spec();
         spec.forwarding.packets = packets;
-        let facts = session_facts(&established(spec.establish()));
-        assert_eq!(facts, spec.facts());
+        let decoded = subscriber_rules(&established(spec.establish()));
+        assert_eq!(decoded, spec.decoded());
         assert_ne!(spec.digest(), before.digest());
         let change = spec.change_from(&before.forwarding).expect("a difference");
-        assert_eq!(session_facts(&modified(&rules, change)), facts);
+        assert_eq!(subscriber_rules(&modified(&rules, change)), decoded);
     }
     assert_eq!(before.change_from(&before.forwarding), None);
 }
@@ -219,7 +219,7 @@ fn a_change_of_bindings_is_a_change_of_rules() {
         let now = spec_with(now.0, now.1);
         let rules = established(before.establish());
         match now.change_from(&before.forwarding) {
-            Some(change) => assert_eq!(session_facts(&modified(&rules, change)), now.facts()),
+            Some(change) => assert_eq!(subscriber_rules(&modified(&rules, change)), now.decoded()),
             None => assert_eq!(before, now),
         }
     }
@@ -228,7 +228,7 @@ fn a_change_of_bindings_is_a_change_of_rules() {
     elsewhere.forwarding.bindings = Bindings::of(Some([10, 0, 0, 9].into()), None);
     let change = elsewhere.change_from(&spec().forwarding).unwrap();
     let rules = modified(&established(spec().establish()), change);
-    assert_eq!(session_facts(&rules), elsewhere.facts());
+    assert_eq!(subscriber_rules(&rules), elsewhere.decoded());
 }
 
 /// A session with every kind of binding: of the pools, fixed ones, and some that are announced.
@@ -255,7 +255,7 @@ fn with_all_bindings() -> SessionSpec {
 fn every_kind_of_binding_is_carried_told_again_and_part_of_the_digest() {
     let spec = with_all_bindings();
     let rules = established(spec.establish());
-    assert_eq!(session_facts(&rules), spec.facts());
+    assert_eq!(subscriber_rules(&rules), spec.decoded());
     let packed = rules.clone().pack().unwrap();
     assert_eq!(RuleSet::unpack(&packed), Some(rules.clone()));
     for left_out in spec.forwarding.bindings.iter() {
@@ -263,10 +263,10 @@ fn every_kind_of_binding_is_carried_told_again_and_part_of_the_digest() {
         less.forwarding.bindings = spec.forwarding.bindings.filtered(|b| b != left_out);
         assert_ne!(less.digest(), spec.digest(), "{left_out}");
         let change = less.change_from(&spec.forwarding).unwrap();
-        assert_eq!(session_facts(&modified(&rules, change)), less.facts());
+        assert_eq!(subscriber_rules(&modified(&rules, change)), less.decoded());
         let change = spec.change_from(&less.forwarding).unwrap();
         let before = established(less.establish());
-        assert_eq!(session_facts(&modified(&before, change)), spec.facts());
+        assert_eq!(subscriber_rules(&modified(&before, change)), spec.decoded());
         if left_out.role == Role::Route {
             continue; // it is always announced
         }
@@ -278,7 +278,10 @@ fn every_kind_of_binding_is_carried_told_again_and_part_of_the_digest() {
         announced.forwarding.bindings = less.forwarding.bindings.with(other).unwrap();
         assert_ne!(announced.digest(), spec.digest(), "{left_out}");
         let change = announced.change_from(&spec.forwarding).unwrap();
-        assert_eq!(session_facts(&modified(&rules, change)), announced.facts());
+        assert_eq!(
+            subscriber_rules(&modified(&rules, change)),
+            announced.decoded()
+        );
     }
 }
 
@@ -302,21 +305,21 @@ fn routes_that_one_direction_alone_knows_are_refused() {
 
 #[test]
 fn a_digest_changes_with_every_fact() {
-    let facts = spec().facts();
+    let decoded = spec().decoded();
     let tunnel = |change: &dyn Fn(&mut ControlTunnel)| {
-        let mut tunnel = facts.tunnel;
+        let mut tunnel = decoded.tunnel;
         change(&mut tunnel);
         tunnel
     };
-    let of = |change: &dyn Fn(&mut SessionFacts)| {
-        let mut other = facts.clone();
+    let of = |change: &dyn Fn(&mut SubscriberRules)| {
+        let mut other = decoded.clone();
         change(&mut other);
         other.digest()
     };
     let uplink = tunnel(&|t| t.uplink.teid = 11);
     let address = tunnel(&|t| t.uplink.address = "2001:db8::1".parse().unwrap());
     let mut digests = vec![
-        facts.digest(),
+        decoded.digest(),
         of(&|f| f.circuit.tags.inner = None),
         of(&|f| f.pppoe_session_id = 1),
         of(&|f| f.tunnel = uplink),
@@ -353,17 +356,17 @@ fn packed_rules_are_the_same_rules() {
 fn a_session_grows_by_families_and_shrinks_again() {
     let spec = spec();
     let control = established(spec.establish_control());
-    let facts = session_facts(&control);
-    assert_eq!(facts.circuit, spec.circuit);
-    assert_eq!(facts.pppoe_session_id, 0x1001);
+    let decoded = subscriber_rules(&control);
+    assert_eq!(decoded.circuit, spec.circuit);
+    assert_eq!(decoded.pppoe_session_id, 0x1001);
     assert_eq!(
-        facts.tunnel,
+        decoded.tunnel,
         ControlTunnel {
             uplink: spec.uplink,
             downlink: Some(spec.downlink)
         }
     );
-    assert_eq!(facts.subscriber, Some(77));
+    assert_eq!(decoded.subscriber, Some(77));
     let usage = UsageRule {
         urr_id: 1,
         volume: true,
@@ -371,22 +374,22 @@ fn a_session_grows_by_families_and_shrinks_again() {
         duration: true,
         period: Some(600),
     };
-    assert_eq!(facts.usage, Some(usage));
-    assert_eq!(facts.forwarding, Forwarding::default());
+    assert_eq!(decoded.usage, Some(usage));
+    assert_eq!(decoded.forwarding, Forwarding::default());
 
     let with_ipv4 = modified(&control, spec.add_family(Family::Ipv4).unwrap());
-    let facts = session_facts(&with_ipv4);
-    assert_eq!(facts.forwarding, spec_with(true, false).forwarding);
-    assert!(!facts.redirect_nd);
+    let decoded = subscriber_rules(&with_ipv4);
+    assert_eq!(decoded.forwarding, spec_with(true, false).forwarding);
+    assert!(!decoded.redirect_nd);
 
     let with_both = modified(&with_ipv4, spec.add_family(Family::Ipv6).unwrap());
-    let facts = session_facts(&with_both);
-    assert_eq!(facts.forwarding, spec.forwarding);
-    assert!(facts.redirect_nd && facts.redirect_dhcpv6);
-    assert_eq!(session_facts(&established(spec.establish())), facts);
+    let decoded = subscriber_rules(&with_both);
+    assert_eq!(decoded.forwarding, spec.forwarding);
+    assert!(decoded.redirect_nd && decoded.redirect_dhcpv6);
+    assert_eq!(subscriber_rules(&established(spec.establish())), decoded);
 
     let with_ipv6 = modified(&with_both, spec.remove_family(Family::Ipv4));
-    let left = session_facts(&with_ipv6).forwarding;
+    let left = subscriber_rules(&with_ipv6).forwarding;
     assert_eq!(left, spec_with(false, true).forwarding);
     let bare = modified(&with_ipv6, spec.remove_family(Family::Ipv6));
     assert_eq!(bare, control);
@@ -406,7 +409,9 @@ fn every_kind_of_tagging_comes_back() {
         let mut spec = spec();
         spec.circuit.tags = tags;
         assert_eq!(
-            session_facts(&established(spec.establish())).circuit.tags,
+            subscriber_rules(&established(spec.establish()))
+                .circuit
+                .tags,
             tags
         );
     }
@@ -418,10 +423,10 @@ fn a_session_without_interim_reports_or_over_ipv6() {
     spec.usage_period = None;
     spec.uplink.address = "2001:db8::1".parse().unwrap();
     spec.downlink.address = "2001:db8::2".parse().unwrap();
-    let facts = session_facts(&established(spec.establish()));
-    assert_eq!(facts.usage.unwrap().period, None);
+    let decoded = subscriber_rules(&established(spec.establish()));
+    assert_eq!(decoded.usage.unwrap().period, None);
     assert_eq!(
-        facts.tunnel,
+        decoded.tunnel,
         ControlTunnel {
             uplink: spec.uplink,
             downlink: Some(spec.downlink)
@@ -433,7 +438,7 @@ fn a_session_without_interim_reports_or_over_ipv6() {
 #[test]
 fn rule_ids_do_not_matter() {
     let mut request = spec().establish();
-    let facts = session_facts(&RuleSet::establish(request.clone()).unwrap());
+    let decoded = subscriber_rules(&RuleSet::establish(request.clone()).unwrap());
     let other = |id: u32| 1000 - 7 * id;
     let other_endpoint = |id: u8| 200 - 3 * id;
     for pdr in &mut request.create_pdrs {
@@ -461,7 +466,10 @@ fn rule_ids_do_not_matter() {
     request.create_pdrs.reverse();
     request.create_fars.reverse();
     request.create_traffic_endpoints.reverse();
-    assert_eq!(session_facts(&RuleSet::establish(request).unwrap()), facts);
+    assert_eq!(
+        subscriber_rules(&RuleSet::establish(request).unwrap()),
+        decoded
+    );
 }
 
 fn net(slot: u16, net: &str) -> PoolNet {
@@ -472,9 +480,9 @@ fn net(slot: u16, net: &str) -> PoolNet {
     }
 }
 
-fn default_facts(rules: &RuleSet) -> DefaultFacts {
-    match rules.facts() {
-        Ok(Facts::Default(facts)) => facts,
+fn default_rules(rules: &RuleSet) -> DefaultRules {
+    match rules.decode() {
+        Ok(DecodedRules::Default(decoded)) => decoded,
         other => panic!("not a default session: {other:?}"),
     }
 }
@@ -491,16 +499,16 @@ fn the_default_session_announces_nets() {
     for request in more {
         rules = modified(&rules, request);
     }
-    let facts = default_facts(&rules);
-    assert_eq!(facts.logical_port.as_deref(), Some(&b"access0"[..]));
+    let decoded = default_rules(&rules);
+    assert_eq!(decoded.logical_port.as_deref(), Some(&b"access0"[..]));
     assert_eq!(
-        facts.tunnel,
+        decoded.tunnel,
         ControlTunnel {
             uplink: spec.uplink,
             downlink: spec.downlink
         }
     );
-    let announced: Vec<_> = facts.nets.iter().map(|net| net.net).collect();
+    let announced: Vec<_> = decoded.nets.iter().map(|net| net.net).collect();
     assert_eq!(
         announced,
         nets.iter().map(|net| net.net).collect::<Vec<_>>()
@@ -513,7 +521,7 @@ fn the_default_session_announces_nets() {
     for request in DefaultSpec::remove_nets(&slots) {
         rules = modified(&rules, request);
     }
-    let left: Vec<_> = default_facts(&rules)
+    let left: Vec<_> = default_rules(&rules)
         .nets
         .into_iter()
         .map(|net| net.net.to_string())
@@ -526,14 +534,22 @@ fn a_default_session_without_a_way_down() {
     let mut spec = default_spec(Vec::new());
     spec.downlink = None;
     spec.logical_port = None;
-    let facts = default_facts(&established(spec.establish().0));
-    assert_eq!((facts.tunnel.downlink, facts.logical_port), (None, None));
+    let decoded = default_rules(&established(spec.establish().0));
+    assert_eq!(
+        (decoded.tunnel.downlink, decoded.logical_port),
+        (None, None)
+    );
 }
 
 /// Changes one thing of a good request and states what is answered.
 fn case(offending: IeId, cause: Cause, change: impl FnOnce(&mut SessionEstablishmentRequest)) {
     let mut request = spec().establish();
-    assert!(RuleSet::establish(request.clone()).unwrap().facts().is_ok());
+    assert!(
+        RuleSet::establish(request.clone())
+            .unwrap()
+            .decode()
+            .is_ok()
+    );
     change(&mut request);
     let rejection = refused(request);
     assert_eq!(
@@ -718,8 +734,8 @@ fn updates_set_and_clear() {
         update_fars: vec![change(4), change(7)],
         ..Default::default()
     };
-    let facts = session_facts(&modified(&rules, request));
-    assert_eq!(facts.forwarding.packets.mtu, Some(1400));
+    let decoded = subscriber_rules(&modified(&rules, request));
+    assert_eq!(decoded.forwarding.packets.mtu, Some(1400));
 
     let parameters = UpdateForwardingParameters {
         mtu: Some(Change::Clear),
@@ -734,7 +750,7 @@ fn updates_set_and_clear() {
         update_fars: vec![update],
         ..Default::default()
     };
-    let rejection = modified(&rules, request).facts().unwrap_err();
+    let rejection = modified(&rules, request).decode().unwrap_err();
     assert_eq!(
         (rejection.offending_ie, rejection.failed_rule),
         (Some(bbf_ie::MTU), Some(FailedRule::Far(4)))
@@ -788,7 +804,7 @@ proptest::proptest! {
             bytes[at] = octet;
         }
         if let Ok(Received { packet: Packet { message: Message::SessionEstablishmentRequest(request), .. }, .. }) = parse(&bytes) {
-            let _ = RuleSet::establish(request).and_then(|rules| rules.facts());
+            let _ = RuleSet::establish(request).and_then(|rules| rules.decode());
         }
     }
 }

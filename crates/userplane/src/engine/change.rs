@@ -43,7 +43,7 @@ impl<T: Copy> Engine<T> {
         let compile = || {
             let rules = RuleSet::establish(request)?;
             let first = SessionIndex::default();
-            let compiled = self.config.layout.compile(first, &rules.facts()?)?;
+            let compiled = self.config.layout.compile(first, &rules.decode()?)?;
             Ok((rules, compiled))
         };
         // Rules are judged first: a full table is no answer to wrong ones.
@@ -241,7 +241,7 @@ impl<T: Copy> Engine<T> {
         request: &SessionModificationRequest,
     ) -> Result<(RuleSet, Compiled), Rejection> {
         let rules = session.rules.get().modify(request)?;
-        let compiled = self.config.layout.compile(index, &rules.facts()?)?;
+        let compiled = self.config.layout.compile(index, &rules.decode()?)?;
         // A session does not change what it is.
         if compiled.is_default() != session.compiled.is_default() {
             return Err(offending(ie::PDN_TYPE));

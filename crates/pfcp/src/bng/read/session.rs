@@ -1,7 +1,7 @@
 //! The rules of a subscriber's session.
 use super::super::Tunnel;
 use super::super::build::{DHCPV6_FLOW, ND_FLOW};
-use super::super::facts::SessionFacts;
+use super::super::decoded::SubscriberRules;
 use super::super::rules::{Rejection, RuleSet};
 use super::super::settings;
 use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
@@ -37,7 +37,7 @@ struct Named {
     routes: Vec<IpNet>,
 }
 
-pub fn session(rules: &RuleSet) -> Outcome<SessionFacts> {
+pub fn session(rules: &RuleSet) -> Outcome<SubscriberRules> {
     let mut gathered = Gathered::default();
     for pdr in &rules.pdrs {
         let view = View::of(rules, pdr)?;
@@ -178,7 +178,7 @@ impl<'a> Gathered<'a> {
         self.down.add(view, Families::BOTH)
     }
 
-    fn finish(self, rules: &RuleSet) -> Outcome<SessionFacts> {
+    fn finish(self, rules: &RuleSet) -> Outcome<SubscriberRules> {
         let refused = |offending| Rejection::of(Cause::RULE_CREATION_FAILURE, offending);
         let missing = |offending| Rejection::of(Cause::CONDITIONAL_IE_MISSING, offending);
         if !self.control || self.downlink.is_none() {
@@ -194,7 +194,7 @@ impl<'a> Gathered<'a> {
         {
             return Err(refused(ie::PRECEDENCE));
         }
-        Ok(SessionFacts {
+        Ok(SubscriberRules {
             circuit: self.line.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?.into(),
             pppoe_session_id: self
                 .pppoe_session_id

@@ -1,75 +1,75 @@
-//! What the rules of a session come to.
+//! Rules of a PFCP session, decoded: what they mean for the user plane.
 use super::{Circuit, PoolNet, Tunnel, settings};
 use core::net::IpAddr;
 use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
 
-/// A control packet tunnel: both of its ends.
+/// Both ends of a tunnel for control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ControlTunnel {
-    /// Where the user plane sends to.
+    /// The control plane's end, to which the user plane sends.
     pub uplink: Tunnel,
-    /// Where the control plane sends to, if it may: the user plane's own end.
+    /// The user plane's end, to which the control plane sends; `None` if it may not send.
     pub downlink: Option<Tunnel>,
 }
 
-/// A session that the user plane has rules for.
+/// Rules of a session, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Facts {
-    /// The default session.
-    Default(DefaultFacts),
-    /// A subscriber's.
-    Session(Box<SessionFacts>),
+pub enum DecodedRules {
+    /// Default session of an access port.
+    Default(DefaultRules),
+    /// Session of a subscriber.
+    Session(Box<SubscriberRules>),
 }
 
-/// The default session.
+/// Rules of a default session, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DefaultFacts {
-    /// The access port whose discovery packets it takes; `None` for all.
+pub struct DefaultRules {
+    /// Access port whose discovery packets the session takes; `None` for all.
     pub logical_port: Option<Vec<u8>>,
-    /// Discovery packets travel here, with CPR-NSH.
+    /// Tunnel for discovery packets, with CPR-NSH.
     pub tunnel: ControlTunnel,
-    /// Nets to announce and to discard what no session owns; `slot` is the id of the rule. Sorted.
+    /// Prefix blocks to announce, sorted. Packets to addresses in them that no session has are dropped. `slot` is the rule id.
     pub nets: Vec<PoolNet>,
 }
 
-/// How a session is measured.
+/// Usage reporting rule (URR) of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UsageRule {
-    /// The URR.
+    /// URR ID.
     pub urr_id: u32,
-    /// Octets are counted.
+    /// Whether octets are counted.
     pub volume: bool,
-    /// Packets are counted as well.
+    /// Whether packets are counted.
     pub packets: bool,
-    /// Time is counted.
+    /// Whether time is counted.
     pub duration: bool,
     /// Seconds between periodic reports.
     pub period: Option<u32>,
 }
 
-/// A subscriber's session.
+/// Rules of a subscriber's session, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionFacts {
-    /// Where the subscriber is.
+pub struct SubscriberRules {
+    /// Access line and MAC addresses.
     pub circuit: Circuit,
-    /// Its PPPoE session.
+    /// PPPoE session id.
     pub pppoe_session_id: u16,
-    /// Its control packets travel here, as plain frames.
+    /// Tunnel for the session's control packets, as plain frames.
     pub tunnel: ControlTunnel,
-    /// The subscriber handle.
+    /// Subscriber handle (QER Correlation ID).
     pub subscriber: Option<u32>,
-    /// How it is measured.
+    /// Usage reporting rule, if usage is measured.
     pub usage: Option<UsageRule>,
-    /// What its policy says about packets: the bindings whose family passes, and what holds for them.
+    /// Forwarding part of the policy: the bindings of open address families, and the packet settings.
     pub forwarding: Forwarding,
-    /// Neighbour discovery (ICMPv6 133 to 137) inside PPP data goes to the control plane.
+    /// Whether neighbour discovery (ICMPv6 133 to 137) inside PPP goes to the control plane.
     pub redirect_nd: bool,
-    /// DHCPv6 (UDP to port 547) inside PPP data goes to the control plane.
+    /// Whether DHCPv6 (UDP to port 547) inside PPP goes to the control plane.
     pub redirect_dhcpv6: bool,
 }
 
-impl SessionFacts {
-    /// A hash of everything that the user plane does for the session, the same on both planes: an audit compares it.
+impl SubscriberRules {
+    /// Digest of the session's rules. Both planes compute the same value, and an audit compares it.
     pub fn digest(&self) -> u64 {
         let mut hash = Fnv::default();
         let Circuit {
@@ -104,7 +104,7 @@ impl SessionFacts {
     }
 }
 
-/// FNV-1a: the same in every build, which the standard library's hashes do not promise.
+/// FNV-1a hash. Its result is the same in every build; the standard library's hashes do not guarantee that.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -120,7 +120,7 @@ impl Fnv {
         }
     }
 
-    /// What is absent differs from what is there, be it empty.
+    /// Hashes a value so that an absent one differs from an empty one.
     fn optional(&mut self, value: Option<impl AsRef<[u8]>>) {
         match value {
             Some(value) => {
@@ -131,7 +131,7 @@ impl Fnv {
         }
     }
 
-    /// As the user planes of the first version have it.
+    /// Hashes the forwarding part as user planes of the first version do.
     fn forwarding(&mut self, forwarding: &Forwarding) {
         let instance = &forwarding.network_instance;
         self.optional(Some(instance).filter(|name| !name.is_empty()));
@@ -144,7 +144,7 @@ impl Fnv {
         self.optional(bindings.ipv6().map(|net| [net.prefix_len()]));
     }
 
-    /// What the first version did not know of bindings; nothing if there is nothing of it.
+    /// Hashes the bindings that the first version did not know. Without such bindings the digest stays the same.
     fn further(&mut self, bindings: &Bindings) {
         let first = [
             bindings.ipv4().map(|address| Binding::host(address.into())),
@@ -163,7 +163,7 @@ impl Fnv {
         }
     }
 
-    /// Settings that are at their defaults leave the digest as it was before they were known.
+    /// Hashes the settings that differ from their defaults, so that a new setting at its default leaves the digest unchanged.
     fn numbered(&mut self, packets: &PacketSettings) {
         for (number, value) in settings::numbered(packets).0 {
             self.bytes(&[number]);
