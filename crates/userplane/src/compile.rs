@@ -1,4 +1,4 @@
-//! What a session's rules say, in terms of this user plane's ports and network instances.
+//! Compiles a session's decoded rules for this user plane's ports and network instances.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,69 +12,72 @@ use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 /// The smallest MTU that IPv4 knows (RFC 791 §3.2).
 const LEAST_MTU: u16 = 68;
 
-/// What rules may refer to by name.
+/// Names that rules refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// Access ports by their logical name, with their own MAC addresses.
     pub access_ports: HashMap<Vec<u8>, (PortIndex, MacAddr)>,
     /// Network instances by name.
     pub instances: HashMap<String, InstanceIndex>,
-    /// Our end of every tunnel.
+    /// Address of this user plane's end of every tunnel.
     pub address: Option<IpAddr>,
 }
 
-/// What a session comes to.
+/// Compiled session: what the user plane installs for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Compiled {
-    /// The default session.
+pub enum CompiledSession {
+    /// Default session.
     Default {
-        /// The only port whose discovery packets it takes, if not all.
+        /// Access port whose discovery packets the session takes; `None` for all.
         port: Option<PortIndex>,
-        /// Its tunnel.
+        /// Tunnel for control packets.
         tunnel: ControlTunnel,
-        /// The nets that it announces, sorted.
+        /// Prefix blocks to announce, sorted.
         nets: Vec<(InstanceIndex, IpNet)>,
     },
-    /// A subscriber's session.
+    /// Session of a subscriber.
     Subscriber {
-        /// What the worker needs.
+        /// Entry of the worker's session table.
         entry: SessionEntry,
-        /// Its tunnel.
+        /// Tunnel for control packets.
         tunnel: ControlTunnel,
-        /// What it announces for itself, sorted.
+        /// Prefixes that the session announces for itself, sorted.
         nets: Vec<(InstanceIndex, IpNet)>,
-        /// How it is measured.
+        /// Usage reporting rule.
         usage: Option<UsageRule>,
-        /// The hash of its rules, for audits.
+        /// Digest of the rules, for audits.
         digest: u64,
     },
 }
 
-impl Compiled {
-    /// Whether it is a default session.
+impl CompiledSession {
+    /// Whether this is a default session.
     pub fn is_default(&self) -> bool {
-        matches!(self, Compiled::Default { .. })
+        matches!(self, CompiledSession::Default { .. })
     }
 
-    /// The tunnel of its control packets.
+    /// Tunnel for control packets.
     pub fn tunnel(&self) -> ControlTunnel {
         match self {
-            Compiled::Default { tunnel, .. } | Compiled::Subscriber { tunnel, .. } => *tunnel,
+            CompiledSession::Default { tunnel, .. }
+            | CompiledSession::Subscriber { tunnel, .. } => *tunnel,
         }
     }
 
-    /// The nets that it announces, sorted.
+    /// Prefixes to announce, sorted.
     pub fn nets(&self) -> &[(InstanceIndex, IpNet)] {
         match self {
-            Compiled::Default { nets, .. } | Compiled::Subscriber { nets, .. } => nets,
+            CompiledSession::Default { nets, .. } | CompiledSession::Subscriber { nets, .. } => {
+                nets
+            }
         }
     }
 
-    /// How it is measured, if it is.
+    /// Usage reporting rule, if usage is measured.
     pub fn usage(&self) -> Option<UsageRule> {
         match self {
-            Compiled::Default { .. } => None,
-            Compiled::Subscriber { usage, .. } => *usage,
+            CompiledSession::Default { .. } => None,
+            CompiledSession::Subscriber { usage, .. } => *usage,
         }
     }
 }
@@ -88,19 +91,19 @@ fn refused(offending_ie: IeId) -> Rejection {
 }
 
 impl Layout {
-    /// Compiles what the rules of the session at `index` say, or says what cannot be done.
+    /// Compiles the rules of the session at `index`, or rejects them.
     pub fn compile(
         &self,
         index: SessionIndex,
         rules: &DecodedRules,
-    ) -> Result<Compiled, Rejection> {
+    ) -> Result<CompiledSession, Rejection> {
         match rules {
             DecodedRules::Default(rules) => self.default_session(rules),
             DecodedRules::Session(rules) => self.subscriber(index, rules),
         }
     }
 
-    fn default_session(&self, rules: &DefaultRules) -> Result<Compiled, Rejection> {
+    fn default_session(&self, rules: &DefaultRules) -> Result<CompiledSession, Rejection> {
         self.check_tunnel(&rules.tunnel)?;
         let port = rules
             .logical_port
@@ -114,7 +117,7 @@ impl Layout {
         }
         nets.sort();
         nets.dedup();
-        Ok(Compiled::Default {
+        Ok(CompiledSession::Default {
             port,
             tunnel: rules.tunnel,
             nets,
@@ -125,7 +128,7 @@ impl Layout {
         &self,
         index: SessionIndex,
         rules: &SubscriberRules,
-    ) -> Result<Compiled, Rejection> {
+    ) -> Result<CompiledSession, Rejection> {
         self.check_tunnel(&rules.tunnel)?;
         if rules.pppoe_session_id == 0 {
             return Err(refused(bbf_ie::PPPOE_SESSION_ID));
@@ -151,7 +154,7 @@ impl Layout {
         let announced = bindings.iter().filter(|binding| binding.is_announced);
         let mut nets: Vec<_> = announced.map(|b| (instance, b.prefix)).collect();
         nets.sort();
-        // what a worker compares sources with itself
+        // the worker checks source addresses against these two itself
         let (ipv4, ipv6) = (bindings.ipv4(), bindings.ipv6());
         let own = [
             ipv4.map(|address| IpAddr::from(address).into()),
@@ -172,7 +175,7 @@ impl Layout {
             ipv6,
             routed: routed.filter(|net| !own.contains(&Some(*net))).collect(),
         };
-        Ok(Compiled::Subscriber {
+        Ok(CompiledSession::Subscriber {
             entry,
             nets,
             tunnel: rules.tunnel,
@@ -195,7 +198,7 @@ impl Layout {
             .ok_or(refused(ie::NETWORK_INSTANCE))
     }
 
-    /// The far end must be reachable from our socket, and our end must be ours.
+    /// The far end must have our address family, and the near end must be our address.
     fn check_tunnel(&self, tunnel: &ControlTunnel) -> Result<(), Rejection> {
         let Some(own) = self.address else {
             return Ok(());

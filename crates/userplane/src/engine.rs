@@ -37,7 +37,7 @@ use wire::pfcp::{
     UsageReport, bbf_ie, ie,
 };
 
-use crate::compile::{Compiled, Layout};
+use crate::compile::{CompiledSession, Layout};
 use crate::table::{Seid, Table};
 
 mod answers;
@@ -218,7 +218,7 @@ struct Modification<T> {
     query: bool,
     /// What to go back to.
     rules: Rules,
-    compiled: Compiled,
+    compiled: CompiledSession,
     refused: Option<Refusal>,
 }
 
@@ -282,7 +282,7 @@ struct Session<T> {
     peer: SocketAddr,
     cp_seid: u64,
     rules: Rules,
-    compiled: Compiled,
+    compiled: CompiledSession,
     meter: Option<UsageMeter>,
     /// As the worker last told.
     counters: Usage,

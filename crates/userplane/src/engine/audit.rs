@@ -5,7 +5,7 @@ use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Audit, AuditResult, Cause, SessionModificationResponse};
 
 use super::{Engine, session_seid};
-use crate::compile::Compiled;
+use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
@@ -72,12 +72,12 @@ impl<T: Copy> Engine<T> {
     }
 }
 
-impl Compiled {
+impl CompiledSession {
     /// The hash of a subscriber's rules.
     fn digest(&self) -> Option<u64> {
         match self {
-            Compiled::Subscriber { digest, .. } => Some(*digest),
-            Compiled::Default { .. } => None,
+            CompiledSession::Subscriber { digest, .. } => Some(*digest),
+            CompiledSession::Default { .. } => None,
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     Session, Unacknowledged, Wanted, WorkerCommand, cause, offending, own_seid, rejection,
     session_seid,
 };
-use crate::compile::Compiled;
+use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
@@ -50,8 +50,8 @@ impl<T: Copy> Engine<T> {
         let compiled = compile();
         let (rules, compiled) = compiled.inspect_err(|_| self.counters.rules_refused += 1)?;
         let id = match &compiled {
-            Compiled::Subscriber { entry, .. } => entry.pppoe_session_id,
-            Compiled::Default { .. } => 0,
+            CompiledSession::Subscriber { entry, .. } => entry.pppoe_session_id,
+            CompiledSession::Default { .. } => 0,
         };
         let session = Session {
             peer,
@@ -117,12 +117,12 @@ impl<T: Copy> Engine<T> {
         };
         let nets = session.compiled.nets().to_vec();
         match &mut session.compiled {
-            Compiled::Default { port, .. } => {
+            CompiledSession::Default { port, .. } => {
                 self.defaults.insert(seid.index, *port);
                 self.change_nets(true, &[], &nets);
                 self.accept(to, seid);
             }
-            Compiled::Subscriber { entry, .. } => {
+            CompiledSession::Subscriber { entry, .. } => {
                 entry.index = seid.index;
                 let entry = entry.clone();
                 session.operation = Operation::Establish { to, refused: None };
@@ -154,7 +154,7 @@ impl<T: Copy> Engine<T> {
             cp_seid = format_args!("{:#x}", session.cp_seid),
             "session established anew"
         );
-        if let Compiled::Default { nets, .. } = &old.compiled {
+        if let CompiledSession::Default { nets, .. } = &old.compiled {
             let nets = nets.clone();
             self.hold_nets(session.peer, nets);
         }
@@ -164,8 +164,8 @@ impl<T: Copy> Engine<T> {
     fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {
         let defaults = self.defaults.len();
         let full = match session.compiled {
-            Compiled::Default { .. } => defaults >= MAX_DEFAULT_SESSIONS,
-            Compiled::Subscriber { .. } => {
+            CompiledSession::Default { .. } => defaults >= MAX_DEFAULT_SESSIONS,
+            CompiledSession::Subscriber { .. } => {
                 self.table.len() - defaults >= self.config.max_sessions as usize
             }
         };
@@ -239,7 +239,7 @@ impl<T: Copy> Engine<T> {
         index: SessionIndex,
         session: &Session<T>,
         request: &SessionModificationRequest,
-    ) -> Result<(RuleSet, Compiled), Rejection> {
+    ) -> Result<(RuleSet, CompiledSession), Rejection> {
         let rules = session.rules.get().modify(request)?;
         let compiled = self.config.layout.compile(index, &rules.decode()?)?;
         // A session does not change what it is.
@@ -249,7 +249,7 @@ impl<T: Copy> Engine<T> {
         Ok((rules, compiled))
     }
 
-    fn move_tunnel(&mut self, index: SessionIndex, new: &Compiled) -> Result<(), Rejection> {
+    fn move_tunnel(&mut self, index: SessionIndex, new: &CompiledSession) -> Result<(), Rejection> {
         let (Some(seid), Some(session)) = (self.table.seid(index), self.table.get(index)) else {
             return Ok(());
         };
@@ -275,7 +275,7 @@ impl<T: Copy> Engine<T> {
         to: T,
         request: &SessionModificationRequest,
         rules: RuleSet,
-        compiled: Compiled,
+        compiled: CompiledSession,
     ) {
         let Some(session) = self.table.get_mut(index) else {
             return;
@@ -302,17 +302,17 @@ impl<T: Copy> Engine<T> {
             return;
         };
         match (&modification.compiled, &session.compiled) {
-            (Compiled::Default { .. }, Compiled::Default { port, .. }) => {
+            (CompiledSession::Default { .. }, CompiledSession::Default { port, .. }) => {
                 self.defaults.insert(index, *port);
                 self.modified(now, index, modification);
             }
             (
-                Compiled::Subscriber {
+                CompiledSession::Subscriber {
                     entry: old,
                     usage: old_usage,
                     ..
                 },
-                Compiled::Subscriber { entry, usage, .. },
+                CompiledSession::Subscriber { entry, usage, .. },
             ) => {
                 let set = (old != entry).then(|| entry.clone());
                 if set.is_none() && !query && old_usage == usage {
@@ -360,7 +360,7 @@ impl<T: Copy> Engine<T> {
             to: failed.to,
             rejection: rejection(refusal),
         };
-        if let Compiled::Subscriber { entry, .. } = &session.compiled {
+        if let CompiledSession::Subscriber { entry, .. } = &session.compiled {
             let entry = entry.clone();
             self.change_nets(false, refused.nets(), &nets);
             self.worker(WorkerCommand::Set(entry));
@@ -411,8 +411,8 @@ impl<T: Copy> Engine<T> {
     /// Ends subscribers' sessions that are told of nobody: their place in the configuration is gone. Returns how many.
     pub fn end_sessions(&mut self, which: impl Fn(&SessionEntry) -> bool) -> usize {
         let gone = |session: &Session<T>| match &session.compiled {
-            Compiled::Subscriber { entry, .. } => which(entry),
-            Compiled::Default { .. } => false,
+            CompiledSession::Subscriber { entry, .. } => which(entry),
+            CompiledSession::Default { .. } => false,
         };
         let staying = self
             .table

@@ -7,7 +7,7 @@ use pfcp::bng::Usage;
 
 use super::peers::Path;
 use super::{Engine, Now, Operation, WorkerCommand};
-use crate::compile::Compiled;
+use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 /// The counters of a session are looked at so often during its idle timeout. So an idle session is noticed when it has been
@@ -64,7 +64,7 @@ impl<T: Copy> Engine<T> {
         let Some(session) = self.table.get_mut(index) else {
             return;
         };
-        let Compiled::Subscriber { entry, .. } = &session.compiled else {
+        let CompiledSession::Subscriber { entry, .. } = &session.compiled else {
             return;
         };
         let rule = rule(&entry.packets);

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use northbound::{Differences, Ledger};
 
 use super::{Engine, Operation, Output, Session, WorkerCommand};
-use crate::compile::Compiled;
+use crate::compile::CompiledSession;
 use crate::ledger::{Name, kinds};
 use crate::table::Seid;
 
@@ -57,7 +57,8 @@ impl<T: Copy> Engine<T> {
             self.defaults.remove(&index);
         }
         for (index, _) in defaults.missing {
-            if let Some(Compiled::Default { port, .. }) = self.table.get(index).map(|s| &s.compiled)
+            if let Some(CompiledSession::Default { port, .. }) =
+                self.table.get(index).map(|s| &s.compiled)
             {
                 self.defaults.insert(index, *port);
             }
@@ -81,9 +82,9 @@ impl<T: Copy> Engine<T> {
             return Expected::Nothing;
         };
         match (&session.compiled, &session.operation) {
-            (Compiled::Default { .. }, _) => Expected::Nothing,
+            (CompiledSession::Default { .. }, _) => Expected::Nothing,
             (
-                Compiled::Subscriber { entry, .. },
+                CompiledSession::Subscriber { entry, .. },
                 Operation::None | Operation::Report | Operation::Look,
             ) => Expected::Entry(entry),
             _ => Expected::Unsettled,

@@ -7,7 +7,7 @@ use dataplane::{PortIndex, SessionEntry, SessionIndex};
 use pfcp::bng::Tunnel;
 
 use super::Engine;
-use crate::compile::Compiled;
+use crate::compile::CompiledSession;
 
 /// Whose tunnel a packet came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,8 @@ impl<T: Copy> Engine<T> {
     pub fn subscribers(&self) -> impl Iterator<Item = &SessionEntry> {
         let sessions = self.table.iter();
         sessions.filter_map(|(_, session)| match &session.compiled {
-            Compiled::Subscriber { entry, .. } => Some(entry),
-            Compiled::Default { .. } => None,
+            CompiledSession::Subscriber { entry, .. } => Some(entry),
+            CompiledSession::Default { .. } => None,
         })
     }
 
@@ -72,8 +72,8 @@ impl<T: Copy> Engine<T> {
             return Err(NoDownlink::WrongPeer);
         }
         Ok(match &session.compiled {
-            Compiled::Default { .. } => Downlink::Default,
-            Compiled::Subscriber { entry, .. } => Downlink::Session(seid.index, entry.port),
+            CompiledSession::Default { .. } => Downlink::Default,
+            CompiledSession::Subscriber { entry, .. } => Downlink::Session(seid.index, entry.port),
         })
     }
 }

@@ -14,7 +14,7 @@ use super::{
     After, Engine, MAX_KEPT, MAX_RULES, Now, Operation, Output, Session, Unacknowledged,
     WorkerCommand,
 };
-use crate::compile::Compiled;
+use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
@@ -31,7 +31,7 @@ impl<T: Copy> Engine<T> {
         let Some(session) = self.table.get_mut(index) else {
             return Vec::new();
         };
-        let Compiled::Subscriber { usage, .. } = &session.compiled else {
+        let CompiledSession::Subscriber { usage, .. } = &session.compiled else {
             return Vec::new();
         };
         let (usage, counters) = (*usage, session.counters);
