@@ -1,8 +1,8 @@
 //! What must be true after every step, when everything is calm, and when everybody has left.
 
+use crate::access_network::{CHOOSY, Line, RESTLESS};
+use crate::holdings::{Holdings, addresses};
 use crate::plan::HOMES;
-use crate::roll::{Roll, addresses};
-use crate::street::{CHOOSY, Line, RESTLESS};
 use crate::user_plane::UserPlane;
 use crate::world::{World, fixed_address, routes};
 use control::ControlPlane;
@@ -25,24 +25,24 @@ use wire::{gtpu, ipcp, nd, pppoe};
 pub(crate) struct Checks {
     pub control_changed: bool,
     pub planes_changed: bool,
-    roll: Roll,
+    holdings: Holdings,
 }
 
 impl Checks {
     /// The session that a line has, or had last, with this PPPoE session id.
     pub fn session_on(&self, line: Line, pppoe_id: u16) -> Option<u64> {
-        Some(self.roll.session(line, pppoe_id)?.0)
+        Some(self.holdings.session(line, pppoe_id)?.0)
     }
 }
 
 impl World<'_> {
     pub(crate) fn check_step(&mut self) {
         if std::mem::take(&mut self.checks.control_changed) {
-            let roll = &mut self.checks.roll;
+            let holdings = &mut self.checks.holdings;
             let found = self
                 .control
                 .as_ref()
-                .and_then(|control| roll.look(control).err());
+                .and_then(|control| holdings.look(control).err());
             found.into_iter().for_each(|what| self.wrong(what));
         }
         if std::mem::take(&mut self.checks.planes_changed) {
@@ -77,13 +77,13 @@ impl World<'_> {
             port: entry.port.0,
             place: entry.peer_mac.0[5],
         };
-        self.control.is_some() && self.checks.roll.knows(line, entry.pppoe_session_id)
+        self.control.is_some() && self.checks.holdings.knows(line, entry.pppoe_session_id)
     }
 
     /// Whose address the control plane says this is; nobody says, it is taken to be whose it claims to be.
     pub(crate) fn owner(&self, address: IpAddr, claimed: Party) -> Option<Party> {
         let known = self.control.as_ref();
-        match known.and_then(|_| self.checks.roll.owner(address)) {
+        match known.and_then(|_| self.checks.holdings.owner(address)) {
             Some(line) => Some(Party::Home(line?.home()? as u32)),
             None => Some(claimed),
         }
@@ -193,7 +193,7 @@ impl World<'_> {
                 let Some(address) = house.address(family) else {
                     return Some(format!("home{home} is online without {family:?}"));
                 };
-                let holder = self.past.holder(address);
+                let holder = self.history.holder(address);
                 if holder.and_then(Line::home) != Some(home) {
                     return Some(format!(
                         "home{home} has {address}, and the history says that {holder:?} has it"
@@ -245,15 +245,15 @@ impl World<'_> {
         };
         let left = self.disk.live.keys().filter(of_ended);
         found.extend(left.map(|key| format!("the store still has {}", key.escape_ascii())));
-        found.extend(self.books.unbalanced(self.plan.servers_are_reached()));
-        found.extend(self.past.left());
+        found.extend(self.radius.unbalanced(self.plan.servers_are_reached()));
+        found.extend(self.history.left());
         let unreported = self
             .planes
             .iter()
             .map(|up| up.as_ref().map_or(0, UserPlane::unreported));
         match self
             .traffic
-            .compare(self.books.carried(), unreported, self.given_up())
+            .compare(self.radius.carried(), unreported, self.given_up())
         {
             Ok(exact) => self.summary.exact = exact,
             Err(what) => found.push(what),

@@ -7,13 +7,14 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `world` | the parts, the ways between them, the clock; the operator, and the management interface |
+//! | `world` | the parts, the links between them, the clock; the operator, and the management interface |
 //! | `plan` | what a seed stands for: sizes, faults |
-//! | `check`, `roll` | what must be true; who holds what |
-//! | `street` | the homes and their whims |
+//! | `check`, `holdings` | the invariants; which session holds what |
+//! | `access_network` | the access network: homes, and what subscribers do |
 //! | `traffic` | what sessions carried, against what accounting says |
 //! | `user_plane`, `worker` | a user plane: the real engine, a modelled packet path |
-//! | `server`, `books` | RADIUS, and what it wrote down |
+//! | `server`, `radius_checker` | RADIUS servers; checks of the accounting records that they got |
+//! | `history_checker` | checks of the events in the history |
 //! | `disk` | the store's disk |
 //! | `describe` | datagrams in words, for the log |
 //!
@@ -25,15 +26,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod books;
+mod access_network;
 mod check;
 mod describe;
 mod disk;
-mod past;
+mod history_checker;
+mod holdings;
 mod plan;
-mod roll;
+mod radius_checker;
 mod server;
-mod street;
 mod traffic;
 mod user_plane;
 mod worker;

@@ -1,7 +1,7 @@
 //! What a seed stands for: how large everything is, how bad the network, and which misfortunes come when.
 
+use crate::access_network::Line;
 use crate::disk::DiskFault;
-use crate::street::Line;
 use core::time::Duration;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -23,9 +23,9 @@ pub const SERVERS: usize = 2;
 /// How many workers a user plane may have.
 const WORKERS: [u32; 3] = [1, 2, 4];
 
-/// A way between two of the parts.
+/// A link between two of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum Link {
     /// From the control plane to a user plane.
     ToUserPlane(usize),
     /// And back.
@@ -60,8 +60,8 @@ pub enum Fault {
     Server(usize),
     /// A RADIUS server answers with another secret.
     WrongSecret(usize),
-    /// Nothing passes on these ways.
-    Cut(Vec<Way>),
+    /// Nothing passes on these links.
+    Cut(Vec<Link>),
     /// Something is wrong with the control plane's disk.
     Disk(DiskFault),
     /// The control plane's machine loses its power, and what its disk was to write; it starts again.
@@ -129,7 +129,7 @@ pub struct Plan {
     pub workers: [u16; USER_PLANES],
     /// How many datagrams, or frames, wait for a daemon that does not read them.
     pub buffer: usize,
-    /// The usual delay on a way, in microseconds.
+    /// The usual delay on a link, in microseconds.
     pub delay: u64,
     /// Prefix lengths of the pool of addresses and of the nets cut from it.
     pub ipv4_pool: (u8, u8),
@@ -193,9 +193,9 @@ impl Plan {
     pub fn servers_are_reached(&self) -> bool {
         let in_between = |fault: &Fault| match fault {
             Fault::Server(_) | Fault::WrongSecret(_) => true,
-            Fault::Cut(ways) => ways
+            Fault::Cut(links) => links
                 .iter()
-                .any(|way| matches!(way, Way::ToServer(_) | Way::FromServer(_))),
+                .any(|link| matches!(link, Link::ToServer(_) | Link::FromServer(_))),
             Fault::Change(n) => CHANGES[*n].contains(&REMOVES_SERVER),
             // An answer that waits while it is stopped may come after the next try.
             Fault::Stop(part) => *part == Part::Control,
@@ -309,13 +309,13 @@ fn move_during_cut(
     span: Duration,
     plane: usize,
 ) -> Vec<(Duration, Fault, Duration)> {
-    let ways = vec![Way::ToUserPlane(plane), Way::FromUserPlane(plane)];
+    let links = vec![Link::ToUserPlane(plane), Link::FromUserPlane(plane)];
     let homes: Vec<usize> = Line::all()
         .zip(0..)
         .filter(|(line, _)| line.plane == plane)
         .map(|(_, home)| home)
         .collect();
-    let mut faults = vec![(at, Fault::Cut(ways), span)];
+    let mut faults = vec![(at, Fault::Cut(links), span)];
     for _ in 0..random.random_range(1..4) {
         let home = homes[random.random_range(0..homes.len())];
         let after = random.random_range(Duration::ZERO..span);
@@ -324,17 +324,17 @@ fn move_during_cut(
     faults
 }
 
-fn draw_cut(random: &mut StdRng, plane: usize, server: usize) -> Vec<Way> {
+fn draw_cut(random: &mut StdRng, plane: usize, server: usize) -> Vec<Link> {
     match random.random_range(0..7) {
-        0..2 => vec![Way::ToUserPlane(plane), Way::FromUserPlane(plane)],
-        2 => vec![Way::ToUserPlane(plane)],
-        3 => vec![Way::FromUserPlane(plane)],
-        4 => vec![Way::ToServer(server)],
-        5 => vec![Way::FromServer(server)],
+        0..2 => vec![Link::ToUserPlane(plane), Link::FromUserPlane(plane)],
+        2 => vec![Link::ToUserPlane(plane)],
+        3 => vec![Link::FromUserPlane(plane)],
+        4 => vec![Link::ToServer(server)],
+        5 => vec![Link::FromServer(server)],
         _ => {
             let planes =
-                (0..USER_PLANES).flat_map(|n| [Way::ToUserPlane(n), Way::FromUserPlane(n)]);
-            planes.chain((0..SERVERS).map(Way::ToServer)).collect()
+                (0..USER_PLANES).flat_map(|n| [Link::ToUserPlane(n), Link::FromUserPlane(n)]);
+            planes.chain((0..SERVERS).map(Link::ToServer)).collect()
         }
     }
 }

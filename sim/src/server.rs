@@ -1,6 +1,6 @@
-//! A RADIUS server: lets homes in by their passwords, and keeps [`Books`].
+//! A RADIUS server: it checks passwords and gives every accounting record to a [`RadiusChecker`].
 
-use crate::books::Books;
+use crate::radius_checker::RadiusChecker;
 use core::time::Duration;
 use wire::radius::{
     Code, Kind, Packet, Value, chap_response, reveal_password, verify_access_request,
@@ -32,12 +32,12 @@ fn text(packet: &Packet, kind: Kind) -> String {
 /// Answers a request that came to a server from a socket.
 ///
 /// # Errors
-/// What the books say is wrong with a record.
+/// What the checker finds wrong with a record.
 pub fn serve(
     now: Duration,
     (server, socket): (usize, u16),
     health: Health,
-    books: &mut Books,
+    checker: &mut RadiusChecker,
     gifts: &dyn Fn(&str) -> Gift,
     bytes: &[u8],
 ) -> Result<Vec<u8>, String> {
@@ -47,7 +47,7 @@ pub fn serve(
             let record = verify_accounting_request(bytes, SECRET.as_bytes());
             let record = record.map_err(|error| format!("accounting request: {error}"))?;
             // A record that its server says it has, but so that nobody believes it, is kept nevertheless.
-            books.record(now, server, socket, &record)?;
+            checker.record(now, server, socket, &record)?;
             Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
         }
         _ => {

@@ -9,7 +9,7 @@
 //! announced and withdrawn in no time, without a kernel, and a crash takes it back; the core has neither neighbours
 //! nor routes to be found.
 
-use crate::worker::{Event as Heard, Fate, Workers};
+use crate::worker::{Event as WorkerEvent, UplinkResult, Workers};
 use config::{Fault, HoldSessions, UserPlaneDocument};
 use core::time::Duration;
 use dataplane::{Held, InstanceIndex, Part, Piece, PortIndex, SessionIndex};
@@ -304,12 +304,14 @@ impl UserPlane {
         }
         match self.workers.uplink(port, frame) {
             // The network card chooses by the addresses.
-            Fate::Discovery => self.punt(usize::from(frame[11]), (None, port, frame.to_vec())),
-            Fate::Control(index) => {
+            UplinkResult::Discovery => {
+                self.punt(usize::from(frame[11]), (None, port, frame.to_vec()))
+            }
+            UplinkResult::Control(index) => {
                 self.punt(index.0 as usize, (Some(index), port, frame.to_vec()))
             }
-            Fate::Forward(packet) => self.sent.push_back(Sent::Internet(packet)),
-            Fate::Drop(why) => return Some(why),
+            UplinkResult::Forward(packet) => self.sent.push_back(Sent::Internet(packet)),
+            UplinkResult::Drop(why) => return Some(why),
         }
         None
     }
@@ -331,8 +333,8 @@ impl UserPlane {
         self.told[worker] = false;
         for heard in self.workers.obey(worker) {
             match heard {
-                Heard::Refused(index, reason) => self.engine.worker_refused(index, reason),
-                Heard::Usage(index, usage, gone) => {
+                WorkerEvent::Refused(index, reason) => self.engine.worker_refused(index, reason),
+                WorkerEvent::Usage(index, usage, gone) => {
                     association::count(&mut self.engine, now(moment), index, usage, gone);
                 }
             }

@@ -21,9 +21,9 @@ pub enum Event {
     Usage(SessionIndex, Usage, bool),
 }
 
-/// What becomes of a frame from a home.
+/// Result of forwarding a frame from a home.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum UplinkResult {
     /// For the default tunnel.
     Discovery,
     /// For the session's tunnel.
@@ -213,15 +213,15 @@ impl Workers {
     }
 
     /// A frame from a home.
-    pub fn uplink(&mut self, port: PortIndex, bytes: &[u8]) -> Fate {
+    pub fn uplink(&mut self, port: PortIndex, bytes: &[u8]) -> UplinkResult {
         let Ok(frame) = Frame::parse(bytes) else {
-            return Fate::Drop("truncated");
+            return UplinkResult::Drop("truncated");
         };
         let Ok(packet) = pppoe::Packet::parse(frame.payload) else {
-            return Fate::Drop("bad-pppoe");
+            return UplinkResult::Drop("bad-pppoe");
         };
         if frame.header.ethertype == PPPOE_DISCOVERY && packet.session_id == 0 {
-            return Fate::Discovery;
+            return UplinkResult::Discovery;
         }
         let worker = self.of(packet.session_id.into());
         self.all[worker].uplink(port, &frame, &packet)
@@ -294,44 +294,49 @@ impl Worker {
         }
     }
 
-    fn uplink(&mut self, port: PortIndex, frame: &Frame<'_>, packet: &pppoe::Packet<'_>) -> Fate {
+    fn uplink(
+        &mut self,
+        port: PortIndex,
+        frame: &Frame<'_>,
+        packet: &pppoe::Packet<'_>,
+    ) -> UplinkResult {
         if self.stands_still {
-            return Fate::Drop("worker stands still");
+            return UplinkResult::Drop("worker stands still");
         }
         let Some(&index) = self.by_id.get(&(port, packet.session_id)) else {
-            return Fate::Drop("unknown-session");
+            return UplinkResult::Drop("unknown-session");
         };
         let (header, entry) = (&frame.header, &self.entries[&index]);
         if header.destination != entry.gateway_mac {
-            return Fate::Drop("not-for-us");
+            return UplinkResult::Drop("not-for-us");
         }
         if header.source != entry.peer_mac {
-            return Fate::Drop("wrong-mac");
+            return UplinkResult::Drop("wrong-mac");
         }
         if header.tags.vids() != entry.tags.vids() {
-            return Fate::Drop("wrong-tag");
+            return UplinkResult::Drop("wrong-tag");
         }
         match (header.ethertype, ppp::Frame::parse(packet.payload)) {
             (PPPOE_SESSION, Ok(frame)) => self.data(index, &frame),
-            (PPPOE_DISCOVERY, _) => Fate::Control(index),
-            _ => Fate::Drop("bad-pppoe"),
+            (PPPOE_DISCOVERY, _) => UplinkResult::Control(index),
+            _ => UplinkResult::Drop("bad-pppoe"),
         }
     }
 
-    fn data(&mut self, index: SessionIndex, frame: &ppp::Frame<'_>) -> Fate {
+    fn data(&mut self, index: SessionIndex, frame: &ppp::Frame<'_>) -> UplinkResult {
         let entry = &self.entries[&index];
         let verdict = match frame.protocol {
             ppp::IPV4 => source_v4(entry, frame.payload),
             ppp::IPV6 => source_v6(entry, frame.payload),
-            _ => Err(Fate::Control(index)),
+            _ => Err(UplinkResult::Control(index)),
         };
-        if let Err(fate) = verdict {
-            return fate;
+        if let Err(result) = verdict {
+            return result;
         }
         let usage = self.usage.entry(index).or_default();
         usage.up_packets += 1;
         usage.up_octets += frame.payload.len() as u64;
-        Fate::Forward(frame.payload.to_vec())
+        UplinkResult::Forward(frame.payload.to_vec())
     }
 
     fn downlink(
@@ -382,18 +387,18 @@ fn owns(entry: &SessionEntry, source: impl Into<IpAddr>) -> bool {
     host_routes(entry).any(|net| net.contains(&source))
 }
 
-fn source_v4(entry: &SessionEntry, bytes: &[u8]) -> Result<(), Fate> {
+fn source_v4(entry: &SessionEntry, bytes: &[u8]) -> Result<(), UplinkResult> {
     match ipv4::Packet::parse(bytes) {
         Ok(packet) if owns(entry, packet.header.source) => Ok(()),
-        Ok(_) => Err(Fate::Drop("spoofed-source-v4")),
-        Err(_) => Err(Fate::Drop("bad-ipv4")),
+        Ok(_) => Err(UplinkResult::Drop("spoofed-source-v4")),
+        Err(_) => Err(UplinkResult::Drop("bad-ipv4")),
     }
 }
 
 /// Neighbour discovery and DHCPv6 are for the control plane, which alone takes link-local sources.
-fn source_v6(entry: &SessionEntry, bytes: &[u8]) -> Result<(), Fate> {
+fn source_v6(entry: &SessionEntry, bytes: &[u8]) -> Result<(), UplinkResult> {
     let Ok(packet) = ipv6::Packet::parse(bytes) else {
-        return Err(Fate::Drop("bad-ipv6"));
+        return Err(UplinkResult::Drop("bad-ipv6"));
     };
     let source = packet.header.source;
     let own = owns(entry, source);
@@ -413,8 +418,10 @@ fn source_v6(entry: &SessionEntry, bytes: &[u8]) -> Result<(), Fate> {
     };
     match (own, control) {
         (true, false) => Ok(()),
-        _ if control && (own || link || source.is_unspecified()) => Err(Fate::Control(entry.index)),
-        _ if link => Err(Fate::Drop("link-local")),
-        _ => Err(Fate::Drop("spoofed-source-v6")),
+        _ if control && (own || link || source.is_unspecified()) => {
+            Err(UplinkResult::Control(entry.index))
+        }
+        _ if link => Err(UplinkResult::Drop("link-local")),
+        _ => Err(UplinkResult::Drop("spoofed-source-v6")),
     }
 }

@@ -1,29 +1,29 @@
-//! Everything in one place: the parts, the ways between them, the clock, and what happens next.
+//! Everything in one place: the parts, the links between them, the clock, and what happens next.
 
 mod changes;
-mod fate;
+mod faults;
 mod hosts;
 mod liars;
 mod lines;
+mod links;
 mod mi;
 mod scene;
 mod stops;
-mod ways;
 
-use crate::books::Books;
+use crate::access_network::{House, Line};
 use crate::check::{CROWDED, Checks, LISTEN};
 use crate::disk::Disk;
-use crate::past::Past;
-use crate::plan::{CALM, END, HOMES, Part, Plan, SERVERS, STORM, USER_PLANES, Way};
+use crate::history_checker::HistoryChecker;
+use crate::plan::{CALM, END, HOMES, Link, Part, Plan, SERVERS, STORM, USER_PLANES};
+use crate::radius_checker::RadiusChecker;
 use crate::server::Health;
-use crate::street::{House, Line};
 use crate::traffic::Traffic;
 use crate::user_plane::{Memory, UserPlane};
 use control::{ControlPlane, Now};
 use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::Verifier;
-use mi::{Link, Mi};
+use mi::{Mi, MiConnection};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
@@ -41,7 +41,7 @@ const RUN: u64 = 42;
 /// What happens later.
 enum Event {
     /// A datagram arrives.
-    Arrival(Way, Datagram),
+    Arrival(Link, Datagram),
     /// Somebody's timer.
     Wake(Who),
     /// A worker comes to its commands; of this life of the user plane.
@@ -50,8 +50,8 @@ enum Event {
     Synced(u32),
     /// The history's disk has everything up to this block; for this life of the control plane.
     Kept(u32, u64),
-    /// A home feels like something.
-    Whim(usize),
+    /// A subscriber acts.
+    Action(usize),
     /// A home sends packets.
     Talk(usize),
     /// A home that wants to be online dials again.
@@ -197,7 +197,7 @@ pub struct World<'a> {
     /// Until when user planes are told of it at the latest.
     letting_go: Option<Duration>,
     /// The control plane's connections to user planes that are configured.
-    links: BTreeMap<usize, Link>,
+    mi_connections: BTreeMap<usize, MiConnection>,
     /// How many there were.
     connections: u64,
     /// The control plane, while it lives.
@@ -214,9 +214,9 @@ pub struct World<'a> {
     /// What sessions carried.
     pub(crate) traffic: Traffic,
     servers: [Health; SERVERS],
-    pub(crate) books: Books,
+    pub(crate) radius: RadiusChecker,
     /// What the history was told.
-    pub(crate) past: Past,
+    pub(crate) history: HistoryChecker,
     pub(crate) houses: Vec<House>,
     /// Daemons that are stopped.
     stops: BTreeMap<Part, Stop>,
@@ -228,13 +228,13 @@ pub struct World<'a> {
     changes: BTreeSet<usize>,
     /// Those that were taken back.
     over: BTreeSet<usize>,
-    /// How often each way is cut.
-    cuts: BTreeMap<Way, u32>,
+    /// How many faults cut each link.
+    cuts: BTreeMap<Link, u32>,
     /// How many faults keep each part down.
     down: BTreeMap<(u8, usize), u32>,
     at_internet: Verifier,
     at_homes: Verifier,
-    /// Faults and whims, or everybody wants to be online, or everybody leaves.
+    /// Faults and subscriber actions, or everybody wants to be online, or everybody leaves.
     phase: Phase,
     pub(crate) checks: Checks,
     pub(crate) wrong: Option<String>,
@@ -254,7 +254,7 @@ impl<'a> World<'a> {
             disk: Disk::new(random.random()),
             version: 1,
             letting_go: None,
-            links: BTreeMap::new(),
+            mi_connections: BTreeMap::new(),
             connections: 0,
             random,
             now: BEGIN,
@@ -270,8 +270,8 @@ impl<'a> World<'a> {
             kept: vec![Memory::default(); USER_PLANES],
             traffic: Traffic::default(),
             servers: [Health::Well; SERVERS],
-            books: Books::default(),
-            past: Past::default(),
+            radius: RadiusChecker::default(),
+            history: HistoryChecker::default(),
             stops: BTreeMap::new(),
             origins: BTreeMap::new(),
             clocks: BTreeMap::new(),
@@ -304,7 +304,7 @@ impl<'a> World<'a> {
             let at = self
                 .random
                 .random_range(Duration::ZERO..Duration::from_secs(30));
-            self.later(at, Event::Whim(home));
+            self.later(at, Event::Action(home));
             let at = self
                 .random
                 .random_range(Duration::ZERO..Duration::from_secs(10));
@@ -329,7 +329,7 @@ impl<'a> World<'a> {
         self.hang_up_all();
         self.pass(END)?;
         self.check_end();
-        self.summary.sessions = self.books.sessions() as u64;
+        self.summary.sessions = self.radius.sessions() as u64;
         self.verdict().map(|()| self.summary)
     }
 
@@ -418,7 +418,7 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Arrival(way, datagram) => self.arrive(way, datagram),
+            Event::Arrival(link, datagram) => self.arrive(link, datagram),
             Event::Wake(who) => {
                 if self.armed.get(&who) == Some(&self.now) {
                     self.armed.remove(&who);
@@ -454,7 +454,7 @@ impl<'a> World<'a> {
                 }
             }
             Event::Synced(_) | Event::Kept(..) => {}
-            Event::Whim(home) => self.whim(home),
+            Event::Action(home) => self.act(home),
             Event::Talk(home) => self.talk(home),
             Event::Redial(home) if self.phase == Phase::Calm => {
                 self.houses[home].home.dial(self.now);

@@ -3,8 +3,8 @@
 use super::liars::LIES;
 use super::scene::{plane_at, plane_name, server_address, user_plane_start};
 use super::{Datagram, Event, Instant, Radius, Who, World};
-use crate::plan::{Part, SERVERS, Way};
-use crate::street::Line;
+use crate::access_network::Line;
+use crate::plan::{Link, Part, SERVERS};
 use crate::user_plane::{Sent, UserPlane};
 use control::{ControlPlane, Input, Output, Restored};
 use core::time::Duration;
@@ -26,13 +26,13 @@ impl World<'_> {
             match output {
                 Output::Pfcp { to, bytes } => match plane_at(to.ip()) {
                     Some(_) if to.port() == LIES => self.check_lie(&bytes),
-                    Some(plane) => self.send(Way::ToUserPlane(plane), Datagram::Pfcp(bytes)),
+                    Some(plane) => self.send(Link::ToUserPlane(plane), Datagram::Pfcp(bytes)),
                     None => self.check_refusal(&bytes),
                 },
                 Output::Gtpu { to, bytes } => {
                     if let Some(plane) = plane_at(to.ip()) {
                         self.check_release(&bytes);
-                        self.send(Way::ToUserPlane(plane), Datagram::Gtpu(bytes));
+                        self.send(Link::ToUserPlane(plane), Datagram::Gtpu(bytes));
                     }
                 }
                 Output::Radius { socket, to, bytes } => {
@@ -44,7 +44,7 @@ impl World<'_> {
                             server: to,
                             bytes,
                         };
-                        self.send(Way::ToServer(server), Datagram::Radius(radius.into()));
+                        self.send(Link::ToServer(server), Datagram::Radius(radius.into()));
                     }
                 }
                 Output::Store(records) => {
@@ -103,7 +103,7 @@ impl World<'_> {
             .open()
             .and_then(|live| Restored::read(live, ntp_seconds(moment.unix.into()), &boot))
             .and_then(|restored| {
-                let restored = restored.behind_history(self.past.last);
+                let restored = restored.behind_history(self.history.last);
                 let configuration = self.configuration.configuration.clone();
                 ControlPlane::new(&self.start, configuration, restored, seed, moment)
                     .map_err(|faults| format!("{faults:?}"))
@@ -146,8 +146,8 @@ impl World<'_> {
         let work: Vec<usize> = std::iter::from_fn(|| up.poll_work()).collect();
         for one in sent {
             match one {
-                Sent::Pfcp(bytes) => self.send(Way::FromUserPlane(plane), Datagram::Pfcp(bytes)),
-                Sent::Gtpu(bytes) => self.send(Way::FromUserPlane(plane), Datagram::Gtpu(bytes)),
+                Sent::Pfcp(bytes) => self.send(Link::FromUserPlane(plane), Datagram::Pfcp(bytes)),
+                Sent::Gtpu(bytes) => self.send(Link::FromUserPlane(plane), Datagram::Gtpu(bytes)),
                 Sent::Frame(PortIndex(port), frame) => {
                     if let Some(line) = Line::of_frame(plane, PortIndex(port), &frame) {
                         self.instants.push_back(Instant::ToHome(line, frame));

@@ -2,7 +2,7 @@
 
 use super::scene::{plane_address, plane_name};
 use super::{Datagram, Event, Instant, Phase, World};
-use crate::plan::{HOMES, Part, USER_PLANES, Way};
+use crate::plan::{HOMES, Link, Part, USER_PLANES};
 use crate::user_plane::gtpu_at;
 use control::Input;
 use control::plane::{Held, HeldStage};
@@ -85,7 +85,7 @@ impl World<'_> {
     fn say_falsely(&mut self, plane: usize, packet: Packet) {
         let mut bytes = Vec::new();
         if packet.emit(&mut bytes).is_ok() {
-            self.send(Way::FromLiar(plane), Datagram::Pfcp(bytes));
+            self.send(Link::FromLiar(plane), Datagram::Pfcp(bytes));
         }
     }
 

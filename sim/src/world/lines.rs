@@ -2,9 +2,9 @@
 
 use super::stops::Waiting;
 use super::{Event, Instant, Phase, RUN, Who, World};
+use crate::access_network::Line;
 use crate::describe;
 use crate::plan::Part;
-use crate::street::Line;
 use crate::traffic::Direction;
 use core::time::Duration;
 use cpe::{Arrival, Family, Label, Party, Received, Verdict};

@@ -6,7 +6,7 @@
 
 use super::scene::plane_name;
 use super::{Event, Phase, World};
-use crate::plan::{Part, USER_PLANES, Way};
+use crate::plan::{Link, Part, USER_PLANES};
 use control::management::{INTERVAL, Next, OFFER_AGAIN, Standing, Wanted};
 use core::time::Duration;
 use mi::{ApplyResponse, Document, InForce, Keep, Response};
@@ -36,7 +36,7 @@ pub(super) enum Mi {
 }
 
 /// The control plane's end of a connection.
-pub(super) struct Link {
+pub(super) struct MiConnection {
     wanted: Wanted,
     standing: Standing,
     /// Tells the connection from earlier ones.
@@ -54,26 +54,26 @@ impl World<'_> {
         for plane in 0..USER_PLANES {
             let name = plane_name(plane);
             if !configuration.user_planes.contains_key(&name) {
-                self.links.remove(&plane);
+                self.mi_connections.remove(&plane);
                 continue;
             }
             let wanted = Wanted::new(&configuration, &name, self.version);
-            let Some(link) = self.links.get_mut(&plane) else {
-                let link = Link {
+            let Some(mi) = self.mi_connections.get_mut(&plane) else {
+                let mi = MiConnection {
                     wanted,
                     standing: Standing::default(),
                     connection: 0,
                     busy: false,
                     silent: Duration::ZERO,
                 };
-                self.links.insert(plane, link);
+                self.mi_connections.insert(plane, mi);
                 self.meet_after(plane, Duration::ZERO);
                 continue;
             };
-            let same = link.wanted.is_same(&wanted);
-            link.wanted = wanted;
+            let same = mi.wanted.is_same(&wanted);
+            mi.wanted = wanted;
             if !same {
-                link.standing.offer_again();
+                mi.standing.offer_again();
                 self.bring(plane);
             }
         }
@@ -81,14 +81,14 @@ impl World<'_> {
 
     /// User planes that do not have what they are to have.
     pub(crate) fn without_document(&self) -> Vec<usize> {
-        let lacks = |(plane, link): (&usize, &Link)| {
-            let told = link.standing.has(&link.wanted);
+        let lacks = |(plane, mi): (&usize, &MiConnection)| {
+            let told = mi.standing.has(&mi.wanted);
             let in_force = self.planes[*plane].as_ref().and_then(|up| up.in_force());
-            let mut there = link.standing.clone();
+            let mut there = mi.standing.clone();
             there.told(in_force);
-            (!told || !there.has(&link.wanted)).then_some(*plane)
+            (!told || !there.has(&mi.wanted)).then_some(*plane)
         };
-        self.links.iter().filter_map(lacks).collect()
+        self.mi_connections.iter().filter_map(lacks).collect()
     }
 
     /// What user planes that can be asked say against a configuration that is not in force yet.
@@ -97,8 +97,8 @@ impl World<'_> {
         for plane in 0..USER_PLANES {
             let wanted = Wanted::new(configuration, &plane_name(plane), self.version + 1);
             let configured = configuration.user_planes.contains_key(&plane_name(plane));
-            let link = self.links.get(&plane).filter(|_| configured);
-            let document = link.and_then(|link| link.standing.to_validate(&wanted));
+            let mi = self.mi_connections.get(&plane).filter(|_| configured);
+            let document = mi.and_then(|mi| mi.standing.to_validate(&wanted));
             let reached = !self.is_cut(plane) && !self.is_stopped(Part::UserPlane(plane));
             let misses = self.phase == Phase::Storm && self.random.random_range(0..20) == 0;
             if let (true, Some(document), Some(up)) = (reached, document, &mut self.planes[plane]) {
@@ -121,25 +121,25 @@ impl World<'_> {
         if let Mi::Asked(document) = what {
             return self.asked(plane, connection, document);
         }
-        let Some(link) = self
-            .links
+        let Some(mi) = self
+            .mi_connections
             .get_mut(&plane)
             .filter(|l| l.connection == connection)
         else {
             return; // an earlier one
         };
-        link.silent = Duration::ZERO;
+        mi.silent = Duration::ZERO;
         match what {
             Mi::Meet => self.ask(plane, None),
             Mi::InForce(in_force) => {
-                link.standing.met(in_force);
+                mi.standing.met(in_force);
                 self.later(INTERVAL, Event::Mi(plane, connection, Mi::State));
                 self.bring(plane);
             }
             Mi::Applied(document, answer) => self.applied(plane, &document, answer),
             Mi::State => self.state(plane),
             Mi::OfferAgain => {
-                link.standing.offer_again();
+                mi.standing.offer_again();
                 self.bring(plane);
             }
             Mi::Lost => self.lose(plane),
@@ -149,8 +149,8 @@ impl World<'_> {
 
     /// The connection to a user plane is gone, and is made anew.
     fn lose(&mut self, plane: usize) {
-        if let Some(link) = self.links.get_mut(&plane) {
-            link.standing.lost();
+        if let Some(mi) = self.mi_connections.get_mut(&plane) {
+            mi.standing.lost();
             let pause = Duration::from_millis(self.random.random_range(100..5_000));
             self.meet_after(plane, pause);
         }
@@ -158,8 +158,8 @@ impl World<'_> {
 
     /// A user plane dies: whoever is connected notices.
     pub(super) fn hang_up_mi(&mut self, plane: usize) {
-        if let Some(link) = self.links.get(&plane) {
-            let lost = Event::Mi(plane, link.connection, Mi::Lost);
+        if let Some(mi) = self.mi_connections.get(&plane) {
+            let lost = Event::Mi(plane, mi.connection, Mi::Lost);
             self.later(Duration::ZERO, lost);
         }
     }
@@ -167,22 +167,22 @@ impl World<'_> {
     fn meet_after(&mut self, plane: usize, pause: Duration) {
         self.connections += 1;
         let connection = self.connections;
-        if let Some(link) = self.links.get_mut(&plane) {
-            (link.connection, link.busy, link.silent) = (connection, false, Duration::ZERO);
+        if let Some(mi) = self.mi_connections.get_mut(&plane) {
+            (mi.connection, mi.busy, mi.silent) = (connection, false, Duration::ZERO);
         }
         self.later(pause, Event::Mi(plane, connection, Mi::Meet));
     }
 
     /// Brings what is wanted, if it is not there.
     fn bring(&mut self, plane: usize) {
-        let Some(link) = self.links.get_mut(&plane).filter(|link| !link.busy) else {
+        let Some(mi) = self.mi_connections.get_mut(&plane).filter(|mi| !mi.busy) else {
             return;
         };
-        match link.standing.next(&link.wanted) {
+        match mi.standing.next(&mi.wanted) {
             Next::Nothing => {}
             Next::HasIt => self.has_it(plane),
             Next::Apply(document) => {
-                link.busy = true;
+                mi.busy = true;
                 self.ask(plane, Some(document));
             }
         }
@@ -199,13 +199,13 @@ impl World<'_> {
     }
 
     fn applied(&mut self, plane: usize, document: &Document, answer: ApplyResponse) {
-        let Some(link) = self.links.get_mut(&plane) else {
+        let Some(mi) = self.mi_connections.get_mut(&plane) else {
             return;
         };
-        link.busy = false;
-        let next = link.standing.answered(&plane_name(plane), document, answer);
-        if link.standing.refuses(&link.wanted).is_some() {
-            let again = Event::Mi(plane, link.connection, Mi::OfferAgain);
+        mi.busy = false;
+        let next = mi.standing.answered(&plane_name(plane), document, answer);
+        if mi.standing.refuses(&mi.wanted).is_some() {
+            let again = Event::Mi(plane, mi.connection, Mi::OfferAgain);
             self.later(OFFER_AGAIN, again);
         }
         if next == Next::HasIt {
@@ -218,26 +218,27 @@ impl World<'_> {
     fn state(&mut self, plane: usize) {
         let cut = self.is_cut(plane) || self.is_stopped(Part::UserPlane(plane));
         let in_force = self.planes[plane].as_ref().and_then(|up| up.in_force());
-        let Some(link) = self.links.get_mut(&plane) else {
+        let Some(mi) = self.mi_connections.get_mut(&plane) else {
             return;
         };
-        let state = Event::Mi(plane, link.connection, Mi::State);
+        let state = Event::Mi(plane, mi.connection, Mi::State);
         if cut {
-            link.silent += INTERVAL;
-            if link.silent >= SILENCE {
+            mi.silent += INTERVAL;
+            if mi.silent >= SILENCE {
                 return self.lose(plane);
             }
-        } else if !link.busy {
-            link.standing.told(in_force);
+        } else if !mi.busy {
+            mi.standing.told(in_force);
             self.bring(plane);
         }
         self.later(INTERVAL, state);
     }
 
     fn is_cut(&self, plane: usize) -> bool {
-        let ways = [Way::ToUserPlane(plane), Way::FromUserPlane(plane)];
-        ways.iter()
-            .any(|way| self.cuts.get(way).is_some_and(|cuts| *cuts > 0))
+        let links = [Link::ToUserPlane(plane), Link::FromUserPlane(plane)];
+        links
+            .iter()
+            .any(|link| self.cuts.get(link).is_some_and(|cuts| *cuts > 0))
     }
 
     /// Whether a message gets lost, and its connection with it.
@@ -255,8 +256,8 @@ impl World<'_> {
     }
 
     fn tell(&mut self, plane: usize, after: Duration, what: Mi) {
-        if let Some(link) = self.links.get(&plane) {
-            let event = Event::Mi(plane, link.connection, what);
+        if let Some(mi) = self.mi_connections.get(&plane) {
+            let event = Event::Mi(plane, mi.connection, what);
             self.later(after, event);
         }
     }

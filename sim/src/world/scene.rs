@@ -1,8 +1,8 @@
 //! Who is where, and what the control plane is configured with.
 
+use crate::access_network::{CHOOSY, RESTLESS};
 use crate::plan::{Plan, SERVERS, USER_PLANES};
 use crate::server::{Gift, SECRET};
-use crate::street::{CHOOSY, RESTLESS};
 use std::net::IpAddr;
 use wire::radius::{Kind, Value};
 

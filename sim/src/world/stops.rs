@@ -1,7 +1,7 @@
 //! Daemons that are stopped, and go on: time passed them by, and whatever came waits in buffers that have an end.
 
 use super::{Datagram, Event, Who, World};
-use crate::plan::{Part, Way};
+use crate::plan::{Link, Part};
 use rand::Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ const TUNNELS: u8 = 1;
 
 /// What waits for a daemon.
 pub(super) enum Waiting {
-    Datagram(Way, Datagram),
+    Datagram(Link, Datagram),
     /// A home's.
     Frame(usize, Vec<u8>),
     /// For a user plane, from the core.
@@ -132,7 +132,7 @@ impl World<'_> {
             // A user plane sends what is in the tunnels before it obeys a request.
             if matches!(
                 waiting,
-                Waiting::Datagram(Way::ToUserPlane(_), Datagram::Pfcp(_))
+                Waiting::Datagram(Link::ToUserPlane(_), Datagram::Pfcp(_))
             ) {
                 let tunnels = stop.buffers.entry(TUNNELS).or_default();
                 let portion: Vec<_> = tunnels.drain(..tunnels.len().min(PORTION)).collect();
@@ -144,7 +144,7 @@ impl World<'_> {
 
     fn take(&mut self, waiting: Waiting) {
         match waiting {
-            Waiting::Datagram(way, datagram) => self.arrive(way, datagram),
+            Waiting::Datagram(link, datagram) => self.arrive(link, datagram),
             Waiting::Frame(home, frame) => self.leave_home(home, &frame),
             Waiting::Packet(plane, packet) => self.leave_core(plane, &packet),
         }

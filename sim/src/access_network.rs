@@ -1,4 +1,4 @@
-//! The homes: where each is attached, and what it does with its line.
+//! The access network: homes, their lines, and what their subscribers do.
 
 use crate::plan::HOMES;
 use core::time::Duration;
@@ -68,9 +68,9 @@ impl Line {
     }
 }
 
-/// What a home wants to do next.
+/// Next action of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whim {
+pub enum SubscriberAction {
     /// Be online.
     Dial,
     /// Dial with a password that is not its own.
@@ -186,18 +186,18 @@ impl House {
         self.home.config().password == self.config.password
     }
 
-    /// What it does when it gets bored in a storm.
-    pub fn whim(&self, random: &mut StdRng) -> Whim {
+    /// Draws the subscriber's next action while faults happen.
+    pub fn next_action(&self, random: &mut StdRng) -> SubscriberAction {
         if self.home.state() == cpe::State::Offline {
             return match random.random_range(0..8) {
-                0 => Whim::Guess,
-                _ => Whim::Dial,
+                0 => SubscriberAction::Guess,
+                _ => SubscriberAction::Dial,
             };
         }
         match random.random_range(0..10) {
-            0..4 => Whim::HangUp,
-            4..7 => Whim::Vanish,
-            _ => Whim::Stay,
+            0..4 => SubscriberAction::HangUp,
+            4..7 => SubscriberAction::Vanish,
+            _ => SubscriberAction::Stay,
         }
     }
 }

@@ -1,22 +1,22 @@
-//! What the history is told, block by block: it has to agree with itself, and with what homes have.
+//! Checks of the history, block by block: it must agree with itself and with the homes' addresses.
 
-use crate::street::Line;
+use crate::access_network::Line;
 use control::history::{Event, Families, Step, What, events};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::eth::MacAddr;
 
-/// The history as it would be asked.
+/// History as a query would see it.
 #[derive(Default)]
-pub struct Past {
+pub struct HistoryChecker {
     /// The last block.
     pub last: u64,
     /// Sessions that are online, with their addresses and their lines.
     online: BTreeMap<u64, (Families, Line)>,
 }
 
-impl Past {
-    /// Takes a block, unless it has it; what is wrong with it.
+impl HistoryChecker {
+    /// Takes a block that it does not have yet.
     pub fn take(&mut self, number: u64, block: &[u8]) -> Result<(), String> {
         if number <= self.last {
             return Ok(());
@@ -78,7 +78,7 @@ impl Past {
         Ok(())
     }
 
-    /// Who has an address.
+    /// Line that has an address now.
     pub fn holder(&self, address: IpAddr) -> Option<Line> {
         let has = |has: &Families| match address {
             IpAddr::V4(address) => has.ipv4 == Some(address),

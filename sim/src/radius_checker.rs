@@ -1,18 +1,18 @@
-//! The books of the RADIUS servers: every session has one Start and one Stop, whatever died in between.
+//! Checks of the accounting records that the RADIUS servers got: each session has exactly one Start and one Stop.
 //!
-//! A record reaches a server as one datagram, however often it is sent, so that the server can tell a repetition; it says the
-//! same to every server; its counters never go back, and its times are right.
+//! A record is one datagram, however often it is sent, so that a server recognises a repetition. It is the same for every
+//! server. Its counters never decrease, and its times are right.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::radius::{Kind, Packet, Value, values};
 
-/// How long a server knows a datagram again.
+/// Time in which a server recognises a repeated datagram.
 const MEMORY: Duration = Duration::from_secs(300);
-/// How far a session time may be from the times of Start and Stop, which are in whole seconds.
+/// Maximum difference in seconds between Acct-Session-Time and the times of Start and Stop. Both are whole seconds.
 const ROUNDING: u32 = 2;
 
-/// What tells a repetition: the server, and the client's socket, identifier and authenticator.
+/// Identity of a datagram: the server, and the client's socket, identifier and authenticator.
 type Datagram = (usize, u16, u8, [u8; 16]);
 
 /// An accounting record.
@@ -26,23 +26,23 @@ struct Entry {
     octets: [u64; 2],
 }
 
-/// What was recorded of one session.
+/// Records of one session.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     entries: Vec<Entry>,
-    /// The datagrams of its Start and its Stop, by server.
+    /// Datagrams of its Start and its Stop, by server.
     datagrams: BTreeMap<(u32, usize), Datagram>,
-    /// How often Start and Stop were written down, over all servers.
+    /// Number of Starts and Stops that all servers stored.
     written: BTreeMap<u32, u32>,
 }
 
-/// The books, which the servers share.
+/// Records of all sessions. The servers share one checker.
 #[derive(Default)]
-pub struct Books {
+pub struct RadiusChecker {
     accounts: BTreeMap<String, Account>,
-    /// The client's wall clock was set, so that the times of two records do not say how long it was between them.
+    /// Whether the client's wall clock was set. Then the times of two records do not tell the time between them.
     pub clock_was_set: bool,
-    /// When each datagram came last.
+    /// Time of each datagram's last arrival.
     seen: BTreeMap<Datagram, Duration>,
 }
 
@@ -53,13 +53,13 @@ fn number(packet: &Packet, kind: Kind) -> u32 {
     }
 }
 
-impl Books {
-    /// How many sessions there are.
+impl RadiusChecker {
+    /// Number of sessions.
     pub fn sessions(&self) -> usize {
         self.accounts.len()
     }
 
-    /// What the Stop of each session says that it carried, by its Acct-Session-Id, which is its SEID.
+    /// Octets in each session's Stop, by its Acct-Session-Id, which is its SEID.
     pub fn carried(&self) -> impl Iterator<Item = (u64, [u64; 2])> {
         self.accounts.iter().filter_map(|(id, account)| {
             let stop = |entry: &&Entry| entry.status == values::ACCT_STATUS_TYPE_STOP;
@@ -68,10 +68,10 @@ impl Books {
         })
     }
 
-    /// Writes a record down that came to a server from a socket of the client.
+    /// Stores and checks a record that a server got from a socket of the client.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the record.
     pub fn record(
         &mut self,
         now: Duration,
@@ -101,8 +101,8 @@ impl Books {
             .map_err(|why| format!("accounting of session {id}: {why}"))
     }
 
-    /// What is wrong with the books when everybody has left. Where no datagram to or from a server was lost for longer than
-    /// it remembers, each Start and Stop was written down `once`.
+    /// Sessions without one Start and one Stop after every subscriber has left. If no server was out of reach for longer than
+    /// [`MEMORY`], each Start and Stop must have been stored `once`.
     pub fn unbalanced(&self, once: bool) -> Option<String> {
         let wrong = |account: &Account| {
             let kinds = [
@@ -150,7 +150,7 @@ impl Account {
 }
 
 impl Entry {
-    /// Can this record be as it is if `later` came after it?
+    /// Whether this record and a `later` one contradict each other.
     fn fits(&self, later: &Entry) -> Result<(), String> {
         let only_once = self.status != values::ACCT_STATUS_TYPE_INTERIM_UPDATE;
         if only_once && self.status == later.status {
@@ -176,7 +176,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Is the time of a record so long after that of the Start as it says that the session lasted?
+    /// Whether the time between the Start and a later record is that record's session time.
     fn dates(&self, later: &Entry) -> Result<(), String> {
         let started = self.status == values::ACCT_STATUS_TYPE_START;
         if started && later.event.wrapping_sub(self.event).abs_diff(later.lasted) > ROUNDING {

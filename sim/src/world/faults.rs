@@ -1,9 +1,9 @@
 //! What homes and misfortunes do.
 
 use super::{Event, Phase, Who, World};
+use crate::access_network::SubscriberAction;
 use crate::plan::{Fault, HOMES, Part};
 use crate::server::Health;
-use crate::street::Whim;
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
@@ -11,31 +11,31 @@ use rand::Rng;
 use std::collections::BTreeSet;
 
 impl World<'_> {
-    pub(super) fn whim(&mut self, home: usize) {
+    pub(super) fn act(&mut self, home: usize) {
         if self.phase != Phase::Storm {
             return;
         }
-        let whim = self.houses[home].whim(&mut self.random);
-        self.say(|| format!("home{home} wants to {whim:?}"));
+        let action = self.houses[home].next_action(&mut self.random);
+        self.say(|| format!("home{home} wants to {action:?}"));
         let mut after = Duration::from_millis(self.random.random_range(200..60_000));
         let now = self.now;
-        match whim {
-            Whim::Dial | Whim::Guess => {
-                let honest = whim == Whim::Dial;
+        match action {
+            SubscriberAction::Dial | SubscriberAction::Guess => {
+                let honest = action == SubscriberAction::Dial;
                 if self.houses[home].is_honest() != honest {
                     self.houses[home].reset(&mut self.random, honest);
                 }
                 self.houses[home].home.dial(now);
             }
-            Whim::HangUp => self.houses[home].home.hang_up(now),
-            Whim::Vanish => {
+            SubscriberAction::HangUp => self.houses[home].home.hang_up(now),
+            SubscriberAction::Vanish => {
                 self.houses[home].reset(&mut self.random, true);
                 after = Duration::from_millis(self.random.random_range(0..20_000));
             }
-            Whim::Stay => {}
+            SubscriberAction::Stay => {}
         }
         self.drain_home(home);
-        self.later(after, Event::Whim(home));
+        self.later(after, Event::Action(home));
     }
 
     pub(super) fn change(&mut self, number: usize, breaks: bool) {
@@ -64,9 +64,9 @@ impl World<'_> {
             Fault::WrongSecret(n) => {
                 self.servers[n] = if breaks { Health::Wrong } else { Health::Well }
             }
-            Fault::Cut(ways) => {
-                for way in ways {
-                    let cuts = self.cuts.entry(way).or_default();
+            Fault::Cut(links) => {
+                for link in links {
+                    let cuts = self.cuts.entry(link).or_default();
                     *cuts = if breaks {
                         *cuts + 1
                     } else {
@@ -77,7 +77,7 @@ impl World<'_> {
             Fault::Stop(part) => self.stop(number, part, breaks),
             Fault::Clock(part, seconds) if breaks => {
                 *self.clocks.entry(part).or_default() += i64::from(seconds);
-                self.books.clock_was_set |= part == Part::Control;
+                self.radius.clock_was_set |= part == Part::Control;
             }
             Fault::MoveIn(home) if breaks => self.move_in(home),
             Fault::Impostor(plane, times) if breaks => self.claim(plane, times),
@@ -120,7 +120,7 @@ impl World<'_> {
         self.control = None;
         self.stops.remove(&Part::Control);
         self.armed.remove(&Who::Control);
-        self.links.clear();
+        self.mi_connections.clear();
         self.letting_go = None;
         self.disk.crash(&mut self.random);
         self.lose_history();
@@ -135,7 +135,7 @@ impl World<'_> {
 
     pub(super) fn remember(&mut self, blocks: Vec<(u64, Vec<u8>)>) {
         for (number, block) in blocks {
-            let found = self.past.take(number, &block).err();
+            let found = self.history.take(number, &block).err();
             found.into_iter().for_each(|what| self.wrong(what));
         }
     }
@@ -144,7 +144,7 @@ impl World<'_> {
     /// session lasted (decision 0006), so it must not have been set.
     fn lose_power(&mut self) {
         self.disk.lose_power(&mut self.random);
-        if !self.books.clock_was_set {
+        if !self.radius.clock_was_set {
             self.boots += 1;
             self.origins.insert(Part::Control, self.now);
         }
@@ -167,7 +167,7 @@ impl World<'_> {
 
     pub(super) fn kill_user_plane(&mut self, plane: usize) {
         let unreported = self.planes[plane].take().map_or(0, |up| up.unreported());
-        let closed = self.books.carried().map(|(seid, _)| seid);
+        let closed = self.radius.carried().map(|(seid, _)| seid);
         self.traffic.died(plane, &closed.collect(), unreported);
         self.hang_up_mi(plane);
         self.stops.remove(&Part::UserPlane(plane));
@@ -186,7 +186,7 @@ impl World<'_> {
     fn recount(&mut self, plane: usize) {
         if let Some(up) = &mut self.planes[plane] {
             up.workers.forget_usage();
-            let closed = self.books.carried().map(|(seid, _)| seid);
+            let closed = self.radius.carried().map(|(seid, _)| seid);
             self.traffic.recounted(plane, &closed.collect());
         }
     }

@@ -1,6 +1,6 @@
-//! Who holds what at the control plane. Kept from step to step: only what changed since the last look is looked at.
+//! Addresses and ids that the control plane's sessions hold. Each step checks only the sessions that changed.
 
-use crate::street::Line;
+use crate::access_network::Line;
 use control::ControlPlane;
 use control::plane::{Held, HeldStage};
 use control::topology::Seid;
@@ -8,10 +8,10 @@ use ipnet::{IpNet, Ipv6Net};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The bits of a prefix that a subscriber gets.
+/// Length of a subscriber's IPv6 prefix.
 const PREFIX: u8 = 64;
 
-/// A session as it was at the last look.
+/// Session as it was at the last step.
 #[derive(Clone, Copy)]
 struct Seen {
     seid: Seid,
@@ -41,9 +41,9 @@ impl Seen {
     }
 }
 
-/// Everybody's holdings.
+/// Holdings of all sessions.
 #[derive(Default)]
-pub struct Roll {
+pub struct Holdings {
     /// By the session's index.
     seen: Vec<Option<Seen>>,
     owners: HashMap<IpNet, Seen>,
@@ -57,7 +57,7 @@ pub fn addresses(ipv4: Option<Ipv4Addr>, ipv6: Option<Ipv6Net>) -> impl Iterator
     ipv4.into_iter().chain(ipv6.map(IpNet::from))
 }
 
-impl Roll {
+impl Holdings {
     /// Whether the control plane knows a session of this line with this PPPoE session id.
     pub fn knows(&self, line: Line, pppoe_id: u16) -> bool {
         self.links.contains_key(&(line, pppoe_id))

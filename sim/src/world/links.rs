@@ -1,4 +1,4 @@
-//! Datagrams on their ways between the parts.
+//! Links between the parts: they delay, lose and repeat datagrams.
 
 use super::liars::LIES;
 use super::scene::gifts;
@@ -6,7 +6,7 @@ use super::scene::{control_address, impostor_address, plane_address, plane_name}
 use super::stops::Waiting;
 use super::{Datagram, Event, Phase, Radius, World};
 use crate::describe;
-use crate::plan::{Part, Plan, Way};
+use crate::plan::{Link, Part, Plan};
 use crate::server::{self, Health};
 use crate::user_plane::gtpu_at;
 use control::Input;
@@ -17,7 +17,7 @@ use wire::gtpu;
 use wire::pfcp::{AssociationSetupRequest, NodeId, Packet};
 
 impl World<'_> {
-    pub(super) fn send(&mut self, way: Way, datagram: Datagram) {
+    pub(super) fn send(&mut self, link: Link, datagram: Datagram) {
         self.summary.datagrams += 1;
         let says = match &datagram {
             _ if self.log.is_none() => String::new(),
@@ -34,9 +34,9 @@ impl World<'_> {
         } = self.plan;
         let lossy = self.phase == Phase::Storm;
         let mut chance = |of: u32| lossy && of > 0 && self.random.random_range(0..1000) < of;
-        let cut = self.cuts.get(&way).is_some_and(|cuts| *cuts > 0);
+        let cut = self.cuts.get(&link).is_some_and(|cuts| *cuts > 0);
         if chance(loss) || cut {
-            return self.say(|| format!("{way:?} {says} (lost)"));
+            return self.say(|| format!("{link:?} {says} (lost)"));
         }
         let copies = 1 + u32::from(chance(twice));
         for _ in 0..copies {
@@ -46,26 +46,31 @@ impl World<'_> {
             }
             self.later(
                 Duration::from_micros(micros),
-                Event::Arrival(way, datagram.clone()),
+                Event::Arrival(link, datagram.clone()),
             );
         }
-        self.say(|| format!("{way:?} {says}{}", if copies > 1 { " (twice)" } else { "" }));
+        self.say(|| {
+            format!(
+                "{link:?} {says}{}",
+                if copies > 1 { " (twice)" } else { "" }
+            )
+        });
     }
 
-    pub(super) fn arrive(&mut self, way: Way, datagram: Datagram) {
-        let to = match way {
-            Way::ToUserPlane(n) => Some(Part::UserPlane(n)),
-            Way::FromUserPlane(_)
-            | Way::FromImpostor(_)
-            | Way::FromLiar(_)
-            | Way::FromServer(_) => Some(Part::Control),
-            Way::ToServer(_) => None,
+    pub(super) fn arrive(&mut self, link: Link, datagram: Datagram) {
+        let to = match link {
+            Link::ToUserPlane(n) => Some(Part::UserPlane(n)),
+            Link::FromUserPlane(_)
+            | Link::FromImpostor(_)
+            | Link::FromLiar(_)
+            | Link::FromServer(_) => Some(Part::Control),
+            Link::ToServer(_) => None,
         };
         if let Some(part) = to.filter(|part| self.is_stopped(*part)) {
-            return self.keep_waiting(part, Waiting::Datagram(way, datagram));
+            return self.keep_waiting(part, Waiting::Datagram(link, datagram));
         }
-        match (way, datagram) {
-            (Way::ToUserPlane(n), datagram) => {
+        match (link, datagram) {
+            (Link::ToUserPlane(n), datagram) => {
                 let moment = self.moment(Part::UserPlane(n));
                 let Some(up) = &mut self.planes[n] else {
                     return;
@@ -80,28 +85,28 @@ impl World<'_> {
                 }
                 self.drain_user_plane(n);
             }
-            (Way::FromUserPlane(n), Datagram::Pfcp(bytes)) => {
+            (Link::FromUserPlane(n), Datagram::Pfcp(bytes)) => {
                 let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), wire::pfcp::PORT);
                 self.control_input(Input::Pfcp {
                     from,
                     bytes: &bytes,
                 });
             }
-            (Way::FromUserPlane(n), Datagram::Gtpu(bytes)) => {
+            (Link::FromUserPlane(n), Datagram::Gtpu(bytes)) => {
                 let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), gtpu::PORT);
                 self.control_input(Input::Gtpu {
                     from,
                     bytes: &bytes,
                 });
             }
-            (Way::FromLiar(n), Datagram::Pfcp(bytes)) => {
+            (Link::FromLiar(n), Datagram::Pfcp(bytes)) => {
                 let from = SocketAddr::new(plane_address(n, self.plan.over_ipv6), LIES);
                 self.control_input(Input::Pfcp {
                     from,
                     bytes: &bytes,
                 });
             }
-            (Way::FromImpostor(n), Datagram::Pfcp(bytes)) => {
+            (Link::FromImpostor(n), Datagram::Pfcp(bytes)) => {
                 let from = impostor_address(n, self.plan.over_ipv6);
                 let from = SocketAddr::new(from, wire::pfcp::PORT);
                 self.control_input(Input::Pfcp {
@@ -109,8 +114,8 @@ impl World<'_> {
                     bytes: &bytes,
                 });
             }
-            (Way::ToServer(n), Datagram::Radius(request)) => self.serve(n, *request),
-            (Way::FromServer(_), Datagram::Radius(reply)) => {
+            (Link::ToServer(n), Datagram::Radius(request)) => self.serve(n, *request),
+            (Link::FromServer(_), Datagram::Radius(reply)) => {
                 self.control_input(Input::Radius {
                     socket: reply.socket,
                     from: reply.server,
@@ -131,7 +136,7 @@ impl World<'_> {
         let mut bytes = Vec::new();
         let packet = Packet::node(self.random.random_range(0..1 << 24), request);
         if packet.emit(&mut bytes).is_ok() {
-            self.send(Way::FromImpostor(plane), Datagram::Pfcp(bytes));
+            self.send(Link::FromImpostor(plane), Datagram::Pfcp(bytes));
         }
         if let Some(more) = more.checked_sub(1) {
             let after = Duration::from_millis(self.random.random_range(100..5_000));
@@ -149,13 +154,13 @@ impl World<'_> {
             self.now,
             (server, *socket),
             health,
-            &mut self.books,
+            &mut self.radius,
             &gifts,
             bytes,
         ) {
             Ok(bytes) => {
                 let reply = Radius { bytes, ..request };
-                self.send(Way::FromServer(server), Datagram::Radius(reply.into()));
+                self.send(Link::FromServer(server), Datagram::Radius(reply.into()));
             }
             Err(why) => self.wrong(why),
         }
