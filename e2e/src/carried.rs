@@ -1,9 +1,9 @@
 //! What was carried for each home, held against what RADIUS was told. Nothing may be missing but what user planes that were
 //! killed had not reported.
 
-use crate::arena::{INTERIM, Octets};
-use crate::books::{Books, is, octets};
+use crate::accounting::{AccountingRecords, is, octets};
 use crate::load::{HOMES, Measured};
+use crate::scenario::{INTERIM, Octets};
 use anyhow::{Result, ensure};
 use lab::topology::UserPlane;
 
@@ -22,9 +22,9 @@ const WAYS: [Way; 2] = [
 ];
 
 /// The most that RADIUS has on record of each home.
-pub fn recorded(books: &Books) -> Result<Vec<Octets>> {
+pub fn recorded(records: &AccountingRecords) -> Result<Vec<Octets>> {
     let mut homes = vec![Octets::default(); HOMES.into()];
-    for record in books.records().filter(|record| !is(record, "Start")) {
+    for record in records.records().filter(|record| !is(record, "Start")) {
         let user = record.get("User-Name").map_or("", String::as_str);
         let number = user.strip_prefix("home").and_then(|text| text.parse().ok());
         let place = number.and_then(|number: usize| homes.get_mut(number.checked_sub(1)?));
@@ -126,11 +126,11 @@ pub fn check(
     carried: &[Octets],
     recorded: &[Octets],
     unreported: &[Unreported; 2],
-    blows: &[Measured],
+    faults: &[Measured],
 ) -> Result<()> {
     for up in UserPlane::ALL {
         let (its, unreported) = (its(up), &unreported[up as usize]);
-        let lost: u64 = blows.iter().map(|m| m.lost[up as usize].1).sum();
+        let lost: u64 = faults.iter().map(|m| m.lost[up as usize].1).sum();
         for (way, of) in WAYS {
             let (mut short, mut caught, mut longest) = (0, 0, 0);
             let (mut all, mut explained) = (0, 0);
@@ -181,7 +181,7 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Blow, RATE};
+    use crate::load::{Fault, RATE};
     use std::time::Duration;
 
     /// What every home carried so far.
@@ -210,9 +210,9 @@ mod tests {
         }
     }
 
-    fn dealt(blow: Blow) -> Measured {
+    fn dealt(fault: Fault) -> Measured {
         Measured {
-            blow,
+            fault,
             echo: None,
             newcomer: None,
             traffic: None,
@@ -250,8 +250,8 @@ mod tests {
         unreported[0]
             .note(UserPlane::One, &carried, &before)
             .unwrap();
-        let good = |recorded: &[Octets], blows: &[Measured]| {
-            check(&carried, recorded, &unreported, blows).is_ok()
+        let good = |recorded: &[Octets], faults: &[Measured]| {
+            check(&carried, recorded, &unreported, faults).is_ok()
         };
         let mut recorded = carried.clone();
         recorded[..1000].fill(less(CARRIED, OPEN));
@@ -265,7 +265,7 @@ mod tests {
         };
         recorded[7] = less(CARRIED, twice);
         assert!(!good(&recorded, &[]), "it lacks more than was open");
-        let killed = [dealt(Blow::KillControlPlane)];
+        let killed = [dealt(Fault::KillControlPlane)];
         assert!(
             !good(&recorded, &killed),
             "a control plane takes nothing along"

@@ -5,8 +5,8 @@
 //! cleans up and ends.
 
 use crate::cases::{CASES, Case};
+use crate::fixture::Fixture;
 use crate::guard;
-use crate::rig::Rig;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -30,14 +30,14 @@ const CLEANING_UP: Duration = Duration::from_secs(60);
 pub fn serve() -> Result<()> {
     guard::start()?;
     let orders = orders();
-    let mut rig = Rig::new()?;
+    let mut fixture = Fixture::new()?;
     while let Ok(case) = orders.recv() {
-        let passed = attempt(&mut rig, case);
+        let passed = attempt(&mut fixture, case);
         guard::idle();
         println!("{}", if passed { PASSED } else { FAILED });
     }
     guard::limit("cleaning up");
-    rig.close()
+    fixture.close()
 }
 
 /// The cases that are named on standard input, until it is closed.
@@ -56,17 +56,17 @@ fn orders() -> Receiver<&'static Case> {
 }
 
 /// Runs a case and says how it went; whether it passed.
-pub fn attempt(rig: &mut Rig, case: &Case) -> bool {
+pub fn attempt(fixture: &mut Fixture, case: &Case) -> bool {
     let began = Instant::now();
     guard::limit(case.name);
-    let outcome = (case.run)(rig);
+    let outcome = (case.run)(fixture);
     guard::go_on();
     let seconds = began.elapsed().as_secs_f64();
     match &outcome {
         Ok(()) => println!("        passed in {seconds:.1} s"),
         Err(error) => {
             println!("        FAILED after {seconds:.1} s: {error:#}");
-            println!("{}", rig.post_mortem(case.name));
+            println!("{}", fixture.post_mortem(case.name));
         }
     }
     outcome.is_ok()

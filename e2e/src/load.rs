@@ -1,17 +1,17 @@
-//! A gateway with 2,000 homes and pppd online and verified traffic, and what it makes of blows.
+//! A gateway with 2,000 homes and pppd online and verified traffic, and what it makes of faults.
 
-mod blow;
+mod fault;
 mod partition;
 
-pub use blow::{Blow, Measured};
+pub use fault::{Fault, Measured};
 pub use partition::Way;
 
-use crate::arena::{Arena, Crowd, Newcomer, Tally};
 use crate::carried::{Unreported, check, recorded};
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::reckoning;
+use crate::leak_check;
+use crate::scenario::{Crowd, Newcomer, Scenario, Tally};
 use crate::sniff::Capture;
 use crate::vm::Vm;
 use anyhow::{Result, ensure};
@@ -34,7 +34,7 @@ const PPPD: u16 = 7;
 
 /// How long a stopped daemon stands still.
 const STANDSTILL: Duration = Duration::from_secs(5);
-/// Between two blows: a daemon that died soon is not started again at once.
+/// Between two faults: a daemon that died soon is not started again at once.
 const CALM: Duration = Duration::from_secs(supervisor::SOON.as_secs() + 1);
 /// Frames that were under way when a user plane died have arrived, and its successor has not begun.
 const UNDER_WAY: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ const ECHO_REPLIES: &str =
 /// The gateway, its homes, and what is watched.
 pub struct Loaded {
     /// The daemons.
-    pub arena: Arena,
+    pub scenario: Scenario,
     /// The emulated homes.
     pub crowd: Crowd,
     echoes: [Capture; 2],
@@ -55,7 +55,7 @@ pub struct Loaded {
     newcomers: u16,
     last: Instant,
     /// What was done so far.
-    pub blows: Vec<Measured>,
+    pub faults: Vec<Measured>,
     /// What each user plane had not reported when it was killed.
     unreported: [Unreported; 2],
 }
@@ -82,7 +82,7 @@ fn where_lost(lab: &Lab, up: UserPlane) -> String {
 impl Loaded {
     /// Starts the gateway; returns when pppd and every home are online and traffic flows.
     pub fn start(lab: &Lab, vm: &Vm, rate: u32) -> Result<Self> {
-        let arena = Arena::open(lab)?;
+        let scenario = Scenario::open(lab)?;
         let echoes = [
             Capture::of(
                 lab,
@@ -104,19 +104,19 @@ impl Loaded {
         home.wait_ipv6()?;
         home.start_ping(&INTERNET_V4.to_string())?;
         let crowd = Crowd::dial(lab, HOMES, rate)?;
-        let took = crowd.wait_online(&arena, PATIENCE)?;
+        let took = crowd.wait_online(&scenario, PATIENCE)?;
         println!(
             "        {HOMES} homes online after {:.2} s",
             took.as_secs_f64()
         );
         let mut loaded = Loaded {
-            arena,
+            scenario,
             crowd,
             echoes,
             sessions: BTreeSet::new(),
             newcomers: 0,
             last: Instant::now(),
-            blows: Vec::new(),
+            faults: Vec::new(),
             unreported: [Unreported::at(rate), Unreported::at(rate)],
         };
         loaded.sessions = loaded.online()?;
@@ -130,26 +130,26 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Deals a blow, waits until all is as before, and holds what was seen against what is promised.
-    pub fn strike(&mut self, lab: &Lab, vm: &Vm, blow: Blow) -> Result<Measured> {
+    /// Deals a fault, waits until all is as before, and holds what was seen against what is promised.
+    pub fn strike(&mut self, lab: &Lab, vm: &Vm, fault: Fault) -> Result<Measured> {
         sleep(CALM.saturating_sub(self.last.elapsed()));
         let before = self.crowd.hush();
-        if let (true, Some(up)) = (blow.kills_user_plane(), blow.user_plane()) {
-            let recorded = recorded(&self.arena.books(lab)?)?;
+        if let (true, Some(up)) = (fault.kills_user_plane(), fault.user_plane()) {
+            let recorded = recorded(&self.scenario.records(lab)?)?;
             self.unreported[up as usize].note(up, &self.crowd.carried(), &recorded)?;
         }
         self.crowd.speak();
         let (at, clock) = (Instant::now(), SystemTime::now());
-        let mut measured = self.deal(lab, blow, at, clock)?;
+        let mut measured = self.deal(lab, fault, at, clock)?;
         self.last = Instant::now();
-        // Whatever the blow did to the traffic has shown by now, and what flows again has flowed for a while.
+        // Whatever the fault did to the traffic has shown by now, and what flows again has flowed for a while.
         sleep(Duration::from_secs(1));
         let after = self.crowd.hush();
         measured.lost = [0, 1].map(|up| Tally::since(&after[up], &before[up]));
         println!("        {measured}");
-        self.blows.push(measured);
+        self.faults.push(measured);
         for up in UserPlane::ALL {
-            if blow.user_plane() != Some(up) && measured.lost[up as usize].1 > 0 {
+            if fault.user_plane() != Some(up) && measured.lost[up as usize].1 > 0 {
                 println!("{}", where_lost(lab, up));
             }
         }
@@ -160,23 +160,29 @@ impl Loaded {
         Ok(measured)
     }
 
-    fn deal(&mut self, lab: &Lab, blow: Blow, at: Instant, clock: SystemTime) -> Result<Measured> {
+    fn deal(
+        &mut self,
+        lab: &Lab,
+        fault: Fault,
+        at: Instant,
+        clock: SystemTime,
+    ) -> Result<Measured> {
         let mut newcomer = None;
-        for daemon in blow.daemons() {
-            match blow.is_kill() {
-                true => self.arena.gateway.kill(daemon)?,
-                false => self.arena.gateway.pause(daemon)?,
+        for daemon in fault.daemons() {
+            match fault.is_kill() {
+                true => self.scenario.gateway.kill(daemon)?,
+                false => self.scenario.gateway.pause(daemon)?,
             }
         }
         let mut since = at;
-        if !blow.is_kill() {
+        if !fault.is_kill() {
             sleep(STANDSTILL);
             since = Instant::now();
-            for daemon in blow.daemons() {
-                self.arena.gateway.resume(daemon)?;
+            for daemon in fault.daemons() {
+                self.scenario.gateway.resume(daemon)?;
             }
-        } else if blow.hits_control_plane() {
-            let up = match blow.user_plane() {
+        } else if fault.hits_control_plane() {
+            let up = match fault.user_plane() {
                 Some(UserPlane::One) => UserPlane::Two,
                 Some(UserPlane::Two) => UserPlane::One,
                 None => UserPlane::ALL[usize::from(self.newcomers % 2)],
@@ -184,14 +190,14 @@ impl Loaded {
             let line = self.number();
             newcomer = Some(Newcomer::dial_on(lab, up, line, line)?);
         }
-        let traffic = self.traffic_back(blow, since)?;
+        let traffic = self.traffic_back(fault, since)?;
         let came = newcomer.as_ref().map(|home| home.wait_online(PATIENCE));
         let came = came.transpose()?.map(|when| when - at);
-        for daemon in blow.daemons() {
-            self.arena.gateway.wait_ready(daemon, PATIENCE)?;
+        for daemon in fault.daemons() {
+            self.scenario.gateway.wait_ready(daemon, PATIENCE)?;
         }
         let ready = since.elapsed();
-        let echo = match blow.is_kill() && blow.hits_control_plane() {
+        let echo = match fault.is_kill() && fault.hits_control_plane() {
             true => Some(self.first_echo(clock)?),
             false => None,
         };
@@ -199,7 +205,7 @@ impl Loaded {
             home.hang_up(PATIENCE)?;
         }
         Ok(Measured {
-            blow,
+            fault,
             echo,
             newcomer: came,
             traffic,
@@ -210,15 +216,15 @@ impl Loaded {
 
     /// Waits until the traffic of every home flows; how long that took from the start of the user plane that was killed at
     /// `since`, or from `since`, when it went on.
-    fn traffic_back(&self, blow: Blow, since: Instant) -> Result<Option<Duration>> {
-        let Some(up) = blow.user_plane() else {
+    fn traffic_back(&self, fault: Fault, since: Instant) -> Result<Option<Duration>> {
+        let Some(up) = fault.user_plane() else {
             return Ok(None);
         };
         sleep(UNDER_WAY);
         let heard = self.crowd.hear_all(PATIENCE)?;
         let up = Daemon::UserPlane(up);
-        let started = match blow.is_kill() {
-            true => since + self.arena.gateway.wait_ready(up, PATIENCE)?.started,
+        let started = match fault.is_kill() {
+            true => since + self.scenario.gateway.wait_ready(up, PATIENCE)?.started,
             false => since,
         };
         Ok(Some(heard.saturating_duration_since(started)))
@@ -252,7 +258,7 @@ impl Loaded {
 
     fn no_address_twice(&self) -> Result<()> {
         let mut given = BTreeSet::new();
-        for session in self.arena.gateway.sessions()? {
+        for session in self.scenario.gateway.sessions()? {
             for address in [session.ipv4, session.ipv6_prefix].into_iter().flatten() {
                 ensure!(given.insert(address.clone()), "{address} is given twice");
             }
@@ -260,15 +266,15 @@ impl Loaded {
         Ok(())
     }
 
-    /// Holds what a blow came to against what is promised, however fast the machine is.
+    /// Holds what a fault came to against what is promised, however fast the machine is.
     fn judge(&self, measured: &Measured) -> Result<()> {
-        let Measured { blow, lost, .. } = *measured;
+        let Measured { fault, lost, .. } = *measured;
         for up in UserPlane::ALL {
             let (sent, lost) = lost[up as usize];
-            let hit = blow.user_plane() == Some(up);
+            let hit = fault.user_plane() == Some(up);
             ensure!(
                 sent > 0 && hit == (lost > 0),
-                "{blow}: sessions of {} lost {lost} of {sent} packets",
+                "{fault}: sessions of {} lost {lost} of {sent} packets",
                 up.name()
             );
         }
@@ -278,11 +284,11 @@ impl Loaded {
     /// Nothing died that was not killed, no home was offline, and, after a while, the sessions from before are there and
     /// nobody else; no address is given twice, both planes hold what is theirs, and pppd is online.
     fn wait_sound(&self, lab: &Lab, vm: &Vm, limit: Duration) -> Result<()> {
-        self.arena.check()?;
+        self.scenario.check()?;
         self.crowd.check()?;
         self.wait_sessions(limit)?;
         self.no_address_twice()?;
-        reckoning::balanced(lab)?;
+        leak_check::balanced(lab)?;
         Home::at(vm, PPPD).still_online()
     }
 
@@ -305,29 +311,34 @@ impl Loaded {
     }
 
     fn online(&self) -> Result<BTreeSet<String>> {
-        let sessions = self.arena.gateway.sessions()?;
+        let sessions = self.scenario.gateway.sessions()?;
         let online = sessions
             .into_iter()
             .filter(|session| session.state() == SessionState::Online);
         Ok(online.map(|session| session.id).collect())
     }
 
-    /// Every home hangs up; nothing is left of them, and the books are right.
+    /// Every home hangs up; nothing is left of them, and the records are right.
     pub fn finish(self, lab: &Lab, vm: &Vm) -> Result<()> {
-        self.arena.check()?;
+        self.scenario.check()?;
         Home::at(vm, PPPD).hang_up()?;
-        let carried = self.crowd.hang_up(&self.arena, PATIENCE)?;
-        reckoning::nothing_left(lab, &self.arena)?;
-        let books = reckoning::whole_books(lab, &self.arena)?;
-        let unknown = self.sessions.iter().find(|id| !books.has(id));
+        let carried = self.crowd.hang_up(&self.scenario, PATIENCE)?;
+        leak_check::nothing_left(lab, &self.scenario)?;
+        let records = leak_check::complete_records(lab, &self.scenario)?;
+        let unknown = self.sessions.iter().find(|id| !records.has(id));
         ensure!(unknown.is_none(), "no record about session {unknown:?}");
-        check(&carried, &recorded(&books)?, &self.unreported, &self.blows)?;
-        self.arena.close()
+        check(
+            &carried,
+            &recorded(&records)?,
+            &self.unreported,
+            &self.faults,
+        )?;
+        self.scenario.close()
     }
 
     /// Ends the daemons.
     pub fn close(self) -> Result<()> {
         self.crowd.close()?;
-        self.arena.close()
+        self.scenario.close()
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! `e2e` runs every case, in several lanes (`LANES` says in how many); `e2e CASE…` some of them, `e2e --list` names them, `e2e --soak` kills and stops daemons in random
 //! order, and `e2e --record DIR` writes down what pppd and the gateway say to each other. A case is a function in a file
-//! of its own below `cases/`; what the cases share (network, virtual subscriber, daemons) is a [`rig::Rig`].
+//! of its own below `cases/`; what the cases share (network, virtual subscriber, daemons) is a [`fixture::Fixture`].
 #![forbid(unsafe_code)]
 
-mod arena;
+mod accounting;
 mod backbone;
-mod books;
 mod carried;
 mod cases;
 mod command;
 mod cut;
 mod disk;
+mod fixture;
 mod frames;
 mod frr;
 mod guard;
@@ -20,13 +20,13 @@ mod home;
 mod internet;
 mod iperf;
 mod lane;
+mod leak_check;
 mod load;
 mod page;
 mod probe;
 mod radius;
-mod reckoning;
 mod record;
-mod rig;
+mod scenario;
 mod schedule;
 mod screen;
 mod site;
@@ -41,7 +41,7 @@ mod vm;
 
 use anyhow::{Result, bail};
 use cases::{CASES, Case, Needs};
-use rig::Rig;
+use fixture::Fixture;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -106,11 +106,11 @@ fn run(case: &'static Case) -> Result<bool> {
         Needs::Lab | Needs::Machine => Turn::beside_others()?,
     };
     let start = Instant::now();
-    let mut rig = Rig::new()?;
+    let mut fixture = Fixture::new()?;
     println!("{}: {}", case.name, case.about);
-    let passed = lane::attempt(&mut rig, case);
+    let passed = lane::attempt(&mut fixture, case);
     guard::limit("cleaning up");
-    rig.close()?;
+    fixture.close()?;
     let failed = [case.name];
     Ok(schedule::conclude(1, &failed[usize::from(passed)..], start))
 }

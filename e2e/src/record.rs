@@ -1,8 +1,8 @@
 //! Writes down what pppd and the gateway say to each other, for the conformance cases of `crates/session`.
 
+use crate::fixture::Fixture;
 use crate::guard;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use crate::sniff::Capture;
 use crate::vm;
@@ -15,39 +15,45 @@ use std::time::Duration;
 pub fn run(dir: &Path) -> Result<()> {
     guard::start()?;
     guard::limit("recording");
-    let mut rig = Rig::new()?;
+    let mut fixture = Fixture::new()?;
     let pap = Setup {
         authentication: "pap",
         ..Setup::default()
     };
-    record(&mut rig, dir, "chap", &Setup::default(), |home| {
+    record(&mut fixture, dir, "chap", &Setup::default(), |home| {
         home.dial("alice", "wonderland")?;
         home.wait_ipv6()?;
         home.ping(&INTERNET_V4.to_string(), 2)?;
         home.hang_up()
     })?;
-    record(&mut rig, dir, "pap", &pap, |home| {
+    record(&mut fixture, dir, "pap", &pap, |home| {
         home.dial("alice", "wonderland")?;
         home.wait_ipv6()?;
         home.hang_up()
     })?;
-    record(&mut rig, dir, "wrong-password", &Setup::default(), |home| {
-        home.start_pppd("mallory", "guess")?;
-        let status = home.wait_exit(Duration::from_secs(20))?;
-        ensure!(status == 19, "pppd ended with {status}");
-        Ok(())
-    })?;
-    rig.close()
+    record(
+        &mut fixture,
+        dir,
+        "wrong-password",
+        &Setup::default(),
+        |home| {
+            home.start_pppd("mallory", "guess")?;
+            let status = home.wait_exit(Duration::from_secs(20))?;
+            ensure!(status == 19, "pppd ended with {status}");
+            Ok(())
+        },
+    )?;
+    fixture.close()
 }
 
 fn record(
-    rig: &mut Rig,
+    fixture: &mut Fixture,
     dir: &Path,
     name: &str,
     setup: &Setup,
     act: impl Fn(&Home) -> Result<()>,
 ) -> Result<()> {
-    let stage = rig.stage(setup)?;
+    let stage = fixture.stage(setup)?;
     let capture = Capture::start(stage.lab, Place::Access(UP), vm::TAP, "exchange")?;
     let home = Home::build(stage.vm, 7)?;
     act(&home)?;

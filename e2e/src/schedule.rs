@@ -2,9 +2,9 @@
 //! measure, alone.
 
 use crate::cases::{Case, Needs};
+use crate::fixture::FAMILY;
 use crate::guard;
 use crate::lane::{self, Lane};
-use crate::rig::FAMILY;
 use crate::turn::Turn;
 use anyhow::{Result, anyhow};
 use lab::claim;

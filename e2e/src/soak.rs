@@ -1,18 +1,18 @@
-//! Fifty blows in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
+//! Fifty faults in random order to a gateway under load, then a thousand homes that come and go: nothing is lost, and
 //! nothing leaks. At last as many sessions as there may be are resumed, also with addresses that no pool covers, and a full table
 //! of the internet comes by FRR.
 
 use crate::cases::{come_and_go, frr_full, resume};
+use crate::fixture::Fixture;
 use crate::guard;
-use crate::load::{Blow, FULL_RATE, Measured};
-use crate::reckoning::{Allowance, no_leak};
-use crate::rig::Rig;
+use crate::leak_check::{Allowance, no_leak};
+use crate::load::{FULL_RATE, Fault, Measured};
 use anyhow::{Context, Result};
 use lab::topology::UserPlane;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How many blows.
-const BLOWS: u64 = 50;
+/// How many faults.
+const FAULTS: u64 = 50;
 /// A control plane that stood still catches up at once, and all of them are started anew in between.
 const ALLOWED: Allowance = Allowance {
     memory: [20 << 10, 32 << 10, 32 << 10],
@@ -21,61 +21,61 @@ const ALLOWED: Allowance = Allowance {
 /// How often the homes come and go.
 const ROUNDS: u16 = 10;
 
-/// Runs it. `SEED` repeats an order, `BLOWS` changes their number.
+/// Runs it. `SEED` repeats an order, `FAULTS` changes their number.
 pub fn run() -> Result<()> {
     guard::start()?;
     let start = Instant::now();
     let seed = number("SEED")?.unwrap_or_else(some_seed);
-    let blows = number("BLOWS")?.unwrap_or(BLOWS);
-    println!("soak: SEED={seed} BLOWS={blows}");
-    let mut rig = Rig::with_rate(FULL_RATE)?;
-    let done = deal(&mut rig, seed, blows)
-        .and_then(|()| come_and_go::times(&mut rig, ROUNDS))
-        .and_then(|()| in_time(&mut rig))
-        .and_then(|()| all_fixed(&mut rig))
-        .and_then(|()| frr_full::all(&mut rig));
+    let faults = number("FAULTS")?.unwrap_or(FAULTS);
+    println!("soak: SEED={seed} FAULTS={faults}");
+    let mut fixture = Fixture::with_rate(FULL_RATE)?;
+    let done = deal(&mut fixture, seed, faults)
+        .and_then(|()| come_and_go::times(&mut fixture, ROUNDS))
+        .and_then(|()| in_time(&mut fixture))
+        .and_then(|()| all_fixed(&mut fixture))
+        .and_then(|()| frr_full::all(&mut fixture));
     if done.is_err() {
-        println!("{}", rig.post_mortem("soak"));
+        println!("{}", fixture.post_mortem("soak"));
     }
     guard::limit("cleaning up");
-    rig.close()?;
+    fixture.close()?;
     println!("soak: {:.0} s", start.elapsed().as_secs_f64());
     done.with_context(|| format!("soak with SEED={seed}"))
 }
 
-/// After each blow everything is as before, both planes hold what is theirs, and nothing has grown.
-fn deal(rig: &mut Rig, seed: u64, blows: u64) -> Result<()> {
+/// After each fault everything is as before, both planes hold what is theirs, and nothing has grown.
+fn deal(fixture: &mut Fixture, seed: u64, faults: u64) -> Result<()> {
     guard::limit("the gateway under load");
-    let before = rig.loaded()?.2.arena.footprints()?;
-    for number in 0..blows {
-        guard::limit("a blow");
-        let blow = Blow::ALL[(mixed(seed, number) % Blow::ALL.len() as u64) as usize];
-        println!("[{:2}/{blows}] {blow}", number + 1);
-        let (lab, vm, loaded) = rig.loaded()?;
-        let dealt = loaded.strike(lab, vm, blow);
+    let before = fixture.loaded()?.2.scenario.footprints()?;
+    for number in 0..faults {
+        guard::limit("a fault");
+        let fault = Fault::ALL[(mixed(seed, number) % Fault::ALL.len() as u64) as usize];
+        println!("[{:2}/{faults}] {fault}", number + 1);
+        let (lab, vm, loaded) = fixture.loaded()?;
+        let dealt = loaded.strike(lab, vm, fault);
         let dealt = dealt.and_then(|measured| measured.in_time());
-        dealt.with_context(|| format!("blow {} of {blows}", number + 1))?;
-        no_leak(&before, &loaded.arena.footprints()?, ALLOWED)?;
+        dealt.with_context(|| format!("fault {} of {faults}", number + 1))?;
+        no_leak(&before, &loaded.scenario.footprints()?, ALLOWED)?;
     }
-    summarize(&rig.loaded()?.2.blows);
+    summarize(&fixture.loaded()?.2.faults);
     guard::limit("the end");
-    rig.unload()
+    fixture.unload()
 }
 
 /// All sessions that there may be are resumed as fast as is promised.
-fn in_time(rig: &mut Rig) -> Result<()> {
+fn in_time(fixture: &mut Fixture) -> Result<()> {
     guard::limit("very many sessions");
-    resume::in_time(rig)
+    resume::in_time(fixture)
 }
 
 /// As many have addresses that no pool covers.
-fn all_fixed(rig: &mut Rig) -> Result<()> {
+fn all_fixed(fixture: &mut Fixture) -> Result<()> {
     guard::limit("very many addresses outside of all pools");
-    resume::all_fixed(rig)
+    resume::all_fixed(fixture)
 }
 
 /// Median and worst of everything that was measured.
-fn summarize(blows: &[Measured]) {
+fn summarize(faults: &[Measured]) {
     type Figure = fn(&Measured) -> Option<Duration>;
     let figures: [(&str, Figure); 4] = [
         ("echo answered after the kill", |m| m.echo),
@@ -84,7 +84,7 @@ fn summarize(blows: &[Measured]) {
         ("all as before", |m| Some(m.ready)),
     ];
     for (what, figure) in figures {
-        let mut took: Vec<f64> = blows
+        let mut took: Vec<f64> = faults
             .iter()
             .filter_map(figure)
             .map(|took| took.as_secs_f64())
@@ -99,10 +99,10 @@ fn summarize(blows: &[Measured]) {
         }
     }
     let (mut bystanders, mut hit) = ((0, 0), (0, 0));
-    for measured in blows {
+    for measured in faults {
         for up in UserPlane::ALL {
             let (sent, lost) = measured.lost[up as usize];
-            let sum = match measured.blow.user_plane() == Some(up) {
+            let sum = match measured.fault.user_plane() == Some(up) {
                 true => &mut hit,
                 false => &mut bystanders,
             };

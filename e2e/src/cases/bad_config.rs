@@ -1,12 +1,12 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::site::{Setup, UP, forget, program};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{Lab, Place};
 use std::fs;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     forget(lab.dir())?;
     let up = Setup::default().user_plane(lab.dir());
     let start = Setup::default().start(lab.dir());

@@ -1,14 +1,14 @@
-use crate::books::is;
+use crate::accounting::is;
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::radius::{ALONE, Entry};
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use lab::topology::INTERNET_V4;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     home.ping(&INTERNET_V4.to_string(), 3)?;

@@ -1,8 +1,8 @@
-use crate::arena::{Arena, Crowd, Tally};
+use crate::fixture::Fixture;
 use crate::guard;
 use crate::guard::PATIENCE;
-use crate::reckoning::{Allowance, no_leak, nothing_left, store_size, whole_books};
-use crate::rig::Rig;
+use crate::leak_check::{Allowance, complete_records, no_leak, nothing_left, store_size};
+use crate::scenario::{Crowd, Scenario, Tally};
 use anyhow::{Result, ensure};
 
 /// Homes that dial at once.
@@ -20,27 +20,27 @@ const ALLOWED: Allowance = Allowance {
 /// Verified packets a second.
 const RATE: u32 = 4_000;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    times(rig, 2)
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    times(fixture, 2)
 }
 
 /// The homes dial in, pass verified traffic and leave, so many times over.
-pub fn times(rig: &mut Rig, rounds: u16) -> Result<()> {
-    let lab = rig.without_site()?;
-    let arena = Arena::open(lab)?;
+pub fn times(fixture: &mut Fixture, rounds: u16) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let scenario = Scenario::open(lab)?;
     let mut first = None;
     for round in 1..=rounds {
         guard::limit("homes that come and go");
         let mut crowd = Crowd::dial(lab, HOMES, RATE)?;
-        let took = crowd.wait_online(&arena, PATIENCE)?;
+        let took = crowd.wait_online(&scenario, PATIENCE)?;
         let before = crowd.hush();
         crowd.speak();
         crowd.hear_all(PATIENCE)?;
         let after = crowd.hush();
         crowd.check()?;
         let [one, two] = [0, 1].map(|up| Tally::since(&after[up], &before[up]));
-        crowd.hang_up(&arena, PATIENCE)?;
-        nothing_left(lab, &arena)?;
+        crowd.hang_up(&scenario, PATIENCE)?;
+        nothing_left(lab, &scenario)?;
         println!(
             "        round {round}: {HOMES} homes online after {:.2} s, {} of {} packets lost, nothing left",
             took.as_secs_f64(),
@@ -48,7 +48,7 @@ pub fn times(rig: &mut Rig, rounds: u16) -> Result<()> {
             one.0 + two.0
         );
         ensure!(one.1 + two.1 == 0, "packets were lost");
-        let now = arena.footprints()?;
+        let now = scenario.footprints()?;
         no_leak(first.get_or_insert(now), &now, ALLOWED)?;
         let store = store_size(lab)?;
         let sessions = u64::from(HOMES) * u64::from(round);
@@ -61,8 +61,8 @@ pub fn times(rig: &mut Rig, rounds: u16) -> Result<()> {
             "the store has {store} octets after {sessions} sessions"
         );
     }
-    let booked = whole_books(lab, &arena)?.sessions();
+    let booked = complete_records(lab, &scenario)?.sessions();
     let expected = usize::from(HOMES) * usize::from(rounds);
     ensure!(booked == expected, "{booked} sessions, not {expected}");
-    arena.close()
+    scenario.close()
 }

@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::street_lab::{StreetLab, socket};
 use anyhow::{Context, Result, ensure};
 use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change};
@@ -24,8 +24,8 @@ const MOST_TIMES: u32 = 10;
 const BETWEEN_READS: Duration = Duration::from_millis(500);
 
 /// Changes that concern nobody touch nobody, however many they are and whoever reads meanwhile.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let lab = StreetLab::start_with(own, HOMES, &["--pps", &PACKETS.to_string()])?;
     let cp = socket(own);
     let (_, _, undisturbed) = write(&cp, 0..ALONE)?;

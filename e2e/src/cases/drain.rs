@@ -1,8 +1,8 @@
-use crate::arena::{Arena, Crowd, Newcomer};
-use crate::books::text;
+use crate::accounting::text;
 use crate::command::Sluice;
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
+use crate::scenario::{Crowd, Newcomer, Scenario};
 use anyhow::{Context, Result, ensure};
 use cpe::{End, State};
 use lab::daemon::Daemon;
@@ -31,14 +31,14 @@ const UNANSWERED: Duration = Duration::from_secs(3);
 const TIMES_UNANSWERED: u32 = 4;
 
 /// One of two user planes is emptied at the wanted rate; the other one does not notice.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
-    let arena = Arena::open(lab)?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let scenario = Scenario::open(lab)?;
     let crowd = Crowd::dial(lab, HOMES, TRAFFIC)?;
-    crowd.wait_online(&arena, PATIENCE)?;
+    crowd.wait_online(&scenario, PATIENCE)?;
     let sluice = Sluice::of(lab);
     tables(&sluice)?;
-    let [ones, others] = [UserPlane::One, UserPlane::Two].map(|up| at(&arena, up));
+    let [ones, others] = [UserPlane::One, UserPlane::Two].map(|up| at(&scenario, up));
     let (ones, others) = (ones?, others?);
     ensure!(
         (ones.len(), others.len()) == (HALF, HALF),
@@ -66,14 +66,16 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "{shown}"
     );
     unanswered(lab, 1, silence)?;
-    arena.gateway.kill(Daemon::ControlPlane)?;
-    arena.gateway.wait_ready(Daemon::ControlPlane, PATIENCE)?;
+    scenario.gateway.kill(Daemon::ControlPlane)?;
+    scenario
+        .gateway
+        .wait_ready(Daemon::ControlPlane, PATIENCE)?;
     unanswered(lab, 2, silence)?;
     ensure!(
-        at(&arena, UserPlane::One)?.is_empty() && at(&arena, UserPlane::Two)? == others,
+        at(&scenario, UserPlane::One)?.is_empty() && at(&scenario, UserPlane::Two)? == others,
         "a restarted control plane did not go on draining, or others were touched"
     );
-    stops(&arena, lab)?;
+    stops(&scenario, lab)?;
     let [one, two] = crowd.statuses();
     let told = one.ends.get(&End::Terminated.to_string());
     ensure!(
@@ -89,21 +91,21 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     );
 
     sluice.run(&["drain", "user-plane", "up1", "--stop"])?;
-    crowd.wait_online(&arena, PATIENCE)?;
-    let again = at(&arena, UserPlane::One)?;
+    crowd.wait_online(&scenario, PATIENCE)?;
+    let again = at(&scenario, UserPlane::One)?;
     ensure!(
         again.len() == HALF && again.is_disjoint(&ones),
         "{} sessions are at up1 again",
         again.len()
     );
     sluice.ledger()?;
-    crowd.hang_up(&arena, PATIENCE)?;
-    arena.close()
+    crowd.hang_up(&scenario, PATIENCE)?;
+    scenario.close()
 }
 
 /// The ids of a user plane's sessions.
-fn at(arena: &Arena, up: UserPlane) -> Result<BTreeSet<String>> {
-    let sessions = arena.gateway.sessions()?.into_iter();
+fn at(scenario: &Scenario, up: UserPlane) -> Result<BTreeSet<String>> {
+    let sessions = scenario.gateway.sessions()?.into_iter();
     let there = sessions.filter(|session| session.user_plane == up.name());
     Ok(there.map(|session| session.id).collect())
 }
@@ -161,12 +163,12 @@ fn unanswered(lab: &Lab, number: u16, silence: Duration) -> Result<()> {
 }
 
 /// Accounting says why the sessions ended.
-fn stops(arena: &Arena, lab: &Lab) -> Result<()> {
+fn stops(scenario: &Scenario, lab: &Lab) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let books = arena.books(lab)?;
+        let records = scenario.records(lab)?;
         let mut causes = BTreeMap::new();
-        for stop in books.stops() {
+        for stop in records.stops() {
             let cause = text(stop, "Acct-Terminate-Cause")?;
             *causes.entry(cause).or_insert(0) += 1;
         }

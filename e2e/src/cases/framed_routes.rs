@@ -1,6 +1,6 @@
+use crate::fixture::{Fixture, Stage};
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::{Rig, Stage};
 use crate::site::{Setup, UP, daemon, join_core};
 use anyhow::{Context, Result, ensure};
 use lab::process::Process;
@@ -17,8 +17,8 @@ const NETWORK_V6: &str = "2001:db8:77::/48";
 const BEHIND: [&str; 2] = ["198.18.7.2", "2001:db8:77:1::2"];
 const NOT_BEHIND: &str = "198.18.7.9";
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let mut stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let mut stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     let granted = home.dial("erin", "router")?;
     ensure!(granted.local.to_string() == OWN, "{granted:?}");

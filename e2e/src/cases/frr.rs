@@ -1,6 +1,6 @@
 use crate::backbone::{Backbone, Router, difference, of_gateway, of_zebra};
+use crate::fixture::Fixture;
 use crate::guard;
-use crate::rig::Rig;
 use crate::site::{Setup, Site, UP};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
@@ -26,11 +26,11 @@ pub(super) const MEETING: Duration = Duration::from_secs(120);
 
 /// Gives a case a lab of its own, with a gateway that serves homes.
 pub(super) fn with_site(
-    rig: &mut Rig,
+    fixture: &mut Fixture,
     name: &'static str,
     case: impl FnOnce(&Lab, &mut Site) -> Result<()>,
 ) -> Result<()> {
-    let lab = rig.without_site()?.part("frr")?;
+    let lab = fixture.without_site()?.part("frr")?;
     let mut site = Site::start(&lab, &Setup::default())?;
     let done = case(&lab, &mut site);
     let done = done.with_context(|| site.tails());
@@ -45,8 +45,8 @@ pub(super) fn with_site(
     }
 }
 
-pub fn bgp(rig: &mut Rig) -> Result<()> {
-    with_site(rig, "frr-bgp", |lab, site| {
+pub fn bgp(fixture: &mut Fixture) -> Result<()> {
+    with_site(fixture, "frr-bgp", |lab, site| {
         let daemons = ["bfdd", "bgpd"];
         let [gateway, _] = of_how_to()?;
         let mut backbone = Backbone::build(lab, &daemons, &gateway, router_by_bgp)?;
@@ -265,8 +265,8 @@ fn noticed_by_bfd(backbone: &Backbone) -> Result<()> {
     Ok(())
 }
 
-pub fn ospf(rig: &mut Rig) -> Result<()> {
-    with_site(rig, "frr-ospf", |lab, site| {
+pub fn ospf(fixture: &mut Fixture) -> Result<()> {
+    with_site(fixture, "frr-ospf", |lab, site| {
         let daemons = ["ospfd", "ospf6d"];
         let [_, gateway] = of_how_to()?;
         let backbone = Backbone::build(lab, &daemons, &gateway, router_by_ospf)?;

@@ -3,8 +3,8 @@
 
 use super::frr::{MEETING, of_how_to, router_by_bgp, wait, with_site};
 use crate::backbone::{Backbone, Router, TAP};
+use crate::fixture::Fixture;
 use crate::guard;
-use crate::rig::Rig;
 use crate::site::{Site, UP};
 use crate::soak::number;
 use crate::street::Street;
@@ -40,20 +40,20 @@ const OURS: [&str; 7] = [
 ];
 
 /// A part of the table; `ROUTES` says how much of it.
-pub fn some(rig: &mut Rig) -> Result<()> {
+pub fn some(fixture: &mut Fixture) -> Result<()> {
     let wanted = number("ROUTES")?.map(|routes| routes as usize);
-    run(rig, wanted.unwrap_or(SOME))
+    run(fixture, wanted.unwrap_or(SOME))
 }
 
 /// The whole table.
-pub fn all(rig: &mut Rig) -> Result<()> {
-    run(rig, usize::MAX)
+pub fn all(fixture: &mut Fixture) -> Result<()> {
+    run(fixture, usize::MAX)
 }
 
-fn run(rig: &mut Rig, most: usize) -> Result<()> {
+fn run(fixture: &mut Fixture, most: usize) -> Result<()> {
     guard::limit_to("frr-full", 4 * PATIENCE);
     let table = table(most)?;
-    with_site(rig, "frr-full", |lab, site| {
+    with_site(fixture, "frr-full", |lab, site| {
         let [gateway, _] = of_how_to()?;
         let backbone = Backbone::build(lab, &["bgpd"], &without_bfd(&gateway), |router| {
             configure(router, &table)

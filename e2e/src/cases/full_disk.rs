@@ -1,9 +1,9 @@
-use crate::books::is;
+use crate::accounting::is;
 use crate::disk;
+use crate::fixture::Fixture;
 use crate::frames::{ac_name, padi};
 use crate::probe::Probe;
 use crate::radius::ALONE;
-use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
@@ -32,8 +32,8 @@ const ANSWER: Duration = Duration::from_millis(500);
 const FULL: Duration = Duration::from_secs(4);
 
 /// While the disk is full nobody gets in, everybody who is online stays and talks, and what ends is written down later.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     disk::apart(|| {
         let at = lab.dir().join(DISK);
         fs::create_dir_all(&at)?;

@@ -1,12 +1,12 @@
+use crate::fixture::Fixture;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use crate::site::UP;
 use anyhow::Result;
 use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     home.wait_ipv6()?;

@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::site::Setup;
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
@@ -29,8 +29,8 @@ struct Heard {
     user_plane_drops: usize,
 }
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup::default())?;
     let street = Street::dial(lab, HOMES)?;
     street.wait_online(PATIENCE)?;
     let heard = hear(lab.dir())?;

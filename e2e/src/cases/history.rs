@@ -1,8 +1,8 @@
 use crate::command::Sluice;
+use crate::fixture::{Fixture, Stage};
 use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::radius::{ALONE, FreeRadius, SECRET};
-use crate::rig::{Rig, Stage};
 use crate::site::{Setup, daemon};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, Place};
@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let mut stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let mut stage = fixture.stage(&Setup::default())?;
     let sluice = stage.site.sluice();
     refused(&mut stage, &sluice)?;
     let alice = Home::build(stage.vm, 42)?;

@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::page::{self, Block};
-use crate::rig::Rig;
 use crate::street_lab::{StreetLab, sluice};
 use anyhow::{Context, Result, ensure};
 use lab::topology::Lab;
@@ -16,8 +16,8 @@ const HOMES: u32 = 20;
 const FIRST: &str = "home0001";
 const ADDRESS: &str = "100.64.0.2";
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let blocks = page::of_how_to("README.md")?;
     ensure!(blocks.len() == 10, "{} blocks of ten jobs", blocks.len());
     let lab = StreetLab::start(own, HOMES)?;

@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -13,8 +13,8 @@ const LENGTH: Duration = Duration::from_secs(10);
 /// idle worker does: how often it wakes up, and processor time. What waking up costs differs from machine to machine.
 const MOST: [(&str, f64, f64); 2] = [("sluice-up", 2.0, 2.5), ("sluice-cp", 0.025, 0.12)];
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let (one, two) = (Home::build(stage.vm, 7)?, Home::build(stage.vm, 8)?);
     one.dial("alice", "wonderland")?;
     two.dial("bob", "builder")?;

@@ -1,6 +1,6 @@
 use super::commits::commit;
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::street_lab::{StreetLab, id, socket};
 use anyhow::{Context, Result, ensure};
 use config::history::KEPT;
@@ -14,8 +14,8 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 const HOMES: u32 = 100;
-/// Who is killed at each blow. The lab waits longer each time before it starts again what dies soon.
-const BLOWS: [&[&str]; 6] = [
+/// Who is killed at each fault. The lab waits longer each time before it starts again what dies soon.
+const FAULTS: [&[&str]; 6] = [
     &["cp"],
     &["up1"],
     &["cp"],
@@ -27,14 +27,14 @@ const BETWEEN: Duration = Duration::from_millis(1137);
 
 /// Whoever dies in the middle of a commit: there is the version before or the new one, the same on all planes, and what was
 /// acknowledged stays.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let lab = StreetLab::start(own, HOMES)?;
     let over = AtomicBool::new(false);
     let writer = thread::scope(|scope| -> Result<Writer> {
         let writer = scope.spawn(|| write(own, &over));
         let mut dead = BTreeMap::new();
-        let dealt = BLOWS.into_iter().try_for_each(|names| {
+        let dealt = FAULTS.into_iter().try_for_each(|names| {
             sleep(BETWEEN);
             let mut names = names.iter();
             names.try_for_each(|name| strike(own, name, &mut dead))
@@ -49,7 +49,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         "        {} commits acknowledged, {} torn of which {} are in force",
         writer.acknowledged, writer.torn, writer.torn_in_force
     );
-    ensure!(writer.torn > 0, "no commit was hit: the blows miss");
+    ensure!(writer.torn > 0, "no commit was hit: the faults miss");
     ensure!(writer.acknowledged > 0, "no commit was acknowledged");
     settled(own, &writer)?;
     let report = lab.end()?;
@@ -61,7 +61,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
 
 /// How often a daemon is killed.
 fn struck(name: &str) -> u32 {
-    let names = BLOWS.iter().flat_map(|names| names.iter());
+    let names = FAULTS.iter().flat_map(|names| names.iter());
     names.filter(|struck| **struck == name).count() as u32
 }
 

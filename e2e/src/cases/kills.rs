@@ -1,58 +1,61 @@
-use crate::load::{Blow, Way};
-use crate::rig::Rig;
+use crate::fixture::Fixture;
+use crate::load::{Fault, Way};
 use anyhow::Result;
 use lab::topology::UserPlane;
 use std::time::Duration;
 
-/// Every blow is dealt twice.
-fn deal(rig: &mut Rig, blows: [Blow; 2]) -> Result<()> {
-    let (lab, vm, loaded) = rig.loaded()?;
-    blows
+/// Every fault is dealt twice.
+fn deal(fixture: &mut Fixture, faults: [Fault; 2]) -> Result<()> {
+    let (lab, vm, loaded) = fixture.loaded()?;
+    faults
         .into_iter()
-        .try_for_each(|blow| loaded.strike(lab, vm, blow).map(drop))
+        .try_for_each(|fault| loaded.strike(lab, vm, fault).map(drop))
 }
 
-pub fn control_plane(rig: &mut Rig) -> Result<()> {
-    deal(rig, [Blow::KillControlPlane; 2])
+pub fn control_plane(fixture: &mut Fixture) -> Result<()> {
+    deal(fixture, [Fault::KillControlPlane; 2])
 }
 
-pub fn user_plane(rig: &mut Rig) -> Result<()> {
-    deal(rig, UserPlane::ALL.map(Blow::KillUserPlane))
+pub fn user_plane(fixture: &mut Fixture) -> Result<()> {
+    deal(fixture, UserPlane::ALL.map(Fault::KillUserPlane))
 }
 
-pub fn both_planes(rig: &mut Rig) -> Result<()> {
-    deal(rig, UserPlane::ALL.map(Blow::KillBoth))
+pub fn both_planes(fixture: &mut Fixture) -> Result<()> {
+    deal(fixture, UserPlane::ALL.map(Fault::KillBoth))
 }
 
-pub fn stop_control_plane(rig: &mut Rig) -> Result<()> {
-    deal(rig, [Blow::StopControlPlane; 2])
+pub fn stop_control_plane(fixture: &mut Fixture) -> Result<()> {
+    deal(fixture, [Fault::StopControlPlane; 2])
 }
 
-pub fn stop_user_plane(rig: &mut Rig) -> Result<()> {
-    deal(rig, UserPlane::ALL.map(Blow::StopUserPlane))
+pub fn stop_user_plane(fixture: &mut Fixture) -> Result<()> {
+    deal(fixture, UserPlane::ALL.map(Fault::StopUserPlane))
 }
 
 /// For less than PFCP's tries take: one way at each user plane, then both ways at both.
-pub fn partition(rig: &mut Rig) -> Result<()> {
-    let (lab, vm, loaded) = rig.loaded()?;
+pub fn partition(fixture: &mut Fixture) -> Result<()> {
+    let (lab, vm, loaded) = fixture.loaded()?;
     let length = Duration::from_secs(3);
     loaded.part(lab, vm, [Way::Up, Way::Down], length)?;
     loaded.part(lab, vm, [Way::Both; 2], length)
 }
 
 /// For longer than PFCP's tries: both ways at one user plane, one way at the other. pppd gives up after 40 s.
-pub fn long_partition(rig: &mut Rig) -> Result<()> {
-    let (lab, vm, loaded) = rig.loaded()?;
+pub fn long_partition(fixture: &mut Fixture) -> Result<()> {
+    let (lab, vm, loaded) = fixture.loaded()?;
     loaded.part(lab, vm, [Way::Both, Way::Up], Duration::from_secs(32))
 }
 
-/// After the blows of the cases before, or after one of each kind.
-pub fn books(rig: &mut Rig) -> Result<()> {
-    let (lab, vm, loaded) = rig.loaded()?;
-    if loaded.blows.is_empty() {
-        for blow in [Blow::KillControlPlane, Blow::KillUserPlane(UserPlane::One)] {
-            loaded.strike(lab, vm, blow)?;
+/// After the faults of the cases before, or after one of each kind.
+pub fn accounting(fixture: &mut Fixture) -> Result<()> {
+    let (lab, vm, loaded) = fixture.loaded()?;
+    if loaded.faults.is_empty() {
+        for fault in [
+            Fault::KillControlPlane,
+            Fault::KillUserPlane(UserPlane::One),
+        ] {
+            loaded.strike(lab, vm, fault)?;
         }
     }
-    rig.unload()
+    fixture.unload()
 }

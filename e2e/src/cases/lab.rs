@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::site::program;
 use crate::street_lab::{self, StreetLab, id, name, sluice};
 use anyhow::{Context, Result, ensure};
@@ -30,8 +30,8 @@ struct Report {
     sessions_ended: u32,
 }
 
-pub fn hundred(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn hundred(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let report = lab(own, 100, 8)?;
     println!("        {report:?}");
     nothing_left(own)?;
@@ -56,8 +56,8 @@ pub fn hundred(rig: &mut Rig) -> Result<()> {
     Ok(())
 }
 
-pub fn restart(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn restart(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let mut first = command(own, 20, 600)?
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -87,8 +87,8 @@ pub fn restart(rig: &mut Rig) -> Result<()> {
 }
 
 /// Each daemon is killed from outside, one after the other; the homes of both user planes share everything but a name.
-pub fn supervision(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn supervision(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     let mut street = StreetLab::start(lab, HOMES)?;
     kill_each(lab, &mut street)?;
     let report = street.end()?;

@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::reckoning::left;
-use crate::rig::Rig;
+use crate::leak_check::left;
 use crate::site::{Setup, Site};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
@@ -12,8 +12,8 @@ const HOMES: u16 = 40;
 /// Routes that a predecessor could have left behind.
 const STRAYS: [(&str, &str); 2] = [("-4", "100.99.0.0/24"), ("-6", "2001:db8:99::/56")];
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup::default())?;
     site.sluice().ledger()?;
     let street = Street::dial(lab, HOMES)?;
     street.wait_online(PATIENCE)?;

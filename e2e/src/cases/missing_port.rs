@@ -1,11 +1,11 @@
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use crate::site::{Setup, UP, forget, program};
 use anyhow::{Result, ensure};
 use lab::topology::Place;
 use std::fs;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     let file = lab.dir().join("up.yaml");
     let (start, document) = Setup::user_plane_alone(lab.dir());
     fs::write(&file, start)?;

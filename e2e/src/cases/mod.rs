@@ -50,7 +50,7 @@ mod upgrade;
 mod wall_clock;
 mod workers;
 
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use anyhow::Result;
 
 /// A case: it fails if the feature that it names is taken away.
@@ -60,7 +60,7 @@ pub struct Case {
     /// What it shows.
     pub about: &'static str,
     /// The case itself.
-    pub run: fn(&mut Rig) -> Result<()>,
+    pub run: fn(&mut Fixture) -> Result<()>,
     /// What it needs.
     pub needs: Needs,
 }
@@ -77,7 +77,11 @@ pub enum Needs {
 }
 
 /// A case that others may run beside.
-const fn case(name: &'static str, about: &'static str, run: fn(&mut Rig) -> Result<()>) -> Case {
+const fn case(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&mut Fixture) -> Result<()>,
+) -> Case {
     Case {
         name,
         about,
@@ -129,7 +133,7 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "radius-servers",
-        "the second server answers while the first is dead, lossy or wrong, and the books are whole",
+        "the second server answers while the first is dead, lossy or wrong, and each session has one Start and one Stop",
         radius_servers::run,
     ),
     case(
@@ -403,9 +407,9 @@ pub const CASES: &[Case] = &[
         kills::long_partition,
     ).alone(),
     case(
-        "kill-books",
+        "kill-accounting",
         "after all of it every session has one Start and one Stop with its octets, and nothing is left",
-        kills::books,
+        kills::accounting,
     ).alone(),
     case(
         "come-and-go",

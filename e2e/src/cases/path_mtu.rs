@@ -1,7 +1,7 @@
+use crate::fixture::{Fixture, Stage};
 use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::iperf::{self, Server};
-use crate::rig::{Rig, Stage};
 use crate::site::{CONFIGURED_AS, Setup, Site, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Context, Result, ensure};
@@ -21,8 +21,8 @@ const LINK_MTU: u16 = 1500;
 const AGAIN: f64 = 15.0;
 
 /// Both ends are Linux's kernels: what is too large is fragmented or reported, and TCP knows beforehand.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let lab = stage.lab;
     let done = lowered(&stage);
     set_link(lab, LINK_MTU)?;

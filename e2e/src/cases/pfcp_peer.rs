@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::site::{Setup, UP, daemon, program};
 use anyhow::{Context, Result, bail, ensure};
 use lab::topology::{ACCESS_PORT, Lab, Place};
@@ -12,8 +12,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 /// The net that the peer lends to the port.
 const NET: &str = "100.64.0.0/24";
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     user_plane(lab).context("sluice-up and a foreign control plane")?;
     control_plane(lab).context("sluice-cp and a foreign user plane")
 }

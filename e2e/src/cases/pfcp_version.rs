@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, Lab, Place};
@@ -11,8 +11,8 @@ const VERSION_2: [u8; 16] = [0x40, 1, 0, 12, 0, 0, 7, 0, 0, 96, 0, 4, 0xe0, 0, 0
 /// Version Not Supported Response (TS 29.244 section 7.4.4.7).
 const VERSION_NOT_SUPPORTED: u8 = 11;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     let before = stage.site.drops()?;

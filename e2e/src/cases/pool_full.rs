@@ -1,18 +1,18 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use lab::topology::INTERNET_V4;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     // Of a /30 network, broadcast and gateway are not for subscribers: one address is left, as is one /64.
     let setup = Setup {
         ipv4_pool: ("100.64.0.0/30".into(), 30),
         ipv6_pool: ("2001:db8:100::/64".into(), 64),
         ..Setup::default()
     };
-    let stage = rig.stage(&setup)?;
+    let stage = fixture.stage(&setup)?;
     let (first, second) = (Home::build(stage.vm, 7)?, Home::build(stage.vm, 8)?);
     first.dial("alice", "wonderland")?;
     let before = stage.site.drops()?;

@@ -1,7 +1,7 @@
 use super::commits::commit;
 use crate::disk::loss::Loss;
 use crate::disk::{self, Disk, image::Change, image::Image};
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use crate::site::{CONFIGURED_AS, Setup, Site};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
@@ -41,8 +41,8 @@ const SEAL: usize = 20;
 
 /// Whenever the power is lost, what was acknowledged until then is there afterwards, and everything opens: sessions, accounting
 /// records, events, versions of the configuration, and the user plane's document.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     disk::apart(|| {
         let (changes, promises) = record(lab)?;
         let replay = lab.dir().join("replay");

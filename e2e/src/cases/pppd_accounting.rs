@@ -1,9 +1,9 @@
-use crate::books::{is, octets, text};
+use crate::accounting::{is, octets, text};
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::{Counted, Home};
 use crate::iperf::{self, Server};
 use crate::radius::ALONE;
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6};
@@ -21,8 +21,8 @@ const ADVERTISEMENT: u64 = 40 + 16 + 32 + 24;
 /// Linux counts the same on `ppp0`, and beside it NCP frames (IPCP, IPV6CP), Router Solicitations and
 /// Advertisements, and the multicast that it sends of its own accord (MLD). All of that is over when the home is
 /// online, so the interface is read then and again before it hangs up.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let lab = stage.lab;
     let known = ALONE.accounting(lab, "alice")?.len();
     let home = Home::build(stage.vm, 7)?;

@@ -1,14 +1,14 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{DNS, Setup};
 use anyhow::{Result, ensure};
 use lab::gateway::SUBSCRIBER_GATEWAY_V4;
 use lab::topology::{INTERNET_V4, SUBSCRIBERS_V4};
 use northbound::SessionState;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     let granted = home.dial("alice", "wonderland")?;
     ensure!(

@@ -1,11 +1,11 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.start_pppd("alice", "wonderland")?;
     // pppd prints the interface's session as soon as PADS has come.

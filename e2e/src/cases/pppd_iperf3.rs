@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::home::Home;
 use crate::iperf::{self, Server};
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result};
 use lab::topology::{INTERNET_V4, INTERNET_V6};
@@ -8,8 +8,8 @@ use lab::topology::{INTERNET_V4, INTERNET_V6};
 /// Of a thousand segments so many are sent again at most: the window is small, so that no queue runs over.
 const AGAIN: f64 = 1.0;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     home.wait_ipv6()?;

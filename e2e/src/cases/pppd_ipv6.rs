@@ -1,11 +1,11 @@
+use crate::fixture::Fixture;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V6, SUBSCRIBERS_V6};
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     let address = home.wait_ipv6()?;

@@ -1,18 +1,18 @@
-use crate::books::text;
+use crate::accounting::text;
+use crate::fixture::{Fixture, Stage};
 use crate::guard::PATIENCE;
 use crate::home::Home;
 use crate::radius::ALONE;
-use crate::rig::{Rig, Stage};
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use lab::topology::INTERNET_V4;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     let setup = Setup {
         authentication: "pap",
         ..Setup::default()
     };
-    let stage = rig.stage(&setup)?;
+    let stage = fixture.stage(&setup)?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     ensure!(

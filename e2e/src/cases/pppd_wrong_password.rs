@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
@@ -9,8 +9,8 @@ use lab::topology::Place;
 /// pppd's own exit status for it (pppd(8)).
 const AUTHENTICATION_FAILED: i32 = 19;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let routes = || {
         stage
             .lab

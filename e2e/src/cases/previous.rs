@@ -1,8 +1,8 @@
-use crate::arena::Newcomer;
-use crate::books::Books;
+use crate::accounting::AccountingRecords;
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::radius::{ALONE, FreeRadius, SECRET};
-use crate::rig::Rig;
+use crate::scenario::Newcomer;
 use crate::site::{DNS, Setup, UP, join_core, program};
 use crate::street::Street;
 use anyhow::{Context, Result, ensure};
@@ -24,9 +24,9 @@ const HOMES: u16 = 50;
 const OPEN: &str = "access port is open for subscribers";
 
 /// Sessions of the version before go on under this one, whichever plane is changed first; what cannot be is refused.
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     let old = Previous::find()?;
-    let lab = rig.without_site()?;
+    let lab = fixture.without_site()?;
     let dir = lab.dir();
     forget(dir)?;
     for (file, text) in [
@@ -81,13 +81,13 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(gateway.managed()?.in_force, "{:?}", gateway.managed()?);
     street.hang_up(PATIENCE)?;
     gateway.wait_empty()?;
-    let books = Books::of(ALONE.records(lab)?.into_iter().skip(known))?;
+    let records = AccountingRecords::of(ALONE.records(lab)?.into_iter().skip(known))?;
     ensure!(
-        books.sessions() == usize::from(HOMES) + 1,
+        records.sessions() == usize::from(HOMES) + 1,
         "{} sessions",
-        books.sessions()
+        records.sessions()
     );
-    books.check()?;
+    records.check()?;
 
     gateway.stop()?;
     old_control_plane_with_new_user_plane(lab, &old)?;

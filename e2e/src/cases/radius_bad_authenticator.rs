@@ -1,11 +1,11 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Aaa, Setup};
 use anyhow::{Context, Result, ensure};
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup {
         aaa: Aaa::Forger,
         ..Setup::default()
     })?;

@@ -1,8 +1,8 @@
-use crate::books::Books;
+use crate::accounting::AccountingRecords;
 use crate::cut::Cut;
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::radius::{DEAD_TIME, Forger, FreeRadius, PAIR, SECRET};
-use crate::rig::Rig;
 use crate::site::{Aaa, Setup, Site};
 use crate::sniff::{Capture, tshark};
 use crate::street::Street;
@@ -17,8 +17,8 @@ use std::time::Duration;
 /// A request that has not been answered this long after it was last sent has been given up: 2 s, a tenth less.
 const GIVEN_UP: f64 = 1.8;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup {
         aaa: Aaa::Two,
         ..Setup::default()
     })?;
@@ -45,10 +45,10 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     one = FreeRadius::start(lab, &first, SECRET)?;
     round.well_again(site)?;
     shown(site, false)?;
-    books(lab)?.check()?;
+    records(lab)?.check()?;
     lossy(&mut round, site)?;
     // A server whose answer is lost has the record all the same, and gets it again, or the other one does.
-    let with_repeated = books(lab)?;
+    let with_repeated = records(lab)?;
     round.well_again(site)?;
 
     one.stop()?;
@@ -65,7 +65,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     forged(&mut round, site)?;
     let _one = FreeRadius::start(lab, &first, SECRET)?;
     round.well_again(site)?;
-    books(lab)?.without(&with_repeated).check()?;
+    records(lab)?.without(&with_repeated).check()?;
     judge_wire(&capture.finish()?)
 }
 
@@ -161,8 +161,8 @@ impl Round<'_> {
         self.sessions += usize::from(homes);
         let (lab, sessions) = (self.lab, self.sessions);
         site.wait_for("accounting", PATIENCE, |_| {
-            let books = books(lab)?;
-            Ok(books.with("Start") == sessions && books.with("Stop") == sessions)
+            let records = records(lab)?;
+            Ok(records.with("Start") == sessions && records.with("Stop") == sessions)
         })?;
         Ok(took)
     }
@@ -174,9 +174,9 @@ impl Round<'_> {
 }
 
 /// What both servers have on record.
-fn books(lab: &Lab) -> Result<Books> {
+fn records(lab: &Lab) -> Result<AccountingRecords> {
     let [first, second] = PAIR;
-    Books::of(first.records(lab)?.into_iter().chain(second.records(lab)?))
+    AccountingRecords::of(first.records(lab)?.into_iter().chain(second.records(lab)?))
 }
 
 /// A datagram to or from a server.

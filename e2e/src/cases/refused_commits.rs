@@ -1,5 +1,5 @@
 use super::commits::commit;
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use crate::site::{CONFIGURED_AS, Setup, Site, UP, daemon};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{CORE_PORT, Lab, Place};
@@ -19,8 +19,8 @@ const ADDRESS: &str = "203.0.113.129/30";
 const SECOND: &str = "198.51.100.9/24";
 
 /// What the user plane cannot do is refused before anything changes, with its reason.
-pub fn refused(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup::default())?;
+pub fn refused(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup::default())?;
     for (device, why) in [
         (
             "net_af_xdp7,iface=nowhere0",
@@ -66,11 +66,11 @@ fn state(lab: &Lab) -> Result<String> {
 
 /// What a user plane did not take is offered again until it is in force: when it refused it, when it was away, and when it died
 /// before it answered.
-pub fn offered_again(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup::default())?;
+pub fn offered_again(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup::default())?;
     offered(lab, site)?;
     // Its user plane has lost what a supervisor would have kept for it.
-    rig.without_site().map(drop)
+    fixture.without_site().map(drop)
 }
 
 fn offered(lab: &Lab, site: &mut Site) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Restarts of either plane under very many sessions, whose store is made of one real session.
 
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::site::{UP, daemon, forget, join_core};
 use crate::sniff::{Capture, tshark};
 use crate::stored_homes::{Ends, StoredHome};
@@ -50,8 +50,8 @@ const RESUME_LIMIT: Duration = Duration::from_secs(5);
 /// and does not decide.
 const RATE: u32 = 50_000;
 
-pub fn few(rig: &mut Rig) -> Result<()> {
-    let mut planes = Planes::start(rig.without_site()?, 2_000, POOLS)?;
+pub fn few(fixture: &mut Fixture) -> Result<()> {
+    let mut planes = Planes::start(fixture.without_site()?, 2_000, POOLS)?;
     planes.check("told for the first time")?;
     let took = planes.restart_user_plane()?;
     println!("        2,000 sessions are back {took:.2?} after the user plane was started");
@@ -60,23 +60,23 @@ pub fn few(rig: &mut Rig) -> Result<()> {
     planes.stop()
 }
 
-pub fn all(rig: &mut Rig) -> Result<()> {
-    resume(rig, ALL, POOLS).map(drop)
+pub fn all(fixture: &mut Fixture) -> Result<()> {
+    resume(fixture, ALL, POOLS).map(drop)
 }
 
 /// Each address and prefix is a fixed one outside of all pools, and announced by itself.
-pub fn fixed(rig: &mut Rig) -> Result<()> {
-    resume(rig, 20_000, NO_POOLS).map(drop)
+pub fn fixed(fixture: &mut Fixture) -> Result<()> {
+    resume(fixture, 20_000, NO_POOLS).map(drop)
 }
 
 /// The same with as many as there may be.
-pub fn all_fixed(rig: &mut Rig) -> Result<()> {
-    resume(rig, ALL, NO_POOLS).map(drop)
+pub fn all_fixed(fixture: &mut Fixture) -> Result<()> {
+    resume(fixture, ALL, NO_POOLS).map(drop)
 }
 
 /// The same on a machine that has nothing else to do.
-pub fn in_time(rig: &mut Rig) -> Result<()> {
-    let took = resume(rig, ALL, POOLS)?;
+pub fn in_time(fixture: &mut Fixture) -> Result<()> {
+    let took = resume(fixture, ALL, POOLS)?;
     ensure!(
         took <= RESUME_LIMIT,
         "resumed in {took:.2?}, expected {RESUME_LIMIT:?} at most"
@@ -85,8 +85,8 @@ pub fn in_time(rig: &mut Rig) -> Result<()> {
 }
 
 /// Restarts either plane; how long the control plane took.
-fn resume(rig: &mut Rig, sessions: u32, pools: &str) -> Result<Duration> {
-    let mut planes = Planes::start(rig.without_site()?, sessions, pools)?;
+fn resume(fixture: &mut Fixture, sessions: u32, pools: &str) -> Result<Duration> {
+    let mut planes = Planes::start(fixture.without_site()?, sessions, pools)?;
     planes.check("told for the first time")?;
     let resumed = planes.restart_control_plane()?;
     println!("        {sessions} sessions are resumed and audited in {resumed:.2?}");

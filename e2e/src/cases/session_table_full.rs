@@ -1,12 +1,12 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use lab::topology::INTERNET_V4;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup {
         sessions: 1,
         ..Setup::default()
     })?;

@@ -1,4 +1,4 @@
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use crate::screen::{Screen, snapshot};
 use crate::street_lab::{StreetLab, name, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 const HOMES: u32 = 60;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let lab = StreetLab::start(own, HOMES)?;
     let (tmux, sluice) = (own.dir().join("tmux"), sluice_line(own)?);
     let screen = Screen::open(tmux.clone(), 80, 24, &sluice)?;

@@ -1,9 +1,9 @@
+use crate::fixture::Fixture;
 use crate::frames::{Line, mac};
 use crate::guard::PATIENCE;
 use crate::home::{Home, S_TAG};
 use crate::internet::Listener;
 use crate::probe::Probe;
-use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use anyhow::{Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6};
@@ -21,8 +21,8 @@ struct Honest {
     ipv6: Ipv6Addr,
 }
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let (home, victim) = (Home::build(stage.vm, 7)?, Home::build(stage.vm, 8)?);
     let honest = line_of(&home, "alice", "wonderland", stage.site)?;
     let other = line_of(&victim, "bob", "builder", stage.site)?;

@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
 use lab::netns::Netns;
@@ -27,8 +27,8 @@ const MOST_TIMES: f64 = 50.0;
 /// From the start of the program to the first packet from core port to core port, the kernel's interfaces and routes
 /// being there from before: how long a gateway is away whose user plane is started anew. What the kernel was told for good about
 /// neighbours outlives that, and a user plane that is killed takes its program off the interfaces.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let lab = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
     let world = World::make(lab)?;
     // The first start makes the TAPs, which stay.
     world.start()?.leave()?;

@@ -1,12 +1,12 @@
+use crate::fixture::Fixture;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Setup, UP};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
 use lab::topology::Place;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let stage = rig.stage(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let stage = fixture.stage(&Setup::default())?;
     let (one, two) = (Home::build(stage.vm, 7)?, Home::build(stage.vm, 8)?);
     let capture = Capture::start(stage.lab, Place::Access(UP), "vm0", "between-subscribers")?;
     one.dial("alice", "wonderland")?;

@@ -1,5 +1,5 @@
 use super::commits::commit;
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use crate::site::{CONFIGURED_AS, Setup};
 use crate::strace::{Call, Strace, Trace};
 use crate::street::{Street, home};
@@ -22,8 +22,8 @@ const IPV6: [u8; 2] = [0, 0x57];
 
 /// As the kernel sees it: what releases a subscriber, and each record of accounting, leaves when the store is on the disk; a
 /// commit is acknowledged and a document is in force when the files and their names are.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup::default())?;
     let cp = Strace::attach(lab, &site.cp)?;
     let up = Strace::attach(lab, &site.up)?;
     let street = Street::dial(lab, HOMES)?;

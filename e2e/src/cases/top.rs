@@ -1,5 +1,5 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::rig::Rig;
 use crate::screen::Screen;
 use crate::street_lab::{StreetLab, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 const HOMES: u32 = 40;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let lab = StreetLab::start(own, HOMES)?;
     for_scripts(own)?;
     let top = format!("{} top; exec sh", sluice_line(own)?);

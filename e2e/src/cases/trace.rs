@@ -1,7 +1,7 @@
 use crate::command::Sluice;
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Setup, Site, daemon, program};
 use crate::sniff::tshark;
 use anyhow::{Context, Result, bail, ensure};
@@ -40,12 +40,12 @@ const STEPS: [&str; 21] = [
     "Acct-Status-Type Stop",
 ];
 
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     let setup = Setup {
         authentication: "pap",
         ..Setup::default()
     };
-    let stage = rig.stage(&setup)?;
+    let stage = fixture.stage(&setup)?;
     let (lab, site) = (stage.lab, stage.site);
     let home = Home::build(stage.vm, 7)?;
     whole_dial_in(lab.dir(), &home, site)?;

@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::Setup;
 use crate::sniff::{Capture, tshark};
 use anyhow::{Result, ensure};
@@ -12,11 +12,11 @@ const COMPLAINTS: &str = "_ws.malformed || _ws.unreassembled || _ws.expert.sever
     || pfcp.ie_data_not_decoded || pfcp.ie_not_decoded_null || pfcp.ie_not_decoded || pfcp.ie_encoding_error \
     || pfcp.ie_id_reserved";
 
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     // A fresh pair of daemons, so that the association and the default session are seen too.
-    rig.without_site()?;
-    let capture = Capture::between_planes(rig.lab(), "management")?;
-    let stage = rig.stage(&Setup::default())?;
+    fixture.without_site()?;
+    let capture = Capture::between_planes(fixture.lab(), "management")?;
+    let stage = fixture.stage(&Setup::default())?;
     let home = Home::build(stage.vm, 7)?;
     home.dial("alice", "wonderland")?;
     home.wait_ipv6()?;

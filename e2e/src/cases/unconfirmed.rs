@@ -1,7 +1,7 @@
 use super::commits::commit;
+use crate::fixture::Fixture;
 use crate::frames::{ac_name, padi};
 use crate::probe::Probe;
-use crate::rig::Rig;
 use crate::site::{CONFIGURED_AS, Setup, Site, daemon};
 use anyhow::{Context, Result, ensure};
 use lab::topology::{CORE_PORT, Lab, Place};
@@ -26,8 +26,8 @@ const TAGS: [u16; 2] = [777, 1];
 
 /// A version that nobody confirms goes again, on both planes: in time, when the control plane dies and comes back before the
 /// time is over, and when it comes back later. One that is confirmed stays.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let (lab, site) = rig.site(&Setup::default())?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let (lab, site) = fixture.site(&Setup::default())?;
     let mut gateway = Gateway {
         lab,
         probe: Probe::join(lab)?,

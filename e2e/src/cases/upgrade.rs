@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::page::{self, Block};
-use crate::rig::Rig;
 use crate::site::program;
 use crate::street_lab::{StreetLab, id, sluice_by};
 use anyhow::{Context, Result, bail, ensure};
@@ -21,8 +21,8 @@ const HOMES: u32 = 200;
 const PROGRAMS: [&str; 3] = ["sluice", "sluice-cp", "sluice-up"];
 
 /// What the how-to says is done to a running lab, by the lab's names of what systemd has.
-pub fn run(rig: &mut Rig) -> Result<()> {
-    let own = rig.without_site()?;
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let own = fixture.without_site()?;
     let bin = own.dir().join("bin");
     if bin.exists() {
         fs::remove_dir_all(&bin)?;

@@ -1,7 +1,7 @@
-use crate::books::{Books, is, text};
+use crate::accounting::{AccountingRecords, is, text};
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::radius::{ALONE, Entry};
-use crate::rig::Rig;
 use crate::site::Setup;
 use crate::sniff::{Capture, tshark};
 use crate::street::Street;
@@ -23,15 +23,15 @@ const LEAST_TIMES: f64 = 0.5;
 /// Seconds by which times may be off on a busy machine, where an hour is what has to be seen.
 const SLACK: i64 = 60;
 
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     let setup = Setup {
         echo_interval: 2,
         interim_interval: 4,
         clock: true,
         ..Setup::default()
     };
-    rig.without_site()?;
-    let (lab, site) = rig.site(&setup)?;
+    fixture.without_site()?;
+    let (lab, site) = fixture.site(&setup)?;
     let known = ALONE.records(lab)?.len();
     let capture = Capture::between_planes(lab, "wall-clock")?;
     let street = Street::dial(lab, HOMES)?;
@@ -46,7 +46,10 @@ pub fn run(rig: &mut Rig) -> Result<()> {
     ensure!(homes.ends.is_empty(), "sessions ended: {:?}", homes.ends);
     site.wait_empty(PATIENCE)?;
     site.wait_for("accounting", PATIENCE, |_| {
-        Ok(Books::of(ALONE.records(lab)?.split_off(known))?.with("Stop") == usize::from(HOMES))
+        Ok(
+            AccountingRecords::of(ALONE.records(lab)?.split_off(known))?.with("Stop")
+                == usize::from(HOMES),
+        )
     })?;
     let file = capture.finish()?;
 
@@ -63,7 +66,7 @@ pub fn run(rig: &mut Rig) -> Result<()> {
         set[1],
         &interims(&records)?,
     )?;
-    Books::of(records.clone())?.check()?;
+    AccountingRecords::of(records.clone())?.check()?;
     session_times(&records)?;
     steps_were_seen(&records, site.up.log())
 }

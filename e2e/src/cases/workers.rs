@@ -1,6 +1,6 @@
+use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::rig::Rig;
 use crate::site::{Setup, Site};
 use anyhow::{Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6};
@@ -18,12 +18,12 @@ struct Worker {
 }
 
 /// AF_XDP on a veth has one queue: worker 0 receives and sends everything, and worker 1 has the sessions with odd ids.
-pub fn run(rig: &mut Rig) -> Result<()> {
+pub fn run(fixture: &mut Fixture) -> Result<()> {
     let setup = Setup {
         workers: 2,
         ..Setup::default()
     };
-    let stage = rig.stage(&setup)?;
+    let stage = fixture.stage(&setup)?;
     let numbers = [7, 8, 9, 10];
     let homes = numbers.map(|n| Home::build(stage.vm, n));
     let homes = homes.into_iter().collect::<Result<Vec<_>>>()?;

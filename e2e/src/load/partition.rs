@@ -1,9 +1,9 @@
 //! Planes that are cut apart from one another.
 
 use super::{Loaded, where_lost};
-use crate::arena::{NOTICED, Newcomer, Tally};
 use crate::cut::Cut;
 use crate::guard::PATIENCE;
+use crate::scenario::{NOTICED, Newcomer, Tally};
 use crate::vm::Vm;
 use anyhow::{Result, ensure};
 use lab::topology::{Lab, Place, UserPlane};

@@ -1,10 +1,10 @@
 //! What daemons hold: everything has its owner, nothing grows, and when every home has left, nothing is left of them and
-//! the books are right.
+//! the records are right.
 
-use crate::arena::Arena;
-use crate::books::Books;
+use crate::accounting::AccountingRecords;
 use crate::command::Sluice;
 use crate::guard::PATIENCE;
+use crate::scenario::Scenario;
 use crate::site::program;
 use anyhow::{Context, Result, ensure};
 use lab::topology::Lab;
@@ -108,8 +108,8 @@ pub fn left(ledger: &Ledger) -> Vec<&Account> {
 }
 
 /// Waits until sessions, pools, tables, kernel routes and the store are empty.
-pub fn nothing_left(lab: &Lab, arena: &Arena) -> Result<()> {
-    let kept = arena.gateway.wait_until_empty(lab, PATIENCE)?;
+pub fn nothing_left(lab: &Lab, scenario: &Scenario) -> Result<()> {
+    let kept = scenario.gateway.wait_until_empty(lab, PATIENCE)?;
     ensure!(
         kept.is_empty(),
         "{} things are left {PATIENCE:?} after every home has left: {:?}",
@@ -161,21 +161,21 @@ pub fn store_size(lab: &Lab) -> Result<u64> {
 }
 
 /// Waits until RADIUS has a Stop for every session; there is one Start and one Stop of each, and octets never fall.
-pub fn whole_books(lab: &Lab, arena: &Arena) -> Result<Books> {
+pub fn complete_records(lab: &Lab, scenario: &Scenario) -> Result<AccountingRecords> {
     let start = Instant::now();
-    let books = loop {
-        let books = arena.books(lab)?;
-        if books.with("Stop") == books.sessions() || start.elapsed() > PATIENCE {
-            break books;
+    let records = loop {
+        let records = scenario.records(lab)?;
+        if records.with("Stop") == records.sessions() || start.elapsed() > PATIENCE {
+            break records;
         }
         sleep(LOOK);
     };
     println!(
-        "        books: {} sessions, {} with a Start and {} with a Stop",
-        books.sessions(),
-        books.with("Start"),
-        books.with("Stop")
+        "        records: {} sessions, {} with a Start and {} with a Stop",
+        records.sessions(),
+        records.with("Start"),
+        records.with("Stop")
     );
-    books.check()?;
-    Ok(books)
+    records.check()?;
+    Ok(records)
 }

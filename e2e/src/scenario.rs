@@ -1,9 +1,9 @@
 //! The whole gateway under load: a control plane with two user planes under supervision, FreeRADIUS, and emulated homes
 //! with verified traffic at both.
 
-use crate::books::Books;
+use crate::accounting::AccountingRecords;
+use crate::leak_check::Footprint;
 use crate::radius::{ALONE, FreeRadius, SECRET};
-use crate::reckoning::Footprint;
 use crate::street::{PASSWORD, home};
 use anyhow::{Context, Result, bail, ensure};
 use cpe::{HomeConfig, State};
@@ -25,7 +25,7 @@ const ECHO_INTERVAL: u64 = 5;
 const ECHO_FAILURES: u64 = 3;
 /// After this time at the latest a home that is gone without a word is noticed.
 pub const NOTICED: Duration = Duration::from_secs((ECHO_FAILURES + 2) * ECHO_INTERVAL);
-/// The most homes that an arena is made for.
+/// The most homes that an scenario is made for.
 const MOST: usize = 4000;
 /// The S-tag of newcomers' lines.
 const NEWCOMERS_S_TAG: u16 = 201;
@@ -41,7 +41,7 @@ const FLOODED: &str = "a frame for no home";
 const TICK: Duration = Duration::from_millis(20);
 
 /// The daemons and their RADIUS server.
-pub struct Arena {
+pub struct Scenario {
     /// The daemons under supervision.
     pub gateway: Gateway,
     radius: FreeRadius,
@@ -49,7 +49,7 @@ pub struct Arena {
     known: usize,
 }
 
-impl Arena {
+impl Scenario {
     /// Starts everything; returns when homes can dial.
     pub fn open(lab: &Lab) -> Result<Self> {
         if lab.dir().join("store").exists() {
@@ -68,7 +68,7 @@ aaa:
 "
         );
         let gateway = Gateway::start_with(lab, &UserPlane::ALL, &aaa, MOST)?;
-        Ok(Arena {
+        Ok(Scenario {
             gateway,
             radius,
             known,
@@ -83,8 +83,8 @@ aaa:
     }
 
     /// What RADIUS was told of all sessions.
-    pub fn books(&self, lab: &Lab) -> Result<Books> {
-        Books::of(ALONE.records(lab)?.into_iter().skip(self.known))
+    pub fn records(&self, lab: &Lab) -> Result<AccountingRecords> {
+        AccountingRecords::of(ALONE.records(lab)?.into_iter().skip(self.known))
     }
 
     /// Nothing died that was not killed.
@@ -172,7 +172,7 @@ impl Crowd {
     }
 
     /// Waits until every home is online; how long the last one took.
-    pub fn wait_online(&self, arena: &Arena, limit: Duration) -> Result<Duration> {
+    pub fn wait_online(&self, scenario: &Scenario, limit: Duration) -> Result<Duration> {
         let start = Instant::now();
         loop {
             let statuses = self.statuses();
@@ -180,7 +180,7 @@ impl Crowd {
                 let last = statuses.iter().filter_map(|s| s.last_online).max();
                 return last.context("nobody came online");
             }
-            arena.check()?;
+            scenario.check()?;
             ensure!(
                 start.elapsed() < limit,
                 "not every home is online after {limit:?}: {:?} and {:?}",
@@ -302,14 +302,14 @@ impl Crowd {
     }
 
     /// Every home hangs up; what was carried for each.
-    pub fn hang_up(mut self, arena: &Arena, limit: Duration) -> Result<Vec<Octets>> {
-        self.hush(); // what was forwarded has arrived, and may be held against the books
+    pub fn hang_up(mut self, scenario: &Scenario, limit: Duration) -> Result<Vec<Octets>> {
+        self.hush(); // what was forwarded has arrived, and may be held against the records
         self.order(Order::HangUp);
         let start = Instant::now();
         let gone =
             |s: &street::Status| s.leaving && s.states.keys().all(|state| *state == State::Offline);
         while !self.statuses().iter().all(gone) {
-            arena.check()?;
+            scenario.check()?;
             ensure!(
                 start.elapsed() < limit,
                 "the homes have not left after {limit:?}"

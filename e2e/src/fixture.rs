@@ -17,7 +17,7 @@ pub const FAMILY: &str = "e2e";
 const SETTLE: Duration = Duration::from_secs(10);
 
 /// Everything that outlives a case.
-pub struct Rig {
+pub struct Fixture {
     // Dropped in this order: processes before the namespaces that they run in.
     loaded: Option<Loaded>,
     site: Option<Site>,
@@ -37,7 +37,7 @@ pub struct Stage<'a> {
     pub site: &'a mut Site,
 }
 
-impl Rig {
+impl Fixture {
     /// An empty network for cases; everything else is started when one asks for it.
     pub fn new() -> Result<Self> {
         Self::with_rate(load::RATE)
@@ -48,7 +48,7 @@ impl Rig {
         claim::clear_dead(FAMILY)?;
         let lab = Lab::numbered(FAMILY)?;
         guard::protect(&lab);
-        Ok(Rig {
+        Ok(Fixture {
             loaded: None,
             site: None,
             vm: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What is done to the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blow {
+pub enum Fault {
     /// kill -9 of the control plane.
     KillControlPlane,
     /// kill -9 of a user plane.
@@ -21,38 +21,38 @@ pub enum Blow {
     StopUserPlane(UserPlane),
 }
 
-impl Blow {
+impl Fault {
     /// All of them.
-    pub const ALL: [Blow; 8] = [
-        Blow::KillControlPlane,
-        Blow::StopControlPlane,
-        Blow::KillUserPlane(UserPlane::One),
-        Blow::KillUserPlane(UserPlane::Two),
-        Blow::KillBoth(UserPlane::One),
-        Blow::KillBoth(UserPlane::Two),
-        Blow::StopUserPlane(UserPlane::One),
-        Blow::StopUserPlane(UserPlane::Two),
+    pub const ALL: [Fault; 8] = [
+        Fault::KillControlPlane,
+        Fault::StopControlPlane,
+        Fault::KillUserPlane(UserPlane::One),
+        Fault::KillUserPlane(UserPlane::Two),
+        Fault::KillBoth(UserPlane::One),
+        Fault::KillBoth(UserPlane::Two),
+        Fault::StopUserPlane(UserPlane::One),
+        Fault::StopUserPlane(UserPlane::Two),
     ];
 
     pub(super) fn hits_control_plane(self) -> bool {
-        !matches!(self, Blow::KillUserPlane(_) | Blow::StopUserPlane(_))
+        !matches!(self, Fault::KillUserPlane(_) | Fault::StopUserPlane(_))
     }
 
     /// The user plane that may lose packets.
     pub fn user_plane(self) -> Option<UserPlane> {
         match self {
-            Blow::KillControlPlane | Blow::StopControlPlane => None,
-            Blow::KillUserPlane(up) | Blow::KillBoth(up) | Blow::StopUserPlane(up) => Some(up),
+            Fault::KillControlPlane | Fault::StopControlPlane => None,
+            Fault::KillUserPlane(up) | Fault::KillBoth(up) | Fault::StopUserPlane(up) => Some(up),
         }
     }
 
     /// Does a user plane forget what it has counted?
     pub fn kills_user_plane(self) -> bool {
-        matches!(self, Blow::KillUserPlane(_) | Blow::KillBoth(_))
+        matches!(self, Fault::KillUserPlane(_) | Fault::KillBoth(_))
     }
 
     pub(super) fn is_kill(self) -> bool {
-        !matches!(self, Blow::StopControlPlane | Blow::StopUserPlane(_))
+        !matches!(self, Fault::StopControlPlane | Fault::StopUserPlane(_))
     }
 
     pub(super) fn daemons(self) -> Vec<Daemon> {
@@ -62,30 +62,30 @@ impl Blow {
     }
 }
 
-impl fmt::Display for Blow {
+impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Blow::KillControlPlane => f.write_str("kill -9 of sluice-cp"),
-            Blow::KillUserPlane(up) => write!(f, "kill -9 of sluice-up {}", up.name()),
-            Blow::KillBoth(up) => write!(f, "kill -9 of sluice-cp and sluice-up {}", up.name()),
-            Blow::StopControlPlane => f.write_str("SIGSTOP of sluice-cp"),
-            Blow::StopUserPlane(up) => write!(f, "SIGSTOP of sluice-up {}", up.name()),
+            Fault::KillControlPlane => f.write_str("kill -9 of sluice-cp"),
+            Fault::KillUserPlane(up) => write!(f, "kill -9 of sluice-up {}", up.name()),
+            Fault::KillBoth(up) => write!(f, "kill -9 of sluice-cp and sluice-up {}", up.name()),
+            Fault::StopControlPlane => f.write_str("SIGSTOP of sluice-cp"),
+            Fault::StopUserPlane(up) => write!(f, "SIGSTOP of sluice-up {}", up.name()),
         }
     }
 }
 
-/// What a blow came to.
+/// What a fault came to.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Which.
-    pub blow: Blow,
-    /// From the blow until an LCP echo of a subscriber was answered, where the control plane was killed.
+    pub fault: Fault,
+    /// From the fault until an LCP echo of a subscriber was answered, where the control plane was killed.
     pub echo: Option<Duration>,
-    /// From the blow until a home that dialled at that moment was online, where the control plane was killed.
+    /// From the fault until a home that dialled at that moment was online, where the control plane was killed.
     pub newcomer: Option<Duration>,
     /// From the user plane's start, or its going on, until every one of its homes had sent and received packets again.
     pub traffic: Option<Duration>,
-    /// From the blow, or the going on, until all was as before.
+    /// From the fault, or the going on, until all was as before.
     pub ready: Duration,
     /// Packets sent and lost, by user plane.
     pub lost: [(u64, u64); 2],
@@ -105,7 +105,7 @@ impl Measured {
             ensure!(
                 took.is_none_or(|took| took <= limit),
                 "{}: {what} took longer than {limit:?}: {took:?}",
-                self.blow
+                self.fault
             );
             Ok(())
         };
@@ -117,7 +117,7 @@ impl Measured {
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.blow)?;
+        write!(f, "{}:", self.fault)?;
         let mut say = |what: &str, took: Option<Duration>| match took {
             Some(took) => write!(f, " {what} after {:.2} s,", took.as_secs_f64()),
             None => Ok(()),

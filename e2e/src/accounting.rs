@@ -9,21 +9,21 @@ pub type Records = Vec<Entry>;
 
 /// Records of one or more servers by Acct-Session-Id.
 #[derive(Debug, Default)]
-pub struct Books(BTreeMap<String, Records>);
+pub struct AccountingRecords(BTreeMap<String, Records>);
 
-impl Books {
+impl AccountingRecords {
     /// Sorts records.
     pub fn of(entries: impl IntoIterator<Item = Entry>) -> Result<Self> {
-        let mut books = Books::default();
+        let mut records = AccountingRecords::default();
         for entry in entries {
             let id = text(&entry, "Acct-Session-Id")?.to_owned();
-            books.0.entry(id).or_default().push(entry);
+            records.0.entry(id).or_default().push(entry);
         }
-        Ok(books)
+        Ok(records)
     }
 
-    /// These books without what others have as well.
-    pub fn without(mut self, others: &Books) -> Self {
+    /// These records without what others have as well.
+    pub fn without(mut self, others: &AccountingRecords) -> Self {
         self.0.retain(|id, _| !others.0.contains_key(id));
         self
     }
@@ -131,7 +131,8 @@ mod tests {
     fn what_is_missing_twice_or_falling_is_found() {
         let (start, interim) = (record("Start", 0, 0), record("Interim-Update", 5, 7));
         let (stop, early) = (record("Stop", 5, 7), record("Stop", 4, 7));
-        let check = |records: &[&Entry]| Books::of(records.iter().copied().cloned())?.check();
+        let check =
+            |records: &[&Entry]| AccountingRecords::of(records.iter().copied().cloned())?.check();
         assert!(check(&[&start, &interim, &stop]).is_ok());
         assert!(check(&[&stop, &interim, &start]).is_ok());
         assert!(check(&[&start, &interim]).is_err());
