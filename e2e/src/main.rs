@@ -5,8 +5,10 @@
 //! of its own below `cases/`; what the cases share (network, virtual subscriber, daemons) is a [`fixture::Fixture`].
 #![forbid(unsafe_code)]
 
+mod access_network;
 mod accounting;
 mod backbone;
+mod background_lab;
 mod carried;
 mod cases;
 mod command;
@@ -34,8 +36,6 @@ mod sniff;
 mod soak;
 mod stored_homes;
 mod strace;
-mod street;
-mod street_lab;
 mod turn;
 mod vm;
 

@@ -1,16 +1,16 @@
 //! The whole gateway under load: a control plane with two user planes under supervision, FreeRADIUS, and emulated homes
 //! with verified traffic at both.
 
+use crate::access_network::{PASSWORD, home};
 use crate::accounting::AccountingRecords;
 use crate::leak_check::Footprint;
 use crate::radius::{ALONE, FreeRadius, SECRET};
-use crate::street::{PASSWORD, home};
 use anyhow::{Context, Result, bail, ensure};
 use cpe::{HomeConfig, State};
+use lab::access_network::{self, AccessNetwork, Order, Residents};
 use lab::daemon::{Daemon, What};
 use lab::gateway::Gateway;
 use lab::internet::Internet;
-use lab::street::{self, Order, Residents, Street};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use std::net::IpAddr;
 use std::sync::mpsc::channel;
@@ -29,13 +29,13 @@ pub const NOTICED: Duration = Duration::from_secs((ECHO_FAILURES + 2) * ECHO_INT
 const MOST: usize = 4000;
 /// The S-tag of newcomers' lines.
 const NEWCOMERS_S_TAG: u16 = 201;
-/// Homes of each street that ask more often whether the gateway is still there, and as patiently as the others.
+/// Homes of each access network that ask more often whether the gateway is still there, and as patiently as the others.
 const CURIOUS: u16 = 40;
 /// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
 const SETTLED: Duration = Duration::from_millis(600);
 /// The same while more packets are missing than before: on a busy machine somebody may have been without a turn.
 const GIVEN_UP: Duration = Duration::from_secs(3);
-/// What the lab's street says of a frame to a MAC address that is not there.
+/// What the lab's access network says of a frame to a MAC address that is not there.
 const FLOODED: &str = "a frame for no home";
 /// How often anything is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -124,7 +124,7 @@ impl Tally {
 /// Homes at both user planes, line for line the same, and the host that they talk to.
 pub struct Crowd {
     internet: Internet,
-    streets: [Street; 2],
+    networks: [AccessNetwork; 2],
     homes: u32,
     /// What had been sent and had arrived when traffic last paused.
     hushed: [Tally; 2],
@@ -150,22 +150,22 @@ impl Crowd {
         let (all, half) = (u32::from(homes), homes / 2);
         let at = lab.netns(Place::Internet);
         let internet = Internet::open(at, host, all, half.into(), interval * 2 / 3, run)?;
-        let street = |up: UserPlane, first: u16, count: u16| {
+        let network = |up: UserPlane, first: u16, count: u16| {
             let residents = Residents {
                 first: first.into(),
                 configs: (0..count).map(|place| resident(first, place)).collect(),
                 all,
             };
-            let (tap, reach) = (lab.tap(up, "street")?, internet.reach());
-            Street::open(residents, interval, run, tap, reach, host)
+            let (tap, reach) = (lab.tap(up, "homes0")?, internet.reach());
+            AccessNetwork::open(residents, interval, run, tap, reach, host)
         };
-        let streets = [
-            street(UserPlane::One, 0, half)?,
-            street(UserPlane::Two, half, homes - half)?,
+        let networks = [
+            network(UserPlane::One, 0, half)?,
+            network(UserPlane::Two, half, homes - half)?,
         ];
         Ok(Crowd {
             internet,
-            streets,
+            networks,
             homes: all,
             hushed: [Tally::default(); 2],
         })
@@ -194,7 +194,7 @@ impl Crowd {
     /// Every home is online, none was ever offline in between, and no packet was wrong.
     pub fn check(&self) -> Result<()> {
         ensure!(
-            !self.internet.failed() && !self.streets.iter().any(Street::failed),
+            !self.internet.failed() && !self.networks.iter().any(AccessNetwork::failed),
             "a thread of the homes or the internet has ended by mistake"
         );
         let statuses = self.statuses();
@@ -206,7 +206,7 @@ impl Crowd {
             self.homes
         );
         // What is still sent to a home that went without a word reaches every port of the access network.
-        let flooded = |s: &street::Status| s.strays.get(FLOODED).copied().unwrap_or(0);
+        let flooded = |s: &access_network::Status| s.strays.get(FLOODED).copied().unwrap_or(0);
         let wrong = statuses
             .each_ref()
             .map(|s| s.counts.wrong() - u64::from(flooded(s)));
@@ -237,7 +237,7 @@ impl Crowd {
 
     /// What has arrived of each home at the internet host, and at each home, by the homes' numbers.
     pub fn carried(&self) -> Vec<Octets> {
-        let down = self.streets.iter().flat_map(Street::octets);
+        let down = self.networks.iter().flat_map(AccessNetwork::octets);
         let both = self.internet.octets().into_iter().zip(down);
         both.map(|(up, down)| Octets { up, down }).collect()
     }
@@ -251,10 +251,10 @@ impl Crowd {
     fn count(&self) -> [Tally; 2] {
         let (statuses, internet) = (self.statuses(), self.internet.status());
         UserPlane::ALL.map(|up| {
-            let (street, up) = (&statuses[up as usize], up as usize);
+            let (network, up) = (&statuses[up as usize], up as usize);
             Tally {
-                sent: street.sent + internet.sent[up],
-                received: street.counts.received + internet.received[up],
+                sent: network.sent + internet.sent[up],
+                received: network.counts.received + internet.received[up],
             }
         })
     }
@@ -306,8 +306,9 @@ impl Crowd {
         self.hush(); // what was forwarded has arrived, and may be held against the records
         self.order(Order::HangUp);
         let start = Instant::now();
-        let gone =
-            |s: &street::Status| s.leaving && s.states.keys().all(|state| *state == State::Offline);
+        let gone = |s: &access_network::Status| {
+            s.leaving && s.states.keys().all(|state| *state == State::Offline)
+        };
         while !self.statuses().iter().all(gone) {
             scenario.check()?;
             ensure!(
@@ -323,25 +324,27 @@ impl Crowd {
 
     /// Ends the homes as they are.
     pub fn close(self) -> Result<()> {
-        for street in self.streets {
-            street.close()?;
+        for network in self.networks {
+            network.close()?;
         }
         self.internet.close().map(drop)
     }
 
     /// The homes of each user plane.
-    pub fn statuses(&self) -> [street::Status; 2] {
-        self.streets.each_ref().map(Street::status)
+    pub fn statuses(&self) -> [access_network::Status; 2] {
+        self.networks.each_ref().map(AccessNetwork::status)
     }
 
     fn order(&self, order: Order) {
-        self.streets.iter().for_each(|street| street.order(order));
+        self.networks
+            .iter()
+            .for_each(|network| network.order(order));
     }
 }
 
 /// A home that dials in while something is wrong. It sends no traffic.
 pub struct Newcomer {
-    street: Street,
+    network: AccessNetwork,
     dialled: Instant,
 }
 
@@ -370,20 +373,20 @@ impl Newcomer {
         let (reach, tap) = (channel().0, lab.tap(up, &format!("new{number}"))?);
         Ok(Newcomer {
             dialled: Instant::now(),
-            street: Street::open(residents, never, 1, tap, reach, host)?,
+            network: AccessNetwork::open(residents, never, 1, tap, reach, host)?,
         })
     }
 
     /// How it is getting on.
-    pub fn status(&self) -> street::Status {
-        self.street.status()
+    pub fn status(&self) -> access_network::Status {
+        self.network.status()
     }
 
     /// Waits until it is online in both families; when that was.
     pub fn wait_online(&self, limit: Duration) -> Result<Instant> {
         let start = Instant::now();
         loop {
-            let status = self.street.status();
+            let status = self.network.status();
             if let (1, Some(after)) = (status.at(State::Online), status.last_online) {
                 return Ok(self.dialled + after);
             }
@@ -399,12 +402,12 @@ impl Newcomer {
 
     /// Hangs up and waits until it is offline.
     pub fn hang_up(self, limit: Duration) -> Result<()> {
-        self.street.order(Order::HangUp);
+        self.network.order(Order::HangUp);
         let start = Instant::now();
         loop {
-            let status = self.street.status();
+            let status = self.network.status();
             if status.leaving && status.at(State::Offline) == 1 {
-                return self.street.close().map(drop);
+                return self.network.close().map(drop);
             }
             ensure!(
                 start.elapsed() < limit,
@@ -416,7 +419,7 @@ impl Newcomer {
     }
 }
 
-/// The home at this place of the street whose first home has number `first`: users differ, lines overlap.
+/// The home at this place of the access network whose first home has number `first`: users differ, lines overlap.
 fn resident(first: u16, place: u16) -> HomeConfig {
     let mut config = home(place + 1, first + place + 1);
     if place < CURIOUS {

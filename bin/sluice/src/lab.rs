@@ -6,11 +6,11 @@ mod view;
 
 use anyhow::{Context, Result, bail};
 use cpe::{Auth, HomeConfig, State};
+use lab::access_network::{self, AccessNetwork, Order, Residents};
 use lab::claim;
 use lab::daemon::What;
 use lab::gateway::Gateway;
 use lab::internet::Internet;
-use lab::street::{self, Order, Residents, Street};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use outage::Outages;
 use report::Report;
@@ -153,9 +153,9 @@ fn conduct(
     view: &mut View,
 ) -> Result<Report> {
     let (secret, all) = (rand::random::<u64>(), options.homes);
-    let streets = residents(all, secret);
-    let second = streets[1].first;
-    let homes = streets.iter().flat_map(|street| &street.configs);
+    let networks = residents(all, secret);
+    let second = networks[1].first;
+    let homes = networks.iter().flat_map(|network| &network.configs);
     let users: Vec<(String, String)> = homes
         .map(|c| (c.user.clone(), c.password.clone()))
         .collect();
@@ -170,15 +170,17 @@ fn conduct(
     let internet = Internet::open(internet, host, all, second, interval, secret)?;
     let before_dialling = started.elapsed();
     let mut opened = Vec::new();
-    for (up, residents) in UserPlane::ALL.into_iter().zip(streets) {
+    for (up, residents) in UserPlane::ALL.into_iter().zip(networks) {
         let tap = lab.tap(up, "homes0")?;
         let reach = internet.reach();
-        opened.push(Street::open(residents, interval, secret, tap, reach, host)?);
+        opened.push(AccessNetwork::open(
+            residents, interval, secret, tap, reach, host,
+        )?);
     }
     let mut parts = Parts {
         gateway: &gateway,
         internet: &internet,
-        streets: &opened,
+        networks: &opened,
         view,
         outages: Outages::default(),
     };
@@ -196,15 +198,15 @@ fn conduct(
     let left = gateway.wait_until_empty(lab, LEAVING)?;
     parts.check()?;
     let (outages, restarts) = (parts.outages, gateway.restarts());
-    let streets = opened.into_iter().map(Street::close);
-    let streets: Vec<street::Status> = streets.collect::<Result<_>>()?;
+    let networks = opened.into_iter().map(AccessNetwork::close);
+    let networks: Vec<access_network::Status> = networks.collect::<Result<_>>()?;
     let internet = internet.close()?;
     gateway.stop()?;
     Ok(Report::new(report::Run {
         homes: all,
         online,
         before_dialling,
-        streets: &streets,
+        networks: &networks,
         internet: &internet,
         left: &left,
         outages: &outages,
@@ -260,7 +262,7 @@ fn home(number: u32, place: u32, secret: u64) -> HomeConfig {
 struct Parts<'l> {
     gateway: &'l Gateway,
     internet: &'l Internet,
-    streets: &'l [Street],
+    networks: &'l [AccessNetwork],
     view: &'l mut View,
     outages: Outages,
 }
@@ -277,9 +279,9 @@ impl Parts<'_> {
     ) -> Result<()> {
         let start = Instant::now();
         while !stop.load(Ordering::Relaxed) && start.elapsed() < limit {
-            let streets = self.check()?;
-            self.show(stage, &streets)?;
-            if done(streets.iter().map(|s| s.at(State::Online)).sum()) {
+            let networks = self.check()?;
+            self.show(stage, &networks)?;
+            if done(networks.iter().map(|s| s.at(State::Online)).sum()) {
                 break;
             }
             sleep(TICK);
@@ -287,14 +289,14 @@ impl Parts<'_> {
         Ok(())
     }
 
-    fn show(&mut self, stage: Stage, streets: &[street::Status]) -> Result<()> {
+    fn show(&mut self, stage: Stage, networks: &[access_network::Status]) -> Result<()> {
         let mut daemons = Vec::new();
         for (daemon, restarts) in self.gateway.restarts() {
             daemons.push((daemon, self.gateway.phase(daemon)?, restarts));
         }
         self.view.show(&Scene {
             stage,
-            streets,
+            networks,
             internet: &self.internet.status(),
             daemons: &daemons,
         });
@@ -302,33 +304,36 @@ impl Parts<'_> {
     }
 
     /// Looks at every part; how the homes are getting on.
-    fn check(&mut self) -> Result<Vec<street::Status>> {
-        let streets: Vec<street::Status> = self.streets.iter().map(Street::status).collect();
+    fn check(&mut self) -> Result<Vec<access_network::Status>> {
+        let networks: Vec<access_network::Status> =
+            self.networks.iter().map(AccessNetwork::status).collect();
         for happening in self.gateway.check()? {
             self.view.say(&happening.to_string());
             if let What::Died { ordered: false, .. } = happening.what {
                 self.outages.deaths.push(happening.to_string());
             }
         }
-        if self.streets.iter().any(Street::failed) || self.internet.failed() {
+        if self.networks.iter().any(AccessNetwork::failed) || self.internet.failed() {
             bail!("a thread of the lab itself has ended by mistake");
         }
         let internet = self.internet.status();
-        for (up, street) in UserPlane::ALL.into_iter().zip(&streets) {
-            let sent = [street.sent, internet.sent[up as usize]];
+        for (up, network) in UserPlane::ALL.into_iter().zip(&networks) {
+            let sent = [network.sent, internet.sent[up as usize]];
             let forwards = self.gateway.forwards(up)?;
             self.outages.note(up, forwards, sent);
         }
-        Ok(streets)
+        Ok(networks)
     }
 
     fn online(&self) -> u32 {
-        let online = |street: &Street| street.status().at(State::Online);
-        self.streets.iter().map(online).sum()
+        let online = |network: &AccessNetwork| network.status().at(State::Online);
+        self.networks.iter().map(online).sum()
     }
 
     fn order(&self, order: Order) {
-        self.streets.iter().for_each(|street| street.order(order));
+        self.networks
+            .iter()
+            .for_each(|network| network.order(order));
     }
 
     /// Nobody sends any more; waits until what is under way has arrived. A second signal ends the waiting.
@@ -339,13 +344,13 @@ impl Parts<'_> {
         self.view.say("waiting for the packets under way");
         let (mut last, mut since) = ([0; 4], Instant::now());
         while since.elapsed() < SETTLED && !stop.load(Ordering::Relaxed) {
-            let streets = street::Status::of_all(&self.check()?);
+            let networks = access_network::Status::of_all(&self.check()?);
             let internet = self.internet.status();
             let counts = [
-                streets.sent,
+                networks.sent,
                 internet.counts.received,
                 internet.sent.iter().sum(),
-                streets.counts.received,
+                networks.counts.received,
             ];
             if counts != last {
                 (last, since) = (counts, Instant::now());
@@ -364,8 +369,8 @@ impl Parts<'_> {
         self.view.say("the homes hang up");
         self.order(Order::HangUp);
         // A status may still be from before the order.
-        let gone = |street: &street::Status| {
-            street.leaving && street.states.keys().all(|state| *state == State::Offline)
+        let gone = |network: &access_network::Status| {
+            network.leaving && network.states.keys().all(|state| *state == State::Offline)
         };
         let start = Instant::now();
         while start.elapsed() < LEAVING && !stop.load(Ordering::Relaxed) {

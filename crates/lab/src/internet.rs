@@ -1,9 +1,9 @@
 //! The internet's side of the lab: a host that sends to every home, and holds against the homes what comes from them.
 
+use crate::access_network::{PORT, family_of, overhead, size_of};
 use crate::netns::Netns;
 use crate::octets::OctetsByHome;
 use crate::roll::Roll;
-use crate::street::{PORT, family_of, overhead, size_of};
 use anyhow::{Context, Result};
 use cpe::{Arrival, Counts, Family, Label, Pace, Party, Verdict, Verifier};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -1,7 +1,7 @@
 //! The lab: homes, access network, gateway and internet on one machine, in network namespaces of their own.
 //!
 //! [`topology`] builds the network of the lab that [`claim`] gives it. [`gateway`] starts the daemons and lets [`supervisor`] keep
-//! them going, [`street`] holds the homes and [`internet`] the host that they talk to. `sluice lab` conducts these parts; the
+//! them going, [`access_network`] holds the homes and [`internet`] the host that they talk to. `sluice lab` conducts these parts; the
 //! end-to-end cases build their networks and processes from them. It needs root.
 //!
 //! ```no_run
@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod access_network;
 pub mod claim;
 pub mod daemon;
 pub mod gateway;
@@ -26,6 +27,5 @@ pub mod octets;
 pub mod process;
 pub mod roll;
 pub mod routes;
-pub mod street;
 pub mod supervisor;
 pub mod topology;

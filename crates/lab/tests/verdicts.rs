@@ -3,10 +3,10 @@
 mod toy;
 
 use cpe::{HomeConfig, State};
+use lab::access_network::{self, AccessNetwork, Order, Residents};
 use lab::internet;
 use lab::internet::Internet;
 use lab::routes::Routes;
-use lab::street::{self, Order, Residents, Street};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::thread::sleep;
@@ -30,7 +30,7 @@ fn wait(what: &str, done: impl Fn() -> bool) {
 }
 
 /// Brings the homes online through the toy, lets them talk, and hangs up.
-fn run(name: &str, fault: Fault) -> (street::Status, internet::Status) {
+fn run(name: &str, fault: Fault) -> (access_network::Status, internet::Status) {
     let lab = Lab::numbered(name).unwrap();
     let home = |n: u32| {
         HomeConfig::new(
@@ -53,17 +53,18 @@ fn run(name: &str, fault: Fault) -> (street::Status, internet::Status) {
         configs,
         all: HOMES,
     };
-    let street = Street::open(residents, INTERVAL, 99, tap, internet.reach(), host).unwrap();
-    wait("the homes", || street.status().at(State::Online) == HOMES);
+    let network =
+        AccessNetwork::open(residents, INTERVAL, 99, tap, internet.reach(), host).unwrap();
+    wait("the homes", || network.status().at(State::Online) == HOMES);
     sleep(TRAFFIC);
-    street.order(Order::Quiet);
+    network.order(Order::Quiet);
     internet.quiet();
     sleep(Duration::from_millis(500));
-    street.order(Order::HangUp);
+    network.order(Order::HangUp);
     wait("the homes to leave", || {
-        street.status().at(State::Offline) == HOMES
+        network.status().at(State::Offline) == HOMES
     });
-    let statuses = (street.close().unwrap(), internet.close().unwrap());
+    let statuses = (network.close().unwrap(), internet.close().unwrap());
     toy.stop();
     lab.close().unwrap();
     statuses
@@ -71,72 +72,72 @@ fn run(name: &str, fault: Fault) -> (street::Status, internet::Status) {
 
 #[test]
 fn a_right_gateway_passes_with_ten_packets_a_second_each_way_and_family() {
-    let (street, internet) = run("t-right", Fault::None);
+    let (network, internet) = run("t-right", Fault::None);
     assert_eq!(
-        (street.counts.wrong(), internet.counts.wrong()),
+        (network.counts.wrong(), internet.counts.wrong()),
         (0, 0),
         "{} {}",
-        street.counts,
+        network.counts,
         internet.counts
     );
     assert_eq!(
-        (street.sent, internet.sent),
-        (internet.counts.received, [street.counts.received, 0])
+        (network.sent, internet.sent),
+        (internet.counts.received, [network.counts.received, 0])
     );
-    assert_eq!(internet.received, [street.sent, 0]);
+    assert_eq!(internet.received, [network.sent, 0]);
     let least = u64::from(HOMES) * 2 * 10 * TRAFFIC.as_secs();
     assert!(
-        street.sent >= least && internet.sent[0] >= least,
+        network.sent >= least && internet.sent[0] >= least,
         "{} {} {least}",
-        street.sent,
+        network.sent,
         internet.sent[0]
     );
-    assert_eq!(street.ever_online, HOMES);
-    assert!(street.ends.is_empty(), "{:?}", street.ends);
+    assert_eq!(network.ever_online, HOMES);
+    assert!(network.ends.is_empty(), "{:?}", network.ends);
 }
 
 #[test]
 fn a_lost_packet_is_missed() {
-    let (street, internet) = run("t-lose", Fault::Lose);
-    assert!(street.counts.received < internet.sent[0]);
-    assert_eq!(street.counts.wrong(), 0);
+    let (network, internet) = run("t-lose", Fault::Lose);
+    assert!(network.counts.received < internet.sent[0]);
+    assert_eq!(network.counts.wrong(), 0);
 }
 
 #[test]
 fn a_repeated_packet_is_counted_once_and_as_wrong() {
-    let (street, internet) = run("t-repeat", Fault::Repeat);
-    assert_eq!(street.counts.received, internet.sent[0]);
+    let (network, internet) = run("t-repeat", Fault::Repeat);
+    assert_eq!(network.counts.received, internet.sent[0]);
     assert!(
-        street.counts.duplicated >= internet.sent[0] / 10 - 1,
+        network.counts.duplicated >= internet.sent[0] / 10 - 1,
         "{}",
-        street.counts
+        network.counts
     );
 }
 
 #[test]
 fn a_packet_at_the_wrong_home_is_seen() {
-    let (street, internet) = run("t-wrong", Fault::Misdeliver);
+    let (network, internet) = run("t-wrong", Fault::Misdeliver);
     assert!(
-        street.counts.misdelivered >= internet.sent[0] / 10 - 1,
+        network.counts.misdelivered >= internet.sent[0] / 10 - 1,
         "{}",
-        street.counts
+        network.counts
     );
     assert!(
-        street
+        network
             .strays
             .keys()
             .any(|what| what.contains("another address")),
         "{:?}",
-        street.strays
+        network.strays
     );
 }
 
 #[test]
 fn a_changed_packet_is_seen_even_under_a_right_checksum() {
-    let (street, internet) = run("t-change", Fault::Corrupt);
+    let (network, internet) = run("t-change", Fault::Corrupt);
     assert!(
-        street.counts.corrupt >= internet.sent[0] / 10 - 1,
+        network.counts.corrupt >= internet.sent[0] / 10 - 1,
         "{}",
-        street.counts
+        network.counts
     );
 }

@@ -1,6 +1,6 @@
+use crate::background_lab::{BackgroundLab, socket};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::street_lab::{StreetLab, socket};
 use anyhow::{Context, Result, ensure};
 use northbound::{Change, CommitRequest, ConfigurationClient, Edit, Edits, change};
 use std::ops::Range;
@@ -26,7 +26,7 @@ const BETWEEN_READS: Duration = Duration::from_millis(500);
 /// Changes that concern nobody touch nobody, however many they are and whoever reads meanwhile.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
-    let lab = StreetLab::start_with(own, HOMES, &["--pps", &PACKETS.to_string()])?;
+    let lab = BackgroundLab::start_with(own, HOMES, &["--pps", &PACKETS.to_string()])?;
     let cp = socket(own);
     let (_, _, undisturbed) = write(&cp, 0..ALONE)?;
     println!("        a commit takes {undisturbed:.1?} while nobody reads");

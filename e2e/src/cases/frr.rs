@@ -1,8 +1,8 @@
+use crate::access_network::AccessNetwork;
 use crate::backbone::{Backbone, Router, difference, of_gateway, of_zebra};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::site::{Setup, Site, UP};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab};
 use serde_json::Value;
@@ -70,15 +70,15 @@ fn bgp_with(lab: &Lab, site: &mut Site, backbone: &mut Backbone) -> Result<()> {
             .find(|session| session["status"] != "up");
         Ok(down.map(|session| format!("BFD is not up: {session}")))
     })?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(MEETING)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(MEETING)?;
     learned(lab, site, backbone)?;
-    spread(backbone, &street)?;
+    spread(backbone, &network)?;
     same(site, backbone)?;
-    flap(site, backbone, &street)?;
-    die(site, backbone, &street)?;
+    flap(site, backbone, &network)?;
+    die(site, backbone, &network)?;
     site.sluice().ledger()?;
-    let (homes, _) = street.hang_up(MEETING)?;
+    let (homes, _) = network.hang_up(MEETING)?;
     ensure!(homes.ends.is_empty(), "sessions ended: {:?}", homes.ends);
     site.wait_empty(MEETING)?;
     // Nets that nobody has an address of any more are withdrawn.
@@ -111,13 +111,13 @@ fn learned(lab: &Lab, site: &Site, backbone: &Backbone) -> Result<()> {
 }
 
 /// Both routers get flows, and nothing is lost.
-fn spread(backbone: &Backbone, street: &Street) -> Result<()> {
+fn spread(backbone: &Backbone, network: &AccessNetwork) -> Result<()> {
     let passed = || -> Result<[u64; 2]> {
         let [one, two] = &backbone.routers;
         Ok([one.passed_on()?, two.passed_on()?])
     };
     let before = passed()?;
-    let lossless = lossless(street, || {
+    let lossless = lossless(network, || {
         sleep(Duration::from_secs(2));
         Ok(())
     });
@@ -133,12 +133,12 @@ fn spread(backbone: &Backbone, street: &Street) -> Result<()> {
 }
 
 /// Lets something happen under traffic, of which nothing may be lost.
-fn lossless(street: &Street, happens: impl FnOnce() -> Result<()>) -> Result<()> {
-    let before = street.hush();
-    street.speak();
+fn lossless(network: &AccessNetwork, happens: impl FnOnce() -> Result<()>) -> Result<()> {
+    let before = network.hush();
+    network.speak();
     happens()?;
-    let now = street.hush();
-    street.speak();
+    let now = network.hush();
+    network.speak();
     let (sent, arrived) = (now.0 - before.0, now.1 - before.1);
     ensure!(
         sent > 0 && sent == arrived,
@@ -160,7 +160,7 @@ fn same(site: &Site, backbone: &Backbone) -> Result<()> {
 }
 
 /// Routes come and go at both routers while homes talk.
-fn flap(site: &Site, backbone: &Backbone, street: &Street) -> Result<()> {
+fn flap(site: &Site, backbone: &Backbone, network: &AccessNetwork) -> Result<()> {
     let lines = |verb: &str, every: u32| -> String {
         let some = (0..FLAPPING).filter(|n| n % every == 0);
         let line = |n: u32| match n % 4 {
@@ -186,7 +186,7 @@ fn flap(site: &Site, backbone: &Backbone, street: &Street) -> Result<()> {
         wait_hops(site, net, 2)?;
     }
     let begun = Instant::now();
-    let flapping = lossless(street, || {
+    let flapping = lossless(network, || {
         for round in 1..=ROUNDS {
             // One router withdraws a part of what the other one has, while the other one adds and withdraws.
             backbone.routers[0].batch(&lines("del", 2))?;
@@ -215,9 +215,9 @@ fn flap(site: &Site, backbone: &Backbone, street: &Street) -> Result<()> {
 }
 
 /// A router dies: the other one gets everything.
-fn die(site: &Site, backbone: &mut Backbone, street: &Street) -> Result<()> {
-    let before = street.hush();
-    street.speak();
+fn die(site: &Site, backbone: &mut Backbone, network: &AccessNetwork) -> Result<()> {
+    let before = network.hush();
+    network.speak();
     sleep(Duration::from_millis(500));
     let [one, _] = &mut backbone.routers;
     let died = Instant::now();
@@ -229,9 +229,9 @@ fn die(site: &Site, backbone: &mut Backbone, street: &Street) -> Result<()> {
         wait_hops(site, net, 1)?;
     }
     let cut = died.elapsed();
-    let heard = street.hear_all(MEETING)?;
-    let after = street.hush();
-    street.speak();
+    let heard = network.hear_all(MEETING)?;
+    let after = network.hush();
+    network.speak();
     let (sent, arrived) = (after.0 - before.0, after.1 - before.1);
     println!(
         "        a router died: nothing leads there after {cut:.2?}, every home was heard of {heard:.2?} later; {} of {sent} packets were lost",
@@ -239,7 +239,7 @@ fn die(site: &Site, backbone: &mut Backbone, street: &Street) -> Result<()> {
     );
     ensure!(sent > arrived, "no packet was lost: did it have any?");
     noticed_by_bfd(backbone)?;
-    let lossless = lossless(street, || {
+    let lossless = lossless(network, || {
         sleep(Duration::from_secs(1));
         Ok(())
     });
@@ -280,13 +280,13 @@ fn ospf_with(lab: &Lab, site: &mut Site, backbone: &Backbone) -> Result<()> {
     for net in ["0.0.0.0/0", "::/0", &host_v4(), &host_v6()] {
         wait_hops(site, net, 2)?;
     }
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(MEETING)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(MEETING)?;
     learned(lab, site, backbone)?;
-    spread(backbone, &street)?;
+    spread(backbone, &network)?;
     same(site, backbone)?;
     site.sluice().ledger()?;
-    street.hang_up(MEETING)?;
+    network.hang_up(MEETING)?;
     site.wait_empty(MEETING)
 }
 

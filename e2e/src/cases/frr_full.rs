@@ -2,12 +2,12 @@
 //! gateway's own FRR, which puts them into the kernel, from where the user plane has them.
 
 use super::frr::{MEETING, of_how_to, router_by_bgp, wait, with_site};
+use crate::access_network::AccessNetwork;
 use crate::backbone::{Backbone, Router, TAP};
 use crate::fixture::Fixture;
 use crate::guard;
 use crate::site::{Site, UP};
 use crate::soak::number;
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
 use lab::topology::{Lab, Place};
@@ -124,8 +124,8 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn run(self) -> Result<()> {
-        let street = Street::dial(self.lab, HOMES)?;
-        street.wait_online(MEETING)?;
+        let network = AccessNetwork::dial(self.lab, HOMES)?;
+        network.wait_online(MEETING)?;
         self.until("the router to have the table", |case| {
             let router = case.backbone.routers[0].daemons()?;
             let of = |family: &str| -> Result<u64> {
@@ -135,13 +135,13 @@ impl Case<'_> {
             Ok(of("ipv4")? + of("ipv6")? >= case.nets)
         })?;
         // The other router has found the gateway as well.
-        street.hear_all(MEETING)?;
-        self.under_traffic(&street, "the table came", Self::load)?;
-        self.under_traffic(&street, "it was compared", Self::same)?;
-        self.under_traffic(&street, "the ledger was checked", Self::balance)?;
-        self.under_traffic(&street, "the table went", Self::withdraw)?;
+        network.hear_all(MEETING)?;
+        self.under_traffic(&network, "the table came", Self::load)?;
+        self.under_traffic(&network, "it was compared", Self::same)?;
+        self.under_traffic(&network, "the ledger was checked", Self::balance)?;
+        self.under_traffic(&network, "the table went", Self::withdraw)?;
         self.balance()?;
-        let (homes, _) = street.hang_up(MEETING)?;
+        let (homes, _) = network.hang_up(MEETING)?;
         ensure!(homes.ends.is_empty(), "sessions ended: {:?}", homes.ends);
         self.site.wait_empty(MEETING)
     }
@@ -150,18 +150,18 @@ impl Case<'_> {
     /// between the homes, the routers and the host may run over.
     fn under_traffic(
         &self,
-        street: &Street,
+        network: &AccessNetwork,
         what: &str,
         happens: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<()> {
-        let (before, drops) = (street.hush(), self.site.drops()?);
-        street.speak();
+        let (before, drops) = (network.hush(), self.site.drops()?);
+        network.speak();
         let ping = self.ping()?;
         let done = happens(self);
         let answered = ping.end()?;
         done?;
-        let after = street.hush();
-        street.speak();
+        let after = network.hush();
+        network.speak();
         let sent = after.0 - before.0;
         let lost = sent - (after.1 - before.1);
         let now = self.site.drops()?;

@@ -1,3 +1,4 @@
+use crate::access_network::AccessNetwork;
 use crate::accounting::is;
 use crate::disk;
 use crate::fixture::Fixture;
@@ -5,7 +6,6 @@ use crate::frames::{ac_name, padi};
 use crate::probe::Probe;
 use crate::radius::ALONE;
 use crate::site::{Setup, Site};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use cpe::State;
 use lab::topology::Lab;
@@ -45,8 +45,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
                 ..Setup::default()
             },
         )?;
-        let street = Street::dial(lab, HOMES)?;
-        street.wait_online(SOON)?;
+        let network = AccessNetwork::dial(lab, HOMES)?;
+        network.wait_online(SOON)?;
         let probe = Probe::join(lab)?;
         ensure!(is_offered(&probe)?, "nobody answers a PADI");
 
@@ -54,7 +54,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         let ended = site.sessions()?.swap_remove(0);
         site.sluice().run(&["clear", "session", &ended.id])?;
         site.wait_for("the alarm", SOON, |site| is_alarmed(site))?;
-        while_full(&mut site, &street, &probe)?;
+        while_full(&mut site, &network, &probe)?;
         let written = stops(lab, &ended.user, &ended.id)?;
         ensure!(
             written == 0,
@@ -67,29 +67,29 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             is_offered(&probe)?,
             "nobody answers a PADI now that there is room"
         );
-        street.wait("every home to be online again", SOON, |status| {
+        network.wait("every home to be online again", SOON, |status| {
             status.at(State::Online) == u32::from(HOMES)
         })?;
         site.wait_for("its Accounting-Stop", SOON, |_| {
             Ok(stops(lab, &ended.user, &ended.id)? == 1)
         })?;
-        street.hang_up(SOON)?;
+        network.hang_up(SOON)?;
         site.wait_empty(SOON)?;
         site.stop()
     })
 }
 
 /// All but one home stay online and hear the internet; a newcomer hears nothing, and it is counted why.
-fn while_full(site: &mut Site, street: &Street, probe: &Probe) -> Result<()> {
-    let (since, before) = (Instant::now(), street.hush());
-    street.speak();
+fn while_full(site: &mut Site, network: &AccessNetwork, probe: &Probe) -> Result<()> {
+    let (since, before) = (Instant::now(), network.hush());
+    network.speak();
     while since.elapsed() < FULL {
         ensure!(!is_offered(probe)?, "a PADI is answered");
-        let online = street.status().at(State::Online);
+        let online = network.status().at(State::Online);
         ensure!(online == u32::from(HOMES) - 1, "{online} homes are online");
     }
-    let after = street.hush();
-    street.speak();
+    let after = network.hush();
+    network.speak();
     let (sent, arrived) = (after.0 - before.0, after.1 - before.1);
     println!("        {arrived} of {sent} packets arrived while the disk was full");
     ensure!(

@@ -1,7 +1,7 @@
+use crate::access_network::AccessNetwork;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::site::Setup;
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use northbound::{DropCounter, Port, Session, UserPlane};
 use serde::Deserialize;
@@ -31,8 +31,8 @@ struct Heard {
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&Setup::default())?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(PATIENCE)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(PATIENCE)?;
     let heard = hear(lab.dir())?;
     let shown = |words: &[&str]| -> Result<String> { site.sluice().run(words) };
 
@@ -70,7 +70,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         "there is no session 1: {:?}",
         heard.refused
     );
-    street.hang_up(PATIENCE)?;
+    network.hang_up(PATIENCE)?;
     Ok(())
 }
 

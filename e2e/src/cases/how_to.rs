@@ -1,7 +1,7 @@
+use crate::background_lab::{BackgroundLab, sluice};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::page::{self, Block};
-use crate::street_lab::{StreetLab, sluice};
 use anyhow::{Context, Result, ensure};
 use lab::topology::Lab;
 use northbound::{Session, SessionState};
@@ -20,7 +20,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
     let blocks = page::of_how_to("README.md")?;
     ensure!(blocks.len() == 10, "{} blocks of ten jobs", blocks.len());
-    let lab = StreetLab::start(own, HOMES)?;
+    let lab = BackgroundLab::start(own, HOMES)?;
     let sluice = |commands: &str| pipe(own, commands);
     let before = sluice("show configuration\n")?;
     let address = address_of(own, FIRST)?;

@@ -1,7 +1,7 @@
 use super::commits::commit;
+use crate::background_lab::{BackgroundLab, id, socket};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::street_lab::{StreetLab, id, socket};
 use anyhow::{Context, Result, ensure};
 use config::history::KEPT;
 use lab::topology::Lab;
@@ -29,7 +29,7 @@ const BETWEEN: Duration = Duration::from_millis(1137);
 /// acknowledged stays.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
-    let lab = StreetLab::start(own, HOMES)?;
+    let lab = BackgroundLab::start(own, HOMES)?;
     let over = AtomicBool::new(false);
     let writer = thread::scope(|scope| -> Result<Writer> {
         let writer = scope.spawn(|| write(own, &over));

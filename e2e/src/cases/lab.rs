@@ -1,7 +1,7 @@
+use crate::background_lab::{self, BackgroundLab, id, name, sluice};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::site::program;
-use crate::street_lab::{self, StreetLab, id, name, sluice};
 use anyhow::{Context, Result, ensure};
 use lab::netns::Netns;
 use lab::topology::Lab;
@@ -89,9 +89,9 @@ pub fn restart(fixture: &mut Fixture) -> Result<()> {
 /// Each daemon is killed from outside, one after the other; the homes of both user planes share everything but a name.
 pub fn supervision(fixture: &mut Fixture) -> Result<()> {
     let lab = fixture.without_site()?;
-    let mut street = StreetLab::start(lab, HOMES)?;
-    kill_each(lab, &mut street)?;
-    let report = street.end()?;
+    let mut background = BackgroundLab::start(lab, HOMES)?;
+    kill_each(lab, &mut background)?;
+    let report = background.end()?;
     println!("        {report:?}");
     ensure!(
         report.restarts.len() == 3 && report.restarts.values().all(|times| *times == 1),
@@ -109,7 +109,7 @@ pub fn supervision(fixture: &mut Fixture) -> Result<()> {
     nothing_left(lab)
 }
 
-fn kill_each(lab: &Lab, street: &mut StreetLab) -> Result<()> {
+fn kill_each(lab: &Lab, background: &mut BackgroundLab) -> Result<()> {
     same_at_both(lab)?;
     for (daemon, name) in [
         ("sluice-up up1", "up1"),
@@ -117,8 +117,8 @@ fn kill_each(lab: &Lab, street: &mut StreetLab) -> Result<()> {
         ("sluice-cp", "cp"),
     ] {
         kill(Pid::from_raw(id(lab, name)?), Signal::SIGKILL)?;
-        street.wait_said(&format!("{daemon} died (signal 9): started again"))?;
-        street.wait_said(&format!("{daemon} is back after"))?;
+        background.wait_said(&format!("{daemon} died (signal 9): started again"))?;
+        background.wait_said(&format!("{daemon} is back after"))?;
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn same_at_both(lab: &Lab) -> Result<()> {
 }
 
 fn command(own: &Lab, homes: u32, seconds: u32) -> Result<Command> {
-    let mut command = street_lab::command(&program("sluice")?, own, homes);
+    let mut command = background_lab::command(&program("sluice")?, own, homes);
     command.args(["--seconds", &seconds.to_string()]);
     command.stdin(Stdio::null());
     Ok(command)

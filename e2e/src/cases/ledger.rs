@@ -1,8 +1,8 @@
+use crate::access_network::AccessNetwork;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::leak_check::left;
 use crate::site::{Setup, Site};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{Lab, Place, UserPlane};
 use std::thread::sleep;
@@ -15,8 +15,8 @@ const STRAYS: [(&str, &str); 2] = [("-4", "100.99.0.0/24"), ("-6", "2001:db8:99:
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&Setup::default())?;
     site.sluice().ledger()?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(PATIENCE)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(PATIENCE)?;
     let ledger = site.sluice().ledger()?;
     let homes = u64::from(HOMES);
     for (kind, held) in [
@@ -31,7 +31,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     }
 
     strays(lab, site)?;
-    let (homes, _) = street.hang_up(PATIENCE)?;
+    let (homes, _) = network.hang_up(PATIENCE)?;
     ensure!(
         homes.ends.is_empty(),
         "a repair ended sessions: {:?}",

@@ -1,9 +1,9 @@
 use super::commits::commit;
+use crate::access_network::AccessNetwork;
 use crate::disk::loss::Loss;
 use crate::disk::{self, Disk, image::Change, image::Image};
 use crate::fixture::Fixture;
 use crate::site::{CONFIGURED_AS, Setup, Site};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use config::folder;
 use config::history::History;
@@ -98,14 +98,14 @@ fn record(lab: &Lab) -> Result<(Vec<Change>, Vec<Promise>)> {
     let mut site = Site::start(lab, &setup)?;
     let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), SOON)?;
     configured(&mut client, &mut promises)?;
-    let street = Street::dial(lab, HOMES)?;
-    all_online(&street, &mut promises)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    all_online(&network, &mut promises)?;
     commits(&mut client, &mut promises)?;
     backup(&at, &mut promises)?;
     // From here on records of accounting stay, because nobody takes them.
     site.radius.take().context("no RADIUS server")?.stop()?;
     promises.end("session");
-    street.hang_up(SOON)?;
+    network.hang_up(SOON)?;
     site.wait_empty(SOON)?;
     for home in 1..=HOMES {
         promises.add(format!("record of home{home}"));
@@ -118,10 +118,10 @@ fn record(lab: &Lab) -> Result<(Vec<Change>, Vec<Promise>)> {
 }
 
 /// Waits until every home is online, and notes when each came.
-fn all_online(street: &Street, promises: &mut Promises<'_>) -> Result<()> {
+fn all_online(network: &AccessNetwork, promises: &mut Promises<'_>) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let rows = street.status().rows;
+        let rows = network.status().rows;
         let online = rows.iter().filter(|row| row.state == State::Online);
         let users: Vec<&str> = online.map(|row| row.user.as_str()).collect();
         for user in &users {

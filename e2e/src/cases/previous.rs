@@ -1,10 +1,10 @@
+use crate::access_network::AccessNetwork;
 use crate::accounting::AccountingRecords;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::radius::{ALONE, FreeRadius, SECRET};
 use crate::scenario::Newcomer;
 use crate::site::{DNS, Setup, UP, join_core, program};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use lab::gateway::{SUBSCRIBER_GATEWAY_V4, SUBSCRIBER_GATEWAY_V6};
 use lab::process::Process;
@@ -48,12 +48,12 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     };
     gateway.wait_open(OPEN)?;
     join_core(lab, &mut gateway.up)?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(PATIENCE)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(PATIENCE)?;
 
     gateway.change_control_plane(&program("sluice-cp")?, "cp.yaml")?;
     gateway.wait_whole()?;
-    unharmed(&street, "this version's control plane took over the store")?;
+    unharmed(&network, "this version's control plane took over the store")?;
     let managed = gateway.managed()?;
     ensure!(
         !managed.reached && managed.why.contains("cannot be reached"),
@@ -68,18 +68,18 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let why = gateway.refuse_old_control_plane(&old)?;
     println!("        the control plane of the version before: {why}");
     unharmed(
-        &street,
+        &network,
         "a control plane of the version before refused the store",
     )?;
 
     gateway.change_user_plane(&program("sluice-up")?, "up.yaml")?;
     gateway.wait_whole()?;
     unharmed(
-        &street,
+        &network,
         "this version's user plane took the place of the one before",
     )?;
     ensure!(gateway.managed()?.in_force, "{:?}", gateway.managed()?);
-    street.hang_up(PATIENCE)?;
+    network.hang_up(PATIENCE)?;
     gateway.wait_empty()?;
     let records = AccountingRecords::of(ALONE.records(lab)?.into_iter().skip(known))?;
     ensure!(
@@ -122,13 +122,13 @@ fn old_control_plane_with_new_user_plane(lab: &Lab, old: &Previous) -> Result<()
     };
     gateway.wait_open(OPEN)?;
     join_core(lab, &mut gateway.up)?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(PATIENCE)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(PATIENCE)?;
     unharmed(
-        &street,
+        &network,
         "a control plane of the version before met this version's user plane",
     )?;
-    street.hang_up(PATIENCE)?;
+    network.hang_up(PATIENCE)?;
     gateway.stop()
 }
 
@@ -291,9 +291,9 @@ fn count(log: &Path, words: &str) -> usize {
 }
 
 /// No home was disconnected, and traffic of every home flows both ways.
-fn unharmed(street: &Street, after: &str) -> Result<()> {
-    street.hear_all(PATIENCE).context(after.to_owned())?;
-    let status = street.status();
+fn unharmed(network: &AccessNetwork, after: &str) -> Result<()> {
+    network.hear_all(PATIENCE).context(after.to_owned())?;
+    let status = network.status();
     ensure!(
         status.ends.is_empty(),
         "{after}: homes were disconnected: {:?}",

@@ -1,3 +1,4 @@
+use crate::access_network::AccessNetwork;
 use crate::accounting::AccountingRecords;
 use crate::cut::Cut;
 use crate::fixture::Fixture;
@@ -5,7 +6,6 @@ use crate::guard::PATIENCE;
 use crate::radius::{DEAD_TIME, Forger, FreeRadius, PAIR, SECRET};
 use crate::site::{Aaa, Setup, Site};
 use crate::sniff::{Capture, tshark};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use lab::topology::{Lab, Place};
 use northbound::{AaaRole, AaaServer, AaaServerState};
@@ -154,9 +154,9 @@ impl Round<'_> {
     }
 
     fn come_and_go(&mut self, site: &mut Site, homes: u16) -> Result<Duration> {
-        let street = Street::dial(self.lab, homes)?;
-        let took = street.wait_online(PATIENCE)?;
-        street.hang_up(PATIENCE)?;
+        let network = AccessNetwork::dial(self.lab, homes)?;
+        let took = network.wait_online(PATIENCE)?;
+        network.hang_up(PATIENCE)?;
         site.wait_empty(PATIENCE)?;
         self.sessions += usize::from(homes);
         let (lab, sessions) = (self.lab, self.sessions);

@@ -1,6 +1,6 @@
+use crate::background_lab::{BackgroundLab, name, sluice, sluice_line};
 use crate::fixture::Fixture;
 use crate::screen::{Screen, snapshot};
-use crate::street_lab::{StreetLab, name, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
 use lab::topology::Lab;
 use nix::sys::signal::{Signal, kill};
@@ -15,7 +15,7 @@ const HOMES: u32 = 60;
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
-    let lab = StreetLab::start(own, HOMES)?;
+    let lab = BackgroundLab::start(own, HOMES)?;
     let (tmux, sluice) = (own.dir().join("tmux"), sluice_line(own)?);
     let screen = Screen::open(tmux.clone(), 80, 24, &sluice)?;
     help_and_completion(&screen)?;

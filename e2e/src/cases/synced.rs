@@ -1,8 +1,8 @@
 use super::commits::commit;
+use crate::access_network::{AccessNetwork, home};
 use crate::fixture::Fixture;
 use crate::site::{CONFIGURED_AS, Setup};
 use crate::strace::{Call, Strace, Trace};
-use crate::street::{Street, home};
 use anyhow::{Context, Result, ensure};
 use northbound::ConfigurationClient;
 use std::collections::BTreeSet;
@@ -26,8 +26,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&Setup::default())?;
     let cp = Strace::attach(lab, &site.cp)?;
     let up = Strace::attach(lab, &site.up)?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(SOON)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(SOON)?;
     let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), SOON)?;
     let base = client.versions()?.last().context("no version")?.version;
     let hold = (100 + base).to_string();
@@ -38,7 +38,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         done.faults.is_empty() && done.pending.is_empty(),
         "{done:?}"
     );
-    street.hang_up(SOON)?;
+    network.hang_up(SOON)?;
     site.wait_empty(SOON)?;
     sleep(QUIET);
     let (cp, up) = (cp.end()?, up.end()?);

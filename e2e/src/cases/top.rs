@@ -1,7 +1,7 @@
+use crate::background_lab::{BackgroundLab, sluice, sluice_line};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::screen::Screen;
-use crate::street_lab::{StreetLab, sluice, sluice_line};
 use anyhow::{Context, Result, ensure};
 use lab::topology::Lab;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const HOMES: u32 = 40;
 
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
-    let lab = StreetLab::start(own, HOMES)?;
+    let lab = BackgroundLab::start(own, HOMES)?;
     for_scripts(own)?;
     let top = format!("{} top; exec sh", sluice_line(own)?);
     let screen = Screen::open(own.dir().join("tmux"), 80, 24, &top)?;

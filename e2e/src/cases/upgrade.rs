@@ -1,8 +1,8 @@
+use crate::background_lab::{BackgroundLab, id, sluice_by};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::page::{self, Block};
 use crate::site::program;
-use crate::street_lab::{StreetLab, id, sluice_by};
 use anyhow::{Context, Result, bail, ensure};
 use lab::topology::Lab;
 use nix::sys::signal::{Signal, kill};
@@ -30,7 +30,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     fs::create_dir(&bin)?;
     install(&bin)?;
     let blocks = page::of_how_to("upgrade.md")?;
-    let lab = StreetLab::start_from(&bin.join("sluice"), own, HOMES)?;
+    let lab = BackgroundLab::start_from(&bin.join("sluice"), own, HOMES)?;
     let gateway = Gateway { lab: own, bin };
     let before = gateway.sessions()?;
     ensure!(before.len() == HOMES as usize, "{} sessions", before.len());

@@ -1,10 +1,10 @@
+use crate::access_network::AccessNetwork;
 use crate::accounting::{AccountingRecords, is, text};
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::radius::{ALONE, Entry};
 use crate::site::Setup;
 use crate::sniff::{Capture, tshark};
-use crate::street::Street;
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,15 +34,15 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let (lab, site) = fixture.site(&setup)?;
     let known = ALONE.records(lab)?.len();
     let capture = Capture::between_planes(lab, "wall-clock")?;
-    let street = Street::dial(lab, HOMES)?;
-    street.wait_online(PATIENCE)?;
+    let network = AccessNetwork::dial(lab, HOMES)?;
+    network.wait_online(PATIENCE)?;
     let mut set = Vec::new();
     for (ahead, lasts) in STEPS {
         site.set_clock(ahead)?;
         set.push(seconds(SystemTime::now())?);
         sleep(Duration::from_secs(lasts));
     }
-    let (homes, _) = street.hang_up(PATIENCE)?;
+    let (homes, _) = network.hang_up(PATIENCE)?;
     ensure!(homes.ends.is_empty(), "sessions ended: {:?}", homes.ends);
     site.wait_empty(PATIENCE)?;
     site.wait_for("accounting", PATIENCE, |_| {

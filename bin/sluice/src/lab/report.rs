@@ -3,7 +3,7 @@
 use super::outage::Outages;
 use lab::daemon::Daemon;
 use lab::topology::UserPlane;
-use lab::{internet, street};
+use lab::{access_network, internet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ pub(super) struct Run<'r> {
     pub online: u32,
     pub before_dialling: Duration,
     /// The homes of each user plane.
-    pub streets: &'r [street::Status],
+    pub networks: &'r [access_network::Status],
     pub internet: &'r internet::Status,
     /// What was left in the gateway.
     pub left: &'r [String],
@@ -59,29 +59,31 @@ pub(super) struct Run<'r> {
 
 impl Report {
     pub(super) fn new(run: Run) -> Self {
-        let (street, internet) = (street::Status::of_all(run.streets), run.internet);
-        let rate = street.last_online.map_or(0.0, |last| {
-            f64::from(street.ever_online) / last.as_secs_f64().max(1e-3)
+        let (network, internet) = (access_network::Status::of_all(run.networks), run.internet);
+        let rate = network.last_online.map_or(0.0, |last| {
+            f64::from(network.ever_online) / last.as_secs_f64().max(1e-3)
         });
-        let first = street.first_online.map(|first| run.before_dialling + first);
+        let first = network
+            .first_online
+            .map(|first| run.before_dialling + first);
         let restarts = run.restarts.iter();
         let mut report = Report {
             homes: run.homes,
             online: run.online,
             seconds_to_first: first.map(|first| rounded(first.as_secs_f64(), 1000.0)),
             sessions_per_second: rounded(rate, 10.0),
-            packets_sent: street.sent + internet.sent.iter().sum::<u64>(),
-            packets_received: street.counts.received + internet.counts.received,
-            packets_wrong: street.counts.wrong() + internet.counts.wrong(),
+            packets_sent: network.sent + internet.sent.iter().sum::<u64>(),
+            packets_received: network.counts.received + internet.counts.received,
+            packets_wrong: network.counts.wrong() + internet.counts.wrong(),
             packets_lost_in_outages: 0,
-            sessions_ended: street.ends.values().sum(),
+            sessions_ended: network.ends.values().sum(),
             restarts: restarts.map(|(daemon, n)| (daemon.name(), *n)).collect(),
             problems: Vec::new(),
             notes: Vec::new(),
         };
-        report.find_problems(&street, internet, run.left);
+        report.find_problems(&network, internet, run.left);
         let mut ends = run.outages.deaths.clone();
-        ends.extend(report.endings(&street, internet));
+        ends.extend(report.endings(&network, internet));
         ends.extend(report.losses(&run));
         if run.unattended {
             report.problems.extend(ends);
@@ -91,7 +93,11 @@ impl Report {
         report
     }
 
-    fn endings(&self, street: &street::Status, internet: &internet::Status) -> Vec<String> {
+    fn endings(
+        &self,
+        network: &access_network::Status,
+        internet: &internet::Status,
+    ) -> Vec<String> {
         let mut found = Vec::new();
         if self.online < self.homes {
             found.push(format!(
@@ -100,15 +106,15 @@ impl Report {
                 self.homes
             ));
         }
-        for (why, times) in &street.ends {
+        for (why, times) in &network.ends {
             found.push(format!(
                 "sessions or attempts that ended by themselves: {times} ({why})"
             ));
         }
-        if street.unsent + internet.unsent > 0 {
+        if network.unsent + internet.unsent > 0 {
             found.push(format!(
                 "{} packets could not even be sent",
-                street.unsent + internet.unsent
+                network.unsent + internet.unsent
             ));
         }
         found
@@ -117,12 +123,12 @@ impl Report {
     /// Packets that were lost without an outage; those of outages are noted for what they are.
     fn losses(&mut self, run: &Run) -> Vec<String> {
         let mut found = Vec::new();
-        for (up, street) in UserPlane::ALL.into_iter().zip(run.streets) {
+        for (up, network) in UserPlane::ALL.into_iter().zip(run.networks) {
             let at_risk = run.outages.at_risk(up);
             let up_index = up as usize;
             let ways = [
-                ("up", street.sent, run.internet.received[up_index]),
-                ("down", run.internet.sent[up_index], street.counts.received),
+                ("up", network.sent, run.internet.received[up_index]),
+                ("down", run.internet.sent[up_index], network.counts.received),
             ];
             for ((way, sent, received), at_risk) in ways.into_iter().zip(at_risk) {
                 let name = up.name();
@@ -147,7 +153,7 @@ impl Report {
 
     fn find_problems(
         &mut self,
-        street: &street::Status,
+        network: &access_network::Status,
         internet: &internet::Status,
         left: &[String],
     ) {
@@ -155,10 +161,10 @@ impl Report {
         if self.packets_wrong > 0 {
             problems.push(format!(
                 "packets were wrong: at the homes {}; at the internet {}",
-                street.counts, internet.counts
+                network.counts, internet.counts
             ));
         }
-        for (what, times) in &street.strays {
+        for (what, times) in &network.strays {
             problems.push(format!("{times} times a home received {what}"));
         }
         if self.online > 0 && self.packets_received == 0 {
@@ -250,8 +256,8 @@ mod tests {
     use super::*;
     use cpe::Counts;
 
-    fn statuses() -> ([street::Status; 2], internet::Status) {
-        let street = street::Status {
+    fn statuses() -> ([access_network::Status; 2], internet::Status) {
+        let network = access_network::Status {
             first_online: Some(Duration::from_millis(250)),
             last_online: Some(Duration::from_secs(2)),
             ever_online: 5,
@@ -260,7 +266,7 @@ mod tests {
                 received: 45,
                 ..Counts::default()
             },
-            ..street::Status::default()
+            ..access_network::Status::default()
         };
         let internet = internet::Status {
             sent: [45, 45],
@@ -271,7 +277,7 @@ mod tests {
             },
             ..internet::Status::default()
         };
-        ([street.clone(), street], internet)
+        ([network.clone(), network], internet)
     }
 
     const RESTARTS: [(Daemon, u32); 2] = [
@@ -281,7 +287,7 @@ mod tests {
 
     /// A good run.
     fn run<'r>(
-        streets: &'r [street::Status],
+        networks: &'r [access_network::Status],
         internet: &'r internet::Status,
         outages: &'r Outages,
     ) -> Run<'r> {
@@ -289,7 +295,7 @@ mod tests {
             homes: 10,
             online: 10,
             before_dialling: Duration::from_secs(1),
-            streets,
+            networks,
             internet,
             left: &[],
             outages,
@@ -300,8 +306,8 @@ mod tests {
 
     #[test]
     fn the_json_is_what_was_promised() {
-        let ((streets, internet), outages) = (statuses(), Outages::default());
-        let report = Report::new(run(&streets, &internet, &outages));
+        let ((networks, internet), outages) = (statuses(), Outages::default());
+        let report = Report::new(run(&networks, &internet, &outages));
         assert!(report.is_good(), "{:?}", report.problems);
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
@@ -311,32 +317,32 @@ mod tests {
 
     #[test]
     fn whatever_goes_wrong_makes_the_run_a_failure() {
-        let ((streets, internet), outages) = (statuses(), Outages::default());
+        let ((networks, internet), outages) = (statuses(), Outages::default());
         let good = |run| Report::new(run).is_good();
         let offline = Run {
             online: 9,
-            ..run(&streets, &internet, &outages)
+            ..run(&networks, &internet, &outages)
         };
         assert!(!good(offline), "a home was not online");
         let left = Run {
             left: &["session 1".into()],
-            ..run(&streets, &internet, &outages)
+            ..run(&networks, &internet, &outages)
         };
         assert!(!good(left), "something was left");
         let mut changed = internet;
         changed.sent[1] += 1;
-        let lost = run(&streets, &changed, &outages);
+        let lost = run(&networks, &changed, &outages);
         assert!(!good(lost), "a packet was lost");
         let mut changed = internet;
         changed.counts.duplicated = 1;
-        assert!(!good(run(&streets, &changed, &outages)), "one came twice");
-        let mut ended = streets.clone();
+        assert!(!good(run(&networks, &changed, &outages)), "one came twice");
+        let mut ended = networks.clone();
         ended[1].ends.insert("ended by the gateway".into(), 1);
         let by_itself = run(&ended, &internet, &outages);
         assert!(!good(by_itself), "a session ended by itself");
         let mut died = Outages::default();
         died.deaths.push("sluice-cp died".into());
-        assert!(!good(run(&streets, &internet, &died)), "a daemon died");
+        assert!(!good(run(&networks, &internet, &died)), "a daemon died");
         // A person may have ended it; that it ended is told all the same.
         let attended = Report::new(Run {
             unattended: false,
@@ -348,18 +354,18 @@ mod tests {
 
     #[test]
     fn what_an_outage_explains_is_counted_apart_and_no_more_than_that() {
-        let (streets, mut internet) = statuses();
+        let (networks, mut internet) = statuses();
         internet.sent[1] += 30;
         let mut outages = Outages::default();
         outages.note(UserPlane::Two, false, [0, 30]);
-        let report = Report::new(run(&streets, &internet, &outages));
+        let report = Report::new(run(&networks, &internet, &outages));
         assert!(report.is_good(), "{:?}", report.problems);
         assert_eq!(report.packets_lost_in_outages, 30);
         // One more than were at risk; and the other user plane had no outage.
         for up in UserPlane::ALL {
             let mut more = internet;
             more.sent[up as usize] += 1;
-            let report = Report::new(run(&streets, &more, &outages));
+            let report = Report::new(run(&networks, &more, &outages));
             assert!(!report.is_good());
             assert_eq!(report.packets_lost_in_outages, 30);
         }

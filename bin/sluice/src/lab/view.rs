@@ -4,9 +4,9 @@ use crate::cli::table::{Column, Table};
 use crate::cli::units::octets;
 use crate::screen::{self, Screen};
 use cpe::State;
+use lab::access_network::{self, Row};
 use lab::daemon::{Daemon, Phase};
 use lab::internet;
-use lab::street::{self, Row};
 use lab::topology::UserPlane;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub struct Scene<'s> {
     /// What the lab is about.
     pub stage: Stage,
     /// The homes of each user plane.
-    pub streets: &'s [street::Status],
+    pub networks: &'s [access_network::Status],
     /// The internet host.
     pub internet: &'s internet::Status,
     /// Each daemon, how far it has come, and how often it was started again.
@@ -112,13 +112,13 @@ impl View {
             return;
         }
         self.shown = Some(Instant::now());
-        let street = street::Status::of_all(scene.streets);
-        let rates = self.rates(&street, scene.internet);
+        let network = access_network::Status::of_all(scene.networks);
+        let rates = self.rates(&network, scene.internet);
         let look = self.look.clone();
         let picture = Picture {
             scene,
             homes: self.homes,
-            street: &street,
+            network: &network,
             rates,
             look: &look,
         };
@@ -131,14 +131,14 @@ impl View {
     }
 
     /// Rates since the last look.
-    fn rates(&mut self, street: &street::Status, internet: &internet::Status) -> Rates {
+    fn rates(&mut self, network: &access_network::Status, internet: &internet::Status) -> Rates {
         let now = (
             Instant::now(),
             [
                 internet.counts.received,
-                street.counts.received,
+                network.counts.received,
                 internet.octets,
-                street.octets,
+                network.octets,
             ],
         );
         let Some((then, before)) = self.before.replace(now) else {
@@ -163,7 +163,7 @@ struct Picture<'p> {
     scene: &'p Scene<'p>,
     homes: u32,
     /// All homes together.
-    street: &'p street::Status,
+    network: &'p access_network::Status,
     rates: Rates,
     look: &'p str,
 }
@@ -171,10 +171,10 @@ struct Picture<'p> {
 impl Picture<'_> {
     /// One line about everything.
     fn summary(&self) -> String {
-        let (street, homes) = (self.street, self.homes);
-        let wrong = street.counts.wrong() + self.scene.internet.counts.wrong();
-        let mut text = format!("{} of {homes} homes online", street.at(State::Online));
-        let under_way: Vec<String> = street
+        let (network, homes) = (self.network, self.homes);
+        let wrong = network.counts.wrong() + self.scene.internet.counts.wrong();
+        let mut text = format!("{} of {homes} homes online", network.at(State::Online));
+        let under_way: Vec<String> = network
             .states
             .iter()
             .filter(|(state, _)| !matches!(state, State::Online | State::Offline))
@@ -199,7 +199,7 @@ impl Picture<'_> {
     fn daemons(&self) -> Vec<String> {
         let line = |(daemon, phase, restarts): &(Daemon, Phase, u32)| {
             let homes = match daemon {
-                Daemon::UserPlane(up) => self.scene.streets.get(*up as usize),
+                Daemon::UserPlane(up) => self.scene.networks.get(*up as usize),
                 Daemon::ControlPlane => None,
             };
             let name = format!("{} {}", daemon, phase_word(*phase));
@@ -222,16 +222,16 @@ impl Picture<'_> {
             );
             format!("{name:<6}{packets:.0} packets/s, {bytes}/s, {all} in all")
         };
-        let online = self.street.at(State::Online);
+        let online = self.network.at(State::Online);
         let bar = bar(online, self.homes, width.saturating_sub(50).clamp(10, 40));
         let mut lines = vec![
             format!("sluice lab   {bar}"),
             self.summary(),
             way("up", 0, self.scene.internet.counts.received),
-            way("down", 1, self.street.counts.received),
+            way("down", 1, self.network.counts.received),
         ];
         lines.extend(self.daemons());
-        let ends = self.street.ends.iter().take(3);
+        let ends = self.network.ends.iter().take(3);
         lines.extend(ends.map(|(why, times)| format!("ended {times} times: {why}")));
         lines.push(String::new());
         let foot = [
@@ -244,7 +244,7 @@ impl Picture<'_> {
             },
         ];
         let room = height.saturating_sub(lines.len() + foot.len() + 1);
-        lines.extend(table(self.scene.streets, room).render(Some(width)));
+        lines.extend(table(self.scene.networks, room).render(Some(width)));
         lines.extend(foot);
         lines.truncate(height);
         lines
@@ -255,7 +255,7 @@ impl Picture<'_> {
 }
 
 /// The first homes of each user plane, as many as there is room for.
-fn table(streets: &[street::Status], room: usize) -> Table {
+fn table(networks: &[access_network::Status], room: usize) -> Table {
     let mut table = Table::new(&[
         Column::words("AT", 0),
         Column::words("USER", 0),
@@ -267,10 +267,10 @@ fn table(streets: &[street::Status], room: usize) -> Table {
         Column::numbers("SENT", 2),
         Column::numbers("RECEIVED", 2),
     ]);
-    let share = room / streets.len().max(1);
-    let homes = UserPlane::ALL.into_iter().zip(streets);
-    let rows = homes.flat_map(|(up, street)| {
-        let rows: std::iter::Take<std::slice::Iter<Row>> = street.rows.iter().take(share);
+    let share = room / networks.len().max(1);
+    let homes = UserPlane::ALL.into_iter().zip(networks);
+    let rows = homes.flat_map(|(up, network)| {
+        let rows: std::iter::Take<std::slice::Iter<Row>> = network.rows.iter().take(share);
         rows.map(move |row| (up, row))
     });
     for (up, row) in rows {
@@ -329,7 +329,7 @@ fn word(state: State) -> &'static str {
 mod tests {
     use super::*;
 
-    fn street() -> street::Status {
+    fn network() -> access_network::Status {
         let row = |n: u8| Row {
             user: format!("home{n:04}"),
             line: format!("100.{n}"),
@@ -341,10 +341,10 @@ mod tests {
             ],
             packets: [10, 20],
         };
-        street::Status {
+        access_network::Status {
             states: [(State::Online, 97), (State::Link, 3)].into(),
             rows: (1..=100).map(row).collect(),
-            ..street::Status::default()
+            ..access_network::Status::default()
         }
     }
 
@@ -355,18 +355,18 @@ mod tests {
     ];
 
     fn picture<T>(work: impl FnOnce(&Picture) -> T) -> T {
-        let streets = [street(), street()];
+        let networks = [network(), network()];
         let internet = internet::Status::default();
         let scene = Scene {
             stage: Stage::Running,
-            streets: &streets,
+            networks: &networks,
             internet: &internet,
             daemons: &DAEMONS,
         };
         work(&Picture {
             scene: &scene,
             homes: 200,
-            street: &street::Status::of_all(&streets),
+            network: &access_network::Status::of_all(&networks),
             rates: Rates::default(),
             look: "sluice show sessions",
         })

@@ -93,7 +93,7 @@ pub fn command(sluice: &Path, lab: &Lab, homes: u32) -> Command {
 
 /// The name of the lab that belongs to this one.
 pub fn name(lab: &Lab) -> String {
-    lab.part_name("street")
+    lab.part_name("lab")
 }
 
 /// The socket of its control plane.
@@ -132,9 +132,9 @@ pub fn sluice_line(lab: &Lab) -> Result<String> {
 }
 
 /// A running lab; ended when dropped.
-pub struct StreetLab(Process);
+pub struct BackgroundLab(Process);
 
-impl StreetLab {
+impl BackgroundLab {
     /// Starts one, and waits until all of its homes are online.
     pub fn start(lab: &Lab, homes: u32) -> Result<Self> {
         Self::start_with(lab, homes, &[])
@@ -153,11 +153,11 @@ impl StreetLab {
     }
 
     fn spawn(command: Command, lab: &Lab, homes: u32) -> Result<Self> {
-        let street = Process::spawn(lab.dir(), "street-lab", command)?;
-        let mut street = StreetLab(street);
+        let background = Process::spawn(lab.dir(), "background-lab", command)?;
+        let mut background = BackgroundLab(background);
         let online = format!("{homes} of {homes} homes online");
-        street.wait_said(&online)?;
-        Ok(street)
+        background.wait_said(&online)?;
+        Ok(background)
     }
 
     /// Waits until it has said this.
@@ -198,7 +198,7 @@ impl StreetLab {
     }
 }
 
-impl Drop for StreetLab {
+impl Drop for BackgroundLab {
     fn drop(&mut self) {
         // It ends its daemons itself, which takes longer than a process that is just dropped is given.
         let _ = self.interrupt();

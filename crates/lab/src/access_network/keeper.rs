@@ -1,4 +1,4 @@
-//! The thread of a street: it keeps its homes dialling, talking and listening.
+//! The thread of an access network: it keeps its homes dialling, talking and listening.
 
 use super::{Order, PORT, Residents, Row, Shown, Status, family_of, locked, overhead, size_of};
 use crate::internet::Reach;

@@ -72,29 +72,29 @@ pub struct Status {
 }
 
 impl Status {
-    /// Those of several streets together.
-    pub fn of_all(streets: &[Status]) -> Status {
+    /// Those of several access networks together.
+    pub fn of_all(networks: &[Status]) -> Status {
         let mut all = Status::default();
-        for street in streets {
-            let earlier = all.first_online.into_iter().chain(street.first_online);
+        for network in networks {
+            let earlier = all.first_online.into_iter().chain(network.first_online);
             all.first_online = earlier.min();
-            all.last_online = all.last_online.max(street.last_online);
-            all.ever_online += street.ever_online;
-            all.sent += street.sent;
-            all.counts += street.counts;
-            all.octets += street.octets;
-            all.unsent += street.unsent;
-            all.leaving |= street.leaving;
-            for (&state, count) in &street.states {
+            all.last_online = all.last_online.max(network.last_online);
+            all.ever_online += network.ever_online;
+            all.sent += network.sent;
+            all.counts += network.counts;
+            all.octets += network.octets;
+            all.unsent += network.unsent;
+            all.leaving |= network.leaving;
+            for (&state, count) in &network.states {
                 *all.states.entry(state).or_default() += count;
             }
-            for (end, count) in &street.ends {
+            for (end, count) in &network.ends {
                 *all.ends.entry(end.clone()).or_default() += count;
             }
-            for (&stray, count) in &street.strays {
+            for (&stray, count) in &network.strays {
                 *all.strays.entry(stray).or_default() += count;
             }
-            all.rows.extend_from_slice(&street.rows);
+            all.rows.extend_from_slice(&network.rows);
         }
         all
     }
@@ -122,18 +122,18 @@ pub struct Row {
     pub packets: [u64; 2],
 }
 
-/// Who lives in a street.
+/// Who lives in an access network.
 pub struct Residents {
     /// The number of the first home; the others follow.
     pub first: u32,
     /// The homes.
     pub configs: Vec<HomeConfig>,
-    /// How many homes there are in all streets.
+    /// How many homes there are in all access networks.
     pub all: u32,
 }
 
 /// The thread of the homes of a user plane.
-pub struct Street {
+pub struct AccessNetwork {
     orders: Sender<Order>,
     shown: Shown,
     thread: JoinHandle<Result<()>>,
@@ -146,7 +146,7 @@ struct Shown {
     octets: OctetsByHome,
 }
 
-impl Street {
+impl AccessNetwork {
     /// All homes begin to dial.
     ///
     /// Each sends to the internet host one packet in each family once in `interval`.
@@ -169,7 +169,7 @@ impl Street {
             .name(name)
             .spawn(move || keeper.run(&inbox))
             .context("cannot start the homes' thread")?;
-        Ok(Street {
+        Ok(AccessNetwork {
             orders,
             shown,
             thread,
@@ -186,7 +186,7 @@ impl Street {
         self.shown.octets.read()
     }
 
-    /// Tells the homes; a thread that has ended does not listen, and [`Street::close`] says why.
+    /// Tells the homes; a thread that has ended does not listen, and [`AccessNetwork::close`] says why.
     pub fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }

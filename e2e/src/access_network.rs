@@ -3,32 +3,32 @@
 use crate::site::UP;
 use anyhow::{Result, ensure};
 use cpe::{HomeConfig, State};
+use lab::access_network::{self, Order, Residents};
 use lab::internet::{self, Internet};
-use lab::street::{self, Order, Residents};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
 use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The password of every emulated home in `raddb/users`.
-pub const PASSWORD: &str = "street";
+pub const PASSWORD: &str = "home-secret";
 /// The S-tag of their lines; the virtual machine's homes have another.
 const S_TAG: u16 = 200;
 /// Each home sends, and is sent, one packet in each family this often.
 const INTERVAL: Duration = Duration::from_millis(95);
 /// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
 const SETTLED: Duration = Duration::from_millis(800);
-/// How often a street is looked at.
+/// How often an access network is looked at.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A street of homes and the host that they talk to.
-pub struct Street {
-    homes: street::Street,
+/// An access network of homes and the host that they talk to.
+pub struct AccessNetwork {
+    homes: access_network::AccessNetwork,
     internet: Internet,
     count: u32,
 }
 
-impl Street {
+impl AccessNetwork {
     /// `count` homes begin to dial at once, as `home1` and so on.
     pub fn dial(lab: &Lab, count: u16) -> Result<Self> {
         let run = u64::from(std::process::id()) << 32 | u64::from(count);
@@ -41,9 +41,16 @@ impl Street {
             configs: (1..=count).map(impatient).collect(),
             all,
         };
-        let tap = lab.tap(UP, "street")?;
-        Ok(Street {
-            homes: street::Street::open(homes, INTERVAL, run, tap, internet.reach(), host)?,
+        let tap = lab.tap(UP, "homes0")?;
+        Ok(AccessNetwork {
+            homes: access_network::AccessNetwork::open(
+                homes,
+                INTERVAL,
+                run,
+                tap,
+                internet.reach(),
+                host,
+            )?,
             internet,
             count: count.into(),
         })
@@ -63,7 +70,7 @@ impl Street {
         &self,
         what: &str,
         limit: Duration,
-        done: impl Fn(&street::Status) -> bool,
+        done: impl Fn(&access_network::Status) -> bool,
     ) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -73,7 +80,7 @@ impl Street {
             }
             ensure!(
                 !self.homes.failed() && !self.internet.failed(),
-                "a thread of the street has ended by mistake"
+                "a thread of the access network has ended by mistake"
             );
             ensure!(
                 start.elapsed() < limit,
@@ -86,7 +93,7 @@ impl Street {
     }
 
     /// What the homes have seen so far.
-    pub fn status(&self) -> street::Status {
+    pub fn status(&self) -> access_network::Status {
         self.homes.status()
     }
 
@@ -139,7 +146,7 @@ impl Street {
     }
 
     /// Every home hangs up; what the homes and the internet host have seen.
-    pub fn hang_up(self, limit: Duration) -> Result<(street::Status, internet::Status)> {
+    pub fn hang_up(self, limit: Duration) -> Result<(access_network::Status, internet::Status)> {
         self.homes.order(Order::HangUp);
         self.internet.quiet();
         self.wait("every home to hang up", limit, |status| {
