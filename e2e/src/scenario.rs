@@ -89,9 +89,9 @@ aaa:
 
     /// Nothing died that was not killed.
     pub fn check(&self) -> Result<()> {
-        for happening in self.gateway.check()? {
-            if let What::Died { ordered: false, .. } = happening.what {
-                bail!("{happening}");
+        for event in self.gateway.check()? {
+            if let What::Died { ordered: false, .. } = event.what {
+                bail!("{event}");
             }
         }
         Ok(())

@@ -307,10 +307,10 @@ impl Parts<'_> {
     fn check(&mut self) -> Result<Vec<access_network::Status>> {
         let networks: Vec<access_network::Status> =
             self.networks.iter().map(AccessNetwork::status).collect();
-        for happening in self.gateway.check()? {
-            self.view.say(&happening.to_string());
-            if let What::Died { ordered: false, .. } = happening.what {
-                self.outages.deaths.push(happening.to_string());
+        for event in self.gateway.check()? {
+            self.view.say(&event.to_string());
+            if let What::Died { ordered: false, .. } = event.what {
+                self.outages.deaths.push(event.to_string());
             }
         }
         if self.networks.iter().any(AccessNetwork::failed) || self.internet.failed() {

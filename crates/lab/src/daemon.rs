@@ -44,14 +44,14 @@ impl fmt::Display for Daemon {
 
 /// Something that happened to a daemon.
 #[derive(Clone, Debug)]
-pub struct Happening {
+pub struct DaemonEvent {
     /// Which one.
     pub daemon: Daemon,
     /// What.
     pub what: What,
 }
 
-/// See [`Happening`].
+/// See [`DaemonEvent`].
 #[derive(Clone, Debug)]
 pub enum What {
     /// It ended.
@@ -70,7 +70,7 @@ pub enum What {
     },
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for DaemonEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let daemon = self.daemon;
         match self.what {

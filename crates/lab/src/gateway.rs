@@ -1,6 +1,6 @@
 //! The daemons: their configuration, their start, their life under supervision, and their end.
 
-use crate::daemon::{Daemon, Happening, Phase, Recovery};
+use crate::daemon::{Daemon, DaemonEvent, Phase, Recovery};
 use crate::keep::Keep;
 use crate::netns::Netns;
 use crate::process::Process;
@@ -99,12 +99,12 @@ impl Gateway {
     }
 
     /// What has happened to the daemons since the last call; an error if the lab itself does not work any more.
-    pub fn check(&self) -> Result<Vec<Happening>> {
+    pub fn check(&self) -> Result<Vec<DaemonEvent>> {
         if self.routes.failed() {
             bail!("a thread that follows routes has ended by mistake");
         }
         self.supervisor
-            .happenings()
+            .events()
             .with_context(|| self.supervisor.tails())
     }
 

@@ -3,7 +3,7 @@
 //! One thread looks whether every daemon lives and keeps the descriptors that it sends; another asks those that were
 //! started again, which may take its time.
 
-use crate::daemon::{Daemon, Happening, Phase, Recovery, What};
+use crate::daemon::{Daemon, DaemonEvent, Phase, Recovery, What};
 use crate::keep::Keep;
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
@@ -56,7 +56,7 @@ struct Ward {
 /// What the threads share.
 struct Shared {
     wards: Vec<Ward>,
-    happenings: Vec<Happening>,
+    events: Vec<DaemonEvent>,
     fault: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl Supervisor {
         let mut supervisor = Supervisor {
             shared: Arc::new(Mutex::new(Shared {
                 wards: daemons.into_iter().map(ward).collect(),
-                happenings: Vec::new(),
+                events: Vec::new(),
                 fault: None,
             })),
             running: Arc::new(AtomicBool::new(true)),
@@ -118,7 +118,7 @@ impl Supervisor {
     }
 
     /// What has happened since the last call; an error if a daemon could not be started again.
-    pub fn happenings(&self) -> Result<Vec<Happening>> {
+    pub fn events(&self) -> Result<Vec<DaemonEvent>> {
         let mut shared = locked(&self.shared);
         if let Some(fault) = &shared.fault {
             bail!("{fault}");
@@ -126,7 +126,7 @@ impl Supervisor {
         if self.threads.iter().any(JoinHandle::is_finished) {
             bail!("a thread of the supervisor has ended by mistake");
         }
-        Ok(std::mem::take(&mut shared.happenings))
+        Ok(std::mem::take(&mut shared.events))
     }
 
     /// Kills a daemon with SIGKILL; it is dead when this returns, and will be started again.
@@ -144,8 +144,8 @@ impl Supervisor {
             }
             sleep(Duration::from_millis(1));
         };
-        let happening = ward.died(status, true);
-        shared.happenings.push(happening);
+        let event = ward.died(status, true);
+        shared.events.push(event);
         Ok(())
     }
 
@@ -224,7 +224,7 @@ impl Supervisor {
     fn join(&mut self) {
         self.running.store(false, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that panicked was reported by `happenings`.
+            // A thread that panicked was reported by `events`.
             let _ = thread.join();
         }
     }
@@ -263,7 +263,7 @@ impl Shared {
     fn look(&mut self) {
         for ward in &mut self.wards {
             match ward.look() {
-                Ok(happening) => self.happenings.extend(happening),
+                Ok(event) => self.events.extend(event),
                 Err(error) => self.fault = Some(format!("{}: {error:#}", ward.daemon)),
             }
         }
@@ -271,7 +271,7 @@ impl Shared {
 }
 
 impl Ward {
-    fn look(&mut self) -> Result<Option<Happening>> {
+    fn look(&mut self) -> Result<Option<DaemonEvent>> {
         self.keep.listen();
         if self.phase == Phase::Dead {
             if self.died.elapsed() >= self.again_after {
@@ -287,7 +287,7 @@ impl Ward {
     }
 
     /// It has died: at once the first time, later if it does so again and again.
-    fn died(&mut self, status: ExitStatus, ordered: bool) -> Happening {
+    fn died(&mut self, status: ExitStatus, ordered: bool) -> DaemonEvent {
         let again = self.restarts > 0 && self.started.elapsed() < SOON;
         self.again_after = match again {
             true => wait_after(self.soon),
@@ -295,7 +295,7 @@ impl Ward {
         };
         self.soon = if again { self.soon + 1 } else { 0 };
         (self.phase, self.died, self.recovery) = (Phase::Dead, Instant::now(), None);
-        Happening {
+        DaemonEvent {
             daemon: self.daemon,
             what: What::Died {
                 status,
@@ -305,14 +305,14 @@ impl Ward {
         }
     }
 
-    fn is_ready(&mut self) -> Happening {
+    fn is_ready(&mut self) -> DaemonEvent {
         let after = self.died.elapsed();
         self.phase = Phase::Ready;
         self.recovery = Some(Recovery {
             started: self.started.duration_since(self.died),
             ready: after,
         });
-        Happening {
+        DaemonEvent {
             daemon: self.daemon,
             what: What::Back { after },
         }
@@ -354,8 +354,8 @@ fn ask(shared: &Mutex<Shared>, probe: &impl Probe) {
         if phase == Phase::Starting {
             ward.phase = Phase::Joining;
         } else {
-            let happening = ward.is_ready();
-            shared.happenings.push(happening);
+            let event = ward.is_ready();
+            shared.events.push(event);
         }
     }
 }
@@ -398,17 +398,14 @@ mod tests {
         assert!(recovery.started <= recovery.ready);
         assert_ne!(supervisor.id(UP).unwrap(), first);
         assert_eq!(supervisor.restarts(), [(UP, 1)]);
-        let happenings = supervisor.happenings().unwrap();
-        let said: Vec<String> = happenings.iter().map(Happening::to_string).collect();
+        let events = supervisor.events().unwrap();
+        let said: Vec<String> = events.iter().map(DaemonEvent::to_string).collect();
         assert_eq!(said[0], "sluice-up up2 died (signal 9): started again");
         assert!(
             said[1].starts_with("sluice-up up2 is back after"),
             "{said:?}"
         );
-        assert!(matches!(
-            happenings[0].what,
-            What::Died { ordered: true, .. }
-        ));
+        assert!(matches!(events[0].what, What::Died { ordered: true, .. }));
         supervisor.end().unwrap();
     }
 
@@ -421,9 +418,9 @@ mod tests {
         let mut said = Vec::new();
         let start = Instant::now();
         while said.len() < 2 && start.elapsed() < Duration::from_secs(10) {
-            let happenings = supervisor.happenings().unwrap();
-            let died = |h: &Happening| matches!(h.what, What::Died { .. });
-            said.extend(happenings.iter().filter(|h| died(h)).map(|h| h.to_string()));
+            let events = supervisor.events().unwrap();
+            let died = |h: &DaemonEvent| matches!(h.what, What::Died { .. });
+            said.extend(events.iter().filter(|h| died(h)).map(|h| h.to_string()));
             sleep(LOOK);
         }
         assert_eq!(

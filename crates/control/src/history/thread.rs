@@ -13,15 +13,15 @@ const TEND: Duration = Duration::from_secs(60);
 /// How long after a failure it is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What the thread is told.
-enum Told {
+/// Command to the writer's thread.
+enum WriterCommand {
     Block(u64, Vec<u8>),
     Bounds(Bounds),
 }
 
 /// The history in a thread of its own. What waits for it is bounded by whoever hands it blocks.
 pub(crate) struct HistoryThread {
-    queue: Option<Sender<Told>>,
+    queue: Option<Sender<WriterCommand>>,
     thread: Option<JoinHandle<()>>,
     reader: Reader,
 }
@@ -55,17 +55,17 @@ impl HistoryThread {
 
     /// Hands it a block.
     pub fn submit(&self, number: u64, block: Vec<u8>) {
-        self.tell(Told::Block(number, block));
+        self.send(WriterCommand::Block(number, block));
     }
 
     /// The bounds are these from now on.
     pub fn set_bounds(&self, bounds: Bounds) {
-        self.tell(Told::Bounds(bounds));
+        self.send(WriterCommand::Bounds(bounds));
     }
 
-    fn tell(&self, told: Told) {
+    fn send(&self, command: WriterCommand) {
         if let Some(queue) = &self.queue {
-            let _ = queue.send(told); // a panic there has been reported, and what waits stays in the store
+            let _ = queue.send(command); // a panic there has been reported, and what waits stays in the store
         }
     }
 
@@ -100,11 +100,11 @@ struct Writer<K> {
 }
 
 impl<K: FnMut(u64)> Writer<K> {
-    fn run(&mut self, queue: &Receiver<Told>) {
+    fn run(&mut self, queue: &Receiver<WriterCommand>) {
         loop {
             let patience = if self.failing { AGAIN } else { TEND };
             match queue.recv_timeout(patience) {
-                Ok(told) => self.take(told, queue),
+                Ok(command) => self.take(command, queue),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.write(),
             }
@@ -113,16 +113,16 @@ impl<K: FnMut(u64)> Writer<K> {
     }
 
     /// Takes what has queued up, as far as it is written together.
-    fn take(&mut self, first: Told, queue: &Receiver<Told>) {
+    fn take(&mut self, first: WriterCommand, queue: &Receiver<WriterCommand>) {
         let mut octets = 0;
         let mut next = Some(first);
-        while let Some(told) = next {
-            match told {
-                Told::Block(number, block) => {
+        while let Some(command) = next {
+            match command {
+                WriterCommand::Block(number, block) => {
                     octets += block.len();
                     self.waiting.push((number, block));
                 }
-                Told::Bounds(bounds) => self.log.set_bounds(bounds),
+                WriterCommand::Bounds(bounds) => self.log.set_bounds(bounds),
             }
             next = (octets < FULL_WRITE)
                 .then(|| queue.try_recv().ok())
