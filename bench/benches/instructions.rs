@@ -2,10 +2,10 @@
 //! load: `scripts/instructions` compares them with `bench/instructions`.
 #![allow(missing_docs)] // of what macros make
 
-use bench::frames::{Family, Size, Spec, Way};
+use bench::frames::{self, Family, Size, Spec, Way};
 use bench::routes::{Prefixes, Routes};
 use bench::world::World;
-use dataplane::InstanceIndex;
+use dataplane::{InstanceIndex, SessionEntry};
 use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -49,6 +49,51 @@ fn forwarded(way: Way, family: Family, octets: u16) -> Round {
             || Spec::random(way, family, size, 64, &world.routes, &mut random).input(way);
         (way, (0..BURST).map(|_| input()).collect())
     })
+}
+
+/// Packets of machines behind subscribers' routers, whose networks RADIUS or a delegation named.
+fn behind_routers(family: Family, octets: u16) -> Round {
+    let mut random = SmallRng::seed_from_u64(2);
+    prepared(|world| {
+        for session in 0..64 {
+            let lan = match family {
+                Family::V6 => lan_v6(session).into(),
+                _ => lan_v4(session).into(),
+            };
+            let entry = SessionEntry {
+                routed: Box::new([lan]),
+                ..frames::entry(session)
+            };
+            world.controller.set_session(entry).expect("room");
+        }
+        let mut input = || {
+            let (way, size) = (Way::Up, Size::Octets(octets));
+            let mut frame =
+                Spec::random(way, family, size, 64, &world.routes, &mut random).input(way);
+            let session = u32::from(u16::from_be_bytes([frame[24], frame[25]]))
+                - u32::from(frames::pppoe_id(0));
+            let ip = &mut frame[30..];
+            match ip[0] >> 4 {
+                4 => {
+                    ip[12..16].copy_from_slice(&lan_v4(session).broadcast().octets());
+                    (ip[10], ip[11]) = (0, 0);
+                    let sum = wire::checksum::of(&ip[..20]).to_be_bytes();
+                    (ip[10], ip[11]) = (sum[0], sum[1]);
+                }
+                _ => ip[8..24].copy_from_slice(&lan_v6(session).broadcast().octets()),
+            }
+            frame
+        };
+        (Way::Up, (0..BURST).map(|_| input()).collect())
+    })
+}
+
+fn lan_v4(session: u32) -> Ipv4Net {
+    Ipv4Net::new_assert((0x0a00_0000 | session << 8).into(), 24)
+}
+
+fn lan_v6(session: u32) -> Ipv6Net {
+    Ipv6Net::new_assert((0x2001_0db9 << 96 | u128::from(session) << 72).into(), 56)
 }
 
 /// What is not forwarded like nearly all packets are, by its name.
@@ -157,6 +202,8 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
 #[bench::down_v4(args = (Way::Down, Family::V4, 64), setup = forwarded)]
 #[bench::down_v6(args = (Way::Down, Family::V6, 96), setup = forwarded)]
 #[bench::down_tcp(args = (Way::Down, Family::V4, 128), setup = forwarded)]
+#[bench::up_routed_v4(args = (Family::V4, 64), setup = behind_routers)]
+#[bench::up_delegated_v6(args = (Family::V6, 96), setup = behind_routers)]
 #[bench::discovery(args = ("discovery"), setup = other)]
 #[bench::control(args = ("control"), setup = other)]
 #[bench::unknown_session(args = ("unknown_session"), setup = other)]

@@ -4,12 +4,13 @@ use crate::graph::{Source, Tables};
 use crate::inspect::{self, PIECE};
 use crate::message::Command;
 use crate::tables::interfaces::Interface;
+use crate::tables::sessions::Sources;
 use crate::worker::Worker;
 
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
     let answer = match command {
-        Command::SetSession(entry, serial) => set_session(worker, entry, serial),
+        Command::SetSession(entry, sources, serial) => set_session(worker, entry, sources, serial),
         Command::Refuse(index, reason) => {
             remove_session(worker, index);
             Some(Event::SessionRefused { index, reason })
@@ -152,11 +153,16 @@ pub(crate) fn sweep(worker: &mut Worker) {
 
 /// Adds or changes a session. One that is refused is not there afterwards, even if it was before: what its subscriber
 /// sends must not be taken for what it was.
-fn set_session(worker: &mut Worker, entry: SessionEntry, serial: u32) -> Option<Event> {
+fn set_session(
+    worker: &mut Worker,
+    entry: SessionEntry,
+    sources: Sources,
+    serial: u32,
+) -> Option<Event> {
     let index = entry.index;
     match worker.tables.sessions.check(&entry) {
         Ok(()) => {
-            worker.tables.sessions.set(entry);
+            worker.tables.sessions.set(entry, sources);
             let place = worker.tables.sessions.shard.place(index.0) as usize;
             if worker.serials.len() <= place {
                 worker.serials.resize(place + 1, 0);

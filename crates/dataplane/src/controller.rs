@@ -10,6 +10,7 @@ use crate::ports::Ports;
 use crate::punt::{self, PuntClass, PuntKind};
 use crate::routes::{Left, Routes, Write};
 use crate::shard::Shard;
+use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
@@ -267,9 +268,11 @@ impl Controller {
             false => Err(Refusal::Malformed),
         };
         // A worker frees no memory.
-        entry.routed = Box::default();
+        let sources = Sources::of(&core::mem::take(&mut entry.routed));
         match admitted {
-            Ok(serial) => self.link(index.0).send(Command::SetSession(entry, serial)),
+            Ok(serial) => self
+                .link(index.0)
+                .send(Command::SetSession(entry, sources, serial)),
             Err(reason) => {
                 self.routes.withdraw(index);
                 self.link(index.0).send(Command::Refuse(index, reason))

@@ -139,7 +139,10 @@ fn from_access<const TRACE: bool>(
         table,
         six: &mut t.six,
     };
-    let seen = burst.look(rest, |w, len| first.look(w, len));
+    let mut seen = burst.look(rest, |w, len| first.look(w, len));
+    if t.sessions.any_routed() {
+        t.ask_for_sources(&mut seen);
+    }
     t.six.find(&t.fibs, table);
     let (sessions, words) = (t.sessions.up_lines(), t.fibs.lines());
     let soon = |seen: Seen| {
@@ -244,7 +247,8 @@ fn from_access_seldom<const TRACE: bool>(
         Access::Untagged => upstream::<TRACE, 0>(t, table, slot, place, packet),
         Access::Termination(depth) => {
             t.took::<TRACE>(Edge::OfSession);
-            let leave = session::terminate(t.sessions.up(slot), packet.window(), depth);
+            let (up, whose) = t.sessions.entry(slot);
+            let leave = session::terminate(up, whose, packet.window(), depth);
             packet.leave(t.left_session::<TRACE>(leave))
         }
         Access::Discovery => {
@@ -504,6 +508,18 @@ impl Tables {
             _ => PuntKind::TooBig(next_hop),
         };
         Leave::Told(reason, kind, lookup::packet(a.ip(), total))
+    }
+
+    /// Asks for the lines of those sources that are to be found in the routes.
+    #[cold]
+    #[inline(never)]
+    fn ask_for_sources(&mut self, all: &mut dpdk::Seen<Seen>) {
+        all.ask(|w, seen| {
+            let up = self.sessions.up(seen.slot);
+            if up.is_routed() && seen.kind.is_session() {
+                session::ask_for_source(up, &self.fibs, w, classify::depth(w));
+            }
+        });
     }
 
     /// Looks the destination up and asks for the line of where it leads.

@@ -29,8 +29,8 @@ fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> (Access, 
 #[inline(always)]
 fn admit<const DEPTH: usize>(t: &mut Tables, slot: u32, mut packet: Packet<'_, Leave>) -> Gone {
     let len = packet.len();
-    let up = t.sessions.up(slot);
-    match session::admit::<DEPTH>(up, packet.window(), len, &t.fibs) {
+    let (up, whose) = t.sessions.entry(slot);
+    match session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs) {
         Ok(_) => packet.send(0, HEAD as u32, len as u32),
         Err(leave) => packet.leave(leave),
     }

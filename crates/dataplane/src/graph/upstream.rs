@@ -20,8 +20,9 @@ pub(super) fn upstream<const TRACE: bool, const DEPTH: usize>(
 ) -> Gone {
     t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
-    let up = t.sessions.up(slot);
-    let (family, total) = match session::admit::<DEPTH>(up, packet.window(), len, &t.fibs) {
+    let (up, whose) = t.sessions.entry(slot);
+    let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
+    let (family, total) = match admitted {
         Ok(admitted) => admitted,
         Err(Leave::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
         Err(leave) => return packet.leave(t.left_session::<TRACE>(leave)),
@@ -69,11 +70,11 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     mut packet: Packet<'_, Leave>,
 ) -> Gone {
     let len = packet.len();
-    let up = t.sessions.up(slot);
+    let (up, whose) = t.sessions.entry(slot);
     up.sample(false);
-    let admitted = session::admit::<DEPTH>(up, packet.window(), len, &t.fibs);
+    let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
     up.sample(true);
-    let (arrived, index) = (Arrived::upstream::<DEPTH>(up.instance), up.index);
+    let (arrived, index) = (Arrived::upstream::<DEPTH>(up.instance), whose.index());
     if let Err(leave) = admitted {
         return packet.leave(t.left_session::<TRACE>(leave));
     }
@@ -124,13 +125,7 @@ fn connecting<const TRACE: bool>(
 ) -> Gone {
     t.took::<TRACE>(Edge::SubscriberSyn);
     t.took::<TRACE>(Edge::SynToLookup);
-    mss::clamp(
-        &mut packet,
-        a.family,
-        a.ip(),
-        total,
-        t.sessions.up(slot).mtu,
-    );
+    mss::clamp(&mut packet, a.family, a.ip(), total, t.sessions.mtu(slot));
     let table = t.fibs.table(InstanceIndex(a.instance));
     let target = lookup::find(&t.fibs, table, a.family, packet.window(), a.ip());
     forward::<TRACE>(t, a, total, target, packet)

@@ -108,7 +108,7 @@ mod tests {
     use crate::nodes::Part;
     use crate::tables::adjacency::Adjacencies;
     use crate::tables::interfaces::Interface;
-    use crate::tables::sessions::Sessions;
+    use crate::tables::sessions::{Sessions, Sources};
     use dpdk::HEAD;
     use policy::PacketSettings;
     use wire::eth::{Frame as Parsed, MacAddr, PPPOE_SESSION, Tags};
@@ -195,7 +195,7 @@ mod tests {
                 ipv6: None,
                 routed: Box::default(),
             };
-            sessions.set(entry);
+            sessions.set(entry, Sources::default());
             let down = sessions.down(SessionIndex(0)).unwrap();
             let mut w = Window::default();
             let frame = to_subscriber(down, Family::V6, &mut w, IP, 1492);

@@ -9,7 +9,7 @@ use crate::api::{Destination, InstanceIndex};
 use crate::drops::DropReason;
 use crate::punt::PuntKind;
 use crate::tables::fib::Reader;
-use crate::tables::sessions::{MASKS, Up};
+use crate::tables::sessions::{MASKS, Up, Whose};
 use dpdk::{HEAD, Window};
 
 pub(crate) const PPP_IPV4: u16 = 0x0021;
@@ -28,6 +28,7 @@ pub(crate) const fn headers(tags: usize) -> usize {
 #[inline(always)]
 pub(crate) fn admit<const DEPTH: usize>(
     up: &mut Up,
+    whose: Whose<'_>,
     w: &Window,
     len: usize,
     fibs: &Reader,
@@ -48,12 +49,12 @@ pub(crate) fn admit<const DEPTH: usize>(
     } else if protocol == PPP_IPV6.to_be() {
         Family::V6
     } else {
-        return Err(control(up));
+        return Err(control(whose));
     };
     let total = ip::check(family, w, ip, payload as usize - 2)?;
     match family {
-        Family::V4 => source_v4(up, w, ip, fibs)?,
-        Family::V6 => source_v6(up, w, ip, total, fibs)?,
+        Family::V4 => source_v4(up, whose, w, ip, fibs)?,
+        Family::V6 => source_v6(up, whose, w, ip, total, fibs)?,
     }
     up.packets += 1;
     up.octets += total as u64;
@@ -61,7 +62,7 @@ pub(crate) fn admit<const DEPTH: usize>(
 }
 
 /// Verifies a PADT with `depth` tags, which is for the control plane.
-pub(crate) fn terminate(up: &Up, w: &Window, depth: u8) -> Leave {
+pub(crate) fn terminate(up: &Up, whose: Whose<'_>, w: &Window, depth: u8) -> Leave {
     let mut plain = *up;
     plain.sample(false);
     let difference = match depth {
@@ -70,13 +71,13 @@ pub(crate) fn terminate(up: &Up, w: &Window, depth: u8) -> Leave {
         _ => difference::<2>(&plain, w),
     };
     match difference {
-        0 => control(up),
+        0 => control(whose),
         _ => reason(&plain, w).into(),
     }
 }
 
-fn control(up: &Up) -> Leave {
-    Leave::Punt(PuntKind::Session(up.index), Part::WHOLE)
+fn control(whose: Whose<'_>) -> Leave {
+    Leave::Punt(PuntKind::Session(whose.index()), Part::WHOLE)
 }
 
 /// Are the MAC addresses and the tags (TPIDs and VLAN ids, whatever the priorities) those of the session? 0 if so.
@@ -114,55 +115,85 @@ fn reason(up: &Up, w: &Window) -> DropReason {
     }
 }
 
+/// Asks for the line of the routes that will say whose the source of a packet behind `depth` tags is, unless it is the session's
+/// own.
+pub(crate) fn ask_for_source(up: &Up, fibs: &Reader, w: &Window, depth: usize) {
+    let ip = HEAD + headers(depth);
+    let table = || fibs.table(InstanceIndex(up.instance));
+    match w.u16(ip - 2) {
+        PPP_IPV4 if w.u32(ip + 12) != up.v4 => _ = fibs.touch_v4(table(), w.u32(ip + 12)),
+        PPP_IPV6 if !is_own_v6(up, w.u64(ip + 8)) => fibs.touch_v6(table(), w.u128(ip + 8)),
+        _ => {}
+    }
+}
+
 /// The session's address, or one that is routed to the session (RFC 3704 §2.2, strict).
 #[inline(always)]
-fn source_v4(up: &Up, w: &Window, ip: usize, fibs: &Reader) -> Result<(), Leave> {
+fn source_v4(up: &Up, whose: Whose<'_>, w: &Window, ip: usize, fibs: &Reader) -> Result<(), Leave> {
     let source = w.u32(ip + 12);
     // A session without address has 0 there, and 0.0.0.0 is nobody's.
     if (source == up.v4) & (source != 0) {
         return Ok(());
     }
-    routed_v4(up, source, fibs)
+    routed_v4(up, whose, source, fibs)
 }
 
 #[cold]
 #[inline(never)]
-fn routed_v4(up: &Up, source: u32, fibs: &Reader) -> Result<(), Leave> {
+fn routed_v4(up: &Up, whose: Whose<'_>, source: u32, fibs: &Reader) -> Result<(), Leave> {
     let instance = InstanceIndex(up.instance);
     let to = fibs.lookup_v4(instance, source).destination();
-    match to == Some(Destination::Session(up.index)) {
+    match to == Some(Destination::Session(whose.index())) {
         true => Ok(()),
         false => Err(DropReason::SpoofedSourceV4.into()),
     }
 }
 
-/// An address in the session's prefix that is not about the link itself.
+/// Is an address, of which these are the first 64 bits, in one of the session's own prefixes?
 #[inline(always)]
-fn source_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &Reader) -> Result<(), Leave> {
-    let high = w.u64(ip + 8);
-    let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length) == 0;
-    if own & !is_control(w, ip, total) {
-        return Ok(());
-    }
-    other_v6(up, w, ip, total, fibs)
+fn is_own_v6(up: &Up, high: u64) -> bool {
+    let within = |prefix, length: u8| length != 0 && (high ^ prefix) >> (64 - length) == 0;
+    within(up.v6, up.v6_length) || within(up.delegated, up.delegated_length())
 }
 
-/// An address in the session's prefix, or one that is routed to the session. What concerns the link itself is for the
+/// An address in one of the session's prefixes that is not about the link itself.
+#[inline(always)]
+fn source_v6(
+    up: &Up,
+    whose: Whose<'_>,
+    w: &Window,
+    ip: usize,
+    total: usize,
+    fibs: &Reader,
+) -> Result<(), Leave> {
+    if is_own_v6(up, w.u64(ip + 8)) & !is_control(w, ip, total) {
+        return Ok(());
+    }
+    other_v6(up, whose, w, ip, total, fibs)
+}
+
+/// An address in one of the session's prefixes, or one that is routed to the session. What concerns the link itself is for the
 /// control plane, which alone takes link-local sources and, in neighbour discovery, the unspecified one.
 #[cold]
 #[inline(never)]
-fn other_v6(up: &Up, w: &Window, ip: usize, total: usize, fibs: &Reader) -> Result<(), Leave> {
+fn other_v6(
+    up: &Up,
+    whose: Whose<'_>,
+    w: &Window,
+    ip: usize,
+    total: usize,
+    fibs: &Reader,
+) -> Result<(), Leave> {
     let source = w.u128(ip + 8);
     let high = (source >> 64) as u64;
-    let own = (up.v6_length != 0) && (high ^ up.v6) >> (64 - up.v6_length) == 0;
     let instance = InstanceIndex(up.instance);
     let routed = || fibs.lookup_v6(instance, source).destination();
-    let own = own || routed() == Some(Destination::Session(up.index));
+    let own = is_own_v6(up, high) || routed() == Some(Destination::Session(whose.index()));
     let link_local = high >> 54 == 0xfe80 >> 6;
     match (own, is_control(w, ip, total)) {
         (true, false) => Ok(()),
-        (true, true) => Err(control(up)),
-        (false, true) if link_local || source == 0 => Err(control(up)),
+        (true, true) => Err(control(whose)),
+        (false, true) if link_local || source == 0 => Err(control(whose)),
         (false, false) if link_local => Err(DropReason::LinkLocal.into()),
         (false, _) => Err(DropReason::SpoofedSourceV6.into()),
     }
@@ -184,7 +215,7 @@ mod tests {
     use super::*;
     use crate::api::*;
     use crate::tables::fib::{Owner, Writer};
-    use crate::tables::sessions::Sessions;
+    use crate::tables::sessions::{Sessions, Sources};
     use policy::PacketSettings;
     use wire::eth::{Header, MacAddr, PPPOE_SESSION, TPID_8021AD, Tags};
 
@@ -211,7 +242,7 @@ mod tests {
             ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),
             routed: Box::default(),
         };
-        sessions.set(entry);
+        sessions.set(entry, Sources::default());
         let mut fibs = Writer::new(1, 100).unwrap();
         let framed = Some(Destination::Session(SessionIndex(3)));
         for net in ["192.0.2.0/28", "2001:db8:ffff::/48"] {
@@ -227,18 +258,20 @@ mod tests {
 
     impl Net {
         fn frame(&mut self, frame: &[u8], depth: u8) -> Result<(Family, usize), Leave> {
-            let up = self.sessions.up(self.sessions.slot(0, 0, 5).unwrap());
+            let slot = self.sessions.slot(0, 0, 5).unwrap();
+            let (up, whose) = self.sessions.entry(slot);
             let (w, len) = (Window::of(frame), frame.len());
             match depth {
-                0 => admit::<0>(up, &w, len, &self.fibs),
-                1 => admit::<1>(up, &w, len, &self.fibs),
-                _ => admit::<2>(up, &w, len, &self.fibs),
+                0 => admit::<0>(up, whose, &w, len, &self.fibs),
+                1 => admit::<1>(up, whose, &w, len, &self.fibs),
+                _ => admit::<2>(up, whose, &w, len, &self.fibs),
             }
         }
 
         fn padt(&mut self, frame: &[u8]) -> Leave {
-            let up = self.sessions.up(self.sessions.slot(0, 0, 5).unwrap());
-            terminate(up, &Window::of(frame), 0)
+            let slot = self.sessions.slot(0, 0, 5).unwrap();
+            let (up, whose) = self.sessions.entry(slot);
+            terminate(up, whose, &Window::of(frame), 0)
         }
     }
 
@@ -365,6 +398,31 @@ mod tests {
     }
 
     #[test]
+    fn a_delegated_prefix_is_a_source_without_a_route() {
+        let mut net = net(Tags::NONE);
+        let entry = net.sessions.get(SessionIndex(3)).unwrap().clone();
+        let nets = ["10.0.0.0/8", "2001:db8:8000::/49", "2001:db8:9::1/128"];
+        let nets = nets.map(|net| net.parse().unwrap());
+        net.sessions.set(entry.clone(), Sources::of(&nets));
+        assert!(net.sessions.any_routed());
+        let send = |net: &mut Net, source: &str| {
+            let frame = frame(MAC, Tags::NONE, &v6(source, 17, &[0; 8]));
+            net.frame(&frame, 0).map(|_| ())
+        };
+        let spoofed = Err(DropReason::SpoofedSourceV6.into());
+        assert_eq!(send(&mut net, "2001:db8:8000:7fff::1"), Ok(()));
+        assert_eq!(send(&mut net, "2001:db8:0:700::1"), Ok(()));
+        assert_eq!(send(&mut net, "2001:db8:8000:8000::1"), spoofed);
+        // The longer one has no room in the entry, and no route here.
+        assert_eq!(send(&mut net, "2001:db8:9::1"), spoofed);
+        net.sessions.set(entry.clone(), Sources::of(&nets[1..2]));
+        assert!(!net.sessions.any_routed());
+        assert_eq!(send(&mut net, "2001:db8:8000::1"), Ok(()));
+        net.sessions.set(entry, Sources::default());
+        assert_eq!(send(&mut net, "2001:db8:8000::1"), spoofed);
+    }
+
+    #[test]
     fn a_session_without_addresses_sends_only_control_packets() {
         let mut net = net(Tags::NONE);
         let entry = SessionEntry {
@@ -372,7 +430,7 @@ mod tests {
             ipv6: None,
             ..net.sessions.get(SessionIndex(3)).unwrap().clone()
         };
-        net.sessions.set(entry);
+        net.sessions.set(entry, Sources::default());
         let mut send = |ppp: &[u8]| net.frame(&frame(MAC, Tags::NONE, ppp), 0).map(|_| ());
         assert_eq!(send(&v4([0; 4])), Err(DropReason::SpoofedSourceV4.into()));
         assert_eq!(

@@ -6,6 +6,7 @@ use crate::shard::Shard;
 use crate::tables::fib::Target;
 use crate::tables::{NO_VLANS, Vlans};
 use dpdk::Lines;
+use ipnet::{IpNet, Ipv6Net};
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
 mod whole;
@@ -17,26 +18,28 @@ mod whole;
 pub(crate) struct Up {
     /// Octets 6 to 13 of the frame: the MAC address and, with tags, the outer TPID.
     pub mac: u64,
-    /// Octets 14 to 21 of the frame, as far as they are tags, without priorities.
+    /// Octets 14 to 21 of the frame, as far as they are tags, without priorities. The last two, which no tag has, are the length
+    /// of the delegated prefix and [`ROUTED`].
     pub tags: u64,
     /// Octets 0 to 7 of the frame: the gateway's address and the beginning of the subscriber's.
     pub begin: u64,
     pub packets: u64,
-    /// The first 64 bits of the IPv6 prefix.
+    /// The first 64 bits of the IPv6 prefix of the link, and of a delegated one.
     pub v6: u64,
+    pub delegated: u64,
     // Not beside `packets`: two additions are cheaper than one of both together.
     pub octets: u64,
     /// The IPv4 address, 0 for none.
     pub v4: u32,
-    pub index: SessionIndex,
     pub instance: u16,
     /// Number of tags, or [`VACANT`]; with [`SAMPLED`] if the session is.
     pub depth: u8,
-    /// Length of the IPv6 prefix; 0 for none or for one that is longer than 64.
+    /// Length of the link's IPv6 prefix; 0 for none or for one that is longer than 64.
     pub v6_length: u8,
-    /// The largest IP packet that the subscriber takes.
-    pub mtu: u16,
 }
+
+/// The subscriber may send from what the routes say, too.
+const ROUTED: u8 = 1;
 
 /// The depth of an entry without a session: no frame has it.
 const VACANT: u8 = 0x80;
@@ -57,14 +60,13 @@ impl Up {
         tags: 0,
         begin: 0,
         v6: 0,
+        delegated: 0,
         packets: 0,
         octets: 0,
         v4: 0,
-        index: SessionIndex(0),
         instance: 0,
         depth: VACANT,
         v6_length: 0,
-        mtu: 0,
     };
 
     #[inline(always)]
@@ -82,25 +84,41 @@ impl Up {
         self.depth = self.depth & !SAMPLED | if on { SAMPLED } else { 0 };
     }
 
-    /// The entry with the same counters and what `entry` says.
-    fn with(self, entry: &SessionEntry) -> Up {
+    /// Length of the delegated prefix; 0 for none.
+    #[inline(always)]
+    pub fn delegated_length(&self) -> u8 {
+        self.tags.to_ne_bytes()[6]
+    }
+
+    /// May the subscriber send from what the routes say, too?
+    pub fn is_routed(&self) -> bool {
+        self.tags.to_ne_bytes()[7] & ROUTED != 0
+    }
+
+    /// The entry with the same counters and what `entry` and `sources` say.
+    fn with(self, entry: &SessionEntry, sources: Sources) -> Up {
         let tpid = entry.tags.outer.map_or(0, |t| t.tpid);
         let tag = |tag: Option<wire::eth::Tag>| tag.map_or(0, |t| t.vid as u64 & 0xfff);
         let inner_tpid = entry.tags.inner.map_or(0, |t| t.tpid) as u64;
-        let prefix = entry.ipv6.filter(|p| p.prefix_len() <= 64);
+        let half = |net: Option<Ipv6Net>| match net.filter(|net| net.prefix_len() <= 64) {
+            Some(net) => ((u128::from(net.network()) >> 64) as u64, net.prefix_len()),
+            None => (0, 0),
+        };
+        let (v6, v6_length) = half(entry.ipv6);
+        let (delegated, delegated_length) = half(sources.delegated);
+        let flags = if sources.routed { ROUTED } else { 0 };
         let mac = number(entry.peer_mac);
         let tags = tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16;
         Up {
             mac: (mac << 16 | tpid as u64).to_be(),
             begin: (number(entry.gateway_mac) << 16 | mac >> 32).to_be(),
-            tags: tags.to_be(),
-            v6: prefix.map_or(0, |p| (u128::from(p.network()) >> 64) as u64),
-            v6_length: prefix.map_or(0, |p| p.prefix_len()),
+            tags: (tags | (delegated_length as u64) << 8 | flags as u64).to_be(),
+            v6,
+            v6_length,
+            delegated,
             v4: entry.ipv4.map_or(0, u32::from),
-            index: entry.index,
             instance: entry.instance.0,
             depth: entry.tags.count() as u8 | self.depth & SAMPLED,
-            mtu: entry.packets.largest_packet(),
             ..self
         }
     }
@@ -162,9 +180,34 @@ impl Down {
     }
 }
 
+/// What else a subscriber may send from, beside its address and the prefix of its link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sources {
+    /// The prefix that the session's entry has, of at most 64 bits: most that is sent over IPv6 is from a delegated one.
+    delegated: Option<Ipv6Net>,
+    /// There are more, which are found in the routes.
+    routed: bool,
+}
+
+impl Sources {
+    /// These nets.
+    pub fn of(nets: &[IpNet]) -> Self {
+        let mut six = nets.iter().filter_map(|net| match net {
+            IpNet::V6(net) => Some(*net),
+            IpNet::V4(_) => None,
+        });
+        let delegated = six.find(|net| net.prefix_len() <= 64);
+        Sources {
+            delegated,
+            routed: nets.len() > usize::from(delegated.is_some()),
+        }
+    }
+}
+
 /// What the packet path does not need of a session.
 struct Known {
     entry: SessionEntry,
+    sources: Sources,
     /// The bank of its segment.
     bank: u16,
     /// Its place among the upstream entries.
@@ -189,14 +232,32 @@ pub(crate) struct Sessions {
     banks: Vec<Bank>,
     /// Pages of upstream entries. Page 0 is vacant and stays so: what has no page points there.
     up: dpdk::Table<Up>,
+    /// Whose the entries are: seldom asked, so not in their lines.
+    indexes: Vec<SessionIndex>,
     /// Sessions in each page.
     in_page: Vec<u16>,
     free_pages: Vec<u32>,
     down: dpdk::Table<Down>,
     known: Vec<Option<Known>>,
+    /// Sessions whose subscribers may send from what the routes say.
+    routed: usize,
     limit: u32,
     /// The most pages.
     pages: usize,
+}
+
+/// Whose an upstream entry is: looked up only where it is needed.
+#[derive(Clone, Copy)]
+pub(crate) struct Whose<'a> {
+    // Not a slice, whose place would be loaded for every packet.
+    indexes: &'a Vec<SessionIndex>,
+    slot: u32,
+}
+
+impl Whose<'_> {
+    pub fn index(self) -> SessionIndex {
+        self.indexes[self.slot as usize]
+    }
 }
 
 /// To ask for the lines of downstream sides.
@@ -237,10 +298,12 @@ impl Sessions {
             segments: (0..limits.interfaces).map(|_| None).collect(),
             banks: Vec::with_capacity(limits.segments as usize),
             up,
+            indexes: vec![SessionIndex(0); PAGE],
             in_page: vec![0],
             free_pages: Vec::new(),
             down: dpdk::Table::new(sessions)?,
             known: Vec::with_capacity(sessions),
+            routed: 0,
             limit: limits.sessions,
             pages,
         })
@@ -315,6 +378,29 @@ impl Sessions {
         &mut self.up[slot as usize]
     }
 
+    /// The same, and whose it is.
+    #[inline(always)]
+    pub fn entry(&mut self, slot: u32) -> (&mut Up, Whose<'_>) {
+        let indexes = &self.indexes;
+        (&mut self.up[slot as usize], Whose { indexes, slot })
+    }
+
+    /// Whose an upstream entry is, if it is not vacant.
+    pub fn index(&self, slot: u32) -> SessionIndex {
+        self.indexes[slot as usize]
+    }
+
+    /// The largest IP packet that the subscriber of an upstream entry takes.
+    pub fn mtu(&self, slot: u32) -> u16 {
+        self.down[self.place(self.index(slot))].mtu
+    }
+
+    /// Is there a session whose subscriber may send from what the routes say?
+    #[inline(always)]
+    pub fn any_routed(&self) -> bool {
+        self.routed > 0
+    }
+
     /// Downstream sides, by the sessions' indexes.
     #[inline(always)]
     pub fn down_lines(&self) -> DownLines {
@@ -366,7 +452,7 @@ impl Sessions {
         let there = &self.up[slot as usize];
         let new_page = (slot as usize) < PAGE;
         let room = !new_page || !self.free_pages.is_empty() || self.in_page.len() < self.pages;
-        match there.vacant() || there.index == entry.index {
+        match there.vacant() || self.index(slot) == entry.index {
             true if entry.index.0 < self.limit && room => Ok(()),
             true => Err(Refusal::TableFull),
             false => Err(Refusal::IdTaken),
@@ -374,7 +460,7 @@ impl Sessions {
     }
 
     /// Adds a session for which `check` was good, or changes it; its counters go on.
-    pub fn set(&mut self, entry: SessionEntry) {
+    pub fn set(&mut self, entry: SessionEntry, sources: Sources) {
         let index = self.place(entry.index);
         if self.known.len() <= index {
             self.known.resize_with(index + 1, || None);
@@ -388,10 +474,13 @@ impl Sessions {
             .bank(entry.port.0, outer_vid(entry.tags))
             .expect("the segment was checked");
         let slot = self.occupy(bank, entry.pppoe_session_id);
-        self.up[slot as usize] = was.with(&entry);
+        self.routed += usize::from(sources.routed);
+        self.up[slot as usize] = was.with(&entry, sources);
+        self.indexes[slot as usize] = entry.index;
         self.down[index] = self.down[index].with(&entry);
         self.known[index] = Some(Known {
             entry,
+            sources,
             bank: bank as u16,
             slot,
             punts,
@@ -428,6 +517,7 @@ impl Sessions {
         if *noted == 0 {
             *noted = self.free_pages.pop().unwrap_or_else(|| {
                 self.up.resize(self.up.len() + PAGE, Up::NONE);
+                self.indexes.resize(self.up.len(), SessionIndex(0));
                 self.in_page.push(0);
                 self.in_page.len() as u32 - 1
             });
@@ -439,6 +529,7 @@ impl Sessions {
 
     /// Empties the session's place, and frees its page if it was the last there.
     fn vacate(&mut self, known: &Known) -> Up {
+        self.routed -= usize::from(known.sources.routed);
         let page = known.slot / PAGE as u32;
         self.in_page[page as usize] -= 1;
         if self.in_page[page as usize] == 0 {
@@ -521,12 +612,11 @@ mod tests {
         let mut t = tables();
         for e in [entry(0, 100, 5), entry(1, 200, 5), entry(2, 150, 65535)] {
             t.check(&e).unwrap();
-            t.set(e);
+            t.set(e, Sources::default());
         }
         let mut index = |vid, id| {
             let slot = t.slot(0, vid, id).unwrap();
-            let up = *t.up(slot);
-            (!up.vacant()).then_some(up.index.0)
+            (!t.up(slot).vacant()).then(|| t.index(slot).0)
         };
         // A segment's VLANs share its ids.
         assert_eq!(
@@ -556,7 +646,7 @@ mod tests {
     #[test]
     fn what_cannot_be_set_is_refused() {
         let mut t = tables();
-        t.set(entry(0, 100, 5));
+        t.set(entry(0, 100, 5), Sources::default());
         let check = |change: &dyn Fn(&mut SessionEntry)| {
             let mut e = entry(1, 100, 6);
             change(&mut e);
@@ -588,15 +678,16 @@ mod tests {
     #[test]
     fn counters_go_on_through_changes_and_end_with_the_session() {
         let mut t = tables();
-        t.set(entry(4, 100, 5));
+        t.set(entry(4, 100, 5), Sources::default());
         let slot = t.slot(0, 100, 5).unwrap();
         t.up(slot).packets = 3;
         t.down(SessionIndex(4)).unwrap().octets = 99;
-        t.set(SessionEntry {
+        let changed = SessionEntry {
             ipv4: None,
             packets: PacketSettings::with_mtu(1400),
             ..entry(4, 200, 600)
-        });
+        };
+        t.set(changed, Sources::default());
         assert!(t.up(slot).vacant());
         let usage = Usage {
             up_packets: 3,
@@ -614,7 +705,7 @@ mod tests {
                 && t.down(SessionIndex(4))
                     .is_none_or(|down| *down == Down::default())
         );
-        t.set(entry(4, 100, 5));
+        t.set(entry(4, 100, 5), Sources::default());
         assert_eq!(t.usage(SessionIndex(4)), Some(Usage::default()));
     }
 
@@ -623,7 +714,10 @@ mod tests {
         let mut t = tables();
         for round in 0..10u16 {
             for i in 0..10 {
-                t.set(entry(i, 100, round * 1000 + i as u16 * 300 + 1));
+                t.set(
+                    entry(i, 100, round * 1000 + i as u16 * 300 + 1),
+                    Sources::default(),
+                );
             }
             for i in 0..10 {
                 t.remove(SessionIndex(i)).unwrap();
@@ -638,7 +732,7 @@ mod tests {
         let mut t = Sessions::with(2, &[0..=4095]);
         for (index, id) in [(0, 5), (1, 5 + PAGE as u16)] {
             t.check(&entry(index, 100, id)).unwrap();
-            t.set(entry(index, 100, id));
+            t.set(entry(index, 100, id), Sources::default());
         }
         // Both pages have a session each; there is none for a third place, but one in those that there are.
         let third = 5 + 2 * PAGE as u16;
@@ -652,7 +746,7 @@ mod tests {
     fn a_session_outside_of_its_segment_is_found_and_leaves_nothing_behind() {
         let mut t = tables();
         for e in [entry(0, 100, 5), entry(1, 200, 5), entry(2, 150, 65535)] {
-            t.set(e);
+            t.set(e, Sources::default());
         }
         assert_eq!(t.misplaced(0, 1000), None);
         // VLAN 150 goes to the third segment, VLAN 200 nowhere; 100 stays.

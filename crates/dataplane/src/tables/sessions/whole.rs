@@ -12,10 +12,19 @@ impl Sessions {
     /// Whether what packets meet of a session says what it was set to.
     pub fn is_whole(&self, index: SessionIndex) -> bool {
         let known = self.known.get(self.place(index)).and_then(Option::as_ref);
-        known.is_some_and(|Known { entry, slot, .. }| {
+        known.is_some_and(|known| {
+            let Known {
+                entry,
+                sources,
+                slot,
+                ..
+            } = known;
             let place = self.slot(entry.port.0, outer_vid(entry.tags), entry.pppoe_session_id);
             let (up, down) = (&self.up[*slot as usize], &self.down[self.place(index)]);
-            place == Some(*slot) && *up == up.with(entry) && *down == down.with(entry)
+            place == Some(*slot)
+                && self.index(*slot) == index
+                && *up == up.with(entry, *sources)
+                && *down == down.with(entry)
         })
     }
 
@@ -23,7 +32,7 @@ impl Sessions {
     pub fn stray_ids(&self, place: u32, most: u32, found: &mut Vec<Held>) -> Option<u32> {
         let end = (place + most).min(self.up.len() as u32);
         for place in place..end {
-            let index = self.up[place as usize].index;
+            let index = self.index(place);
             if self.is_stray(place) {
                 let place = self.shard.number(place);
                 found.push(Held::StrayId { place, index });
@@ -33,12 +42,12 @@ impl Sessions {
     }
 
     fn is_stray(&self, place: u32) -> bool {
-        let Some(up) = self.up.get(place as usize).filter(|up| !up.vacant()) else {
+        if self.up.get(place as usize).is_none_or(Up::vacant) {
             return false;
-        };
+        }
         let known = self
             .known
-            .get(self.place(up.index))
+            .get(self.place(self.index(place)))
             .and_then(Option::as_ref);
         known.is_none_or(|known| known.slot != place)
     }
@@ -61,6 +70,7 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Sources;
     use super::super::tests::{entry, tables};
     use super::*;
 
@@ -75,8 +85,8 @@ mod tests {
     #[test]
     fn an_entry_without_its_session_is_found_and_emptied() {
         let mut t = tables();
-        t.set(entry(3, 100, 5));
-        t.set(entry(4, 100, 900));
+        t.set(entry(3, 100, 5), Sources::default());
+        t.set(entry(4, 100, 900), Sources::default());
         assert_eq!((strays(&t), t.is_whole(SessionIndex(4))), (vec![], true));
         let place = t.slot(0, 100, 900).unwrap();
         t.known[4] = None;
@@ -86,7 +96,7 @@ mod tests {
         t.remove_stray(t.slot(0, 100, 5).unwrap()); // that one has its session
         assert_eq!((strays(&t), t.is_whole(SessionIndex(3))), (vec![], true));
         // its page is free again
-        t.set(entry(4, 200, 7));
+        t.set(entry(4, 200, 7), Sources::default());
         assert!(t.is_whole(SessionIndex(4)) && t.slot(0, 100, 900) == Some(900 % PAGE as u32));
     }
 
@@ -95,12 +105,12 @@ mod tests {
         let index = SessionIndex(4);
         for damage in [
             |t: &mut Sessions, slot: u32| t.up[slot as usize].v4 += 1,
-            |t: &mut Sessions, slot: u32| t.up[slot as usize].index = SessionIndex(5),
+            |t: &mut Sessions, slot: u32| t.indexes[slot as usize] = SessionIndex(5),
             |t: &mut Sessions, _| t.down[4].mtu = 9,
             |t: &mut Sessions, _| t.banks[1].0[0] = 0,
         ] {
             let mut t = tables();
-            t.set(entry(4, 100, 5));
+            t.set(entry(4, 100, 5), Sources::default());
             let slot = t.slot(0, 100, 5).unwrap();
             assert!(t.is_whole(index));
             damage(&mut t, slot);
