@@ -21,7 +21,13 @@ fn main() -> std::io::Result<()> {
     println!("cargo:rerun-if-changed=../../proto");
     println!("cargo:rerun-if-changed=build.rs");
     let shown = "#[derive(serde::Serialize, serde::Deserialize)]";
+    // what the test of the catalogue compares it with
+    let descriptors = format!(
+        "{}/sluice.v1.bin",
+        std::env::var("OUT_DIR").expect("Cargo sets it")
+    );
     let mut builder = tonic_prost_build::configure()
+        .file_descriptor_set_path(descriptors)
         .message_attribute(".", shown)
         .enum_attribute(".", shown)
         .enum_attribute(".", "#[serde(rename_all = \"kebab-case\")]")

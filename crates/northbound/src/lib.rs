@@ -18,6 +18,7 @@
 
 mod caller;
 mod calls;
+pub mod catalogue;
 mod client;
 mod configuration;
 mod connection;
@@ -25,6 +26,7 @@ mod history;
 mod ledger;
 mod listen;
 mod live;
+mod rows;
 mod serve;
 pub mod supervisor;
 mod tables;
@@ -48,6 +50,7 @@ pub use history::{HistoryCall, HistoryClient};
 pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
+pub use rows::{SubscriberRow, WorkerRow};
 pub use serve::{Answer, Call, PAGE, Request, Response, UserPlaneTable, serve};
 pub use tables::TablesClient;
 

@@ -1,6 +1,8 @@
 //! The control plane's side of its socket.
 
+use crate::caller::Gate;
 use crate::calls::{Asked, Calls, Refusal, other_answer};
+use crate::catalogue::{Access, REPAIR};
 use crate::configuration::ConfigurationCall;
 use crate::control_plane_server::{ControlPlane, ControlPlaneServer};
 use crate::live::LiveCall;
@@ -192,6 +194,7 @@ pub fn serve(
     let calls = Calls::new(calls);
     let service = ControlPlaneServer::new(Service(calls.clone()));
     let router = server()
+        .layer(Gate)
         .add_service(service.max_decoding_message_size(MAX_REQUEST))
         .add_service(crate::tables::service(calls.clone()))
         .add_service(crate::configuration::service(configuration))
@@ -297,7 +300,7 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<CheckLedgerRequest>,
     ) -> Result<Reply<CheckLedgerResponse>, Status> {
-        let repair = request.into_inner().repair;
+        let repair = permit_repair(&request, request.get_ref().repair).await?;
         ledger(self.0.ask(Request::CheckLedger { repair }).await?)
     }
 
@@ -305,13 +308,18 @@ impl ControlPlane for Service {
         &self,
         request: tonic::Request<CheckUserPlaneLedgerRequest>,
     ) -> Result<Reply<CheckLedgerResponse>, Status> {
-        let CheckUserPlaneLedgerRequest {
-            user_plane: name,
-            repair,
-        } = request.into_inner();
+        let repair = permit_repair(&request, request.get_ref().repair).await?;
+        let name = request.into_inner().user_plane;
         let table = UserPlaneTable::Ledger { repair };
         ledger(self.0.ask(Request::UserPlane { name, table }).await?)
     }
+}
+
+/// Whether to repair, which not everybody may who may check.
+async fn permit_repair<T>(request: &tonic::Request<T>, repair: bool) -> Result<bool, Status> {
+    let needed = if repair { REPAIR.access } else { Access::Read };
+    Caller::permit(Caller::of(request), needed).await?;
+    Ok(repair)
 }
 
 fn drops(response: Response) -> Result<Reply<ListDropsResponse>, Status> {

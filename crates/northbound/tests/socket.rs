@@ -9,9 +9,13 @@ use northbound::{
     SessionState, TablesClient, TraceRequest, TracedPacket, Tracing, UserPlane, UserPlaneTable,
     WatchStateResponse, serve,
 };
+use std::fs::Permissions;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -481,6 +485,54 @@ async fn a_stale_socket_is_replaced_and_the_socket_goes_with_the_daemon() {
     drop(asked);
     served.await.unwrap();
     assert!(!path.exists());
+}
+
+/// Names the socket for the stranger below, who is a process of this test.
+const FOR_A_STRANGER: &str = "SLUICE_TEST_SOCKET";
+
+/// As root only: nobody else can become somebody else.
+#[test]
+fn whoever_is_not_in_the_daemons_group_may_only_look() {
+    if let Some(path) = std::env::var_os(FOR_A_STRANGER) {
+        return try_as_a_stranger(Path::new(&path));
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let daemon = Daemon::start(8);
+    let folder = daemon._dir.path();
+    for (path, mode) in [(folder, 0o755), (&daemon.path, 0o666)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+    let test = folder.join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &test).unwrap();
+    let mut stranger = Command::new(test);
+    stranger.args([
+        "--exact",
+        "whoever_is_not_in_the_daemons_group_may_only_look",
+    ]);
+    stranger.env(FOR_A_STRANGER, &daemon.path).current_dir("/");
+    let done = stranger.uid(65_534).gid(65_534).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    daemon.client().clear_session("7").unwrap();
+    assert!(daemon.client().check_ledger(true).is_ok());
+}
+
+fn try_as_a_stranger(path: &Path) {
+    let mut client = Client::connect(path, PATIENCE).unwrap();
+    assert_eq!(client.sessions().unwrap().len(), 8);
+    client.check_ledger(false).unwrap();
+    let live = LiveClient::connect(path, PATIENCE).unwrap();
+    let refused = [
+        client.clear_session("7").err(),
+        client.check_ledger(true).err(),
+        client.check_user_plane_ledger("up1", true).err(),
+        live.trace(TraceRequest::default()).err(),
+    ];
+    for error in refused {
+        let why = error.expect("a stranger changed something").to_string();
+        assert!(why.contains("members of the daemon's group"), "{why}");
+    }
 }
 
 #[test]

@@ -1,0 +1,219 @@
+//! The actions, and the questions whose answers are no tables.
+
+use super::Access::{Change, Read};
+use super::{Action, Argument, Takes};
+
+/// Every action.
+pub const ACTIONS: &[&Action] = &[
+    &SHOW_SESSION,
+    &SHOW_CONFIGURATION,
+    &EXPLAIN,
+    &WHO,
+    &TOP,
+    &TRACE,
+    &CHECK,
+    &CLEAR_SESSION,
+    &DRAIN_USER_PLANE,
+    &CONFIGURE,
+    &COMMIT,
+    &COMMIT_CHECK,
+    &COMMIT_CONFIRM,
+];
+
+/// One session.
+pub const SHOW_SESSION: Action = Action {
+    name: "show session",
+    about: "One session, with its counters read from the user plane now",
+    calls: &["ControlPlane/GetSession"],
+    access: Read,
+    arguments: &[SESSION],
+};
+
+/// The configuration as a document.
+pub const SHOW_CONFIGURATION: Action = Action {
+    name: "show configuration",
+    about: "The configuration, without its secrets",
+    calls: &["Configuration/GetConfiguration"],
+    access: Read,
+    arguments: &[Argument::new(
+        "version",
+        Takes::Number(0, u64::MAX),
+        "As it was in this version",
+    )],
+};
+
+/// Why a subscriber is online or not.
+pub const EXPLAIN: Action = Action {
+    name: "explain",
+    about: "Say why a subscriber is online or not, and where its packets go",
+    calls: &["History/FindSubscriber"],
+    access: Read,
+    arguments: &[Argument::new(
+        "subscriber",
+        Takes::Subscriber,
+        "A name, a MAC address, a session, or an address",
+    )
+    .required()],
+};
+
+/// Who had an address.
+pub const WHO: Action = Action {
+    name: "who",
+    about: "Say who had an address, now or at another time",
+    calls: &["History/FindHolders"],
+    access: Read,
+    arguments: &[
+        Argument::new(
+            "address",
+            Takes::Address,
+            "An IPv4 address, an IPv6 address or an IPv6 prefix",
+        )
+        .required(),
+        Argument::new(
+            "at",
+            Takes::Time,
+            "When it was: `at` and a time such as 2026-11-22T07:15:00Z, 07:15 (UTC) or -2h [default: now]",
+        ),
+    ],
+};
+
+/// The gateway at work.
+pub const TOP: Action = Action {
+    name: "top",
+    about: "Watch sessions, alarms, throughput, drops, workers and pools, live",
+    calls: &["Live/WatchState"],
+    access: Read,
+    arguments: &[Argument::new(
+        "interval",
+        Takes::Number(1, 60),
+        "Seconds from one look to the next",
+    )],
+};
+
+/// A subscriber's messages and packets. It changes nothing, but it shows what a subscriber sends.
+pub const TRACE: Action = Action {
+    name: "trace",
+    about: "Follow a subscriber's control messages and packets, live",
+    calls: &["Live/Trace"],
+    access: Change,
+    arguments: &[
+        Argument::new(
+            "who",
+            Takes::Home,
+            "A session's id or address, the name of a user who has a session, or a home's MAC address, which need not be online",
+        )
+        .required(),
+        Argument::new("seconds", Takes::Number(1, 3600), "End after so many seconds"),
+        Argument::new(
+            "samples",
+            Takes::Number(0, 1000),
+            "Show at most so many forwarded packets of a session in a second; 0: none",
+        ),
+        Argument::new(
+            "one-in",
+            Takes::Number(1, u32::MAX as u64),
+            "Show only one in so many forwarded packets",
+        ),
+    ],
+};
+
+/// The ledger of every plane; its table is [`super::ACCOUNTS`].
+pub const CHECK: Action = Action {
+    name: "check",
+    about: "Check that everything which is held has its owner, in both planes",
+    calls: &[
+        "ControlPlane/CheckLedger",
+        "ControlPlane/CheckUserPlaneLedger",
+    ],
+    access: Read,
+    arguments: &[
+        Argument::new(
+            "ledger",
+            Takes::Nothing,
+            "Compare addresses, ids, tunnels, rules, routes and timers with the sessions that they are for",
+        )
+        .required(),
+        REPAIR,
+    ],
+};
+
+/// What [`CHECK`] may be told.
+pub const REPAIR: Argument = Argument::new(
+    "repair",
+    Takes::Nothing,
+    "Give back what has no owner, and book what is missing",
+)
+.needs(Change);
+
+/// Ends a session.
+pub const CLEAR_SESSION: Action = Action {
+    name: "clear session",
+    about: "End a session; its subscriber may connect again",
+    calls: &["ControlPlane/ClearSession"],
+    access: Change,
+    arguments: &[SESSION],
+};
+
+const SESSION: Argument = Argument::new(
+    "session",
+    Takes::Session,
+    "Its id, as `show sessions` prints it",
+)
+.required();
+
+/// Empties a user plane: a commit of its `admin-state`.
+pub const DRAIN_USER_PLANE: Action = Action {
+    name: "drain user-plane",
+    about: "Take no new sessions on a user plane; those that it has stay, unless they are to be ended",
+    calls: &["Configuration/GetConfiguration", "Configuration/Commit"],
+    access: Change,
+    arguments: &[
+        Argument::new("user-plane", Takes::UserPlane, "Its node id").required(),
+        Argument::new(
+            "end-sessions",
+            Takes::Number(1, 10_000),
+            "End its sessions, so many in a second",
+        ),
+        Argument::new("stop", Takes::Nothing, "Take new sessions again"),
+    ],
+};
+
+/// Begins to edit the configuration; `exclusive` locks it.
+pub const CONFIGURE: Action = Action {
+    name: "configure",
+    about: "Change the configuration, or with commands on standard input have it changed",
+    calls: &["Configuration/Lock"],
+    access: Change,
+    arguments: &[Argument::new(
+        "exclusive",
+        Takes::Nothing,
+        "Keep everybody else out meanwhile",
+    )],
+};
+
+/// Makes edits, a document or an earlier version the configuration.
+pub const COMMIT: Action = Action {
+    name: "commit",
+    about: "Make the candidate the configuration",
+    calls: &["Configuration/Commit"],
+    access: Change,
+    arguments: &[],
+};
+
+/// What a commit would do.
+pub const COMMIT_CHECK: Action = Action {
+    name: "commit check",
+    about: "Only say what it would do",
+    calls: &["Configuration/CheckChange"],
+    access: Read,
+    arguments: &[],
+};
+
+/// Keeps a version.
+pub const COMMIT_CONFIRM: Action = Action {
+    name: "commit confirm",
+    about: "Keep a version that waits for it",
+    calls: &["Configuration/Confirm"],
+    access: Change,
+    arguments: &[],
+};

@@ -1,0 +1,100 @@
+//! Rows of tables that the client makes of other messages.
+
+use crate::{Session, SessionState, WatchedUserPlane, Worker};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A row of [`crate::catalogue::SUBSCRIBERS`]: the sessions under one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SubscriberRow {
+    /// The name.
+    pub name: String,
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many of them are online.
+    pub online: u64,
+    /// Their IPv4 addresses.
+    pub ipv4: Vec<String>,
+    /// Their IPv6 prefixes.
+    pub ipv6_prefixes: Vec<String>,
+    /// Other prefixes that are routed to them.
+    pub routes: Vec<String>,
+    /// Of the session that is online for longest.
+    pub online_seconds: u64,
+    /// The subscriber profile.
+    pub profile: String,
+    /// The node ids of their user planes.
+    pub user_planes: Vec<String>,
+}
+
+impl SubscriberRow {
+    /// A row for each name, in order. Sessions without a name are nobody's yet.
+    pub fn of(sessions: &[Session]) -> Vec<Self> {
+        let mut all: BTreeMap<&str, SubscriberRow> = BTreeMap::new();
+        for session in sessions.iter().filter(|session| !session.user.is_empty()) {
+            let subscriber = all.entry(&session.user).or_default();
+            subscriber.name.clone_from(&session.user);
+            subscriber.sessions += 1;
+            subscriber.online += u64::from(session.state() == SessionState::Online);
+            subscriber.ipv4.extend(session.ipv4.clone());
+            subscriber.ipv6_prefixes.extend(session.ipv6_prefix.clone());
+            subscriber.routes.extend(session.routes.iter().cloned());
+            subscriber.online_seconds = subscriber.online_seconds.max(session.online_seconds);
+            subscriber.profile.clone_from(&session.profile);
+            if !subscriber.user_planes.contains(&session.user_plane) {
+                subscriber.user_planes.push(session.user_plane.clone());
+            }
+        }
+        all.into_values().collect()
+    }
+}
+
+/// A row of [`crate::catalogue::WORKERS`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WorkerRow {
+    /// The node id of its user plane.
+    pub user_plane: String,
+    /// What it counted.
+    #[serde(flatten)]
+    pub counters: Worker,
+}
+
+impl WorkerRow {
+    /// The workers of a user plane.
+    pub fn of(plane: WatchedUserPlane) -> Vec<Self> {
+        let row = |counters| WorkerRow {
+            user_plane: plane.node_id.clone(),
+            counters,
+        };
+        plane.workers.into_iter().map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_one_name_are_one_subscriber() {
+        let session = |user: &str, ipv4: &str, seconds| Session {
+            user: user.into(),
+            state: SessionState::Online.into(),
+            ipv4: Some(ipv4.into()),
+            online_seconds: seconds,
+            profile: "gold".into(),
+            user_plane: "up1".into(),
+            ..Session::default()
+        };
+        let sessions = [
+            session("bob", "100.64.0.3", 5),
+            session("alice", "100.64.0.2", 7),
+            session("bob", "100.64.0.4", 9),
+            session("", "100.64.0.5", 1),
+        ];
+        let all = SubscriberRow::of(&sessions);
+        let names: Vec<_> = all.iter().map(|s| (s.name.as_str(), s.sessions)).collect();
+        assert_eq!(names, [("alice", 1), ("bob", 2)]);
+        assert_eq!(all[1].ipv4, ["100.64.0.3", "100.64.0.4"]);
+        assert_eq!((all[1].online_seconds, all[1].user_planes.len()), (9, 1));
+    }
+}
