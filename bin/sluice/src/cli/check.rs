@@ -1,8 +1,9 @@
 //! `sluice check`: whether everything that the planes hold has its owner.
 
 use super::ask::{Failure, Sockets, answers};
+use super::listing::table;
 use super::show::{Answer, terminal_width};
-use super::table::{Column, Table};
+use northbound::catalogue::ACCOUNTS;
 use northbound::{Fault, Finding, Ledger};
 
 /// `sluice check --ledger`: every plane's ledger; what one says is shown even where a user plane does not answer.
@@ -40,24 +41,7 @@ fn remedy(repaired: bool) -> &'static str {
 
 /// `all` says whether every plane answered.
 fn lines(ledger: &Ledger, all: bool, width: Option<usize>) -> Vec<String> {
-    let mut table = Table::new(&[
-        Column::words("PLANE", 0),
-        Column::words("KIND", 0),
-        Column::numbers("BOOKED", 0),
-        Column::numbers("OWNED", 0),
-        Column::numbers("WITHOUT OWNER", 0),
-        Column::numbers("MISSING", 0),
-    ]);
-    for a in &ledger.accounts {
-        table.push([
-            a.plane.clone(),
-            a.kind.clone(),
-            a.booked.to_string(),
-            a.owned.to_string(),
-            a.without_owner.to_string(),
-            a.missing.to_string(),
-        ]);
-    }
+    let table = table(&ACCOUNTS, &ledger.accounts, |_, _| ());
     let mut lines = table.render(width);
     lines.extend(ledger.findings.iter().map(told));
     let verdict = match (ledger.is_balanced(), all) {

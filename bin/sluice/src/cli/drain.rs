@@ -2,7 +2,7 @@
 
 use super::ask::{Failure, Sockets};
 use super::show::Answer;
-use northbound::{Change, CommitRequest, Edit, Edits, change};
+use northbound::{Change, CommitRequest, Edit, Edits, catalogue, change};
 use serde_json::Value;
 
 /// The settings that drain a user plane.
@@ -12,7 +12,7 @@ const RATE: &str = "end-sessions";
 /// What is to be drained.
 #[derive(Debug, clap::Subcommand)]
 pub enum Drain {
-    /// Take no new sessions on a user plane; those that it has stay, unless they are to be ended
+    #[command(about = catalogue::DRAIN_USER_PLANE.about)]
     UserPlane {
         /// Its node id
         #[arg(value_name = "USER-PLANE")]

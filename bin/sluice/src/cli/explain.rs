@@ -1,11 +1,12 @@
 //! Why a home is online or not, and where its packets go, in sentences with their evidence.
 
-use super::alarms;
 use super::ask::{Failure, Sockets};
-use super::history::{self, events, line, told};
+use super::history::{events, line, told};
+use super::listing::word;
 use super::show::Answer;
 use super::time::{self, moment};
 use super::units::{count, duration, octets};
+use northbound::catalogue::EVENT_WORDS;
 use northbound::{
     Alarm, DropCounter, Event, EventKind, FindSubscriberResponse, ListEventsRequest, PolicySetting,
     Session, SessionState, Subscriber, SubscriberState, UserPlane, UserPlaneState,
@@ -141,7 +142,7 @@ impl Explanation {
                 let at = moment(event.at);
                 format!(
                     "  {at}  {:<11}  {}",
-                    history::word(event.kind()),
+                    word(EVENT_WORDS, event.kind()),
                     told(event)
                 )
             }));
@@ -158,7 +159,7 @@ impl Explanation {
             said.extend(self.of_nobody(asked, found, similar));
         }
         for alarm in &self.alarms {
-            let severity = alarms::word(alarm.severity());
+            let severity = word(&[], alarm.severity());
             let since = moment(alarm.raised_at);
             said.push(format!("Alarm since {since} ({severity}): {}.", alarm.text));
         }

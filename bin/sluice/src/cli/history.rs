@@ -1,34 +1,14 @@
 //! What happened, and who had an address.
 
 use super::ask::{Failure, Sockets};
-use super::show::{Answer, terminal_width};
-use super::table::{Column, Table};
+use super::listing::Row;
+use super::show::Answer;
 use super::time::{self, moment};
 use super::units::duration;
 use northbound::{Event, EventKind, FindHoldersResponse, Holder, ListEventsRequest, Subscriber};
 
 /// How many of the latest events are shown where nothing else is said.
-const LATEST: u32 = 100;
-
-/// `sluice show events`.
-#[derive(Debug, clap::Args)]
-pub struct Events {
-    /// Of whom: a name, a MAC address, a session, or an address
-    #[arg(value_name = "SUBSCRIBER")]
-    subscriber: Option<String>,
-    /// None before this: 2026-11-22T07:15:00Z, 07:15 (UTC), or -2h
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<String>,
-    /// None after this
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<String>,
-    /// Only the latest, so many [default: 100, or all if --since is given]
-    #[arg(long, value_name = "NUMBER")]
-    last: Option<u32>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
+pub(super) const LATEST: u32 = 100;
 
 /// `sluice who`.
 #[derive(Debug, clap::Args)]
@@ -49,29 +29,6 @@ fn read(text: Option<&String>) -> Result<Option<u64>, Failure> {
     read.transpose().map_err(Failure::Other)
 }
 
-impl Events {
-    fn request(&self) -> Result<ListEventsRequest, Failure> {
-        let all = self.since.is_some();
-        Ok(ListEventsRequest {
-            subscriber: self.subscriber.clone().unwrap_or_default(),
-            since: read(self.since.as_ref())?,
-            until: read(self.until.as_ref())?,
-            last: self.last.or((!all).then_some(LATEST)),
-            alarms: false,
-        })
-    }
-
-    /// What happened.
-    pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
-        let events = events(sockets, self.request()?)?;
-        match self.json {
-            true => Answer::json(&events),
-            false if events.is_empty() => Ok(Answer::of(vec!["nothing is known of that".into()])),
-            false => Ok(Answer::table(event_table(&events).render(terminal_width()))),
-        }
-    }
-}
-
 /// Every event that is asked for.
 pub(super) fn events(sockets: &Sockets, request: ListEventsRequest) -> Result<Vec<Event>, Failure> {
     let mut events = Vec::new();
@@ -84,50 +41,12 @@ pub(super) fn events(sockets: &Sockets, request: ListEventsRequest) -> Result<Ve
     Ok(events)
 }
 
-fn event_table(events: &[Event]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("TIME (UTC)", 0),
-        Column::words("EVENT", 0),
-        Column::words("WHO OR WHAT", 0),
-        Column::words("LINE", 2),
-        Column::words("MAC", 3),
-        Column::words("SESSION", 4),
-        Column::words("WHY OR WITH WHAT", 0),
-    ]);
-    for event in events {
-        let who = event.subscriber.as_ref();
-        table.push([
-            moment(event.at).trim_end_matches('Z').to_owned(),
-            word(event.kind()).into(),
-            who.map_or_else(|| event.resource.clone(), name),
-            who.map(line).unwrap_or_default(),
-            who.map(|who| who.mac.clone()).unwrap_or_default(),
-            who.map(|who| who.session.clone()).unwrap_or_default(),
-            told(event),
-        ]);
-    }
-    table
-}
-
-/// A word for it.
-pub(super) fn word(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Unspecified => "unknown",
-        EventKind::Online => "online",
-        EventKind::Refused => "refused",
-        EventKind::Failed => "failed",
-        EventKind::Changed => "changed",
-        EventKind::Ended => "ended",
-        EventKind::Started => "started",
-        EventKind::Stopped => "stopped",
-        EventKind::UserPlaneBack => "back",
-        EventKind::UserPlaneLost => "lost",
-        EventKind::Committed => "committed",
-        EventKind::Confirmed => "confirmed",
-        EventKind::RolledBack => "rolled back",
-        EventKind::AlarmRaised => "alarm",
-        EventKind::AlarmCleared => "cleared",
-    }
+/// The columns of an event that its message has no field for.
+pub(super) fn derive(event: &Event, row: &mut Row) {
+    let who = event.subscriber.as_ref();
+    let who = who.map_or_else(|| event.resource.clone(), name);
+    row.insert("who".into(), who.into());
+    row.insert("why".into(), told(event).into());
 }
 
 fn name(who: &Subscriber) -> String {
@@ -268,7 +187,9 @@ fn holder_page(holder: &Holder) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::listing::table;
     use super::*;
+    use northbound::catalogue;
 
     fn example() -> Subscriber {
         Subscriber {
@@ -293,7 +214,7 @@ mod tests {
             reply: Some("wrong password".into()),
             ..Event::default()
         };
-        let table = event_table(&[refused]);
+        let table = table(&catalogue::EVENTS, &[refused], derive);
         let lines = table.render(Some(80));
         assert!(
             lines.iter().all(|line| line.chars().count() <= 80),

@@ -3,31 +3,31 @@
 pub mod table;
 pub mod units;
 
-mod alarms;
 mod ask;
 mod check;
 mod configuration;
 mod drain;
 mod explain;
 mod history;
+mod listing;
 mod show;
 mod store;
 mod tables;
 mod time;
-mod workers;
 
-pub(crate) use alarms::word as severity;
 pub(crate) use ask::Watching;
 pub use ask::{Configuration, Failure, Sockets};
-pub use configuration::versions;
 pub(crate) use drain::not_there_yet;
+pub(crate) use listing::word;
 pub use show::Answer;
 pub(crate) use show::terminal_width;
+pub use tables::versions;
 
 use crate::lab::LabOptions;
 use crate::top::Top;
 use crate::trace::Trace;
 use clap::{CommandFactory, Parser, Subcommand};
+use northbound::catalogue;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,15 +50,15 @@ enum Command {
     /// Show the state of the gateway
     #[command(subcommand)]
     Show(Show),
-    /// Change the configuration, or with commands on standard input have it changed
+    #[command(about = catalogue::CONFIGURE.about)]
     Configure {
         /// Keep everybody else out meanwhile
         #[arg(value_parser = ["exclusive"])]
         exclusive: Option<String>,
     },
-    /// Say why a subscriber is online or not, and where its packets go
+    #[command(about = catalogue::EXPLAIN.about)]
     Explain(explain::Explain),
-    /// Say who had an address, now or at another time
+    #[command(about = catalogue::WHO.about)]
     Who(history::Who),
     /// End something
     #[command(subcommand)]
@@ -66,11 +66,11 @@ enum Command {
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
-    /// Watch sessions, alarms, throughput, drops, workers and pools, live
+    #[command(about = catalogue::TOP.about)]
     Top(Top),
-    /// Follow a subscriber's control messages and packets, live
+    #[command(about = catalogue::TRACE.about)]
     Trace(Trace),
-    /// Check that everything which is held has its owner, in both planes
+    #[command(about = catalogue::CHECK.about)]
     Check(Check),
     /// Check, back up or bring back the session store, on the machine where it is
     #[command(subcommand)]
@@ -91,9 +91,9 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Show {
-    /// All sessions
-    Sessions(Format),
-    /// One session, with its counters read from the user plane now
+    #[command(flatten)]
+    Table(tables::Query),
+    #[command(about = catalogue::SHOW_SESSION.about)]
     Session {
         /// Its id, as `show sessions` prints it
         #[arg(value_name = "SESSION")]
@@ -101,7 +101,7 @@ enum Show {
         #[command(flatten)]
         format: Format,
     },
-    /// The configuration, without its secrets
+    #[command(about = catalogue::SHOW_CONFIGURATION.about)]
     Configuration {
         /// As it was in this version
         #[arg(long)]
@@ -109,47 +109,6 @@ enum Show {
         #[command(flatten)]
         format: Format,
     },
-    /// The versions of the configuration: who made each, when and why
-    Versions(Format),
-    /// The control plane's user planes
-    UserPlanes(Format),
-    /// The subscribers by name, with their sessions and addresses
-    Subscribers(Format),
-    /// The ports of all user planes, or of one
-    Ports(OfUserPlane),
-    /// What the forwarding tables of all user planes have, or of one
-    Routes(OfUserPlane),
-    /// The threads that forward packets: how busy they are, what they hand over to each other
-    Workers(OfUserPlane),
-    /// The neighbours on the core ports of all user planes, or of one
-    Neighbours(OfUserPlane),
-    /// The address pools: how much there is, how much is used, and who has nets of them
-    Pools(Format),
-    /// The PFCP associations with the user planes
-    Associations(Format),
-    /// The RADIUS servers, and how they are doing
-    AaaServers(Format),
-    /// What is wrong
-    Alarms(alarms::Alarms),
-    /// What happened to subscribers and to the system
-    Events(history::Events),
-    /// What was dropped or refused, by name
-    Drops {
-        /// Also the counters that are zero
-        #[arg(long)]
-        all: bool,
-        #[command(flatten)]
-        format: Format,
-    },
-}
-
-#[derive(Debug, clap::Args)]
-struct OfUserPlane {
-    /// Its node id
-    #[arg(value_name = "USER-PLANE")]
-    name: Option<String>,
-    #[command(flatten)]
-    format: Format,
 }
 
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -173,7 +132,7 @@ struct Check {
 
 #[derive(Debug, Subcommand)]
 enum Clear {
-    /// End a session; its subscriber may dial in again
+    #[command(about = catalogue::CLEAR_SESSION.about)]
     Session {
         /// Its id, as `show sessions` prints it
         #[arg(value_name = "SESSION")]
@@ -246,24 +205,11 @@ impl Command {
 impl Show {
     fn answer(self, sockets: &Sockets) -> Result<Answer, Failure> {
         match self {
-            Show::Sessions(format) => show::sessions(sockets, format.json),
+            Show::Table(query) => query.answer(sockets),
             Show::Session { id, format } => show::session(sockets, &id, format.json),
-            Show::UserPlanes(format) => show::user_planes(sockets, format.json),
-            Show::Subscribers(format) => tables::subscribers(sockets, format.json),
-            Show::Ports(of) => tables::ports(sockets, of.name.as_deref(), of.format.json),
-            Show::Routes(of) => tables::routes(sockets, of.name.as_deref(), of.format.json),
-            Show::Neighbours(of) => tables::neighbours(sockets, of.name.as_deref(), of.format.json),
-            Show::Workers(of) => workers::show(sockets, of.name.as_deref(), of.format.json),
-            Show::Pools(format) => tables::pools(sockets, format.json),
-            Show::Associations(format) => tables::associations(sockets, format.json),
-            Show::AaaServers(format) => tables::aaa_servers(sockets, format.json),
-            Show::Alarms(alarms) => alarms.answer(sockets),
-            Show::Events(events) => events.answer(sockets),
-            Show::Drops { all, format } => show::drops(sockets, all, format.json),
             Show::Configuration { version, format } => {
                 configuration::show(sockets, version, format.json)
             }
-            Show::Versions(format) => versions(&mut sockets.configuration()?, format.json),
         }
     }
 }

@@ -1,10 +1,9 @@
-//! The answers as tables and as JSON.
+//! Answers, and the page of one session.
 
-use super::ask::{Failure, Sockets, answers};
-use super::table::{Column, Table};
-use super::time;
-use super::units::{count, counted, duration, octets};
-use northbound::{Drain, DropCounter, Session, SessionState, UserPlane, UserPlaneState};
+use super::ask::{Failure, Sockets};
+use super::listing::word;
+use super::units::{count, duration, octets};
+use northbound::{Drain, Session};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -53,25 +52,6 @@ impl Answer {
     }
 }
 
-/// `sluice show sessions`.
-pub fn sessions(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let sessions = sockets.control_plane(|cp| cp.sessions())?;
-    if json {
-        return Answer::json(&sessions);
-    }
-    let mut answer = match sessions.is_empty() {
-        true => Answer::default(),
-        false => Answer::table(session_table(&sessions).render(terminal_width())),
-    };
-    let online = sessions
-        .iter()
-        .filter(|s| s.state() == SessionState::Online)
-        .count();
-    let all = counted(sessions.len(), "session");
-    answer.total = Some(format!("{all}, {online} online"));
-    Ok(answer)
-}
-
 /// `sluice show session ID`.
 pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failure> {
     let session = sockets.control_plane(|cp| cp.session(id))?;
@@ -81,32 +61,8 @@ pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failur
     }
 }
 
-/// `sluice show user-planes`.
-pub fn user_planes(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
-    if json {
-        return Answer::json(&user_planes);
-    }
-    let managed = sockets.configuration()?.ask(|c| c.managed())?;
-    let mut answer = Answer::table(user_plane_table(&user_planes).render(terminal_width()));
-    let behind = managed.iter().filter(|m| !m.in_force);
-    let told = behind.map(|m| {
-        format!(
-            "{} does not have the configuration in force: {}",
-            m.name, m.why
-        )
-    });
-    answer.lines.extend(told);
-    let drained = user_planes.iter().filter_map(|u| {
-        let drain = u.drain.as_ref()?;
-        Some(format!("{} {}", u.node_id, drained(drain, u.sessions)))
-    });
-    answer.lines.extend(drained);
-    Ok(answer)
-}
-
 /// How far a user plane is drained that has so many sessions left.
-fn drained(drain: &Drain, left: u64) -> String {
+pub(super) fn drained(drain: &Drain, left: u64) -> String {
     if left == 0 {
         return "is drained: no session is left, and no new one is taken".into();
     }
@@ -125,73 +81,10 @@ fn drained(drain: &Drain, left: u64) -> String {
     }
 }
 
-/// `sluice show drops`: every plane's counters; what one has is shown even where a user plane does not answer.
-pub fn drops(sockets: &Sockets, all: bool, json: bool) -> Result<Answer, Failure> {
-    let own = sockets.control_plane(|cp| cp.drops())?;
-    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
-    let of_user_planes = user_planes
-        .iter()
-        .map(|plane| sockets.control_plane(|cp| cp.user_plane_drops(&plane.node_id)));
-    let (said, failure) = answers(std::iter::once(Ok(own)).chain(of_user_planes));
-    let drops = said.concat();
-    if json {
-        let answer = Answer::json(&drops)?;
-        return Ok(Answer { failure, ..answer });
-    }
-    let shown: Vec<&DropCounter> = drops.iter().filter(|d| all || d.count > 0).collect();
-    let mut answer = match shown.is_empty() {
-        true => Answer::default(),
-        false => Answer::table(drop_table(&shown).render(terminal_width())),
-    };
-    if !all && !drops.is_empty() {
-        answer.total = Some(format!(
-            "{} of {} counters are not zero (--all shows every one)",
-            shown.len(),
-            drops.len()
-        ));
-    }
-    Ok(Answer { failure, ..answer })
-}
-
 /// `sluice clear session ID`.
 pub fn clear_session(sockets: &Sockets, id: &str) -> Result<Answer, Failure> {
     sockets.control_plane(|cp| cp.clear_session(id))?;
     Ok(Answer::of(vec![format!("session {id} is being ended")]))
-}
-
-fn session_table(sessions: &[Session]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("ID", 0),
-        Column::words("STATE", 0),
-        Column::words("USER", 0),
-        Column::words("PORT", 7),
-        Column::words("VLAN", 2),
-        Column::words("MAC", 6),
-        Column::numbers("PPPOE", 8),
-        Column::words("IPV4", 0),
-        Column::words("IPV6", 1),
-        Column::numbers("ONLINE", 3),
-        Column::numbers("UP", 5),
-        Column::numbers("DOWN", 4),
-    ]);
-    for s in sessions {
-        let traffic = s.traffic.unwrap_or_default();
-        table.push([
-            s.id.clone(),
-            state(s.state()).into(),
-            s.user.clone(),
-            format!("{}/{}", s.user_plane, s.port),
-            vlan(s),
-            s.mac.clone(),
-            s.pppoe_session_id.to_string(),
-            s.ipv4.clone().unwrap_or_default(),
-            s.ipv6_prefix.clone().unwrap_or_default(),
-            duration(s.online_seconds),
-            octets(traffic.up_octets),
-            octets(traffic.down_octets),
-        ]);
-    }
-    table
 }
 
 fn session_page(s: &Session) -> Vec<String> {
@@ -204,7 +97,7 @@ fn session_page(s: &Session) -> Vec<String> {
     let traffic = |packets, bytes| format!("{} packets, {}", count(packets), octets(bytes));
     [
         ("session", s.id.clone()),
-        ("state", state(s.state()).to_owned()),
+        ("state", word(&[], s.state())),
         ("user", s.user.clone()),
         (
             "line",
@@ -230,79 +123,6 @@ fn session_page(s: &Session) -> Vec<String> {
     .into_iter()
     .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
     .collect()
-}
-
-fn user_plane_table(user_planes: &[UserPlane]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("NODE", 0),
-        Column::words("ADDRESS", 2),
-        Column::words("STATE", 0),
-        Column::numbers("SINCE", 1),
-        Column::numbers("STARTED", 3),
-        Column::numbers("RESTARTS", 1),
-        Column::numbers("SESSIONS", 0),
-        Column::words("ACCESS PORTS", 1),
-    ]);
-    let now = time::now();
-    let ago = |at: u64| format!("{} ago", duration(now.saturating_sub(at)));
-    for u in user_planes {
-        let ports = u.access_ports.iter().map(|port| match port.open {
-            true => port.name.clone(),
-            false => format!("{} (closed)", port.name),
-        });
-        table.push([
-            u.node_id.clone(),
-            u.address.clone(),
-            match u.drain.is_some() {
-                true => format!("{}, drained", user_plane_state(u.state())),
-                false => user_plane_state(u.state()).into(),
-            },
-            duration(u.since_seconds),
-            u.started_at.map(ago).unwrap_or_default(),
-            u.restarts.to_string(),
-            u.sessions.to_string(),
-            ports.collect::<Vec<_>>().join(", "),
-        ]);
-    }
-    table
-}
-
-fn drop_table(drops: &[&DropCounter]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("PLANE", 1),
-        Column::words("NAME", 0),
-        Column::numbers("COUNT", 0),
-        Column::words("MEANING", 0),
-    ]);
-    for d in drops {
-        // Exact, because they are compared: a drop more or less matters.
-        table.push([
-            d.plane.clone(),
-            d.name.clone(),
-            d.count.to_string(),
-            d.meaning.clone(),
-        ]);
-    }
-    table
-}
-
-fn state(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Unspecified => "unknown",
-        SessionState::Connecting => "connecting",
-        SessionState::Online => "online",
-        SessionState::Closing => "closing",
-    }
-}
-
-fn user_plane_state(state: UserPlaneState) -> &'static str {
-    match state {
-        UserPlaneState::Unspecified => "unknown",
-        UserPlaneState::NeverSeen => "never seen",
-        UserPlaneState::Restoring => "restoring",
-        UserPlaneState::Associated => "associated",
-        UserPlaneState::Lost => "lost",
-    }
 }
 
 fn vlan(s: &Session) -> String {
@@ -342,7 +162,7 @@ pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::Traffic;
+    use northbound::{SessionState, Traffic};
 
     fn example() -> Session {
         Session {
@@ -369,25 +189,6 @@ mod tests {
                 down_octets: 640,
             }),
         }
-    }
-
-    #[test]
-    fn the_session_table_fits_eighty_columns_and_keeps_who_and_where() {
-        let table = session_table(&[example()]);
-        let lines = table.render(Some(80));
-        assert!(
-            lines.iter().all(|line| line.chars().count() <= 80),
-            "{lines:#?}"
-        );
-        assert!(
-            lines[1].contains("home7@sluice") && lines[1].contains("100.64.0.9"),
-            "{lines:#?}"
-        );
-        let full = table.render(None);
-        assert!(
-            full[1].contains("100.7") && full[1].contains("2m 05s") && full[1].contains("64.0 kB"),
-            "{full:#?}"
-        );
     }
 
     #[test]

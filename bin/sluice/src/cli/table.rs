@@ -56,6 +56,12 @@ impl Table {
         }
     }
 
+    /// A table with its rows: a text for each column.
+    pub fn of(columns: Vec<Column>, rows: Vec<Vec<String>>) -> Self {
+        debug_assert!(rows.iter().all(|row| row.len() == columns.len()));
+        Table { columns, rows }
+    }
+
     /// Adds a row: a text for each column.
     pub fn push<const N: usize>(&mut self, row: [String; N]) {
         debug_assert_eq!(N, self.columns.len());

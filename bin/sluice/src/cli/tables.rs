@@ -1,415 +1,439 @@
-//! Tables beside the sessions: subscribers, pools, associations, RADIUS servers, ports, routes, neighbours.
+//! `sluice show`: the tables of the local API. Names, arguments, columns and help are the catalogue's.
 
-use super::ask::{Failure, Sockets};
-use super::show::{Answer, terminal_width};
-use super::table::{Column, Table};
+use super::ask::{Configuration, Failure, Sockets, answers};
+use super::history::{self, LATEST, events};
+use super::listing::{Row, columns_help, table, word};
+use super::show::{Answer, drained, terminal_width};
 use super::time;
-use super::units::{count, counted, duration, octets};
+use super::units::{counted, duration};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use northbound::catalogue::{self, Argument, Takes};
 use northbound::{
-    AaaRole, AaaServer, AaaServerState, Association, AssociationState, Neighbour, NeighbourState,
-    Pool, Port, Route, RouteKind, Session, SessionState,
+    EventKind, ListAlarmsResponse, ListEventsRequest, RouteKind, SessionState, SubscriberRow,
+    WatchStateResponse, WorkerRow,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// A subscriber: whoever dialled in under one name.
-#[derive(Debug, Default, PartialEq, Serialize)]
-struct Subscriber {
-    name: String,
-    sessions: u64,
-    /// Those of its sessions that are online.
-    online: u64,
-    ipv4: Vec<String>,
-    ipv6_prefixes: Vec<String>,
-    routes: Vec<String>,
-    /// Of the session that is online for longest.
-    online_seconds: u64,
-    profile: String,
-    user_planes: Vec<String>,
+/// The first state comes at once, whatever the time to the next.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
+
+/// How the rows of each table are asked for.
+const ASKED: [(&catalogue::Table, Ask); 15] = [
+    (&catalogue::SESSIONS, sessions),
+    (&catalogue::SUBSCRIBERS, subscribers),
+    (&catalogue::USER_PLANES, user_planes),
+    (&catalogue::PORTS, ports),
+    (&catalogue::ROUTES, routes),
+    (&catalogue::NEIGHBOURS, neighbours),
+    (&catalogue::WORKERS, workers),
+    (&catalogue::POOLS, pools),
+    (&catalogue::ASSOCIATIONS, associations),
+    (&catalogue::AAA_SERVERS, aaa_servers),
+    (&catalogue::ALARMS, alarms),
+    (&catalogue::ALARM_HISTORY, alarm_history),
+    (&catalogue::EVENTS, happened),
+    (&catalogue::DROPS, drops),
+    (&catalogue::VERSIONS, in_versions),
+];
+
+/// A table that is asked for.
+#[derive(Debug)]
+pub struct Query {
+    table: &'static catalogue::Table,
+    ask: Ask,
+    given: ArgMatches,
 }
 
-/// `sluice show subscribers`.
-pub fn subscribers(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let sessions = sockets.control_plane(|cp| cp.sessions())?;
-    let subscribers = by_name(&sessions);
-    if json {
-        return Answer::json(&subscribers);
+impl clap::Subcommand for Query {
+    fn augment_subcommands(command: Command) -> Command {
+        let tables = ASKED.iter().map(|(table, _)| *table);
+        tables.fold(command, |command, table| match table.name.split_once(' ') {
+            None => command.subcommand(offered(table, table.name)),
+            Some((outer, inner)) => command.mut_subcommand(outer, |outer| {
+                let outer = outer.disable_help_subcommand(true);
+                outer.subcommand(offered(table, inner))
+            }),
+        })
     }
-    let mut table = Table::new(&[
-        Column::words("SUBSCRIBER", 0),
-        Column::numbers("SESSIONS", 0),
-        Column::words("IPV4", 0),
-        Column::words("IPV6", 3),
-        Column::numbers("ONLINE", 1),
-        Column::words("PROFILE", 2),
-        Column::words("USER PLANE", 4),
-    ]);
-    for s in &subscribers {
-        table.push([
-            s.name.clone(),
-            s.sessions.to_string(),
-            s.ipv4.join(", "),
-            s.ipv6_prefixes.join(", "),
-            duration(s.online_seconds),
-            s.profile.clone(),
-            s.user_planes.join(", "),
-        ]);
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Query::augment_subcommands(command)
     }
-    let online = subscribers.iter().filter(|s| s.online > 0).count();
-    let all = counted(subscribers.len(), "subscriber");
-    let total = format!("{all}, {online} online");
-    Ok(shown(table, subscribers.is_empty(), Some(total)))
+
+    fn has_subcommand(name: &str) -> bool {
+        ASKED.iter().any(|(table, _)| table.name == name)
+    }
 }
 
-fn by_name(sessions: &[Session]) -> Vec<Subscriber> {
-    let mut all: BTreeMap<&str, Subscriber> = BTreeMap::new();
-    for session in sessions.iter().filter(|session| !session.user.is_empty()) {
-        let subscriber = all.entry(&session.user).or_default();
-        subscriber.name.clone_from(&session.user);
-        subscriber.sessions += 1;
-        subscriber.online += u64::from(session.state() == SessionState::Online);
-        subscriber.ipv4.extend(session.ipv4.clone());
-        subscriber.ipv6_prefixes.extend(session.ipv6_prefix.clone());
-        subscriber.routes.extend(session.routes.iter().cloned());
-        subscriber.online_seconds = subscriber.online_seconds.max(session.online_seconds);
-        subscriber.profile.clone_from(&session.profile);
-        if !subscriber.user_planes.contains(&session.user_plane) {
-            subscriber.user_planes.push(session.user_plane.clone());
+impl clap::FromArgMatches for Query {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let (mut words, mut given) = (Vec::new(), matches);
+        while let Some((word, below)) = given.subcommand() {
+            words.push(word);
+            given = below;
+        }
+        let name = words.join(" ");
+        let asked = ASKED.iter().find(|(table, _)| table.name == name);
+        let (table, ask) = asked.ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?;
+        Ok(Query {
+            table,
+            ask: *ask,
+            given: given.clone(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Query::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A table as a command.
+fn offered(table: &'static catalogue::Table, name: &'static str) -> Command {
+    let json = Arg::new("json").long("json").help("Print JSON");
+    Command::new(name)
+        .about(table.about)
+        .after_long_help(columns_help(table))
+        .args(table.arguments.iter().map(argument))
+        .arg(json.action(ArgAction::SetTrue))
+}
+
+/// What names something stands alone, everything else behind its own name.
+fn argument(declared: &'static Argument) -> Arg {
+    let name = declared.name;
+    let arg = Arg::new(name)
+        .help(declared.about)
+        .required(declared.required);
+    match declared.takes {
+        Takes::Nothing => arg.long(name).action(ArgAction::SetTrue),
+        Takes::Time => arg.long(name).value_name("TIME").allow_hyphen_values(true),
+        Takes::Number(least, most) => arg
+            .long(name)
+            .value_name("NUMBER")
+            .value_parser(value_parser!(u64).range(least..=most)),
+        Takes::UserPlane => arg.value_name("USER-PLANE"),
+        Takes::Session => arg.value_name("SESSION"),
+        Takes::Subscriber => arg.value_name("SUBSCRIBER"),
+        Takes::Home => arg.value_name("WHO"),
+        Takes::Address => arg.value_name("ADDRESS"),
+    }
+}
+
+impl Query {
+    /// Asks for the rows, and shows them.
+    pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
+        (self.ask)(self, sockets)
+    }
+
+    fn json(&self) -> bool {
+        self.given.get_flag("json")
+    }
+
+    fn text(&self, argument: &str) -> Option<&str> {
+        let text = self.given.get_one::<String>(argument);
+        text.map(String::as_str)
+    }
+
+    fn time(&self, argument: &str) -> Result<Option<u64>, Failure> {
+        let read = self
+            .text(argument)
+            .map(|text| time::read(text, time::now()));
+        read.transpose().map_err(Failure::Other)
+    }
+
+    fn shown<R: Serialize>(&self, rows: &[R]) -> Result<Answer, Failure> {
+        shown(self.table, self.json(), rows, |_, _| ())
+    }
+
+    /// A last line, which JSON has none of.
+    fn with_total(&self, answer: Answer, total: String) -> Answer {
+        let total = (!self.json()).then_some(total);
+        Answer { total, ..answer }
+    }
+}
+
+/// Rows as they were asked for; without its heading if there is nothing below it.
+fn shown<R: Serialize>(
+    of: &catalogue::Table,
+    json: bool,
+    rows: &[R],
+    derive: impl Fn(&R, &mut Row),
+) -> Result<Answer, Failure> {
+    match (json, rows.is_empty()) {
+        (true, _) => Answer::json(&rows),
+        (false, true) => Ok(Answer::default()),
+        (false, false) => {
+            let lines = table(of, rows, derive).render(terminal_width());
+            Ok(Answer::table(lines))
         }
     }
-    all.into_values().collect()
-}
-
-/// `sluice show pools`.
-pub fn pools(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let pools = sockets.tables(|tables| tables.pools())?;
-    if json {
-        return Answer::json(&pools);
-    }
-    Ok(shown(pool_table(&pools), pools.is_empty(), None))
-}
-
-fn pool_table(pools: &[Pool]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("POOL", 0),
-        Column::words("PREFIX", 0),
-        Column::words("INSTANCE", 3),
-        Column::words("GROUP", 0),
-        Column::numbers("SIZE", 0),
-        Column::numbers("USED", 0),
-        Column::numbers("FREE", 0),
-        Column::numbers("NETS", 2),
-        Column::words("OF", 1),
-    ]);
-    for pool in pools {
-        table.push([
-            pool.name.clone(),
-            pool.prefix.clone(),
-            pool.network_instance.clone(),
-            String::new(),
-            pool.size.to_string(),
-            pool.used.to_string(),
-            pool.size.saturating_sub(pool.used).to_string(),
-            format!("{}/{}", pool.lent_nets, pool.nets),
-            format!("/{}", pool.net_length),
-        ]);
-        for share in &pool.shares {
-            let group = match share.group.starts_with(&format!("{}/", share.user_plane)) {
-                true => share.group.clone(),
-                false => format!("{} {}", share.user_plane, share.group),
-            };
-            table.push([
-                String::new(),
-                String::new(),
-                String::new(),
-                group,
-                String::new(),
-                share.used.to_string(),
-                String::new(),
-                share.nets.to_string(),
-                String::new(),
-            ]);
-        }
-    }
-    table
-}
-
-/// `sluice show associations`.
-pub fn associations(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let associations = sockets.tables(|tables| tables.associations())?;
-    if json {
-        return Answer::json(&associations);
-    }
-    let table = association_table(&associations);
-    Ok(shown(table, associations.is_empty(), None))
-}
-
-fn association_table(associations: &[Association]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("NODE", 0),
-        Column::words("ADDRESS", 0),
-        Column::words("STATE", 0),
-        Column::numbers("SINCE", 0),
-        Column::numbers("PEER STARTED", 2),
-        Column::numbers("HEARD", 0),
-        Column::numbers("HEARTBEAT", 1),
-        Column::numbers("PENDING", 3),
-        Column::numbers("RESTARTS", 4),
-    ]);
-    let now = time::now();
-    let ago = |seconds: u64| format!("{} ago", duration(seconds));
-    for a in associations {
-        let started = a.recovery_time_stamp;
-        table.push([
-            a.node_id.clone(),
-            a.address.clone(),
-            match a.state() {
-                AssociationState::Unspecified => "unknown",
-                AssociationState::Down => "down",
-                AssociationState::Up => "up",
-                AssociationState::Silent => "silent",
-            }
-            .into(),
-            duration(a.since_seconds),
-            started
-                .map(|at| ago(now.saturating_sub(at)))
-                .unwrap_or_default(),
-            a.heard_seconds.map(ago).unwrap_or("never".into()),
-            format!("{} s", a.heartbeat_interval),
-            a.pending.to_string(),
-            a.restarts.to_string(),
-        ]);
-    }
-    table
-}
-
-/// `sluice show aaa-servers`.
-pub fn aaa_servers(sockets: &Sockets, json: bool) -> Result<Answer, Failure> {
-    let servers = sockets.tables(|tables| tables.aaa_servers())?;
-    if json {
-        return Answer::json(&servers);
-    }
-    let nobody = "no RADIUS server is configured: subscribers are looked up among `users`";
-    let none = servers.is_empty().then(|| nobody.to_owned());
-    Ok(shown(server_table(&servers), servers.is_empty(), none))
-}
-
-fn server_table(servers: &[AaaServer]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("SERVER", 0),
-        Column::words("GROUP", 4),
-        Column::words("ROLE", 0),
-        Column::words("ADDRESS", 1),
-        Column::words("STATE", 0),
-        Column::numbers("REQUESTS", 0),
-        Column::numbers("AGAIN", 3),
-        Column::numbers("ANSWERS", 0),
-        Column::numbers("TIMEOUTS", 0),
-        Column::numbers("RTT", 2),
-    ]);
-    for s in servers {
-        let rtt = s.round_trip_microseconds;
-        table.push([
-            s.name.clone(),
-            s.group.clone(),
-            match s.role() {
-                AaaRole::Unspecified => "unknown",
-                AaaRole::Authentication => "auth",
-                AaaRole::Accounting => "acct",
-            }
-            .into(),
-            s.address.clone(),
-            server_state(s),
-            s.requests.to_string(),
-            s.retransmissions.to_string(),
-            s.answers.to_string(),
-            s.timeouts.to_string(),
-            rtt.map(|us| format!("{:.1} ms", us as f64 / 1000.0))
-                .unwrap_or_default(),
-        ]);
-    }
-    table
-}
-
-fn server_state(server: &AaaServer) -> String {
-    let word = match server.state() {
-        AaaServerState::Unspecified => "unknown",
-        AaaServerState::Untried => "untried",
-        AaaServerState::Up => "up",
-        AaaServerState::Out => "out",
-        AaaServerState::OnTrial => "on trial",
-    };
-    match server.out_seconds {
-        Some(seconds) => format!("{word} {}", duration(seconds)),
-        None => word.into(),
-    }
-}
-
-/// `sluice show ports [USER-PLANE]`.
-pub fn ports(sockets: &Sockets, of: Option<&str>, json: bool) -> Result<Answer, Failure> {
-    let (ports, missing) = sockets.tables(|tables| tables.ports(of))?;
-    let answer = match json {
-        true => Answer::json(&ports)?,
-        false => shown(port_table(&ports), ports.is_empty(), None),
-    };
-    Ok(but(answer, missing))
-}
-
-fn port_table(ports: &[Port]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("USER PLANE", 0),
-        Column::words("PORT", 0),
-        Column::words("ROLE", 0),
-        Column::words("LINK", 0),
-        Column::words("DEVICE", 3),
-        Column::words("MAC", 4),
-        Column::numbers("RX PACKETS", 2),
-        Column::numbers("RX", 0),
-        Column::numbers("LOST", 1),
-        Column::numbers("TX PACKETS", 2),
-        Column::numbers("TX", 0),
-        Column::numbers("DROPPED", 1),
-    ]);
-    for p in ports {
-        table.push([
-            p.user_plane.clone(),
-            p.name.clone(),
-            p.role.clone(),
-            if p.link_up { "up" } else { "down" }.into(),
-            p.device.clone(),
-            p.mac.clone(),
-            count(p.rx_packets),
-            octets(p.rx_octets),
-            count(p.rx_lost),
-            count(p.tx_packets),
-            octets(p.tx_octets),
-            count(p.tx_dropped),
-        ]);
-    }
-    table
-}
-
-/// `sluice show routes [USER-PLANE]`.
-pub fn routes(sockets: &Sockets, of: Option<&str>, json: bool) -> Result<Answer, Failure> {
-    let (routes, missing) = sockets.tables(|tables| tables.routes(of))?;
-    let answer = match json {
-        true => Answer::json(&routes)?,
-        false => shown(route_table(&routes), routes.is_empty(), None),
-    };
-    Ok(but(answer, missing))
-}
-
-fn route_table(routes: &[Route]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("USER PLANE", 1),
-        Column::words("INSTANCE", 2),
-        Column::words("PREFIX", 0),
-        Column::words("LEADS", 0),
-        Column::words("NEXT HOP", 0),
-        Column::words("PORT", 0),
-        Column::words("MAC", 3),
-    ]);
-    for r in routes {
-        table.push([
-            r.user_plane.clone(),
-            r.network_instance.clone(),
-            r.prefix.clone(),
-            match r.kind() {
-                RouteKind::Unspecified => "unknown",
-                RouteKind::Neighbour => "neighbour",
-                RouteKind::OnLink => "link",
-                RouteKind::Local => "local",
-                RouteKind::Subscribers => "subscribers",
-                RouteKind::Discard => "discard",
-            }
-            .into(),
-            r.next_hop.clone().unwrap_or_default(),
-            r.port.clone().unwrap_or_default(),
-            match (r.kind(), &r.mac) {
-                (_, Some(mac)) => mac.clone(),
-                (RouteKind::Neighbour, None) => "unresolved".into(),
-                (_, None) => String::new(),
-            },
-        ]);
-        for hop in &r.further {
-            table.push([
-                r.user_plane.clone(),
-                r.network_instance.clone(),
-                String::new(),
-                String::new(),
-                hop.address.clone().unwrap_or_default(),
-                hop.port.clone().unwrap_or_default(),
-                hop.mac.clone().unwrap_or_else(|| "unresolved".into()),
-            ]);
-        }
-    }
-    table
-}
-
-/// `sluice show neighbours [USER-PLANE]`.
-pub fn neighbours(sockets: &Sockets, of: Option<&str>, json: bool) -> Result<Answer, Failure> {
-    let (neighbours, missing) = sockets.tables(|tables| tables.neighbours(of))?;
-    let answer = match json {
-        true => Answer::json(&neighbours)?,
-        false => shown(neighbour_table(&neighbours), neighbours.is_empty(), None),
-    };
-    Ok(but(answer, missing))
-}
-
-fn neighbour_table(neighbours: &[Neighbour]) -> Table {
-    let mut table = Table::new(&[
-        Column::words("USER PLANE", 1),
-        Column::words("INSTANCE", 2),
-        Column::words("PORT", 0),
-        Column::words("ADDRESS", 0),
-        Column::words("MAC", 0),
-        Column::words("STATE", 0),
-        Column::numbers("ROUTES", 3),
-    ]);
-    for n in neighbours {
-        table.push([
-            n.user_plane.clone(),
-            n.network_instance.clone(),
-            n.port.clone(),
-            n.address.clone(),
-            n.mac.clone().unwrap_or_default(),
-            match n.state() {
-                NeighbourState::Unspecified => "unknown",
-                NeighbourState::Resolved => "resolved",
-                NeighbourState::Stale => "stale",
-                NeighbourState::Unresolved => "unresolved",
-            }
-            .into(),
-            n.routes.to_string(),
-        ]);
-    }
-    table
-}
-
-/// A table, without its heading if there is nothing below it, and a line behind it.
-fn shown(table: Table, empty: bool, total: Option<String>) -> Answer {
-    let answer = match empty {
-        true => Answer::default(),
-        false => Answer::table(table.render(terminal_width())),
-    };
-    Answer { total, ..answer }
 }
 
 /// What could not be asked is told beside what could.
-fn but(mut answer: Answer, missing: Vec<String>) -> Answer {
+fn but(mut answer: Answer, missing: &[String]) -> Answer {
     if !missing.is_empty() {
         answer.failure = Some(Failure::Other(missing.join("\n")));
     }
     answer
 }
 
+fn sessions(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let sessions = sockets.control_plane(|cp| cp.sessions())?;
+    let online = sessions
+        .iter()
+        .filter(|s| s.state() == SessionState::Online);
+    let all = counted(sessions.len(), "session");
+    let total = format!("{all}, {} online", online.count());
+    Ok(asked.with_total(asked.shown(&sessions)?, total))
+}
+
+fn subscribers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let sessions = sockets.control_plane(|cp| cp.sessions())?;
+    let subscribers = SubscriberRow::of(&sessions);
+    let online = subscribers.iter().filter(|s| s.online > 0).count();
+    let all = counted(subscribers.len(), "subscriber");
+    let total = format!("{all}, {online} online");
+    Ok(asked.with_total(asked.shown(&subscribers)?, total))
+}
+
+fn user_planes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
+    let mut answer = asked.shown(&user_planes)?;
+    if asked.json() {
+        return Ok(answer);
+    }
+    let managed = sockets.configuration()?.ask(|c| c.managed())?;
+    let behind = managed.iter().filter(|m| !m.in_force);
+    let told = behind.map(|m| {
+        format!(
+            "{} does not have the configuration in force: {}",
+            m.name, m.why
+        )
+    });
+    answer.lines.extend(told);
+    let drained = user_planes.iter().filter_map(|u| {
+        let drain = u.drain.as_ref()?;
+        Some(format!("{} {}", u.node_id, drained(drain, u.sessions)))
+    });
+    answer.lines.extend(drained);
+    Ok(answer)
+}
+
+fn ports(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let of = asked.text("user-plane");
+    let (ports, missing) = sockets.tables(|tables| tables.ports(of))?;
+    Ok(but(asked.shown(&ports)?, &missing))
+}
+
+fn routes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let of = asked.text("user-plane");
+    let (routes, missing) = sockets.tables(|tables| tables.routes(of))?;
+    let answer = shown(asked.table, asked.json(), &routes, unresolved)?;
+    Ok(but(answer, &missing))
+}
+
+fn unresolved(route: &northbound::Route, row: &mut Row) {
+    if route.kind() == RouteKind::Neighbour && route.mac.is_none() {
+        row.insert("mac".into(), "unresolved".into());
+    }
+}
+
+fn neighbours(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let of = asked.text("user-plane");
+    let (neighbours, missing) = sockets.tables(|tables| tables.neighbours(of))?;
+    Ok(but(asked.shown(&neighbours)?, &missing))
+}
+
+/// What workers did since their start, as their user planes told last.
+fn workers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let state = sockets.watch(INTERVAL)?.next()?;
+    let of = asked.text("user-plane");
+    let (workers, silent) = workers_of(state, of);
+    if workers.is_empty() && silent.is_empty() {
+        return Err(Failure::Other(match of {
+            Some(name) => {
+                format!("there is no user plane {name}: `sluice show user-planes` has their names")
+            }
+            None => "there is no user plane".into(),
+        }));
+    }
+    Ok(but(asked.shown(&workers)?, &silent))
+}
+
+/// The workers of all user planes or of one, and what is missing.
+fn workers_of(state: WatchStateResponse, of: Option<&str>) -> (Vec<WorkerRow>, Vec<String>) {
+    let (mut workers, mut silent) = (Vec::new(), Vec::new());
+    let wanted =
+        (state.user_planes.into_iter()).filter(|plane| of.is_none_or(|of| of == plane.node_id));
+    for plane in wanted {
+        if !plane.reached {
+            silent.push(format!(
+                "user plane {} does not answer: its management interface cannot be reached",
+                plane.node_id
+            ));
+        }
+        workers.extend(WorkerRow::of(plane));
+    }
+    (workers, silent)
+}
+
+fn pools(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let pools = sockets.tables(|tables| tables.pools())?;
+    shown(asked.table, asked.json(), &pools, free)
+}
+
+fn free(pool: &northbound::Pool, row: &mut Row) {
+    let free = pool.size.saturating_sub(pool.used);
+    row.insert("free".into(), free.into());
+}
+
+fn associations(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    asked.shown(&sockets.tables(|tables| tables.associations())?)
+}
+
+fn aaa_servers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let servers = sockets.tables(|tables| tables.aaa_servers())?;
+    let answer = asked.shown(&servers)?;
+    if !servers.is_empty() {
+        return Ok(answer);
+    }
+    let nobody = "no RADIUS server is configured: subscribers are looked up among `users`";
+    Ok(asked.with_total(answer, nobody.into()))
+}
+
+fn alarms(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let found = sockets.history(|history| history.alarms())?;
+    if asked.json() {
+        return Answer::json(&found);
+    }
+    Ok(asked.with_total(asked.shown(&found.alarms)?, by_severity(&found)))
+}
+
+/// How many alarms of which severity are raised.
+fn by_severity(found: &ListAlarmsResponse) -> String {
+    let counts = [
+        (found.critical, "critical"),
+        (found.major, "major"),
+        (found.minor, "minor"),
+        (found.warning, "warning"),
+    ];
+    let there = counts.into_iter().filter(|(count, _)| *count > 0);
+    let there: Vec<String> = there
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    match there.is_empty() {
+        true => "no alarm is raised".into(),
+        false => there.join(", "),
+    }
+}
+
+fn alarm_history(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let request = ListEventsRequest {
+        alarms: true,
+        last: Some(LATEST),
+        ..ListEventsRequest::default()
+    };
+    let changes = events(sockets, request)?;
+    if changes.is_empty() && !asked.json() {
+        return Ok(Answer::of(vec!["no alarm was raised".into()]));
+    }
+    shown(asked.table, asked.json(), &changes, |change, row| {
+        let became = match change.kind() == EventKind::AlarmRaised {
+            true => word(&[], change.severity()),
+            false => "cleared".into(),
+        };
+        row.insert("became".into(), became.into());
+    })
+}
+
+fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let all = asked.text("since").is_some();
+    let last = asked.given.get_one::<u64>("last");
+    let last = last.and_then(|last| u32::try_from(*last).ok());
+    let request = ListEventsRequest {
+        subscriber: asked.text("subscriber").unwrap_or_default().into(),
+        since: asked.time("since")?,
+        until: asked.time("until")?,
+        last: last.or((!all).then_some(LATEST)),
+        alarms: false,
+    };
+    let events = events(sockets, request)?;
+    if events.is_empty() && !asked.json() {
+        return Ok(Answer::of(vec!["nothing is known of that".into()]));
+    }
+    shown(asked.table, asked.json(), &events, history::derive)
+}
+
+/// Every plane's counters; what one has is shown even where a user plane does not answer.
+fn drops(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    let own = sockets.control_plane(|cp| cp.drops())?;
+    let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
+    let of_user_planes = user_planes
+        .iter()
+        .map(|plane| sockets.control_plane(|cp| cp.user_plane_drops(&plane.node_id)));
+    let (said, failure) = answers(std::iter::once(Ok(own)).chain(of_user_planes));
+    let mut drops = said.concat();
+    let all = drops.len();
+    let whole = asked.given.get_flag("all") || asked.json();
+    drops.retain(|drop| whole || drop.count > 0);
+    let mut answer = asked.shown(&drops)?;
+    if !whole && all > 0 {
+        let not_zero = drops.len();
+        let total = format!("{not_zero} of {all} counters are not zero (--all shows every one)");
+        answer.total = Some(total);
+    }
+    Ok(Answer { failure, ..answer })
+}
+
+fn in_versions(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
+    versions(&mut sockets.configuration()?, asked.json())
+}
+
+/// The versions of the configuration, on a page the latest first.
+pub fn versions(configuration: &mut Configuration, json: bool) -> Result<Answer, Failure> {
+    let mut versions = configuration.ask(|c| c.versions())?;
+    let last = versions.last().map(|v| v.version);
+    if !json {
+        versions.reverse();
+    }
+    let now = time::now();
+    shown(&catalogue::VERSIONS, json, &versions, |v, row| {
+        let state = match v.confirm_by {
+            Some(by) => format!("waits {} to be confirmed", duration(by.saturating_sub(now))),
+            None if Some(v.version) == last => "in force".into(),
+            None => String::new(),
+        };
+        row.insert("state".into(), state.into());
+        row.insert("ago".into(), now.saturating_sub(v.at).into());
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::NextHop;
+    use crate::cli::Cli;
+    use clap::{CommandFactory, Parser};
+    use northbound::catalogue::{ACTIONS, TABLES};
+    use northbound::{
+        AaaRole, AaaServer, AaaServerState, Alarm, AlarmSeverity, Association, AssociationState,
+        Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route, Session, Traffic,
+        UserPlane, UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
+    };
 
-    fn fits(table: &Table, whole: &[&str]) {
-        let lines = table.render(Some(80));
+    fn nothing<R>(_: &R, _: &mut Row) {}
+
+    /// A page of 80 columns that has these words whole.
+    fn fits<R: Serialize>(
+        of: &catalogue::Table,
+        row: R,
+        derive: impl Fn(&R, &mut Row),
+        whole: &[&str],
+    ) {
+        let lines = table(of, &[row], derive).render(Some(80));
         let wide = lines.iter().find(|line| line.chars().count() > 80);
         assert_eq!(wide, None);
         let text = lines.join("\n");
@@ -418,32 +442,127 @@ mod tests {
         }
     }
 
-    #[test]
-    fn sessions_of_one_name_are_one_subscriber() {
-        let session = |user: &str, ipv4: &str, seconds| Session {
-            user: user.into(),
+    fn session() -> Session {
+        Session {
+            id: "65f0a1-00000007".into(),
             state: SessionState::Online.into(),
-            ipv4: Some(ipv4.into()),
-            online_seconds: seconds,
-            profile: "gold".into(),
+            user: "home7@sluice".into(),
             user_plane: "up1".into(),
+            port: "access0".into(),
+            s_tag: Some(100),
+            c_tag: Some(7),
+            mac: "02:00:00:00:00:07".into(),
+            ipv4: Some("100.64.0.9".into()),
+            ipv6_prefix: Some("2001:db8:100:7::/64".into()),
+            online_seconds: 125,
+            traffic: Some(Traffic {
+                up_octets: 64_000,
+                ..Traffic::default()
+            }),
             ..Session::default()
-        };
-        let sessions = [
-            session("bob", "100.64.0.3", 5),
-            session("alice", "100.64.0.2", 7),
-            session("bob", "100.64.0.4", 9),
-            session("", "100.64.0.5", 1),
-        ];
-        let all = by_name(&sessions);
-        let names: Vec<_> = all.iter().map(|s| (s.name.as_str(), s.sessions)).collect();
-        assert_eq!(names, [("alice", 1), ("bob", 2)]);
-        assert_eq!(all[1].ipv4, ["100.64.0.3", "100.64.0.4"]);
-        assert_eq!((all[1].online_seconds, all[1].user_planes.len()), (9, 1));
+        }
     }
 
     #[test]
-    fn every_table_fits_eighty_columns_and_keeps_what_it_is_looked_at_for() {
+    fn the_command_line_offers_every_table_and_action_as_declared() {
+        let asked: Vec<&str> = ASKED.iter().map(|(table, _)| table.name).collect();
+        let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+        assert_eq!(asked, tables);
+        let all = TABLES
+            .iter()
+            .map(|t| (format!("show {}", t.name), t.about, t.arguments));
+        let actions = ACTIONS
+            .iter()
+            .filter(|action| !action.name.starts_with("commit"));
+        let all = all.chain(actions.map(|a| (a.name.to_owned(), a.about, a.arguments)));
+        for (name, about, arguments) in all {
+            let mut command = &Cli::command();
+            for word in name.split(' ') {
+                let below = command.find_subcommand(word);
+                command = below.unwrap_or_else(|| panic!("`{name}` is not offered"));
+            }
+            assert_eq!(
+                command.get_about().map(ToString::to_string).as_deref(),
+                Some(about)
+            );
+            for declared in arguments {
+                let value = declared.name.to_uppercase();
+                let is_it = |arg: &&Arg| {
+                    let names = arg.get_value_names().unwrap_or_default();
+                    let long = arg.get_long().unwrap_or(arg.get_id().as_str());
+                    long == declared.name || names.iter().any(|name| *name == value)
+                };
+                let arg = command.get_arguments().find(is_it);
+                let arg = arg.unwrap_or_else(|| panic!("{name} without {}", declared.name));
+                let help = arg.get_help().map(ToString::to_string);
+                assert_eq!(help.as_deref(), Some(declared.about), "{name}");
+                assert_eq!(arg.is_required_set(), declared.required, "{name}: {arg}");
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_read_as_declared_and_others_refused() {
+        let show = |line: &str| {
+            let words = ["sluice", "show"].into_iter().chain(line.split(' '));
+            Cli::try_parse_from(words).map(drop)
+        };
+        for line in [
+            "ports up1 --json",
+            "events alice --since -2h --last 5",
+            "alarms",
+            "alarms history --json",
+            "drops --all",
+        ] {
+            assert!(show(line).is_ok(), "{line}: {:?}", show(line));
+        }
+        for line in ["pools up1", "events --last 0", "alarms past", "nonsense"] {
+            assert!(show(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_shown_with_line_time_and_octets() {
+        let narrow = ["home7@sluice", "100.64.0.9"];
+        fits(&catalogue::SESSIONS, session(), nothing, &narrow);
+        let untagged = Session {
+            s_tag: None,
+            c_tag: None,
+            ..session()
+        };
+        let rows = [session(), untagged];
+        let lines = table(&catalogue::SESSIONS, &rows, nothing).render(None);
+        for word in ["up1/access0", "100.7", "2m 05s", "64.0 kB"] {
+            assert!(lines[1].contains(word), "{word}: {lines:#?}");
+        }
+        assert!(lines[2].contains("untagged"), "{lines:#?}");
+    }
+
+    #[test]
+    fn a_user_plane_is_shown_with_its_drain_and_closed_ports() {
+        let port = |name: &str, open| UserPlanePort {
+            name: name.into(),
+            open,
+        };
+        let plane = UserPlane {
+            node_id: "up1".into(),
+            state: UserPlaneState::NeverSeen.into(),
+            access_ports: vec![port("access0", true), port("access1", false)],
+            drain: Some(Drain::default()),
+            ..UserPlane::default()
+        };
+        let words = ["never seen, drained", "access0, access1 (closed)"];
+        fits(&catalogue::USER_PLANES, plane, nothing, &words);
+    }
+
+    #[test]
+    fn rows_below_a_row_have_its_columns() {
+        let share = |group: &str| PoolShare {
+            user_plane: "up1".into(),
+            group: group.into(),
+            nets: 512,
+            used: 131_072,
+        };
         let pool = Pool {
             name: "residential".into(),
             network_instance: "default".into(),
@@ -453,22 +572,45 @@ mod tests {
             used: 131_072,
             nets: 65_536,
             lent_nets: 512,
-            shares: vec![northbound::PoolShare {
-                user_plane: "up1".into(),
-                group: "up1/access0".into(),
-                nets: 512,
-                used: 131_072,
+            shares: vec![share("up1/access0"), share("east")],
+        };
+        let words = [
+            "residential",
+            "2001:db8:4000::/40",
+            "16646143",
+            "up1/access0",
+            "up1 east",
+        ];
+        fits(&catalogue::POOLS, pool, free, &words);
+        let route = Route {
+            user_plane: "up1".into(),
+            network_instance: "default".into(),
+            prefix: "2001:db8:100::/64".into(),
+            kind: RouteKind::Neighbour.into(),
+            next_hop: Some("2001:db8:100::2".into()),
+            port: Some("core0".into()),
+            mac: None,
+            further: vec![NextHop {
+                address: Some("2001:db8:100::3".into()),
+                port: Some("core1".into()),
+                mac: Some("52:54:00:12:34:56".into()),
             }],
         };
-        fits(
-            &pool_table(&[pool]),
-            &[
-                "residential",
-                "2001:db8:4000::/40",
-                "16646143",
-                "up1/access0",
-            ],
-        );
+        let lines = table(&catalogue::ROUTES, &[route.clone()], unresolved).render(None);
+        assert!(lines[1].ends_with("core0  unresolved"), "{lines:#?}");
+        assert!(lines[2].starts_with("up1         default"), "{lines:#?}");
+        let words = [
+            "neighbour",
+            "2001:db8:100::2",
+            "core0",
+            "2001:db8:100::3",
+            "core1",
+        ];
+        fits(&catalogue::ROUTES, route, unresolved, &words);
+    }
+
+    #[test]
+    fn every_other_table_fits_eighty_columns_and_keeps_what_it_is_looked_at_for() {
         let association = Association {
             node_id: "up1.pop7.example".into(),
             address: "[2001:db8:2::2]:8805".into(),
@@ -485,7 +627,10 @@ mod tests {
             "silent",
             "3s ago",
         ];
-        fits(&association_table(&[association]), &words);
+        fits(&catalogue::ASSOCIATIONS, association, nothing, &words);
+        let never = [Association::default()];
+        let lines = table(&catalogue::ASSOCIATIONS, &never, nothing).render(None);
+        assert!(lines[1].contains("never"), "{lines:#?}");
         let server = AaaServer {
             name: "first".into(),
             group: "radius".into(),
@@ -497,10 +642,8 @@ mod tests {
             timeouts: 17,
             ..AaaServer::default()
         };
-        fits(
-            &server_table(&[server]),
-            &["first", "auth", "out 1m 15s", "1234567", "17"],
-        );
+        let words = ["first", "auth", "out 1m 15s", "1234567", "17"];
+        fits(&catalogue::AAA_SERVERS, server, nothing, &words);
         let port = Port {
             user_plane: "up1".into(),
             name: "access0".into(),
@@ -511,32 +654,8 @@ mod tests {
             rx_octets: u64::MAX,
             ..Port::default()
         };
-        fits(&port_table(&[port]), &["up1", "access0", "down", "18.4 EB"]);
-        let route = Route {
-            user_plane: "up1".into(),
-            network_instance: "default".into(),
-            prefix: "2001:db8:100::/64".into(),
-            kind: RouteKind::Neighbour.into(),
-            next_hop: Some("2001:db8:100::2".into()),
-            port: Some("core0".into()),
-            mac: None,
-            further: vec![NextHop {
-                address: Some("2001:db8:100::3".into()),
-                port: Some("core1".into()),
-                mac: Some("52:54:00:12:34:56".into()),
-            }],
-        };
-        fits(
-            &route_table(&[route]),
-            &[
-                "2001:db8:100::/64",
-                "neighbour",
-                "2001:db8:100::2",
-                "core0",
-                "2001:db8:100::3",
-                "core1",
-            ],
-        );
+        let words = ["up1", "access0", "down", "18.4 EB"];
+        fits(&catalogue::PORTS, port, nothing, &words);
         let neighbour = Neighbour {
             user_plane: "up1".into(),
             network_instance: "default".into(),
@@ -546,9 +665,65 @@ mod tests {
             state: NeighbourState::Resolved.into(),
             routes: 3,
         };
-        fits(
-            &neighbour_table(&[neighbour]),
-            &["fe80::5054:ff:fe12:3456", "52:54:00:12:34:56", "resolved"],
+        let words = ["fe80::5054:ff:fe12:3456", "52:54:00:12:34:56", "resolved"];
+        fits(&catalogue::NEIGHBOURS, neighbour, nothing, &words);
+        let alarm = Alarm {
+            name: "user-plane-lost".into(),
+            severity: AlarmSeverity::Critical.into(),
+            resource: "up1".into(),
+            text: "up1 at 192.0.2.2 is not associated; 12 sessions are on it".into(),
+            raised_at: 1_795_331_730,
+        };
+        let words = ["critical  user-plane-lost  up1"];
+        fits(&catalogue::ALARMS, alarm, nothing, &words);
+    }
+
+    #[test]
+    fn alarms_are_counted_by_severity() {
+        let found = ListAlarmsResponse {
+            critical: 1,
+            warning: 2,
+            ..ListAlarmsResponse::default()
+        };
+        assert_eq!(by_severity(&found), "1 critical, 2 warning");
+        let none = ListAlarmsResponse::default();
+        assert_eq!(by_severity(&none), "no alarm is raised");
+    }
+
+    #[test]
+    fn each_worker_has_a_line_and_who_is_silent_is_named() {
+        let worker = |number| Worker {
+            number,
+            busy_nanoseconds: 3_700_000_000_000,
+            busy_cycles: u64::MAX,
+            bursts: 123_456_789_012,
+            handed_over: 5,
+            taken_over: 6,
+            ..Worker::default()
+        };
+        let plane = |name: &str, reached, workers| WatchedUserPlane {
+            node_id: name.into(),
+            reached,
+            workers,
+            ..WatchedUserPlane::default()
+        };
+        let up1 = plane("up1", true, vec![worker(0), worker(1)]);
+        let state = WatchStateResponse {
+            user_planes: vec![up1, plane("up2", false, Vec::new())],
+            ..WatchStateResponse::default()
+        };
+        let (workers, silent) = workers_of(state.clone(), None);
+        assert_eq!(workers.len(), 2);
+        assert!(silent[0].contains("up2"), "{silent:?}");
+        let json = serde_json::to_value(&workers[1]).unwrap();
+        assert_eq!(
+            (&json["user_plane"], &json["handed_over"]),
+            (&"up1".into(), &5.into())
         );
+        let words = ["up1", "1h 01m", "5", "6"];
+        fits(&catalogue::WORKERS, workers[0].clone(), nothing, &words);
+        let (of_one, silent) = workers_of(state.clone(), Some("up1"));
+        assert_eq!((of_one.len(), silent.len()), (2, 0));
+        assert_eq!(workers_of(state, Some("up3")).0.len(), 0);
     }
 }

@@ -6,7 +6,8 @@ use crate::cli::units::counted;
 use crate::cli::{Answer, Configuration, Failure, Sockets, not_there_yet};
 use config::Verb;
 use northbound::{
-    Change, CommitRequest, ConfigurationFault, ConfigurationLock, Edit, Edits, Effect, change,
+    Change, CommitRequest, ConfigurationFault, ConfigurationLock, Edit, Edits, Effect, catalogue,
+    change,
 };
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub const COMMANDS: [(&str, &str); 15] = [
         "show",
         "Show the candidate below here; `show | compare` what differs",
     ),
-    ("commit", "Make the candidate the configuration"),
+    ("commit", catalogue::COMMIT.about),
     ("rollback", "Make the candidate what a version was"),
     ("load", "Make the candidate what a file says"),
     ("save", "Write the candidate to a file, without its secrets"),
@@ -33,9 +34,9 @@ pub const COMMANDS: [(&str, &str); 15] = [
 ];
 /// What `commit` knows, with what each does.
 const COMMIT: [(&str, &str); 5] = [
-    ("check", "Only say what it would do"),
+    ("check", catalogue::COMMIT_CHECK.about),
     ("comment", "Say why: comment \"new homes in the east\""),
-    ("confirm", "Keep a version that waits for it"),
+    ("confirm", catalogue::COMMIT_CONFIRM.about),
     (
         "confirmed",
         "It has to be confirmed within 10 minutes, or as many as you say; else the one before comes back",

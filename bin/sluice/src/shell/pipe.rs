@@ -2,11 +2,7 @@
 
 use crate::cli::Answer;
 use crate::cli::units::counted;
-
-/// Commands that can be done again and again: they only ask.
-const ASKING: [&str; 7] = [
-    "show", "explain", "who", "check", "top", "versions", "compare",
-];
+use northbound::catalogue::{ACTIONS, Access, Action, Argument};
 
 /// One step behind a `|`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +92,6 @@ pub fn fit(command: &[String], pipes: &[Pipe]) -> Result<(), String> {
     let words = words.strip_prefix(&["run"]).unwrap_or(&words);
     let what = words.first().copied().unwrap_or_default();
     let as_it_comes = what == "trace" || what == "top" && !words.contains(&"--once");
-    let repairs = words.contains(&"--repair");
     for pipe in pipes {
         match pipe {
             Pipe::Compare(_) => {
@@ -105,7 +100,7 @@ pub fn fit(command: &[String], pipes: &[Pipe]) -> Result<(), String> {
                         .into(),
                 );
             }
-            Pipe::Watch(_) if !ASKING.contains(&what) || repairs => {
+            Pipe::Watch(_) if !only_asks(words) => {
                 return Err(format!(
                     "`| watch` does not do `{what}` again and again: it is for commands that only ask"
                 ));
@@ -125,6 +120,23 @@ pub fn fit(command: &[String], pipes: &[Pipe]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether a command can be done again and again, as the catalogue says.
+fn only_asks(words: &[&str]) -> bool {
+    let named = |action: &&&Action| {
+        let mut typed = words.iter();
+        (action.name.split(' ')).all(|word| typed.next() == Some(&word))
+    };
+    match ACTIONS.iter().filter(named).max_by_key(|a| a.name.len()) {
+        Some(action) => {
+            let told = |argument: &&Argument| words.contains(&&*format!("--{}", argument.name));
+            let told = action.arguments.iter().filter(told);
+            let needed = told.map(|argument| argument.access).chain([action.access]);
+            needed.max() == Some(Access::Read)
+        }
+        None => matches!(words, ["show" | "versions" | "compare", ..]),
+    }
 }
 
 /// The lines that are left. The first line of a table is its heading and stays; its total does not, for it is of all lines.

@@ -1,9 +1,9 @@
 //! What is drawn of a look.
 
 use super::meter::{Drop, Look, Port};
-use crate::cli::severity;
 use crate::cli::table::{Column, Table};
 use crate::cli::units::{bits_per_second, count};
+use crate::cli::word;
 use std::cmp::Reverse;
 
 /// The fewest rows of a part that does not fit: its heading, a row and what says how many there are more.
@@ -127,7 +127,7 @@ impl Picture<'_> {
         for alarm in &self.look.alarms {
             table.push([
                 alarm.name.clone(),
-                severity(alarm.severity()).into(),
+                word(&[], alarm.severity()),
                 alarm.resource.clone(),
                 alarm.text.clone(),
             ]);

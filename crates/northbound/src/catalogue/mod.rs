@@ -13,6 +13,8 @@
 //! ```
 
 mod actions;
+// a line for each column
+#[rustfmt::skip]
 mod tables;
 
 pub use actions::*;

@@ -38,11 +38,8 @@ pub const EVENT_WORDS: Words = &[
     ("alarm-cleared", "cleared"),
 ];
 
-const OF_USER_PLANE: Argument = Argument::new(
-    "user-plane",
-    Takes::UserPlane,
-    "Only this one's: its node id",
-);
+const OF_USER_PLANE: Argument =
+    Argument::new("user-plane", Takes::UserPlane, "Only this one's: its node id");
 
 /// `sluice show sessions`.
 pub const SESSIONS: Table = Table {
@@ -59,48 +56,19 @@ pub const SESSIONS: Table = Table {
         Column::new("user", Text, "User name; empty before authentication").under("USER", 0),
         Column::new("user_plane", Text, "Node id of its user plane").under("PORT", 7),
         Column::new("port", Text, "Access port").beside("/"),
-        Column::new("s_tag", Number(Id), "Outer VLAN id")
-            .under("VLAN", 2)
-            .or("untagged"),
+        Column::new("s_tag", Number(Id), "Outer VLAN id").under("VLAN", 2).or("untagged"),
         Column::new("c_tag", Number(Id), "Inner VLAN id").beside("."),
         Column::new("mac", Text, "MAC address of the subscriber").under("MAC", 6),
         Column::new("pppoe_session_id", Number(Exact), "PPPoE session id").under("PPPOE", 8),
         Column::new("ipv4", Text, "IPv4 address").under("IPV4", 0),
         Column::new("ipv6_prefix", Text, "IPv6 prefix of the link").under("IPV6", 1),
-        Column::new(
-            "online_seconds",
-            Number(Seconds),
-            "Time since its first address",
-        )
-        .under("ONLINE", 3),
-        Column::new(
-            "traffic.up_octets",
-            Number(Octets),
-            "IP octets from the subscriber",
-        )
-        .under("UP", 5),
-        Column::new(
-            "traffic.down_octets",
-            Number(Octets),
-            "IP octets to the subscriber",
-        )
-        .under("DOWN", 4),
-        Column::new(
-            "traffic.up_packets",
-            Number(Count),
-            "IP packets from the subscriber",
-        ),
-        Column::new(
-            "traffic.down_packets",
-            Number(Count),
-            "IP packets to the subscriber",
-        ),
+        Column::new("online_seconds", Number(Seconds), "Time since its first address").under("ONLINE", 3),
+        Column::new("traffic.up_octets", Number(Octets), "IP octets from the subscriber").under("UP", 5),
+        Column::new("traffic.down_octets", Number(Octets), "IP octets to the subscriber").under("DOWN", 4),
+        Column::new("traffic.up_packets", Number(Count), "IP packets from the subscriber"),
+        Column::new("traffic.down_packets", Number(Count), "IP packets to the subscriber"),
         Column::new("group", Text, "Subscriber group"),
-        Column::new(
-            "network_instance",
-            Text,
-            "Network instance (VRF) of its addresses",
-        ),
+        Column::new("network_instance", Text, "Network instance (VRF) of its addresses"),
         Column::new("profile", Text, "Subscriber profile; empty: the defaults"),
         Column::new("routes", Texts, "Other prefixes that are routed to it"),
     ],
@@ -122,12 +90,7 @@ pub const SUBSCRIBERS: Table = Table {
         Column::new("ipv4", Texts, "IPv4 addresses").under("IPV4", 0),
         Column::new("ipv6_prefixes", Texts, "IPv6 prefixes of the links").under("IPV6", 3),
         Column::new("routes", Texts, "Other prefixes that are routed to them"),
-        Column::new(
-            "online_seconds",
-            Number(Seconds),
-            "Time since the first address of the oldest session",
-        )
-        .under("ONLINE", 1),
+        Column::new("online_seconds", Number(Seconds), "Time since the first address of the oldest session").under("ONLINE", 1),
         Column::new("profile", Text, "Subscriber profile; empty: the defaults").under("PROFILE", 2),
         Column::new("user_planes", Texts, "Node ids of the user planes").under("USER PLANE", 4),
     ],
@@ -145,66 +108,26 @@ pub const USER_PLANES: Table = Table {
     columns: &[
         Column::new("node_id", Text, "PFCP Node ID").under("NODE", 0),
         Column::new("address", Text, "Where it serves PFCP and GTP-U").under("ADDRESS", 2),
-        Column::new(
-            "state",
-            Word(AS_IT_IS),
-            "How it stands with the control plane",
-        )
-        .under("STATE", 0),
+        Column::new("state", Word(AS_IT_IS), "How it stands with the control plane").under("STATE", 0),
         Column::new("drain", Flag("drained", ""), "It takes no new sessions").beside(", "),
-        Column::new(
-            "since_seconds",
-            Number(Seconds),
-            "Time since the association came or went",
-        )
-        .under("SINCE", 1),
+        Column::new("since_seconds", Number(Seconds), "Time since the association came or went").under("SINCE", 1),
         Column::new("started_at", Number(TimeAgo), "When it started").under("STARTED", 3),
-        Column::new(
-            "restarts",
-            Number(Exact),
-            "Restarts of it since the control plane started",
-        )
-        .under("RESTARTS", 1),
+        Column::new("restarts", Number(Exact), "Restarts of it since the control plane started").under("RESTARTS", 1),
         Column::new("sessions", Number(Exact), "Sessions on it").under("SESSIONS", 0),
         Column::new(
             "access_ports",
             Cell(&[
                 Column::new("name", Text, "Access port").under("", 0),
-                Column::new(
-                    "open",
-                    Flag("", "(closed)"),
-                    "Subscribers can connect there",
-                )
-                .beside(" "),
+                Column::new("open", Flag("", "(closed)"), "Subscribers can connect there").beside(" "),
             ]),
             "Its access ports",
         )
         .under("ACCESS PORTS", 1),
-        Column::new(
-            "drain.sessions_before",
-            Number(Exact),
-            "Sessions when the drain began",
-        ),
-        Column::new(
-            "drain.since_seconds",
-            Number(Seconds),
-            "Time since the drain began",
-        ),
-        Column::new(
-            "drain.rate",
-            Number(Exact),
-            "Sessions that the drain ends in a second; 0: none",
-        ),
-        Column::new(
-            "drain.remaining_seconds",
-            Number(Seconds),
-            "Time until the drain has ended the last session",
-        ),
-        Column::new(
-            "drain.waits",
-            Flag("yes", "no"),
-            "The drain waits until the user plane answers",
-        ),
+        Column::new("drain.sessions_before", Number(Exact), "Sessions when the drain began"),
+        Column::new("drain.since_seconds", Number(Seconds), "Time since the drain began"),
+        Column::new("drain.rate", Number(Exact), "Sessions that the drain ends in a second; 0: none"),
+        Column::new("drain.remaining_seconds", Number(Seconds), "Time until the drain has ended the last session"),
+        Column::new("drain.waits", Flag("yes", "no"), "The drain waits until the user plane answers"),
     ],
 };
 
@@ -226,20 +149,10 @@ pub const PORTS: Table = Table {
         Column::new("mac", Text, "Its own MAC address").under("MAC", 4),
         Column::new("rx_packets", Number(Count), "Frames received").under("RX PACKETS", 2),
         Column::new("rx_octets", Number(Octets), "Octets received").under("RX", 0),
-        Column::new(
-            "rx_lost",
-            Number(Count),
-            "Frames lost by the driver: queue full, damaged, or no buffer",
-        )
-        .under("LOST", 1),
+        Column::new("rx_lost", Number(Count), "Frames lost by the driver: queue full, damaged, or no buffer").under("LOST", 1),
         Column::new("tx_packets", Number(Count), "Frames sent").under("TX PACKETS", 2),
         Column::new("tx_octets", Number(Octets), "Octets sent").under("TX", 0),
-        Column::new(
-            "tx_dropped",
-            Number(Count),
-            "Frames that the device did not take",
-        )
-        .under("DROPPED", 1),
+        Column::new("tx_dropped", Number(Count), "Frames that the device did not take").under("DROPPED", 1),
     ],
 };
 
@@ -266,9 +179,7 @@ pub const ROUTES: Table = Table {
                 columns: &[
                     Column::new("address", Text, "Address of the neighbour").under("NEXT HOP", 0),
                     Column::new("port", Text, "Core port or subinterface").under("PORT", 0),
-                    Column::new("mac", Text, "MAC address of the neighbour")
-                        .under("MAC", 0)
-                        .or("unresolved"),
+                    Column::new("mac", Text, "MAC address of the neighbour").under("MAC", 0).or("unresolved"),
                 ],
                 repeated: &["user_plane", "network_instance"],
             },
@@ -292,12 +203,7 @@ pub const NEIGHBOURS: Table = Table {
         Column::new("port", Text, "Core port or subinterface").under("PORT", 0),
         Column::new("address", Text, "IP address").under("ADDRESS", 0),
         Column::new("mac", Text, "MAC address").under("MAC", 0),
-        Column::new(
-            "state",
-            Word(AS_IT_IS),
-            "Whether the MAC address is known, or to be confirmed",
-        )
-        .under("STATE", 0),
+        Column::new("state", Word(AS_IT_IS), "Whether the MAC address is known, or to be confirmed").under("STATE", 0),
         Column::new("routes", Number(Exact), "Routes that lead to it").under("ROUTES", 3),
     ],
 };
@@ -314,50 +220,15 @@ pub const WORKERS: Table = Table {
     columns: &[
         Column::new("user_plane", Text, "Node id of the user plane").under("USER PLANE", 0),
         Column::new("number", Number(Exact), "Number of the worker").under("WORKER", 0),
-        Column::new(
-            "busy_nanoseconds",
-            Number(Nanoseconds),
-            "Time that it had work",
-        )
-        .under("BUSY", 0),
-        Column::new(
-            "busy_cycles",
-            Number(Count),
-            "The same in cycles of the time stamp counter",
-        )
-        .under("CYCLES", 2),
-        Column::new(
-            "bursts",
-            Number(Count),
-            "Bursts of up to 64 packets received",
-        )
-        .under("BURSTS", 0),
+        Column::new("busy_nanoseconds", Number(Nanoseconds), "Time that it had work").under("BUSY", 0),
+        Column::new("busy_cycles", Number(Count), "The same in cycles of the time stamp counter").under("CYCLES", 2),
+        Column::new("bursts", Number(Count), "Bursts of up to 64 packets received").under("BURSTS", 0),
         Column::new("rx_packets", Number(Count), "Packets received from ports").under("RX", 0),
         Column::new("tx_packets", Number(Count), "Packets sent by ports").under("TX", 0),
-        Column::new(
-            "handed_over",
-            Number(Count),
-            "Packets handed over to other workers",
-        )
-        .under("GIVEN", 0),
-        Column::new(
-            "taken_over",
-            Number(Count),
-            "Packets taken over from other workers",
-        )
-        .under("TAKEN", 0),
-        Column::new(
-            "punted",
-            Number(Count),
-            "Packets for the control plane or the kernel",
-        )
-        .under("PUNTED", 1),
-        Column::new(
-            "injected",
-            Number(Count),
-            "Packets from the control plane or the kernel",
-        )
-        .under("INJECTED", 1),
+        Column::new("handed_over", Number(Count), "Packets handed over to other workers").under("GIVEN", 0),
+        Column::new("taken_over", Number(Count), "Packets taken over from other workers").under("TAKEN", 0),
+        Column::new("punted", Number(Count), "Packets for the control plane or the kernel").under("PUNTED", 1),
+        Column::new("injected", Number(Count), "Packets from the control plane or the kernel").under("INJECTED", 1),
     ],
 };
 
@@ -380,8 +251,7 @@ pub const POOLS: Table = Table {
                 columns: &[
                     Column::new("user_plane", Text, "Node id of the user plane").under("GROUP", 0),
                     Column::new("group", Text, "Subscriber group").beside(" "),
-                    Column::new("used", Number(Exact), "Addresses that its subscribers have")
-                        .under("USED", 0),
+                    Column::new("used", Number(Exact), "Addresses that its subscribers have").under("USED", 0),
                     Column::new("nets", Number(Exact), "Nets that it has").under("NETS", 0),
                 ],
                 repeated: &[],
@@ -389,12 +259,7 @@ pub const POOLS: Table = Table {
             "Groups that have nets of it, a line each",
         )
         .under("GROUP", 0),
-        Column::new(
-            "size",
-            Number(Exact),
-            "Addresses, or prefixes of /64, for subscribers",
-        )
-        .under("SIZE", 0),
+        Column::new("size", Number(Exact), "Addresses, or prefixes of /64, for subscribers").under("SIZE", 0),
         Column::new("used", Number(Exact), "Those that subscribers have").under("USED", 0),
         Column::derived("free", Number(Exact), "Those that nobody has").under("FREE", 0),
         Column::new("lent_nets", Number(Exact), "Nets that groups have").under("NETS", 2),
@@ -415,49 +280,13 @@ pub const ASSOCIATIONS: Table = Table {
     columns: &[
         Column::new("node_id", Text, "PFCP Node ID of the user plane").under("NODE", 0),
         Column::new("address", Text, "Where it serves PFCP").under("ADDRESS", 0),
-        Column::new(
-            "state",
-            Word(AS_IT_IS),
-            "Whether there is one, and the peer answers",
-        )
-        .under("STATE", 0),
-        Column::new(
-            "since_seconds",
-            Number(Seconds),
-            "Time since it came or went",
-        )
-        .under("SINCE", 0),
-        Column::new(
-            "recovery_time_stamp",
-            Number(TimeAgo),
-            "When the peer started (Recovery Time Stamp)",
-        )
-        .under("PEER STARTED", 2),
-        Column::new(
-            "heard_seconds",
-            Number(SecondsAgo),
-            "Time since the peer last answered",
-        )
-        .under("HEARD", 0)
-        .or("never"),
-        Column::new(
-            "heartbeat_interval",
-            Number(Seconds),
-            "Time between two heartbeats",
-        )
-        .under("HEARTBEAT", 1),
-        Column::new(
-            "pending",
-            Number(Exact),
-            "Requests without an answer so far",
-        )
-        .under("PENDING", 3),
-        Column::new(
-            "restarts",
-            Number(Exact),
-            "Restarts of the peer since the control plane started",
-        )
-        .under("RESTARTS", 4),
+        Column::new("state", Word(AS_IT_IS), "Whether there is one, and the peer answers").under("STATE", 0),
+        Column::new("since_seconds", Number(Seconds), "Time since it came or went").under("SINCE", 0),
+        Column::new("recovery_time_stamp", Number(TimeAgo), "When the peer started (Recovery Time Stamp)").under("PEER STARTED", 2),
+        Column::new("heard_seconds", Number(SecondsAgo), "Time since the peer last answered").under("HEARD", 0).or("never"),
+        Column::new("heartbeat_interval", Number(Seconds), "Time between two heartbeats").under("HEARTBEAT", 1),
+        Column::new("pending", Number(Exact), "Requests without an answer so far").under("PENDING", 3),
+        Column::new("restarts", Number(Exact), "Restarts of the peer since the control plane started").under("RESTARTS", 4),
     ],
 };
 
@@ -481,33 +310,12 @@ pub const AAA_SERVERS: Table = Table {
         .under("ROLE", 0),
         Column::new("address", Text, "Address and UDP port").under("ADDRESS", 1),
         Column::new("state", Word(AS_IT_IS), "Whether it answers").under("STATE", 0),
-        Column::new(
-            "out_seconds",
-            Number(Seconds),
-            "Time since it stopped answering",
-        )
-        .beside(" "),
-        Column::new(
-            "requests",
-            Number(Exact),
-            "Requests sent, without repetitions",
-        )
-        .under("REQUESTS", 0),
+        Column::new("out_seconds", Number(Seconds), "Time since it stopped answering").beside(" "),
+        Column::new("requests", Number(Exact), "Requests sent, without repetitions").under("REQUESTS", 0),
         Column::new("retransmissions", Number(Exact), "Requests sent again").under("AGAIN", 3),
-        Column::new(
-            "answers",
-            Number(Exact),
-            "Answers that proved to be its own",
-        )
-        .under("ANSWERS", 0),
-        Column::new("timeouts", Number(Exact), "Requests that it never answered")
-            .under("TIMEOUTS", 0),
-        Column::new(
-            "round_trip_microseconds",
-            Number(Microseconds),
-            "Round-trip time of the last request",
-        )
-        .under("RTT", 2),
+        Column::new("answers", Number(Exact), "Answers that proved to be its own").under("ANSWERS", 0),
+        Column::new("timeouts", Number(Exact), "Requests that it never answered").under("TIMEOUTS", 0),
+        Column::new("round_trip_microseconds", Number(Microseconds), "Round-trip time of the last request").under("RTT", 2),
     ],
 };
 
@@ -523,12 +331,7 @@ pub const ALARMS: Table = Table {
     columns: &[
         Column::new("severity", Word(AS_IT_IS), "How severe it is (RFC 8632)").under("SEVERITY", 0),
         Column::new("name", Text, "Name of the alarm").under("ALARM", 0),
-        Column::new(
-            "resource",
-            Text,
-            "User plane, server, group or pool; empty: the control plane",
-        )
-        .under("OF", 0),
+        Column::new("resource", Text, "User plane, server, group or pool; empty: the control plane").under("OF", 0),
         Column::new("raised_at", Number(Time), "When it was raised").under("SINCE (UTC)", 1),
         Column::new("text", Text, "What is wrong, and what to do").under("TEXT", 0),
     ],
@@ -546,14 +349,8 @@ pub const ALARM_HISTORY: Table = Table {
     columns: &[
         Column::new("at", Number(Time), "When").under("TIME (UTC)", 0),
         Column::new("alarm", Text, "Name of the alarm").under("ALARM", 0),
-        Column::derived("became", Text, "How severe it is, or that it was cleared")
-            .under("SEVERITY", 1),
-        Column::new(
-            "resource",
-            Text,
-            "User plane, server, group or pool; empty: the control plane",
-        )
-        .under("OF", 0),
+        Column::derived("became", Text, "How severe it is, or that it was cleared").under("SEVERITY", 1),
+        Column::new("resource", Text, "User plane, server, group or pool; empty: the control plane").under("OF", 0),
         Column::new("text", Text, "What was wrong").under("TEXT", 0),
     ],
 };
@@ -567,94 +364,36 @@ pub const EVENTS: Table = Table {
     calls: &["History/ListEvents"],
     access: Read,
     arguments: &[
-        Argument::new(
-            "subscriber",
-            Takes::Subscriber,
-            "Of whom: a name, a MAC address, a session, or an address",
-        ),
-        Argument::new(
-            "since",
-            Takes::Time,
-            "None before this: 2026-11-22T07:15:00Z, 07:15 (UTC), or -2h",
-        ),
+        Argument::new("subscriber", Takes::Subscriber, "Of whom: a name, a MAC address, a session, or an address"),
+        Argument::new("since", Takes::Time, "None before this: 2026-11-22T07:15:00Z, 07:15 (UTC), or -2h"),
         Argument::new("until", Takes::Time, "None after this"),
-        Argument::new(
-            "last",
-            Takes::Number(1, 100_000),
-            "Only the latest, so many [default: 100, or all if --since is given]",
-        ),
+        Argument::new("last", Takes::Number(1, 100_000), "Only the latest, so many [default: 100, or all if --since is given]"),
     ],
     columns: &[
         Column::new("at", Number(Time), "When").under("TIME (UTC)", 0),
         Column::new("kind", Word(EVENT_WORDS), "What").under("EVENT", 0),
-        Column::derived(
-            "who",
-            Text,
-            "Subscriber, user plane, server, pool or version",
-        )
-        .under("WHO OR WHAT", 0),
-        Column::new(
-            "subscriber.user_plane",
-            Text,
-            "Node id of the subscriber's user plane",
-        )
-        .under("LINE", 2),
+        Column::derived("who", Text, "Subscriber, user plane, server, pool or version").under("WHO OR WHAT", 0),
+        Column::new("subscriber.user_plane", Text, "Node id of the subscriber's user plane").under("LINE", 2),
         Column::new("subscriber.port", Text, "Access port").beside("/"),
         Column::new("subscriber.s_tag", Number(Id), "Outer VLAN id").beside("."),
         Column::new("subscriber.c_tag", Number(Id), "Inner VLAN id").beside("."),
         Column::new("subscriber.mac", Text, "MAC address of the subscriber").under("MAC", 3),
         Column::new("subscriber.session", Text, "Session id").under("SESSION", 4),
         Column::derived("why", Text, "Why, or with which addresses").under("WHY OR WITH WHAT", 0),
-        Column::new(
-            "subscriber.user",
-            Text,
-            "User name; empty before authentication",
-        ),
-        Column::new(
-            "subscriber.circuit_id",
-            Text,
-            "Circuit id of the line (TR-101)",
-        ),
-        Column::new(
-            "subscriber.remote_id",
-            Text,
-            "Remote id of the line (TR-101)",
-        ),
-        Column::new(
-            "resource",
-            Text,
-            "User plane, server, pool or version, where it is about the system",
-        ),
+        Column::new("subscriber.user", Text, "User name; empty before authentication"),
+        Column::new("subscriber.circuit_id", Text, "Circuit id of the line (TR-101)"),
+        Column::new("subscriber.remote_id", Text, "Remote id of the line (TR-101)"),
+        Column::new("resource", Text, "User plane, server, pool or version, where it is about the system"),
         Column::new("by", Text, "User who did it"),
         Column::new("text", Text, "Why, or what it says"),
-        Column::new(
-            "since",
-            Number(Time),
-            "When the subscriber had connected, or had come online if it ended",
-        ),
+        Column::new("since", Number(Time), "When the subscriber had connected, or had come online if it ended"),
         Column::new("server_group", Text, "Server group that was asked"),
-        Column::new(
-            "reply",
-            Text,
-            "What AAA told the subscriber (Reply-Message)",
-        ),
-        Column::new(
-            "network_instance",
-            Text,
-            "Network instance (VRF) of the addresses",
-        ),
+        Column::new("reply", Text, "What AAA told the subscriber (Reply-Message)"),
+        Column::new("network_instance", Text, "Network instance (VRF) of the addresses"),
         Column::new("ipv4", Text, "IPv4 address of the subscriber"),
         Column::new("ipv6_prefix", Text, "IPv6 prefix of the subscriber"),
-        Column::new(
-            "alarm",
-            Text,
-            "Name of the alarm that was raised or cleared",
-        ),
-        Column::new(
-            "severity",
-            Word(AS_IT_IS),
-            "How severe the alarm is (RFC 8632)",
-        ),
+        Column::new("alarm", Text, "Name of the alarm that was raised or cleared"),
+        Column::new("severity", Word(AS_IT_IS), "How severe the alarm is (RFC 8632)"),
     ],
 };
 
@@ -666,11 +405,7 @@ pub const DROPS: Table = Table {
     key: &["plane", "name"],
     calls: &["ControlPlane/ListDrops", "ControlPlane/ListUserPlaneDrops"],
     access: Read,
-    arguments: &[Argument::new(
-        "all",
-        Takes::Nothing,
-        "Also the counters that are zero",
-    )],
+    arguments: &[Argument::new("all", Takes::Nothing, "Also the counters that are zero")],
     columns: &[
         Column::new("plane", Text, "control-plane, or the user plane's node id").under("PLANE", 1),
         Column::new("name", Text, "Name of the counter").under("NAME", 0),
@@ -693,19 +428,10 @@ pub const VERSIONS: Table = Table {
         Column::new("version", Number(Exact), "Number of the version").under("VERSION", 0),
         Column::derived("ago", Number(Seconds), "Time since it was committed").under("AGO", 0),
         Column::new("by", Text, "User who committed it").under("BY", 0),
-        Column::derived(
-            "state",
-            Text,
-            "Whether it is in force, or waits to be confirmed",
-        )
-        .under("STATE", 0),
+        Column::derived("state", Text, "Whether it is in force, or waits to be confirmed").under("STATE", 0),
         Column::new("comment", Text, "Why it was committed").under("COMMENT", 0),
         Column::new("at", Number(Time), "When it was committed"),
-        Column::new(
-            "confirm_by",
-            Number(Time),
-            "When it goes if it is not confirmed",
-        ),
+        Column::new("confirm_by", Number(Time), "When it goes if it is not confirmed"),
     ],
 };
 
@@ -715,10 +441,7 @@ pub const ACCOUNTS: Table = Table {
     about: "What each plane holds of each kind, and what of it has no owner or is missing",
     message: Some("Account"),
     key: &["plane", "kind"],
-    calls: &[
-        "ControlPlane/CheckLedger",
-        "ControlPlane/CheckUserPlaneLedger",
-    ],
+    calls: &["ControlPlane/CheckLedger", "ControlPlane/CheckUserPlaneLedger"],
     access: Read,
     arguments: &[],
     columns: &[
@@ -726,8 +449,7 @@ pub const ACCOUNTS: Table = Table {
         Column::new("kind", Text, "What is held").under("KIND", 0),
         Column::new("booked", Number(Exact), "How many the tables have").under("BOOKED", 0),
         Column::new("owned", Number(Exact), "How many the owners have").under("OWNED", 0),
-        Column::new("without_owner", Number(Exact), "Booked, and nobody's")
-            .under("WITHOUT OWNER", 0),
+        Column::new("without_owner", Number(Exact), "Booked, and nobody's").under("WITHOUT OWNER", 0),
         Column::new("missing", Number(Exact), "Owned, and not booked").under("MISSING", 0),
     ],
 };
