@@ -596,7 +596,8 @@ mod tests {
                 mac: Some("52:54:00:12:34:56".into()),
             }],
         };
-        let lines = table(&catalogue::ROUTES, &[route.clone()], unresolved).render(None);
+        let lines =
+            table(&catalogue::ROUTES, std::slice::from_ref(&route), unresolved).render(None);
         assert!(lines[1].ends_with("core0  unresolved"), "{lines:#?}");
         assert!(lines[2].starts_with("up1         default"), "{lines:#?}");
         let words = [

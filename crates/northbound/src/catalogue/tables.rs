@@ -39,7 +39,7 @@ pub const EVENT_WORDS: Words = &[
 ];
 
 const OF_USER_PLANE: Argument =
-    Argument::new("user-plane", Takes::UserPlane, "Only this one's: its node id");
+    Argument::new("user-plane", Takes::UserPlane, "Its node id");
 
 /// `sluice show sessions`.
 pub const SESSIONS: Table = Table {
