@@ -10,6 +10,7 @@ mod drain;
 mod explain;
 mod history;
 mod listing;
+mod query;
 mod show;
 mod store;
 mod tables;
@@ -92,7 +93,7 @@ enum Command {
 #[derive(Debug, Subcommand)]
 enum Show {
     #[command(flatten)]
-    Table(tables::Query),
+    Table(query::Query),
     #[command(about = catalogue::SHOW_SESSION.about)]
     Session {
         /// Its id, as `show sessions` prints it

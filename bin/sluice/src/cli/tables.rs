@@ -1,28 +1,27 @@
-//! `sluice show`: the tables of the local API. Names, arguments, columns and help are the catalogue's.
+//! The rows of the local API's tables: whom they are asked of, and what stands below them.
 
 use super::ask::{Configuration, Failure, Sockets, answers};
 use super::history::{self, LATEST, events};
-use super::listing::{Row, columns_help, table, word};
-use super::show::{Answer, drained, terminal_width};
+use super::listing::{Row, word};
+use super::query::{Query, shown};
+use super::show::{Answer, drained};
 use super::time;
 use super::units::{counted, duration};
-use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use northbound::catalogue::{self, Argument, Takes};
+use northbound::catalogue;
 use northbound::{
     EventKind, ListAlarmsResponse, ListEventsRequest, RouteKind, SessionState, SubscriberRow,
     WatchStateResponse, WorkerRow,
 };
-use serde::Serialize;
 use std::time::Duration;
 
 /// The first state comes at once, whatever the time to the next.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
+/// Asks for a table's rows, and shows them.
+pub(super) type Ask = fn(&Query, &Sockets) -> Result<Answer, Failure>;
 
 /// How the rows of each table are asked for.
-const ASKED: [(&catalogue::Table, Ask); 15] = [
+pub(super) const ASKED: [(&catalogue::Table, Ask); 15] = [
     (&catalogue::SESSIONS, sessions),
     (&catalogue::SUBSCRIBERS, subscribers),
     (&catalogue::USER_PLANES, user_planes),
@@ -39,139 +38,6 @@ const ASKED: [(&catalogue::Table, Ask); 15] = [
     (&catalogue::DROPS, drops),
     (&catalogue::VERSIONS, in_versions),
 ];
-
-/// A table that is asked for.
-#[derive(Debug)]
-pub struct Query {
-    table: &'static catalogue::Table,
-    ask: Ask,
-    given: ArgMatches,
-}
-
-impl clap::Subcommand for Query {
-    fn augment_subcommands(command: Command) -> Command {
-        let tables = ASKED.iter().map(|(table, _)| *table);
-        tables.fold(command, |command, table| match table.name.split_once(' ') {
-            None => command.subcommand(offered(table, table.name)),
-            Some((outer, inner)) => command.mut_subcommand(outer, |outer| {
-                let outer = outer.disable_help_subcommand(true);
-                outer.subcommand(offered(table, inner))
-            }),
-        })
-    }
-
-    fn augment_subcommands_for_update(command: Command) -> Command {
-        Query::augment_subcommands(command)
-    }
-
-    fn has_subcommand(name: &str) -> bool {
-        ASKED.iter().any(|(table, _)| table.name == name)
-    }
-}
-
-impl clap::FromArgMatches for Query {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let (mut words, mut given) = (Vec::new(), matches);
-        while let Some((word, below)) = given.subcommand() {
-            words.push(word);
-            given = below;
-        }
-        let name = words.join(" ");
-        let asked = ASKED.iter().find(|(table, _)| table.name == name);
-        let (table, ask) = asked.ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?;
-        Ok(Query {
-            table,
-            ask: *ask,
-            given: given.clone(),
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Query::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-/// A table as a command.
-fn offered(table: &'static catalogue::Table, name: &'static str) -> Command {
-    let json = Arg::new("json").long("json").help("Print JSON");
-    Command::new(name)
-        .about(table.about)
-        .after_long_help(columns_help(table))
-        .args(table.arguments.iter().map(argument))
-        .arg(json.action(ArgAction::SetTrue))
-}
-
-/// What names something stands alone, everything else behind its own name.
-fn argument(declared: &'static Argument) -> Arg {
-    let name = declared.name;
-    let arg = Arg::new(name)
-        .help(declared.about)
-        .required(declared.required);
-    match declared.takes {
-        Takes::Nothing => arg.long(name).action(ArgAction::SetTrue),
-        Takes::Time => arg.long(name).value_name("TIME").allow_hyphen_values(true),
-        Takes::Number(least, most) => arg
-            .long(name)
-            .value_name("NUMBER")
-            .value_parser(value_parser!(u64).range(least..=most)),
-        Takes::UserPlane => arg.value_name("USER-PLANE"),
-        Takes::Session => arg.value_name("SESSION"),
-        Takes::Subscriber => arg.value_name("SUBSCRIBER"),
-        Takes::Home => arg.value_name("WHO"),
-        Takes::Address => arg.value_name("ADDRESS"),
-    }
-}
-
-impl Query {
-    /// Asks for the rows, and shows them.
-    pub fn answer(&self, sockets: &Sockets) -> Result<Answer, Failure> {
-        (self.ask)(self, sockets)
-    }
-
-    fn json(&self) -> bool {
-        self.given.get_flag("json")
-    }
-
-    fn text(&self, argument: &str) -> Option<&str> {
-        let text = self.given.get_one::<String>(argument);
-        text.map(String::as_str)
-    }
-
-    fn time(&self, argument: &str) -> Result<Option<u64>, Failure> {
-        let read = self
-            .text(argument)
-            .map(|text| time::read(text, time::now()));
-        read.transpose().map_err(Failure::Other)
-    }
-
-    fn shown<R: Serialize>(&self, rows: &[R]) -> Result<Answer, Failure> {
-        shown(self.table, self.json(), rows, |_, _| ())
-    }
-
-    /// A last line, which JSON has none of.
-    fn with_total(&self, answer: Answer, total: String) -> Answer {
-        let total = (!self.json()).then_some(total);
-        Answer { total, ..answer }
-    }
-}
-
-/// Rows as they were asked for; without its heading if there is nothing below it.
-fn shown<R: Serialize>(
-    of: &catalogue::Table,
-    json: bool,
-    rows: &[R],
-    derive: impl Fn(&R, &mut Row),
-) -> Result<Answer, Failure> {
-    match (json, rows.is_empty()) {
-        (true, _) => Answer::json(&rows),
-        (false, true) => Ok(Answer::default()),
-        (false, false) => {
-            let lines = table(of, rows, derive).render(terminal_width());
-            Ok(Answer::table(lines))
-        }
-    }
-}
 
 /// What could not be asked is told beside what could.
 fn but(mut answer: Answer, missing: &[String]) -> Answer {
@@ -232,7 +98,7 @@ fn ports(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 fn routes(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let of = asked.text("user-plane");
     let (routes, missing) = sockets.tables(|tables| tables.routes(of))?;
-    let answer = shown(asked.table, asked.json(), &routes, unresolved)?;
+    let answer = asked.derived(&routes, unresolved)?;
     Ok(but(answer, &missing))
 }
 
@@ -283,7 +149,7 @@ fn workers_of(state: WatchStateResponse, of: Option<&str>) -> (Vec<WorkerRow>, V
 
 fn pools(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let pools = sockets.tables(|tables| tables.pools())?;
-    shown(asked.table, asked.json(), &pools, free)
+    asked.derived(&pools, free)
 }
 
 fn free(pool: &northbound::Pool, row: &mut Row) {
@@ -341,7 +207,7 @@ fn alarm_history(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     if changes.is_empty() && !asked.json() {
         return Ok(Answer::of(vec!["no alarm was raised".into()]));
     }
-    shown(asked.table, asked.json(), &changes, |change, row| {
+    asked.derived(&changes, |change, row| {
         let became = match change.kind() == EventKind::AlarmRaised {
             true => word(&[], change.severity()),
             false => "cleared".into(),
@@ -352,8 +218,8 @@ fn alarm_history(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
 
 fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let all = asked.text("since").is_some();
-    let last = asked.given.get_one::<u64>("last");
-    let last = last.and_then(|last| u32::try_from(*last).ok());
+    let last = asked.number("last");
+    let last = last.and_then(|last| u32::try_from(last).ok());
     let request = ListEventsRequest {
         subscriber: asked.text("subscriber").unwrap_or_default().into(),
         since: asked.time("since")?,
@@ -365,7 +231,7 @@ fn happened(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     if events.is_empty() && !asked.json() {
         return Ok(Answer::of(vec!["nothing is known of that".into()]));
     }
-    shown(asked.table, asked.json(), &events, history::derive)
+    asked.derived(&events, history::derive)
 }
 
 /// Every plane's counters; what one has is shown even where a user plane does not answer.
@@ -378,7 +244,7 @@ fn drops(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     let (said, failure) = answers(std::iter::once(Ok(own)).chain(of_user_planes));
     let mut drops = said.concat();
     let all = drops.len();
-    let whole = asked.given.get_flag("all") || asked.json();
+    let whole = asked.flag("all") || asked.json();
     drops.retain(|drop| whole || drop.count > 0);
     let mut answer = asked.shown(&drops)?;
     if !whole && all > 0 {
@@ -416,6 +282,7 @@ pub fn versions(configuration: &mut Configuration, json: bool) -> Result<Answer,
 mod tests {
     use super::*;
     use crate::cli::Cli;
+    use crate::cli::listing::table;
     use clap::{CommandFactory, Parser};
     use northbound::catalogue::{ACTIONS, TABLES};
     use northbound::{
@@ -423,6 +290,7 @@ mod tests {
         Drain, Neighbour, NeighbourState, NextHop, Pool, PoolShare, Port, Route, Session, Traffic,
         UserPlane, UserPlanePort, UserPlaneState, WatchedUserPlane, Worker,
     };
+    use serde::Serialize;
 
     fn nothing<R>(_: &R, _: &mut Row) {}
 
@@ -487,7 +355,7 @@ mod tests {
             );
             for declared in arguments {
                 let value = declared.name.to_uppercase();
-                let is_it = |arg: &&Arg| {
+                let is_it = |arg: &&clap::Arg| {
                     let names = arg.get_value_names().unwrap_or_default();
                     let long = arg.get_long().unwrap_or(arg.get_id().as_str());
                     long == declared.name || names.iter().any(|name| *name == value)

@@ -223,6 +223,7 @@ mod tests {
             "top --once | match up1",
             "trace alice | json",
             "commit check | match sessions",
+            "commit check | watch",
             "versions | json",
         ] {
             let (command, pipes) = parse(line).unwrap();
