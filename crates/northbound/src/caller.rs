@@ -55,7 +55,7 @@ impl Caller {
         };
         may.then_some(()).ok_or_else(|| {
             let why =
-                "only root and the members of the daemon's group may do this; others may only look";
+                "only root and the members of the daemon's group may do this; others may only read";
             Status::permission_denied(why)
         })
     }

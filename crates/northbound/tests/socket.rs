@@ -492,7 +492,7 @@ const FOR_A_STRANGER: &str = "SLUICE_TEST_SOCKET";
 
 /// As root only: nobody else can become somebody else.
 #[test]
-fn whoever_is_not_in_the_daemons_group_may_only_look() {
+fn whoever_is_not_in_the_daemons_group_may_only_read() {
     if let Some(path) = std::env::var_os(FOR_A_STRANGER) {
         return try_as_a_stranger(Path::new(&path));
     }
@@ -509,7 +509,7 @@ fn whoever_is_not_in_the_daemons_group_may_only_look() {
     let mut stranger = Command::new(test);
     stranger.args([
         "--exact",
-        "whoever_is_not_in_the_daemons_group_may_only_look",
+        "whoever_is_not_in_the_daemons_group_may_only_read",
     ]);
     stranger.env(FOR_A_STRANGER, &daemon.path).current_dir("/");
     let done = stranger.uid(65_534).gid(65_534).output().unwrap();

@@ -27,10 +27,10 @@ pub const TABLES: &[&Table] = &[
     &VERSIONS,
 ];
 
-/// Words that go without saying otherwise: those of the message, with blanks.
+/// No word is replaced: each is shown as the message has it, with blanks.
 const AS_IT_IS: Words = &[];
 
-/// How events are called beside others.
+/// Short words for events in a table.
 pub const EVENT_WORDS: Words = &[
     ("user-plane-back", "back"),
     ("user-plane-lost", "lost"),
@@ -435,7 +435,7 @@ pub const VERSIONS: Table = Table {
     ],
 };
 
-/// What `sluice check --ledger` compares.
+/// The table of `sluice check --ledger`.
 pub const ACCOUNTS: Table = Table {
     name: "accounts",
     about: "What each plane holds of each kind, and what of it has no owner or is missing",
