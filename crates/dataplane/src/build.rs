@@ -7,7 +7,7 @@ use crate::graph::Tables;
 use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
-use crate::routes::Routes;
+use crate::routes::{Generations, Routes};
 use crate::shard::Shard;
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Reader, Writer};
@@ -52,6 +52,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
     let name = MADE.fetch_add(1, Relaxed);
     let mut writer = Writer::new(limits.instances, limits.routes)?;
     let groups = Groups::new(limits.groups)?;
+    let generations: Generations = (0..limits.sessions).map(|_| AtomicU32::new(0)).collect();
     let (mut links, mut workers) = (Vec::new(), Vec::new());
     for own in 0..config.workers {
         let common = Common {
@@ -61,6 +62,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
             wake: &wake,
             name: format!("{name}w{own}"),
             shard: Shard::new(own, config.workers),
+            generations: &generations,
         };
         let (link, worker) = common.worker(writer.reader(), groups.clone())?;
         links.push(link);
@@ -73,7 +75,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
             workers[to].taken[from] = Some(rx);
         }
     }
-    let routes = Routes::new(&limits, writer, groups);
+    let routes = Routes::new(&limits, writer, groups, generations);
     let no_room = "there is no room for each instance's routes";
     let controller = Controller {
         links: links.into(),
@@ -99,6 +101,7 @@ struct Common<'a> {
     wake: &'a Arc<Wake>,
     name: String,
     shard: Shard,
+    generations: &'a Generations,
 }
 
 impl Common<'_> {
@@ -158,6 +161,7 @@ impl Common<'_> {
                 adjacencies: Adjacencies::new(limits.adjacencies),
                 asked: Asked::new(),
                 samples: Samples::new(pool),
+                generations: self.generations.clone(),
                 others,
                 pool,
                 events: event_tx,
@@ -184,7 +188,7 @@ fn check(config: &Config) -> Result<(), Error> {
         || limits.segments == u16::MAX
         || limits.sessions >= 1 << 29
         || limits.adjacencies >= 1 << 29
-        || limits.groups >= 1 << 29
+        || limits.groups >= 1 << 24
     {
         return fault("a limit is larger than the tables can be".into());
     }

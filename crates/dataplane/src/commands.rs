@@ -3,6 +3,7 @@ use crate::api::*;
 use crate::graph::{Source, Tables};
 use crate::inspect::{self, PIECE};
 use crate::message::Command;
+use crate::routes::Admitted;
 use crate::tables::interfaces::Interface;
 use crate::tables::sessions::Sources;
 use crate::worker::Worker;
@@ -10,7 +11,9 @@ use crate::worker::Worker;
 /// Applies a command. It has at most one answer, for which there is room.
 pub(crate) fn apply(worker: &mut Worker, command: Command) {
     let answer = match command {
-        Command::SetSession(entry, sources, serial) => set_session(worker, entry, sources, serial),
+        Command::SetSession(entry, sources, admitted) => {
+            set_session(worker, entry, sources, admitted)
+        }
         Command::Refuse(index, reason) => {
             remove_session(worker, index);
             Some(Event::SessionRefused { index, reason })
@@ -157,22 +160,22 @@ fn set_session(
     worker: &mut Worker,
     entry: SessionEntry,
     sources: Sources,
-    serial: u32,
+    admitted: Admitted,
 ) -> Option<Event> {
     let index = entry.index;
     match worker.tables.sessions.check(&entry) {
         Ok(()) => {
-            worker.tables.sessions.set(entry, sources);
+            (worker.tables.sessions).set(entry, sources, admitted.generation);
             let place = worker.tables.sessions.shard.place(index.0) as usize;
             if worker.serials.len() <= place {
                 worker.serials.resize(place + 1, 0);
             }
-            worker.serials[place] = serial;
+            worker.serials[place] = admitted.serial;
             None
         }
         Err(reason) => {
             remove_session(worker, index);
-            is_gone(worker, index, serial);
+            is_gone(worker, index, admitted.serial);
             Some(Event::SessionRefused { index, reason })
         }
     }

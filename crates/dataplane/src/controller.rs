@@ -270,9 +270,9 @@ impl Controller {
         // A worker frees no memory.
         let sources = Sources::of(&core::mem::take(&mut entry.routed));
         match admitted {
-            Ok(serial) => self
+            Ok(admitted) => self
                 .link(index.0)
-                .send(Command::SetSession(entry, sources, serial)),
+                .send(Command::SetSession(entry, sources, admitted)),
             Err(reason) => {
                 self.routes.withdraw(index);
                 self.link(index.0).send(Command::Refuse(index, reason))

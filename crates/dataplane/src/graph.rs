@@ -32,6 +32,7 @@ use crate::nodes::lookup::{self, Batch, Origin};
 use crate::nodes::punt::for_kernel;
 use crate::nodes::{Leave, Part, session};
 use crate::punt::{NextHop, PuntKind};
+use crate::routes::Generations;
 use crate::tables::Vlans;
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Reader, Table, Target};
@@ -40,7 +41,7 @@ use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use dpdk::{Burst, Gone, HEAD, Outs, Packet, Pool, Rest, Window, prefetch, prefetch_early};
-use forward::{Arrived, NOTE, downstream, noted, to_subscriber};
+use forward::{Arrived, NOTE, downstream, noted, to_former_subscriber, to_subscriber};
 use upstream::upstream;
 use wire::eth::{MacAddr, TPID_8021Q};
 
@@ -86,6 +87,7 @@ pub(crate) struct Tables {
     pub adjacencies: Adjacencies,
     pub asked: Asked,
     pub samples: Samples,
+    pub generations: Generations,
     /// The way out to worker 0; those of the others follow.
     pub others: usize,
     /// For fragments.
@@ -382,7 +384,11 @@ fn from_worker<const TRACE: bool>(
     let soon = |index| prefetch(sessions.at(index));
     seen.act(outs, rest, soon, |_, mut packet| {
         t.took::<TRACE>(Edge::TakenPacket);
-        let (index, arrived) = noted(packet.window());
+        let (index, generation, arrived) = noted(packet.window());
+        let down = t.sessions.down(index);
+        if down.is_none_or(|down| down.generation != generation) {
+            return to_former_subscriber::<TRACE>(t, arrived, packet);
+        }
         let total = packet.len().saturating_sub(ETHERNET);
         to_subscriber::<TRACE>(t, arrived, total, index, packet)
     });

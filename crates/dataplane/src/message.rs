@@ -1,14 +1,15 @@
 //! Commands from the control thread to a worker.
 use crate::api::*;
 use crate::inspect::{Held, Part};
+use crate::routes::Admitted;
 use crate::tables::Vlans;
 use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
 
 /// A change to the tables or a question; applied between bursts.
 pub(crate) enum Command {
-    /// With what else it may send from, and its serial number.
-    SetSession(SessionEntry, Sources, u32),
+    /// With what else it may send from.
+    SetSession(SessionEntry, Sources, Admitted),
     /// It is not to be there, and this is told.
     Refuse(SessionIndex, Refusal),
     RemoveSession(SessionIndex),

@@ -11,6 +11,11 @@ use crate::tables::groups::Groups;
 use ipnet::{IpNet, Ipv6Net};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, Release},
+};
 
 /// Changes that may wait for the workers.
 const MOST_WAITING: usize = 4096;
@@ -27,6 +32,18 @@ pub(crate) enum Write {
 pub(crate) enum Left {
     Adjacency(AdjacencyIndex, Option<Adjacency>),
     Told(Event),
+}
+
+/// For each session's place, how many sessions have had it: what is on its way to one of them is not given to the next.
+pub(crate) type Generations = Arc<[AtomicU32]>;
+
+/// What the worker is to know of a session that is admitted.
+#[derive(Clone, Copy)]
+pub(crate) struct Admitted {
+    /// Of this setting of the session.
+    pub serial: u32,
+    /// Of the session.
+    pub generation: u32,
 }
 
 /// What a session has, as long as it is there.
@@ -52,6 +69,7 @@ pub(crate) struct Routes {
     limits: Limits,
     /// By index, as far as there were any.
     sessions: Vec<Option<Hosted>>,
+    generations: Generations,
     serial: u32,
     /// Changes that are not made yet, in their order.
     waiting: VecDeque<Write>,
@@ -59,7 +77,12 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// The routes that every instance has from the start.
-    pub fn new(limits: &Limits, mut writer: Writer, groups: Groups) -> Result<Self, Refused> {
+    pub fn new(
+        limits: &Limits,
+        mut writer: Writer,
+        groups: Groups,
+        generations: Generations,
+    ) -> Result<Self, Refused> {
         for instance in (0..limits.instances).map(InstanceIndex) {
             for net in lookup::unroutable() {
                 let discard = Some(Destination::Discard);
@@ -71,6 +94,7 @@ impl Routes {
             groups,
             limits: *limits,
             sessions: Vec::new(),
+            generations,
             serial: 0,
             waiting: VecDeque::new(),
         })
@@ -105,8 +129,8 @@ impl Routes {
         }
     }
 
-    /// Lets the host routes of a session lead to it, and those that it had before and has no more to nobody. Its serial number.
-    pub fn admit(&mut self, entry: &SessionEntry) -> Result<u32, Refusal> {
+    /// Lets the host routes of a session lead to it, and those that it had before and has no more to nobody.
+    pub fn admit(&mut self, entry: &SessionEntry) -> Result<Admitted, Refusal> {
         self.check(entry)?;
         self.serial = self.serial.wrapping_add(1).max(1);
         let place = entry.index.0 as usize;
@@ -120,6 +144,12 @@ impl Routes {
             ipv6: entry.ipv6,
             routed: entry.routed.clone(),
         };
+        let generations = &self.generations[place];
+        let generation = match self.sessions[place] {
+            Some(_) => generations.load(Relaxed),
+            // Before a route leads to the session: a worker that finds the route finds this, too.
+            None => generations.fetch_add(1, Release).wrapping_add(1),
+        };
         // First what it has now: what stays leads to it all the time.
         for net in host_routes(entry) {
             let to = Some(Destination::Session(entry.index));
@@ -132,7 +162,10 @@ impl Routes {
             });
             gone.for_each(|net| self.say(old.instance, net, None));
         }
-        Ok(self.serial)
+        Ok(Admitted {
+            serial: self.serial,
+            generation,
+        })
     }
 
     /// A session is there no more.

@@ -169,9 +169,10 @@ impl Worker {
         n
     }
 
-    /// Does for each packet of the inbox what its words say; `ready` is the way of a frame that is ready.
+    /// Does for each packet of the inbox what its words say, for all that say the same together; `ready` is the way of a frame that is
+    /// ready.
     fn sort<const TRACE: bool>(&mut self, ready: Edge) {
-        while let Some([kind, place]) = self.inbox.split_run(&mut self.burst) {
+        while let Some([kind, place]) = self.inbox.split_same(&mut self.burst) {
             let port = self.ports.iter().any(|p| p.index.0 as u32 == place);
             let instance = place < self.tables.fibs.instances().into();
             let (index, edge) = (place as u16, Edge::TakenFrame);
@@ -191,8 +192,8 @@ impl Worker {
                     self.burst.clear();
                 }
             }
-            self.flush::<TRACE>();
         }
+        self.flush::<TRACE>();
     }
 
     /// Receives a burst from a port and does everything for it.

@@ -106,18 +106,23 @@ impl Burst {
         self.n += 1;
     }
 
-    /// Moves the first packets to the end of `to`, all that have the same two words and for which there is room there; the
-    /// words, or nothing if there is no packet.
-    pub fn split_run(&mut self, to: &mut Burst) -> Option<[u32; 2]> {
+    /// Moves the packets that have the same two words as the first to the end of `to`, as far as there is room there; those words, or
+    /// nothing if there is no packet. The packets on either side keep their order.
+    pub fn split_same(&mut self, to: &mut Burst) -> Option<[u32; 2]> {
         // SAFETY: the first `n` are initialised and ours.
         let words = |m: &MaybeUninit<M>| unsafe { (*m.assume_init()).meta };
         let first = words(self.m[..self.n].first()?);
-        let same = self.m[..self.n].iter().take_while(|m| words(m) == first);
-        let run = same.count().min(BURST - to.n);
-        to.m[to.n..to.n + run].copy_from_slice(&self.m[..run]);
-        to.n += run;
-        self.m.copy_within(run..self.n, 0);
-        self.n -= run;
+        let mut kept = 0;
+        for at in 0..self.n {
+            let m = self.m[at];
+            let (burst, place) = match words(&m) == first && to.n < BURST {
+                true => (&mut to.m, &mut to.n),
+                false => (&mut self.m, &mut kept),
+            };
+            burst[*place] = m;
+            *place += 1;
+        }
+        self.n = kept;
         Some(first)
     }
 

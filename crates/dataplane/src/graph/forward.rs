@@ -9,10 +9,11 @@ use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
 use crate::nodes::{Leave, fragment, mss, rewrite, session};
 use crate::tables::fib::Target;
+use core::sync::atomic::Ordering::Acquire;
 use dpdk::{Gone, HEAD, Packet, WINDOW, Window};
 
-/// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), the origin (2), the
-/// instance (2).
+/// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), its generation (4), the
+/// origin (2), the instance (2).
 pub(super) const NOTE: usize = HEAD;
 
 /// Origins in a note; a smaller number is an interface.
@@ -148,6 +149,20 @@ pub(super) fn to_subscriber<const TRACE: bool>(
     packet.send(frame.port, frame.start as u32, frame.len as u32)
 }
 
+/// To a session that went while the packet was on its way to this worker; the next one with its index is not meant.
+#[cold]
+pub(super) fn to_former_subscriber<const TRACE: bool>(
+    t: &mut Tables,
+    a: Arrived,
+    packet: Packet<'_, Leave>,
+) -> Gone {
+    if a.origin != Origin::Gateway {
+        t.took::<TRACE>(Edge::Forwarded);
+    }
+    t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
+    packet.leave(DropReason::StaleSession.into())
+}
+
 /// To the worker that has the session.
 #[inline(never)]
 fn to_other<const TRACE: bool>(
@@ -165,26 +180,28 @@ fn to_other<const TRACE: bool>(
         Origin::Core(PortIndex(interface)) => interface,
     };
     w.put32(note, index.0);
-    w.put16(note + 4, origin);
-    w.put16(note + 6, a.instance);
+    let generation = t.generations.get(index.0 as usize);
+    w.put32(note + 4, generation.map_or(0, |of| of.load(Acquire)));
+    w.put16(note + 8, origin);
+    w.put16(note + 10, a.instance);
     packet.set_meta([handoff::PACKET, 0]);
     let worker = t.sessions.shard.of(index.0) as usize;
     packet.send(t.others + worker, note as u32, (total + ETHERNET) as u32)
 }
 
 /// What [`to_other`] wrote.
-pub(super) fn noted(w: &Window) -> (SessionIndex, Arrived) {
+pub(super) fn noted(w: &Window) -> (SessionIndex, u32, Arrived) {
     let arrived = Arrived {
-        origin: match w.u16(NOTE + 4) {
+        origin: match w.u16(NOTE + 8) {
             OF_SUBSCRIBER => Origin::Subscriber,
             OF_GATEWAY => Origin::Gateway,
             interface => Origin::Core(PortIndex(interface)),
         },
-        instance: w.u16(NOTE + 6),
+        instance: w.u16(NOTE + 10),
         family: ip::family(w, IP),
         ip: IP as u8,
     };
-    (SessionIndex(w.u32(NOTE)), arrived)
+    (SessionIndex(w.u32(NOTE)), w.u32(NOTE + 4), arrived)
 }
 
 /// To one of several neighbours; or to where no way leads yet, or none goes on.

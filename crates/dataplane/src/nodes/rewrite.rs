@@ -195,7 +195,7 @@ mod tests {
                 ipv6: None,
                 routed: Box::default(),
             };
-            sessions.set(entry, Sources::default());
+            sessions.set(entry, Sources::default(), 0);
             let down = sessions.down(SessionIndex(0)).unwrap();
             let mut w = Window::default();
             let frame = to_subscriber(down, Family::V6, &mut w, IP, 1492);

@@ -242,7 +242,7 @@ mod tests {
             ipv6: Some("2001:db8:0:700::/56".parse().unwrap()),
             routed: Box::default(),
         };
-        sessions.set(entry, Sources::default());
+        sessions.set(entry, Sources::default(), 0);
         let mut fibs = Writer::new(1, 100).unwrap();
         let framed = Some(Destination::Session(SessionIndex(3)));
         for net in ["192.0.2.0/28", "2001:db8:ffff::/48"] {
@@ -403,7 +403,7 @@ mod tests {
         let entry = net.sessions.get(SessionIndex(3)).unwrap().clone();
         let nets = ["10.0.0.0/8", "2001:db8:8000::/49", "2001:db8:9::1/128"];
         let nets = nets.map(|net| net.parse().unwrap());
-        net.sessions.set(entry.clone(), Sources::of(&nets));
+        net.sessions.set(entry.clone(), Sources::of(&nets), 0);
         assert!(net.sessions.any_routed());
         let send = |net: &mut Net, source: &str| {
             let frame = frame(MAC, Tags::NONE, &v6(source, 17, &[0; 8]));
@@ -415,10 +415,10 @@ mod tests {
         assert_eq!(send(&mut net, "2001:db8:8000:8000::1"), spoofed);
         // The longer one has no room in the entry, and no route here.
         assert_eq!(send(&mut net, "2001:db8:9::1"), spoofed);
-        net.sessions.set(entry.clone(), Sources::of(&nets[1..2]));
+        net.sessions.set(entry.clone(), Sources::of(&nets[1..2]), 0);
         assert!(!net.sessions.any_routed());
         assert_eq!(send(&mut net, "2001:db8:8000::1"), Ok(()));
-        net.sessions.set(entry, Sources::default());
+        net.sessions.set(entry, Sources::default(), 0);
         assert_eq!(send(&mut net, "2001:db8:8000::1"), spoofed);
     }
 
@@ -430,7 +430,7 @@ mod tests {
             ipv6: None,
             ..net.sessions.get(SessionIndex(3)).unwrap().clone()
         };
-        net.sessions.set(entry, Sources::default());
+        net.sessions.set(entry, Sources::default(), 0);
         let mut send = |ppp: &[u8]| net.frame(&frame(MAC, Tags::NONE, ppp), 0).map(|_| ());
         assert_eq!(send(&v4([0; 4])), Err(DropReason::SpoofedSourceV4.into()));
         assert_eq!(

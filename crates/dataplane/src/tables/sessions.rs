@@ -132,6 +132,8 @@ pub(crate) struct Down {
     pub header: [u8; 32],
     pub packets: u64,
     pub octets: u64,
+    /// Of the session, among those that had its index.
+    pub generation: u32,
     pub port: u16,
     /// The largest IP packet that is sent without a closer look: the MTU, or 0 if there is no session, or it is sampled.
     pub plain: u16,
@@ -460,7 +462,7 @@ impl Sessions {
     }
 
     /// Adds a session for which `check` was good, or changes it; its counters go on.
-    pub fn set(&mut self, entry: SessionEntry, sources: Sources) {
+    pub fn set(&mut self, entry: SessionEntry, sources: Sources, generation: u32) {
         let index = self.place(entry.index);
         if self.known.len() <= index {
             self.known.resize_with(index + 1, || None);
@@ -477,7 +479,10 @@ impl Sessions {
         self.routed += usize::from(sources.routed);
         self.up[slot as usize] = was.with(&entry, sources);
         self.indexes[slot as usize] = entry.index;
-        self.down[index] = self.down[index].with(&entry);
+        self.down[index] = Down {
+            generation,
+            ..self.down[index].with(&entry)
+        };
         self.known[index] = Some(Known {
             entry,
             sources,
@@ -612,7 +617,7 @@ mod tests {
         let mut t = tables();
         for e in [entry(0, 100, 5), entry(1, 200, 5), entry(2, 150, 65535)] {
             t.check(&e).unwrap();
-            t.set(e, Sources::default());
+            t.set(e, Sources::default(), 0);
         }
         let mut index = |vid, id| {
             let slot = t.slot(0, vid, id).unwrap();
@@ -646,7 +651,7 @@ mod tests {
     #[test]
     fn what_cannot_be_set_is_refused() {
         let mut t = tables();
-        t.set(entry(0, 100, 5), Sources::default());
+        t.set(entry(0, 100, 5), Sources::default(), 0);
         let check = |change: &dyn Fn(&mut SessionEntry)| {
             let mut e = entry(1, 100, 6);
             change(&mut e);
@@ -678,7 +683,7 @@ mod tests {
     #[test]
     fn counters_go_on_through_changes_and_end_with_the_session() {
         let mut t = tables();
-        t.set(entry(4, 100, 5), Sources::default());
+        t.set(entry(4, 100, 5), Sources::default(), 0);
         let slot = t.slot(0, 100, 5).unwrap();
         t.up(slot).packets = 3;
         t.down(SessionIndex(4)).unwrap().octets = 99;
@@ -687,7 +692,7 @@ mod tests {
             packets: PacketSettings::with_mtu(1400),
             ..entry(4, 200, 600)
         };
-        t.set(changed, Sources::default());
+        t.set(changed, Sources::default(), 0);
         assert!(t.up(slot).vacant());
         let usage = Usage {
             up_packets: 3,
@@ -705,7 +710,7 @@ mod tests {
                 && t.down(SessionIndex(4))
                     .is_none_or(|down| *down == Down::default())
         );
-        t.set(entry(4, 100, 5), Sources::default());
+        t.set(entry(4, 100, 5), Sources::default(), 0);
         assert_eq!(t.usage(SessionIndex(4)), Some(Usage::default()));
     }
 
@@ -717,6 +722,7 @@ mod tests {
                 t.set(
                     entry(i, 100, round * 1000 + i as u16 * 300 + 1),
                     Sources::default(),
+                    0,
                 );
             }
             for i in 0..10 {
@@ -732,7 +738,7 @@ mod tests {
         let mut t = Sessions::with(2, &[0..=4095]);
         for (index, id) in [(0, 5), (1, 5 + PAGE as u16)] {
             t.check(&entry(index, 100, id)).unwrap();
-            t.set(entry(index, 100, id), Sources::default());
+            t.set(entry(index, 100, id), Sources::default(), 0);
         }
         // Both pages have a session each; there is none for a third place, but one in those that there are.
         let third = 5 + 2 * PAGE as u16;
@@ -746,7 +752,7 @@ mod tests {
     fn a_session_outside_of_its_segment_is_found_and_leaves_nothing_behind() {
         let mut t = tables();
         for e in [entry(0, 100, 5), entry(1, 200, 5), entry(2, 150, 65535)] {
-            t.set(e, Sources::default());
+            t.set(e, Sources::default(), 0);
         }
         assert_eq!(t.misplaced(0, 1000), None);
         // VLAN 150 goes to the third segment, VLAN 200 nowhere; 100 stays.

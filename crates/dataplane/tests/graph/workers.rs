@@ -1,7 +1,7 @@
 //! Several workers: what one receives for another's sessions is handed over, in its order, and none of it is lost unseen.
 use crate::cases::{homes, observe};
 use crate::churn::{down, up};
-use crate::frames::{self, Home, v4};
+use crate::frames::{self, GATEWAY, Home, v4};
 use crate::model::{Fate, Model};
 use crate::world::*;
 use dataplane::*;
@@ -168,6 +168,71 @@ fn what_a_worker_cannot_take_is_dropped_and_counted() {
     while w.step_one(1) > 0 {
         w.step_one(0);
         w.receive();
+    }
+}
+
+#[test]
+fn what_is_on_its_way_to_a_session_is_not_given_to_the_next_with_its_index() {
+    let (all, mut w) = (homes(), World::shared(2, 1));
+    let home = all.iter().find(|home| home.index % 2 == 1).unwrap();
+    w.online(&all);
+    let on_its_way = |w: &mut World| {
+        w.send(CORE, &down(home));
+        w.step_one(0);
+    };
+    // A change of the session is no other session.
+    on_its_way(&mut w);
+    w.controller.set_session(World::entry(home)).unwrap();
+    w.settle();
+    assert_eq!(w.receive().len(), 1);
+    on_its_way(&mut w);
+    w.controller
+        .remove_session(SessionIndex(home.index))
+        .unwrap();
+    let next = SessionEntry {
+        ipv4: Some([100, 64, 9, 9].into()),
+        ipv6: None,
+        ..World::entry(home)
+    };
+    w.controller.set_session(next).unwrap();
+    w.settle();
+    assert_eq!(w.receive(), []);
+    assert_eq!(w.drops()["stale-session"], 1);
+}
+
+/// The runs are as short as can be: one packet each.
+#[test]
+fn packets_of_several_kinds_and_ports_are_done_each_together_and_in_order() {
+    let (all, mut w) = (homes(), World::shared(4, 1));
+    // Both are worker 2's.
+    let (first, second) = (&all[1], &all[5]);
+    assert!(first.port != second.port && [first, second].iter().all(|home| home.index % 4 == 2));
+    w.online(&all);
+    w.receive();
+    let numbered = |n: u8, home: &Home, up: bool| match up {
+        true => home.sends_ip(&v4(home.v4, [192, 0, 2, 7], 64, 0, &[home.index as u8, n])),
+        false => {
+            let packet = v4([192, 0, 2, 7], home.v4, 64, 0, &[home.index as u8, n]);
+            frames::frame(GATEWAY, ROUTER, &packet)
+        }
+    };
+    for n in 0..10 {
+        for home in [first, second] {
+            w.send(home.port, &numbered(n, home, true));
+            w.send(CORE, &numbered(n, home, false));
+            w.step_one(0);
+        }
+    }
+    while w.step_one(2) > 0 {}
+    w.settle();
+    let out = w.receive();
+    assert_eq!(out.len(), 40);
+    let mut last: BTreeMap<(u16, u8), u8> = BTreeMap::new();
+    for (port, frame) in out {
+        let n = *frame.last().unwrap();
+        let flow = (port, frame[frame.len() - 2]);
+        let before = last.insert(flow, n);
+        assert!(before.is_none_or(|before| before <= n), "{flow:?}");
     }
 }
 

@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn an_entry_without_its_session_is_found_and_emptied() {
         let mut t = tables();
-        t.set(entry(3, 100, 5), Sources::default());
-        t.set(entry(4, 100, 900), Sources::default());
+        t.set(entry(3, 100, 5), Sources::default(), 0);
+        t.set(entry(4, 100, 900), Sources::default(), 0);
         assert_eq!((strays(&t), t.is_whole(SessionIndex(4))), (vec![], true));
         let place = t.slot(0, 100, 900).unwrap();
         t.known[4] = None;
@@ -96,7 +96,7 @@ mod tests {
         t.remove_stray(t.slot(0, 100, 5).unwrap()); // that one has its session
         assert_eq!((strays(&t), t.is_whole(SessionIndex(3))), (vec![], true));
         // its page is free again
-        t.set(entry(4, 200, 7), Sources::default());
+        t.set(entry(4, 200, 7), Sources::default(), 0);
         assert!(t.is_whole(SessionIndex(4)) && t.slot(0, 100, 900) == Some(900 % PAGE as u32));
     }
 
@@ -110,7 +110,7 @@ mod tests {
             |t: &mut Sessions, _| t.banks[1].0[0] = 0,
         ] {
             let mut t = tables();
-            t.set(entry(4, 100, 5), Sources::default());
+            t.set(entry(4, 100, 5), Sources::default(), 0);
             let slot = t.slot(0, 100, 5).unwrap();
             assert!(t.is_whole(index));
             damage(&mut t, slot);
