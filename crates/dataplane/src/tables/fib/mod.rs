@@ -55,21 +55,36 @@ pub use reader::{Reader, Table};
 pub struct Target(u32);
 
 impl Target {
+    /// The first three bits: what packets meet all the time has a kind of its own. 4, 5 and 6 are free.
     const KIND: u32 = 29;
     const WHICH: u32 = (1 << Self::KIND) - 1;
+    const ADJACENCY: u32 = 1;
+    const SESSION: u32 = 2;
+    const SELDOM: u32 = 3;
+    // 7: a chunk
+    /// Behind [`Target::SELDOM`] five bits say which of those it is: 4 to 31 are free.
+    const SELDOM_KIND: u32 = 24;
+    const SELDOM_WHICH: u32 = (1 << Self::SELDOM_KIND) - 1;
+    const LOCAL: u32 = 0;
+    const DISCARD: u32 = 1;
+    const CONNECTED: u32 = 2;
+    const GROUP: u32 = 3;
     pub(crate) const NONE: Target = Target(0);
 
     pub(crate) fn of(to: Destination) -> Self {
-        let (kind, which) = match to {
-            Destination::Adjacency(AdjacencyIndex(i)) => (1, i),
-            Destination::Session(SessionIndex(i)) => (2, i),
-            Destination::Local => (3, 0),
-            Destination::Discard => (4, 0),
-            Destination::Connected(PortIndex(i)) => (5, i as u32),
-            Destination::Group(GroupIndex(i)) => (6, i),
-            // 7: a chunk
+        let often = |kind: u32, which: u32| Target(kind << Self::KIND | (which & Self::WHICH));
+        let seldom = |kind: u32, which: u32| {
+            let which = kind << Self::SELDOM_KIND | (which & Self::SELDOM_WHICH);
+            often(Self::SELDOM, which)
         };
-        Target(kind << Self::KIND | (which & Self::WHICH))
+        match to {
+            Destination::Adjacency(AdjacencyIndex(i)) => often(Self::ADJACENCY, i),
+            Destination::Session(SessionIndex(i)) => often(Self::SESSION, i),
+            Destination::Local => seldom(Self::LOCAL, 0),
+            Destination::Discard => seldom(Self::DISCARD, 0),
+            Destination::Connected(PortIndex(i)) => seldom(Self::CONNECTED, i.into()),
+            Destination::Group(GroupIndex(i)) => seldom(Self::GROUP, i),
+        }
     }
 
     /// Where it leads.
@@ -77,33 +92,42 @@ impl Target {
     pub fn destination(self) -> Option<Destination> {
         let which = self.0 & Self::WHICH;
         match self.0 >> Self::KIND {
-            1 => Some(Destination::Adjacency(AdjacencyIndex(which))),
-            2 => Some(Destination::Session(SessionIndex(which))),
-            3 => Some(Destination::Local),
-            4 => Some(Destination::Discard),
-            5 => Some(Destination::Connected(PortIndex(which as u16))),
-            6 => Some(Destination::Group(GroupIndex(which))),
+            Self::ADJACENCY => Some(Destination::Adjacency(AdjacencyIndex(which))),
+            Self::SESSION => Some(Destination::Session(SessionIndex(which))),
+            Self::SELDOM => {
+                let of_kind = which & Self::SELDOM_WHICH;
+                match which >> Self::SELDOM_KIND {
+                    Self::LOCAL => Some(Destination::Local),
+                    Self::DISCARD => Some(Destination::Discard),
+                    Self::CONNECTED => Some(Destination::Connected(PortIndex(of_kind as u16))),
+                    Self::GROUP => Some(Destination::Group(GroupIndex(of_kind))),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
 
-    /// The group that it leads to, if it does.
-    #[inline(always)]
     /// The adjacency, if it leads to one.
+    #[inline(always)]
     pub(crate) fn adjacency(self) -> Option<AdjacencyIndex> {
-        (self.0 >> Self::KIND == 1).then_some(AdjacencyIndex(self.0 & Self::WHICH))
+        let adjacency = self.0 >> Self::KIND == Self::ADJACENCY;
+        adjacency.then_some(AdjacencyIndex(self.0 & Self::WHICH))
     }
 
     /// The session, if it leads to one.
     #[inline(always)]
     pub(crate) fn session(self) -> Option<SessionIndex> {
-        (self.0 >> Self::KIND == 2).then_some(SessionIndex(self.0 & Self::WHICH))
+        let session = self.0 >> Self::KIND == Self::SESSION;
+        session.then_some(SessionIndex(self.0 & Self::WHICH))
     }
 
     /// The group, if it leads to one.
     #[inline(always)]
     pub(crate) fn group(self) -> Option<GroupIndex> {
-        (self.0 >> Self::KIND == 6).then_some(GroupIndex(self.0 & Self::WHICH))
+        const GROUPS: u32 = Target::SELDOM << (Target::KIND - Target::SELDOM_KIND) | Target::GROUP;
+        let group = self.0 >> Self::SELDOM_KIND == GROUPS;
+        group.then_some(GroupIndex(self.0 & Self::SELDOM_WHICH))
     }
 
     pub(crate) fn word(self) -> u32 {
