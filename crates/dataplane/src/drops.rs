@@ -1,7 +1,8 @@
-//! The named reasons for which packets are dropped.
+//! The named reasons for which packets are dropped, each with the nodes that drop for it.
+use crate::edges::Node;
 
 macro_rules! drops {
-    ($($variant:ident $name:literal $text:literal,)*) => {
+    ($($variant:ident $name:literal [$($node:ident),+] $text:literal,)*) => {
         /// Why a packet was dropped. Every packet in is a packet out, a packet punted, or one of these.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -18,6 +19,11 @@ macro_rules! drops {
                 match self { $(DropReason::$variant => $name,)* }
             }
 
+            /// The nodes of the graph where packets are dropped for it.
+            pub const fn nodes(self) -> &'static [Node] {
+                match self { $(DropReason::$variant => &[$(Node::$node),+],)* }
+            }
+
             /// The reason in a sentence.
             pub const fn description(self) -> &'static str {
                 match self { $(DropReason::$variant => $text,)* }
@@ -27,34 +33,62 @@ macro_rules! drops {
 }
 
 drops! {
-    UnsupportedBuffer "unsupported-buffer" "The frame does not lie in one packet buffer of its own.",
-    Truncated "truncated" "The frame ends before its headers do.",
-    NotForUs "not-for-us" "The frame is addressed to another station than the gateway.",
-    UnknownVlan "unknown-vlan" "The frame's VLAN is in no access segment of the port, and no subinterface has it.",
-    UnexpectedType "unexpected-type" "The frame from an access port is not PPPoE.",
-    BadPppoe "bad-pppoe" "The PPPoE header is not version 1, type 1, code 0, or longer than the frame.",
-    UnknownSession "unknown-session" "No session has this PPPoE session id in the access segment.",
-    WrongMac "wrong-mac" "The source MAC address is not that of the session.",
-    WrongTag "wrong-tag" "The VLAN tags are not those of the session.",
-    SpoofedSourceV4 "spoofed-source-v4" "The IPv4 source address is not one of the session's.",
-    SpoofedSourceV6 "spoofed-source-v6" "The IPv6 source address is not one of the session's.",
-    LinkLocal "link-local" "A link-local IPv6 packet from a subscriber is not one that the control plane answers.",
-    BadIpv4 "bad-ipv4" "The IPv4 header's version or lengths are wrong.",
-    BadChecksum "bad-checksum" "The IPv4 header's checksum is wrong.",
-    BadIpv6 "bad-ipv6" "The IPv6 header's version or length is wrong.",
-    TtlExpired "ttl-expired" "The time to live or hop limit ended here.",
-    NoRoute "no-route" "The network instance has no route to the destination.",
-    DiscardRoute "discard-route" "The route to the destination says discard: an unassigned or unroutable address.",
-    NoAdjacency "no-adjacency" "The address of the next hop is not known (yet).",
-    StaleSession "stale-session" "The route leads to a session that is gone.",
-    TooBig "too-big" "The packet is larger than its next hop takes, and may not be fragmented; its sender is told.",
-    NoBuffer "no-buffer" "The packet had to be fragmented, and there was no room for its fragments.",
-    PuntPoliced "punt-policed" "The rate for packets of this kind to the control plane is exceeded.",
-    SessionPoliced "session-policed" "The rate for control packets of this session is exceeded.",
-    PuntQueueFull "punt-queue-full" "The queue to the control thread is full.",
-    BadInject "bad-inject" "A packet of the gateway itself, or of another worker, cannot be sent: no such port (any more), or it leads back to the gateway.",
-    HandOverFull "hand-over-full" "The queue to the worker that the packet's session belongs to is full.",
-    TxQueueFull "tx-queue-full" "The port's transmit queue is full.",
+    UnsupportedBuffer "unsupported-buffer" [AccessRx, CoreRx]
+        "The frame does not lie in one packet buffer of its own.",
+    Truncated "truncated" [ClassifyAccess, ClassifyCore, Untag]
+        "The frame ends before its headers do.",
+    NotForUs "not-for-us" [ClassifyCore, Untag, Session]
+        "The frame is addressed to another station than the gateway.",
+    UnknownVlan "unknown-vlan" [ClassifyAccess, Untag]
+        "The frame's VLAN is in no access segment of the port, and no subinterface has it.",
+    UnexpectedType "unexpected-type" [ClassifyAccess]
+        "The frame from an access port is not PPPoE.",
+    BadPppoe "bad-pppoe" [Session]
+        "The PPPoE header is not version 1, type 1, code 0, or longer than the frame.",
+    UnknownSession "unknown-session" [Session]
+        "No session has this PPPoE session id in the access segment.",
+    WrongMac "wrong-mac" [Session]
+        "The source MAC address is not that of the session.",
+    WrongTag "wrong-tag" [Session]
+        "The VLAN tags are not those of the session.",
+    SpoofedSourceV4 "spoofed-source-v4" [Session]
+        "The IPv4 source address is not one of the session's.",
+    SpoofedSourceV6 "spoofed-source-v6" [Session]
+        "The IPv6 source address is not one of the session's.",
+    LinkLocal "link-local" [Session]
+        "A link-local IPv6 packet from a subscriber is not one that the control plane answers.",
+    BadIpv4 "bad-ipv4" [Session, Ip, Fragment]
+        "The IPv4 header's version or lengths are wrong.",
+    BadChecksum "bad-checksum" [Session, Ip]
+        "The IPv4 header's checksum is wrong.",
+    BadIpv6 "bad-ipv6" [Session, Ip]
+        "The IPv6 header's version or length is wrong.",
+    TtlExpired "ttl-expired" [Hop]
+        "The time to live or hop limit ended here.",
+    NoRoute "no-route" [Lookup]
+        "The network instance has no route to the destination.",
+    DiscardRoute "discard-route" [Lookup]
+        "The route to the destination says discard: an unassigned or unroutable address.",
+    NoAdjacency "no-adjacency" [Neighbour, Connected]
+        "The address of the next hop is not known (yet).",
+    StaleSession "stale-session" [Subscriber]
+        "The route leads to a session that is gone.",
+    TooBig "too-big" [Fragment]
+        "The packet is larger than its next hop takes, and may not be fragmented; its sender is told.",
+    NoBuffer "no-buffer" [Fragment]
+        "The packet had to be fragmented, and there was no room for its fragments.",
+    PuntPoliced "punt-policed" [Punt]
+        "The rate for packets of this kind to the control plane is exceeded.",
+    SessionPoliced "session-policed" [Punt]
+        "The rate for control packets of this session is exceeded.",
+    PuntQueueFull "punt-queue-full" [Punt]
+        "The queue to the control thread is full.",
+    BadInject "bad-inject" [Gateway, Lookup]
+        "A packet of the gateway itself, or of another worker, cannot be sent: no such port (any more), or it leads back to the gateway.",
+    HandOverFull "hand-over-full" [HandOver]
+        "The queue to the worker that the packet's session belongs to is full.",
+    TxQueueFull "tx-queue-full" [Tx]
+        "The port's transmit queue is full.",
 }
 
 #[cfg(test)]

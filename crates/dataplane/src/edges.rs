@@ -1,4 +1,4 @@
-//! The graph as data: its nodes, the drops that each names, and the edges between them.
+//! The graph as data: its nodes, each with its file, and the edges between them.
 //!
 //! `graph` says of each packet which edges it takes, by these names; the diagram in ARCHITECTURE.md is drawn from them,
 //! and each has a case in which a packet takes it (`bin/sluice-up/cases`). A new way for packets is a line here, a
@@ -6,7 +6,7 @@
 use crate::drops::DropReason;
 
 macro_rules! nodes {
-    ($($variant:ident $name:literal [$($drop:ident),*],)*) => {
+    ($($variant:ident $name:literal $file:literal,)*) => {
         /// A node of the graph, or an end of it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Node {
@@ -22,9 +22,15 @@ macro_rules! nodes {
                 match self { $(Node::$variant => $name,)* }
             }
 
+            /// The file that says what it does, in `crates/dataplane/src`.
+            pub const fn file(self) -> &'static str {
+                match self { $(Node::$variant => $file,)* }
+            }
+
             /// Why packets are dropped there.
-            pub const fn drops(self) -> &'static [DropReason] {
-                match self { $(Node::$variant => &[$(DropReason::$drop,)*],)* }
+            pub fn drops(self) -> impl Iterator<Item = DropReason> {
+                let all = DropReason::ALL.iter().copied();
+                all.filter(move |reason| reason.nodes().contains(&self))
             }
         }
     };
@@ -62,28 +68,25 @@ macro_rules! edges {
 }
 
 nodes! {
-    AccessRx "access-rx" [UnsupportedBuffer],
-    CoreRx "core-rx" [UnsupportedBuffer],
-    Gateway "gateway" [BadInject],
-    ClassifyAccess "classify-access" [Truncated, UnexpectedType, UnknownVlan],
-    ClassifyCore "classify-core" [Truncated, NotForUs],
-    Untag "untag" [Truncated, NotForUs, UnknownVlan],
-    Session "session" [
-        UnknownSession, NotForUs, WrongMac, WrongTag, BadPppoe, BadIpv4, BadChecksum, BadIpv6, SpoofedSourceV4,
-        SpoofedSourceV6, LinkLocal
-    ],
-    Ip "ip" [BadIpv4, BadChecksum, BadIpv6],
-    Lookup "lookup" [NoRoute, DiscardRoute, BadInject],
-    Hop "hop" [TtlExpired],
-    Mss "mss" [],
-    Neighbour "neighbour" [NoAdjacency],
-    Connected "connected" [NoAdjacency],
-    Subscriber "subscriber" [StaleSession],
-    Fragment "fragment" [TooBig, NoBuffer, BadIpv4],
-    Tx "tx" [TxQueueFull],
-    HandOver "hand-over" [HandOverFull],
-    Samples "samples" [],
-    Punt "punt" [PuntPoliced, SessionPoliced, PuntQueueFull],
+    AccessRx "access-rx" "worker.rs",
+    CoreRx "core-rx" "worker.rs",
+    Gateway "gateway" "worker.rs",
+    ClassifyAccess "classify-access" "nodes/classify.rs",
+    ClassifyCore "classify-core" "nodes/classify.rs",
+    Untag "untag" "nodes/classify.rs",
+    Session "session" "nodes/session.rs",
+    Ip "ip" "nodes/ip.rs",
+    Lookup "lookup" "nodes/lookup.rs",
+    Hop "hop" "nodes/rewrite.rs",
+    Mss "mss" "nodes/mss.rs",
+    Neighbour "neighbour" "nodes/rewrite.rs",
+    Connected "connected" "nodes/lookup.rs",
+    Subscriber "subscriber" "nodes/rewrite.rs",
+    Fragment "fragment" "nodes/fragment.rs",
+    Tx "tx" "worker.rs",
+    HandOver "hand-over" "worker.rs",
+    Samples "samples" "tables/samples.rs",
+    Punt "punt" "nodes/punt.rs",
 }
 
 edges! {
@@ -157,11 +160,37 @@ mod tests {
         assert_eq!(ways.len(), Edge::ALL.len());
     }
 
+    /// What is in code quotes in a text.
+    fn quoted(text: &str) -> HashSet<&str> {
+        text.split('`').skip(1).step_by(2).collect()
+    }
+
     #[test]
-    fn every_drop_is_named_by_a_node() {
-        for drop in DropReason::ALL {
-            let named = Node::ALL.iter().any(|node| node.drops().contains(drop));
-            assert!(named, "{drop:?}");
+    fn a_node_s_file_says_which_it_is_and_what_it_drops() {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
+        let nodes = std::fs::read_dir(format!("{source}nodes")).unwrap();
+        let nodes = nodes.map(|file| format!("nodes/{}", file.unwrap().file_name().display()));
+        for file in nodes.filter(|file| file != "nodes/mod.rs") {
+            let text = std::fs::read_to_string(format!("{source}{file}")).unwrap();
+            let header: Vec<&str> = (text.lines())
+                .map_while(|line| line.strip_prefix("//!"))
+                .collect();
+            let header = header.join("");
+            let (first, drops) = header.split_once("Drops: ").unwrap_or((&header, ""));
+            let its: Vec<_> = Node::ALL
+                .iter()
+                .filter(|node| node.file() == file)
+                .collect();
+            let names: HashSet<_> = its.iter().map(|node| node.name()).collect();
+            let said = first.split(':').next().unwrap();
+            assert_eq!(quoted(said), names, "{file}: the nodes");
+            let reasons = its.iter().flat_map(|node| node.drops());
+            let reasons: HashSet<_> = reasons.map(DropReason::name).collect();
+            assert_eq!(quoted(drops), reasons, "{file}: the drops");
+        }
+        for node in Node::ALL {
+            let file = format!("{source}{}", node.file());
+            assert!(std::fs::exists(&file).unwrap(), "{file}");
         }
     }
 }

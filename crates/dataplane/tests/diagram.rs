@@ -31,9 +31,11 @@ fn diagram() -> String {
         writeln!(out, "    {from} -->|\"{}\"| {to}", labels.join(", ")).unwrap();
     }
     out.push_str("```\n\n| node | drops |\n|---|---|\n");
-    for node in Node::ALL.iter().filter(|node| !node.drops().is_empty()) {
-        let drops: Vec<_> = node.drops().iter().map(|drop| drop.name()).collect();
-        writeln!(out, "| {} | {} |", node.name(), drops.join(", ")).unwrap();
+    for node in Node::ALL {
+        let drops: Vec<_> = node.drops().map(|drop| drop.name()).collect();
+        if !drops.is_empty() {
+            writeln!(out, "| {} | {} |", node.name(), drops.join(", ")).unwrap();
+        }
     }
     out.push('\n');
     out

@@ -39,7 +39,7 @@ impl Counters {
         for (reason, n) in &came.dropped {
             let passed = came.path.iter().rev().map(|edge: &Edge| edge.to());
             let mut passed = passed.chain([source]);
-            let node = passed.find(|node| node.drops().contains(reason));
+            let node = passed.find(|node| reason.nodes().contains(node));
             // A node that says nothing of this drop is not among them: the cases' test finds that.
             let node = node.map_or("?", Node::name);
             self.count(format!("drop {node} {}", reason.name()), *n);

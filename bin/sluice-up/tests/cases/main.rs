@@ -85,7 +85,7 @@ fn every_edge_drop_and_punt_of_the_graph_has_a_case() {
         format!("edge {from} > {to} ({})", edge.label())
     });
     let drops = Node::ALL.iter().flat_map(|node| {
-        let drops = node.drops().iter();
+        let drops = node.drops();
         drops.map(move |drop| format!("drop {} {}", node.name(), drop.name()))
     });
     let all: BTreeSet<_> = edges.chain(drops).collect();

@@ -1,9 +1,9 @@
-//! Node `classify`: what kind of frame it is, by its addresses, tags and types.
+//! Nodes `classify-access`, `classify-core` and `untag`: what kind of frame it is, by its addresses, tags and types.
 //!
 //! Out, from an access port: discovery → punt; session stage and PADT → `session`.
 //! Out, from a core port: IP to the gateway's address → `lookup`; ARP, multicast and the like → punt to the kernel. A
 //! tagged frame is that of a subinterface.
-//! Drops: truncated, not-for-us, unknown-vlan, unexpected-type.
+//! Drops: `truncated`, `not-for-us`, `unknown-vlan`, `unexpected-type`.
 use crate::api::PortIndex;
 use crate::drops::DropReason;
 use crate::tables::Vlans;

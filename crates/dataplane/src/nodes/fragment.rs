@@ -1,7 +1,7 @@
 //! Node `fragment`: an IPv4 packet that is larger than its next hop takes goes there in pieces (RFC 791 §3.2).
 //!
 //! Out: the pieces, each with its own header. What no router may fragment goes to the control thread, which tells the
-//! sender. Drops: too-big, no-buffer, bad-ipv4.
+//! sender. Drops: `too-big`, `no-buffer`, `bad-ipv4`.
 use super::Leave;
 use super::rewrite::Frame;
 use crate::drops::DropReason;

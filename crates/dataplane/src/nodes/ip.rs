@@ -1,6 +1,6 @@
 //! Node `ip`: is the header sound, how long is the packet, may it go one hop further.
 //!
-//! Out: its length. Drops: bad-ipv4, bad-checksum, bad-ipv6; `hop` says whether the time to live ends.
+//! Out: its length; whether the time to live ends. Drops: `bad-ipv4`, `bad-checksum`, `bad-ipv6`.
 use crate::drops::DropReason;
 use dpdk::Window;
 

@@ -1,7 +1,7 @@
-//! Node `lookup`: where the packet's destination leads in its network instance.
+//! Nodes `lookup` and `connected`: where the packet's destination leads in its network instance.
 //!
 //! Out: to a neighbour or a subscriber → `rewrite`; to the gateway itself → punt.
-//! Drops: no-route, discard-route, no-adjacency (on a connected net), bad-inject.
+//! Drops: `no-route`, `discard-route`, `no-adjacency` (on a connected net), `bad-inject`.
 use super::classify::ETHERNET;
 use super::ip::Family;
 use super::{Leave, Part};

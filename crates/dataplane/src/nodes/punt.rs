@@ -1,7 +1,7 @@
 //! Node `punt`: what leaves the path goes to the control thread, as far as its rate and its queue allow, or is freed;
 //! it is counted either way.
 //!
-//! Drops: punt-policed, session-policed, punt-queue-full, and whatever other nodes named.
+//! Drops: `punt-policed`, `session-policed`, `punt-queue-full`, and whatever other nodes named.
 use super::classify::ETHERNET;
 use super::{Leave, Part};
 use crate::api::PortIndex;

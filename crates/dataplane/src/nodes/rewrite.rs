@@ -1,7 +1,7 @@
-//! Node `rewrite`: the packet gets the header of its next hop, a neighbour's or a subscriber's.
+//! Nodes `hop`, `neighbour` and `subscriber`: the packet goes one hop further and gets the header of its next hop, a neighbour's or a subscriber's.
 //!
-//! Out: a port. Drops: ttl-expired (and a copy for the control thread), no-adjacency, stale-session. What is too big for its
-//! next hop does not come here, but to `fragment`.
+//! Out: a port; what is too big for its next hop goes to `fragment` instead.
+//! Drops: `ttl-expired` (and a copy for the control thread), `no-adjacency`, `stale-session`.
 use super::Leave;
 use super::ip::{self, Family};
 use crate::api::InstanceIndex;

@@ -1,7 +1,8 @@
 //! Node `session`: is the frame from the subscriber whose session it names, and is the packet in it from his address.
 //!
 //! Out: IP packets → `lookup`; PPP's own protocols, PADT, neighbour discovery and DHCPv6 → punt to the control plane.
-//! Drops: unknown-session, not-for-us, wrong-mac, wrong-tag, bad-pppoe, spoofed-source-v4, spoofed-source-v6, link-local.
+//! Drops: `unknown-session`, `not-for-us`, `wrong-mac`, `wrong-tag`, `bad-pppoe`, `bad-ipv4`, `bad-checksum`, `bad-ipv6`,
+//! `spoofed-source-v4`, `spoofed-source-v6`, `link-local`.
 use super::classify::{ETHERNET, PPPOE};
 use super::ip::{self, Family};
 use super::{Leave, Part};
