@@ -132,3 +132,58 @@ fn the_help_and_the_man_pages_name_every_command() {
         "{page}"
     );
 }
+
+#[test]
+fn the_machine_is_looked_at_for_a_start_file_or_for_the_defaults() {
+    let subjects = |said: &str| {
+        let json = &said[..said.rfind(']').unwrap() + 1];
+        let all: Vec<serde_json::Value> = serde_json::from_str(json).unwrap();
+        let mend = all.iter().any(|finding| !finding["mend"].is_null());
+        let names = all
+            .iter()
+            .map(|finding| finding["subject"].as_str().unwrap().to_owned());
+        (mend, names.take(5).collect::<Vec<_>>())
+    };
+    let check = |arguments: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_sluice-up"));
+        let output = program
+            .args(["check", "--host"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), said)
+    };
+    let (code, said) = check(&["--json"]);
+    let (mend, names) = subjects(&said);
+    assert_eq!(code, Some(i32::from(mend)), "{said}");
+    let all = [
+        "huge pages",
+        "worker cores",
+        "isolation",
+        "NUMA",
+        "clock source",
+    ];
+    assert_eq!(names, all);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("up.yaml");
+    std::fs::write(
+        &file,
+        START.replace("memory: 64", "memory: 64\nhuge-pages: false"),
+    )
+    .unwrap();
+    let (_, said) = check(&[file.to_str().unwrap()]);
+    assert!(
+        said.contains("huge pages          ok    not used"),
+        "{said}"
+    );
+    std::fs::write(&file, START.replace("memory: 64", "memory: 1")).unwrap();
+    assert_eq!(check(&[file.to_str().unwrap()]).0, Some(2));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_sluice-up"));
+    let output = program.args(["check", "conf.yaml"]).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "a capture needs all four files"
+    );
+}

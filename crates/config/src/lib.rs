@@ -38,7 +38,7 @@ pub use check::Checked;
 pub use edit::{Edit, Verb};
 pub use model::{Configuration, UserPlaneDocument};
 pub use path::{Path, quoted, words};
-pub use values::{Addresses, HoldSessions, MASK, Secret, SvlanSet, mac};
+pub use values::{Addresses, CpuList, HoldSessions, MASK, Secret, SvlanSet, mac};
 pub use write::{masked, write};
 
 use serde::de::DeserializeOwned;

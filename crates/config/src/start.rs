@@ -1,7 +1,7 @@
 //! What a daemon has to know before it can be told anything: its name, its sockets and its folders. Small files that are read
 //! at the start and never again; everything else is in [`crate::model`].
 
-use crate::{Addresses, Document, Fault};
+use crate::{Addresses, CpuList, Document, Fault};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -56,12 +56,42 @@ pub struct UserPlane {
     /// MiB of packet memory, 64 to 65,536.
     #[serde(default = "memory")]
     pub memory: u32,
+    /// Whether packet memory is of huge pages. `true`: it does not start without. Default: where enough of them are free.
+    #[serde(default)]
+    pub huge_pages: Option<bool>,
     /// The most subscriber sessions, 1 to 1,048,576.
     #[serde(default = "max_sessions")]
     pub max_sessions: u32,
     /// Threads that forward packets, a core each: 1, 2, 4, 8 or 16.
     #[serde(default = "workers")]
     pub workers: u16,
+    /// Cores that the workers are bound to: `none`, or one for each worker, such as `2-5`. Default: chosen among those that
+    /// the process may use, where there is one more than workers.
+    #[serde(default)]
+    pub worker_cores: Option<WorkerCores>,
+}
+
+/// Where workers run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerCores {
+    /// Wherever the system lets them.
+    None,
+    /// The first worker on the first of these, and so on.
+    Cores(CpuList),
+}
+
+impl<'de> Deserialize<'de> for WorkerCores {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        // one core may be read as a number
+        let text = String::deserialize(d)?;
+        match text.as_str() {
+            "none" => Ok(WorkerCores::None),
+            cores => cores
+                .parse()
+                .map(WorkerCores::Cores)
+                .map_err(serde::de::Error::custom),
+        }
+    }
 }
 
 /// A management interface on the network: by mutual TLS, or without it on a loopback address.
@@ -106,14 +136,16 @@ fn cp_state() -> PathBuf {
 fn up_state() -> PathBuf {
     "/var/lib/sluice/up".into()
 }
-fn memory() -> u32 {
+/// Default of [`UserPlane::memory`].
+pub const fn memory() -> u32 {
     256
 }
 fn max_sessions() -> u32 {
     131_072
 }
 
-fn workers() -> u16 {
+/// Default of [`UserPlane::workers`].
+pub const fn workers() -> u16 {
     1
 }
 
@@ -151,6 +183,15 @@ impl Document for UserPlane {
             let message = format!("`workers` is {}: expected 1, 2, 4, 8 or 16", self.workers);
             return Err(Fault::of_document(message));
         }
+        if let Some(WorkerCores::Cores(cores)) = &self.worker_cores
+            && cores.len() != usize::from(self.workers)
+        {
+            let (n, workers) = (cores.len(), self.workers);
+            let message = format!(
+                "`worker-cores` has {n} cores for {workers} workers: expected one for each"
+            );
+            return Err(Fault::of_document(message));
+        }
         let unusable = self.address.is_unspecified() || self.address.is_multicast();
         if unusable {
             return Err(Fault::of_document(format!(
@@ -177,5 +218,37 @@ impl Document for UserPlane {
 impl Document for crate::UserPlaneDocument {
     fn check(&self) -> Result<(), Fault> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_have_a_core_each_or_none() {
+        let read = |text: &str| {
+            let text = format!("{{node-id: up1, address: 192.0.2.2, {text}}}");
+            let read: UserPlane = serde_saphyr::from_str(&text).map_err(|e| e.to_string())?;
+            read.check().map_err(|fault| fault.to_string())?;
+            Ok::<_, String>(read)
+        };
+        let cores = |text: &str| Some(WorkerCores::Cores(text.parse().unwrap()));
+        assert_eq!(read("").unwrap().worker_cores, None);
+        assert_eq!(read("worker-cores: 3").unwrap().worker_cores, cores("3"));
+        let two = read("workers: 2, worker-cores: '2,3', huge-pages: false").unwrap();
+        assert_eq!(
+            (two.worker_cores, two.huge_pages),
+            (cores("2-3"), Some(false))
+        );
+        let none = read("worker-cores: none").unwrap();
+        assert_eq!(none.worker_cores, Some(WorkerCores::None));
+        for (wrong, says) in [
+            ("worker-cores: 2-3", "has 2 cores for 1 workers"),
+            ("worker-cores: all", "`all` is no list of cores"),
+        ] {
+            let said = read(wrong).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
     }
 }

@@ -3,8 +3,11 @@
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 /// A shared secret: never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -105,6 +108,58 @@ impl<'de> Deserialize<'de> for Addresses {
             ipv6: None,
         };
         d.deserialize_any(OneOrTwo)
+    }
+}
+
+/// Processors, as the kernel writes them: `2-5,8`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuList(BTreeSet<u16>);
+
+impl std::ops::Deref for CpuList {
+    type Target = BTreeSet<u16>;
+
+    fn deref(&self) -> &BTreeSet<u16> {
+        &self.0
+    }
+}
+
+impl FromIterator<u16> for CpuList {
+    fn from_iter<I: IntoIterator<Item = u16>>(cpus: I) -> Self {
+        CpuList(cpus.into_iter().collect())
+    }
+}
+
+impl FromStr for CpuList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            (first <= last && last < CPUS).then_some(first..=last)
+        };
+        let parts = text.split(',').map(range);
+        let ranges: Option<Vec<RangeInclusive<u16>>> = parts.collect();
+        let ranges = ranges
+            .ok_or_else(|| format!("`{text}` is no list of cores: expected such as `2-5,8`"))?;
+        Ok(ranges.into_iter().flatten().collect())
+    }
+}
+
+/// More processors than any system has.
+const CPUS: u16 = 8192;
+
+impl fmt::Display for CpuList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<u16> = self.0.iter().copied().collect();
+        for (n, run) in all.chunk_by(|a, b| a + 1 == *b).enumerate() {
+            let comma = if n > 0 { "," } else { "" };
+            match run {
+                [one] => write!(f, "{comma}{one}")?,
+                run => write!(f, "{comma}{}-{}", run[0], run[run.len() - 1])?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -326,6 +381,22 @@ mod tests {
             assert!(SvlanSet::parse(wrong).is_err(), "{wrong}");
         }
         assert!(!SvlanSet::parse("100").unwrap().contains(None));
+    }
+
+    #[test]
+    fn cores_are_written_as_the_kernel_does() {
+        for (text, cores, written) in [
+            ("0", vec![0], "0"),
+            ("8,2-5", vec![2, 3, 4, 5, 8], "2-5,8"),
+            ("0-1, 2", vec![0, 1, 2], "0-2"),
+        ] {
+            let list: CpuList = text.parse().unwrap();
+            assert_eq!(list.iter().copied().collect::<Vec<_>>(), cores);
+            assert_eq!(list.to_string(), written);
+        }
+        for wrong in ["", "x", "5-2", "1-", "-1", "8192", "0-99999"] {
+            assert!(wrong.parse::<CpuList>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

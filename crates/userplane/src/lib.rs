@@ -51,6 +51,7 @@ pub mod cpri;
 pub mod device;
 pub mod engine;
 pub mod fib;
+pub mod host;
 pub mod icmp;
 pub mod ledger;
 pub mod managed;

@@ -1,11 +1,12 @@
 //! `sluice-up check CONF IN OUT COUNTERS`: a capture's packets through the real graph, over ports in memory: no port, no
-//! kernel and no privilege is needed.
+//! kernel and no privilege is needed. `sluice-up check --host`: what the machine has of what a user plane wants.
 //!
 //! Packets that have the same time come at once; the worker's clock is theirs, so that the same input gives the same
 //! output to the last octet.
 
 mod conf;
 mod counters;
+mod host;
 mod input;
 mod plane;
 
@@ -23,24 +24,35 @@ use std::process::ExitCode;
 use std::time::Duration;
 use wire::pcap::{self, Capture, ETHERNET, RAW_IP};
 
-/// Run the packets of a capture through the user plane's graph, without ports
+/// Run the packets of a capture through the user plane's graph, without ports; or look at the machine
 ///
 /// Prints for each packet what becomes of it and which nodes it passes. Packets with the same time come at once; the
 /// policers' clock is that of the capture. Exit codes: 1 if packets in are not packets out, dropped and punted, 2 if
 /// CONF or IN is wrong.
+///
+/// With --host: looks at the machine instead. Exit codes: 1 if something is to be mended, 2 if START is wrong.
 #[derive(clap::Args)]
 pub struct Check {
+    /// Look at this machine: huge pages, cores, isolation, NUMA, clock source; for the user plane of this start file, or
+    /// for the defaults. Huge pages that a running user plane has are not free
+    #[arg(long, value_name = "START", num_args = 0..=1)]
+    host: Option<Option<PathBuf>>,
+    /// Print JSON
+    #[arg(long, requires = "host")]
+    json: bool,
     /// What the gateway is: ports, sessions, routes, adjacencies (YAML; bin/sluice-up/cases has examples)
-    conf: PathBuf,
+    #[arg(required_unless_present = "host", conflicts_with = "host")]
+    conf: Option<PathBuf>,
     /// The packets (pcap or pcapng): by the port with the name of their interface, or by CONF's `input`; IP packets of the
     /// gateway itself on interface `gateway/INSTANCE`, its frames on `gateway/PORT`
-    #[arg(value_name = "IN")]
-    input: PathBuf,
+    #[arg(value_name = "IN", required_unless_present = "host")]
+    input: Option<PathBuf>,
     /// What leaves (pcapng), on interfaces with the ports' names; what is punted, on `punt` and `punt-ip`
-    #[arg(value_name = "OUT")]
-    output: PathBuf,
+    #[arg(value_name = "OUT", required_unless_present = "host")]
+    output: Option<PathBuf>,
     /// What was counted: ports, drops, punts, sessions, edges of the graph
-    counters: PathBuf,
+    #[arg(required_unless_present = "host")]
+    counters: Option<PathBuf>,
 }
 
 /// Why a check fails.
@@ -80,7 +92,11 @@ fn broken(file: &Path, why: impl Display) -> Failure {
 impl Check {
     /// Does it.
     pub fn run(&self) -> ExitCode {
-        match self.pass() {
+        let done = match &self.host {
+            Some(start) => host::check(start.as_deref(), self.json),
+            None => self.pass(),
+        };
+        match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(Failure::Broken(said)) => {
                 eprintln!("{said}");
@@ -94,21 +110,21 @@ impl Check {
     }
 
     fn pass(&self) -> Result<(), Failure> {
-        let conf: Conf = config::load(&self.conf)?;
-        let file = fs::read(&self.input).map_err(|error| wrong(&self.input, error))?;
-        let capture = Capture::parse(&file).map_err(|error| wrong(&self.input, error))?;
-        let mut plane = Plane::new(&conf, &self.conf)?;
-        let input =
-            Input::new(&conf, &plane.names, &capture).map_err(|why| wrong(&self.input, why))?;
+        let files = [&self.conf, &self.input, &self.output, &self.counters];
+        let [about, packets, output, counted] =
+            files.map(|file| file.as_deref().expect("it is required"));
+        let conf: Conf = config::load(about)?;
+        let file = fs::read(packets).map_err(|error| wrong(packets, error))?;
+        let capture = Capture::parse(&file).map_err(|error| wrong(packets, error))?;
+        let mut plane = Plane::new(&conf, about)?;
+        let input = Input::new(&conf, &plane.names, &capture).map_err(|why| wrong(packets, why))?;
 
         let mut out = Output::new(&plane);
         let mut counters = Counters::default();
         let mut said = io::stdout().lock();
         let begin = capture.packets.first().map_or(0, |packet| packet.at);
         for round in input.rounds() {
-            round
-                .send(&mut plane)
-                .map_err(|why| wrong(&self.input, why))?;
+            round.send(&mut plane).map_err(|why| wrong(packets, why))?;
             let at = capture.packets[round.first].at;
             let came = plane.round(Duration::from_nanos(at.saturating_sub(begin)));
             let path = path(&came.path);
@@ -118,9 +134,8 @@ impl Check {
             let _ = writeln!(said, "{round}: {} [{path}]", came.fate(&plane.names));
         }
         let balance = counters.finish(&mut plane, capture.packets.len() as u64);
-        fs::write(&self.output, out.file).map_err(|error| broken(&self.output, error))?;
-        fs::write(&self.counters, counters.to_string())
-            .map_err(|error| broken(&self.counters, error))?;
+        fs::write(output, out.file).map_err(|error| broken(output, error))?;
+        fs::write(counted, counters.to_string()).map_err(|error| broken(counted, error))?;
         balance.map_err(Failure::Broken)
     }
 }
