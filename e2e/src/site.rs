@@ -173,6 +173,8 @@ state: {state}
 memory: 128
 max-sessions: 1024
 workers: {workers}
+huge-pages: false
+worker-cores: none
 "
         )
     }

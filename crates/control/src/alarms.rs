@@ -49,6 +49,8 @@ pub enum Fault {
     HistoryDamaged,
     /// The store cannot be written.
     StoreNotWritten,
+    /// A user plane's machine gives it no huge pages, or no cores for its workers.
+    HostLacking,
 }
 
 impl Fault {
@@ -68,6 +70,7 @@ impl Fault {
             Fault::HistoryNotWritten => "history-not-written",
             Fault::HistoryTooSmall => "history-too-small",
             Fault::HistoryDamaged => "history-damaged",
+            Fault::HostLacking => "host-lacking",
         }
     }
 
@@ -85,7 +88,9 @@ impl Fault {
             Fault::ServerOut | Fault::PoolAlmostExhausted | Fault::HistoryDamaged => {
                 Severity::Minor
             }
-            Fault::CommitUnconfirmed | Fault::HistoryTooSmall => Severity::Warning,
+            Fault::CommitUnconfirmed | Fault::HistoryTooSmall | Fault::HostLacking => {
+                Severity::Warning
+            }
         }
     }
 
@@ -102,7 +107,10 @@ impl Fault {
                 seconds(0, 60)
             }
             Fault::StoreSlow => seconds(2, 10),
-            Fault::StoreNotWritten | Fault::HistoryNotWritten => seconds(0, 10),
+            // a user plane that is lost for a moment says nothing of its machine meanwhile
+            Fault::StoreNotWritten | Fault::HistoryNotWritten | Fault::HostLacking => {
+                seconds(0, 10)
+            }
             Fault::ServerOut
             | Fault::ServerGroupOut
             | Fault::CommitUnconfirmed
@@ -265,6 +273,7 @@ mod tests {
             (Fault::HistoryNotWritten, 9),
             (Fault::HistoryDamaged, 11),
             (Fault::StoreNotWritten, 12),
+            (Fault::HostLacking, 13),
         ];
         for (fault, place) in places {
             assert_eq!(postcard::to_allocvec(&fault), Ok(vec![place]));

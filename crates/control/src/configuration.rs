@@ -251,6 +251,11 @@ impl Keeper {
                 resource: managed.name,
             })
             .collect();
+        wrong.extend(self.management.hosts().map(|(name, lacking)| Condition {
+            fault: alarms::Fault::HostLacking,
+            text: lacking.join(" "),
+            resource: name,
+        }));
         if let Some(by) = self.transactions().history().confirm_by() {
             let version = self.transactions().version();
             let left = by.saturating_sub(unix_time());

@@ -194,6 +194,15 @@ impl Management {
         pending.map(|m| format!("{}: {}", m.name, m.why)).collect()
     }
 
+    /// What the machines of user planes do not give to them, by user plane.
+    pub fn hosts(&self) -> impl Iterator<Item = (String, Vec<String>)> {
+        let told = self.links.iter().filter_map(|(name, link)| {
+            let lacking = link.standing.borrow().state.as_ref()?.host.clone();
+            Some((name.clone(), lacking))
+        });
+        told.filter(|(_, lacking)| !lacking.is_empty())
+    }
+
     /// What each user plane has.
     pub fn managed(&self) -> impl Iterator<Item = Managed> {
         self.links.iter().map(|(name, link)| {

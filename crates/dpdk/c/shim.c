@@ -47,18 +47,20 @@ uint64_t sl_tsc_hz(void) { return rte_get_tsc_hz(); }
 /* As rte_pktmbuf_pool_create, but one buffer right after the other. That one starts each on a page of its own where pages
  * are small: 4 KiB apiece, all headers in the same set of the first cache, and behind the end of what net_af_xdp registers
  * with the kernel (buffers times their size), which never gives back a buffer that it does not know. Where devices know
- * physical addresses alone, huge pages are not one piece of memory: there DPDK's own way is right, and pages are large. */
+ * physical addresses alone, huge pages are not one piece of memory: there DPDK's own way is right, and pages are large; without
+ * the flag, so that no buffer crosses a page and each knows its physical address. */
 struct rte_mempool *sl_pool(const char *name, unsigned n, unsigned cache) {
   struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE};
   unsigned size = sizeof(struct rte_mbuf) + RTE_MBUF_DEFAULT_BUF_SIZE;
+  int physical = rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_PA;
   struct rte_mempool *p = rte_mempool_create_empty(name, n, size, cache, sizeof private, SOCKET_ID_ANY,
-                                                   RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+                                                   physical ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
   if (!p) return NULL;
   size_t octets = (size_t)n * (p->header_size + p->elt_size + p->trailer_size);
   const struct rte_memzone *zone = NULL;
   int r = rte_mempool_set_ops_byname(p, rte_mbuf_best_mempool_ops(), NULL);
   if (r == 0) rte_pktmbuf_pool_init(p, &private);
-  if (r == 0 && rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_PA) {
+  if (r == 0 && physical) {
     r = rte_mempool_populate_default(p);
   } else if (r == 0) {
     zone = rte_memzone_reserve_aligned(name, octets, SOCKET_ID_ANY, RTE_MEMZONE_IOVA_CONTIG, RTE_MEMPOOL_ALIGN);

@@ -4,6 +4,7 @@ use crate::ffi::{self, sl_eal};
 use crate::log;
 use core::ffi::{c_char, c_int};
 use std::ffi::CString;
+use std::path::Path;
 use std::sync::Mutex;
 
 /// How EAL is started. No port belongs to that: ports are opened later ([`Eal::open_port`]) and closed again.
@@ -41,11 +42,31 @@ impl EalOptions {
         args.extend(["-a".to_owned(), NO_CARD.to_owned()]);
         match self.huge_pages {
             // No files, nothing shared: several gateways run on one machine.
-            true => args.push("--in-memory".into()),
+            true => {
+                args.push("--in-memory".into());
+                // EAL, which sees no card yet, would take physical addresses, by which buffers are not one piece of memory.
+                if !physical_addresses(Path::new("/sys")) {
+                    args.push("--iova-mode=va".into());
+                }
+            }
             false => args.extend(["--no-huge".into(), "--no-shconf".into()]),
         }
         args
     }
+}
+
+/// Whether a network card or another device is to be driven by physical addresses: by a driver of user space that knows no
+/// IOMMU, or without one.
+fn physical_addresses(sys: &Path) -> bool {
+    let any = |folder: &str, is: fn(&str) -> bool| {
+        let all = std::fs::read_dir(sys.join(folder)).into_iter().flatten();
+        let mut names = all.flatten().map(|entry| entry.file_name());
+        names.any(|name| name.to_str().is_some_and(is))
+    };
+    let device = |name: &str| name.contains(':');
+    any("bus/pci/drivers/igb_uio", device)
+        || any("bus/pci/drivers/uio_pci_generic", device)
+        || (any("bus/pci/drivers/vfio-pci", device) && !any("class/iommu", |_| true))
 }
 
 /// The CPUs that the process may use, as a list.
@@ -131,4 +152,25 @@ pub fn tsc() -> u64 {
 pub fn tsc_hz(_: &Eal) -> u64 {
     // SAFETY: EAL runs and has measured it.
     unsafe { ffi::sl_tsc_hz() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn physical_addresses_are_for_cards_without_an_iommu() {
+        let sys = std::env::temp_dir().join(format!("sluice-sys-{}", std::process::id()));
+        let make = |path: &str| std::fs::create_dir_all(sys.join(path)).unwrap();
+        make("bus/pci/drivers/uio_pci_generic/module");
+        make("bus/pci/drivers/vfio-pci");
+        assert!(!physical_addresses(&sys), "no card is bound");
+        make("bus/pci/drivers/vfio-pci/0000:03:00.0");
+        assert!(physical_addresses(&sys), "there is no IOMMU");
+        make("class/iommu/dmar0");
+        assert!(!physical_addresses(&sys));
+        make("bus/pci/drivers/uio_pci_generic/0000:04:00.0");
+        assert!(physical_addresses(&sys));
+        std::fs::remove_dir_all(&sys).unwrap();
+    }
 }

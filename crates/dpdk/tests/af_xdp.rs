@@ -18,8 +18,44 @@ fn ip(arguments: &str) {
 /// thread without a cache in the pool puts what it frees at the end of the pool's ring, so every buffer gets its turn.
 #[test]
 fn every_buffer_of_a_pool_receives() {
+    every_buffer_receives(&EalOptions::default());
+}
+
+#[test]
+#[ignore = "a part of buffers_of_huge_pages_serve_as_well, in a process of its own"]
+fn every_buffer_of_huge_pages_receives() {
+    every_buffer_receives(&EalOptions {
+        huge_pages: true,
+        ..EalOptions::default()
+    });
+}
+
+/// Where the system has the huge pages to give: they are given back.
+#[test]
+fn buffers_of_huge_pages_serve_as_well() {
+    let number = "/proc/sys/vm/nr_hugepages";
+    let read = || std::fs::read_to_string(number).unwrap();
+    let count = |text: String| text.trim().parse::<u32>().unwrap();
+    let before = read();
+    let wanted = count(before.clone()) + 70;
+    std::fs::write(number, wanted.to_string()).expect("root reserves huge pages: `make unit`");
+    let enough = count(read()) >= wanted;
+    let test = "every_buffer_of_huge_pages_receives";
+    let passed = enough.then(|| {
+        let this = std::env::current_exe().unwrap();
+        let mut program = Command::new(this);
+        program.args(["--exact", test, "--ignored"]).status()
+    });
+    std::fs::write(number, before.trim()).unwrap();
+    match passed {
+        Some(status) => assert!(status.unwrap().success()),
+        None => eprintln!("not tested: the system has no 140 MiB of huge pages"),
+    }
+}
+
+fn every_buffer_receives(options: &EalOptions) {
     // EAL's main thread has a cache in each pool; the one that is spawned has none.
-    let eal = Eal::start(&EalOptions::default()).unwrap();
+    let eal = Eal::start(options).unwrap();
     spawn(move || {
         // SAFETY: it concerns this thread alone.
         let own = unsafe { libc::unshare(libc::CLONE_NEWNET) };

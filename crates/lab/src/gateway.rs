@@ -306,7 +306,8 @@ fn is_subscriber_route(line: &str) -> bool {
     !own.contains(&destination) && nets.iter().any(|net| net.contains(&destination))
 }
 
-/// What a user plane starts with; the rest the control plane tells it.
+/// What a user plane starts with; the rest the control plane tells it. A lab's user planes share few cores with everything
+/// else: workers that are bound to one core would wait for each other.
 fn user_plane_yaml(dir: &Path, up: UserPlane) -> String {
     let (name, dir, address) = (up.name(), dir.display(), up.management());
     let control_plane = up.control_plane();
@@ -316,6 +317,8 @@ address: '{address}'
 control-planes: ['{control_plane}']
 api-socket: {dir}/{name}.sock
 state: {dir}/{name}
+huge-pages: false
+worker-cores: none
 "
     )
 }

@@ -156,6 +156,8 @@ pub struct UserPlane {
     configured: Configured,
     /// Has the log say as much as the document wants.
     pub(crate) set_level: SetLevel,
+    /// What the machine does not give, in a sentence each.
+    host: Vec<String>,
     pub(crate) ports: BTreeMap<String, Port>,
     pub(crate) instances: Vec<Instance>,
     pub(crate) kept: Kept,
@@ -228,6 +230,7 @@ impl UserPlane {
             document: UserPlaneDocument::default(),
             configured: parts.configured,
             set_level: parts.set_level,
+            host: parts.host,
             ports: BTreeMap::new(),
             instances: Vec::new(),
             kept: Kept::from_supervisor(),

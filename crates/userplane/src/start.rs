@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,17 +13,20 @@ use config::{Fault, UserPlaneDocument};
 use dataplane::{Controller, Limits, PuntLimits, Worker};
 use dpdk::{Eal, EalOptions};
 use mi::{Call, Configured, Kept};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::Pid;
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use tracing::error;
+use tracing::{error, info, warn};
 use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures};
 
 use crate::configure::Source;
 use crate::cpri::Redirection;
 use crate::engine::{self, Engine};
 use crate::fib::{MAX_ADJACENCIES, MAX_GROUPS};
+use crate::host::{Finding, Host, Wanted};
 use crate::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
 use crate::run::{Clock, UserPlane};
 
@@ -40,7 +44,9 @@ pub enum StartError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Initial(Vec<Fault>),
     /// DPDK refused its start.
-    #[error("{0}: `memory` must fit into what this machine has free")]
+    #[error(
+        "{0}: `memory` must fit into what this machine has free; `sluice-up check --host` says what it has"
+    )]
     Dpdk(#[from] dpdk::Error),
     /// The dataplane cannot be put together.
     #[error(transparent)]
@@ -78,17 +84,20 @@ pub struct WorkerThreads {
 }
 
 impl WorkerThreads {
-    fn start(workers: Vec<Worker>) -> io::Result<Self> {
+    /// Each worker on its core, if there are cores for them.
+    fn start(workers: Vec<Worker>, cores: &[u16]) -> io::Result<Self> {
         let mut started = Self {
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
         };
         for (number, worker) in workers.into_iter().enumerate() {
             let stop = started.stop.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("sluice-worker{number}"))
-                .spawn(move || worker.run(&stop))?;
-            started.threads.push(thread);
+            let thread = std::thread::Builder::new().name(format!("sluice-worker{number}"));
+            let spawn = || thread.spawn(move || worker.run(&stop));
+            started.threads.push(match cores.get(number) {
+                Some(core) => bound(*core, spawn)??,
+                None => spawn()?,
+            });
         }
         Ok(started)
     }
@@ -116,6 +125,18 @@ impl Drop for WorkerThreads {
             let _ = thread.join();
         }
     }
+}
+
+/// Does something while the calling thread is bound to a core: a thread that is started meanwhile inherits that.
+fn bound<T>(core: u16, act: impl FnOnce() -> T) -> io::Result<T> {
+    let own = Pid::from_raw(0);
+    let before = sched_getaffinity(own)?;
+    let mut only = CpuSet::new();
+    only.set(core.into())?;
+    sched_setaffinity(own, &only)?;
+    let done = act();
+    sched_setaffinity(own, &before)?;
+    Ok(done)
 }
 
 /// Whether a user plane was brought a document already: then it does not begin with the initial one.
@@ -148,7 +169,14 @@ pub async fn start(
         groups: MAX_GROUPS as u32,
         ..Limits::default()
     };
-    let source = start_dpdk(document)?;
+    let (host, wanted) = (Host::read(Path::new("/")), Wanted::from(document));
+    let taken = host.take(&wanted);
+    let lacking = host.defaults(&wanted);
+    let lacking: Vec<String> = lacking.iter().filter_map(Finding::sentence).collect();
+    for sentence in &lacking {
+        warn!("{sentence}");
+    }
+    let source = start_dpdk(document, taken.huge_pages)?;
     let config = dataplane::Config {
         workers: document.workers,
         limits,
@@ -158,7 +186,9 @@ pub async fn start(
     let (controller, workers) = dataplane::channel(&source.eal, injects, config)?;
     let requester = Requester::open().context(|| "netlink".into())?;
     let monitor = Monitor::open(RECEIVE_BUFFER).context(|| "netlink".into())?;
-    let workers = WorkerThreads::start(workers).context(|| "a worker's thread".into())?;
+    let threads = WorkerThreads::start(workers, &taken.cores);
+    let workers = threads.context(|| format!("workers on cores {:?}", taken.cores))?;
+    info!(huge_pages = taken.huge_pages, worker_cores = ?taken.cores, "the machine");
     let user_plane = UserPlane::new(
         Parts {
             name: document.node_id.clone(),
@@ -177,6 +207,7 @@ pub async fn start(
             workers,
             configured: Configured::new(kept),
             set_level,
+            host: lacking,
         },
         clock,
     );
@@ -231,6 +262,8 @@ pub struct Parts {
     pub configured: Configured,
     /// Sets how much the log says.
     pub set_level: SetLevel,
+    /// What the machine does not give, in a sentence each.
+    pub host: Vec<String>,
 }
 
 /// Sets how much the log says.
@@ -308,11 +341,11 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
     config
 }
 
-fn start_dpdk(document: &Document) -> Result<Source, StartError> {
+fn start_dpdk(document: &Document, huge_pages: bool) -> Result<Source, StartError> {
     let memory = document.memory;
     let options = EalOptions {
         memory_mib: memory,
-        ..EalOptions::default()
+        huge_pages,
     };
     let eal = Eal::start(&options)?;
     // Half of the memory for packets, the rest for the drivers' rings.
@@ -321,4 +354,25 @@ fn start_dpdk(document: &Document) -> Result<Source, StartError> {
     let pool = eal.pool("packets", buffers)?;
     let queues = document.workers;
     Ok(Source { eal, pool, queues })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::spawn;
+
+    #[test]
+    fn a_thread_is_bound_to_its_core_and_whoever_starts_it_is_not() {
+        let own = || sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let before = own();
+        let allowed = |core: &usize| before.is_set(*core).unwrap();
+        let core = (0..CpuSet::count()).rfind(allowed).unwrap();
+        let thread = bound(core as u16, || spawn(own)).unwrap();
+        let mut only = CpuSet::new();
+        only.set(core).unwrap();
+        assert_eq!(thread.join().unwrap(), only);
+        assert_eq!(own(), before);
+        assert!(bound(1000, || ()).is_err(), "there is no such core");
+        assert_eq!(own(), before);
+    }
 }

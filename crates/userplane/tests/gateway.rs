@@ -45,6 +45,8 @@ api-socket: {directory}/up.sock
 state: {directory}
 memory: 64
 max-sessions: 1000
+huge-pages: false
+worker-cores: none
 ",
         directory = directory.display()
     );

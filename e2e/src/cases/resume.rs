@@ -423,6 +423,8 @@ control-planes: [{control_plane}]
 api-socket: {dir}/up.sock
 state: {dir}/up
 memory: 64
+huge-pages: false
+worker-cores: none
 "
     )
 }

@@ -119,7 +119,8 @@ impl World {
         let _ = fs::remove_dir_all(&state);
         let start = format!(
             "node-id: up-start\naddress: 127.0.0.1\napi-socket: {0}/start.sock\nstate: {1}\nmemory: 128\n\
-             max-sessions: 1024\ninitial-configuration: start-document.yaml\n",
+             max-sessions: 1024\nhuge-pages: false\nworker-cores: none\n\
+             initial-configuration: start-document.yaml\n",
             dir.display(),
             state.display(),
         );

@@ -3,16 +3,26 @@
 use super::*;
 use mi::{ApplyResponse, Call, DescribeResponse, InForce, Request, Response};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// A user plane's management interface, which takes every document and passes it on.
 pub(crate) fn user_plane(socket: &Path) -> mpsc::UnboundedReceiver<String> {
-    user_plane_that(socket, |_| Vec::new())
+    user_plane_that(socket, |_| Vec::new(), Arc::default())
+}
+
+/// One whose machine lacks this.
+pub(crate) fn user_plane_on(
+    socket: &Path,
+    lacking: Arc<Mutex<Vec<String>>>,
+) -> mpsc::UnboundedReceiver<String> {
+    user_plane_that(socket, |_| Vec::new(), lacking)
 }
 
 /// One that finds so many faults in a document; it takes those without any.
 fn user_plane_that(
     socket: &Path,
     faults: fn(&Document) -> Vec<DocumentFault>,
+    lacking: Arc<Mutex<Vec<String>>>,
 ) -> mpsc::UnboundedReceiver<String> {
     let (calls_in, mut calls) = mpsc::channel::<Call>(16);
     tokio::spawn(mi::serve(socket, None, calls_in).unwrap());
@@ -27,6 +37,7 @@ fn user_plane_that(
                 }),
                 Request::GetState => Response::State(State {
                     in_force: in_force.clone(),
+                    host: lacking.lock().unwrap().clone(),
                     ..Default::default()
                 }),
                 Request::Apply(document) => {
@@ -93,14 +104,18 @@ async fn what_is_configured_goes_where_management_leads() {
 async fn what_was_refused_is_not_offered_again_for_a_commit_that_does_not_change_it() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("refuses");
-    let mut told = user_plane_that(&socket, |document| {
-        let refused = document.text.contains("info");
-        let fault = DocumentFault {
-            path: "logging.level".into(),
-            message: "not here".into(),
-        };
-        refused.then_some(fault).into_iter().collect()
-    });
+    let mut told = user_plane_that(
+        &socket,
+        |document| {
+            let refused = document.text.contains("info");
+            let fault = DocumentFault {
+                path: "logging.level".into(),
+                message: "not here".into(),
+            };
+            refused.then_some(fault).into_iter().collect()
+        },
+        Arc::default(),
+    );
     let configuration = |level: &str| {
         let text = format!(
             "logging: {{level: {level}}}\nuser-planes: {{up1: {{address: 192.0.2.2, management: {}}}}}\n",

@@ -3,11 +3,12 @@
 
 use super::*;
 use crate::history::Bounds;
-use crate::management::tests::user_plane;
+use crate::management::tests::{user_plane, user_plane_on};
 use config::{Checked, check};
 use northbound::{Change, CommitRequest, ConfigurationClient, Response, change};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -238,6 +239,23 @@ fn a_user_plane_without_the_configuration_in_force_raises_an_alarm_until_it_has_
         let mut told = user_plane(&socket);
         until(edge, "configuration-not-in-force", false).await;
         assert!(told.try_recv().is_ok(), "it was brought its document");
+    });
+}
+
+#[test]
+fn a_user_plane_whose_machine_lacks_something_raises_an_alarm_until_it_has_it() {
+    let socket = tempfile::tempdir().unwrap();
+    let socket = socket.path().join("up1.sock");
+    let document = format!(
+        "user-planes: {{up1: {{address: 127.0.0.1, management: {}}}}}\n",
+        socket.display()
+    );
+    let lacking = Arc::new(Mutex::new(vec!["huge pages: none reserved.".to_owned()]));
+    Bench::new(&document).live(async |edge| {
+        let _told = user_plane_on(&socket, lacking.clone());
+        until(edge, "host-lacking", true).await;
+        lacking.lock().unwrap().clear();
+        until(edge, "host-lacking", false).await;
     });
 }
 

@@ -123,6 +123,7 @@ impl UserPlane {
             workers: workers.map(worker).collect(),
             sessions: self.engine.sessions() as u64,
             sampled: self.samples.sessions(),
+            host: self.host.clone(),
         }
     }
 

@@ -58,7 +58,7 @@ fn stale_nets_are_withdrawn_refused_ones_are_announced_later_and_a_dead_worker_e
 async fn run() {
     let directory = tempfile::tempdir().unwrap();
     let start = format!(
-        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\napi-socket: {directory}/up.sock\nstate: {directory}\n",
+        "node-id: up1\naddress: 127.0.0.1\nmemory: 64\nmax-sessions: 1000\nhuge-pages: false\nworker-cores: none\napi-socket: {directory}/up.sock\nstate: {directory}\n",
         directory = directory.path().display()
     );
     let start = config::parse(&start, "up.yaml").unwrap();
