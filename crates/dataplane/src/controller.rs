@@ -231,8 +231,13 @@ impl Controller {
         Ok(self.send_all(|_| Command::RemoveSubinterface(index))?)
     }
 
+    /// A port's device, for what the workers need not know.
+    pub fn device(&self, index: PortIndex) -> Result<&dpdk::Port, PortError> {
+        self.ports.device(index)
+    }
+
     /// Changes the largest IP packet that leaves by a core port or subinterface, in octets. The device of a port is told
-    /// by [`dpdk::PortHandle::set_mtu`].
+    /// by [`dpdk::Port::set_mtu`].
     pub fn set_mtu(&mut self, index: PortIndex, mtu: u16) -> Result<(), PortError> {
         self.settled()?;
         self.ports.check_core(index)?;

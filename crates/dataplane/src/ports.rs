@@ -227,7 +227,7 @@ impl Ports {
         let Some(Some(Place::Port(port))) = self.places.get(index.0 as usize) else {
             return counted;
         };
-        let health = port.device.handle().health().unwrap_or_default();
+        let health = port.device.health().unwrap_or_default();
         PortCounters {
             index,
             name: port.device.name().to_owned(),
@@ -237,6 +237,11 @@ impl Ports {
             rx_lost: health.rx_missed + health.rx_errors + health.rx_no_buffer,
             ..counted
         }
+    }
+
+    /// The device of a port that is there.
+    pub fn device(&self, index: PortIndex) -> Result<&dpdk::Port, PortError> {
+        self.port(index).map(|port| &port.device)
     }
 
     /// A port that is there.

@@ -41,7 +41,8 @@ const RX_DESCRIPTORS: u16 = 1024;
 const TX_DESCRIPTORS: u16 = 1024;
 
 /// An open port and its queues. When the port and all its queues are dropped, it is stopped and closed and lets go of its
-/// device, which can be opened again then; the driver takes its time for that, so no packet should wait for it.
+/// device, which can be opened again then; the driver takes its time for that, so no packet should wait for it. Whatever is
+/// asked of a port is asked of this: a number of a port that is closed, which the next one gets, nobody has.
 #[derive(Debug)]
 pub struct Port {
     open: Arc<Open>,
@@ -63,10 +64,6 @@ pub struct Queue {
 /// A port that has to be closed.
 #[derive(Debug)]
 struct Open(u16);
-
-/// Access to a port's health from another thread than the one that polls it.
-#[derive(Clone, Copy, Debug)]
-pub struct PortHandle(u16);
 
 /// What the driver says about a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -281,9 +278,30 @@ impl Port {
         self.mtu
     }
 
-    /// For asking about the port from another thread.
-    pub fn handle(&self) -> PortHandle {
-        PortHandle(self.open.0)
+    /// Changes the largest IP packet that the port takes, while its queues are polled.
+    ///
+    /// # Errors
+    /// The driver cannot, or not while the port runs.
+    pub fn set_mtu(&self, mtu: u16) -> Result<(), Error> {
+        log::clear();
+        // SAFETY: the port is open as long as this is.
+        match unsafe { ffi::sl_set_mtu(self.open.0, mtu) } {
+            r if r < 0 => Err(Error::errno(format!("an MTU of {mtu}"), r)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the driver says now, if it says anything.
+    pub fn health(&self) -> Option<Health> {
+        let mut c = [0u64; 3];
+        // SAFETY: three words may be written, and the port is open as long as this is.
+        let r = unsafe { ffi::sl_health(self.open.0, c.as_mut_ptr()) };
+        (r >= 0).then(|| Health {
+            up: r > 0,
+            rx_missed: c[0],
+            rx_errors: c[1],
+            rx_no_buffer: c[2],
+        })
     }
 
     /// Takes the queues out, each for a thread of its own.
@@ -321,34 +339,6 @@ impl Drop for Open {
     fn drop(&mut self) {
         // SAFETY: there is no queue any more by which it could be polled, and it is closed once.
         unsafe { ffi::sl_close(self.0) }
-    }
-}
-
-impl PortHandle {
-    /// Changes the largest IP packet that the port takes, while it is polled.
-    ///
-    /// # Errors
-    /// The driver cannot, or not while the port runs; the port was closed.
-    pub fn set_mtu(&self, mtu: u16) -> Result<(), Error> {
-        log::clear();
-        // SAFETY: ethdev checks that the port exists.
-        match unsafe { ffi::sl_set_mtu(self.0, mtu) } {
-            r if r < 0 => Err(Error::errno(format!("an MTU of {mtu}"), r)),
-            _ => Ok(()),
-        }
-    }
-
-    /// What the driver says now; nothing after the port was closed.
-    pub fn health(&self) -> Option<Health> {
-        let mut c = [0u64; 3];
-        // SAFETY: three words may be written; ethdev checks that the port exists.
-        let r = unsafe { ffi::sl_health(self.0, c.as_mut_ptr()) };
-        (r >= 0).then(|| Health {
-            up: r > 0,
-            rx_missed: c[0],
-            rx_errors: c[1],
-            rx_no_buffer: c[2],
-        })
     }
 }
 

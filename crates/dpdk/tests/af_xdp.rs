@@ -68,10 +68,10 @@ fn every_buffer_receives(options: &EalOptions) {
             let mut port = eal
                 .open_port(devargs, pool, &PortOptions::default())
                 .unwrap();
-            (port.take_queues().remove(0), port.handle())
+            (port.take_queues().remove(0), port)
         };
         let (mut near, health) = open("net_af_xdp0,iface=near");
-        let (mut far, _) = open("net_af_packet0,iface=far");
+        let (mut far, sender) = open("net_af_packet0,iface=far");
         let (mut out, mut burst) = (Burst::new(), Burst::new());
         let mut received = 0;
         while received < FRAMES {
@@ -80,9 +80,9 @@ fn every_buffer_receives(options: &EalOptions) {
                 .is_ok()
             {}
             let sent = far.tx(&mut out).packets as u32;
-            received += arrivals(&mut near, health, &mut burst, sent);
+            received += arrivals(&mut near, &health, &mut burst, sent);
         }
-        drop((near, far, burst, out));
+        drop((near, health, far, sender, burst, out));
         buffers_come_back(pool, open);
     })
     .join()
@@ -90,7 +90,7 @@ fn every_buffer_receives(options: &EalOptions) {
 }
 
 /// Receives and frees so many frames of the test.
-fn arrivals(queue: &mut Queue, port: PortHandle, burst: &mut Burst, wanted: u32) -> u32 {
+fn arrivals(queue: &mut Queue, port: &Port, burst: &mut Burst, wanted: u32) -> u32 {
     let (start, mut n) = (Instant::now(), 0);
     while n < wanted {
         if queue.rx(burst) == 0 {
@@ -111,7 +111,7 @@ fn arrivals(queue: &mut Queue, port: PortHandle, burst: &mut Burst, wanted: u32)
 }
 
 /// A port that is closed gives back what its driver had lent to the kernel, received or not.
-fn buffers_come_back(pool: Pool, open: impl Fn(&'static str) -> (Queue, PortHandle)) {
+fn buffers_come_back(pool: Pool, open: impl Fn(&'static str) -> (Queue, Port)) {
     let mut burst = Burst::new();
     let (before, mut lost) = (pool.available(), 0);
     for round in 0..20 {

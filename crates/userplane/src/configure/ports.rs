@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use config::model::{Port as Document, Segment as SegmentDocument, Subinterface as PartDocument};
 use config::{Fault, Path, capabilities::linux_interface};
 use dataplane::{InstanceIndex, PortConfig, PortIndex, Role, Segment, SessionEntry, Subinterface};
-use dpdk::{PortHandle, PortOptions};
+use dpdk::PortOptions;
 use ipnet::IpNet;
 use tracing::info;
 use wire::eth::MacAddr;
@@ -23,7 +23,6 @@ pub struct Port {
     pub(crate) index: PortIndex,
     /// Its own MAC address.
     pub(crate) mac: MacAddr,
-    handle: PortHandle,
     /// Where the kernel owns its addresses, on a core port; none while it gets another.
     pub(crate) tap: Option<Device>,
     /// What the dataplane knows its access segments by.
@@ -126,7 +125,7 @@ impl UserPlane {
                 let hint = "check the device, and that nobody else uses it";
                 fault(&path.join("device"), format!("{error}: {hint}"))
             })?;
-        let (mac, mtu, handle) = (MacAddr(open.mac()), open.mtu(), open.handle());
+        let (mac, mtu) = (MacAddr(open.mac()), open.mtu());
         info!(port = name, device = document.device, %mac, "port open");
         let mut tap = None;
         if core {
@@ -168,7 +167,6 @@ impl UserPlane {
             },
             index,
             mac,
-            handle,
             tap,
             segments,
             parts: BTreeMap::new(),
@@ -271,8 +269,7 @@ impl UserPlane {
             let path = path.join("mtu");
             // Noted first: if it is not taken everywhere, what was before has to be put back everywhere.
             port.config.mtu = new.mtu;
-            let set = port.handle.set_mtu(new.mtu);
-            set.map_err(|error| fault(&path, error))?;
+            self.set_device_mtu(&path, port.index, new.mtu)?;
             self.set_mtu(&path, port.index, port.tap.as_ref(), new.mtu)?;
         }
         match &port.tap {
@@ -290,6 +287,12 @@ impl UserPlane {
         port.config.tap = new.tap.clone();
         port.config.addresses = new.addresses.clone();
         Ok(())
+    }
+
+    fn set_device_mtu(&self, path: &Path, index: PortIndex, mtu: u16) -> Result<(), Fault> {
+        let device = self.controller.device(index);
+        let device = device.map_err(|error| fault(path, error))?;
+        device.set_mtu(mtu).map_err(|error| fault(path, error))
     }
 
     /// Tells the worker the MTU, and the kernel if there is a TAP.
