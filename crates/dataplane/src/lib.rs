@@ -51,6 +51,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod backoff;
 mod build;
 mod commands;
 mod controller;
@@ -73,6 +74,7 @@ mod tables;
 mod worker;
 
 pub use api::*;
+pub use backoff::ASSUMED_RATE;
 pub use build::{Error, channel};
 pub use controller::Controller;
 pub use drops::DropReason;

@@ -1,6 +1,7 @@
 //! A worker: polls its queues of the ports, passes bursts through the graph, hands over what is other workers', and between
 //! bursts does what the control thread asks.
 use crate::api::*;
+use crate::backoff::{self, Backoff, Waiting};
 use crate::commands::{self, Sweep};
 use crate::counters::{Shared, Wake, add};
 use crate::drops::DropReason;
@@ -72,14 +73,36 @@ impl Worker {
     pub fn run(mut self, stop: &AtomicBool) {
         // Without caches of its own in the pools the thread works too, but slower.
         let _registered = self.eal.register_thread().ok();
-        let mut rest = Backoff::default();
+        let mut backoff = Backoff::default();
         while !stop.load(Relaxed) {
             let work = self.step();
-            if let Some(sleep) = rest.after(work) {
+            if backoff.is_idle(work)
+                && let Some(most) = self.longest_sleep()
+            {
                 self.count_busy(tsc());
-                std::thread::sleep(sleep);
+                dpdk::await_packets(self.queues(), most);
             }
         }
+    }
+
+    /// The queues that are polled.
+    fn queues(&self) -> impl Iterator<Item = &Queue> {
+        let polled = self.ports.iter().filter(|port| port.polled);
+        polled.filter_map(|port| port.queue.as_ref())
+    }
+
+    /// Queues that wake the worker bound no sleep; others do, and rings of other workers.
+    fn longest_sleep(&self) -> Option<Duration> {
+        let queues = self.queues().filter(|queue| !queue.wakes());
+        let queues = queues.map(|queue| Waiting {
+            room: queue.descriptors(),
+            rate: queue.rate(),
+        });
+        let rings = self.taken.iter().flatten().map(|_| Waiting {
+            room: self.limits.handed_over,
+            rate: None,
+        });
+        backoff::longest(queues.chain(rings))
     }
 
     /// One round over commands, injected packets and ports; how much there was to do.
@@ -334,51 +357,5 @@ impl Worker {
                 || self.removed.slots() < self.removed.buffer().capacity()
                 || self.punter.waiting()
         });
-    }
-}
-
-/// How long to sleep when there is little to do: not at all under load, up to a millisecond in idleness.
-#[derive(Default)]
-struct Backoff {
-    empty: u32,
-}
-
-impl Backoff {
-    /// Empty rounds before the first sleep.
-    const SPIN: u32 = 256;
-    /// So many packets in a round are load.
-    const BUSY: usize = 16;
-    /// Sleeps double from 1 << 5 = 32 us on.
-    const FIRST: u32 = 5;
-    const LONGEST: Duration = Duration::from_millis(1);
-
-    fn after(&mut self, work: usize) -> Option<Duration> {
-        if work >= Self::BUSY {
-            self.empty = 0;
-        } else if work == 0 {
-            self.empty = self.empty.saturating_add(1);
-        }
-        // A few packets neither wake it up nor put it to sleep: homes that send ten packets a second are idle.
-        let doublings = self.empty.checked_sub(Self::SPIN)?;
-        let sleep = Duration::from_micros(1 << (Self::FIRST + doublings).min(10));
-        Some(sleep.min(Self::LONGEST))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn idleness_sleeps_longer_and_load_not_at_all() {
-        let mut backoff = Backoff::default();
-        assert!((0..255).all(|_| backoff.after(0).is_none()));
-        let sleeps: Vec<u64> = (0..8)
-            .map(|_| backoff.after(0).unwrap().as_micros() as u64)
-            .collect();
-        assert_eq!(sleeps, [32, 64, 128, 256, 512, 1000, 1000, 1000]);
-        assert_eq!(backoff.after(1), Some(Duration::from_millis(1)));
-        assert_eq!(backoff.after(16), None);
-        assert_eq!(backoff.after(0), None);
     }
 }

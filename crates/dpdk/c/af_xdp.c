@@ -34,6 +34,8 @@ struct lent {
   char *area;
   struct xsk_ring_prod *fill, *tx;
   struct xsk_ring_cons *comp, *rx;
+  int at;      /* the interface, and its queue */
+  __u32 queue;
   int ifindex; /* with a program of ours, else 0 */
 };
 static struct lent all[SOCKETS];
@@ -78,8 +80,23 @@ int xsk_socket__create(struct xsk_socket **xsk, const char *interface, __u32 que
     if (r < 0) { REAL(xsk_socket__delete)(*xsk); *xsk = NULL; }
   }
   struct lent *l = r == 0 ? of_umem(umem) : NULL;
-  if (l != NULL) { l->xsk = *xsk; l->rx = rx; l->tx = tx; l->ifindex = ifindex; }
+  if (l != NULL) { l->xsk = *xsk; l->rx = rx; l->tx = tx; l->ifindex = ifindex; l->at = (int)if_nametoindex(interface); l->queue = queue; }
   return r;
+}
+
+/* The socket of a queue of a port, or -1 if it is of another driver: it is readable when something has come. An interface is one
+ * port's, whose queues have the interface's in ascending order. */
+int sl_socket(uint16_t port, uint16_t queue) {
+  struct rte_eth_dev_info info;
+  if (rte_eth_dev_info_get(port, &info) < 0 || info.if_index == 0) return -1;
+  for (int i = 0; i < SOCKETS; i++) {
+    if (all[i].xsk == NULL || all[i].at != (int)info.if_index) continue;
+    unsigned before = 0;
+    for (int k = 0; k < SOCKETS; k++)
+      before += all[k].xsk != NULL && all[k].at == all[i].at && all[k].queue < all[i].queue;
+    if (before == queue) return xsk_socket__fd(all[i].xsk);
+  }
+  return -1;
 }
 
 static __u32 at(const __u32 *index) { return __atomic_load_n(index, __ATOMIC_ACQUIRE); }

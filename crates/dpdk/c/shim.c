@@ -91,8 +91,8 @@ int sl_ring_port(const char *name, struct rte_ring **rx, struct rte_ring **tx, u
 }
 static uint16_t least(uint16_t a, uint16_t b) { return a < b ? a : b; }
 /* Up to `queues` each way, as many as the device has; their number. `mtu` 0 leaves the driver's. Where the device can, it
- * spreads what it receives by addresses and ports, so that a flow stays in one queue. */
-int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t rx, uint16_t tx, int promiscuous, uint16_t queues) {
+ * spreads what it receives by addresses and ports, so that a flow stays in one queue. `rx`: the descriptors wanted, then had. */
+int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t *rx, uint16_t tx, int promiscuous, uint16_t queues) {
   struct rte_eth_conf conf = {0};
   struct rte_eth_dev_info info;
   int r;
@@ -103,9 +103,9 @@ int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t rx,
   if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0) conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
   if ((r = rte_eth_dev_configure(port, queues, queues, &conf)) < 0) return r;
   if (mtu != 0 && (r = rte_eth_dev_set_mtu(port, mtu)) < 0) return r;
-  if ((r = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx)) < 0) return r;
+  if ((r = rte_eth_dev_adjust_nb_rx_tx_desc(port, rx, &tx)) < 0) return r;
   for (uint16_t queue = 0; queue < queues; queue++) {
-    if ((r = rte_eth_rx_queue_setup(port, queue, rx, SOCKET_ID_ANY, NULL, pool)) < 0) return r;
+    if ((r = rte_eth_rx_queue_setup(port, queue, *rx, SOCKET_ID_ANY, NULL, pool)) < 0) return r;
     if ((r = rte_eth_tx_queue_setup(port, queue, tx, SOCKET_ID_ANY, NULL)) < 0) return r;
   }
   if ((r = rte_eth_dev_start(port)) < 0) return r;
@@ -120,6 +120,21 @@ int sl_describe(uint16_t port, uint8_t mac[6], uint16_t *mtu) {
   if ((r = rte_eth_macaddr_get(port, &a)) < 0) return r;
   memcpy(mac, a.addr_bytes, 6);
   return rte_eth_dev_get_mtu(port, mtu);
+}
+/* Mb/s of the fastest link that the device can have; 0 if the driver does not say. */
+uint32_t sl_fastest(uint16_t port) {
+  static const struct { uint32_t bit, mbps; } speeds[] = {
+    {RTE_ETH_LINK_SPEED_200G, 200000}, {RTE_ETH_LINK_SPEED_100G, 100000},
+    {RTE_ETH_LINK_SPEED_56G, 56000},   {RTE_ETH_LINK_SPEED_50G, 50000},   {RTE_ETH_LINK_SPEED_40G, 40000},
+    {RTE_ETH_LINK_SPEED_25G, 25000},   {RTE_ETH_LINK_SPEED_20G, 20000},   {RTE_ETH_LINK_SPEED_10G, 10000},
+    {RTE_ETH_LINK_SPEED_5G, 5000},     {RTE_ETH_LINK_SPEED_2_5G, 2500},   {RTE_ETH_LINK_SPEED_1G, 1000},
+    {RTE_ETH_LINK_SPEED_100M | RTE_ETH_LINK_SPEED_100M_HD, 100},
+  };
+  struct rte_eth_dev_info info;
+  if (rte_eth_dev_info_get(port, &info) < 0) return 0;
+  for (unsigned i = 0; i < sizeof speeds / sizeof *speeds; i++)
+    if (info.speed_capa & speeds[i].bit) return speeds[i].mbps;
+  return 0;
 }
 int sl_set_mtu(uint16_t port, uint16_t mtu) { return rte_eth_dev_set_mtu(port, mtu); }
 /* The device goes with its port; otherwise it could not be opened again. */

@@ -59,7 +59,8 @@ pub use mbuf::Mbuf;
 pub use memory::{Number, Pages, Table, Words, Zeroed, popcount};
 pub use pool::Pool;
 pub use port::{
-    Health, MAX_PORTS, MemoryPeer, Port, PortOptions, Queue, Sent, device_name, drivers,
+    Health, MAX_PORTS, MemoryPeer, Port, PortOptions, Queue, Sent, await_packets, device_name,
+    drivers,
 };
 pub use ring::{Consumer, Producer};
 pub use window::{HEAD, WINDOW, Window};

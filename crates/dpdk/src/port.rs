@@ -5,7 +5,9 @@ use crate::{BURST, Burst, Eal, Error, Pool, log};
 use core::ffi::c_int;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
+use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a port is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,9 @@ pub fn drivers() -> impl Iterator<Item = &'static str> {
     env!("SLUICE_DPDK_DRIVERS").split(',')
 }
 
+/// Bits that the smallest frame takes on a wire: 64 octets, preamble and gap (IEEE 802.3 §4.4.2).
+const SMALLEST: u64 = 8 * 84;
+
 /// Descriptors in a queue.
 const RX_DESCRIPTORS: u16 = 1024;
 const TX_DESCRIPTORS: u16 = 1024;
@@ -57,6 +62,11 @@ pub struct Port {
 pub struct Queue {
     id: u16,
     number: u16,
+    descriptors: u32,
+    /// Packets a second of its port.
+    rate: Option<u64>,
+    /// The kernel's socket below it.
+    socket: Option<RawFd>,
     /// The port stays open as long as it has a queue.
     open: Arc<Open>,
 }
@@ -112,7 +122,7 @@ impl Eal {
         }
         let id = find(&c_name);
         let id = u16::try_from(id).map_err(|_| Error::errno(what(), -libc::ENODEV))?;
-        start(id, &name, what(), pool, options)
+        start(id, &name, what(), pool, options, None)
     }
 
     /// A port in memory, for tests: what a queue's peer sends arrives there, and what is sent there the peer receives. Each
@@ -138,7 +148,7 @@ impl Eal {
             queues,
             ..PortOptions::default()
         };
-        let port = start(id, name, what, pool, &options)?;
+        let port = start(id, name, what, pool, &options, Some(size))?;
         // SAFETY: the port has the other end of each ring, and nobody else has these.
         let peer = |(rx, tx)| unsafe {
             MemoryPeer {
@@ -199,14 +209,17 @@ fn missing_interface(devargs: &str) -> Option<&str> {
     (index == 0).then_some(interface)
 }
 
+/// Starts a port; `holds` is what a queue of it holds, if that is not the descriptors.
 fn start(
     id: u16,
     name: &str,
     what: String,
     pool: Pool,
     options: &PortOptions,
+    holds: Option<u32>,
 ) -> Result<Port, Error> {
     let mtu = options.mtu.unwrap_or(0);
+    let mut descriptors = RX_DESCRIPTORS;
     let open = Arc::new(Open(id));
     // SAFETY: EAL runs, `id` is a port that nobody polls yet, and the pool lives for ever.
     let r = unsafe {
@@ -214,7 +227,7 @@ fn start(
             id,
             pool.0,
             mtu,
-            RX_DESCRIPTORS,
+            &mut descriptors,
             TX_DESCRIPTORS,
             options.promiscuous as c_int,
             options.queues,
@@ -223,9 +236,15 @@ fn start(
     if r < 0 {
         return Err(Error::errno(what, r)); // and `open`, dropped, closes it
     }
+    // SAFETY: EAL runs; the port is open.
+    let mbps = unsafe { ffi::sl_fastest(id) };
     let queue = |number| Queue {
         id,
         number,
+        descriptors: holds.unwrap_or(descriptors.into()),
+        rate: (mbps > 0).then(|| u64::from(mbps) * 1_000_000 / SMALLEST),
+        // SAFETY: as above.
+        socket: Some(unsafe { ffi::sl_socket(id, number) }).filter(|fd| *fd >= 0),
         open: open.clone(),
     };
     let mut port = Port {
@@ -318,6 +337,21 @@ impl Port {
 }
 
 impl Queue {
+    /// Packets that wait here at most until they are received.
+    pub fn descriptors(&self) -> u32 {
+        self.descriptors
+    }
+
+    /// Packets that come in a second at most, by the fastest link that its port can have; `None`: its driver does not say.
+    pub fn rate(&self) -> Option<u64> {
+        self.rate
+    }
+
+    /// Whether a packet that comes ends [`await_packets`].
+    pub fn wakes(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Receives up to [`BURST`] packets in place of those that `burst` had, and starts fetching their headers.
     #[inline]
     pub fn rx(&mut self, burst: &mut Burst) -> usize {
@@ -333,6 +367,28 @@ impl Queue {
         // SAFETY: the queue is used by its one owner, and the driver owns what it says it took.
         unsafe { burst.drain(|m, n| sl_tx(self.id, self.number, m, n as u16) as usize) }
     }
+}
+
+/// Sleeps for so long at most, and until a packet has come to one of the queues that [wake](Queue::wakes).
+pub fn await_packets<'a>(queues: impl Iterator<Item = &'a Queue>, most: Duration) {
+    const NONE: libc::pollfd = libc::pollfd {
+        fd: -1,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut sockets = [NONE; MAX_PORTS as usize];
+    let waking = queues.filter_map(|queue| queue.socket);
+    let mut n = 0;
+    for (socket, fd) in sockets.iter_mut().zip(waking) {
+        socket.fd = fd;
+        n += 1;
+    }
+    let most = libc::timespec {
+        tv_sec: most.as_secs() as libc::time_t,
+        tv_nsec: most.subsec_nanos().into(),
+    };
+    // SAFETY: so many places; the sockets are open, because their queues are borrowed. A signal ends the sleep: that is no harm.
+    unsafe { libc::ppoll(sockets.as_mut_ptr(), n, &most, core::ptr::null()) };
 }
 
 impl Drop for Open {

@@ -82,11 +82,35 @@ fn every_buffer_receives(options: &EalOptions) {
             let sent = far.tx(&mut out).packets as u32;
             received += arrivals(&mut near, &health, &mut burst, sent);
         }
+        a_packet_ends_a_sleep(&mut near, &mut far, pool);
         drop((near, health, far, sender, burst, out));
         buffers_come_back(pool, open);
     })
     .join()
     .unwrap();
+}
+
+/// The kernel wakes whoever waits for an AF_XDP queue; AF_PACKET's is waited for in vain.
+fn a_packet_ends_a_sleep(near: &mut Queue, far: &mut Queue, pool: Pool) {
+    let mut burst = Burst::new();
+    assert!(near.wakes() && !far.wakes());
+    let most = Duration::from_secs(20);
+    for _ in 0..3 {
+        while near.rx(&mut burst) > 0 {}
+        burst.push(pool.packet(&[0xff; 60]).unwrap()).unwrap();
+        std::thread::scope(|threads| {
+            let began = Instant::now();
+            threads.spawn(|| {
+                sleep(Duration::from_millis(5));
+                far.tx(&mut burst);
+            });
+            await_packets([&*near].into_iter(), most);
+            assert!(began.elapsed() < most / 2);
+        });
+    }
+    let began = Instant::now();
+    await_packets([&*far].into_iter(), Duration::from_millis(2));
+    assert!(began.elapsed() >= Duration::from_millis(2));
 }
 
 /// Receives and frees so many frames of the test.

@@ -42,6 +42,9 @@ fn dpdk() -> MutexGuard<'static, Dpdk> {
         .unwrap_or_else(|e| e.into_inner())
 }
 
+/// Packets that a queue holds: few, so that it is soon full.
+const SIZE: u32 = 256;
+
 pub struct World {
     pub controller: Controller,
     workers: Vec<Worker>,
@@ -49,6 +52,8 @@ pub struct World {
     pub peers: BTreeMap<u16, Vec<MemoryPeer>>,
     /// Queues of ports that are added.
     queues: u16,
+    /// Packets that each holds.
+    size: u32,
     pub pool: Pool,
     sent: u64,
     got: u64,
@@ -98,15 +103,20 @@ impl World {
     }
 
     pub fn with(punts: PuntLimits, limits: Limits) -> World {
-        Self::made(1, 1, punts, limits)
+        Self::made(1, 1, SIZE, punts, limits)
     }
 
     /// With so many workers, and ports with so many queues.
     pub fn shared(workers: u16, queues: u16) -> World {
-        Self::made(workers, queues, NO_POLICING, Self::limits())
+        Self::made(workers, queues, SIZE, NO_POLICING, Self::limits())
     }
 
-    fn made(workers: u16, queues: u16, punts: PuntLimits, limits: Limits) -> World {
+    /// With ports that hold as much as a network card's queues.
+    pub fn deep() -> World {
+        Self::made(1, 1, 1024, NO_POLICING, Self::limits())
+    }
+
+    fn made(workers: u16, queues: u16, size: u32, punts: PuntLimits, limits: Limits) -> World {
         let mut turn = dpdk();
         turn.made += 1;
         let Dpdk { eal, pool, .. } = &*turn;
@@ -123,6 +133,7 @@ impl World {
             workers,
             peers: BTreeMap::new(),
             queues,
+            size,
             pool,
             sent: 0,
             got: 0,
@@ -157,7 +168,7 @@ impl World {
         let name = format!("w{}p{}", self.turn.made, self.opened);
         self.opened += 1;
         let (port, peer) = (self.turn.eal)
-            .memory_port(&name, 256, self.pool, self.queues)
+            .memory_port(&name, self.size, self.pool, self.queues)
             .expect("a port");
         let config = PortConfig {
             port,
