@@ -90,9 +90,17 @@ int sl_ring_port(const char *name, struct rte_ring **rx, struct rte_ring **tx, u
   return port < 0 ? -rte_errno : port;
 }
 static uint16_t least(uint16_t a, uint16_t b) { return a < b ? a : b; }
+/* `tags`: octets of VLAN tags that a frame may have beside. Some devices count them, others make room for them by themselves and may
+ * refuse more. One whose MTU cannot be set is good if it is large enough. */
+int sl_set_mtu(uint16_t port, uint16_t mtu, uint16_t tags) {
+  uint16_t had;
+  if (tags != 0 && rte_eth_dev_set_mtu(port, mtu + tags) == 0) return 0;
+  int r = rte_eth_dev_set_mtu(port, mtu);
+  return r == -ENOTSUP && tags != 0 && rte_eth_dev_get_mtu(port, &had) == 0 && had >= mtu ? 0 : r;
+}
 /* Up to `queues` each way, as many as the device has; their number. `mtu` 0 leaves the driver's. Where the device can, it
  * spreads what it receives by addresses and ports, so that a flow stays in one queue. `rx`: the descriptors wanted, then had. */
-int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t *rx, uint16_t tx, int promiscuous, uint16_t queues) {
+int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t tags, uint16_t *rx, uint16_t tx, int promiscuous, uint16_t queues) {
   struct rte_eth_conf conf = {0};
   struct rte_eth_dev_info info;
   int r;
@@ -102,7 +110,7 @@ int sl_start(uint16_t port, struct rte_mempool *pool, uint16_t mtu, uint16_t *rx
   conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
   if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0) conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
   if ((r = rte_eth_dev_configure(port, queues, queues, &conf)) < 0) return r;
-  if (mtu != 0 && (r = rte_eth_dev_set_mtu(port, mtu)) < 0) return r;
+  if (mtu != 0 && (r = sl_set_mtu(port, mtu, tags)) < 0) return r;
   if ((r = rte_eth_dev_adjust_nb_rx_tx_desc(port, rx, &tx)) < 0) return r;
   for (uint16_t queue = 0; queue < queues; queue++) {
     if ((r = rte_eth_rx_queue_setup(port, queue, *rx, SOCKET_ID_ANY, NULL, pool)) < 0) return r;
@@ -136,7 +144,6 @@ uint32_t sl_fastest(uint16_t port) {
     if (info.speed_capa & speeds[i].bit) return speeds[i].mbps;
   return 0;
 }
-int sl_set_mtu(uint16_t port, uint16_t mtu) { return rte_eth_dev_set_mtu(port, mtu); }
 /* The device goes with its port; otherwise it could not be opened again. */
 void sl_close(uint16_t port) {
   struct rte_eth_dev_info info;

@@ -61,6 +61,7 @@ unsafe extern "C" {
         port: u16,
         pool: *mut c_void,
         mtu: u16,
+        tags: u16,
         rx: *mut u16,
         tx: u16,
         promiscuous: c_int,
@@ -69,7 +70,7 @@ unsafe extern "C" {
     pub(crate) fn sl_describe(port: u16, mac: *mut u8, mtu: *mut u16) -> c_int;
     pub(crate) fn sl_fastest(port: u16) -> u32;
     pub(crate) fn sl_socket(port: u16, queue: u16) -> c_int;
-    pub(crate) fn sl_set_mtu(port: u16, mtu: u16) -> c_int;
+    pub(crate) fn sl_set_mtu(port: u16, mtu: u16, tags: u16) -> c_int;
     pub(crate) fn sl_close(port: u16);
     pub(crate) fn sl_health(port: u16, out: *mut u64) -> c_int;
 }

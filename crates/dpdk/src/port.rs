@@ -12,8 +12,10 @@ use std::time::Duration;
 /// How a port is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOptions {
-    /// The largest IP packet, or as the driver has it.
+    /// The largest payload of a frame, or as the driver has it.
     pub mtu: Option<u16>,
+    /// Octets of VLAN tags that a frame may have beside; 0: the driver's own affair.
+    pub tags: u16,
     /// Take frames to any address.
     pub promiscuous: bool,
     /// Queues each way, 1 or more; the port has fewer if its device has. (That of net_af_xdp says with `queue_count=`.)
@@ -24,6 +26,7 @@ impl Default for PortOptions {
     fn default() -> Self {
         PortOptions {
             mtu: None,
+            tags: 0,
             promiscuous: false,
             queues: 1,
         }
@@ -55,6 +58,7 @@ pub struct Port {
     name: String,
     mac: [u8; 6],
     mtu: u16,
+    tags: u16,
 }
 
 /// A queue each way of an open port, for one thread: polling takes `&mut`.
@@ -227,6 +231,7 @@ fn start(
             id,
             pool.0,
             mtu,
+            options.tags,
             &mut descriptors,
             TX_DESCRIPTORS,
             options.promiscuous as c_int,
@@ -253,6 +258,7 @@ fn start(
         name: name.to_owned(),
         mac: [0; 6],
         mtu: 0,
+        tags: options.tags,
     };
     // SAFETY: both places may be written.
     let r = unsafe { ffi::sl_describe(id, port.mac.as_mut_ptr(), &mut port.mtu) };
@@ -297,14 +303,14 @@ impl Port {
         self.mtu
     }
 
-    /// Changes the largest IP packet that the port takes, while its queues are polled.
+    /// Changes the largest payload of a frame, while the queues are polled.
     ///
     /// # Errors
     /// The driver cannot, or not while the port runs.
     pub fn set_mtu(&self, mtu: u16) -> Result<(), Error> {
         log::clear();
         // SAFETY: the port is open as long as this is.
-        match unsafe { ffi::sl_set_mtu(self.open.0, mtu) } {
+        match unsafe { ffi::sl_set_mtu(self.open.0, mtu, self.tags) } {
             r if r < 0 => Err(Error::errno(format!("an MTU of {mtu}"), r)),
             _ => Ok(()),
         }

@@ -26,7 +26,7 @@ user-planes:
         addresses: [198.51.100.1/24]
         subinterfaces:
           v300: {vlan-id: 300, addresses: [203.0.113.1/24], mtu: 1280}
-      access0: {role: access, device: 'net_af_packet1,iface=acc0', segments: {all: {}}}
+      access0: {role: access, device: 'net_af_xdp1,iface=acc0', segments: {all: {}}}
 ";
 
 /// A setting, two values of it, a part of what is seen then, and where.
@@ -126,6 +126,13 @@ fn cases() -> Vec<Case> {
             ["vlan 301", "vlan 302"],
             tables,
         ),
+        // and the tags
+        case(
+            "user-planes up1 ports access0 mtu",
+            ["1600", "1700"],
+            ["mtu 1608", "mtu 1708"],
+            access_link,
+        ),
         case(
             "user-planes up1 ports access0 segments all s-vlans",
             ["1-9", "10-20"],
@@ -150,6 +157,10 @@ fn level(ask: &Asking) -> String {
 
 fn links(_: &Asking) -> String {
     ip("-br addr show")
+}
+
+fn access_link(_: &Asking) -> String {
+    ip("link show acc0")
 }
 
 fn tables(ask: &Asking) -> String {

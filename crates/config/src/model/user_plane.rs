@@ -1,6 +1,6 @@
 //! User planes and their ports.
 
-use super::{Configuration, Level};
+use super::{AccessProfile, Configuration, Level};
 use crate::{HoldSessions, SvlanSet};
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -76,7 +76,8 @@ pub struct Port {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>", extend("x-format" = "interface-address", "x-example" = "198.51.100.1/24"))]
     pub addresses: Vec<IpNet>,
-    /// Core: the largest IP packet.
+    /// Core: the largest IP packet. Access: the largest payload of a frame behind its tags; at least what the access profiles'
+    /// `max-mru` needs with the 8 octets of PPPoE.
     #[serde(default = "mtu")]
     #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
     pub mtu: u16,
@@ -206,6 +207,18 @@ pub struct DeviceDocument {
 }
 
 impl Configuration {
+    /// The largest payload of a frame that sessions of an access port may need: an IP packet of the largest MRU that may be
+    /// agreed upon, behind the 6 octets of PPPoE and the 2 of PPP (RFC 2516 §4, RFC 4638).
+    fn sessions_mtu(&self, port: &Port) -> u16 {
+        let segments = port.segments();
+        let mru = segments.values().map(|segment| {
+            let name = segment.access_profile.as_ref();
+            let profile = name.and_then(|name| self.access_profiles.get(name));
+            profile.map_or(AccessProfile::default().max_mru, |profile| profile.max_mru)
+        });
+        mru.max().unwrap_or_default() + 8
+    }
+
     /// What a user plane is told; `None` if there is none of this name.
     pub fn document_for(&self, user_plane: &str) -> Option<UserPlaneDocument> {
         let plane = self.user_planes.get(user_plane)?;
@@ -219,6 +232,9 @@ impl Configuration {
         });
         let mut ports = plane.ports.clone();
         for port in ports.values_mut() {
+            if port.role == PortRole::Access {
+                port.mtu = port.mtu.max(self.sessions_mtu(port));
+            }
             port.subscriber_group = None;
             let segments = port.segments.values_mut();
             segments.for_each(|segment| segment.access_profile = None);
@@ -229,5 +245,36 @@ impl Configuration {
             network_instances: instances.collect(),
             ports,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check;
+
+    #[test]
+    fn an_access_port_is_told_what_its_sessions_may_need() {
+        let mtu = |setting: &str, max_mru: u16| {
+            let text = format!(
+                "network-instances: {{default: {{}}}}
+access-profiles: {{large: {{max-mru: {max_mru}}}}}
+user-planes:
+  up1:
+    address: 192.0.2.2
+    management: /run/up1.sock
+    ports:
+      plain: {{role: access, device: net_af_xdp0}}
+      large: {{role: access, device: net_af_xdp1, {setting} segments: {{a: {{s-vlans: 1}}, b: {{s-vlans: 2, access-profile: large}}}}}}
+      core0: {{role: core, device: net_af_xdp2}}
+"
+            );
+            let configuration = check::read(&text).unwrap().configuration;
+            let document = configuration.document_for("up1").unwrap();
+            ["plain", "large", "core0"].map(|port| document.ports[port].mtu)
+        };
+        assert_eq!(mtu("", 1400), [1500, 1500, 1500]);
+        assert_eq!(mtu("", 1500), [1500, 1508, 1500]);
+        assert_eq!(mtu("mtu: 1400,", 1500), [1500, 1508, 1500]);
+        assert_eq!(mtu("mtu: 1600,", 1500), [1500, 1600, 1500]);
     }
 }

@@ -15,6 +15,9 @@ use crate::device::{Device, Kind};
 use crate::netlink::request::{self, LinkSettings};
 use crate::run::UserPlane;
 
+/// Octets of the two tags of a subscriber's frame (802.1ad).
+const TAGS: u16 = 8;
+
 /// A port that is open.
 pub struct Port {
     /// What it was told to be, without its subinterfaces.
@@ -113,7 +116,8 @@ impl UserPlane {
         // The gateway's addresses towards subscribers are virtual, and the kernel behind a core port joins multicast
         // groups that the device is not told of.
         let options = PortOptions {
-            mtu: core.then_some(document.mtu),
+            mtu: Some(document.mtu),
+            tags: if core { 0 } else { TAGS },
             promiscuous: true,
             queues: self.source.queues,
         };
@@ -209,11 +213,27 @@ impl UserPlane {
 
     pub(super) fn change_port(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
         match is_access(new) {
-            true => self.change_segments(name, new),
+            true => {
+                self.change_access_mtu(name, new)?;
+                self.change_segments(name, new)
+            }
             false => {
                 self.change_core(name, new)?;
                 self.change_parts(name, new)
             }
+        }
+    }
+
+    fn change_access_mtu(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name, "mtu"]);
+        let Some(port) = self.ports.get_mut(name) else {
+            return Ok(());
+        };
+        // As with a core port's.
+        let (index, old) = (port.index, std::mem::replace(&mut port.config.mtu, new.mtu));
+        match old == new.mtu {
+            true => Ok(()),
+            false => self.set_device_mtu(&path, index, new.mtu),
         }
     }
 
