@@ -1,4 +1,5 @@
-//! How long a packet is in the graph when it is not alone: a generator on one core, the worker on another.
+//! How long a packet is in the daemon's worker: a generator on one core, [`Worker::run`](dataplane::Worker::run) on another, asleep
+//! where it is when a user plane has little to do.
 use crate::frames::{Family, Size, Way};
 use crate::pin;
 use crate::report::{Entry, Samples};
@@ -7,6 +8,7 @@ use crate::world::{HOT, Scenario, Stock, Traffic, World};
 use anyhow::{Result, ensure};
 use dpdk::{BURST, Burst, Consumer, Eal, Mbuf, Producer, tsc, tsc_hz};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Packets under way at most.
 const WINDOW: usize = 2 * HOT;
@@ -14,6 +16,18 @@ const WINDOW: usize = 2 * HOT;
 const ROUNDS: usize = 3;
 /// Seconds of each.
 const SECONDS: f64 = 1.5;
+
+/// Packets a second of a port that is idle to the worker.
+const FEW: f64 = 5000.0;
+/// Microseconds that such a packet may wait in the median.
+const FEW_WAIT: f64 = 60.0;
+
+/// Jumps from nothing to the full rate, each behind such a rest and so long (seconds).
+const JUMPS: usize = 20;
+const REST: Duration = Duration::from_millis(10);
+const JUMP: f64 = 0.005;
+/// What a port's queue holds; what comes when so many wait is lost.
+const DESCRIPTORS: usize = 1024;
 
 /// Rates of which latencies are measured, of the largest that this generator and the worker manage together.
 const LOADS: [(f64, &str); 2] = [(0.5, "50"), (0.9, "90")];
@@ -26,26 +40,24 @@ const QUANTILES: [(&str, &str, f64); 3] = [
 ];
 
 /// Measures both ways.
-pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, core: usize) -> Result<Vec<Entry>> {
+pub fn measure(eal: &Eal, world: World, stock: &mut Stock, core: usize) -> Result<Vec<Entry>> {
     let other = if core == 0 { 1 } else { 0 };
     let stop = AtomicBool::new(false);
     let World {
-        workers,
-        homes,
-        routers,
+        controller: _controller,
+        mut workers,
+        mut homes,
+        mut routers,
         routes,
         ..
     } = world;
-    let (worker, home, router) = (&mut workers[0], &mut homes[0], &mut routers[0]);
+    let (worker, home, router) = (workers.remove(0), &mut homes[0], &mut routers[0]);
     let mut entries = Vec::new();
     std::thread::scope(|threads| {
         let stop = &stop;
         let polling = threads.spawn(move || -> Result<()> {
             pin(core)?;
-            let _registered = eal.register_thread()?;
-            while !stop.load(Relaxed) {
-                worker.step();
-            }
+            worker.run(stop);
             Ok(())
         });
         pin(other)?;
@@ -62,9 +74,17 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, core: usize) -> 
                     sessions: SESSIONS,
                     packets: HOT,
                 };
-                let traffic = Traffic::new(scenario, routes);
+                let traffic = Traffic::new(scenario, &routes);
                 let mut generator = Generator::new(&traffic, way, to, from, stock);
-                let result = generator.measure(way, tsc_hz(eal) as f64, &mut entries);
+                let second = tsc_hz(eal) as f64;
+                let result = generator.measure(way, second, &mut entries);
+                let more = stock.give(4 * DESCRIPTORS);
+                generator.idle.extend(more);
+                let result = result.and_then(|most| {
+                    entries.push(generator.few(way, second)?);
+                    entries.push(generator.jumps(way, most, second)?);
+                    Ok(())
+                });
                 stock.take(generator.idle);
                 result?;
             }
@@ -111,7 +131,8 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn measure(&mut self, way: Way, second: f64, entries: &mut Vec<Entry>) -> Result<()> {
+    /// Latencies at some loads; the largest rate, in packets a tick.
+    fn measure(&mut self, way: Way, second: f64, entries: &mut Vec<Entry>) -> Result<f64> {
         let word = format!("{way:?}").to_lowercase();
         let most = self.run(f64::INFINITY, second)?.rate;
         let rate = Samples(vec![most * second / 1e6]);
@@ -154,12 +175,67 @@ impl<'a> Generator<'a> {
                 entries.push(Entry::new(&id, name, "us", figure));
             }
         }
-        Ok(())
+        Ok(most)
+    }
+
+    /// How long a packet waits where there are few.
+    fn few(&mut self, way: Way, second: f64) -> Result<Entry> {
+        let mut medians = Samples::default();
+        for _ in 0..ROUNDS {
+            let mut ticks = self.run(FEW / second, second)?.ticks;
+            ticks.sort_unstable();
+            medians.0.push(ticks[ticks.len() / 2] as f64 / second * 1e6);
+        }
+        let word = format!("{way:?}").to_lowercase();
+        let name = format!("{word}link at 5,000 packets a second: latency, median");
+        let entry = Entry::new(&format!("wait-{word}"), name, "us", &medians);
+        Ok(entry.at_most(FEW_WAIT))
+    }
+
+    /// What is lost when a port goes from nothing to its full rate: the one that the worker takes a port for which says none, or
+    /// what this machine manages.
+    fn jumps(&mut self, way: Way, most: f64, second: f64) -> Result<Entry> {
+        let rate = most.min(dataplane::ASSUMED_RATE as f64 / second);
+        let mut lost = Samples::default();
+        for _ in 0..JUMPS {
+            std::thread::sleep(REST);
+            lost.0.push(self.jump(rate, second)? as f64);
+        }
+        let word = format!("{way:?}").to_lowercase();
+        let name = format!(
+            "{word}link: packets lost in a jump from nothing to {:.0} Mpps, 1,024 descriptors",
+            rate * second / 1e6
+        );
+        let entry = Entry::new(&format!("jump-{word}"), name, "packets", &lost);
+        Ok(entry.at_most(0.0))
+    }
+
+    /// How many packets of a jump find the queue full.
+    fn jump(&mut self, rate: f64, second: f64) -> Result<u64> {
+        let (mut burst, mut ticks) = (Burst::new(), Vec::new());
+        let all = self.idle.len();
+        let (start, mut sent, mut lost) = (tsc(), 0, 0);
+        let mut now = start;
+        while now - start < (JUMP * second) as u64 {
+            let due = ((now - start) as f64 * rate) as u64;
+            let n = due.saturating_sub(sent + lost).min(BURST as u64 / 2);
+            let room = DESCRIPTORS.saturating_sub(self.to.len()) as u64;
+            lost += n.saturating_sub(room);
+            sent += self.send(n.min(room) as usize, now, &mut burst)?;
+            now = tsc();
+            self.receive(now, &mut burst, &mut ticks);
+        }
+        while self.idle.len() < all && tsc() - now < second as u64 {
+            self.receive(tsc(), &mut burst, &mut ticks);
+        }
+        ensure!(self.idle.len() == all, "packets did not come out");
+        Ok(lost)
     }
 
     /// Sends packets for a while, so many a tick.
     fn run(&mut self, rate: f64, second: f64) -> Result<Run> {
         let mut ticks = Vec::with_capacity((SECONDS * 40e6) as usize);
+        let all = self.idle.len();
         let length = (SECONDS * second) as u64;
         let mut burst = Burst::new();
         let (start, mut sent) = (tsc(), 0u64);
@@ -172,7 +248,7 @@ impl<'a> Generator<'a> {
             self.receive(now, &mut burst, &mut ticks);
         }
         let took = now - start;
-        while self.idle.len() < WINDOW && tsc() - now < second as u64 {
+        while self.idle.len() < all && tsc() - now < second as u64 {
             self.receive(tsc(), &mut burst, &mut ticks);
         }
         ensure!(

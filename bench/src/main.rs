@@ -83,7 +83,7 @@ fn main() -> Result<()> {
         let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
         entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
         entries.push(changes::measure(&eal, &mut world, &mut stock)?);
-        entries.extend(latency::measure(&eal, &mut world, &mut stock, core)?);
+        entries.extend(latency::measure(&eal, world, &mut stock, core)?);
     }
 
     let report = Report {
