@@ -564,6 +564,6 @@ fn an_idle_worker_leaves_the_machine_idle() {
     let used = Duration::from(thread.join().unwrap());
     let share = used.as_secs_f64() / before.elapsed().as_secs_f64();
     println!("idle worker: {:.2} % of a core", share * 100.0);
-    // One that spins has 100. A round takes tens of microseconds in a debug build beside others, and a sleep is one of 80.
+    // One that spins has 100. A round takes tens of microseconds in a debug build beside others, and a sleep lasts 60.
     assert!(share < 0.5, "{share}");
 }
