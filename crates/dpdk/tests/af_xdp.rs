@@ -84,6 +84,8 @@ fn every_buffer_receives(options: &EalOptions) {
         }
         a_packet_ends_a_sleep(&mut near, &mut far, pool);
         drop((near, health, far, sender, burst, out));
+        let lost = BUFFERS - pool.available();
+        assert!(lost <= 2, "the kernel has kept {lost} buffers");
         buffers_come_back(pool, open);
     })
     .join()
