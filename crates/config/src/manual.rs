@@ -4,13 +4,13 @@ use crate::Path;
 use crate::schema::{self, Kind, Leaf, Schema, Type};
 use std::fmt::Write;
 
-/// Every setting with what it means, what it may be and what holds without it.
+/// Reference manual: every setting with its meaning, its values and its default.
 pub fn manual() -> String {
     let mut out = String::from(
         "# Configuration reference\n\n\
-         Made from the model by `cargo test -p config --test manual`; not to be edited.\n\n\
-         Settings are written as they are typed at the command line, such as `set user-planes up1 ports core0 mtu 9000`; \
-         in a file each word is a level of YAML. *NAME* is a name that you choose.\n",
+         Generated from the model by `UPDATE=1 cargo test -p config --test manual`. Do not edit.\n\n\
+         Settings are shown as you type them on the command line, for example `set user-planes up1 ports core0 mtu 9000`; \
+         in a YAML file each word is one level. *NAME* is a name that you choose.\n",
     );
     for (name, part) in parts(schema::root()) {
         let _ = write!(out, "\n## {name}\n\n{}\n", part.doc);
@@ -31,7 +31,7 @@ fn parts(schema: &Schema) -> impl Iterator<Item = (&String, &Schema)> {
     parts.into_iter().flatten()
 }
 
-/// What the names are that the operator chooses.
+/// Lists the names that the operator chooses.
 fn entries(path: &Path, schema: &Schema, out: &mut String) {
     if let Kind::Entries { key, entry, .. } = &schema.kind {
         let _ = writeln!(out, "\n`{path}` *NAME*: {key}.");
@@ -65,7 +65,7 @@ fn table(rows: &[(Path, &Schema, &Leaf)], out: &mut String) {
         };
         let default = match (&leaf.default, schema.required) {
             (Some(default), _) => format!("`{default}`"),
-            (None, true) => "needed".into(),
+            (None, true) => "required".into(),
             (None, false) => String::new(),
         };
         let mut doc = schema.doc.replace('\n', " ");
@@ -75,7 +75,7 @@ fn table(rows: &[(Path, &Schema, &Leaf)], out: &mut String) {
             }
         }
         if let Some(example) = &leaf.example {
-            let _ = write!(doc, "<br>Such as `{example}`.");
+            let _ = write!(doc, "<br>Example: `{example}`.");
         }
         let _ = writeln!(
             out,

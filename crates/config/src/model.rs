@@ -24,62 +24,63 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Configuration {
-    /// What the daemons write to their logs.
+    /// Logs of the daemons.
     pub logging: Logging,
-    /// Bounds of what subscribers can make the control plane hold.
+    /// Limits that protect the control plane from too many sessions.
     pub limits: Limits,
-    /// What is kept of what happened.
+    /// History of subscriber and system events.
     pub history: History,
-    /// Network instances (VRFs): routing tables with addresses of their own.
+    /// Network instances (VRFs). Each has its own routing table and its own address space.
     #[schemars(extend("x-key" = "the network instance's name, as routing and RADIUS name it"))]
     pub network_instances: BTreeMap<String, NetworkInstance>,
-    /// The user planes that forward for this control plane.
+    /// User planes that this control plane controls.
     #[schemars(extend("x-key" = "the user plane's PFCP Node ID: a host name"))]
     pub user_planes: BTreeMap<String, UserPlane>,
-    /// Subscriber groups: what moves between user planes as a whole. A port that names none has one of its own.
+    /// Subscriber groups. The sessions of a group share a virtual MAC address and prefix blocks. A port that names no group has
+    /// its own.
     #[schemars(extend("x-key" = "the group's name"))]
     pub subscriber_groups: BTreeMap<String, SubscriberGroup>,
-    /// How subscribers are met on access segments.
+    /// Access profiles: PPPoE, PPP and authentication settings of access segments.
     #[schemars(extend("x-key" = "the profile's name"))]
     pub access_profiles: BTreeMap<String, AccessProfile>,
-    /// What subscribers get.
+    /// Subscriber profiles: addresses, forwarding settings and time-outs of subscribers' sessions.
     #[schemars(extend("x-key" = "the profile's name, as RADIUS and users name it"))]
     pub subscriber_profiles: BTreeMap<String, SubscriberProfile>,
-    /// IPv4 addresses for subscribers.
+    /// Pools of IPv4 addresses for subscribers.
     #[schemars(extend("x-key" = "the pool's name"))]
     pub ipv4_pools: BTreeMap<String, Ipv4Pool>,
-    /// IPv6 prefixes for subscribers.
+    /// Pools of IPv6 prefixes for subscribers.
     #[schemars(extend("x-key" = "the pool's name"))]
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
     /// Authentication, authorization and accounting by RADIUS (RFC 2865, RFC 2866).
     pub aaa: Aaa,
-    /// Subscribers that are known without asking a server.
-    #[schemars(extend("x-key" = "the name that the subscriber gives"))]
+    /// Local users. A segment whose access profile names no server group authenticates its subscribers with these entries.
+    #[schemars(extend("x-key" = "the user name that the subscriber sends"))]
     pub users: BTreeMap<String, User>,
 }
 
-/// What the daemons write to their logs.
+/// Logs of the daemons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Logging {
-    /// The least severe messages that are written, by the control plane and by all user planes.
+    /// Least severe level that the control plane and all user planes log.
     pub level: Level,
 }
 
-/// How severe a message is.
+/// Severity of a log message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// What has failed.
+    /// Failures.
     Error,
-    /// And what may lead to a failure.
+    /// In addition, conditions that may lead to a failure.
     Warn,
-    /// And what happens to subscribers, user planes and servers.
+    /// In addition, events of subscribers, user planes and servers.
     #[default]
     Info,
-    /// And why packets of control protocols are refused.
+    /// In addition, the reason for each rejected control packet.
     Debug,
-    /// And everything else.
+    /// Everything.
     Trace,
 }
 
@@ -96,17 +97,17 @@ impl Level {
     }
 }
 
-/// Bounds of what subscribers can make the control plane hold.
+/// Limits that protect the control plane from too many sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Limits {
-    /// The most sessions, half-open ones among them. When it is reached, who dials in is refused.
+    /// Maximum number of sessions, including half-open ones. At the limit, the gateway rejects new sessions.
     #[schemars(range(min = 1, max = 1_048_576), extend("x-unit" = "sessions"))]
     pub sessions: u32,
-    /// The most sessions that are not online yet; beyond it the oldest of them gives way.
+    /// Maximum number of half-open sessions, which are not online yet. At the limit, a new session ends the oldest half-open one.
     #[schemars(range(min = 1, max = 1_048_576), extend("x-unit" = "sessions"))]
     pub half_open: u32,
-    /// The most accounting records that may wait for a RADIUS server, each of about 1 kB; beyond it they are lost.
+    /// Maximum number of accounting records that wait for a RADIUS server, about 1 kB each. At the limit, new records are lost.
     #[schemars(range(min = 1, max = 16_777_216), extend("x-unit" = "records"))]
     pub accounting_records: u32,
 }
@@ -121,15 +122,15 @@ impl Default for Limits {
     }
 }
 
-/// What is kept of what happened to subscribers and to the system.
+/// History of subscriber and system events.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct History {
-    /// How long events are kept. What is older goes within a day, or an eighth of this if that is less.
+    /// Time for which events are kept. Older events are deleted within a day, or within an eighth of this time if that is less.
     #[schemars(range(min = 1, max = 3_650), extend("x-unit" = "days"))]
     pub keep: u16,
-    /// The most room for them on the control plane's disk; beyond it the oldest go before their time. A session that
-    /// comes and goes takes about 270 octets.
+    /// Maximum size of the history on the control plane's disk. Above it, the oldest events are deleted early. The events of one
+    /// session take about 270 octets.
     #[schemars(range(min = 16, max = 1_048_576), extend("x-unit" = "MiB"))]
     pub size: u32,
 }
@@ -147,12 +148,12 @@ impl Default for History {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct NetworkInstance {
-    /// The gateway's own addresses towards subscribers: the first one of IPv4 is the far end of the PPP links
-    /// (IPCP) of those that dial in from then on. Nobody gets one of them out of a pool.
+    /// The gateway's own addresses towards subscribers. The first IPv4 address is the gateway's address in IPCP; a change
+    /// applies to new sessions. Pools never allocate these addresses.
     #[schemars(extend("x-example" = "100.64.0.1"))]
     pub gateway: Vec<IpAddr>,
-    /// The kernel interface through which a user plane's kernel reaches the instance's subscribers; by default `sl-` and
-    /// the instance's name.
+    /// Kernel interface (TUN) through which a user plane's kernel reaches the instance's subscribers. Default: `sl-` and the
+    /// instance's name.
     #[schemars(extend("x-format" = "interface", "x-example" = "sl-default"))]
     pub interface: Option<String>,
 }

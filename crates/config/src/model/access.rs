@@ -1,34 +1,34 @@
-//! How subscribers are met.
+//! Access profiles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How PPPoE subscribers are met on an access segment.
+/// Access profile: PPPoE, PPP and authentication settings of an access segment.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct AccessProfile {
-    /// The AC-Name of PADO (RFC 2516 §5.2), and our name in CHAP challenges.
+    /// AC-Name in PADO (RFC 2516 §5.2), and the gateway's name in CHAP challenges.
     pub ac_name: String,
-    /// The services that are offered; without any, whatever is asked for.
+    /// PPPoE service names that the gateway offers. Default: any service name is accepted.
     #[schemars(extend("x-example" = "internet"))]
     pub service_names: Vec<String>,
-    /// The largest MRU that is agreed upon; above 1492 only with those that ask by PPP-Max-Payload (RFC 4638). For those
-    /// that dial in from then on.
+    /// Largest MRU that the gateway accepts. Above 1492 only for subscribers that send PPP-Max-Payload (RFC 4638). A change
+    /// applies to new sessions.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
     pub max_mru: u16,
-    /// The authentication protocols in order of preference. For those that dial in from then on.
+    /// Authentication protocols in order of preference. A change applies to new sessions.
     pub authentication: Vec<Authentication>,
-    /// How long a silent subscriber is left alone before it is asked by an LCP echo whether it is there; 0: for ever.
+    /// Time between LCP echo requests to a subscriber, varied by up to 10 %. 0: the gateway sends none.
     #[schemars(range(max = 3600), extend("x-unit" = "seconds"))]
     pub echo_interval: u16,
-    /// How many echoes without an answer end the session.
+    /// Number of consecutive unanswered LCP echo requests that ends the session.
     #[schemars(range(min = 1, max = 255))]
     pub echo_failures: u8,
-    /// The RADIUS servers that know the subscribers; without it they are looked up among `users`. Records of a session go to
-    /// the group that let it in.
+    /// RADIUS server group for authentication and accounting. Without it, the local `users` authenticate subscribers.
+    /// Accounting records of a session go to the group that authenticated it.
     #[schemars(extend("x-reference" = "/aaa/server-groups"))]
     pub server_group: Option<String>,
-    /// What those get of whom neither server nor user entry says otherwise; without it the defaults.
+    /// Subscriber profile used when neither RADIUS nor the user entry names one. Default: the built-in defaults.
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub subscriber_profile: Option<String>,
 }
@@ -48,7 +48,7 @@ impl Default for AccessProfile {
     }
 }
 
-/// A PPP authentication protocol.
+/// PPP authentication protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Authentication {

@@ -1,52 +1,52 @@
-//! What subscribers get, and where their addresses come from.
+//! Subscriber groups, subscriber profiles and address pools.
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// A subscriber group: its sessions share a virtual MAC address and nets of the pools.
+/// Subscriber group. Its sessions share a virtual MAC address and prefix blocks of the pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubscriberGroup {
-    /// The gateway's MAC address towards the group's subscribers; by default one made from the group's name. For those that
-    /// dial in from then on: who is online knows the gateway by the one before.
+    /// Gateway's MAC address towards the group's subscribers. Default: derived from the group's name. A change applies to new
+    /// sessions, because online subscribers keep using the old address.
     #[schemars(extend("x-format" = "mac", "x-example" = "02:53:00:00:00:01"))]
     pub virtual_mac: Option<String>,
 }
 
-/// What a subscriber gets.
+/// Subscriber profile.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubscriberProfile {
-    /// The network instance of its addresses. For those that dial in from then on.
+    /// Network instance of the subscriber's addresses. A change applies to new sessions.
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
-    /// Where its IPv4 address comes from, the first one first; without any, every pool of the network instance. For those
-    /// that dial in from then on.
+    /// IPv4 pools in the order in which they are tried. Default: every pool of the network instance. A change applies to new
+    /// sessions.
     #[schemars(extend("x-reference" = "/ipv4-pools"))]
     pub ipv4_pools: Vec<String>,
-    /// Where its IPv6 prefix comes from, the first one first; without any, every pool of the network instance. For those
-    /// that dial in from then on.
+    /// IPv6 pools in the order in which they are tried. Default: every pool of the network instance. A change applies to new
+    /// sessions.
     #[schemars(extend("x-reference" = "/ipv6-pools"))]
     pub ipv6_pools: Vec<String>,
-    /// Name servers: the first two of IPv4 go into IPCP, those of IPv6 into Router Advertisements (RFC 8106).
-    /// Who is online hears of others by the next Router Advertisement, and by IPCP when it dials in anew.
+    /// DNS servers. IPCP carries the first two IPv4 addresses (RFC 1877), Router Advertisements carry the IPv6 addresses (RFC 8106).
+    /// A change reaches online subscribers with the next Router Advertisement; by IPCP it reaches them when they reconnect.
     #[schemars(extend("x-example" = "192.0.2.53"))]
     pub dns: Vec<IpAddr>,
-    /// The largest IP packet that is sent to it, if its link agreed on no smaller one.
+    /// Largest IP packet that is sent to the subscriber. A smaller MRU that the subscriber negotiates takes precedence.
     #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
     pub mtu: u16,
-    /// Priority (802.1p) in the VLAN tags of frames to the subscriber, control packets included.
+    /// Priority (IEEE 802.1p) in the VLAN tags of frames to the subscriber, including control packets.
     #[schemars(range(min = 0, max = 7))]
     pub vlan_priority: u8,
-    /// The session ends when the subscriber has sent no packet for this time, or up to an eighth longer. Idle-Timeout of RADIUS
-    /// comes before it. 0: never.
+    /// Time without packets from the subscriber after which the session ends, or up to an eighth longer. Idle-Timeout from RADIUS
+    /// takes precedence. 0: no idle time-out.
     #[schemars(extend("x-unit" = "seconds"))]
     pub idle_timeout: u32,
-    /// Packets to the subscriber count against the idle timeout, too.
+    /// Whether packets to the subscriber also restart the idle time-out.
     pub idle_both_ways: bool,
-    /// How long its session lasts where AAA does not say so; 0: for ever.
+    /// Maximum duration of a session if AAA sends no Session-Timeout. 0: unlimited.
     #[schemars(extend("x-unit" = "seconds"))]
     pub session_timeout: u32,
 }
@@ -67,35 +67,35 @@ impl Default for SubscriberProfile {
     }
 }
 
-/// IPv4 addresses, handed to subscriber groups net by net.
+/// Pool of IPv4 addresses. Subscriber groups get prefix blocks of it and allocate addresses from them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ipv4Pool {
-    /// The network instance of the addresses.
+    /// Network instance of the addresses.
     #[serde(default = "default_instance")]
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
-    /// All of them.
+    /// Address range of the pool.
     #[schemars(with = "String", extend("x-format" = "ipv4-prefix", "x-example" = "100.64.0.0/16"))]
     pub prefix: Ipv4Net,
-    /// The prefix length of the nets that it is cut into.
+    /// Prefix length of the pool's prefix blocks.
     #[serde(default = "ipv4_net_length")]
     #[schemars(range(min = 16, max = 30))]
     pub net_length: u8,
 }
 
-/// IPv6 prefixes of /64, handed to subscriber groups net by net.
+/// Pool of IPv6 prefixes of length 64. Subscriber groups get prefix blocks of it and allocate prefixes from them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ipv6Pool {
-    /// The network instance of the prefixes.
+    /// Network instance of the prefixes.
     #[serde(default = "default_instance")]
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
-    /// All of them.
+    /// Prefix range of the pool.
     #[schemars(with = "String", extend("x-format" = "ipv6-prefix", "x-example" = "2001:db8:4000::/40"))]
     pub prefix: Ipv6Net,
-    /// The prefix length of the nets that it is cut into.
+    /// Prefix length of the pool's prefix blocks.
     #[serde(default = "ipv6_net_length")]
     #[schemars(range(min = 48, max = 64))]
     pub net_length: u8,

@@ -8,76 +8,76 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A user plane.
+/// User plane.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct UserPlane {
-    /// Where it serves PFCP (UDP 8805) and GTP-U (UDP 2152): over IPv4 or IPv6.
+    /// IP address for PFCP (UDP 8805) and GTP-U (UDP 2152), IPv4 or IPv6.
     #[schemars(extend("x-example" = "192.0.2.2"))]
     pub address: IpAddr,
-    /// Where it serves its management interface: the path of a Unix socket on this machine, or an address and a TCP port.
+    /// Endpoint of the management interface: path of a Unix socket on this machine, or IP address and TCP port.
     #[schemars(extend("x-format" = "endpoint", "x-example" = "192.0.2.2:8806"))]
     pub management: String,
-    /// How long sessions forward after their control plane was lost: `forever`, or seconds.
+    /// Time for which sessions keep forwarding after the control plane is lost: `forever`, or seconds.
     #[serde(default)]
     #[schemars(with = "String", extend("x-format" = "hold", "default" = "forever"))]
     pub hold_sessions: HoldSessions,
-    /// Whether it takes new sessions. `sluice drain` sets it, and what follows.
+    /// Whether the user plane takes new sessions. `sluice drain` sets it, together with `end-sessions`.
     #[serde(default)]
     pub admin_state: AdminState,
-    /// How many of its sessions are ended in a second while it shuts down; 0: none, they end by themselves. Their subscribers
-    /// are told, and accounting has Admin-Reboot as the cause (RFC 2866 §5.10).
+    /// Number of sessions that the control plane ends per second while `admin-state` is `shutting-down`. Each subscriber is
+    /// notified (LCP Terminate-Request, PADT), and accounting reports Admin-Reboot (RFC 2866 §5.10). 0: sessions end by themselves.
     #[serde(default)]
     #[schemars(range(max = 10_000), extend("x-unit" = "sessions per second"))]
     pub end_sessions: u16,
-    /// Its ports, towards subscribers and towards the operator's network.
+    /// Access ports and core ports.
     #[serde(default)]
     #[schemars(extend("x-key" = "the logical port's name, as PFCP's Logical Port carries it"))]
     pub ports: BTreeMap<String, Port>,
 }
 
-/// Whether something serves, in the words of ITU-T X.731 and RFC 8348.
+/// Administrative state (ITU-T X.731, RFC 8348).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminState {
-    /// It takes whoever dials in.
+    /// Takes new sessions.
     #[default]
     Unlocked,
-    /// Whoever is there stays, and nobody new is answered.
+    /// Keeps its sessions and takes no new ones.
     ShuttingDown,
 }
 
-/// A port of a user plane.
+/// Port of a user plane.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Port {
-    /// What is behind it.
+    /// Network to which the port connects.
     pub role: PortRole,
-    /// What carries it: DPDK device arguments, such as `net_af_xdp0,iface=eth1`, or a PCI address.
+    /// DPDK device: a PCI address, or device arguments such as `net_af_xdp0,iface=eth1`.
     #[schemars(extend("x-format" = "device", "x-example" = "net_af_xdp0,iface=eth1"))]
     pub device: String,
-    /// Access: its segments; a port without any is one segment of all VLANs with the defaults.
+    /// Access: access segments. A port without segments is one segment with all VLANs and default settings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-key" = "the segment's name"))]
     pub segments: BTreeMap<String, Segment>,
-    /// Access: the subscriber group of its sessions; by default one of its own. For those that begin from then on.
+    /// Access: subscriber group of the port's sessions. Default: a group of its own. A change applies to new sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reference" = "/subscriber-groups"))]
     pub subscriber_group: Option<String>,
-    /// Core: the network instance of what it carries without a VLAN tag.
+    /// Core: network instance of untagged packets.
     #[serde(default = "default_instance")]
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
-    /// Core: the kernel interface that owns the port's addresses; by default `sl-` and the port's name.
+    /// Core: kernel interface (TAP) that has the port's addresses. Default: `sl-` and the port's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "interface", "x-example" = "sl-core0"))]
     pub tap: Option<String>,
-    /// Core: the port's own addresses.
+    /// Core: IP addresses of the port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>", extend("x-format" = "interface-address", "x-example" = "198.51.100.1/24"))]
     pub addresses: Vec<IpNet>,
-    /// Core: the largest IP packet. Access: the largest payload of a frame behind its tags; at least what the access profiles'
-    /// `max-mru` needs with the 8 octets of PPPoE.
+    /// Core: largest IP packet. Access: largest payload of a frame behind its tags; at least `max-mru` of the access profiles and the
+    /// 8 octets of PPPoE.
     #[serde(default = "mtu")]
     #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
     pub mtu: u16,
@@ -87,52 +87,52 @@ pub struct Port {
     pub subinterfaces: BTreeMap<String, Subinterface>,
 }
 
-/// Which side of the gateway a port is on.
+/// Role of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortRole {
-    /// Subscribers.
+    /// Access network with subscribers.
     Access,
-    /// The operator's network.
+    /// Operator's core network.
     Core,
 }
 
-/// An access segment: part of an access port, with PPPoE session ids of its own.
+/// Access segment: part of an access port with PPPoE session ids of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Segment {
-    /// The outer VLANs that belong to it: ids and ranges, and `untagged`.
+    /// Outer VLANs of the segment: VLAN ids, ranges, and `untagged`.
     #[schemars(
         with = "String",
         extend("x-format" = "s-vlans", "default" = "untagged,0-4095", "x-example" = "100-199")
     )]
     pub s_vlans: SvlanSet,
-    /// How its subscribers are met; without it by the defaults.
+    /// Access profile of the segment. Default: the built-in access profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-reference" = "/access-profiles"))]
     pub access_profile: Option<String>,
 }
 
-/// An 802.1Q sub-interface of a core port.
+/// IEEE 802.1Q sub-interface of a core port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Subinterface {
-    /// The VLAN that it carries.
+    /// VLAN id.
     #[schemars(range(min = 1, max = 4094))]
     pub vlan_id: u16,
-    /// The network instance of what it carries.
+    /// Network instance of its packets.
     #[serde(default = "default_instance")]
     #[schemars(extend("x-reference" = "/network-instances"))]
     pub network_instance: String,
-    /// The kernel interface that owns its addresses; by default `sl-` and the sub-interface's name.
+    /// Kernel interface (TAP) that has the sub-interface's addresses. Default: `sl-` and the sub-interface's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-format" = "interface", "x-example" = "sl-v300"))]
     pub tap: Option<String>,
-    /// Its own addresses.
+    /// IP addresses of the sub-interface.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>", extend("x-format" = "interface-address", "x-example" = "203.0.113.1/30"))]
     pub addresses: Vec<IpNet>,
-    /// The largest IP packet.
+    /// Largest IP packet.
     #[serde(default = "mtu")]
     #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
     pub mtu: u16,
@@ -146,12 +146,12 @@ fn mtu() -> u16 {
 }
 
 impl Port {
-    /// The name of its TAP, if it is a core port; `name` is the port's own.
+    /// Name of a core port's TAP. `name` is the port's name.
     pub fn tap_name(&self, name: &str) -> String {
         self.tap.clone().unwrap_or_else(|| format!("sl-{name}"))
     }
 
-    /// Its segments; a port that names none has one, `all`.
+    /// Access segments. A port without segments has one with the name `all`.
     pub fn segments(&self) -> BTreeMap<String, Segment> {
         match self.segments.is_empty() {
             true => [("all".to_owned(), Segment::default())].into(),
@@ -159,8 +159,7 @@ impl Port {
         }
     }
 
-    /// Segments that have a VLAN of another one, each with that one. Untagged frames count as VLAN 0, as priority-tagged ones
-    /// do (IEEE 802.1Q §9.6).
+    /// Pairs of segments that share a VLAN. Untagged frames count as VLAN 0, like priority-tagged ones (IEEE 802.1Q §9.6).
     pub fn overlapping_segments(&self) -> Vec<(&str, &str)> {
         let mut owner: Vec<Option<&str>> = vec![None; 4096]; // of each VLAN id
         let mut overlapping = Vec::new();
@@ -176,38 +175,38 @@ impl Port {
 }
 
 impl Subinterface {
-    /// The name of its TAP; `name` is the sub-interface's own.
+    /// Name of the TAP. `name` is the sub-interface's name.
     pub fn tap_name(&self, name: &str) -> String {
         self.tap.clone().unwrap_or_else(|| format!("sl-{name}"))
     }
 }
 
-/// The part of the configuration that a user plane is told.
+/// Part of the configuration that a user plane gets over its management interface.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct UserPlaneDocument {
-    /// The least severe messages of its log.
+    /// Least severe level that it logs.
     pub log_level: Level,
-    /// How long sessions forward after their control plane was lost.
+    /// Time for which sessions keep forwarding after the control plane is lost.
     pub hold_sessions: HoldSessions,
-    /// The network instances that its ports and its subscribers are in, by name.
+    /// Network instances of its ports and subscribers, by name.
     pub network_instances: BTreeMap<String, DeviceDocument>,
-    /// Its ports, without what only the control plane has to know.
+    /// Ports, without the settings that only the control plane needs.
     pub ports: BTreeMap<String, Port>,
 }
 
-/// A network instance as a user plane is told of it.
+/// Network instance in a user plane's document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DeviceDocument {
-    /// The kernel interface through which the kernel reaches the instance's subscribers.
+    /// Kernel interface through which the kernel reaches the instance's subscribers.
     pub interface: String,
     /// The gateway's own addresses towards subscribers.
     pub gateway: Vec<IpAddr>,
 }
 
 impl Configuration {
-    /// The largest payload of a frame that sessions of an access port may need: an IP packet of the largest MRU that may be
+    /// Largest payload of a frame that sessions of an access port may need: an IP packet of the largest MRU that may be
     /// agreed upon, behind the 6 octets of PPPoE and the 2 of PPP (RFC 2516 §4, RFC 4638).
     fn sessions_mtu(&self, port: &Port) -> u16 {
         let segments = port.segments();
@@ -219,7 +218,7 @@ impl Configuration {
         mru.max().unwrap_or_default() + 8
     }
 
-    /// What a user plane is told; `None` if there is none of this name.
+    /// Document for a user plane; `None` if the configuration has no user plane of this name.
     pub fn document_for(&self, user_plane: &str) -> Option<UserPlaneDocument> {
         let plane = self.user_planes.get(user_plane)?;
         let instances = self.network_instances.iter().map(|(name, instance)| {
