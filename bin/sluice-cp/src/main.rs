@@ -99,7 +99,7 @@ fn start_log() -> control::SetLevel {
         if chosen.is_none()
             && let Err(error) = handle.reload(filter_of(level))
         {
-            tracing::warn!(%error, "the log goes on as it did");
+            tracing::warn!(%error, "cannot change the log level: the previous level stays");
         }
     })
 }

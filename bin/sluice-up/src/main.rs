@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     match runtime.and_then(served) {
         Ok(code) => code,
         Err(error) => {
-            error!(%error, "the user plane ends");
+            error!(%error, "the user plane stops");
             ExitCode::FAILURE
         }
     }
@@ -128,7 +128,7 @@ fn start_log() -> userplane::SetLevel {
         if chosen.is_none()
             && let Err(error) = handle.reload(filter_of(level))
         {
-            warn!(%error, "the log goes on as it did");
+            warn!(%error, "cannot change the log level: the previous level stays");
         }
     })
 }
@@ -205,6 +205,6 @@ async fn serve(
 /// Packets are forwarded whether or not a supervisor knows.
 fn tell_supervisor(state: &str) {
     if let Err(error) = supervisor::notify(state) {
-        warn!(state, %error, "the supervisor cannot be told");
+        warn!(state, %error, "cannot notify the supervisor");
     }
 }

@@ -293,7 +293,7 @@ ports:
             (
                 "mtu: 1400",
                 "mtu: 1279",
-                "ports core0 subinterfaces v301 mtu: `1279` is wrong here: expected a number from 1280 to 9600",
+                "ports core0 subinterfaces v301 mtu: `1279` is not valid here: expected a number from 1280 to 9600",
             ),
             (
                 "vlan-id: 301",
@@ -303,7 +303,7 @@ ports:
             (
                 "mtu: 1400",
                 "tap: sixteen-octets-x",
-                "v301 tap: `sixteen-octets-x` is wrong here: expected the name of a kernel interface",
+                "v301 tap: `sixteen-octets-x` is not valid here: expected the name of a kernel interface",
             ),
             (
                 "v301: {",

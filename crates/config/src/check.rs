@@ -184,7 +184,7 @@ impl Checker<'_> {
                 let expected = leaf.expected();
                 self.fault(
                     node.line,
-                    format!("there is no value here: expected {expected}"),
+                    format!("a value is missing here: expected {expected}"),
                 );
                 None
             }
@@ -193,21 +193,22 @@ impl Checker<'_> {
                 self.fault(
                     node.line,
                     format!(
-                        "this is one value: expected `name: value` with {}",
+                        "this is a single value: expected `name: value`, where the name is one of {}",
                         names.join(", ")
                     ),
                 );
                 None
             }
             (Kind::Entries { key, .. }, _) => {
-                self.fault(node.line, format!("these are no entries: expected `name:` and below it what belongs to it, where the name is {key}"));
+                self.fault(node.line, format!("entries are missing here: expected `name:` with settings below it, where the \
+                    name is {key}"));
                 None
             }
             (Kind::LeafList(leaf), Value::Map(_)) => {
                 let expected = leaf.expected();
                 self.fault(
                     node.line,
-                    format!("this is no list: expected `[value, value]`, each {expected}"),
+                    format!("this is not a list: expected `[value, value]`, each {expected}"),
                 );
                 None
             }
@@ -260,7 +261,7 @@ impl Checker<'_> {
         let wrong = |c: char| c.is_whitespace() || c.is_control() || c == '"' || c == '*';
         if name.is_empty() || name.len() > MAX_NAME || name.chars().any(wrong) {
             let message = format!(
-                "this is no name: expected 1 to {MAX_NAME} octets without blanks, quotes and `*`"
+                "this is not a valid name: expected 1 to {MAX_NAME} octets without blanks, quotes and `*`"
             );
             self.fault(node.line, message);
         }
@@ -280,12 +281,15 @@ impl Checker<'_> {
                 let expected = leaf.expected();
                 self.fault(
                     node.line,
-                    format!("this is not one value: expected {expected}"),
+                    format!("this is not a single value: expected {expected}"),
                 );
                 continue;
             };
             if !seen.insert(text) {
-                self.fault(node.line, format!("`{text}` is there twice: expected once"));
+                self.fault(
+                    node.line,
+                    format!("`{text}` is listed twice: expected once"),
+                );
             }
             made.extend(self.leaf(leaf, node.line.max(line), text));
         }
@@ -312,7 +316,7 @@ impl Checker<'_> {
         if leaf.secret && (text == MASK || text.is_empty()) {
             self.fault(
                 line,
-                "this stands for a secret that is not shown: expected the secret itself".into(),
+                "this is the placeholder of a hidden secret: expected the secret itself".into(),
             );
             return None;
         }
@@ -341,7 +345,7 @@ impl Checker<'_> {
         if json.is_none() {
             self.fault(
                 line,
-                format!("{shown} is wrong here: expected {}", expected()),
+                format!("{shown} is not valid here: expected {}", expected()),
             );
         }
         if let Some(reference) = &leaf.reference {
@@ -395,7 +399,7 @@ fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -
         .filter(|n| near(n) <= (name.len() / 3).max(1));
     let all: Vec<&str> = known.map(String::as_str).collect();
     let expected = match all.len() {
-        0 => "there is none yet".into(),
+        0 => "none is configured".into(),
         1..=16 => format!("expected one of {}", all.join(", ")),
         n => format!("expected one of {n} names"),
     };

@@ -177,7 +177,7 @@ fn set(tree: &mut Value, schema: &Schema, steps: &[String]) -> Result<(), String
         }
         (Kind::Container(_) | Kind::Entries { .. }, [name, rest @ ..]) => {
             let Some(below) = schema.step(name) else {
-                return Err(format!("`{name}` is not known there: {}", parts(schema)));
+                return Err(format!("`{name}` is not known here: {}", parts(schema)));
             };
             let there = map(tree).contains_key(name);
             let place = map(tree).entry(name).or_insert(Value::Null);
@@ -196,7 +196,7 @@ fn delete(tree: &mut Value, schema: &Schema, steps: &[String]) -> Result<(), Str
         *tree = Value::Object(Map::new());
         return Ok(());
     };
-    let nothing = || format!("there is no `{name}` to delete");
+    let nothing = || format!("cannot delete `{name}`: it is not configured");
     if let Kind::LeafList(leaf) = &schema.kind {
         let value = typed(leaf, name);
         let list = list(tree);
@@ -208,7 +208,7 @@ fn delete(tree: &mut Value, schema: &Schema, steps: &[String]) -> Result<(), Str
         };
     }
     let Some(below) = schema.step(name) else {
-        return Err(format!("`{name}` is not known there: {}", parts(schema)));
+        return Err(format!("`{name}` is not known here: {}", parts(schema)));
     };
     let map = map(tree);
     let place = map.get_mut(name).ok_or_else(nothing)?;

@@ -58,7 +58,7 @@ pub enum HistoryError {
     },
     /// There is no such version.
     #[error(
-        "there is no version {0}: `sluice show configuration versions` lists those that are kept"
+        "version {0} does not exist: `sluice show configuration versions` lists the stored versions"
     )]
     Unknown(u64),
 }
@@ -274,12 +274,12 @@ fn read(path: &Path, number: u64) -> Result<(Version, String), HistoryError> {
     let (header, text) = text.split_once('\n').unwrap_or((&text, ""));
     let header = header
         .strip_prefix(HEADER)
-        .ok_or_else(|| damaged("it does not begin as a version does"))?;
+        .ok_or_else(|| damaged("it does not have the header of a version"))?;
     let version: Version = serde_json::from_str(header)
         .map_err(|error| damaged(&format!("its first line: {error}")))?;
     if version.version != number {
         return Err(damaged(&format!(
-            "it says that it is version {}",
+            "its header says version {}",
             version.version
         )));
     }

@@ -205,8 +205,8 @@ impl Document for UserPlane {
             .flat_map(|m| &m.listen);
         match open.clone().find(|at| !at.ip().is_loopback()) {
             Some(at) => Err(Fault::of_document(format!(
-                "`management` listens at {at} without `tls`: whoever reaches it could change everything. Expected \
-                 `tls: {{certificate: …, key: …, authority: …}}`, or a loopback address"
+                "`management` listens at {at} without `tls`: anyone who reaches it could change the configuration. Expected \
+                    `tls: {{certificate: …, key: …, authority: …}}`, or a loopback address"
             ))),
             None => Ok(()),
         }

@@ -54,13 +54,13 @@ pub enum Refusal {
     #[error("{holder} has locked the configuration since {since}: ask {holder} to leave `configure exclusive`", holder = .0.holder, since = .0.since)]
     Locked(Lock),
     /// The version in force waits for its confirmation.
-    #[error("version {version} of {by} waits to be confirmed: `commit confirm` keeps it, `rollback {before}` gives it up", version = .0.version, by = .0.by, before = .1)]
+    #[error("version {version} by {by} is not confirmed yet: `commit confirm` keeps it, `rollback {before}` discards it", version = .0.version, by = .0.by, before = .1)]
     Unconfirmed(Box<Version>, u64),
     /// An edit has no place to go.
     #[error(transparent)]
     Edit(#[from] EditError),
     /// Others have changed the same meanwhile.
-    #[error("others have changed {} since version {base}: look at `show | compare {base}` and edit again", list(.places))]
+    #[error("somebody else changed {} after version {base}: check `show | compare {base}` and edit again", list(.places))]
     Conflict {
         /// What the change was made of.
         base: u64,

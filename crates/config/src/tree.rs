@@ -89,7 +89,9 @@ impl<'a> Reader<'a> {
             match event {
                 Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
                 Event::DocumentStart(..) if root.is_some() => {
-                    return Err(self.fault(line, "a second document begins here: expected one"));
+                    return Err(
+                        self.fault(line, "a second YAML document starts here: expected one")
+                    );
                 }
                 Event::DocumentStart(..) => {}
                 event => root = Some(self.node(event, line)?),
@@ -196,7 +198,7 @@ impl<'a> Reader<'a> {
             if let Some(first) = map.get(&key) {
                 let first: &Node = first;
                 let message = format!(
-                    "this is there already, in line {}: expected once",
+                    "this setting is already in line {}: expected once",
                     first.line
                 );
                 self.faults.push(self.fault(line, message));

@@ -54,7 +54,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "192.0.2.2  ",
             "192.0.2.300",
-            "line 10: user-planes up1 address: `192.0.2.300` is wrong here: expected an IP address",
+            "line 10: user-planes up1 address: `192.0.2.300` is not valid here: expected an IP address",
         ),
         (
             "vlan-id: 300",
@@ -64,7 +64,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "prefix: 100.64.0.0/16",
             "prefix: '2001:db8::/40'",
-            "ipv4-pools homes prefix: `2001:db8::/40` is wrong here: expected an IPv4 prefix",
+            "ipv4-pools homes prefix: `2001:db8::/40` is not valid here: expected an IPv4 prefix",
         ),
         (
             "prefix: 100.64.0.0/16",
@@ -114,7 +114,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "  east: {}",
             "  east: {}\n  east: {}",
-            "line 35: subscriber-groups east: this is there already, in line 34",
+            "line 35: subscriber-groups east: this setting is already in line 34",
         ),
         (
             "address: 192.0.2.2  ",
@@ -124,8 +124,8 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         ("users:", "users: &a", "anchors"),
         ("users:", "users: !!map", "tags"),
         ("users:", "users: [", "this is no YAML"),
-        ("users:", "---\nusers:", "second document"),
-        ("users:", "? [a]\n: b\nusers:", "this is no name"),
+        ("users:", "---\nusers:", "second YAML document"),
+        ("users:", "? [a]\n: b\nusers:", "this is not a valid name"),
     ] {
         let said = said(from, to);
         assert!(
@@ -279,7 +279,10 @@ fn edits_are_typed_as_they_are_read() {
             "set user-planes up1 ports core0 mtu 9000 1",
             "more than one value",
         ),
-        ("delete users", "there is no `users` to delete"),
+        (
+            "delete users",
+            "cannot delete `users`: it is not configured",
+        ),
         (
             "delete user-planes up1 ports core0 mtu 1500",
             "another value",

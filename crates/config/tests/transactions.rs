@@ -115,7 +115,7 @@ fn what_is_not_confirmed_goes_and_nobody_confirms_it_by_accident() {
         .unwrap_err()
         .to_string();
     assert!(
-        said.contains("version 2 of alice waits to be confirmed") && said.contains("`rollback 1`"),
+        said.contains("version 2 by alice is not confirmed yet") && said.contains("`rollback 1`"),
         "{said}"
     );
 
@@ -180,7 +180,7 @@ fn a_damaged_version_is_not_passed_over() {
             "checksum differs",
         ),
         (text[..text.len() / 2].to_owned(), "its first line"),
-        (String::new(), "does not begin"),
+        (String::new(), "does not have the header"),
     ] {
         fs::write(&newest, damaged).unwrap();
         let said = History::open(folder.path()).unwrap_err().to_string();

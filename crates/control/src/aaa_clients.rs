@@ -229,7 +229,10 @@ impl AaaClients {
         servers: &str,
         record: &AccountingRecord,
     ) -> Result<Box<[u8]>, String> {
-        let group = self.groups.get(servers).ok_or("its servers are gone")?;
+        let group = self
+            .groups
+            .get(servers)
+            .ok_or("its server group no longer exists")?;
         let attributes = group.client.accounting_attributes(record);
         attributes.map_err(|error| error.to_string())
     }
@@ -361,7 +364,7 @@ impl AaaClients {
             }
             if asked > 0 && asked == without {
                 let text = format!(
-                    "no server of group {name} answers: subscribers whose access profile names it cannot dial in"
+                    "no server of group {name} answers: subscribers whose access profile names it cannot connect"
                 );
                 found.push(out_of_reach(Fault::ServerGroupOut, name, text));
             }

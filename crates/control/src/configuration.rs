@@ -133,7 +133,7 @@ fn would_end(effects: &[Effect], may: bool) -> Option<Fault> {
     let what: Vec<&str> = ending.map(|e| e.text.as_str()).collect();
     (!what.is_empty() && !may).then(|| {
         Fault::of_document(format!(
-            "sessions would end: {}. `commit ending-sessions` does it",
+            "the commit would end sessions: {}. `commit ending-sessions` permits it",
             what.join("; ")
         ))
     })
@@ -380,7 +380,7 @@ impl Keeper {
         }
         if request.confirm_within > MAX_CONFIRM {
             return Err(Refused::Failed(format!(
-                "a version waits for {MAX_CONFIRM} seconds at most"
+                "the confirm time-out is at most {MAX_CONFIRM} seconds"
             )));
         }
         let author = author(by, request.lock);
@@ -497,7 +497,7 @@ impl Keeper {
             Err(why) => Ok(Err(why.into())),
         };
         if let Ok(Err(why)) = back {
-            tracing::error!(%why, "a version that nobody confirmed cannot be given up: `rollback` to the one before it");
+            tracing::error!(%why, "cannot discard an unconfirmed version: `rollback` to the version before it");
         }
     }
 }

@@ -53,7 +53,7 @@ impl Live {
 
     async fn state(&self) -> Result<LiveResponse, Refusal> {
         let (reply, answer) = oneshot::channel();
-        let gone = || Refusal::Failed("the control plane ends".into());
+        let gone = || Refusal::Failed("the control plane stops".into());
         let sent = self.plane.send(ToPlane::Overview(reply)).await;
         sent.map_err(|_| gone())?;
         let mut state = answer.await.map_err(|_| gone())?;
@@ -69,7 +69,7 @@ impl Live {
 
     /// Follows a subscriber: the control plane's loop copies control messages, and the line's user plane shows packets.
     async fn trace(&self, request: TraceRequest) -> Result<LiveResponse, Refusal> {
-        let gone = || Refusal::Failed("the control plane ends".into());
+        let gone = || Refusal::Failed("the control plane stops".into());
         let (reader, packets, missed) = Reader::new();
         let (reply, answer) = oneshot::channel();
         let follow = ToPlane::Trace(request.clone(), reader.clone(), reply);

@@ -170,7 +170,7 @@ impl Management {
             Ok(Err(_)) | Err(_) => {
                 tracing::warn!(
                     user_plane = name,
-                    "a user plane does not say whether it can do the new configuration"
+                    "a user plane did not validate the new configuration"
                 );
                 Vec::new()
             }
@@ -267,8 +267,8 @@ impl Keeper {
             tracing::warn!(
                 user_plane = self.name,
                 why,
-                "a user plane is not managed for now: it goes on with the configuration that it has, and is asked again until it \
-                 answers. If it stays away, see whether sluice-up runs there"
+                "the management interface of a user plane does not answer: the user plane keeps its configuration, and the \
+                    control plane retries. If this lasts, check whether sluice-up runs there"
             );
             self.stands.send_modify(Standing::lost);
         }
@@ -294,7 +294,7 @@ impl Keeper {
                 },
                 changed = self.wants.changed() => match changed {
                     Ok(()) => offered = self.offer_again(),
-                    Err(_) => return "it is not configured any more".into(),
+                    Err(_) => return "it is no longer configured".into(),
                 },
                 () = sleep_until(offered + OFFER_AGAIN), if refused => offered = self.offer_again(),
             }
@@ -339,7 +339,7 @@ impl Keeper {
         tracing::info!(
             user_plane = self.name,
             generation = document.generation,
-            "a user plane is told its configuration"
+            "user plane has its configuration"
         );
         let answer = self.client.apply(document.clone()).await;
         let answer = answer.map_err(|status| mi::reason(&status))?;
@@ -350,7 +350,7 @@ impl Keeper {
             tracing::error!(
                 user_plane = self.name,
                 why,
-                "a user plane refuses its configuration: it goes on with the one before"
+                "a user plane rejects its configuration and keeps the previous one"
             );
         }
         Ok(next)
@@ -359,7 +359,7 @@ impl Keeper {
     async fn has_it(&self) -> Result<(), String> {
         let told = ToPlane::Told(self.name.clone());
         let sent = self.plane.send(told).await;
-        sent.map_err(|_| "the control plane ends".into())
+        sent.map_err(|_| "the control plane stops".into())
     }
 }
 

@@ -139,7 +139,7 @@ impl Family for Ipv6Net {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPool {
     /// A net must lie within the prefix and hold at least one unit.
-    #[error("nets of /{net} cannot be cut from a /{prefix} into /{unit}")]
+    #[error("prefix blocks of /{net} do not fit between /{prefix} and /{unit}")]
     NetLength {
         /// Length of a net.
         net: u8,
@@ -149,7 +149,7 @@ pub enum BadPool {
         unit: u8,
     },
     /// More than 65,536 units in a net.
-    #[error("nets of /{0} are too large: at most 65536 addresses or prefixes each")]
+    #[error("prefix blocks of /{0} are too large: at most 65536 addresses or prefixes each")]
     NetTooLarge(u8),
 }
 

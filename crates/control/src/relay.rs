@@ -38,7 +38,7 @@ impl Relay {
             .map(|(client, _)| client.clone());
         let Some(client) = known else {
             let why =
-                format!("there is no user plane `{name}`: `sluice show user-planes` names them");
+                format!("user plane `{name}` does not exist: `sluice show user-planes` lists them");
             let _ = reply.send(Err(Refusal::NotFound(why)));
             return;
         };
@@ -64,7 +64,8 @@ impl Relay {
 
 fn unreachable(name: &str, why: &str) -> Refusal {
     Refusal::Unreachable(format!(
-        "user plane {name} does not answer on its management interface ({why}): is sluice-up running there, in this version?"
+        "user plane {name} does not answer on its management interface ({why}): check that sluice-up runs there, in this \
+            version"
     ))
 }
 

@@ -142,8 +142,8 @@ impl Durable {
             Err(error) => {
                 let failing = self.failing.replace(error.to_string());
                 if failing.is_none() {
-                    tracing::error!(%error, "the store cannot be written; nobody comes online, all else goes on. \
-                        Free or replace the disk");
+                    tracing::error!(%error, "cannot write the store: no new session comes online, everything else \
+                        continues. Free or replace the disk");
                 }
             }
         }
@@ -218,7 +218,7 @@ impl Edge {
         tokio::spawn(served.map_err(|error| format!("local API at {}: {error}", api.display()))?);
         tracing::info!(sessions = count, api = %api.display(), "control plane is ready");
         if let Err(error) = northbound::supervisor::notify("READY=1") {
-            tracing::warn!(%error, "the supervisor cannot be told that we are ready");
+            tracing::warn!(%error, "cannot notify the supervisor that the control plane is ready");
         }
         let (to_plane, asks) = mpsc::channel(1);
         let (tells_wrong, wrong) = watch::channel(Vec::new());
@@ -306,7 +306,7 @@ impl Edge {
         );
         let settled = tokio::time::timeout(LAST_EVENTS, self.settle_history()).await;
         settled.unwrap_or(Ok(()))?;
-        tracing::info!("control plane ends; sessions stay on the user planes and in the store");
+        tracing::info!("control plane stops; sessions stay on the user planes and in the store");
         Ok(())
     }
 
@@ -638,8 +638,8 @@ fn bind_again(ipv6: bool, kept: Option<&u16>) -> Result<UdpSocket, String> {
     match kept.map(|port| bind(any, *port)) {
         Some(Ok(socket)) => return Ok(socket),
         Some(Err(error)) => {
-            tracing::warn!(%error, "a RADIUS socket takes another port: accounting records that were under way from the old \
-                one may be recorded twice");
+            tracing::warn!(%error, "a RADIUS socket gets another port: servers may store accounting records in flight from \
+                the old port twice");
         }
         None => {}
     }

@@ -140,14 +140,14 @@ pub enum StoreError {
     #[error("{0} is not a store of sluice")]
     NotAStore(PathBuf),
     /// There is no log.
-    #[error("there is no store: {0} does not exist")]
+    #[error("no store: {0} does not exist")]
     Missing(PathBuf),
     /// Something is where a backup was to go.
     #[error("{0} exists already; it is not overwritten")]
     Exists(PathBuf),
     /// A log of another release.
     #[error(
-        "{path} has format version {found}, this release knows {}",
+        "{path} has format version {found}, this release supports {}",
         log::VERSION
     )]
     Version {
@@ -158,8 +158,8 @@ pub enum StoreError {
     },
     /// Bytes that were safely on the disk are not what was written.
     #[error(
-        "{path} is damaged at byte {offset}: {what}. This is not the end of a write that a crash cut short, so nothing \
-         was changed; restore the file, or move it away to start with an empty store"
+        "{path} is damaged at byte {offset}: {what}. A crash during a write does not cause this, so nothing was changed. \
+            Restore the file, or move it away to start with an empty store"
     )]
     Damaged {
         /// The file.
@@ -170,7 +170,7 @@ pub enum StoreError {
         what: &'static str,
     },
     /// A backup that is not whole.
-    #[error("{0} is not a whole backup: its end is missing")]
+    #[error("{0} is not a complete backup: its end is missing")]
     Incomplete(PathBuf),
 }
 
@@ -300,7 +300,7 @@ impl<D: Disk> Store<D> {
         self.pending.clear();
         tracing::info!(
             octets = self.log.length,
-            "the store's log was written anew after an error"
+            "the store's log was rewritten after an error"
         );
         Ok(())
     }

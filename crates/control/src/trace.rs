@@ -167,7 +167,7 @@ impl Traces {
         self.forget();
         if self.0.len() >= MOST {
             return Err(Refusal::Busy(format!(
-                "{MOST} subscribers are followed already: end one of these traces, or wait"
+                "{MOST} traces are running: stop one of them, or wait"
             )));
         }
         let subject = find(plane, &request.subject)?;
@@ -433,8 +433,8 @@ fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
         ([(_, line)], _) => Ok(Subject::Line(line.clone())),
         ([], Ok(mac)) => Ok(Subject::Unheard(mac)),
         ([], Err(_)) => Err(Refusal::NotFound(format!(
-            "nobody by the name `{text}` has a session, and none has that id or address: one who is not online is \
-             followed by their MAC address, such as 02:00:5e:10:00:01"
+            "no session has the user name, id or address `{text}`: trace a subscriber who is not online by MAC address, \
+                such as 02:00:5e:10:00:01"
         ))),
         (several, _) => Err(Refusal::NotFound(choose(text, several))),
     }

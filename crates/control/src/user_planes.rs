@@ -445,7 +445,7 @@ impl UserPlanes {
                 }
             }
             Event::VersionMismatch { peer, version } => {
-                tracing::warn!(%peer, version, "peer speaks another version of PFCP than 1; check what runs there");
+                tracing::warn!(%peer, version, "the peer uses a PFCP version other than 1: check what runs there");
             }
             Event::Request { id, seid, message } => {
                 let seid = Seid(seid);
@@ -518,9 +518,9 @@ impl UserPlanes {
 /// Why an association is gone, in words.
 fn why(reason: pfcp::DownReason) -> &'static str {
     match reason {
-        pfcp::DownReason::PathLost => "it does not answer any more",
-        pfcp::DownReason::Released => "one side has let go of the association",
-        pfcp::DownReason::Restarted => "it was started anew",
-        pfcp::DownReason::Forgotten => "it knows of no association",
+        pfcp::DownReason::PathLost => "it no longer answers",
+        pfcp::DownReason::Released => "one side released the association",
+        pfcp::DownReason::Restarted => "it was restarted",
+        pfcp::DownReason::Forgotten => "it does not know the association",
     }
 }

@@ -385,7 +385,7 @@ fn sessions_of_a_port_that_goes_end_and_the_port_is_closed() {
         .configure(&["delete user-planes up1 ports access0"])
         .unwrap();
     assert!(
-        texts(&done).contains("3 sessions end: port access0 of up1 is taken out (true)"),
+        texts(&done).contains("3 sessions end: port access0 of up1 is removed (true)"),
         "{}",
         texts(&done)
     );
@@ -507,7 +507,7 @@ fn a_user_plane_that_goes_is_released() {
     w.dial_all();
     let done = w.configure(&["delete user-planes up1"]).unwrap();
     assert!(
-        texts(&done).contains("3 sessions end: user plane up1 is taken out (true)"),
+        texts(&done).contains("3 sessions end: user plane up1 is removed (true)"),
         "{}",
         texts(&done)
     );

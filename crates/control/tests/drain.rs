@@ -53,8 +53,7 @@ fn whoever_is_there_stays_and_nobody_else_is_answered() {
     w.dial(1);
     w.run(5 * SECOND);
     let done = text(&w.configure(&[DRAIN]).unwrap());
-    let expected =
-        "user plane up1 takes no new sessions; the 2 sessions that it has stay (0, false)";
+    let expected = "user plane up1 takes no new sessions; its 2 sessions stay (0, false)";
     assert!(done.contains(expected), "{done}");
     w.heard.clear();
     w.dial(2);
@@ -92,7 +91,7 @@ fn sessions_end_at_the_wanted_rate_and_their_records_say_why() {
     let mut w = World::new(60, Choice::radius());
     w.dial_all();
     let done = text(&w.configure(&[DRAIN, &at_rate(10)]).unwrap());
-    let expected = "ends the 60 sessions that it has: 10 a second, in about 6 s (60, true)";
+    let expected = "ends its 60 sessions: 10 a second, in about 6 s (60, true)";
     assert!(done.contains(expected), "{done}");
     for seconds in 1..6 {
         w.run(SECOND);

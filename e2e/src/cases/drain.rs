@@ -50,7 +50,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let silence = UNANSWERED.max(TIMES_UNANSWERED * took);
     let said = sluice.run(&["drain", "user-plane", "up1", "--end-sessions", "50"])?;
     ensure!(
-        said.contains("takes no new sessions, and ends the 500 sessions that it has: 50 a second"),
+        said.contains("takes no new sessions and ends its 500 sessions: 50 a second"),
         "{said}"
     );
     answered(lab, UserPlane::Two, 0).context("the other user plane takes who is turned away")?;

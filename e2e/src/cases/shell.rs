@@ -122,7 +122,7 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.keys(&["C-u"])?;
     enter(screen, "set mtu 99")?;
     screen.keys(&["commit", "Enter"])?;
-    screen.wait("home mtu: `99` is wrong here: expected a number from 576 to")?;
+    screen.wait("home mtu: `99` is not valid here: expected a number from 576 to")?;
     screen.wait("sluice# $")?;
     enter(screen, "set mtu 1400")?;
     screen.clear()?;
@@ -246,7 +246,7 @@ fn without_a_terminal(lab: &Lab) -> Result<()> {
         (b"show user-planes | compare\n", "stands behind `show`"),
         (
             b"configure\ncommit confirmed 5000\n",
-            "86400 seconds at most",
+            "at most 86400 seconds",
         ),
     ];
     for (script, why) in failing {
@@ -263,7 +263,7 @@ fn without_a_terminal(lab: &Lab) -> Result<()> {
     ensure!(
         bad.status.code() == Some(1)
             && err.contains("`commit`")
-            && err.contains("limits sessions: `none` is wrong here"),
+            && err.contains("limits sessions: `none` is not valid here"),
         "{err}"
     );
     Ok(())

@@ -154,7 +154,7 @@ impl Gateway<'_> {
         let other = commit(version, &[&["users", "nobody", "password", "secret"]]);
         let done = self.client()?.commit(other)?;
         ensure!(
-            done.faults.len() == 1 && done.faults[0].message.contains("waits to be confirmed"),
+            done.faults.len() == 1 && done.faults[0].message.contains("is not confirmed yet"),
             "{done:?}"
         );
         Ok(())

@@ -185,7 +185,7 @@ impl Changing<'_> {
         if let Some(fixed) = self.fixed.overlaps(Net { instance, net }) {
             let address = name(fixed);
             let message = format!(
-                "{address} of {prefix} is a fixed address of a subscriber: end that session first, or leave the address out"
+                "{address} of {prefix} is a subscriber's fixed address: end that session first, or leave out the address"
             );
             self.fault(path.clone(), message);
         }
@@ -217,8 +217,8 @@ impl Changing<'_> {
 
     fn in_use(&mut self, path: Path, sessions: u64, sample: IpNet) {
         let sample = name(sample);
-        self.fault(path, format!("{sessions} sessions have addresses of this pool that would not be there any more, such \
-            as {sample}: end them first, or let this part of the pool stay"));
+        self.fault(path, format!("{sessions} sessions have addresses that the changed pool does not contain, such as \
+            {sample}: end these sessions first, or keep this part of the pool"));
     }
 
     fn fault(&mut self, path: Path, message: String) {

@@ -162,7 +162,7 @@ impl Reader {
 
     /// Something is not as it was written.
     pub(super) fn damaged(&self, path: &Path, why: &io::Error) {
-        tracing::error!(path = %path.display(), %why, "a part of the history is damaged: the events in it cannot be told");
+        tracing::error!(path = %path.display(), %why, "part of the history is damaged: its events cannot be shown");
         lock(&self.0).status.damaged += 1;
     }
 }

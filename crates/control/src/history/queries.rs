@@ -97,7 +97,7 @@ impl HistoryQueries {
             return;
         }
         let Ok(_list) = self.lists.try_acquire() else {
-            let why = format!("{LISTS} lists of events are being read already: end one, or wait");
+            let why = format!("{LISTS} lists of events are being read: stop one, or wait");
             let _ = parts.send(Err(Refusal::Busy(why))).await;
             return;
         };
@@ -330,7 +330,7 @@ impl Listener {
     async fn wait_and_tell(&mut self, part: Part) -> bool {
         let Ok(sent) = timeout(READ_TIMEOUT, self.parts.send(part)).await else {
             let why = format!(
-                "the list ends here: nobody has read it for {} s",
+                "the list ends here: the client read nothing for {} s",
                 READ_TIMEOUT.as_secs()
             );
             if let Some(last_word) = self.last_word.take() {

@@ -144,8 +144,7 @@ impl<K: FnMut(u64)> Writer<K> {
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.failing, true) {
-                    tracing::error!(%error, "the history cannot be written; what happens waits in the store. \
-                        Free or replace the disk");
+                    tracing::error!(%error, "cannot write the history: events wait in the store. Free or replace the disk");
                 }
                 self.log.set_failing(Some(error.to_string()));
             }

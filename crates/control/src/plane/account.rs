@@ -134,7 +134,7 @@ impl ControlPlane {
         };
         if self.accounting.len() >= self.configuration.limits.accounting_records as usize {
             if record_kind != RecordKind::Interim {
-                self.lose(seid, "too many wait for a server already");
+                self.lose(seid, "too many records wait for a server");
             }
             return;
         }
@@ -301,7 +301,7 @@ impl ControlPlane {
             } = owed;
             let Some(servers) = servers.or_else(|| self.aaa.first_group().map(str::to_owned))
             else {
-                self.lose(seid, "no RADIUS server is configured any more");
+                self.lose(seid, "no RADIUS server is configured");
                 self.records.push(StoreRecord::delete(key(seid, kind)));
                 continue;
             };

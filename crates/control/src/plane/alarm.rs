@@ -50,7 +50,8 @@ impl ControlPlane {
         let lost = planes.filter(|(id, plane)| !plane.retired && !self.user_planes.is_up(*id));
         lost.map(|(id, plane)| {
             let text = format!(
-                "{} at {} is not associated; it has {}, and nobody can dial in. Is sluice-up running, and reached from here?",
+                "{} at {} is not associated: it has {}, and no subscriber can connect. Check that sluice-up runs and is \
+                    reachable",
                 plane.node_id,
                 plane.address,
                 sessions(self.count_on(id))
@@ -64,14 +65,14 @@ impl ControlPlane {
             let (fault, how) = match used {
                 used if used >= units => (
                     Fault::PoolExhausted,
-                    "exhausted: who dials in gets none of its addresses",
+                    "exhausted: new sessions get no address from it",
                 ),
                 used if used * 100 >= units * ALMOST => {
                     (Fault::PoolAlmostExhausted, "almost exhausted")
                 }
                 _ => return None,
             };
-            let text = format!("pool {pool} is {how}; {used} of {units} are given out. Add a pool");
+            let text = format!("pool {pool} is {how}; {used} of {units} are allocated. Add a pool");
             Some(condition(fault, pool, text))
         })
     }
@@ -79,14 +80,13 @@ impl ControlPlane {
     fn full_tables(&self) -> impl Iterator<Item = Condition> {
         let (count, most) = (self.sessions.len(), self.configuration.limits.sessions);
         let full = (count >= most as usize).then(|| {
-            let text = format!(
-                "as many sessions are there as `limits sessions` says, {count}: who dials in is refused"
-            );
+            let text =
+                format!("{count} sessions reach `limits sessions`: new sessions are rejected");
             condition(Fault::SessionTableFull, "", text)
         });
         let waits = self.outbox.is_full().then(|| {
             let text = format!(
-                "{} octets of events wait for the history, and what happens now is lost. Is its disk full?",
+                "{} octets of events wait for the history, and new events are lost. Check whether its disk is full",
                 self.outbox.octets()
             );
             condition(Fault::HistoryNotWritten, "", text)

@@ -18,7 +18,8 @@ impl ControlPlane {
         if let Err(why) = self.assign_policy(now, index) {
             let entry = &self.sessions[index as usize];
             let user = entry.who.username.escape_ascii().to_string();
-            tracing::error!(session = %entry.seid, user, why, "the session's policy cannot be changed: the policy before stays in force");
+            tracing::error!(session = %entry.seid, user, why, "cannot change the session's policy: the previous policy \
+                stays in force");
             self.counters.count(Counter::PolicyRefused);
         }
     }
@@ -51,8 +52,8 @@ impl ControlPlane {
             return Ok(());
         }
         Err(format!(
-            "user plane {} is too old for a policy with {}: upgrade it, or take that out of the subscriber profile and of \
-             what AAA says",
+            "user plane {} is too old for a policy with {}: upgrade it, or remove that from the subscriber profile and from \
+                AAA's answer",
             self.topology.user_plane(plane).node_id,
             lacking.join(", ")
         ))
@@ -128,7 +129,8 @@ impl ControlPlane {
         let differs = differs.collect::<Vec<_>>().join(", ");
         let user = entry.who.username.escape_ascii().to_string();
         let session = entry.seid;
-        tracing::error!(%session, user, %cause, differs, "user plane refuses a change of the session's policy: the policy before stays in force");
+        tracing::error!(%session, user, %cause, differs, "user plane rejects a change of the session's policy: the previous \
+            policy stays in force");
         self.counters.count(Counter::PolicyRefused);
         self.adjust(now, index);
         true
@@ -141,7 +143,8 @@ impl ControlPlane {
         if entry.rules.sending.take().is_some() {
             // so that the wanted policy differs from what was told, whichever of both the user plane has
             entry.rules.last_sent = std::mem::take(&mut entry.rules.sent_before);
-            tracing::warn!(session = %entry.seid, "no answer about a change of the session's policy: the policy before is told again");
+            tracing::warn!(session = %entry.seid, "no answer to a change of the session's policy: the previous policy is \
+                sent again");
         }
     }
 

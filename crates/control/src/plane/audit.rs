@@ -139,7 +139,7 @@ impl ControlPlane {
         let Some(result) = result else {
             // gone; or of another make, and knows no audits
             let user_plane = &self.topology.user_plane(plane).node_id;
-            tracing::info!(%user_plane, "audit ended without a result: what the user plane has was not compared with ours");
+            tracing::info!(%user_plane, "audit ended without a result: the user plane's sessions were not compared");
             self.audits.remove(&plane);
             return self.audit_over(now, plane);
         };
@@ -198,7 +198,7 @@ impl ControlPlane {
             audit.deleted += unknown_sessions.len();
         }
         for (seid, up_seid) in unknown_sessions {
-            tracing::debug!(session = %Seid(seid), "the user plane has a session that we do not: it is deleted there");
+            tracing::debug!(session = %Seid(seid), "the user plane has an unknown session: deleting it there");
             self.release_tunnels(plane, Seid(seid).index());
             self.delete_unknown_session(now, plane, up_seid);
         }

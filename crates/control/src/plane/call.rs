@@ -136,7 +136,7 @@ impl ControlPlane {
         let found = seid.filter(|seid| self.find(*seid).is_some());
         found.ok_or_else(|| {
             Refusal::NotFound(format!(
-                "there is no session `{id}`: expected an id that `sluice show sessions` prints"
+                "session `{id}` does not exist: expected an id that `sluice show sessions` prints"
             ))
         })
     }

@@ -162,7 +162,7 @@ impl ControlPlane {
         let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
         if excess > 0 {
             let what = sessions(excess);
-            let text = format!("{what} that began first and are not online yet give way");
+            let text = format!("the oldest {what} that are not online yet end");
             change.effects.push(effect(excess, true, text));
         }
         change.effects.extend(from_now_on(&self.configuration, new));
@@ -180,8 +180,8 @@ impl ControlPlane {
                 line: 0,
                 path: ["user-planes", name, "address"].into_iter().collect(),
                 message: format!(
-                    "`{}` is the address of user plane `{}` at present: change or delete that one first, and this one when it \
-                     has gone (30 seconds at most)",
+                    "`{}` is still the address of user plane `{}`: change or delete that one first, then this one after at \
+                        most 30 seconds",
                     plane.address, other.node_id
                 ),
             })
@@ -200,8 +200,8 @@ impl ControlPlane {
                 continue;
             }
             let why = match (plane.retired, port.retired) {
-                (true, _) => format!("user plane {} is taken out", plane.node_id),
-                (_, true) => format!("port {} of {} is taken out", port.name, plane.node_id),
+                (true, _) => format!("user plane {} is removed", plane.node_id),
+                (_, true) => format!("port {} of {} is removed", port.name, plane.node_id),
                 _ => format!(
                     "their S-VLAN is no longer in segment {} of port {} of {}",
                     segment.name, port.name, plane.node_id
@@ -216,7 +216,7 @@ impl ControlPlane {
         for (name, plane) in &new.user_planes {
             let known = self.configuration.user_planes.get(name);
             if known.is_none() {
-                let text = format!("user plane {name} is taken on at {}", plane.address);
+                let text = format!("user plane {name} is added at {}", plane.address);
                 change.effects.push(effect(0, false, text));
             }
         }
@@ -247,7 +247,7 @@ impl ControlPlane {
                 over += u64::from(is_over(&old.control, &policy.control, entry, now));
             }
             if link {
-                count("way of being met and asked whether they are there");
+                count("access settings");
             }
             affected.push(Affected {
                 index: entry.seid.index(),
@@ -274,7 +274,7 @@ impl ControlPlane {
             let plane = change.topology.user_plane(*id);
             let count = self.count_on(*id);
             let text = format!(
-                "user plane {} is met at {}: its {} are put back there, and forward nothing until then",
+                "user plane {} moves to {}: its {} are established there again, and forward nothing until then",
                 plane.node_id,
                 plane.address,
                 sessions(count)
@@ -365,7 +365,7 @@ fn setting_effect(((what, profile), count): ((&'static str, String), u64)) -> Ef
         sessions(count)
     );
     if what == "name servers" {
-        text += ": by Router Advertisements soon, by IPCP when they dial in anew";
+        text += ": in the next Router Advertisement, and by IPCP when they reconnect";
     }
     effect(count, false, text)
 }
@@ -388,53 +388,49 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     let mut say = |text: String| effects.push(effect(0, false, text));
     for name in changed(&old.access_profiles, &new.access_profiles) {
         say(format!(
-            "sessions that begin from now on are met by access profile {name} as it is now"
+            "new sessions use the changed access profile {name}"
         ));
     }
     for name in changed(&old.subscriber_profiles, &new.subscriber_profiles) {
         say(format!(
-            "sessions that begin from now on get what subscriber profile {name} says now"
+            "new sessions use the changed subscriber profile {name}"
         ));
     }
     for name in changed(&old.subscriber_groups, &new.subscriber_groups) {
         say(format!(
-            "sessions that begin from now on meet group {name} by its MAC address of now"
+            "new sessions use the changed MAC address of group {name}"
         ));
     }
     for name in changed(&old.ipv4_pools, &new.ipv4_pools) {
-        say(format!(
-            "sessions that begin from now on get IPv4 addresses of pool {name} as it is now"
-        ));
+        say(format!("new sessions use the changed IPv4 pool {name}"));
     }
     for name in changed(&old.ipv6_pools, &new.ipv6_pools) {
-        say(format!(
-            "sessions that begin from now on get IPv6 prefixes of pool {name} as it is now"
-        ));
+        say(format!("new sessions use the changed IPv6 pool {name}"));
     }
     for name in changed(&old.aaa.server_groups, &new.aaa.server_groups) {
         say(match new.aaa.server_groups.contains_key(name) {
-            true => format!("server group {name} is asked as it is now"),
+            true => format!("requests use the changed server group {name}"),
             false => format!(
-                "server group {name} is asked no more: records of those that it let in wait until a group of that name is \
-                 there again"
+                "server group {name} is removed: accounting records of sessions that it authenticated wait until a group of \
+                    that name exists again"
             ),
         });
     }
     for name in changed(&old.aaa.servers, &new.aaa.servers) {
-        say(format!("RADIUS server {name} is asked as it is now"));
+        say(format!("requests use the changed RADIUS server {name}"));
     }
     let who = match changed(&old.users, &new.users)[..] {
         [] => None,
-        [name] => Some(format!("user {name} is")),
-        ref users => Some(format!("{} users are", users.len())),
+        [name] => Some(format!("user {name}")),
+        ref users => Some(format!("{} users", users.len())),
     };
     if let Some(who) = who {
         say(format!(
-            "{who} let in, or not, as configured now; those who are online stay"
+            "{who} changed: this applies to new sessions; online subscribers stay online"
         ));
     }
     if old.limits != new.limits {
-        say("the limits hold for whoever dials in from now on".into());
+        say("the changed limits apply to new sessions".into());
     }
     effects
 }

@@ -198,19 +198,17 @@ impl ControlPlane {
                     let seconds = count.div_ceil(rate.into());
                     let what = sessions(count);
                     let text = format!(
-                        "user plane {name} takes no new sessions, and ends the {what} that it has: {rate} a second, in about {seconds} s"
+                        "user plane {name} takes no new sessions and ends its {what}: {rate} a second, in about {seconds} s"
                     );
                     (true, text)
                 }
                 (None, Some(_)) => {
                     let what = sessions(count);
-                    let text = format!(
-                        "user plane {name} takes no new sessions; the {what} that it has stay"
-                    );
+                    let text = format!("user plane {name} takes no new sessions; its {what} stay");
                     (false, text)
                 }
                 (Some(_), Some(_)) => {
-                    let text = format!("no more sessions of user plane {name} are ended");
+                    let text = format!("user plane {name} ends no more sessions");
                     (false, text)
                 }
                 (_, None) => (false, format!("user plane {name} takes new sessions again")),

@@ -166,7 +166,7 @@ impl ControlPlane {
         let entry = self.entry(index);
         let user = entry.who.username.escape_ascii().to_string();
         let (seid, mac, attempt) = (entry.seid, entry.circuit.mac, entry.who.attempt);
-        tracing::info!(session = %seid, user, %mac, why, "subscriber is refused");
+        tracing::info!(session = %seid, user, %mac, why, "subscriber is rejected");
         self.note_refused(now, index, why, &message);
         let reply = AuthReply::Reject { message };
         self.drive(now, index, Input::Auth { attempt, reply });
@@ -194,8 +194,8 @@ impl ControlPlane {
         if !self.entry(index).has_policy() {
             let entry = self.entry(index);
             let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());
-            tracing::warn!(session = %seid, user, "no address is left for the subscriber: the session ends. \
-                Enlarge the pools of its network instance");
+            tracing::warn!(session = %seid, user, "no free address for the subscriber: the session ends. Enlarge the pools \
+                of its network instance");
             return self.end(now, index, Cause::NasError);
         }
         if let Err(why) = self.assign_policy(now, index) {

@@ -97,7 +97,7 @@ impl Restored {
         } else if let Some(seid) = key.strip_prefix(SESSION_PREFIX) {
             let seid = seid_of(seid)?;
             if seid.generation() == 0 {
-                return Err("its identifier is none that is given to sessions".into());
+                return Err("its identifier is not a session identifier".into());
             }
             self.sessions.push((seid, Record::from_bytes(value)?));
         } else if let Some(seid) = key.strip_prefix(ENDING_PREFIX) {
@@ -215,7 +215,7 @@ impl Restored {
 
 /// The name of the segment of sessions whose S-VLAN is in none any more. No segment of the configuration has a blank in its
 /// name.
-const GONE_SEGMENT: &str = "none any more";
+const GONE_SEGMENT: &str = "no longer configured";
 
 fn seid_of(key: &[u8]) -> Result<Seid, String> {
     Ok(Seid(u64::from_be_bytes(number(key)?)))
@@ -318,7 +318,7 @@ impl ControlPlane {
     fn end_without_address(&mut self, now: Now, sessions: Vec<(Seid, String)>) {
         for (seid, why) in sessions {
             self.counters.count(Counter::NotResumed);
-            tracing::error!(session = %seid, why, "stored session cannot be resumed: it ends");
+            tracing::error!(session = %seid, why, "cannot resume a stored session: it ends");
             if let Some(index) = self.find(seid) {
                 self.end(now, index, Cause::NasError);
             }

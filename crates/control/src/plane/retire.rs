@@ -129,11 +129,11 @@ impl ControlPlane {
         }
         let name = self.topology.user_plane(plane).node_id.clone();
         match unheard {
-            0 => tracing::info!(user_plane = %name, "user plane is taken out"),
+            0 => tracing::info!(user_plane = %name, "user plane is removed"),
             sessions => tracing::warn!(
                 user_plane = %name, sessions,
-                "user plane is taken out without an answer about these sessions: what they used since it last told is in no \
-                 accounting record"
+                "user plane is removed without its sessions' last counters: usage since the last report is in no accounting \
+                    record"
             ),
         }
         self.user_planes.remove(now.at, plane, &self.topology);

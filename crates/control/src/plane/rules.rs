@@ -465,7 +465,7 @@ impl ControlPlane {
             // it still has the session, its addresses and what it used last
             Ok(Message::SessionDeletionResponse(m)) => {
                 self.counters.count(Counter::UserPlaneRefused);
-                tracing::debug!(session = %seid, cause = %m.cause, "user plane does not delete the session; asked again");
+                tracing::debug!(session = %seid, cause = %m.cause, "user plane does not delete the session: retrying");
                 self.entry(index).rules.delete_at = Some(now.at + DELETE_AGAIN);
                 self.arm(index);
             }
@@ -475,7 +475,8 @@ impl ControlPlane {
             }
             _ => {
                 self.counters.count(Counter::UserPlaneSilent);
-                tracing::warn!(session = %seid, "user plane did not answer about the session's end; asked again when it is back");
+                tracing::warn!(session = %seid, "user plane did not answer the deletion of a session: retrying when it is \
+                    back");
             }
         }
     }
@@ -544,7 +545,7 @@ impl ControlPlane {
             .map(|index| self.entry(index).seid)
             .collect();
         let text = match lost {
-            true => "associated; it has none of our sessions and is told them",
+            true => "associated; it has none of our sessions and gets them",
             false => "associated; it has kept its sessions",
         };
         self.note_user_plane(now, plane, Kind::UserPlaneBack, text);
@@ -557,7 +558,7 @@ impl ControlPlane {
     /// The association with a user plane is gone.
     pub(super) fn on_user_plane_down(&mut self, now: Now, plane: UserPlaneId, why: &str) {
         let its = sessions(self.count_on(plane));
-        let text = format!("{why}; it goes on as long as it can, with {its}");
+        let text = format!("{why}; it keeps forwarding as long as it can, with {its}");
         self.note_user_plane(now, plane, Kind::UserPlaneLost, &text);
     }
 

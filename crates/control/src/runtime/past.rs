@@ -98,13 +98,14 @@ fn condition(fault: Fault, text: String) -> Condition {
 fn store_condition(durable: &Durable, waits: Option<Duration>) -> Option<Condition> {
     if let Some(why) = &durable.failing {
         let text = format!(
-            "the store cannot be written ({why}); nobody comes online, all else goes on. Free or replace the disk"
+            "cannot write the store ({why}): no new session comes online, everything else continues. Free or replace the \
+                disk"
         );
         return Some(condition(Fault::StoreNotWritten, text));
     }
     let waits = waits.filter(|waits| *waits > SLOW)?;
     let text = format!(
-        "the store has been writing for {} s: nobody comes online meanwhile. Is its disk busy or failing?",
+        "the store has been writing for {} s: no session comes online meanwhile. Check whether its disk is busy or failing",
         waits.as_secs()
     );
     Some(condition(Fault::StoreSlow, text))
@@ -115,20 +116,20 @@ fn history_conditions(status: &Status, now: u32) -> Vec<Condition> {
     let mut wrong = Vec::new();
     if let Some(why) = &status.failing {
         let text = format!(
-            "the history cannot be written ({why}); what happens waits in the store. Free or replace the disk"
+            "cannot write the history ({why}): events wait in the store. Free or replace the disk"
         );
         wrong.push(condition(Fault::HistoryNotWritten, text));
     }
     if status.is_cut_short(now) {
         let text = format!(
-            "{} segments of the history went before their time, for want of room: `history size` says how much there is",
+            "{} segments of the history were deleted early because `history size` is too small",
             status.displaced
         );
         wrong.push(condition(Fault::HistoryTooSmall, text));
     }
     if status.damaged > 0 {
         let text = format!(
-            "{} places in the history are damaged, and the events behind them in that segment cannot be told",
+            "{} places in the history are damaged: later events in those segments cannot be shown",
             status.damaged
         );
         wrong.push(condition(Fault::HistoryDamaged, text));

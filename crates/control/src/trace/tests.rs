@@ -86,7 +86,7 @@ fn a_subscriber_is_found_by_whatever_is_known_of_it() {
     assert_eq!(unknown, Subject::Unheard(UNKNOWN), "one who is not online");
     let nobody = begin(&mut traces, &w, "nobody").unwrap_err();
     assert!(
-        matches!(&nobody, Refusal::NotFound(why) if why.contains("by the name `nobody`")),
+        matches!(&nobody, Refusal::NotFound(why) if why.contains("address `nobody`")),
         "{nobody:?}"
     );
 }

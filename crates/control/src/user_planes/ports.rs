@@ -197,8 +197,8 @@ impl UserPlanes {
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
-                tracing::warn!(port = %name, cause = %m.cause, ?offending, "user plane refuses the default session: \
-                    no subscriber can dial in on this port until the user plane has its configuration (`show user-planes`)");
+                tracing::warn!(port = %name, cause = %m.cause, ?offending, "user plane rejects the default session: no \
+                    subscriber can connect on this port until the user plane has its configuration (`show user-planes`)");
             }
             Err(FailReason::TimedOut) => {
                 tracing::warn!(port = %name, "user plane did not answer about the default session: asking again");
@@ -319,7 +319,8 @@ impl UserPlanes {
             }
             Ok(Message::SessionModificationResponse(m)) => {
                 let name = &topology.group(group).name;
-                tracing::error!(group = %name, cause = %m.cause, "user plane refuses the group's nets: they are not announced");
+                tracing::error!(group = %name, cause = %m.cause, "user plane rejects the group's prefix blocks: they are \
+                    not announced");
                 // the next change tells them again
             }
             Err(FailReason::TimedOut) => self.tell_again(now, group, topology),
