@@ -101,7 +101,7 @@ impl Check<'_> {
         named.retain(|(_, name)| !can.contains(name));
         for (place, name) in named {
             let known = can.join("`, `");
-            let message = format!("the user plane cannot serve `{name}`: expected `{known}`");
+            let message = format!("the user plane does not support `{name}`: expected `{known}`");
             self.fault(place, message);
         }
     }
@@ -121,7 +121,7 @@ impl Check<'_> {
             ("access segments", segments, self.can.segments),
         ] {
             if asked > most as usize {
-                let message = format!("{asked} {what}: the user plane can have {most}");
+                let message = format!("{asked} {what}: the user plane supports at most {most}");
                 self.fault(Path::from_iter(["ports"]), message);
             }
         }
@@ -147,13 +147,13 @@ impl Check<'_> {
             for (path, tap) in taps(&path, name, port) {
                 if tap.len() > IFNAME_MAX {
                     let message = format!(
-                        "the kernel interface `{tap}` has {} octets: expected at most {IFNAME_MAX}; name it by `tap`",
+                        "the kernel interface `{tap}` has {} octets: expected at most {IFNAME_MAX}; set the name with `tap`",
                         tap.len()
                     );
                     wrong.push((path.clone(), message));
                 }
                 if let Some(other) = interfaces.insert(tap.clone(), path.clone()) {
-                    let message = format!("the kernel interface `{tap}` is that of `{other}`, too");
+                    let message = format!("`{other}` has the kernel interface `{tap}`, too");
                     wrong.push((path, message));
                 }
             }
@@ -182,7 +182,7 @@ impl Check<'_> {
     fn core(&mut self, path: &Path, port: &Port) {
         let below = path.join("subinterfaces");
         if !self.can.subinterfaces && !port.subinterfaces.is_empty() {
-            let message = "the user plane has no subinterfaces".to_owned();
+            let message = "the user plane does not support sub-interfaces".to_owned();
             self.fault(below.clone(), message);
         }
         for (name, part) in &port.subinterfaces {
@@ -253,7 +253,7 @@ ports:
             (
                 "{default: {",
                 "{red: {interface: sl-red, gateway: []}, default: {",
-                "network-instances red: the user plane cannot serve `red`: expected `default`",
+                "network-instances red: the user plane does not support `red`: expected `default`",
             ),
             (
                 "net_af_xdp0,iface=acc0",
@@ -328,17 +328,17 @@ ports:
             (
                 "gateway: [100.64.0.1]",
                 "gateway: [127.0.0.1]",
-                "network-instances default gateway: `127.0.0.1` is no address of one machine",
+                "network-instances default gateway: `127.0.0.1` is not a unicast address",
             ),
             (
                 "v300: {vlan-id: 300}",
                 "v300: {vlan-id: 300}, v302: {vlan-id: 302}",
-                "ports: 5 ports and subinterfaces: the user plane can have 4",
+                "ports: 5 ports and subinterfaces: the user plane supports at most 4",
             ),
             (
                 "west: {",
                 "s: {s-vlans: 7}, t: {s-vlans: 8}, west: {",
-                "ports: 4 access segments: the user plane can have 3",
+                "ports: 4 access segments: the user plane supports at most 3",
             ),
         ] {
             assert!(GOOD.contains(from), "{from}");

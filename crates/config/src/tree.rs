@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
                 Err(Fault {
                     line,
                     path: self.path.clone(),
-                    message: format!("this is no YAML: {}", error.info()),
+                    message: format!("this is not valid YAML: {}", error.info()),
                 })
             }
         }
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
             {
                 return Err(self.fault(
                     line,
-                    "anchors (`&name`) are not used here: write the value itself",
+                    "anchors (`&name`) are not supported: write the value itself",
                 ));
             }
             Event::Scalar(_, _, _, Some(_))
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
             | Event::MappingStart(_, _, Some(_)) => {
                 return Err(self.fault(
                     line,
-                    "tags (`!name`) are not used here: write the value alone",
+                    "tags (`!name`) are not supported: write only the value",
                 ));
             }
             Event::Scalar(text, style, ..) => match (style, &*text) {
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
             Event::Alias(_) => {
                 return Err(self.fault(
                     line,
-                    "aliases (`*name`) are not used here: write the value itself",
+                    "aliases (`*name`) are not supported: write the value itself",
                 ));
             }
             _ => return Err(self.fault(line, "expected a value")),
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
                 event => self.node(event, line)?,
             };
             let Value::Scalar(key) = key.value else {
-                return Err(self.fault(line, "this is no name: expected `name: value`"));
+                return Err(self.fault(line, "this is not a valid name: expected `name: value`"));
             };
             self.path.push(key.clone());
             let Some((event, at)) = self.next()? else {

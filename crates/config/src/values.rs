@@ -65,7 +65,7 @@ impl Addresses {
         };
         match other {
             Some(other) => Err(E::custom(format!(
-                "`{other}` and `{address}` are of one family: expected at most one IPv4 and one IPv6 address"
+                "`{other}` and `{address}` have the same address family: expected at most one IPv4 and one IPv6 address"
             ))),
             None => Ok(()),
         }
@@ -85,7 +85,8 @@ impl<'de> Deserialize<'de> for Addresses {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Addresses, E> {
                 let address = text.parse().map_err(|_| {
-                    E::custom(format!("`{text}` is no IP address: expected one, or a list of one IPv4 and one IPv6 address"))
+                    E::custom(format!("`{text}` is not an IP address: expected one, or a list of one IPv4 and one IPv6 \
+                        address"))
                 })?;
                 let mut one = NONE;
                 one.add(address).map(|()| one)
@@ -190,7 +191,7 @@ impl<'de> Deserialize<'de> for HoldSessions {
             ("forever", _) => Ok(HoldSessions::Forever),
             (_, Ok(seconds @ 1..)) => Ok(HoldSessions::Seconds(seconds)),
             _ => Err(serde::de::Error::custom(format!(
-                "`hold-sessions` is `{text}`: expected `forever` or seconds from 1 on"
+                "`hold-sessions` is `{text}`: expected `forever`, or at least 1 second"
             ))),
         }
     }
@@ -310,7 +311,7 @@ const FORMATS: [(&str, &str); 11] = [
         "s-vlans",
         "VLAN ids or ranges between 0 and 4095, or `untagged`, separated by commas, such as untagged,100-199",
     ),
-    ("hold", "`forever`, or seconds from 1 on"),
+    ("hold", "`forever`, or at least 1 second"),
     (
         "endpoint",
         "the path of a Unix socket, or an address and a TCP port such as 192.0.2.2:8806 or [2001:db8::2]:8806",

@@ -99,7 +99,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "servers: [first, second]",
             "servers: []",
-            "there is no server",
+            "the group has no server",
         ),
         (
             "servers: [first, second]",
@@ -123,7 +123,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         ),
         ("users:", "users: &a", "anchors"),
         ("users:", "users: !!map", "tags"),
-        ("users:", "users: [", "this is no YAML"),
+        ("users:", "users: [", "this is not valid YAML"),
         ("users:", "---\nusers:", "second YAML document"),
         ("users:", "? [a]\n: b\nusers:", "this is not a valid name"),
     ] {

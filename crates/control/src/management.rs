@@ -87,7 +87,7 @@ impl Management {
                         self.links.insert(name.clone(), link);
                     }
                     Err(why) => {
-                        tracing::error!(user_plane = name, why, "a user plane cannot be managed")
+                        tracing::error!(user_plane = name, why, "cannot manage a user plane")
                     }
                 },
             }
@@ -339,7 +339,7 @@ impl Keeper {
         tracing::info!(
             user_plane = self.name,
             generation = document.generation,
-            "user plane has its configuration"
+            "sending a user plane its configuration"
         );
         let answer = self.client.apply(document.clone()).await;
         let answer = answer.map_err(|status| mi::reason(&status))?;

@@ -136,7 +136,7 @@ impl Durable {
             Ok(batch) => {
                 self.batch = batch;
                 if self.failing.take().is_some() {
-                    tracing::info!("the store can be written again");
+                    tracing::info!("writing the store works again");
                 }
             }
             Err(error) => {
@@ -592,7 +592,7 @@ impl Radius {
             match self.open(ipv6, number, kept.as_ref()) {
                 Ok(open) => drop(self.sockets.insert((ipv6, number), open)),
                 Err(error) => {
-                    tracing::error!(%error, "a RADIUS socket is missing: what would go through it is lost")
+                    tracing::error!(%error, "a RADIUS socket is missing: datagrams through it are lost")
                 }
             }
         }
@@ -703,7 +703,7 @@ fn open_store(
     if opened.cut > 0 {
         tracing::warn!(
             octets = opened.cut,
-            "cut a half-written batch off the store; nothing acknowledged was in it"
+            "removed an incomplete batch from the end of the store; no acknowledged data was in it"
         );
     }
     let restored = Restored::read(opened.live, unix_time().wrapping_add(NTP_OFFSET), boot)?;

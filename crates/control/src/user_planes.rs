@@ -430,7 +430,7 @@ impl UserPlanes {
                 }
             }
             Event::AssociationRejected { peer, cause } => {
-                tracing::warn!(%peer, %cause, "user plane refuses the association; trying again");
+                tracing::warn!(%peer, %cause, "user plane rejects the association: retrying");
             }
             Event::NodeIdTaken {
                 peer,
@@ -440,8 +440,8 @@ impl UserPlanes {
                 // whoever calls for ever must not fill the log
                 let refused = self.node.counters().node_id_taken;
                 if refused.is_power_of_two() {
-                    tracing::error!(%peer, ?node_id, %owner, refused, "refused a user plane that goes by the name of another: \
-                        give each a `node-id` of its own, and its address in this control plane's configuration");
+                    tracing::error!(%peer, ?node_id, %owner, refused, "rejected a user plane with another user plane's node \
+                        id: give each its own `node-id`, and configure its address here");
                 }
             }
             Event::VersionMismatch { peer, version } => {

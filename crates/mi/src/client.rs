@@ -82,8 +82,8 @@ impl Client {
                     tracing::warn!(
                         user_plane = name,
                         error,
-                        "a user plane's management interface does not answer: is sluice-up running there, of the same version as \
-                         this control plane? Until then it keeps the ports that it has"
+                        "a user plane's management interface does not answer: check that sluice-up runs there, in the same \
+                            version as this control plane. Until then the user plane keeps its ports"
                     );
                 }
                 Err(_) => {}

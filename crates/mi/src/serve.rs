@@ -145,7 +145,7 @@ fn run<S: Connected + AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let end = calls.closed();
         let served = router.serve_with_incoming_shutdown(connections, end);
         if let Err(error) = served.await {
-            tracing::error!(%error, "the management interface ends");
+            tracing::error!(%error, "the management interface stops");
         }
     }))
 }

@@ -292,7 +292,7 @@ impl core::fmt::Display for RequestError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             RequestError::NoAssociation => "no PFCP association with the peer",
-            RequestError::QueueFull => "too many PFCP requests wait for the peer",
+            RequestError::QueueFull => "too many PFCP requests are waiting for the peer",
             RequestError::NotASessionRequest => "not a PFCP request about a session",
             RequestError::TooLong => "PFCP request of more than 65,535 octets",
         })

@@ -17,11 +17,11 @@ pub fn hear(node: &Node, engine: &mut Engine<RequestId>, now: Now, event: Event)
             if info.restarted && !info.retain_sessions {
                 // TS 23.527 §4.2: with another time stamp its sessions are gone.
                 let sessions = engine.forget_peer(peer);
-                info!(%peer, sessions, "the control plane began anew: its sessions are deleted");
+                info!(%peer, sessions, "the control plane was reset: its sessions are deleted");
             }
             if let Some(former) = info.moved_from {
                 let sessions = engine.move_peer(former, peer);
-                info!(%peer, %former, sessions, "the control plane has another address: its sessions go along");
+                info!(%peer, %former, sessions, "the control plane has a new address: its sessions stay");
             }
             engine.peer_up(now, peer);
             info!(%peer, node = %name(&info.node_id), "associated with the control plane");
@@ -37,21 +37,21 @@ pub fn hear(node: &Node, engine: &mut Engine<RequestId>, now: Now, event: Event)
             if refused.is_power_of_two() {
                 error!(
                     %peer, node = %name(&node_id), %owner, refused,
-                    "refused a control plane that goes by the name of another, whose path is \
-                     alive: give each a `node-id` of its own, or end the one that is no longer wanted"
+                    "rejected a control plane with the node id of another one that is still reachable: give each its own \
+                        `node-id`, or stop the one that is not needed"
                 );
             }
         }
         Event::VersionMismatch { peer, version } => warn!(
             %peer, version,
-            "the control plane speaks another version of PFCP: expected version 1; it was told"
+            "the control plane uses another PFCP version: expected version 1; it got an error response"
         ),
         Event::Request { id, seid, message } => engine.request(now, id, id.peer, seid, message),
         Event::Response { token, message, .. } => engine.reported(token, message.cause()),
         Event::Failed { token, .. } => engine.reported(token, None),
         Event::EstablishedLate { .. } => {} // a user plane asks nobody for sessions
         Event::AssociationRejected { peer, cause } => {
-            warn!(%peer, %cause, "the control plane refused the association");
+            warn!(%peer, %cause, "the control plane rejected the association");
         }
     }
 }
@@ -65,7 +65,7 @@ fn down(engine: &mut Engine<RequestId>, now: Now, peer: SocketAddr, reason: Down
         }
         DownReason::PathLost => warn!(
             %peer, sessions,
-            "the control plane does not answer: its sessions are held (`hold-sessions`) and go on forwarding"
+            "the control plane does not answer: its sessions are held (`hold-sessions`) and keep forwarding"
         ),
         reason => info!(%peer, sessions, ?reason, "the association ended; its sessions are held"),
     }

@@ -93,7 +93,7 @@ impl Management {
     /// the last one.
     pub async fn reconfigure(&self, document: UserPlaneDocument) -> Result<(), Vec<Fault>> {
         let ask = |reply| Ask::Reconfigure(document.into(), reply);
-        let ended = || Err(vec![Fault::of_document("the user plane ends")]);
+        let ended = || Err(vec![Fault::of_document("the user plane stops")]);
         self.ask(ask).await.unwrap_or_else(ended)
     }
 
@@ -168,10 +168,13 @@ impl UserPlane {
             return Err(faults);
         }
         let result = self.reconcile(document).map_err(|fault| {
-            warn!(%fault, "the configuration is not taken: putting back what was before");
+            warn!(%fault, "the configuration is rejected: restoring the previous one");
             let before = self.document.clone();
             let worse = self.reconcile(&before).err().map(|worse| Fault {
-                message: format!("what was before could not be put back: {}", worse.message),
+                message: format!(
+                    "cannot restore the previous configuration: {}",
+                    worse.message
+                ),
                 ..worse
             });
             std::iter::once(fault).chain(worse).collect()
@@ -206,7 +209,7 @@ impl UserPlane {
             let path = Path::from_iter(["ports", name, "device"]);
             Some(fault(
                 &path,
-                format!("there is no network interface `{interface}` on this machine"),
+                format!("this machine has no network interface `{interface}`"),
             ))
         });
         missing.collect()
@@ -317,7 +320,7 @@ impl UserPlane {
         if begun.elapsed() > PATIENCE {
             return Err(fault(
                 path,
-                "the worker does not keep up: try again when there is less traffic",
+                "the worker cannot keep up: try again when there is less traffic",
             ));
         }
         // Its queue of events must not fill up.
@@ -332,7 +335,7 @@ impl UserPlane {
         let all = (0..self.controller.limits().interfaces).map(PortIndex);
         let mut free = all.filter(|index| !taken.contains(index));
         free.next()
-            .ok_or_else(|| fault(path, "there is no place for more ports and subinterfaces"))
+            .ok_or_else(|| fault(path, "no room for more ports and sub-interfaces"))
     }
 }
 

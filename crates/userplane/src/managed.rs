@@ -71,7 +71,7 @@ fn read(document: &Document) -> Result<UserPlaneDocument, Fault> {
     let read = serde_json::from_str(&document.text);
     read.map_err(|error| {
         Fault::of_document(format!(
-            "this version does not know such a document: {error}"
+            "this version does not support the document: {error}"
         ))
     })
 }

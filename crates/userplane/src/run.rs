@@ -326,8 +326,8 @@ impl UserPlane {
         });
         match self.watchdog.look(received) {
             Some(stopped) => Err(io::Error::other(format!(
-                "port {} ({}) loses every packet and receives none: its driver has stopped. The \
-                 supervisor starts us again, which opens it anew",
+                "port {} ({}) loses every packet and receives none: its driver has stopped. The supervisor restarts \
+                    sluice-up, which opens the port again",
                 self.port_name(ports[stopped].index),
                 ports[stopped].name
             ))),
@@ -340,9 +340,10 @@ impl UserPlane {
         if self.is_blank() && now >= UNTOLD && !self.said_untold {
             self.said_untold = true;
             warn!(
-                "nobody has told this user plane its ports, so it serves nobody: does sluice-cp run, and does `user-planes {} \
-                 management` of its configuration lead here? A control plane of an earlier version cannot tell: upgrade it first, \
-                 or name an `initial-configuration` in this user plane's start file",
+                "this user plane has no configuration and forwards nothing: check that sluice-cp runs, and that \
+                    `user-planes {} management` in its configuration is this user plane. An earlier version of the control \
+                    plane cannot configure it: upgrade that first, or set `initial-configuration` in this user plane's \
+                    start file",
                 self.name
             );
         }

@@ -222,7 +222,7 @@ pub async fn start(
             }
         }
         Err(error) => {
-            error!(%error, "what the control plane brought last cannot be read: it has to bring it again");
+            error!(%error, "cannot read the last document from the control plane: waiting for a new one");
         }
     }
     Ok(user_plane)
@@ -271,7 +271,7 @@ pub type SetLevel = Box<dyn Fn(Level) + Send>;
 
 async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, StartError> {
     let socket = UdpSocket::bind(SocketAddr::new(address, port)).await.context(|| {
-        format!("cannot serve {protocol} at {address} port {port}; `address` must be one of this machine, and free")
+        format!("cannot bind {protocol} at {address} port {port}: `address` must be a free address of this machine")
     })?;
     // Discovery of a whole access network comes at once after an outage. Without the
     // privilege to exceed the system's limit, as much as it allows.

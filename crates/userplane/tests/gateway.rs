@@ -389,7 +389,7 @@ async fn story(cp: &mut ControlPlane, access: &Device, core: &Device, api: &Path
         cp.ask(default, delete()).await.cause(),
         Some(Cause::REQUEST_ACCEPTED)
     );
-    eventually("nets are withdrawn", || announced().is_empty()).await;
+    eventually("prefixes are withdrawn", || announced().is_empty()).await;
     // Left for the clean exit.
     cp.establish(default_spec().establish().0).await;
     eventually("nets are announced again", || {
@@ -411,7 +411,7 @@ async fn a_port_goes(
     management.reconfigure(without).await.unwrap();
     let gone = cp.ask(seid, delete()).await.cause();
     assert_eq!(gone, Some(Cause::SESSION_CONTEXT_NOT_FOUND));
-    eventually("nets are withdrawn", || announced().is_empty()).await;
+    eventually("prefixes are withdrawn", || announced().is_empty()).await;
     assert!(check_ledger(api, false).await.is_balanced());
     let refused = cp.ask(0, session_spec().establish_control()).await;
     assert_eq!(refused.cause(), Some(Cause::RULE_CREATION_FAILURE));

@@ -274,7 +274,7 @@ fn is_refused(ask: &Asking, place: &str, edits: &[String]) -> bool {
     }
     let faults = ask.reconfigure(&document(&tree).unwrap()).unwrap_err();
     let place = place.trim_start_matches("user-planes up1 ");
-    let said = format!("{place}: the user plane cannot serve `red`");
+    let said = format!("{place}: the user plane does not support `red`");
     faults.iter().any(|f| f.to_string().contains(&said))
 }
 

@@ -228,7 +228,7 @@ fn faults_change_nothing(ask: &Asking) {
     ));
     assert_eq!(
         faults,
-        ["ports access1 device: there is no network interface `nosuch0` on this machine"]
+        ["ports access1 device: this machine has no network interface `nosuch0`"]
     );
     // In the middle: the interface of a new core port is somebody else's, and an access port is opened before.
     let taken = "core1: {role: core, device: 'net_af_xdp7,iface=acc1', tap: core0}";

@@ -107,8 +107,8 @@ fn old_control_plane_with_new_user_plane(lab: &Lab, old: &Previous) -> Result<()
     let log = gateway.up.log().to_owned();
     gateway
         .up
-        .wait_until("word that it was told nothing", PATIENCE, || {
-            count(&log, "nobody has told this user plane its ports") > 0
+        .wait_until("the user plane without a configuration", PATIENCE, || {
+            count(&log, "this user plane has no configuration") > 0
         })?;
     gateway.stop()?;
     let (start, document) = Setup::user_plane_alone(dir);

@@ -24,7 +24,7 @@ pub fn refused(fixture: &mut Fixture) -> Result<()> {
     for (device, why) in [
         (
             "net_af_xdp7,iface=nowhere0",
-            "there is no network interface `nowhere0` on this machine",
+            "this machine has no network interface `nowhere0`",
         ),
         (
             "net_nothing7,iface=lo",

@@ -14,7 +14,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
             found.at(
                 &here,
                 "address",
-                format!("`{}` is no address of one machine", plane.address),
+                format!("`{}` is not a unicast address", plane.address),
             );
         }
         found.doubled(&here, interfaces(configuration, &plane.ports));
@@ -44,7 +44,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
             found.at(
                 &here,
                 "servers",
-                "there is no server: expected one at least".into(),
+                "the group has no server: expected at least one".into(),
             );
         }
     }
@@ -124,7 +124,8 @@ impl Found {
         let mut users = four.chain(six).chain(profiles).chain(planes);
         if let Some((kind, name, missing)) = users.find(|(_, _, instance)| !there(instance)) {
             let place: Path = ["network-instances"].into_iter().collect();
-            self.at(&place, "", format!("there is no `{missing}`, in which `{kind} {name}` is: `set network-instances {missing}`"));
+            self.at(&place, "", format!("`{kind} {name}` is in network instance `{missing}`, which is not configured: `set \
+                network-instances {missing}`"));
         }
     }
 
@@ -132,17 +133,21 @@ impl Found {
         let mut seen: BTreeMap<String, Path> = BTreeMap::new();
         for (name, what) in names {
             if name.len() > 15 {
-                self.at(place, "", format!("kernel interface `{name}` of `{what}`: expected 1 to 15 octets; name it by `tap` or `interface`"));
+                self.at(place, "", format!("kernel interface `{name}` of `{what}`: expected 1 to 15 octets; set the name \
+                    with `tap` or `interface`"));
             }
             if let Some(other) = seen.get(&name) {
-                self.at(place, "", format!("`{other}` and `{what}` both make a kernel interface `{name}`: expected different names"));
+                self.at(place, "", format!("`{other}` and `{what}` both create the kernel interface `{name}`: expected \
+                    different names"));
             }
             seen.insert(name, what);
         }
     }
 
     fn port(&mut self, here: &Path, port: &Port) {
-        let only = |what: &str| format!("only {what} ports have this: delete it, or change `role`");
+        let only = |what: &str| {
+            format!("this is valid for {what} ports only: delete it, or change `role`")
+        };
         match port.role {
             PortRole::Access => {
                 let parts = [
@@ -173,7 +178,9 @@ impl Found {
             self.at(
                 &here.join("segments").join(name),
                 "s-vlans",
-                format!("segment `{other}` has some of these VLANs: expected each in one segment"),
+                format!(
+                    "segment `{other}` has some of these VLANs: expected each VLAN in one segment"
+                ),
             );
         }
     }
@@ -187,7 +194,7 @@ impl Found {
                     &place,
                     "vlan-id",
                     format!(
-                        "`{other}` has VLAN {}: expected each in one sub-interface",
+                        "`{other}` has VLAN {}: expected each VLAN in one sub-interface",
                         sub.vlan_id
                     ),
                 );
@@ -198,7 +205,7 @@ impl Found {
     fn gateway(&mut self, here: &Path, addresses: &[IpAddr]) {
         for address in addresses {
             if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
-                let message = format!("`{address}` is no address of one machine");
+                let message = format!("`{address}` is not a unicast address");
                 self.at(here, "gateway", message);
             }
         }
@@ -225,7 +232,7 @@ impl Found {
                     self.at(
                         &place,
                         part,
-                        format!("user `{other}` has it, too: expected one user for each"),
+                        format!("user `{other}` has it, too: expected one user for each address"),
                     );
                 }
             }
@@ -267,7 +274,7 @@ impl Found {
                 self.at(
                     &here,
                     "net-length",
-                    format!("nets of /{net_length} in {prefix}: expected {least} to {most}"),
+                    format!("prefix blocks of /{net_length} in {prefix}: expected a length from {least} to {most}"),
                 );
             }
             let overlaps = |(_, other, net): &&(_, &String, IpNet)| {

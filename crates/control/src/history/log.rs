@@ -291,7 +291,7 @@ impl Log {
         let had = match fs::rename(&path, path.with_extension("damaged")) {
             Ok(()) => first.saturating_sub(1),
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "it cannot be renamed, and is left alone");
+                tracing::error!(path = %path.display(), %error, "cannot rename a file of the history: it stays as it is");
                 first // so that no other one is written in its place
             }
         };

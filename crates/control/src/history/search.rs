@@ -90,7 +90,7 @@ impl Part {
             Part::Closed(_) => {}
             // whoever writes it will see
             Part::Open(open) => {
-                tracing::warn!(path = %open.path.display(), %why, "the history cannot be read")
+                tracing::warn!(path = %open.path.display(), %why, "cannot read the history")
             }
         }
     }

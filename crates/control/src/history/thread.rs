@@ -138,7 +138,7 @@ impl<K: FnMut(u64)> Writer<K> {
         match written.and_then(|()| self.log.tend((self.unix)())) {
             Ok(()) => {
                 if std::mem::take(&mut self.failing) {
-                    tracing::info!("the history can be written again");
+                    tracing::info!("writing the history works again");
                     self.log.set_failing(None);
                 }
             }

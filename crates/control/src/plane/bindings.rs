@@ -224,7 +224,7 @@ impl ControlPlane {
         self.counters.count(exhausted);
         let entry = &self.sessions[index as usize];
         let user = entry.who.username.escape_ascii().to_string();
-        tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one family");
+        tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one address family");
     }
 
     /// A prefix of AAA's cannot be had.
@@ -232,7 +232,8 @@ impl ControlPlane {
         self.counters.count(Counter::FixedAddressUnusable);
         let entry = &self.sessions[index as usize];
         let user = entry.who.username.escape_ascii().to_string();
-        tracing::warn!(session = %entry.seid, user, prefix, why, "an address or route that AAA chose cannot be had: the subscriber goes without it");
+        tracing::warn!(session = %entry.seid, user, prefix, why, "an address or route from AAA is not available: the \
+            subscriber does not get it");
     }
 }
 

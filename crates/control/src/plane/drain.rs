@@ -67,7 +67,7 @@ impl ControlPlane {
             let name = &self.topology.user_plane(id).node_id;
             match (rate, self.drains.get_mut(&id)) {
                 (Some(rate), Some(drain)) if drain.rate != rate => {
-                    tracing::info!(user_plane = %name, rate, "user plane is drained at another rate");
+                    tracing::info!(user_plane = %name, rate, "the drain rate of a user plane changes");
                     let told = drain.rate > 0 && drain.next_at.is_none();
                     drain.rate = rate;
                     drain.next_at = (rate > 0 && !told).then_some(now.at);

@@ -404,7 +404,7 @@ impl ControlPlane {
             Wait::Verdict(_) => "for AAA to let it in".into(),
             Wait::Listing(_) => "for counters of sessions".into(),
             Wait::Audit(_) => "for the answer to an audit".into(),
-            Wait::Nets(_) => "for its nets to be announced".into(),
+            Wait::Nets(_) => "for its prefix blocks to be announced".into(),
         }
     }
 

@@ -185,7 +185,8 @@ impl ControlPlane {
         entry.answer = AaaAnswer::of(&accept);
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
             let user = entry.who.username.escape_ascii().to_string();
-            tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is not used: expected 576 to 9216. The subscriber profile's holds");
+            tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is ignored: expected 576 to 9216. The subscriber \
+                profile's MTU applies");
         }
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;

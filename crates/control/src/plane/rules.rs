@@ -88,7 +88,7 @@ impl ControlPlane {
             self.user_planes
                 .ask(now.at, plane, 0, Request::Establish(seid), spec.establish());
         if let Err(error) = asked {
-            tracing::warn!(session = %seid, %error, "cannot ask the user plane for a session");
+            tracing::warn!(session = %seid, %error, "cannot send a session establishment to the user plane");
             return self.on_establish_failed(now, index, Counter::UserPlaneAbsent);
         }
         self.entry(index).rules.unsettled = false; // its answer will say
@@ -142,7 +142,7 @@ impl ControlPlane {
         {
             let entry = self.entry(index);
             entry.rules.modifying = false;
-            tracing::warn!(session = %entry.seid, %error, "cannot ask the user plane for rules");
+            tracing::warn!(session = %entry.seid, %error, "cannot send a session modification to the user plane");
             self.policy_unknown(index);
             self.on_modify_failed(now, index, Counter::UserPlaneAbsent);
         }
@@ -253,7 +253,7 @@ impl ControlPlane {
             }
             Ok(Message::SessionEstablishmentResponse(m)) => {
                 let offending = m.offending_ie;
-                tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the session");
+                tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane rejects the session");
                 // of the one before it may still have something to tell
                 let rules = &mut self.entry(index).rules;
                 rules.up_seid = rules.up_seid_before.take();
@@ -281,7 +281,7 @@ impl ControlPlane {
         if self.is_own(seid, up_seid) {
             return; // the answer came twice, or another is still to come
         }
-        tracing::info!(session = %seid, "the user plane carried out an old request once more: that is put right");
+        tracing::info!(session = %seid, "the user plane repeated an old request: restoring the session");
         let index = self.find(seid).filter(|i| self.plane_of(*i) == plane);
         match index.filter(|i| !self.sessions[*i as usize].is_closing()) {
             Some(index) => self.establish(now, index),
@@ -361,7 +361,7 @@ impl ControlPlane {
                     return;
                 }
                 let offending = m.offending_ie;
-                tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane refuses the rules");
+                tracing::error!(session = %seid, cause = %m.cause, ?offending, "user plane rejects the rules");
                 self.on_modify_failed(now, index, Counter::UserPlaneRefused);
             }
             // the next audit compares with the policy in force

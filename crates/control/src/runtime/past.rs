@@ -76,7 +76,7 @@ pub(super) fn open_history(
     if opened.cut > 0 {
         tracing::warn!(
             octets = opened.cut,
-            "cut a half-written block off the history; the store has what was in it"
+            "removed an incomplete block from the end of the history; the store still has its events"
         );
     }
     let (keeps, kept) = watch::channel(opened.last);

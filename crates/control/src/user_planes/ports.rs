@@ -201,7 +201,7 @@ impl UserPlanes {
                     subscriber can connect on this port until the user plane has its configuration (`show user-planes`)");
             }
             Err(FailReason::TimedOut) => {
-                tracing::warn!(port = %name, "user plane did not answer about the default session: asking again");
+                tracing::warn!(port = %name, "user plane did not answer the default session's establishment: retrying");
                 self.open_default_session(now, port, topology);
             }
             _ => {} // the next association opens it

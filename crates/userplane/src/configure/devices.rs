@@ -42,7 +42,7 @@ impl Kept {
     /// What the supervisor passed on.
     pub fn from_supervisor() -> Self {
         let earlier = supervisor::kept().unwrap_or_else(|error| {
-            warn!(%error, "cannot take up what the supervisor held: opening devices anew");
+            warn!(%error, "cannot take over the devices that the supervisor held: opening them again");
             BTreeMap::new()
         });
         Self {
@@ -55,7 +55,7 @@ impl Kept {
         if self.given.remove(name)
             && let Err(error) = supervisor::forget(name)
         {
-            warn!(name, %error, "the supervisor cannot be told to hold a device no longer");
+            warn!(name, %error, "cannot notify the supervisor to release a device");
         }
     }
 }
@@ -157,7 +157,7 @@ impl UserPlane {
             let take = request::remove_address(device.index(), *address);
             if let Err(error) = self.requester.request(take) {
                 // Somebody else has taken it already.
-                warn!(device = device.name(), %address, %error, "cannot take an address away");
+                warn!(device = device.name(), %address, %error, "cannot remove an address");
             }
         }
     }
@@ -194,7 +194,7 @@ impl UserPlane {
                 Some(device)
             }
             Err(error) => {
-                warn!(device = name, %error, "opening it anew");
+                warn!(device = name, %error, "opening the device again");
                 self.kept.forget(&kept_as);
                 None
             }
@@ -224,7 +224,7 @@ impl UserPlane {
                 Ok(()) => drop(kept.given.insert(name)),
                 Err(error) => warn!(
                     device = device.name(), %error,
-                    "the device loses its carrier if we die: it cannot be kept"
+                    "cannot keep the device: it loses its carrier when sluice-up dies"
                 ),
             }
         }

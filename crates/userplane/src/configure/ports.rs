@@ -126,7 +126,7 @@ impl UserPlane {
             .eal
             .open_port(&document.device, source.pool, &options)
             .map_err(|error| {
-                let hint = "check the device, and that nobody else uses it";
+                let hint = "check the device, and that no other program uses it";
                 fault(&path.join("device"), format!("{error}: {hint}"))
             })?;
         let (mac, mtu) = (MacAddr(open.mac()), open.mtu());

@@ -21,7 +21,7 @@ impl<T: Copy> Engine<T> {
         match wanted {
             Wanted::Modify(_) => self.refuse_modification(to, seid, rejection),
             Wanted::Delete => {
-                info!(%rejection, request = request_name(wanted), "PFCP request refused");
+                info!(%rejection, request = request_name(wanted), "PFCP request rejected");
                 let message = SessionDeletionResponse {
                     cause: rejection.cause,
                     offending_ie: rejection.offending_kind(),
@@ -33,7 +33,7 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn refuse_modification(&mut self, to: T, seid: u64, rejection: &Rejection) {
-        info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP modification refused");
+        info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP session modification rejected");
         let message = SessionModificationResponse {
             cause: rejection.cause,
             offending_ie: rejection.offending_kind(),
@@ -47,7 +47,7 @@ impl<T: Copy> Engine<T> {
         // Those come in numbers, and are counted and reported where they arise.
         let no_room = [Cause::NO_RESOURCES_AVAILABLE, Cause::ENTITY_IN_CONGESTION];
         if !no_room.contains(&rejection.cause) {
-            info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP establishment refused");
+            info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP session establishment rejected");
         }
         let message = SessionEstablishmentResponse {
             node_id: self.config.node_id.clone(),

@@ -152,7 +152,7 @@ impl<T: Copy> Engine<T> {
         };
         warn!(
             cp_seid = format_args!("{:#x}", session.cp_seid),
-            "session established anew"
+            "session established again"
         );
         if let CompiledSession::Default { nets, .. } = &old.compiled {
             let nets = nets.clone();
@@ -176,7 +176,7 @@ impl<T: Copy> Engine<T> {
                 warn!(
                     refused = self.counters.table_full,
                     most = self.config.max_sessions,
-                    "the session table is full: new subscribers are refused; raise `max-sessions`"
+                    "the session table is full: new sessions are rejected; raise `max-sessions`"
                 );
             }
             return Err(cause(Cause::NO_RESOURCES_AVAILABLE));
@@ -347,7 +347,7 @@ impl<T: Copy> Engine<T> {
         if self.move_tunnel(index, &failed.compiled).is_err() {
             warn!(
                 index = index.0,
-                "the tunnel of a session was taken meanwhile"
+                "another session took the tunnel of this session meanwhile"
             );
         }
         let Some(session) = self.table.get_mut(index) else {
@@ -463,7 +463,7 @@ impl<T: Copy> Engine<T> {
         debug!(
             cp_seid = format_args!("{:#x}", session.cp_seid),
             index = index.0,
-            "session gone"
+            "session deleted"
         );
         // A report that is under way may arrive when nobody knows the session any more, so it goes along as well.
         let mut reports = session.unacknowledged.reports;

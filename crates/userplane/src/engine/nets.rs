@@ -71,7 +71,7 @@ impl<T: Copy> Engine<T> {
             *users += 1;
             if *users == 1 {
                 if of_group {
-                    info!(net = %net.1, "subscriber net announced");
+                    info!(net = %net.1, "subscriber prefix announced");
                 }
                 self.outputs.push_back(Output::AddNet(net.0, net.1));
             }
@@ -83,7 +83,7 @@ impl<T: Copy> Engine<T> {
             *users -= 1;
             if *users == 0 {
                 if of_group {
-                    info!(net = %net.1, "subscriber net withdrawn");
+                    info!(net = %net.1, "subscriber prefix withdrawn");
                 }
                 self.nets.remove(net);
                 self.outputs.push_back(Output::RemoveNet(net.0, net.1));

@@ -76,8 +76,8 @@ impl<T: Copy> Engine<T> {
             self.counters.hold_expired += sessions as u64;
             warn!(
                 peer = %address, sessions,
-                "the control plane did not come back within `hold-sessions`: its sessions are removed; \
-                 it puts back those that it still wants when the path returns"
+                "the control plane did not come back within `hold-sessions`: its sessions are removed; it establishes them \
+                    again when the path returns"
             );
         }
     }

@@ -194,7 +194,7 @@ impl<T: Copy> Engine<T> {
                 let cp_seid = session.cp_seid;
                 warn!(
                     cp_seid = format_args!("{cp_seid:#x}"),
-                    "the control plane does not know a session that it had established: removed"
+                    "the control plane does not know a session that it established: removed"
                 );
                 self.remove(seid.index, After::Nothing);
             }

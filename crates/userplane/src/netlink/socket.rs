@@ -300,7 +300,7 @@ impl Message<'_> {
                 _ => None,
             },
             Err(error) => {
-                warn!(%error, "netlink: skipped a message that cannot be read");
+                warn!(%error, "netlink: skipped an unreadable message");
                 None
             }
         }

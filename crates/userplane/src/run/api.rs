@@ -66,7 +66,7 @@ impl UserPlane {
         {
             error!(
                 generation = document.generation, %fault,
-                "what the control plane brought last cannot be done: nothing is forwarded until that is put right"
+                "cannot apply the last configuration from the control plane: nothing is forwarded until it is corrected"
             );
         }
     }

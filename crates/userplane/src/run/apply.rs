@@ -76,11 +76,11 @@ impl UserPlane {
     fn export(&mut self, index: usize, net: ipnet::IpNet) {
         let tun = &self.instances[index].tun;
         match self.requester.request(request::export(net, tun.index())) {
-            Ok(()) => debug!(%net, device = tun.name(), "the kernel has a subscriber net"),
+            Ok(()) => debug!(%net, device = tun.name(), "the kernel has a subscriber prefix"),
             Err(error) => {
                 warn!(
                     %net, device = tun.name(), %error,
-                    "cannot announce a subscriber net; it is tried again in {} s", AGAIN.as_secs()
+                    "cannot announce a subscriber prefix: retrying in {} s", AGAIN.as_secs()
                 );
                 self.compare_again();
             }
@@ -89,10 +89,10 @@ impl UserPlane {
 
     fn withdraw(&mut self, net: ipnet::IpNet, link: u32) {
         match self.requester.request(request::withdraw(net, link)) {
-            Ok(()) => debug!(%net, "the kernel has a subscriber net no more"),
+            Ok(()) => debug!(%net, "the kernel no longer has a subscriber prefix"),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(error) => {
-                warn!(%net, %error, "cannot withdraw a subscriber net; it is tried again in {} s", AGAIN.as_secs());
+                warn!(%net, %error, "cannot withdraw a subscriber prefix: retrying in {} s", AGAIN.as_secs());
                 self.compare_again();
             }
         }
@@ -155,7 +155,7 @@ impl UserPlane {
         let sessions = self.engine.sessions();
         info!(
             sessions,
-            "user plane ends; TAPs and TUNs stay, subscriber nets are withdrawn"
+            "user plane stops; TAPs and TUNs stay, subscriber prefixes are withdrawn"
         );
     }
 }

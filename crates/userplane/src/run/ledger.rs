@@ -70,7 +70,7 @@ enum Then {
 impl UserPlane {
     pub(super) fn check_ledger(&mut self, repair: bool, reply: oneshot::Sender<Answer>) {
         if self.check.is_some() {
-            let message = "a check of the ledger is under way: ask again when it is done".into();
+            let message = "a resource audit is running: try again when it is done".into();
             let _ = reply.send(Err(Refusal::Busy(message)));
             return;
         }
@@ -267,7 +267,7 @@ impl UserPlane {
         if repair && !ledger.is_balanced() {
             warn!(
                 findings = ledger.findings.len(),
-                "the ledger does not balance: repairing"
+                "the resource audit found differences: repairing"
             );
             self.engine.repair(&reports);
             self.repair_worker(wrong);
@@ -279,7 +279,7 @@ impl UserPlane {
         if let Some(before) = before {
             ledger = ledger.after_repair_of(before);
         }
-        info!(balanced = ledger.is_balanced(), "the ledger was checked");
+        info!(balanced = ledger.is_balanced(), "resource audit done");
         let _ = reply.send(Ok(Response::Ledger { ledger })); // whoever asked may have gone
     }
 

@@ -79,17 +79,18 @@ impl UserPlane {
                 association::count(&mut self.engine, now, index, usage, removed);
             }
             WorkerEvent::SessionRefused { index, reason } => {
-                warn!(index = index.0, ?reason, "the worker refused a session");
+                warn!(index = index.0, ?reason, "the worker rejected a session");
                 self.engine.worker_refused(index, reason);
             }
             WorkerEvent::RouteRefused { prefix, .. } => {
                 if self.counters.routes_refused == 0 {
-                    warn!(%prefix, "the worker refused a route: its table is full; further ones are only counted");
+                    warn!(%prefix, "the worker rejected a route: its table is full; further rejected routes are only \
+                        counted");
                 }
                 self.counters.routes_refused += 1;
             }
             WorkerEvent::AdjacencyRefused(id) => {
-                warn!(adjacency = id.0, "the worker refused a next hop");
+                warn!(adjacency = id.0, "the worker rejected a next hop");
                 self.counters.adjacencies_refused += 1;
             }
             WorkerEvent::AdjacencyUsed(id) => self.each_fib(|fib| fib.adjacency_used(id.0)),

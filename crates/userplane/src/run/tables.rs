@@ -125,7 +125,7 @@ fn line(
                     Some(to) => hop(to),
                     None => "an unresolved next hop".to_owned(),
                 },
-                Destination::Connected(port) => format!("on the net of {}", name(port)),
+                Destination::Connected(port) => format!("connected to {}", name(port)),
                 Destination::Group(group) => format!("group {}", group.0),
                 other => format!("{other:?}"),
             };

@@ -34,7 +34,7 @@ impl ControlPlane {
             unknown_sessions: BTreeSet::new(),
         };
         if let Some(other) = self.check.replace(Box::new(check)) {
-            let message = "another check of the ledger was asked for meanwhile".into();
+            let message = "another resource audit was requested meanwhile".into();
             self.answer(other.ticket, Err(Refusal::Busy(message)));
         }
         for plane in planes {

@@ -38,7 +38,8 @@ impl ControlPlane {
             let binding = bindings.iter().find(|binding| binding.prefix == net.net);
             let given = binding.map(|binding| self.addresses.give_again(holder(entry), binding));
             if let Some(Err(error)) = given {
-                tracing::error!(session = %seid, net = %net.net, %error, "a session's address cannot be booked: it ends");
+                tracing::error!(session = %seid, net = %net.net, %error, "cannot allocate a session's address again: the \
+                    session ends");
                 self.end_without(now, seid, net);
             }
         }
