@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(one.iter().collect::<Vec<_>>(), [six]);
         for (wrong, says) in [
             ("192.0.2.300", "expected one, or a list"),
-            ("[192.0.2.1, 192.0.2.2]", "of one family"),
+            ("[192.0.2.1, 192.0.2.2]", "same address family"),
             ("[]", "a list of one IPv4"),
             ("{ipv4: 192.0.2.1}", "an IP address, or a list"),
         ] {
