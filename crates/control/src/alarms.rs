@@ -1,49 +1,49 @@
-//! Alarms: what is wrong for longer than a moment, and whom it concerns (RFC 8632, X.733).
+//! Alarms: faults that last, each with the resource that it concerns (RFC 8632, X.733).
 //!
-//! An alarm holds no state of its own but since when it is there: whoever knows says each second which [`Condition`]s hold,
-//! and what changed of that is told as events. What comes and goes is held back for a while, so that it does not flap.
+//! The control plane collects the [`Condition`]s that hold once a second. [`Alarms`] compares them with the raised alarms and
+//! reports the changes as events. A delay before raising and clearing keeps an alarm from flapping.
 
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How severe an alarm is (X.733's perceived severity).
+/// Perceived severity of an alarm (X.733).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
     /// Service is out: act at once.
     Critical,
     /// Service is degraded: act soon.
     Major,
-    /// Nothing is out; act before it is.
+    /// Service is not affected yet: act before it is.
     Minor,
-    /// Something may become a fault.
+    /// A fault may follow.
     Warning,
 }
 
-/// What is wrong. The history has it by its place here: what is new comes last.
+/// Kind of fault. The history stores its position in this list: new kinds come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Fault {
     /// A user plane is not associated.
     UserPlaneLost,
-    /// What is in force on a user plane is not the configuration.
+    /// A user plane does not have its current configuration.
     ConfigurationNotInForce,
     /// A RADIUS server does not answer.
     ServerOut,
     /// No server of a group answers.
     ServerGroupOut,
-    /// Nine of ten addresses of a pool are given out.
+    /// At least 90 % of a pool's addresses are allocated.
     PoolAlmostExhausted,
-    /// All addresses of a pool are given out.
+    /// All addresses of a pool are allocated.
     PoolExhausted,
-    /// As many sessions as may be are there.
+    /// The maximum number of sessions is reached.
     SessionTableFull,
-    /// A version of the configuration waits to be confirmed.
+    /// A version of the configuration is not confirmed yet.
     CommitUnconfirmed,
-    /// The store takes long to write.
+    /// Writes to the store take long.
     StoreSlow,
     /// The history cannot be written.
     HistoryNotWritten,
-    /// Events went before their time, for want of room.
+    /// Events were deleted early because the history is too small.
     HistoryTooSmall,
     /// A part of the history cannot be read.
     HistoryDamaged,
@@ -54,7 +54,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The alarm's name.
+    /// Name of the alarm.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::UserPlaneLost => "user-plane-lost",
@@ -74,7 +74,7 @@ impl Fault {
         }
     }
 
-    /// How severe it is.
+    /// Severity of the alarm.
     pub const fn severity(self) -> Severity {
         match self {
             Fault::UserPlaneLost
@@ -94,13 +94,13 @@ impl Fault {
         }
     }
 
-    /// For how long it has to hold until it is raised, and to be over until it is cleared.
-    const fn patience(self) -> [Duration; 2] {
+    /// Time for which the fault must hold before it is raised, and be over before it is cleared.
+    const fn delays(self) -> [Duration; 2] {
         const fn seconds(raise: u64, clear: u64) -> [Duration; 2] {
             [Duration::from_secs(raise), Duration::from_secs(clear)]
         }
         match self {
-            // after a start of ours they come back within a second or two
+            // after a start of the control plane, user planes return within 2 s
             Fault::UserPlaneLost => seconds(3, 0),
             Fault::ConfigurationNotInForce => seconds(10, 0),
             Fault::PoolAlmostExhausted | Fault::PoolExhausted | Fault::SessionTableFull => {
@@ -120,29 +120,29 @@ impl Fault {
     }
 }
 
-/// Something that is wrong now.
+/// Condition that holds now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What.
+    /// Kind of fault.
     pub fault: Fault,
-    /// With whom: a user plane, a server, a pool; empty: the control plane as a whole.
+    /// User plane, server or pool that it concerns; empty for the control plane as a whole.
     pub resource: String,
-    /// In words, and what to do.
+    /// Description and what to do, for the operator.
     pub text: String,
 }
 
-/// An alarm that was raised and not cleared.
+/// Alarm that is raised and not cleared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alarm {
-    /// What is wrong, with whom.
+    /// Condition that raised it.
     pub condition: Condition,
-    /// Since when, in seconds since 1970.
+    /// Time at which it was raised, in seconds since 1970.
     pub raised: u32,
-    /// When it was last found to be over, while it waits to be cleared.
+    /// Time since which the condition is over, while the alarm waits to be cleared.
     over: Option<Duration>,
 }
 
-/// What has changed.
+/// Change of an alarm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Raised(Condition),
@@ -151,16 +151,16 @@ pub(crate) enum Change {
 
 type Key = (Fault, String);
 
-/// What is raised.
+/// Raised alarms.
 #[derive(Debug, Default)]
 pub(crate) struct Alarms {
     raised: BTreeMap<Key, Alarm>,
-    /// What holds, but not for long enough yet, and since when.
+    /// Conditions that do not hold for long enough yet, with the time since which they hold.
     waiting: BTreeMap<Key, Duration>,
 }
 
 impl Alarms {
-    /// Goes on with those that were raised when an earlier run ended.
+    /// Restores the alarms that an earlier run had raised.
     pub fn resume(before: impl IntoIterator<Item = (Condition, u32)>) -> Self {
         let raised = before.into_iter().map(|(condition, raised)| {
             let key = (condition.fault, condition.resource.clone());
@@ -177,14 +177,14 @@ impl Alarms {
         }
     }
 
-    /// The alarms that are raised, the most severe first.
+    /// Raised alarms, the most severe first.
     pub fn raised(&self) -> Vec<&Alarm> {
         let mut all: Vec<&Alarm> = self.raised.values().collect();
         all.sort_by_key(|alarm| (alarm.condition.fault.severity(), alarm.raised));
         all
     }
 
-    /// What holds now; what has changed by that.
+    /// Takes the conditions that hold now and returns the changes.
     pub fn look(&mut self, at: Duration, unix: u32, holds: Vec<Condition>) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut waiting = BTreeMap::new();
@@ -198,7 +198,7 @@ impl Alarms {
                 return true;
             }
             let over = *alarm.over.get_or_insert(at);
-            let stays = at.saturating_sub(over) < key.0.patience()[1];
+            let stays = at.saturating_sub(over) < key.0.delays()[1];
             if !stays {
                 changes.push(Change::Cleared(alarm.condition.clone()));
             }
@@ -210,7 +210,7 @@ impl Alarms {
                 continue;
             }
             let since = self.waiting.get(&key).copied().unwrap_or(at);
-            if at.saturating_sub(since) < key.0.patience()[0] {
+            if at.saturating_sub(since) < key.0.delays()[0] {
                 waiting.insert(key, since);
                 continue;
             }
@@ -264,10 +264,10 @@ mod tests {
         assert_eq!(look(&mut alarms, 4, &[two]), [Change::Cleared(one)]);
     }
 
-    /// What the history has of releases before is read by this.
+    /// The history of earlier releases depends on these positions.
     #[test]
-    fn the_places_of_what_may_be_wrong_stay() {
-        let places = [
+    fn the_positions_of_the_kinds_stay() {
+        let positions = [
             (Fault::UserPlaneLost, 0),
             (Fault::StoreSlow, 8),
             (Fault::HistoryNotWritten, 9),
@@ -275,13 +275,13 @@ mod tests {
             (Fault::StoreNotWritten, 12),
             (Fault::HostLacking, 13),
         ];
-        for (fault, place) in places {
-            assert_eq!(postcard::to_allocvec(&fault), Ok(vec![place]));
+        for (fault, position) in positions {
+            assert_eq!(postcard::to_allocvec(&fault), Ok(vec![position]));
         }
     }
 
     #[test]
-    fn what_flaps_is_neither_raised_nor_cleared_at_each_turn() {
+    fn a_flapping_condition_is_neither_raised_nor_cleared_each_time() {
         let mut alarms = Alarms::default();
         let lost = condition(Fault::UserPlaneLost, "up1");
         for second in [1, 3, 5] {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_raised_before_a_restart_keeps_its_time() {
+    fn an_alarm_that_was_raised_before_a_restart_keeps_its_time() {
         let lost = condition(Fault::UserPlaneLost, "up1");
         let mut alarms = Alarms::resume([(lost.clone(), 7)]);
         assert_eq!(look(&mut alarms, 20, std::slice::from_ref(&lost)), []);

@@ -1,10 +1,10 @@
-//! What the control plane refused, dropped or lost, by name.
+//! Counters of what the control plane rejected, dropped or lost.
 
 use northbound::DropCounter;
 
 macro_rules! counters {
     ($($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)*) => {
-        /// Why something was refused, dropped or lost.
+        /// Reason for which something was rejected, dropped or lost.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Counter { $($(#[doc = $meaning])+ $variant,)* }
 
@@ -12,12 +12,12 @@ macro_rules! counters {
             /// Every counter.
             pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
 
-            /// The name that operators see.
+            /// Name that operators see.
             pub const fn name(self) -> &'static str {
                 match self { $(Counter::$variant => $name,)* }
             }
 
-            /// One sentence.
+            /// Meaning in one sentence.
             pub fn meaning(self) -> String {
                 match self { $(Counter::$variant => concat!($($meaning),+).trim().to_owned(),)* }
             }
@@ -26,64 +26,64 @@ macro_rules! counters {
 }
 
 counters! {
-    /// A frame came through a tunnel, or was sent into one, that belongs to no session and to none that has ended.
+    /// A frame used a tunnel that belongs to no current or recent session.
     UnknownTunnel = "unknown-tunnel",
-    /// A frame came through the tunnel of a session that has ended, or a user plane did not have a session's tunnel yet or any more:
-    /// expected when sessions end and after restarts.
+    /// A frame came through the tunnel of an ended session, or the user plane did not have a session's tunnel: expected when sessions
+    /// end and after restarts.
     StaleTunnel = "stale-tunnel",
-    /// A GTP-U packet from an address that is no configured user plane's.
+    /// A PFCP or GTP-U packet came from an address of no configured user plane.
     UnknownUserPlane = "unknown-user-plane",
-    /// A redirected frame could not be read.
+    /// A redirected frame was malformed.
     MalformedFrame = "malformed-frame",
     /// A frame in a session's tunnel carried another session's MAC address or PPPoE session id.
     ForeignFrame = "foreign-frame",
-    /// A PADI or PADR came from a port or S-VLAN that is in no access segment.
+    /// A PADI or PADR came from a port or S-VLAN outside all access segments.
     UnknownSegment = "unknown-segment",
-    /// A discovery packet was not answered: another service was asked for, or it was not meant for us.
+    /// A discovery packet was not answered: it requested another service or was not for this gateway.
     DiscoveryIgnored = "discovery-ignored",
-    /// A PADR was refused: its AC-Cookie is not ours, or too old.
+    /// A PADR was rejected: its AC-Cookie is invalid or too old.
     BadCookie = "bad-cookie",
-    /// A PADR was refused: as many sessions as configured exist.
+    /// A PADR was rejected: the configured maximum of sessions is reached.
     SessionTableFull = "session-table-full",
-    /// A PADR was refused: every PPPoE session id of its access segment is in use or resting.
+    /// A PADR was rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
     SessionIdsExhausted = "session-ids-exhausted",
-    /// The oldest session that was not online yet gave way to a new one.
+    /// The oldest half-open session was ended for a new one.
     HalfOpenShed = "half-open-shed",
-    /// A session was replaced: its subscriber dialled in anew.
+    /// A session was replaced: its subscriber reconnected.
     Redialled = "redialled",
-    /// No IPv4 address was left for a subscriber.
+    /// No IPv4 address was free for a subscriber.
     Ipv4PoolExhausted = "ipv4-pool-exhausted",
-    /// No IPv6 prefix was left for a subscriber.
+    /// No IPv6 prefix was free for a subscriber.
     Ipv6PoolExhausted = "ipv6-pool-exhausted",
-    /// An address, prefix or route that AAA chose is in use, reserved, or overlaps a pool or what another subscriber has.
+    /// An address, prefix or route from AAA is in use or reserved, or overlaps a pool or another subscriber's addresses.
     FixedAddressUnusable = "fixed-address-unusable",
-    /// A subscriber was refused by AAA.
+    /// AAA rejected a subscriber.
     AuthenticationRejected = "authentication-rejected",
-    /// A subscriber was refused because no AAA server answered.
+    /// A subscriber was rejected because no AAA server answered.
     AuthenticationUnavailable = "authentication-unavailable",
-    /// A Start or Stop was not recorded: too many waited for a server already, or it did not fit into RADIUS.
+    /// A Start or Stop was lost: too many records waited for a server, or it did not fit into RADIUS.
     AccountingLost = "accounting-lost",
-    /// A user plane refused a change of a session's policy: the policy before stays in force.
+    /// A user plane rejected a change of a session's policy: the previous policy stays in force.
     PolicyRefused = "policy-refused",
-    /// A user plane refused a request about a session.
+    /// A user plane rejected a request about a session.
     UserPlaneRefused = "user-plane-refused",
     /// A user plane did not answer a request about a session.
     UserPlaneSilent = "user-plane-silent",
-    /// A PADR was refused: its user plane is not associated.
+    /// A PADR was rejected: its user plane is not associated.
     UserPlaneAbsent = "user-plane-absent",
-    /// A PADI was not answered, or a PADR refused: the user plane is drained and takes no new sessions.
+    /// A PADI was not answered, or a PADR rejected: the user plane is drained and takes no new sessions.
     Drained = "drained",
-    /// A PADI was not answered, or a PADR refused: the store's disk is slow, full or failing, and takes no new sessions.
+    /// A PADI was not answered, or a PADR rejected: the store's disk is slow, full or failing.
     StoreBehind = "store-behind",
-    /// A session ended with its user plane, which the configuration has no more and which did not say in time what was used last.
+    /// A session ended without its last counters: its user plane was removed and did not report them in time.
     TakenOutUnheard = "taken-out-unheard",
-    /// A usage report named no session.
+    /// A usage report named an unknown session.
     UnknownReport = "unknown-report",
-    /// A stored session could not be resumed after a restart and was ended.
+    /// A stored session was not resumed after a restart, and ended.
     NotResumed = "not-resumed",
-    /// An event is not in the history: too much waited for its disk already.
+    /// An event was lost: too many events waited for the history's disk.
     HistoryLost = "history-lost",
-    /// An attempt to dial in that came to nothing is not in the history: there were more than 100 a second for long.
+    /// A failed connection attempt is not in the history: there were more than 100 a second for a long time.
     AttemptsNotKept = "attempts-not-kept",
 }
 
@@ -131,12 +131,14 @@ pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<D
     let sum = |one: fn(&aaa::Counters) -> u64| clients.iter().map(one).sum::<u64>();
     [
         ("radius-unauthentic-reply", sum(|c| c.unauthentic_replies), "A RADIUS reply had a wrong authenticator, or no Message-Authenticator: check the shared secret."),
-        ("radius-unexpected-reply", sum(|c| c.unexpected_replies), "A RADIUS reply answered nothing that was asked."),
-        ("radius-mismatched-reply", sum(|c| c.mismatched_replies), "A RADIUS reply was of a kind that does not answer the request."),
-        ("radius-unusable-accept", sum(|c| c.unusable_accepts), "An Access-Accept asked for what the gateway cannot do; the subscriber was refused."),
+        ("radius-unexpected-reply", sum(|c| c.unexpected_replies), "A RADIUS reply matched no open request."),
+        ("radius-mismatched-reply", sum(|c| c.mismatched_replies), "A RADIUS reply had a code that does not answer the \
+            request."),
+        ("radius-unusable-accept", sum(|c| c.unusable_accepts), "An Access-Accept required something that the gateway does \
+            not support; the subscriber was rejected."),
         ("radius-unanswered", sum(|c| c.unanswered), "A RADIUS request was given up: no server answered."),
-        ("radius-postponed", sum(|c| c.postponed), "A Start or Stop was put off: no server answered. It is offered again."),
-        ("radius-queue-full", sum(|c| c.queue_full), "A RADIUS request was not made because too many were open."),
+        ("radius-postponed", sum(|c| c.postponed), "A Start or Stop was postponed: no server answered. It is retried."),
+        ("radius-queue-full", sum(|c| c.queue_full), "A RADIUS request was not sent because too many were open."),
         ("radius-unsendable", sum(|c| c.unsendable), "A RADIUS request did not fit into a packet."),
     ]
     .into_iter()

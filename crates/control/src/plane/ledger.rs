@@ -195,7 +195,7 @@ impl ControlPlane {
         let owned = self.entries().filter(|entry| entry.wake_at().is_some());
         let owned = owned.map(|entry| (entry.seid.index(), entry.seid));
         ledger.compare(&kinds::TIMER, booked, owned, |index| {
-            format!("of place {index} in the session table")
+            format!("of entry {index} in the session table")
         })
     }
 
@@ -272,9 +272,7 @@ impl ControlPlane {
         ledger.compare(&kinds::REQUEST, booked, owned, |token| {
             let mut requests = self.user_planes.requests();
             let found = requests.find(|(of, _)| of == token);
-            found.map_or("one of nobody's".into(), |(_, request)| {
-                format!("{request:?}")
-            })
+            found.map_or("unknown".into(), |(_, request)| format!("{request:?}"))
         })
     }
 
@@ -285,7 +283,7 @@ impl ControlPlane {
         ledger.compare(&kinds::QUESTION, booked, owned, |token| {
             let mut pending = self.aaa.pending();
             let found = pending.find(|(of, _)| of == token);
-            found.map_or("one of nobody's".into(), |(_, asked)| format!("{asked:?}"))
+            found.map_or("unknown".into(), |(_, asked)| format!("{asked:?}"))
         })
     }
 

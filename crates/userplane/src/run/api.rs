@@ -201,37 +201,37 @@ impl UserPlane {
             (
                 "device-full",
                 io.device_full,
-                "A packet for the kernel found its TAP or TUN full or down.",
+                "A packet for the kernel was dropped: its TAP or TUN was full or down.",
             ),
             (
                 "send-failed",
                 io.send_failed,
-                "A PFCP or GTP-U datagram could not be sent.",
+                "Sending a PFCP or GTP-U datagram failed.",
             ),
             (
                 "route-table-full",
                 io.routes_refused,
-                "A route of the kernel found no room in the worker's table.",
+                "A route of the kernel did not fit into the worker's table.",
             ),
             (
                 "adjacency-table-full",
                 adjacencies,
-                "A next hop found no room.",
+                "A next hop did not fit into the table.",
             ),
             (
                 "group-table-full",
                 groups,
-                "A route by several next hops found no room for them, and takes the first.",
+                "A multipath route did not fit into the table and uses only its first next hop.",
             ),
             (
                 "neighbour-request-failed",
                 io.neighbour_requests_failed,
-                "The kernel refused to resolve a neighbour.",
+                "The kernel rejected a request to resolve a neighbour.",
             ),
             (
                 "netlink-overrun",
                 self.kernel.overruns,
-                "Changes of the kernel's tables were missed; the tables were read again.",
+                "Netlink messages were lost; the kernel's tables were read again.",
             ),
             (
                 "icmp-limited",
@@ -241,83 +241,83 @@ impl UserPlane {
             (
                 "fragmented",
                 fragmented,
-                "A packet was larger than its next hop takes, and went there in fragments.",
+                "A packet was larger than the next hop's MTU and was fragmented.",
             ),
             (
                 "gtpu-malformed",
                 cpri.malformed,
-                "A packet is not what GTP-U or CPR-NSH prescribe.",
+                "A packet violated GTP-U or CPR-NSH.",
             ),
             (
                 "gtpu-unknown-teid",
                 cpri.unknown_teid,
-                "A packet came for a tunnel that no session has, and none that ended had.",
+                "A packet used a tunnel that belongs to no current or recent session.",
             ),
             (
                 "gtpu-stale-teid",
                 cpri.stale_teid,
-                "A packet came for the tunnel of a session that has ended, or that the control plane has not told again yet: expected when \
-                 sessions end and after restarts.",
+                "A packet used the tunnel of an ended session, or of one that the control plane has not established again \
+                    yet: expected when sessions end and after restarts.",
             ),
             (
                 "gtpu-wrong-peer",
                 cpri.wrong_peer,
-                "A packet came for a session of another control plane.",
+                "A packet used the tunnel of another control plane's session.",
             ),
             (
                 "gtpu-unknown-port",
                 cpri.unknown_port,
-                "A packet of the control plane names an access port that is not there.",
+                "A packet of the control plane named an unknown access port.",
             ),
             (
                 "gtpu-error-indication",
                 cpri.error_indications,
-                "The control plane does not know a tunnel that was sent to.",
+                "The control plane did not know the tunnel of a packet.",
             ),
             (
                 "punt-no-tunnel",
                 cpri.no_tunnel,
-                "A control packet found no session of a control plane to carry it.",
+                "No control plane's session had a tunnel for a control packet.",
             ),
             (
                 "session-table-full",
                 sessions.table_full,
-                "A session was refused because the table is full.",
+                "A session was rejected because the session table is full.",
             ),
             (
                 "session-rules-refused",
                 sessions.rules_refused,
-                "Rules were refused because they cannot be done.",
+                "Rules were rejected because the user plane cannot carry them out.",
             ),
             (
                 "session-teid-taken",
                 sessions.teid_taken,
-                "A session was refused because another one has its tunnel.",
+                "A session was rejected because another session has its tunnel.",
             ),
             (
                 "session-refused",
                 sessions.worker_refused,
-                "The worker refused a session: id or address taken, or no segment.",
+                "The worker rejected a session: its id or address is in use, or its segment does not exist.",
             ),
             (
                 "session-unknown",
                 sessions.unknown_session,
-                "A PFCP request was for a session that is not there.",
+                "A PFCP request named an unknown session.",
             ),
             (
                 "pfcp-congested",
                 sessions.congested,
-                "A PFCP request was refused because too many wait.",
+                "A PFCP request was rejected because too many were waiting.",
             ),
             (
                 "pfcp-malformed",
                 node.malformed,
-                "A datagram is no PFCP message.",
+                "A datagram was not a PFCP message.",
             ),
             (
                 "pfcp-other-version",
                 node.other_version,
-                "A PFCP message is of another version.",
+                "A PFCP message had another version.",
             ),
             (
                 "session-hold-expired",
@@ -327,12 +327,12 @@ impl UserPlane {
             (
                 "unreported-octets",
                 sessions.unreported_octets,
-                "An octet was carried by a session that was removed before its next report.",
+                "Octets of a session that was removed before its next usage report.",
             ),
             (
                 "pfcp-node-id-taken",
                 node.node_id_taken,
-                "A control plane that goes by the name of another was refused.",
+                "A control plane with another control plane's node id was rejected.",
             ),
             (
                 "usage-report-kept",

@@ -73,7 +73,13 @@ fn homes_that_come_and_go_keep_it_balanced_and_leave_nothing() {
     let mut w = online(20);
     let ledger = check(&mut w, false);
     assert!(ledger.is_balanced(), "{:#?}", ledger.findings);
-    let held = ["session", "address", "net", "PPPoE session id", "timer"];
+    let held = [
+        "session",
+        "address",
+        "prefix block",
+        "PPPoE session id",
+        "timer",
+    ];
     assert_eq!(held.map(|kind| ledger.held(kind)), [20, 40, 2, 20, 20]);
     (0..20).for_each(|n| w.hang_up(n));
     w.run(Duration::from_secs(60));
@@ -129,7 +135,7 @@ fn nets() {
         let net = net("198.18.7.0/24");
         plane.user_planes.lend(now.at, GROUP, net, topology);
     };
-    let w = broken(stray, "net", Fault::WithoutOwner);
+    let w = broken(stray, "prefix block", Fault::WithoutOwner);
     assert_eq!((w.online(), w.up.nets().len()), (4, 2));
 
     let lost = |plane: &mut ControlPlane, now: Now| {
@@ -137,11 +143,11 @@ fn nets() {
         let net = net("100.64.0.0/24");
         plane.user_planes.withdraw(now.at, GROUP, net, topology);
     };
-    let w = broken(lost, "net", Fault::Missing);
+    let w = broken(lost, "prefix block", Fault::Missing);
     assert_eq!(w.up.nets().len(), 2);
 
     let untold = |plane: &mut ControlPlane, _: Now| plane.user_planes.lose_announcement(GROUP);
-    let w = broken(untold, "announced net", Fault::Missing);
+    let w = broken(untold, "announced prefix block", Fault::Missing);
     assert_eq!(w.online(), 4);
     let stuck = |plane: &mut ControlPlane, _: Now| plane.user_planes.invent_telling(GROUP);
     broken(stuck, "wait", Fault::Missing);
@@ -249,7 +255,7 @@ fn requests_and_questions() {
             .aaa
             .invent_pending(crate::aaa_clients::PendingAuth { seid, attempt });
     };
-    broken(stray, "AAA question", Fault::WithoutOwner);
+    broken(stray, "AAA request", Fault::WithoutOwner);
     let lost = |plane: &mut ControlPlane, _: Now| plane.user_planes.lose_port(PORT);
     let mut w = broken(lost, "access port", Fault::Missing);
     w.hang_up(0);

@@ -93,7 +93,7 @@ fn what_comes_and_goes_is_balanced_at_every_step() {
         "TEID",
         "forwarding entry",
         "default session",
-        "net",
+        "prefix block",
         "report timer",
     ];
     assert_eq!(kinds.map(|kind| held(&bench, kind)), [2, 2, 2, 1, 2, 1]);
@@ -203,12 +203,12 @@ fn default_sessions_and_nets() {
         bench.engine.nets.insert(here("198.18.0.0/24"), 1);
         *bench.engine.nets.get_mut(&here("100.64.0.0/24")).unwrap() += 1;
     };
-    let (bench, _) = broken(stray, "net", Fault::WithoutOwner);
+    let (bench, _) = broken(stray, "prefix block", Fault::WithoutOwner);
     assert_eq!(bench.nets.last(), Some(&(false, net("198.18.0.0/24"))));
     let lost = |bench: &mut Bench, _| {
         bench.engine.nets.remove(&here("100.64.0.0/24"));
     };
-    let (bench, _) = broken(lost, "net", Fault::Missing);
+    let (bench, _) = broken(lost, "prefix block", Fault::Missing);
     assert_eq!(bench.nets.last(), Some(&(true, net("100.64.0.0/24"))));
 }
 
