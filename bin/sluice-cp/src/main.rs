@@ -1,4 +1,4 @@
-//! `sluice-cp`: the control plane as a process.
+//! Daemon of the control plane: `sluice-cp START.yaml`.
 
 use clap::Parser;
 use config::Checked;
@@ -12,23 +12,23 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, reload};
 
-/// Rules and records are built and let go of by the hundred thousand after a restart: the system's allocator had a good part
-/// of that work.
+/// After a restart the daemon allocates and frees rules and records by the hundred thousand. This allocator is faster at that than
+/// the system's (decision 0007).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Sluice's control plane: sessions, addresses, AAA, and the user planes that it drives.
+/// Control plane of the Sluice broadband network gateway: sessions, addresses, AAA and user planes
 #[derive(Parser)]
 #[command(name = "sluice-cp", version)]
 struct Arguments {
-    /// The start file (YAML); deploy/examples/cp.yaml explains every setting.
+    /// Start file (YAML). deploy/examples/cp.yaml explains every setting
     start: PathBuf,
-    /// Only read the start file and the configuration that it names, and say what is wrong with them.
+    /// Check the start file and the configuration that it names, then exit
     #[arg(long)]
     check: bool,
 }
 
-/// Exit code for a configuration that is refused.
+/// Exit code for an invalid configuration.
 const BAD_CONFIG: u8 = 2;
 
 fn main() -> ExitCode {
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         }
     };
     if arguments.check {
-        println!("{}: good", arguments.start.display());
+        println!("{}: valid", arguments.start.display());
         return ExitCode::SUCCESS;
     }
     let set_level = start_log();
@@ -54,12 +54,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The start file, and the configuration that it names if a start needs it: a path that is not absolute begins where the start
-/// file is.
+/// Reads the start file, and the configuration that it names if this start needs it. A relative path is relative to the start
+/// file.
 fn read(arguments: &Arguments) -> Result<(ControlPlane, Option<Checked>), String> {
     let file = &arguments.start;
     let start = config::load::<ControlPlane>(file).map_err(|error| error.to_string())?;
-    // The versions since are what counts, whatever has become of the file.
+    // the stored versions replace the initial configuration
     let needed = arguments.check || !has_version(&start.configuration());
     let Some(initial) = start.initial_configuration.as_ref().filter(|_| needed) else {
         return Ok((start, None));
@@ -80,7 +80,7 @@ fn read(arguments: &Arguments) -> Result<(ControlPlane, Option<Checked>), String
     Ok((start, Some(initial)))
 }
 
-/// Logs go to standard error. How much they say, the configuration tells; `RUST_LOG` overrules it.
+/// Starts logging to standard error. The configuration sets the level; `RUST_LOG` overrides it.
 fn start_log() -> control::SetLevel {
     let chosen = std::env::var(EnvFilter::DEFAULT_ENV).ok();
     let filter = chosen
@@ -104,7 +104,7 @@ fn start_log() -> control::SetLevel {
     })
 }
 
-/// Our own messages of a level, and of the libraries below only what matters.
+/// Filter for our own messages of a level, and for the libraries' warnings.
 fn filter_of(level: Level) -> EnvFilter {
     let word = level.word();
     EnvFilter::new(format!("{word},h2=warn,hyper=warn,tower=warn,tonic=warn"))

@@ -1,8 +1,7 @@
-//! The user plane: `sluice-up START.yaml`. `sluice-up check` runs captures through its graph.
+//! Daemon of the user plane: `sluice-up START.yaml`. `sluice-up check` runs captures through its packet graph.
 //!
-//! Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start or go on, 2 when the
-//! configuration is wrong. What it logs is chosen by `SLUICE_LOG` (`info` by default, in the
-//! syntax of tracing's EnvFilter).
+//! Exit codes: 0 after SIGTERM or SIGINT, 1 after a failure, 2 if the configuration is invalid. `SLUICE_LOG` selects what it
+//! logs, in the syntax of tracing's EnvFilter. Default: `info`.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -23,12 +22,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, reload};
 
-/// Rules and records are built and let go of by the hundred thousand after a restart: the system's allocator had a good part
-/// of that work.
+/// After a restart the daemon allocates and frees rules and records by the hundred thousand. This allocator is faster at that than
+/// the system's (decision 0007).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The user plane of Sluice: forwards packets as the control plane says.
+/// User plane of the Sluice broadband network gateway: forwards subscribers' packets
 #[derive(Parser)]
 #[command(
     version,
@@ -37,10 +36,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     disable_help_subcommand = true
 )]
 struct Arguments {
-    /// The start file (YAML); deploy/examples/up.yaml explains every setting.
+    /// Start file (YAML). deploy/examples/up.yaml explains every setting
     #[arg(required = true)]
     start: Option<PathBuf>,
-    /// Only say whether it, and the document that it names, can be used.
+    /// Check the start file and the document that it names, then exit
     #[arg(long)]
     check: bool,
     #[command(subcommand)]
@@ -50,9 +49,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Check(check::Check),
-    /// Write the man pages to a folder: sluice-up man /usr/share/man/man1
+    /// Write the man pages to a folder, for example: sluice-up man /usr/share/man/man1
     Man {
-        /// The folder
+        /// Folder for the man pages
         folder: PathBuf,
     },
 }
@@ -82,7 +81,7 @@ fn main() -> ExitCode {
         }
     };
     if check {
-        println!("{}: can be used", file.display());
+        println!("{}: valid", file.display());
         return ExitCode::SUCCESS;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -110,7 +109,7 @@ fn write_man_pages(folder: &Path) -> ExitCode {
     }
 }
 
-/// Logs go to standard error. How much they say, the configuration tells; `SLUICE_LOG` overrules it.
+/// Starts logging to standard error. The configuration sets the level; `SLUICE_LOG` overrides it.
 fn start_log() -> userplane::SetLevel {
     let chosen = std::env::var("SLUICE_LOG").ok();
     let filter = chosen
@@ -133,20 +132,19 @@ fn start_log() -> userplane::SetLevel {
     })
 }
 
-/// Our own messages of a level, and of the libraries below only what matters.
+/// Filter for our own messages of a level, and for the libraries' warnings.
 fn filter_of(level: Level) -> EnvFilter {
     let word = level.word();
     EnvFilter::new(format!("{word},h2=warn,hyper=warn,tower=warn,tonic=warn"))
 }
 
-/// The start file, and the document that it names if a start needs it: a path that is not absolute begins where the start file
-/// is.
+/// Reads the start file, and the document that it names if this start needs it. A relative path is relative to the start file.
 fn read(
     file: &Path,
     check: bool,
 ) -> Result<(config::start::UserPlane, Option<UserPlaneDocument>), String> {
     let start: config::start::UserPlane = config::load(file).map_err(|error| error.to_string())?;
-    // What it was brought since is in force, whatever has become of the file.
+    // a document from the control plane replaces the initial one
     let needed = check || !userplane::was_told(&start);
     let Some(initial) = start.initial_configuration.as_ref().filter(|_| needed) else {
         return Ok((start, None));
@@ -160,7 +158,7 @@ fn read(
     }
 }
 
-/// What is wrong, a line each.
+/// Faults, one in each line.
 fn in_lines(file: &Path, faults: &[config::Fault]) -> String {
     let lines = faults
         .iter()
@@ -202,7 +200,7 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packets are forwarded whether or not a supervisor knows.
+/// Notifies the supervisor. A failure is only logged, because forwarding does not depend on it.
 fn tell_supervisor(state: &str) {
     if let Err(error) = supervisor::notify(state) {
         warn!(state, %error, "cannot notify the supervisor");

@@ -283,7 +283,7 @@ ports:
             (
                 "mtu: 1400",
                 "tap: sl-default",
-                "ports core0 subinterfaces v301 tap: the kernel interface `sl-default` is that of",
+                "ports core0 subinterfaces v301 tap: `network-instances default interface` has the kernel interface `sl-default`, too",
             ),
             (
                 "'untagged,200'",

@@ -1,68 +1,68 @@
-//! What a daemon has to know before it can be told anything: its name, its sockets and its folders. Small files that are read
-//! at the start and never again; everything else is in [`crate::model`].
+//! Start files of the daemons: name, sockets and folders. A daemon reads its start file once, at the start; every other setting is
+//! in [`crate::model`].
 
 use crate::{Addresses, CpuList, Document, Fault};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// How `sluice-cp` starts.
+/// Start file of `sluice-cp`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ControlPlane {
-    /// Its PFCP Node ID: a host name, at most 255 octets.
+    /// PFCP Node ID: a host name of at most 255 octets.
     pub node_id: String,
-    /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served: an address of each family that a user plane has.
+    /// Addresses for PFCP (UDP 8805) and GTP-U (UDP 2152): one for each address family that a user plane uses.
     pub address: Addresses,
-    /// Where the local API listens.
+    /// Unix socket of the local API.
     #[serde(default = "cp_socket")]
     pub api_socket: PathBuf,
-    /// The folder of its state: sessions, records and the versions of the configuration.
+    /// Folder for sessions, accounting records and configuration versions.
     #[serde(default = "cp_state")]
     pub state: PathBuf,
-    /// Who we are towards user planes on other machines, and whom we trust; on this machine none is needed.
+    /// TLS credentials for user planes on other machines. User planes on this machine need none.
     #[serde(default)]
     pub management: Option<Tls>,
-    /// The configuration to begin with, where there is no version of it yet; without it, with an empty one.
+    /// Configuration for the first start, when the state folder has no version yet. Default: an empty configuration.
     #[serde(default)]
     pub initial_configuration: Option<PathBuf>,
 }
 
-/// How `sluice-up` starts.
+/// Start file of `sluice-up`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct UserPlane {
-    /// Its PFCP Node ID: a host name, at most 255 octets.
+    /// PFCP Node ID: a host name of at most 255 octets.
     pub node_id: String,
-    /// Where PFCP (UDP 8805) and GTP-U (UDP 2152) are served.
+    /// Address for PFCP (UDP 8805) and GTP-U (UDP 2152).
     pub address: IpAddr,
-    /// The control planes that may associate, each called as soon as there is no association with it. Empty: whoever
-    /// calls is let in, and none is called.
+    /// Control planes that may associate. The user plane sets up an association with each. Empty: any control plane may
+    /// associate, and the user plane sets up none itself.
     #[serde(default)]
     pub control_planes: Vec<IpAddr>,
-    /// Where its management interface listens on this machine.
+    /// Unix socket of the management interface.
     #[serde(default = "up_socket")]
     pub api_socket: PathBuf,
-    /// Where its management interface listens beside that.
+    /// Network endpoints of the management interface.
     #[serde(default)]
     pub management: Option<Management>,
-    /// The folder of its state: what it was last told over its management interface.
+    /// Folder for the last document from the management interface.
     #[serde(default = "up_state")]
     pub state: PathBuf,
-    /// The document to begin with, as the management interface would bring it, where none was ever brought: for user planes
-    /// whose control plane has no management interface.
+    /// Document for the first start, in the format of the management interface. It is for a user plane whose control plane does not
+    /// use the management interface.
     #[serde(default)]
     pub initial_configuration: Option<PathBuf>,
-    /// MiB of packet memory, 64 to 65,536.
+    /// Packet memory in MiB, 64 to 65,536.
     #[serde(default = "memory")]
     pub memory: u32,
-    /// Whether packet memory is of huge pages. `true`: it does not start without. Default: where enough of them are free.
+    /// Whether packet memory uses huge pages. `true`: the user plane does not start without them. Default: where enough are free.
     #[serde(default)]
     pub huge_pages: Option<bool>,
-    /// The most subscriber sessions, 1 to 1,048,576.
+    /// Maximum number of subscriber sessions, 1 to 1,048,576.
     #[serde(default = "max_sessions")]
     pub max_sessions: u32,
-    /// Threads that forward packets, a core each: 1, 2, 4, 8 or 16.
+    /// Number of worker threads: 1, 2, 4, 8 or 16. Each needs a CPU core.
     #[serde(default = "workers")]
     pub workers: u16,
     /// Cores that the workers are bound to: `none`, or one for each worker, such as `2-5`. Default: chosen among those that
@@ -94,31 +94,31 @@ impl<'de> Deserialize<'de> for WorkerCores {
     }
 }
 
-/// A management interface on the network: by mutual TLS, or without it on a loopback address.
+/// Management interface on the network: with mutual TLS, or without TLS on a loopback address.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Management {
-    /// Where it listens.
+    /// Addresses and TCP ports.
     pub listen: Vec<SocketAddr>,
-    /// Who we are and whom we trust.
+    /// TLS credentials.
     #[serde(default)]
     pub tls: Option<Tls>,
 }
 
-/// Files in PEM.
+/// TLS credentials in PEM files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tls {
-    /// Our certificate, and those between it and the authority.
+    /// Our certificate, followed by the intermediate certificates.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Private key of our certificate.
     pub key: PathBuf,
-    /// The authority that has signed the other side's certificate.
+    /// Certificate of the authority that signed the peer's certificate.
     pub authority: PathBuf,
 }
 
 impl ControlPlane {
-    /// The folder of the versions of the configuration.
+    /// Folder of the configuration versions.
     pub fn configuration(&self) -> PathBuf {
         self.state.join("configuration")
     }
@@ -149,7 +149,7 @@ pub const fn workers() -> u16 {
     1
 }
 
-/// A number between two others, these included.
+/// Checks that a number is in a range.
 fn within(name: &str, number: u32, range: core::ops::RangeInclusive<u32>) -> Result<(), Fault> {
     if range.contains(&number) {
         return Ok(());
@@ -213,8 +213,7 @@ impl Document for UserPlane {
     }
 }
 
-/// What is wrong with a document shows when it is held against what the user plane can do
-/// ([`crate::capabilities::Capabilities::check`]).
+/// A document is checked against the user plane's capabilities ([`crate::capabilities::Capabilities::check`]).
 impl Document for crate::UserPlaneDocument {
     fn check(&self) -> Result<(), Fault> {
         Ok(())

@@ -89,7 +89,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "v300: {",
             "v300: {tap: sl-core0, ",
-            "both make a kernel interface `sl-core0`",
+            "both create the kernel interface `sl-core0`",
         ),
         (
             "    role: core",
@@ -269,7 +269,7 @@ fn edits_are_typed_as_they_are_read() {
     let wrong = [
         (
             "set user-planes up1 ports core0 mut 9000",
-            "`mut` is not known there",
+            "`mut` is not known here",
         ),
         (
             "set user-planes up1 ports core0 mtu",

@@ -1,8 +1,8 @@
-//! `sluice-up check CONF IN OUT COUNTERS`: a capture's packets through the real graph, over ports in memory: no port, no
-//! kernel and no privilege is needed. `sluice-up check --host`: what the machine has of what a user plane wants.
+//! `sluice-up check CONF IN OUT COUNTERS` runs a capture's packets through the real packet graph, over ports in memory. It needs
+//! no port, no kernel and no privilege. `sluice-up check --host` compares the machine with what a user plane needs.
 //!
-//! Packets that have the same time come at once; the worker's clock is theirs, so that the same input gives the same
-//! output to the last octet.
+//! Packets with the same time arrive in one burst. The worker's clock follows the capture, so that the same input always gives
+//! the same output.
 
 mod conf;
 mod counters;
@@ -24,42 +24,42 @@ use std::process::ExitCode;
 use std::time::Duration;
 use wire::pcap::{self, Capture, ETHERNET, RAW_IP};
 
-/// Run the packets of a capture through the user plane's graph, without ports; or look at the machine
+/// Run the packets of a capture through the user plane's packet graph, without ports; or check the machine
 ///
-/// Prints for each packet what becomes of it and which nodes it passes. Packets with the same time come at once; the
-/// policers' clock is that of the capture. Exit codes: 1 if packets in are not packets out, dropped and punted, 2 if
-/// CONF or IN is wrong.
+/// Prints the result of each packet and the nodes that it passes. Packets with the same time arrive in one burst. The
+/// policers use the clock of the capture. Exit codes: 1 if the counts of packets in, out, dropped and punted do not match,
+/// 2 if CONF or IN is invalid.
 ///
-/// With --host: looks at the machine instead. Exit codes: 1 if something is to be mended, 2 if START is wrong.
+/// With --host: checks the machine instead. Exit codes: 1 if something needs mending, 2 if START is invalid.
 #[derive(clap::Args)]
 pub struct Check {
-    /// Look at this machine: huge pages, cores, isolation, NUMA, clock source; for the user plane of this start file, or
-    /// for the defaults. Huge pages that a running user plane has are not free
+    /// Check this machine: huge pages, cores, isolation, NUMA, clock source. START is the user plane's start file; without it
+    /// the defaults apply. Huge pages of a running user plane are not free
     #[arg(long, value_name = "START", num_args = 0..=1)]
     host: Option<Option<PathBuf>>,
     /// Print JSON
     #[arg(long, requires = "host")]
     json: bool,
-    /// What the gateway is: ports, sessions, routes, adjacencies (YAML; bin/sluice-up/cases has examples)
+    /// Configuration of the gateway: ports, sessions, routes, adjacencies (YAML; examples are in bin/sluice-up/cases)
     #[arg(required_unless_present = "host", conflicts_with = "host")]
     conf: Option<PathBuf>,
-    /// The packets (pcap or pcapng): by the port with the name of their interface, or by CONF's `input`; IP packets of the
-    /// gateway itself on interface `gateway/INSTANCE`, its frames on `gateway/PORT`
+    /// Input packets (pcap or pcapng). The interface name or CONF's `input` names the port. The gateway's own IP packets are on
+    /// interface `gateway/INSTANCE`, its own frames on `gateway/PORT`
     #[arg(value_name = "IN", required_unless_present = "host")]
     input: Option<PathBuf>,
-    /// What leaves (pcapng), on interfaces with the ports' names; what is punted, on `punt` and `punt-ip`
+    /// Output capture (pcapng): sent packets on interfaces with the ports' names, punted packets on `punt` and `punt-ip`
     #[arg(value_name = "OUT", required_unless_present = "host")]
     output: Option<PathBuf>,
-    /// What was counted: ports, drops, punts, sessions, edges of the graph
+    /// Counters: ports, drops, punts, sessions, edges of the graph
     #[arg(required_unless_present = "host")]
     counters: Option<PathBuf>,
 }
 
-/// Why a check fails.
+/// Reason for which a check fails.
 enum Failure {
-    /// What it was given cannot be used.
+    /// The input is invalid.
     Wrong(String),
-    /// It could not be done, or its result contradicts itself.
+    /// The check failed, or its result is inconsistent.
     Broken(String),
 }
 

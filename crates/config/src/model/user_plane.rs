@@ -117,7 +117,7 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Subinterface {
-    /// VLAN id.
+    /// VLAN id of the sub-interface.
     #[schemars(range(min = 1, max = 4094))]
     pub vlan_id: u16,
     /// Network instance of its packets.
