@@ -298,7 +298,7 @@ ports:
             (
                 "vlan-id: 301",
                 "vlan-id: 4095",
-                "ports core0 subinterfaces v301 vlan-id: `4095` is wrong here",
+                "ports core0 subinterfaces v301 vlan-id: `4095` is not valid here",
             ),
             (
                 "mtu: 1400",
@@ -313,17 +313,17 @@ ports:
             (
                 "{role: access,",
                 "{role: access, tap: sl-acc0,",
-                "ports access0 tap: only core ports have this",
+                "ports access0 tap: this is valid for core ports only",
             ),
             (
                 "{role: access,",
                 "{role: access, addresses: [192.0.2.1/24],",
-                "ports access0 addresses: only core ports have this",
+                "ports access0 addresses: this is valid for core ports only",
             ),
             (
                 "role: core",
                 "segments: {all: {}}\n    role: core",
-                "ports core0 segments: only access ports have this",
+                "ports core0 segments: this is valid for access ports only",
             ),
             (
                 "gateway: [100.64.0.1]",

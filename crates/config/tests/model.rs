@@ -94,7 +94,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "    role: core",
             "    role: access",
-            "only core ports have this",
+            "this is valid for core ports only",
         ),
         (
             "servers: [first, second]",
