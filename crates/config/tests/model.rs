@@ -104,7 +104,7 @@ fn a_fault_names_its_line_its_place_and_the_nearest_that_is_right() {
         (
             "servers: [first, second]",
             "servers: [first, first]",
-            "`first` is there twice",
+            "`first` is listed twice",
         ),
         (
             "secret-key: change-me",
