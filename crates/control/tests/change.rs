@@ -562,7 +562,7 @@ fn what_subscribers_have_is_not_taken_away() {
     for (lines, says) in [
         (
             vec!["delete ipv4-pools homes"],
-            "2 sessions have addresses of this pool",
+            "2 sessions have addresses that the changed pool",
         ),
         (
             vec!["set ipv4-pools homes prefix 100.99.0.0/16"],
