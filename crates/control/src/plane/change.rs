@@ -232,7 +232,7 @@ impl ControlPlane {
         let (mut over, mut affected) = (0, Vec::new());
         for entry in self.entries().filter(|entry| !entry.is_closing()) {
             let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
-            let link = before.session_terms(entry) != after.session_terms(entry);
+            let link = before.link_settings(entry) != after.link_settings(entry);
             let settings = || policy.differences(&old).filter(|_| entry.has_policy());
             if settings().next().is_none() && !link {
                 continue;

@@ -82,7 +82,7 @@ pub(super) struct View<'a> {
 
 /// What of an access profile a PPP session that has begun goes by.
 #[derive(Debug, PartialEq)]
-pub(super) struct SessionTerms<'a> {
+pub(super) struct LinkSettings<'a> {
     name: &'a str,
     authentication: &'a [Authentication],
     echo: (u16, u8),
@@ -124,9 +124,9 @@ impl<'a> View<'a> {
     }
 
     /// What of its access profile a session goes by.
-    pub fn session_terms(&self, entry: &Entry) -> SessionTerms<'a> {
+    pub fn link_settings(&self, entry: &Entry) -> LinkSettings<'a> {
         let access = self.access_profile(entry.segment);
-        SessionTerms {
+        LinkSettings {
             name: &access.ac_name,
             authentication: &access.authentication,
             echo: (access.echo_interval, access.echo_failures),
