@@ -1,4 +1,4 @@
-//! A session as the control plane keeps it, and as it is stored.
+//! Sessions of the control plane, in memory and in the store.
 
 use crate::evaluate::AaaAnswer;
 use crate::history::Families;
@@ -13,48 +13,48 @@ use session::{Circuit, Session};
 use std::sync::Arc;
 use wire::eth::MacAddr;
 
-/// A session.
+/// Session of a subscriber.
 pub(crate) struct Entry {
     pub seid: Seid,
     pub segment: SegmentId,
-    /// The group that it began in.
+    /// Subscriber group in which the session began.
     pub group: GroupId,
-    /// The group's MAC address then: its subscriber knows the gateway by it.
+    /// Virtual MAC address of the group at that time. The subscriber keeps using it.
     pub gateway_mac: MacAddr,
     pub instance: InstanceId,
     pub circuit: Circuit,
     pub pppoe_id: u16,
-    /// What the access node says of the line (TR-101), for AAA.
+    /// Ids of the access line from the access node (TR-101), for AAA.
     pub line: LineIds,
     pub stage: Stage,
-    /// The PPP session, from PADS on.
+    /// PPP session, once PADS was sent.
     pub link: Option<Box<Session>>,
     pub rules: Rules,
     pub who: Who,
-    /// The group of servers that let it in, to which its records go; without one the users did.
+    /// Server group that authenticated the session and gets its accounting records; `None` for a local user.
     pub servers: Option<Arc<str>>,
-    /// What AAA said about its policy.
+    /// AAA's answer, as far as the policy depends on it.
     pub answer: AaaAnswer,
-    /// The policy in force. Its bindings are the addresses that the session holds, in `instance`.
+    /// Policy in force. Its bindings are the session's addresses, in `instance`.
     pub policy: Arc<Policy>,
-    /// The policy that is wanted in its place, while the user plane has not accepted it yet.
+    /// Policy that replaces it when the user plane has accepted it.
     pub proposed: Option<Arc<Policy>>,
     pub account: Account,
-    /// What the history was told.
+    /// State of the session's events in the history.
     pub noted: Noted,
-    /// The store has a record of it.
+    /// Whether the store has a record of the session.
     pub stored: bool,
 }
 
-/// What the history was told of a session, and what it is to be told yet.
+/// State of a session's events in the history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
-    /// When it dialled in, in seconds since 1970; 0 after a restart.
+    /// Time of its PADR in seconds since 1970; 0 after a restart.
     pub dialled: u32,
     pub refused: bool,
     pub online: bool,
     pub addresses: Families,
-    /// Who ends it.
+    /// Administrator who ends it.
     pub by: Option<Box<str>>,
 }
 
@@ -65,65 +65,64 @@ pub(crate) struct LineIds {
     pub remote_id: Option<Box<[u8]>>,
 }
 
-/// How far a session has come.
+/// Stage of a session.
 pub(crate) enum Stage {
-    /// Its PADR was accepted; PADS waits for the user plane.
+    /// Its PADR is accepted, and PADS waits for the user plane's answer.
     Admitted(Box<session::discovery::Padr>),
-    /// PADS is out; no address family is open yet.
+    /// PADS was sent, and no address family is open yet.
     Connecting,
-    /// At least one address family was open.
+    /// At least one address family has been open.
     Online,
-    /// It ended; the user plane has not given its last counters yet.
+    /// It has ended, and the user plane has not reported its last counters yet.
     Closing(Ending),
 }
 
-/// How a session ended, and when.
+/// Cause and time of a session's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ending {
     pub cause: session::Cause,
-    /// How long it lasted.
+    /// Duration of the session.
     pub lasted: Duration,
     /// Seconds since 1970.
     pub unix: u32,
 }
 
-/// What the user plane has of a session.
+/// State of a session's rules at the user plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    /// The user plane's SEID, once it has answered.
+    /// User plane's SEID, once it has answered.
     pub up_seid: Option<u64>,
-    /// What that was before it was told the whole session anew.
+    /// User plane's SEID before the session was established again.
     pub up_seid_before: Option<u64>,
-    /// The URR by which it measures: another each time that it is told the whole session.
+    /// URR ID. Each establishment uses another one.
     pub urr_id: u32,
-    /// It was asked to take the session and has not answered yet.
+    /// Whether a session establishment is pending.
     pub establishing: bool,
-    /// It was asked to take the session, and the association ended before it had answered: it may have it under a name that
-    /// we do not know.
+    /// Whether the association ended during a session establishment. The user plane may have the session under an unknown SEID.
     pub unsettled: bool,
-    /// It did not know the name by which the session was to be deleted, and was told the whole session once more to learn by
-    /// which name it has it, and what that has to report.
+    /// Whether the user plane did not know the SEID of a deletion, so that the session was established again to learn its SEID and its
+    /// counters.
     pub sought: bool,
-    /// It refused to delete the session, and is asked again then.
+    /// Time of the next attempt to delete the session, after the user plane rejected one.
     pub delete_at: Option<Duration>,
-    /// It counts among those that are being put back at once.
+    /// Whether the session counts in the resync window.
     pub put_back: bool,
-    /// Families whose rules were asked for: IPv4, IPv6.
+    /// Address families whose rules were requested: IPv4, IPv6.
     pub families: [bool; 2],
-    /// What it was told last about packets, and before the modification that is under way.
+    /// Forwarding that was sent last, and the one before the pending modification.
     pub last_sent: Forwarding,
     pub sent_before: Forwarding,
-    /// The proposed policy that the modification under way carries.
+    /// Proposed policy in the pending modification.
     pub sending: Option<Arc<Policy>>,
-    /// A modification is under way. Only one at a time is: PFCP says nothing of the order in which two arrive.
+    /// Whether a modification is pending. There is at most one, because PFCP does not keep the order of two.
     pub modifying: bool,
-    /// Counts modifications, so that a late answer is known as such.
+    /// Number of the last modification. It identifies late answers.
     pub modification: u8,
-    /// Counts how often each family was wanted, so that what was done for an earlier time is known as such.
+    /// Number of requests for each address family. It identifies results of earlier requests.
     pub asked: [u8; 2],
 }
 
-/// Who the subscriber is, as AAA says.
+/// Identity of the subscriber, as authenticated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Who {
     pub username: Box<[u8]>,
@@ -131,33 +130,33 @@ pub(crate) struct Who {
     pub attempt: u8,
 }
 
-/// What is recorded of a session.
+/// Accounting state of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
-    /// When its first address family opened.
+    /// Time at which its first address family opened.
     pub started: Option<Started>,
-    /// What it carried, as far as the user plane has told.
+    /// Usage that the user plane has reported.
     pub usage: Usage,
     pub next_interim: Option<Duration>,
-    /// When its granted time is over.
+    /// Time at which its session time-out ends it.
     pub ends_at: Option<Duration>,
-    /// Which of the user plane's reports are in `usage`.
+    /// Usage reports that are in `usage`.
     pub reports: Reports,
 }
 
-/// When a session began.
+/// Start of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Started {
-    /// On the clock of timers; if it began before the machine's present run, when it was resumed in this one.
+    /// Monotonic time of the start; after a reboot of the machine, the time at which the session was resumed.
     pub at: Duration,
-    /// How many seconds it had lasted by then.
+    /// Seconds that the session had lasted at that time.
     pub before: u32,
     /// Seconds since 1970.
     pub unix: u32,
 }
 
 impl Account {
-    /// How long the session has lasted.
+    /// Duration of the session so far.
     pub fn lasted(&self, now: Duration) -> Duration {
         let lasted = |s: Started| {
             now.saturating_sub(s.at)
@@ -166,7 +165,7 @@ impl Account {
         self.started.map_or(Duration::ZERO, lasted)
     }
 
-    /// When the next interim record is due: at multiples of the interval since the start, whatever died in between.
+    /// Sets the time of the next interim record: a multiple of the interval since the start, also after restarts.
     pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>) {
         let lasted = self.lasted(now);
         self.next_interim = interval.map(|interval| {
@@ -176,28 +175,28 @@ impl Account {
         });
     }
 
-    /// When the time that was granted from the start is over.
+    /// Sets the time at which the session time-out ends the session.
     pub fn arm_timeout(&mut self, now: Duration, granted: Option<Duration>) {
         let lasted = self.lasted(now);
         self.ends_at = granted.map(|granted| now + granted.saturating_sub(lasted));
     }
 }
 
-/// The usage reports that were added up, so that one which comes again adds nothing: each says what was used since the one
-/// before, and a user plane repeats it until it knows that it is safe. They are kept apart by the URR that they are of, the
-/// latest first: what was reported by the rule before may come again when the next one counts already.
+/// Usage reports that were counted, so that a repeated report is not counted twice. Each report has the usage since the previous one,
+/// and a user plane repeats it until it is acknowledged. Reports are kept by URR, the latest URR first, because a report of the previous
+/// URR may be repeated when the next URR already counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reports([(u32, Sequence); 6]);
 
 impl Reports {
-    /// Those by one rule.
+    /// Reports of one URR.
     pub fn of(urr_id: u32, numbers: Sequence) -> Self {
         let mut reports = Reports::default();
         reports.0[0] = (urr_id, numbers);
         reports
     }
 
-    /// Whether a report is new. It is not from then on.
+    /// Whether a report is new. Marks it as counted.
     pub fn is_new(&mut self, urr_id: u32, number: u32) -> bool {
         let known = self.0.iter_mut().find(|(id, _)| *id == urr_id);
         if let Some((_, numbers)) = known {
@@ -209,17 +208,17 @@ impl Reports {
     }
 }
 
-/// Sequence (UR-SEQN) of the reports by one rule.
+/// Sequence numbers (UR-SEQN) of the reports of one URR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sequence {
-    /// One more than the highest; 0: none came.
+    /// Highest number plus 1; 0 before the first report.
     next: u32,
-    /// The highest and the 31 before it, the highest in the lowest bit.
+    /// Bitmap of the highest number and the 31 before it. The lowest bit is the highest number.
     seen: u32,
 }
 
 impl Sequence {
-    /// Whether a number is new. It is not from then on.
+    /// Whether a number is new. Marks it as counted.
     fn is_new(&mut self, number: u32) -> bool {
         if number >= self.next {
             let ahead = number - self.next + 1;
@@ -235,7 +234,7 @@ impl Sequence {
 }
 
 impl Entry {
-    /// Not online yet.
+    /// Whether the session is not online yet.
     pub fn is_half_open(&self) -> bool {
         matches!(self.stage, Stage::Admitted(_) | Stage::Connecting)
     }
@@ -254,14 +253,14 @@ impl Entry {
         self.policy.forwarding.bindings.ipv6()
     }
 
-    /// What is routed to it besides: delegated prefixes, and networks behind its router.
+    /// Other prefixes that are routed to the session: delegated prefixes, and networks behind its router.
     pub fn routes(&self) -> impl Iterator<Item = IpNet> {
         let bindings = self.policy.forwarding.bindings.iter();
         let routed = bindings.filter(|b| matches!(b.role, Role::Delegated | Role::Route));
         routed.map(|binding| binding.prefix)
     }
 
-    /// The session holds a binding from now on, which contradicts none that it has.
+    /// Adds a binding. It must not contradict the session's other bindings.
     pub fn hold(&mut self, binding: Binding) {
         let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
         if let Ok(with) = bindings.with(binding) {
@@ -269,7 +268,7 @@ impl Entry {
         }
     }
 
-    /// Takes away the bindings for which `which` is true.
+    /// Removes the bindings for which `which` returns true, and returns them.
     pub fn let_go(&mut self, which: impl Fn(&Binding) -> bool) -> Vec<Binding> {
         let bindings = &mut Arc::make_mut(&mut self.policy).forwarding.bindings;
         let gone = bindings.iter().filter(|b| which(b)).copied().collect();
@@ -277,7 +276,7 @@ impl Entry {
         gone
     }
 
-    /// Whether it was given a policy, and is not ending.
+    /// Whether the session has a policy and is not ending.
     pub fn has_policy(&self) -> bool {
         !self.is_closing() && !self.policy.forwarding.bindings.is_empty()
     }
@@ -291,14 +290,14 @@ impl Entry {
         }
     }
 
-    /// What the user plane is to be told of a policy now.
+    /// Forwarding part of a policy for the address families that are open now.
     pub fn forwarding(&self, policy: &Policy) -> Forwarding {
         policy
             .forwarding
             .with_bindings(|binding| self.is_open(binding))
     }
 
-    /// When the session next wants time to pass.
+    /// Time of the session's next timer.
     pub fn wake_at(&self) -> Option<Duration> {
         let link = self.link.as_ref().and_then(|link| link.poll_at());
         let account = [self.account.next_interim, self.account.ends_at];
@@ -307,12 +306,12 @@ impl Entry {
     }
 }
 
-/// A session in the store. The first octet of the stored value is [`RECORD_VERSION`].
+/// Session in the store. The first octet of the stored value is [`RECORD_VERSION`].
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub user_plane: String,
     pub group: String,
-    /// The group's number when it was stored: TEIDs follow from it.
+    /// Number of the group at that time. It determines the TEIDs.
     pub group_number: u16,
     pub instance: String,
     pub circuit: Circuit,
@@ -324,31 +323,31 @@ pub(crate) struct Record {
     pub class: Vec<Vec<u8>>,
     pub ipv4: Option<Ipv4Addr>,
     pub ipv6: Option<Ipv6Net>,
-    /// Seconds since 1970 when it began.
+    /// Start of the session in seconds since 1970.
     pub started_unix: Option<u32>,
     /// Packets and octets up, packets and octets down.
     pub usage: [u64; 4],
     pub interim_seconds: Option<u32>,
     pub timeout_seconds: Option<u32>,
     pub link: session::Snapshot,
-    /// What version 2 put behind all this.
+    /// Fields that version 2 added.
     #[serde(skip)]
     pub second: Second,
-    /// What version 3 put behind that.
+    /// Fields that version 3 added.
     #[serde(skip)]
     pub third: Option<Third>,
-    /// What version 4 put behind that.
+    /// Fields that version 4 added.
     #[serde(skip)]
     pub fourth: Option<Fourth>,
-    /// What version 5 put behind that.
+    /// Fields that version 5 added.
     #[serde(skip)]
     pub fifth: Option<Fifth>,
 }
 
-/// What version 2 added to [`Record`].
+/// Fields that version 2 added to [`Record`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Second {
-    /// Tells the machine's run, of whose clock `started_at` is; 0: none.
+    /// Boot of the machine to whose clock `started_at` belongs; 0 for none.
     pub boot: u32,
     /// [`Started::at`] in milliseconds.
     pub started_at: u64,
@@ -358,7 +357,7 @@ pub(crate) struct Second {
     pub numbers: Sequence,
 }
 
-/// What version 3 added to [`Record`].
+/// Fields that version 3 added to [`Record`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Third {
     pub gateway_mac: MacAddr,
@@ -368,42 +367,42 @@ pub(crate) struct Third {
     pub of_aaa: [bool; 2],
 }
 
-/// The only URR that there was before version 4.
+/// Only URR before version 4.
 pub(crate) const BEFORE_FOURTH: u32 = 1;
 
-/// What version 4 added to [`Record`].
+/// Fields that version 4 added to [`Record`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fourth {
     /// [`Rules::urr_id`].
     pub urr_id: u32,
     pub reports: Reports,
-    /// How many seconds it had lasted when this was stored.
+    /// Seconds that the session had lasted when this was stored.
     pub lasted: u32,
 }
 
-/// What version 5 added to [`Record`]. Of the earlier fields that say the same, versions before it alone are believed.
+/// Fields that version 5 added to [`Record`]. From version 5 on, they replace the earlier fields with the same meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fifth {
     pub answer: AaaAnswer,
-    /// The policy in force.
+    /// Policy in force.
     pub policy: Policy,
 }
 
-/// An accounting record that no server has yet.
+/// Stored accounting record that no server has acknowledged yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
-    /// Socket and identifier, if it may have been sent: what is sent again has to be the same.
+    /// Socket and identifier, if the record may have been sent. A retransmission must be identical.
     pub slot: Option<(u16, u8)>,
     pub attributes: Box<[u8]>,
-    /// The group of servers that it is for; version 2 knew only one.
+    /// Server group that receives it; version 2 had only one group.
     #[serde(skip)]
     pub servers: Option<String>,
 }
 
-/// The layout of what is stored of a session; a later one is refused, not guessed. Version 1 knew nothing but [`Record`].
+/// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
 pub(crate) const RECORD_VERSION: u8 = 5;
 
-/// A value of the store, behind the version.
+/// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     extend(value, vec![RECORD_VERSION])
 }
@@ -412,7 +411,7 @@ fn extend(value: &impl Serialize, bytes: Vec<u8>) -> Vec<u8> {
     postcard::to_extend(value, bytes).expect("a record has a size that serde can state")
 }
 
-/// Reads what [`to_bytes`] has written.
+/// Decodes a value of [`to_bytes`].
 pub(crate) fn from_bytes<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
     match version(bytes)? {
         (2..=RECORD_VERSION, rest) => postcard::from_bytes(rest).map_err(|e| e.to_string()),
@@ -430,7 +429,7 @@ fn unknown(version: u8) -> String {
 }
 
 impl Record {
-    /// As of the version that has what it has: an earlier one's stays one of that.
+    /// Encodes the record in the version that its fields need. A record of an earlier version keeps that version.
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = match (&self.third, &self.fourth, &self.fifth) {
             (Some(_), Some(_), Some(_)) => RECORD_VERSION,
@@ -482,7 +481,7 @@ impl Record {
     }
 }
 
-/// Reads the next of several values.
+/// Decodes the next of several values.
 fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Result<T, String> {
     let (value, rest) = postcard::take_from_bytes(bytes).map_err(|e| e.to_string())?;
     *bytes = rest;

@@ -1,4 +1,4 @@
-//! The user planes: associations, default sessions, and the nets that groups announce.
+//! User planes: associations, default sessions, and the prefix blocks that groups announce.
 
 use crate::topology::{GroupId, PortId, Seid, Topology, TunnelOwner, UserPlane, UserPlaneId};
 use core::net::{IpAddr, SocketAddr};
@@ -17,37 +17,37 @@ use ports::Nets;
 /// UDP port of PFCP (TS 29.244 §6.8.2.1).
 pub const PFCP_PORT: u16 = 8805;
 
-/// What was asked of a user plane about a session.
+/// Pending PFCP request to a user plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Establish(Seid),
-    /// To change a session's rules; the number tells this from earlier ones.
+    /// Session modification. The number distinguishes it from earlier ones.
     Modify(Seid, u8),
     Usage(Seid, UsageFor),
     Delete(Seid),
     /// Deletes a session of the user plane that the control plane does not have.
     DeleteUnknown(UserPlaneId, u64),
-    /// A block of the audit of this epoch, by a port's default session.
+    /// Block of the audit of this epoch, in a port's default session.
     Audit(PortId, u32),
     DefaultSession(PortId),
-    /// To close the default session of a port.
+    /// Deletion of a port's default session.
     ClosePort(PortId),
-    /// To change what a group announces; the number tells this from earlier ones.
+    /// Change of a group's prefix blocks. The number distinguishes it from earlier ones.
     Nets(GroupId, u8),
 }
 
-/// Whom counters are read for.
+/// Purpose of reading a session's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsageFor {
-    /// An interim record.
+    /// Interim accounting record.
     Interim,
-    /// The call of the local API with this ticket: about this session alone.
+    /// Call of the local API with this ticket, for this session only.
     Call(u64),
-    /// The call with this ticket: one of all sessions.
+    /// Call of the local API with this ticket, for all sessions.
     List(u64),
 }
 
-/// How a request ended: its answer, or why there is none.
+/// Result of a request: its answer, or the reason for its failure.
 pub(crate) type Answer = Result<Message, FailReason>;
 
 /// Event that the control plane handles.
@@ -75,20 +75,20 @@ pub(crate) enum UserPlaneEvent {
     EstablishedLate(UserPlaneId, Seid, u64),
 }
 
-/// Sessions put back at once after a user plane lost them: enough that neither plane waits for the other, few enough that
-/// the answers (under 1 kB each, with the kernel's overhead) fit into a receive buffer of the usual limit, 208 KiB twice.
-/// The requests (1.2 kB) need more than that: our user plane makes its buffer 4 MiB large whatever the limit is.
+/// Maximum number of pending establishments after a user plane lost its sessions. It keeps both planes busy, and the answers (under
+/// 1 kB each, with the kernel's overhead) fit into a receive buffer of the default limit, 2 × 208 KiB. The requests (1.2 kB) need more:
+/// our user plane sets its buffer to 4 MiB.
 const RESYNC_WINDOW: usize = 384;
 
-/// Everything about user planes.
+/// State of all user planes.
 pub(crate) struct UserPlanes {
     node: Node,
     node_id: NodeId,
     own: config::Addresses,
     peers: BTreeMap<UserPlaneId, Peer>,
-    /// The user plane's SEIDs of default sessions that are open, by port.
+    /// User planes' SEIDs of open default sessions, by port.
     defaults: BTreeMap<PortId, u64>,
-    /// Ports that their user plane was told of after their default session was asked for: it may be refused nevertheless.
+    /// Ports that their user plane got after their default session was requested. The pending request may still fail.
     known_since: BTreeSet<PortId>,
     nets: BTreeMap<GroupId, Nets>,
     requests: Slab<Request>,
@@ -97,41 +97,41 @@ pub(crate) struct UserPlanes {
 
 struct Peer {
     address: SocketAddr,
-    /// The recovery time stamp of the run that has our sessions.
+    /// Recovery time stamp of the user plane's run that has our sessions.
     recovery: Option<u32>,
     standing: Standing,
-    /// Sessions that wait to be put back or deleted, by index.
+    /// Sessions to establish again or to delete, in order.
     resync: VecDeque<Seid>,
     resyncing: usize,
-    /// Sessions done since the association.
+    /// Number of sessions restored since the association.
     resynced: usize,
     resync_began: Duration,
 }
 
-/// How a user plane stands with us, for people.
+/// State of an association, for operators.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Standing {
-    /// There was an association since our start.
+    /// Whether there was an association since the control plane's start.
     pub seen: bool,
-    /// When the association came or went.
+    /// Time at which the association began or ended.
     pub since: Duration,
-    /// Associations with another recovery time stamp than the one before.
+    /// Number of associations with a new recovery time stamp.
     pub restarts: u32,
 }
 
-/// How the path to a user plane is, for people.
+/// State of the path to a user plane, for operators.
 pub(crate) struct PathStatus {
     pub address: SocketAddr,
     pub answering: bool,
-    /// When it last answered.
+    /// Time of the last answer.
     pub heard: Option<Duration>,
     pub heartbeat_interval: Duration,
-    /// Requests that wait for an answer or for their turn.
+    /// Number of requests that are queued or wait for an answer.
     pub pending: usize,
 }
 
 impl UserPlanes {
-    /// `recovery_time_stamp`: ours, kept as long as the store is.
+    /// `recovery_time_stamp` is the control plane's own. It stays the same as long as the store exists.
     pub fn new(
         start: &config::start::ControlPlane,
         recovery_time_stamp: u32,
@@ -156,7 +156,7 @@ impl UserPlanes {
         }
     }
 
-    /// Takes on a user plane. `recovery`: the recovery time stamp of the run that had our sessions.
+    /// Adds a user plane. `recovery` is the recovery time stamp of its run that had our sessions.
     pub fn add(
         &mut self,
         now: Duration,
@@ -186,7 +186,7 @@ impl UserPlanes {
         }
     }
 
-    /// A user plane is at another address now, and has none of our sessions there.
+    /// Moves a user plane to another address, where it has none of our sessions.
     pub fn relocate(
         &mut self,
         now: Duration,
@@ -201,7 +201,7 @@ impl UserPlanes {
         self.add(now, id, plane, None);
     }
 
-    /// A user plane that has none of our sessions any more leaves.
+    /// Removes a user plane without sessions.
     pub fn remove(&mut self, now: Duration, id: UserPlaneId, topology: &Topology) {
         self.forget_default_sessions(id, topology);
         if let Some(peer) = self.peers.remove(&id) {
@@ -221,12 +221,12 @@ impl UserPlanes {
         self.node_id.clone()
     }
 
-    /// Our end of a session with a user plane.
+    /// Control plane's F-SEID of a session.
     pub fn f_seid(&self, plane: UserPlaneId, seid: Seid) -> FSeid {
         FSeid::new(seid.0, self.own_address(plane))
     }
 
-    /// Our end of a tunnel with a user plane.
+    /// Control plane's end of a tunnel.
     pub fn uplink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
         Tunnel {
             teid: owner.teid(),
@@ -234,13 +234,13 @@ impl UserPlanes {
         }
     }
 
-    /// Where a user plane reaches us.
+    /// Control plane's address in the user plane's address family.
     fn own_address(&self, plane: UserPlaneId) -> IpAddr {
         let own = self.own.towards(self.peer(plane).address.ip());
         own.expect("checked by the configuration")
     }
 
-    /// A user plane's end of a tunnel.
+    /// User plane's end of a tunnel.
     pub fn downlink(&self, plane: UserPlaneId, owner: TunnelOwner) -> Tunnel {
         Tunnel {
             teid: owner.teid(),
@@ -248,7 +248,7 @@ impl UserPlanes {
         }
     }
 
-    /// The user plane that has this address.
+    /// User plane with this address.
     pub fn find(&self, address: IpAddr) -> Option<UserPlaneId> {
         let mut peers = self.peers.iter();
         let (id, _) = peers.find(|(_, peer)| peer.address.ip() == address)?;
@@ -260,25 +260,25 @@ impl UserPlanes {
         peer.is_some_and(|peer| self.node.is_associated(peer.address))
     }
 
-    /// Whether it takes settings of a policy by number. One that is away is believed to.
+    /// Whether the user plane supports numbered policy settings. True for one that is not associated.
     pub fn takes_settings(&self, plane: UserPlaneId) -> bool {
         let info = self.node.peer_info(self.peer(plane).address);
         info.is_none_or(|info| info.features.settings())
     }
 
-    /// Whether its sessions may have any bindings, and announce them. One that is away is believed to.
+    /// Whether the user plane supports all bindings and their announcement. True for one that is not associated.
     pub fn takes_bindings(&self, plane: UserPlaneId) -> bool {
         let info = self.node.peer_info(self.peer(plane).address);
         info.is_none_or(|info| info.features.bindings())
     }
 
-    /// Whether it answers now: what its subscribers say reaches us.
+    /// Whether the path is alive, so that control packets of its subscribers arrive.
     pub fn is_answering(&self, plane: UserPlaneId) -> bool {
         let peer = self.peers.get(&plane);
         peer.is_some_and(|peer| self.node.is_answering(peer.address))
     }
 
-    /// The path to a user plane.
+    /// State of the path to a user plane.
     pub fn path(&self, plane: UserPlaneId) -> PathStatus {
         let address = self.peer(plane).address;
         PathStatus {
@@ -298,7 +298,7 @@ impl UserPlanes {
         self.peer(plane).standing
     }
 
-    /// The recovery time stamp of the run of a user plane that has our sessions.
+    /// Recovery time stamp of the user plane's run that has our sessions.
     pub fn recovery(&self, plane: UserPlaneId) -> Option<u32> {
         self.peer(plane).recovery
     }
@@ -324,7 +324,7 @@ impl UserPlanes {
         self.events.pop_front()
     }
 
-    /// Asks a user plane; the answer comes as [`UserPlaneEvent::Answer`].
+    /// Sends a request. The answer arrives as [`UserPlaneEvent::Answer`].
     pub fn ask(
         &mut self,
         now: Duration,
@@ -351,7 +351,7 @@ impl UserPlanes {
         self.node.respond(id, up_seid, response);
     }
 
-    /// A new association: what was under way with the one before is void.
+    /// Begins the restoration of sessions after a new association, which cancels an earlier one.
     pub fn begin_resync(&mut self, now: Duration, plane: UserPlaneId) {
         let peer = self.peer_mut(plane);
         peer.resync.clear();
@@ -360,12 +360,12 @@ impl UserPlanes {
         peer.resync_began = now;
     }
 
-    /// Queues sessions of a user plane to be put back or deleted.
+    /// Queues sessions of a user plane to be established again or deleted.
     pub fn queue_resync(&mut self, plane: UserPlaneId, sessions: impl IntoIterator<Item = Seid>) {
         self.peer_mut(plane).resync.extend(sessions);
     }
 
-    /// The next session to put back, if the window allows; one more is under way then.
+    /// Takes the next session to restore, if the window permits.
     pub fn next_resync(&mut self, plane: UserPlaneId) -> Option<Seid> {
         let peer = self.peer_mut(plane);
         if peer.resyncing >= RESYNC_WINDOW {
@@ -376,7 +376,7 @@ impl UserPlanes {
         Some(seid)
     }
 
-    /// One session that was put back is done, one way or the other. How many were and what it took, once it is the last.
+    /// Notes the end of one restoration, with or without success. After the last one, returns their number and duration.
     pub fn resync_done(&mut self, now: Duration, plane: UserPlaneId) -> Option<(usize, Duration)> {
         let peer = self.peer_mut(plane);
         peer.resyncing = peer.resyncing.checked_sub(1)?;
@@ -495,7 +495,7 @@ impl UserPlanes {
         }
     }
 
-    /// A user plane has carried out an old request once more, and has replaced what we know of by it.
+    /// Handles an old request that a user plane repeated, which replaced the default session or session that we know.
     fn on_established_late(
         &mut self,
         now: Duration,
@@ -515,7 +515,7 @@ impl UserPlanes {
     }
 }
 
-/// Why an association is gone, in words.
+/// Reason for which an association ended, for operators.
 fn why(reason: pfcp::DownReason) -> &'static str {
     match reason {
         pfcp::DownReason::PathLost => "it no longer answers",

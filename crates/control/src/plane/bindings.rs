@@ -132,7 +132,8 @@ impl ControlPlane {
             net: binding.prefix,
         });
         for net in new_net.into_iter().chain(alone) {
-            self.user_planes.lend(now.at, group, net, &self.topology);
+            self.user_planes
+                .announce(now.at, group, net, &self.topology);
         }
     }
 
@@ -178,7 +179,7 @@ impl ControlPlane {
         for (group, net) in alone {
             let (planes, topology) = (&mut self.user_planes, &self.topology);
             match as_nets {
-                true => planes.lend(now.at, group, net, topology),
+                true => planes.announce(now.at, group, net, topology),
                 false => planes.withdraw(now.at, group, net, topology),
             }
         }
@@ -206,7 +207,7 @@ impl ControlPlane {
         }
         for net in nets {
             self.user_planes
-                .lend(now.at, holder.group, net, &self.topology);
+                .announce(now.at, holder.group, net, &self.topology);
         }
         Ok(())
     }

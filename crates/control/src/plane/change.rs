@@ -314,7 +314,7 @@ impl ControlPlane {
         self.addresses.apply(change);
         let (planes, topology) = (&mut self.user_planes, &self.topology);
         for (group, net) in lent {
-            planes.lend(now.at, group, net, topology);
+            planes.announce(now.at, group, net, topology);
         }
         for (group, net) in withdrawn {
             planes.withdraw(now.at, group, net, topology);

@@ -1,4 +1,4 @@
-//! Access ports on user planes: the default session of each, and the nets that it announces for its group.
+//! Access ports of user planes: the default session of each port, and the prefix blocks that it announces for its group.
 
 use super::{Answer, Request, UserPlaneEvent, UserPlanes};
 use crate::addresses::Net;
@@ -9,42 +9,42 @@ use pfcp::bng::{DefaultSpec, PoolNet};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::{Cause, Message};
 
-/// The nets of a group: what it has, and what its user plane knows.
+/// Prefix blocks of a group: those to announce, and those that its user plane knows.
 #[derive(Default)]
 pub(super) struct Nets {
     pub wanted: BTreeSet<Net>,
     pub told: BTreeMap<Net, u16>,
     pub under_way: Option<Change>,
-    /// Counts changes, so that an answer to an earlier one is known as such.
+    /// Number of the last change. It identifies answers to earlier changes.
     pub number: u8,
 }
 
-/// A change of what a user plane knows of a group's nets.
+/// Change of the prefix blocks that a user plane announces for a group.
 pub(super) enum Change {
-    /// With their slots.
+    /// Prefix blocks with their slots.
     Add(Vec<(Net, u16)>),
     Remove(Vec<Net>),
 }
 
 impl UserPlanes {
-    /// Gives a group a net to announce.
-    pub fn lend(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
+    /// Announces a prefix block of a group.
+    pub fn announce(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
         self.nets.entry(group).or_default().wanted.insert(net);
         self.tell_nets(now, group, topology);
     }
 
-    /// Takes a net from a group.
+    /// Withdraws a prefix block of a group.
     pub fn withdraw(&mut self, now: Duration, group: GroupId, net: Net, topology: &Topology) {
         self.nets.entry(group).or_default().wanted.remove(&net);
         self.tell_nets(now, group, topology);
     }
 
-    /// The user plane's SEID of a port's default session, while that is open.
+    /// User plane's SEID of a port's default session, while that is open.
     pub fn default_session(&self, port: PortId) -> Option<u64> {
         self.defaults.get(&port).copied()
     }
 
-    /// Counts a port's default session as not open, until it is opened anew.
+    /// Marks a port's default session as closed until it is opened again.
     pub fn forget_default_session(&mut self, port: PortId) {
         self.defaults.remove(&port);
     }
@@ -60,7 +60,7 @@ impl UserPlanes {
         }
     }
 
-    /// Opens the default sessions of a user plane that are not open, because their ports are new or were refused.
+    /// Opens the closed default sessions of a user plane, whose ports are new or were rejected.
     pub fn open_missing(&mut self, now: Duration, plane: UserPlaneId, topology: &Topology) {
         if !self.is_up(plane) {
             return; // the association opens them
@@ -81,7 +81,7 @@ impl UserPlanes {
         }
     }
 
-    /// Opens the default session of a port, or opens it anew: the user plane replaces what it has, nets included.
+    /// Opens the default session of a port. The user plane replaces an existing one, with its prefix blocks.
     pub fn open_default_session(&mut self, now: Duration, id: PortId, topology: &Topology) {
         let port = topology.port(id);
         let owner = TunnelOwner::Default(id);
@@ -102,7 +102,7 @@ impl UserPlanes {
         }
     }
 
-    /// Closes the default session of a port that is retired. False if that cannot be asked for now.
+    /// Closes the default session of a retired port. Returns false if the request cannot be sent now.
     pub fn close_port(&mut self, now: Duration, id: PortId, topology: &Topology) -> bool {
         let closing = |request: &Request| matches!(request, Request::ClosePort(port) | Request::DefaultSession(port) if *port == id);
         if self.requests.iter().any(|(_, request)| closing(request)) {
@@ -134,8 +134,7 @@ impl UserPlanes {
         }
     }
 
-    /// A group's nets are carried by another port from now on. Those that the one before announces stay with it until it
-    /// is closed.
+    /// Moves a group's prefix blocks to another port. The previous port keeps announcing its blocks until it is closed.
     pub fn carry(&mut self, now: Duration, group: GroupId, topology: &Topology) {
         let nets = self.nets.entry(group).or_default();
         nets.told.clear();
@@ -143,13 +142,13 @@ impl UserPlanes {
         self.tell_nets(now, group, topology);
     }
 
-    /// Whether a group's user plane knows the group's nets as they are.
+    /// Whether the user plane announces exactly the group's prefix blocks.
     pub fn is_told(&self, group: GroupId) -> bool {
         let nets = self.nets.get(&group);
         nets.is_none_or(|nets| nets.under_way.is_none() && nets.told.keys().eq(nets.wanted.iter()))
     }
 
-    /// Forgets a group that has nothing to announce any more.
+    /// Forgets a group without prefix blocks.
     pub fn forget_group(&mut self, group: GroupId) {
         self.nets.remove(&group);
     }
@@ -161,7 +160,7 @@ impl UserPlanes {
         self.forget_told(topology.groups().filter(|(_, g)| g.user_plane == plane));
     }
 
-    /// The user plane knows nothing of the nets of these groups any more.
+    /// Marks the prefix blocks of these groups as unknown to the user plane.
     fn forget_told<'a>(&mut self, groups: impl Iterator<Item = (GroupId, &'a Group)>) {
         for (id, _) in groups {
             let nets = self.nets.entry(id).or_default();
@@ -208,7 +207,7 @@ impl UserPlanes {
         }
     }
 
-    /// Brings what the user plane knows nearer to what the group has, one message at a time so that none overtakes another.
+    /// Sends the next change of a group's prefix blocks. Only one message is pending at a time, so that none overtakes another.
     fn tell_nets(&mut self, now: Duration, group: GroupId, topology: &Topology) {
         let carrier = topology.group(group).carrier;
         let Some(up_seid) = self.default_session(carrier) else {
@@ -264,7 +263,7 @@ impl UserPlanes {
         nets.under_way = asked.is_ok().then_some(change);
     }
 
-    /// The slots that are taken in the default session of a port, by all groups whose nets it carries.
+    /// Slots in use in the default session of a port, by all groups whose prefix blocks it carries.
     fn slots_of(&self, carrier: PortId, topology: &Topology) -> BTreeSet<u16> {
         let carried = self.nets.iter().filter(|(group, _)| {
             topology.has_group(**group) && topology.group(**group).carrier == carrier
@@ -280,8 +279,7 @@ impl UserPlanes {
         slots.collect()
     }
 
-    /// Tells a group's nets anew, with the whole default session that carries them: what the user plane has of them is
-    /// not known.
+    /// Opens the default session that carries a group's prefix blocks again, when the state of the user plane is unknown.
     pub fn tell_again(&mut self, now: Duration, group: GroupId, topology: &Topology) {
         let carrier = topology.group(group).carrier;
         self.open_default_session(now, carrier, topology);

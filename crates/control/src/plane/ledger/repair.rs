@@ -66,7 +66,7 @@ impl ControlPlane {
             planes.withdraw(now.at, group, net, topology);
         }
         for ((group, net), _) in found.missing {
-            planes.lend(now.at, group, net, topology);
+            planes.announce(now.at, group, net, topology);
         }
         let told = self.compare_announcements(&mut Ledger::default());
         let missing = told.missing.into_iter().map(|(net, _)| net);

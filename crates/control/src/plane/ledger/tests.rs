@@ -133,7 +133,7 @@ fn nets() {
     let stray = |plane: &mut ControlPlane, now: Now| {
         let topology = &plane.topology;
         let net = net("198.18.7.0/24");
-        plane.user_planes.lend(now.at, GROUP, net, topology);
+        plane.user_planes.announce(now.at, GROUP, net, topology);
     };
     let w = broken(stray, "prefix block", Fault::WithoutOwner);
     assert_eq!((w.online(), w.up.nets().len()), (4, 2));
@@ -159,7 +159,7 @@ fn nets_are_told_anew_to_a_user_plane_that_lost_the_session_which_carries_them()
     w.up.forget_default();
     let (now, net) = (w.moment(), net("198.18.7.0/24"));
     let topology = &w.plane.topology;
-    w.plane.user_planes.lend(now.at, GROUP, net, topology);
+    w.plane.user_planes.announce(now.at, GROUP, net, topology);
     w.run(Duration::from_secs(1));
     assert_eq!(w.up.nets().len(), 3);
 }
@@ -169,7 +169,9 @@ fn nets_that_were_refused_are_told_with_the_next() {
     let mut w = online(1);
     let lend = |w: &mut World, text: &str| {
         let (now, topology) = (w.moment(), &w.plane.topology);
-        w.plane.user_planes.lend(now.at, GROUP, net(text), topology);
+        w.plane
+            .user_planes
+            .announce(now.at, GROUP, net(text), topology);
         w.run(Duration::from_secs(1));
         w.up.nets().len()
     };
