@@ -1,4 +1,4 @@
-//! What is wrong now, by what the control plane knows.
+//! Conditions that the control plane finds, for the alarms.
 
 use super::change::sessions;
 use super::{ControlPlane, Now};
@@ -6,7 +6,7 @@ use crate::alarms::{Change, Condition, Fault, Severity};
 use crate::history::What;
 use northbound::{Alarm, AlarmSeverity, ListAlarmsResponse};
 
-/// A pool is almost exhausted with this part of it given out, in hundredths.
+/// Use of a pool, in percent, from which it counts as almost exhausted.
 const ALMOST: u64 = 90;
 
 fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Condition {
@@ -18,7 +18,7 @@ fn condition(fault: Fault, resource: impl Into<String>, text: String) -> Conditi
 }
 
 impl ControlPlane {
-    /// Looks at what is wrong, as is to be done about each second; `outside` is what others have found.
+    /// Updates the alarms; called about once a second. `outside` are conditions found outside the control plane.
     pub(super) fn look_at_alarms(&mut self, now: Now, outside: Vec<Condition>) {
         let mut holds = outside;
         holds.extend(self.lost_user_planes());
@@ -94,7 +94,7 @@ impl ControlPlane {
         full.into_iter().chain(waits)
     }
 
-    /// The alarms that are raised, the most severe first, and how many there are of each severity.
+    /// Raised alarms, the most severe first, and their number by severity.
     pub(super) fn alarm_rows(&self) -> ListAlarmsResponse {
         let rows = self.alarms.raised().into_iter().map(|alarm| Alarm {
             name: alarm.condition.fault.name().into(),
@@ -120,7 +120,7 @@ impl ControlPlane {
     }
 }
 
-/// As the local API has it.
+/// Severity in the local API.
 pub(crate) fn severity(severity: Severity) -> AlarmSeverity {
     match severity {
         Severity::Critical => AlarmSeverity::Critical,

@@ -1,8 +1,8 @@
-//! Gives sessions their policies.
+//! Applies policies to sessions.
 //!
-//! A policy is evaluated ([`crate::evaluate`]), then applied: one modification of what the user plane has, then the record in
-//! the store, then whatever the control plane does itself. Until the user plane has accepted, the policy before stays in
-//! force. If it refuses, that policy stays. If its answer is lost, that policy is told again, whole.
+//! A policy is evaluated ([`crate::evaluate`]) and then applied: a session modification to the user plane, the record in the store,
+//! and the control plane's own part. The previous policy stays in force until the user plane accepts the new one, and also if it
+//! rejects it. If the answer is lost, the session is established again with the previous policy.
 
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use wire::pfcp::Cause;
 
 impl ControlPlane {
-    /// Evaluates the policy of a session and applies it. One that cannot be carried out leaves the policy before in force.
+    /// Evaluates the policy of a session and applies it. If the policy cannot be applied, the previous one stays in force.
     pub(super) fn renew_policy(&mut self, now: Now, index: u32) {
         if let Err(why) = self.assign_policy(now, index) {
             let entry = &self.sessions[index as usize];
@@ -27,7 +27,7 @@ impl ControlPlane {
     /// The same for a subscriber that has no policy yet.
     ///
     /// # Errors
-    /// Why the policy cannot be carried out.
+    /// The reason for which the policy cannot be applied.
     pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<(), String> {
         let (policy, _) = self.view().evaluate(&self.sessions[index as usize]);
         self.check_capability(index, &policy)?;
@@ -35,7 +35,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Whether the session's user plane can carry out a policy.
+    /// Whether the session's user plane supports a policy.
     fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
         let plane = self.plane_of(index);
         let needed = bng::numbered_settings(&policy.forwarding.packets);
@@ -83,7 +83,7 @@ impl ControlPlane {
         } // otherwise it is evaluated again when the user plane is back
     }
 
-    /// A policy is in force: what the user plane has to do for it is done.
+    /// Puts a policy in force after the user plane has accepted its part.
     pub(super) fn put_in_force(&mut self, now: Now, index: u32, policy: Arc<Policy>) {
         let entry = self.entry(index);
         let before = std::mem::replace(&mut entry.policy, policy);
@@ -102,7 +102,7 @@ impl ControlPlane {
         self.arm(index);
     }
 
-    /// The user plane has done what a modification asked for.
+    /// Handles an accepted modification.
     pub(super) fn policy_accepted(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         let Some(policy) = entry.rules.sending.take() else {
@@ -115,8 +115,7 @@ impl ControlPlane {
         self.put_in_force(now, index, policy);
     }
 
-    /// The user plane has refused a modification and kept what it had. True if that was about a policy: the one before
-    /// stays in force.
+    /// Handles a rejected modification. Returns true if it was for a policy; the previous policy then stays in force.
     pub(super) fn policy_refused(&mut self, now: Now, index: u32, cause: Cause) -> bool {
         let entry = self.entry(index);
         let Some(policy) = entry.rules.sending.take() else {
@@ -136,7 +135,7 @@ impl ControlPlane {
         true
     }
 
-    /// The answer to a modification is lost: nobody knows which policy the user plane has. Forgets the new one.
+    /// Handles a lost answer to a modification: forgets the new policy, because it is unknown which one the user plane has.
     pub(super) fn policy_unknown(&mut self, index: u32) {
         let entry = self.entry(index);
         entry.proposed = None;
@@ -148,8 +147,7 @@ impl ControlPlane {
         }
     }
 
-    /// Renews the policy of each session of a user plane, as far as it is not the one that is wanted: the configuration may
-    /// have changed while the user plane was away.
+    /// Evaluates the policies of all sessions of a user plane again, because the configuration may have changed while it was away.
     pub(super) fn renew_policies(&mut self, now: Now, plane: UserPlaneId) {
         for index in self.sessions_of(plane) {
             let entry = &self.sessions[index as usize];

@@ -1,5 +1,5 @@
-//! A store that is behind: its disk is slow, full or failing. What is to be stored waits, within bounds, nobody new is let
-//! in, and everything else goes on (decision 0014).
+//! Backlog of the store while its disk is slow, full or failing: records wait within limits, no new session begins, and everything
+//! else continues (decision 0014).
 
 use super::{Awaited, ControlPlane, Now, Waiting};
 use crate::counters::Counter;
@@ -7,27 +7,26 @@ use crate::store::Record;
 use core::time::Duration;
 use std::collections::HashSet;
 
-/// Batches that the store is handed before it has made the first of them durable. What is to be stored beyond that becomes
-/// one batch, in which each key is once.
+/// Maximum number of batches that the store has and has not synced. Further records are collected in one batch with each key once.
 pub const MOST_BATCHES: u64 = 64;
-/// A store that has made nothing durable for so long, of what it was handed, takes no new sessions.
+/// Time without a synced batch after which the control plane takes no new sessions.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is held back is put together when it has grown to this many records, and whenever it has doubled since.
+/// Number of collected records at which they are merged; then again whenever the number has doubled.
 const TIDY: usize = 4096;
 
-/// How far the store is behind.
+/// State of the backlog.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// The last batch that is durable.
+    /// Last synced batch.
     durable: u64,
-    /// Since when the store has had something to write, and has written none of it.
+    /// Time since which the store has batches and has synced none.
     since: Option<Duration>,
-    /// When what is held back is put together next.
+    /// Number of collected records at which they are merged next.
     tidy_at: usize,
 }
 
 impl Backlog {
-    /// Every batch up to this one is durable.
+    /// Notes that every batch up to this one is synced.
     pub fn advance(&mut self, at: Duration, batch: u64) {
         self.durable = batch;
         self.since = self.since.map(|_| at);
@@ -35,18 +34,18 @@ impl Backlog {
 }
 
 impl ControlPlane {
-    /// How many batches the store has been handed and has not made durable.
+    /// Number of batches that the store has and has not synced.
     pub(super) fn waiting_batches(&self) -> u64 {
         self.batch - 1 - self.backlog.durable
     }
 
-    /// Notes since when the store has something to write.
+    /// Notes the time since which the store has something to write.
     pub(super) fn watch_store(&mut self, now: Now) {
         let since = self.backlog.since.unwrap_or(now.at);
         self.backlog.since = (self.waiting_batches() > 0).then_some(since);
     }
 
-    /// A session that cannot be stored cannot come online, so none is begun while the store is behind.
+    /// Checks that new sessions can be stored. A session that cannot be stored cannot come online.
     pub(super) fn takes_sessions(&self, now: Now) -> Result<(), Counter> {
         let since = self.backlog.since;
         match since.is_some_and(|since| now.at.saturating_sub(since) >= PATIENCE) {
@@ -55,7 +54,7 @@ impl ControlPlane {
         }
     }
 
-    /// The store takes no more batches: what is to be stored waits here, and takes no more room than what it is about.
+    /// Merges the records that wait while the store takes no more batches, so that their memory stays limited.
     pub(super) fn hold_back(&mut self) {
         if self.outbox.is_long() {
             self.store_events();
@@ -68,7 +67,7 @@ impl ControlPlane {
         self.backlog.tidy_at = 2 * (self.records.len() + self.waiting.len());
     }
 
-    /// Forgets what waits for the store in vain: something later has taken its place.
+    /// Removes waiting operations that a later one has replaced.
     fn forget_waiting(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         let (mut families, mut reports) = (HashSet::new(), HashSet::new());

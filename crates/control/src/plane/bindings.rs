@@ -1,7 +1,7 @@
-//! The addresses and prefixes that sessions hold: given, announced, taken back.
+//! Bindings of sessions: allocation, announcement and release of addresses and prefixes.
 //!
-//! What lies in a net of a pool that the session's group has is announced with that net. Everything else is announced for the
-//! session alone, by its own rules; a user plane that is too old for that announces it as a net of the group.
+//! A binding inside a prefix block of the session's group is announced with that block. Every other binding is announced by the
+//! session's own rules; a user plane that does not support that announces it as a prefix block of the group.
 
 use super::{ControlPlane, Now};
 use crate::addresses::{Given, Holder, Net};
@@ -18,8 +18,8 @@ use policy::{Binding, Role};
 const CHOICE_OF_THE_NAS: [Ipv4Addr; 2] = [Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST];
 
 impl ControlPlane {
-    /// Gives the subscriber its addresses and routes: AAA's choice, or from the group's part of the pools. One that began PPP
-    /// anew keeps those that it has.
+    /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
+    /// renegotiates PPP keeps its addresses.
     pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
         let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
         if self.gateway_ipv4(index).is_some() {
@@ -70,8 +70,8 @@ impl ControlPlane {
         );
     }
 
-    /// What was given takes the place of what the session had in the role. If it was not given, that goes all the same: AAA
-    /// does not want it any more.
+    /// Replaces the session's binding in a role by the allocated one. Without an allocated one the old binding is released as well,
+    /// because AAA no longer assigns it.
     fn replace(
         &mut self,
         now: Now,
@@ -94,7 +94,7 @@ impl ControlPlane {
         }
     }
 
-    /// The routes of the subscriber are these. One that is its own address needs none.
+    /// Sets the routes of the subscriber. A route to its own address is left out.
     fn give_routes(&mut self, now: Now, index: u32, routes: &[IpNet]) {
         let is_gone = |had: &Binding| had.role == Role::Route && !routes.contains(&had.prefix);
         self.take_back(now, index, is_gone);
@@ -116,12 +116,12 @@ impl ControlPlane {
         }
     }
 
-    /// Whose addresses they are.
+    /// Holder of the session's addresses.
     fn holder(&self, index: u32) -> Holder {
         holder(&self.sessions[index as usize])
     }
 
-    /// The session holds a binding from now on.
+    /// Adds a binding to the session.
     fn hold(&mut self, now: Now, index: u32, binding: Binding, new_net: Option<Net>) {
         let entry = self.entry(index);
         entry.hold(binding);
@@ -137,12 +137,12 @@ impl ControlPlane {
         }
     }
 
-    /// Whether a binding that is announced by itself has to be a net of its group, as the user plane knows no better.
+    /// Whether a binding must be announced as a prefix block of its group, because the user plane supports nothing else.
     pub(super) fn is_net_of_group(&self, plane: UserPlaneId, binding: &Binding) -> bool {
         binding.is_announced && !self.user_planes.takes_bindings(plane)
     }
 
-    /// Gives back those of the session's bindings for which `which` is true, and the nets of which they were the last.
+    /// Releases the session's bindings for which `which` returns true, and prefix blocks that are unused then.
     pub(super) fn take_back(&mut self, now: Now, index: u32, which: impl Fn(&Binding) -> bool) {
         let plane = self.plane_of(index);
         let entry = self.entry(index);
@@ -163,8 +163,7 @@ impl ControlPlane {
         }
     }
 
-    /// A user plane is there, of whatever version: what its sessions have announced by themselves is a net of their group,
-    /// or not.
+    /// Adapts the announcement of bindings to the version of a user plane that has associated.
     pub(super) fn follow_version(&mut self, now: Now, plane: UserPlaneId) {
         let mut alone: Vec<(GroupId, Net)> = Vec::new();
         for index in self.sessions_of(plane) {
@@ -185,7 +184,7 @@ impl ControlPlane {
         }
     }
 
-    /// Books the bindings that a stored session has: all of them, or none and why. How each is announced may have changed.
+    /// Allocates all bindings of a stored session again, or none with the reason. The way of their announcement may change.
     pub(super) fn reserve_bindings(&mut self, now: Now, entry: &mut Entry) -> Result<(), String> {
         let holder = holder(entry);
         let bindings = entry.let_go(|_| true);
@@ -228,7 +227,7 @@ impl ControlPlane {
         tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one address family");
     }
 
-    /// A prefix of AAA's cannot be had.
+    /// Reports that a prefix from AAA is not available.
     fn unusable(&mut self, index: u32, prefix: &str, why: &str) {
         self.counters.count(Counter::FixedAddressUnusable);
         let entry = &self.sessions[index as usize];
@@ -238,7 +237,7 @@ impl ControlPlane {
     }
 }
 
-/// Who asks for a session's addresses.
+/// Holder for which a session's addresses are allocated.
 pub(super) fn holder(entry: &Entry) -> Holder {
     Holder {
         instance: entry.instance,
@@ -247,7 +246,7 @@ pub(super) fn holder(entry: &Entry) -> Holder {
     }
 }
 
-/// What was given, as a binding, with the net that has to be announced for it.
+/// Allocated binding, with the prefix block to announce for it.
 fn in_role<T>(role: Role, given: Given<T>, prefix: IpNet) -> (Binding, Option<Net>) {
     let binding = Binding {
         is_announced: given.is_alone,

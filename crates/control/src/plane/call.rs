@@ -13,7 +13,7 @@ use session::Cause;
 
 /// Seconds between 1900 (PFCP) and 1970.
 pub(super) const NTP_OFFSET: u64 = 2_208_988_800;
-/// Up to so many sessions have their counters read from the user plane when they are listed.
+/// Maximum number of sessions in a list for which the counters are read from the user plane.
 const READ_FOR_LISTING: usize = 1024;
 
 impl ControlPlane {
@@ -72,7 +72,7 @@ impl ControlPlane {
         }
     }
 
-    /// Answers with the first sessions. Of few sessions the counters are read first; of many they are as last reported.
+    /// Answers with the first sessions. For a few sessions it reads the counters first; for many it uses the last reported ones.
     fn list_sessions(&mut self, now: Now, ticket: u64) {
         let mut asked = 0;
         if self.sessions.len() <= READ_FOR_LISTING {
@@ -90,7 +90,7 @@ impl ControlPlane {
         }
     }
 
-    /// One of the sessions that a listing waits for has been read, or could not be.
+    /// Notes that the counters of one session of a list were read, or that reading failed.
     pub(super) fn on_listed(&mut self, now: Now, ticket: u64) {
         let Some(left) = self.listings.get_mut(&ticket) else {
             return;

@@ -1,4 +1,4 @@
-//! A changed configuration: what it does to whom, and doing exactly that.
+//! Changes of the configuration: computes their effects on sessions, and applies them.
 
 use super::profiles::{View, access_profiles};
 use super::{ControlPlane, Now, faults};
@@ -11,36 +11,36 @@ use policy::{ControlSettings, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a changed configuration does, worked out before anything is done.
+/// Effects of a changed configuration, computed before it is applied.
 pub(super) struct Change {
     topology: Topology,
     addresses: addresses::Change,
-    /// User planes that are at another address.
+    /// User planes whose address changes.
     moved: Vec<UserPlaneId>,
-    /// Sessions that are affected.
+    /// Affected sessions.
     affected: Vec<Affected>,
     pub(super) effects: Vec<Effect>,
 }
 
-/// A changed configuration that can be followed, and all that follows from it.
+/// Changed configuration that can be applied, with its effects.
 pub struct Prepared {
     new: Arc<Configuration>,
     change: Change,
 }
 
 impl Prepared {
-    /// What it does.
+    /// Effects of the change.
     pub fn effects(&self) -> &[Effect] {
         &self.change.effects
     }
 }
 
-/// A session whose policy or link is affected.
+/// Session whose policy or link settings change.
 struct Affected {
     index: u32,
-    /// What its link goes by differs.
+    /// Whether its link settings change.
     link: bool,
-    /// How far the difference of its policies reaches, if they differ.
+    /// Plane that carries out the changed settings of its policy, if any changes.
     policy: Option<Reach>,
 }
 
@@ -53,15 +53,15 @@ pub(super) fn effect(sessions: u64, ends: bool, text: String) -> Effect {
 }
 
 impl ControlPlane {
-    /// What a changed configuration would do.
+    /// Effects that a changed configuration would have.
     ///
     /// # Errors
-    /// What cannot be done while subscribers have what they have, or at all, each with what to do.
+    /// Every reason for which it cannot be applied, now or at all, each with what to do.
     pub fn plan(&self, now: Now, new: &Configuration) -> Result<Vec<Effect>, Vec<Fault>> {
         self.change(now, new).map(|change| change.effects)
     }
 
-    /// Follows a changed configuration; what it does is what [`ControlPlane::plan`] says.
+    /// Applies a changed configuration, with the effects that [`ControlPlane::plan`] returns.
     ///
     /// # Errors
     /// As those of [`ControlPlane::plan`]; nothing has changed then.
@@ -74,7 +74,7 @@ impl ControlPlane {
         Ok(self.follow_change(now, prepared))
     }
 
-    /// The first half of [`ControlPlane::reconfigure`], which changes nothing.
+    /// First half of [`ControlPlane::reconfigure`]. It changes nothing.
     ///
     /// # Errors
     /// As those of [`ControlPlane::plan`].
@@ -87,7 +87,7 @@ impl ControlPlane {
         Ok(Prepared { new, change })
     }
 
-    /// The second half of [`ControlPlane::reconfigure`], which cannot fail. Nothing may happen between the two.
+    /// Second half of [`ControlPlane::reconfigure`]. It cannot fail, and must follow the first half immediately.
     pub fn follow_change(&mut self, now: Now, Prepared { new, change }: Prepared) -> Vec<Effect> {
         let carriers = carriers(&self.topology);
         let before: Vec<PortId> = self.topology.open_ports().collect();
@@ -123,8 +123,7 @@ impl ControlPlane {
         change.effects
     }
 
-    /// A user plane has its part of the configuration, as its management interface says: access ports that are new are opened
-    /// now, and not before, because it would not know them.
+    /// Opens new access ports after their user plane has its configuration. Before that it would reject them.
     pub fn user_plane_was_told(&mut self, now: Now, node_id: &str) {
         let is_it = |(_, plane): &(UserPlaneId, &crate::topology::UserPlane)| {
             !plane.retired && plane.node_id == node_id
@@ -169,7 +168,7 @@ impl ControlPlane {
         Ok(change)
     }
 
-    /// A user plane cannot be where another one is at present.
+    /// Rejects a user plane's address that another user plane still has.
     fn taken_addresses(&self, new: &Configuration) -> Vec<Fault> {
         let taken = new.user_planes.iter().filter_map(|(name, plane)| {
             let mut others = self.topology.user_planes();
@@ -283,7 +282,7 @@ impl ControlPlane {
         }
     }
 
-    /// User planes and ports that are new, or elsewhere.
+    /// Adds new user planes and ports, and moves those with a new address.
     fn follow_user_planes(&mut self, now: Now, moved: Vec<UserPlaneId>, before: &[PortId]) {
         for id in moved {
             for index in self.sessions_of(id) {
@@ -347,13 +346,13 @@ impl ControlPlane {
     }
 }
 
-/// Whether a session has lasted longer than it may last from now on.
+/// Whether a session has lasted longer than its new session time-out.
 fn is_over(old: &ControlSettings, new: &ControlSettings, entry: &Entry, now: Now) -> bool {
     let lasts = |timeout| timeout <= entry.account.lasted(now.at);
     old.session_timeout != new.session_timeout && new.session_timeout.is_some_and(lasts)
 }
 
-/// What changes for how many sessions of a profile.
+/// Effect of a changed setting on the sessions of a profile.
 fn setting_effect(((what, profile), count): ((&'static str, String), u64)) -> Effect {
     let verb = if what.ends_with("servers") {
         "change"
@@ -382,7 +381,7 @@ pub(super) fn sessions(count: u64) -> String {
     }
 }
 
-/// What is about those alone that dial in from then on.
+/// Effects on new sessions only.
 fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut say = |text: String| effects.push(effect(0, false, text));
@@ -435,7 +434,7 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     effects
 }
 
-/// The names of entries that are new, others, or gone: both maps walked once, side by side, for there may be 100,000 users.
+/// Names of entries that were added, changed or removed. It walks both maps once, in parallel, for up to 100,000 users.
 fn changed<'a, T: PartialEq>(
     old: &'a BTreeMap<String, T>,
     new: &'a BTreeMap<String, T>,

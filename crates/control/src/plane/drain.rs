@@ -1,8 +1,8 @@
-//! User planes that are drained: they take no new sessions, and those that they have are ended at the wanted rate.
+//! Drained user planes: they take no new sessions, and their sessions end at the configured rate.
 //!
-//! One clock for each user plane says when its next session ends; which one that is, a place in the table of sessions says,
-//! which only moves forward: nobody dials in meanwhile. While the user plane does not answer nothing ends, because its
-//! subscribers could not be told.
+//! Each drained user plane has a timer for its next session's end, and a position in the session table that only moves forward,
+//! because no new session begins. While the user plane does not answer, no session ends, because its subscriber could not be
+//! notified.
 
 use super::change::{Change, effect, sessions};
 use super::{ControlPlane, Now};
@@ -13,31 +13,30 @@ use core::time::Duration;
 use session::{Cause, Phase};
 use std::collections::BTreeMap;
 
-/// How often a user plane that does not answer is looked at.
+/// Interval of checks of a user plane that does not answer.
 const LOOK: Duration = Duration::from_secs(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The user planes that are drained.
+/// Drained user planes.
 pub(super) type Drains = BTreeMap<UserPlaneId, Drain>;
 
-/// A user plane that is drained.
+/// Drain of a user plane.
 pub(super) struct Drain {
     began: Duration,
-    /// Its sessions then.
+    /// Number of its sessions when the drain began.
     before: u64,
-    /// How many are ended in a second; 0: none.
+    /// Number of sessions to end per second; 0 for none.
     rate: u32,
-    /// When the next one is ended; `None`: none is, or all have been told.
+    /// Time of the next session's end; `None` if no session is to end, or all were ended.
     next_at: Option<Duration>,
-    /// Where in the table of sessions it is looked for.
+    /// Position in the session table of the search for it.
     place: usize,
     /// The user plane does not answer.
     waits: bool,
 }
 
 impl Drain {
-    /// How many sessions are to end by now, and when the next one does. A delay is made up for by no more than a second's
-    /// worth.
+    /// Number of sessions to end now. It sets the time of the next one. After a delay it catches up by at most one second's number.
     fn due(&mut self, now: Duration) -> u32 {
         let Some(at) = self.next_at.filter(|at| *at <= now && self.rate > 0) else {
             return 0;
@@ -51,12 +50,12 @@ impl Drain {
 }
 
 impl ControlPlane {
-    /// Whether a user plane takes no new sessions.
+    /// Whether a user plane is drained and takes no new sessions.
     pub(super) fn is_drained(&self, plane: UserPlaneId) -> bool {
         self.drains.contains_key(&plane)
     }
 
-    /// What is drained, and how fast, is what the configuration says.
+    /// Starts, changes and stops drains as configured.
     pub(super) fn follow_drains(&mut self, now: Now) {
         let planes: Vec<(UserPlaneId, Option<u32>)> = self
             .topology
@@ -98,12 +97,12 @@ impl ControlPlane {
         self.drains.retain(|id, _| topology.has_user_plane(*id));
     }
 
-    /// When the next session is ended.
+    /// Time of the next session's end.
     pub(super) fn drain_at(&self) -> Option<Duration> {
         self.drains.values().filter_map(|drain| drain.next_at).min()
     }
 
-    /// Ends as many sessions as it is time for.
+    /// Ends the sessions that are due.
     pub(super) fn end_drained(&mut self, now: Now) {
         let due = |(id, drain): (&UserPlaneId, &Drain)| {
             drain.next_at.is_some_and(|at| at <= now.at).then_some(*id)
@@ -142,7 +141,7 @@ impl ControlPlane {
         }
     }
 
-    /// Whether a session is one of this user plane's, and nobody has said goodbye yet.
+    /// Whether a session is on this user plane and is not ending.
     fn stays(&self, index: u32, plane: UserPlaneId) -> bool {
         let entry = &self.sessions[index as usize];
         let phase = entry.link.as_ref().map(|link| link.phase());
@@ -150,7 +149,7 @@ impl ControlPlane {
         !entry.is_closing() && !leaves && self.plane_of(index) == plane
     }
 
-    /// A session of this user plane is no more.
+    /// Notes the end of a session of this user plane.
     pub(super) fn count_off(&mut self, plane: UserPlaneId) {
         let left = self.counts.entry(plane).or_default();
         *left = left.saturating_sub(1);
@@ -164,7 +163,7 @@ impl ControlPlane {
         }
     }
 
-    /// How far a user plane is drained.
+    /// Progress of a user plane's drain.
     pub(super) fn drain_row(&self, now: Now, plane: UserPlaneId) -> Option<northbound::Drain> {
         let drain = self.drains.get(&plane)?;
         let ends = drain.rate > 0 && !drain.waits;
@@ -184,7 +183,7 @@ impl ControlPlane {
         })
     }
 
-    /// What a changed configuration drains, or no longer.
+    /// Drains that a changed configuration starts or stops.
     pub(super) fn find_drained(&self, new: &Configuration, change: &mut Change) {
         for (id, plane) in self.topology.user_planes() {
             let name = &plane.node_id;
@@ -220,7 +219,7 @@ impl ControlPlane {
     }
 }
 
-/// How many sessions are ended in a second on a user plane that is drained; `None`: it is not.
+/// Configured number of sessions to end per second on a drained user plane; `None` if it is not drained.
 fn rate(configuration: &Configuration, user_plane: &str) -> Option<u32> {
     let plane = configuration.user_planes.get(user_plane)?;
     match plane.admin_state {

@@ -1,4 +1,4 @@
-//! A subscriber is looked for by whatever somebody knows of it.
+//! Finds subscribers by user name, id, MAC address or IP address.
 
 use super::ControlPlane;
 use crate::entry::{Entry, Stage};
@@ -8,12 +8,12 @@ use crate::topology::{AccessLine, Seid};
 use northbound::{FindSubscriberResponse, PolicySetting, SubscriberState};
 use session::Phase;
 
-/// At most so many sessions of one subscriber are told, and so many names that are like one.
+/// Maximum number of sessions of a subscriber, and of similar names, in an answer.
 const MOST: usize = 64;
 const MOST_SIMILAR: usize = 5;
 
 impl ControlPlane {
-    /// The sessions that are a subscriber's; where there is none, names that are like the one that was asked for.
+    /// Sessions of a subscriber; without a session, names that are similar to the requested one.
     pub(super) fn find_subscriber(&self, now: Now, text: &str) -> FindSubscriberResponse {
         let subject = Subject::parse(text);
         let subscribers: Vec<SubscriberState> = self
@@ -33,7 +33,7 @@ impl ControlPlane {
         }
     }
 
-    /// The sessions that are a subscriber's. It looks at all of them.
+    /// Sessions of a subscriber. The search visits all sessions.
     fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
         self.entries().filter(|entry| {
             let addresses = Families {
@@ -46,7 +46,7 @@ impl ControlPlane {
         })
     }
 
-    /// The sessions that are a subscriber's, and their lines. It looks at all of them.
+    /// Sessions of a subscriber with their access lines. The search visits all sessions.
     pub(crate) fn lines_of(&self, subject: &Subject) -> impl Iterator<Item = (Seid, AccessLine)> {
         let entries = self.entries_of(subject);
         entries.map(|entry| (entry.seid, self.access_line(entry)))
@@ -81,7 +81,7 @@ impl ControlPlane {
         }
     }
 
-    /// The settings of the policy in force, and where another value is wanted, that one.
+    /// Settings of the policy in force, with the proposed value where it differs.
     fn policy_rows(&self, entry: &Entry) -> Vec<PolicySetting> {
         let (wanted, origins) = self.view().evaluate(entry);
         let wanted = wanted.rows(&origins).into_iter();
@@ -96,7 +96,7 @@ impl ControlPlane {
         .collect()
     }
 
-    /// The pools that a session's addresses are of.
+    /// Pools of a session's addresses.
     fn pools_of(&self, entry: &Entry) -> Vec<String> {
         let instance = &self.topology.instance(entry.instance).name;
         let ipv4 = self.configuration.ipv4_pools.iter().filter(|(_, pool)| {
@@ -128,7 +128,7 @@ impl ControlPlane {
     }
 }
 
-/// Whether one of two names begins with the other, or they are one slip of the keyboard apart.
+/// Whether one of two names begins with the other, or one edit separates them (insertion, deletion, substitution or swap).
 fn is_like(name: &[u8], text: &[u8]) -> bool {
     if name.is_empty() || text.is_empty() {
         return false;
@@ -145,7 +145,7 @@ fn is_like(name: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// How far PPP has come.
+/// State of PPP.
 fn phase(entry: &Entry) -> &'static str {
     match (&entry.stage, entry.link.as_ref().map(|link| link.phase())) {
         (Stage::Closing(_), _) => "terminate",

@@ -1,4 +1,4 @@
-//! What the control plane holds, for those who check that nothing is held twice, or for nobody.
+//! Sessions and their resources, for tests and the simulation, which check for leaks and duplicates.
 
 use super::ControlPlane;
 use super::persist::{SESSION_PREFIX, session_key};
@@ -9,62 +9,62 @@ use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
 use session::Circuit;
 
-/// How far a session has come.
+/// Stage of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldStage {
     /// No address family has been open yet.
     HalfOpen,
-    /// At least one was.
+    /// At least one address family has been open.
     Online,
-    /// It ended; its user plane has not let go of it yet.
+    /// The session has ended, and its user plane has not deleted it yet.
     Closing,
 }
 
-/// A session and what it holds.
+/// Session with its resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
-    /// Its name; printed, it is the Acct-Session-Id.
+    /// SEID of the session. Printed, it is the Acct-Session-Id.
     pub seid: Seid,
-    /// The user plane that it is on.
+    /// User plane of the session.
     pub user_plane: UserPlaneId,
-    /// Our end of its tunnel.
+    /// Control plane's end of its tunnel.
     pub teid: u32,
-    /// Where the subscriber is.
+    /// Access line and MAC addresses.
     pub circuit: &'a Circuit,
-    /// Its PPPoE session id.
+    /// PPPoE session id.
     pub pppoe_id: u16,
-    /// The address.
+    /// IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
-    /// The prefix.
+    /// IPv6 prefix.
     pub ipv6: Option<Ipv6Net>,
-    /// How far it has come.
+    /// Stage of the session.
     pub stage: HeldStage,
-    /// The store has a record of it, or will with the next batch.
+    /// Whether the store has a record of it, or gets one with the next batch.
     pub stored: bool,
 }
 
-/// A session in the store.
+/// Session in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Its name.
+    /// SEID of the session.
     pub seid: Seid,
-    /// Where the subscriber is.
+    /// Access line and MAC addresses.
     pub circuit: Circuit,
-    /// Its PPPoE session id.
+    /// PPPoE session id.
     pub pppoe_id: u16,
-    /// The address, if its rules were wanted.
+    /// IPv4 address, if its rules were requested.
     pub ipv4: Option<Ipv4Addr>,
-    /// The prefix, if its rules were wanted.
+    /// IPv6 prefix, if its rules were requested.
     pub ipv6: Option<Ipv6Net>,
 }
 
 impl StoredSession {
-    /// The store's key of a session.
+    /// Key of a session in the store.
     pub fn key(seid: Seid) -> Vec<u8> {
         session_key(seid)
     }
 
-    /// Reads an entry of the store; `None` if it is no session's.
+    /// Decodes an entry of the store; `None` if it is not a session's.
     pub fn read(key: &[u8], value: &[u8]) -> Option<Self> {
         let seid = key.strip_prefix(SESSION_PREFIX)?.try_into().ok()?;
         let record = Record::from_bytes(value).ok()?;
@@ -78,11 +78,10 @@ impl StoredSession {
         })
     }
 
-    /// The entry that a store would have of this session, were it like the one of `value` in everything else: so
-    /// measurements get stores of any size that consist of real sessions.
+    /// Entry of a store for this session, with all other fields taken from `value`. Measurements make large stores from it.
     ///
     /// # Errors
-    /// Why `value` is not the value of a session's entry.
+    /// The reason for which `value` is not the value of a session's entry.
     pub fn like(self, value: &[u8]) -> Result<StoreRecord, String> {
         let record = Record {
             up_seid: self.seid.0,
@@ -98,7 +97,7 @@ impl StoredSession {
 }
 
 impl ControlPlane {
-    /// Every session with what it holds.
+    /// All sessions with their resources.
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
         self.sessions.iter().map(|(_, entry)| self.held_by(entry))
     }

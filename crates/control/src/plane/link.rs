@@ -1,4 +1,4 @@
-//! PPP goes on: what a session wants done, what AAA says of its subscriber, and the passing of its time.
+//! PPP of a session: its inputs and outputs, authentication and timers.
 
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
@@ -13,7 +13,7 @@ use session::{
 use wire::eth::PPPOE_DISCOVERY;
 
 impl ControlPlane {
-    /// Gives a session an input and does what it wants.
+    /// Passes an input to a session and carries out its outputs.
     pub(super) fn drive(&mut self, now: Now, index: u32, input: Input<'_>) {
         let entry = self.entry(index);
         if entry.is_closing() {
@@ -28,7 +28,7 @@ impl ControlPlane {
         self.carry_out(now, index);
     }
 
-    /// Ends a session for a reason of ours; the subscriber is told.
+    /// Ends a session and notifies the subscriber.
     pub(super) fn end(&mut self, now: Now, index: u32, cause: Cause) {
         match self.entry(index).link {
             Some(_) => self.drive(now, index, Input::Terminate(cause)),
@@ -69,7 +69,7 @@ impl ControlPlane {
         }
     }
 
-    /// Does what a session wants, in its order.
+    /// Carries out a session's outputs in order.
     pub(super) fn carry_out(&mut self, now: Now, index: u32) {
         loop {
             let link = self
@@ -135,7 +135,7 @@ impl ControlPlane {
         self.aaa.authenticate(now.at, servers, pending, request);
     }
 
-    /// AAA answered about a subscriber that waits to be let in.
+    /// Handles AAA's answer to a pending authentication.
     pub(super) fn on_outcome(&mut self, now: Now, pending: PendingAuth, outcome: Outcome) {
         let PendingAuth { seid, attempt } = pending;
         let waits = |index: &u32| {
@@ -211,7 +211,7 @@ impl ControlPlane {
         self.drive(now, index, Input::Auth { attempt, reply });
     }
 
-    /// The network instance follows the subscriber's profile. What it has of another one it gives back.
+    /// Sets the network instance of the subscriber's profile. Bindings in another instance are released.
     fn set_instance(&mut self, now: Now, index: u32) {
         let entry = &self.sessions[index as usize];
         let name = &self.subscriber_profile(entry).network_instance;
@@ -223,7 +223,7 @@ impl ControlPlane {
         }
     }
 
-    /// The gateway's address towards the subscriber: that of its network instance.
+    /// Gateway's IPv4 address in the session's network instance.
     pub(super) fn gateway_ipv4(&self, index: u32) -> Option<Ipv4Addr> {
         let instance = self.sessions[index as usize].instance;
         let name = &self.topology.instance(instance).name;
@@ -231,7 +231,7 @@ impl ControlPlane {
         instance.and_then(|instance| instance.gateway_ipv4())
     }
 
-    /// What PPP negotiates: the addresses that the session holds.
+    /// Addresses that PPP negotiates.
     fn grant(&self, index: u32, interface_id: Option<u64>) -> Grant {
         let entry = &self.sessions[index as usize];
         let (gateway, control) = (self.gateway_ipv4(index), &entry.policy.control);
@@ -251,7 +251,7 @@ impl ControlPlane {
         Grant { ipv4, ipv6 }
     }
 
-    /// The subscriber has an address of the family: the first one makes the session online.
+    /// Notes that an address family is open. The first one makes the session online.
     fn on_family_up(&mut self, index: u32, family: Family) {
         let entry = &mut self.sessions[index as usize];
         let user = entry.who.username.escape_ascii().to_string();

@@ -1,4 +1,4 @@
-//! What the history is told: each event goes into the same batch of the store as the change that it tells of.
+//! Events for the history. Each event is in the same batch of the store as the change that it reports.
 
 use super::{Awaited, ControlPlane, Now, Output, Waiting};
 use crate::counters::Counter;
@@ -8,23 +8,23 @@ use crate::topology::{Topology, UserPlaneId};
 use config::Configuration;
 use session::Cause;
 
-/// The longest text of an event, in characters; of what a server replied, in octets.
+/// Maximum length of an event's text in characters, and of a server's reply in octets.
 const MAX_TEXT: usize = 1024;
 
-/// Something that happened to the system.
+/// Event of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Of which kind it is.
+    /// Kind of event.
     pub kind: Kind,
-    /// What it is about; empty: the control plane as a whole.
+    /// Resource that it concerns; empty for the control plane as a whole.
     pub resource: String,
-    /// Who did it, if somebody did.
+    /// Person who caused it, if any.
     pub by: Option<String>,
-    /// In words.
+    /// Description.
     pub text: String,
 }
 
-/// Who a session's subscriber is, and where.
+/// Subscriber and access line of a session.
 fn subscriber<'a>(topology: &'a Topology, entry: &'a Entry) -> Subscriber<'a> {
     let port = topology.port(topology.segment(entry.segment).port);
     let (outer, inner) = entry.circuit.tags.vids();
@@ -39,7 +39,7 @@ fn subscriber<'a>(topology: &'a Topology, entry: &'a Entry) -> Subscriber<'a> {
     }
 }
 
-/// At most so much of a text.
+/// Text, cut to the maximum length.
 pub(super) fn bounded(text: &str) -> &str {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => &text[..end],
@@ -55,7 +55,7 @@ impl ControlPlane {
         }
     }
 
-    /// What happened to a session, told with who it is.
+    /// Adds an event of a session.
     fn note_step(&mut self, now: Now, index: u32, step: Step<'_>) {
         let who = subscriber(&self.topology, &self.sessions[index as usize]);
         let (unix, what) = (now.unix, What::Subscriber(who, step));
@@ -64,7 +64,7 @@ impl ControlPlane {
         }
     }
 
-    /// Something happened to the system.
+    /// Adds an event of the system.
     pub(super) fn on_note(&mut self, now: Now, note: &Note) {
         let what = What::System {
             kind: note.kind,
@@ -75,7 +75,7 @@ impl ControlPlane {
         self.note(now, what);
     }
 
-    /// The association with a user plane has come or gone.
+    /// Adds an event of a new or lost association.
     pub(super) fn note_user_plane(&mut self, now: Now, plane: UserPlaneId, kind: Kind, text: &str) {
         let resource = self.topology.user_plane(plane).node_id.clone();
         let (by, text) = (None, text.to_owned());
@@ -90,7 +90,7 @@ impl ControlPlane {
         );
     }
 
-    /// AAA does not let a subscriber in.
+    /// Adds an event of a rejected subscriber.
     pub(super) fn note_refused(&mut self, now: Now, index: u32, why: &str, reply: &[u8]) {
         self.entry(index).noted.refused = true;
         if !self.takes_attempt(now) {
@@ -115,7 +115,7 @@ impl ControlPlane {
         takes
     }
 
-    /// The addresses that a session has, as its user plane is to have them: told if they are others than those that were.
+    /// Adds an event with the addresses of a session, if they differ from the last event's.
     pub(super) fn note_addresses(&mut self, now: Now, index: u32) {
         let entry = &self.sessions[index as usize];
         let (addresses, noted) = (entry.open_addresses(), entry.noted.clone());
@@ -143,7 +143,7 @@ impl ControlPlane {
         (noted.online, noted.addresses) = (true, addresses);
     }
 
-    /// A session is over.
+    /// Adds an event of a session's end.
     pub(super) fn note_end(&mut self, now: Now, index: u32, cause: Cause) {
         let entry = &self.sessions[index as usize];
         let noted = entry.noted.clone();
@@ -166,7 +166,7 @@ impl ControlPlane {
         self.note_step(now, index, step);
     }
 
-    /// The block of events that is open goes into the batch that is put together, and to the history when that is on the disk.
+    /// Adds the open block of events to the current batch. It goes to the history when that batch is on disk.
     pub(super) fn store_events(&mut self) {
         if let Some((number, block)) = self.outbox.store(&mut self.records) {
             let (batch, what) = (self.batch, Awaited::Block(number, block));
@@ -174,24 +174,24 @@ impl ControlPlane {
         }
     }
 
-    /// What the configuration says about the history.
+    /// Applies the configured limits of the history.
     pub(super) fn bound_history(&mut self) {
         let bounds = history_bounds(&self.configuration);
         self.outputs.push_back(Output::HistoryBounds(bounds));
     }
 
-    /// Whether the history has every event, and the store knows that.
+    /// Whether the history has every event, and the store has deleted its copies.
     pub fn is_history_settled(&self) -> bool {
         self.outbox.is_settled()
     }
 
-    /// Has the store forget what the history has, although nothing else is to be written.
+    /// Deletes the store's copies of events that the history has, although nothing else is to be written.
     pub fn settle_history(&mut self) {
         self.outbox.forget(&mut self.records);
     }
 }
 
-/// What the configuration says about the history.
+/// Configured limits of the history.
 pub(crate) fn history_bounds(configuration: &Configuration) -> Bounds {
     const DAY: u32 = 86_400;
     let history = &configuration.history;
@@ -202,7 +202,7 @@ pub(crate) fn history_bounds(configuration: &Configuration) -> Bounds {
 }
 
 impl Entry {
-    /// The addresses of the families that are open, or about to be.
+    /// Addresses of the address families that are open, or are about to open.
     fn open_addresses(&self) -> Families {
         let [ipv4, ipv6] = self.rules.families;
         Families {
@@ -211,7 +211,7 @@ impl Entry {
         }
     }
 
-    /// What the history knows of a session that was stored.
+    /// State of a stored session in the history.
     pub(super) fn noted_before(&self) -> Noted {
         Noted {
             online: self.account.started.is_some(),

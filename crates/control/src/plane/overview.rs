@@ -1,4 +1,4 @@
-//! The state at a glance, for those who watch: what is counted all along, never a walk through all sessions.
+//! Overview of the state, from counters that exist anyway. It never walks through all sessions.
 
 use super::ControlPlane;
 use crate::entry::Entry;
@@ -7,7 +7,7 @@ use crate::trace::Traced;
 use core::net::IpAddr;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
 
-/// Sessions that came and went.
+/// Counts of sessions that began, came online and ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// Sessions that wait for their last counters.
@@ -18,7 +18,7 @@ pub(super) struct Tally {
 }
 
 impl ControlPlane {
-    /// The state, without its time and what only the user planes know.
+    /// State without its time and without the user planes' data.
     pub fn overview(&self) -> WatchStateResponse {
         let mut drops = self.drop_rows();
         drops.retain(|drop| drop.count > 0);
@@ -59,9 +59,9 @@ impl ControlPlane {
     }
 }
 
-/// For those who follow subscribers.
+/// Lookups for traces.
 impl ControlPlane {
-    /// What a session is known by on the wire.
+    /// Identifiers of a session in messages.
     pub(crate) fn traced(&self, seid: Seid) -> Option<Traced> {
         let entry = &self.sessions[self.find(seid)? as usize];
         Some(Traced {
@@ -74,14 +74,14 @@ impl ControlPlane {
         })
     }
 
-    /// The sessions on a line. It looks at all of them.
+    /// Sessions on an access line. The search visits all sessions.
     pub(crate) fn sessions_at(&self, line: &AccessLine) -> impl Iterator<Item = (Seid, Traced)> {
         let alike = self.entries().filter(|e| e.circuit.mac == line.mac);
         let traced = alike.filter_map(|e| Some((e.seid, self.traced(e.seid)?)));
         traced.filter(|(_, traced)| traced.line == *line)
     }
 
-    /// The line of a session.
+    /// Access line of a session.
     pub(crate) fn access_line(&self, entry: &Entry) -> AccessLine {
         let port = self.topology.segment(entry.segment).port;
         let port = self.topology.port(port);
@@ -93,13 +93,13 @@ impl ControlPlane {
         }
     }
 
-    /// The line of the session of a group at an index, which name its control tunnel.
+    /// Access line of the session that a control tunnel's group and index name.
     pub(crate) fn line_at(&self, group: GroupId, index: u32) -> Option<AccessLine> {
         let entry = self.sessions.get(index as usize)?;
         (entry.group == group).then(|| self.access_line(entry))
     }
 
-    /// The name of the user plane at an address.
+    /// Name of the user plane at an address.
     pub(crate) fn user_plane_at(&self, address: IpAddr) -> Option<&str> {
         let plane = self.user_planes.find(address)?;
         Some(&self.topology.user_plane(plane).node_id)

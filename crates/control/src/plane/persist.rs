@@ -1,4 +1,4 @@
-//! What is written of the control plane into the store: its keys, and the records behind them.
+//! Keys and records of the control plane in the store.
 
 use super::{ControlPlane, Now, RadiusPorts};
 use crate::entry::{
@@ -9,27 +9,27 @@ use crate::topology::{Seid, UserPlaneId};
 use core::net::IpAddr;
 use core::time::Duration;
 
-/// The store's key of our PFCP Recovery Time Stamp (u32, big endian): kept as long as the store is.
+/// Key of the control plane's PFCP Recovery Time Stamp (u32, big endian). It stays the same as long as the store exists.
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
 pub(super) const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
 pub(super) const SESSION_PREFIX: &[u8] = b"session/";
-/// How a session ended that its user plane still has.
+/// Prefix of the keys of ended sessions that their user plane still has.
 pub(super) const ENDING_PREFIX: &[u8] = b"ending/";
-/// The last generation that may have been given out (u64, big endian).
+/// Key of the last generation that may be in use (u64, big endian).
 pub(super) const GENERATION_KEY: &[u8] = b"generation";
-/// How many generations are put into the store at once.
+/// Number of generations that are reserved in the store at once.
 const GENERATIONS: u64 = 1 << 20;
-/// Behind it what has a number, as in [`crate::topology::Numbers`]; the value is the number (u16, big endian).
+/// Prefix of the keys of numbers, followed by a name of [`crate::topology::Numbers`]; the value is the number (u16, big endian).
 pub(super) const NUMBER_PREFIX: &[u8] = b"number/";
-/// Behind it the address family, `4` or `6`, and the socket's number (u16, big endian); the value is a port (u16, big
-/// endian).
+/// Prefix of the keys of RADIUS ports, followed by the address family (`4` or `6`) and the socket's number (u16, big endian); the value
+/// is a port (u16, big endian).
 pub(super) const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
 
-/// What the store says of a user plane.
+/// Stored state of a user plane.
 pub(super) struct KnownUserPlane {
-    /// The recovery time stamp of the run that had our sessions.
+    /// Recovery time stamp of its run that had our sessions.
     pub recovery: u32,
-    /// Where it was; version 2 does not say.
+    /// Its address; version 2 does not have it.
     pub address: Option<IpAddr>,
 }
 
@@ -76,9 +76,8 @@ pub(super) fn ending_key(seid: Seid) -> Vec<u8> {
 }
 
 impl ControlPlane {
-    /// Writes the session into the batch that is being put together, if there is something worth keeping. One that is being
-    /// put back has no name on its user plane: what was reported of it is kept nevertheless. The history says of one that is
-    /// online what the store says.
+    /// Adds the session's record to the current batch, if it has something to keep. A session that is being restored has no SEID on
+    /// its user plane, but its reported usage is kept. The history gets the same state of an online session as the store.
     pub(super) fn persist(&mut self, now: Now, index: u32) -> bool {
         let entry = &self.sessions[index as usize];
         let up_seid = entry.rules.up_seid.or(entry.stored.then_some(0));
@@ -144,7 +143,7 @@ impl ControlPlane {
         true
     }
 
-    /// A session that the store has is ending.
+    /// Stores the end of a stored session.
     pub(super) fn persist_ending(&mut self, index: u32, ending: Ending) {
         let entry = &self.sessions[index as usize];
         if entry.stored {
@@ -153,8 +152,8 @@ impl ControlPlane {
         }
     }
 
-    /// The next generation of identifiers: none is ever used for two sessions, whatever the wall clock does. The store knows
-    /// of it before it knows of the session.
+    /// Allocates the next generation of identifiers. Two sessions never get the same one, whatever the wall clock does. The store has
+    /// the generation before it has the session.
     pub(super) fn count_generation(&mut self) {
         self.generation += 1;
         if self.generation > self.last_generation {
@@ -164,7 +163,7 @@ impl ControlPlane {
         }
     }
 
-    /// Brings the numbers in the store up to date.
+    /// Stores changed numbers.
     pub(super) fn persist_numbers(&mut self) {
         let mut numbers = self.topology.numbers();
         numbers.extend(self.aaa.numbers());
@@ -183,7 +182,7 @@ impl ControlPlane {
         self.numbers = numbers;
     }
 
-    /// The sockets for RADIUS are open: their ports go into the store.
+    /// Stores the ports of the RADIUS sockets when they are open.
     pub(super) fn on_radius_ports(&mut self, ports: RadiusPorts) {
         let key = |socket: &(bool, u16)| {
             let family = if socket.0 { b"6" } else { b"4" };
@@ -203,7 +202,7 @@ impl ControlPlane {
         self.radius_ports = ports;
     }
 
-    /// Remembers which run of a user plane has our sessions.
+    /// Stores the recovery time stamp of the user plane's run that has our sessions.
     pub(super) fn persist_user_plane(&mut self, plane: UserPlaneId) {
         if let Some(recovery) = self.user_planes.recovery(plane) {
             let known = KnownUserPlane {

@@ -1,4 +1,4 @@
-//! What the configuration says about a session: how it is met, and what it gets.
+//! Access and subscriber profiles of sessions.
 
 use super::ControlPlane;
 use crate::entry::Entry;
@@ -13,14 +13,14 @@ use session::{AuthPolicy, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// What a cookie is good for: a home that takes longer between PADO and PADR asks again.
+/// Lifetime of an AC-Cookie. A home that takes longer between PADO and PADR sends a new PADI.
 const COOKIE_LIFETIME: Duration = Duration::from_secs(30);
-/// How long a subscriber is left to speak first: Linux's pppd takes some 20 ms from its PADS to its first request.
+/// Time in which the subscriber may send LCP first. Linux's pppd takes about 20 ms from PADS to its first request.
 const START_DELAY: Duration = Duration::from_millis(200);
 
 static ACCESS_DEFAULTS: LazyLock<AccessProfile> = LazyLock::new(AccessProfile::default);
 
-/// An access profile at work.
+/// Access profile in use.
 pub(super) struct Access {
     pub discovery: Discovery,
     pub session: Arc<SessionConfig>,
@@ -35,7 +35,7 @@ impl Access {
     }
 }
 
-/// All access profiles by name, and the defaults.
+/// Access profiles by name; `None` is the built-in one.
 pub(super) type AccessProfiles = BTreeMap<Option<String>, Access>;
 
 pub(super) fn access_profiles(configuration: &Configuration, key: [u8; 32]) -> AccessProfiles {
@@ -73,14 +73,14 @@ pub(super) fn session_config(profile: &AccessProfile) -> SessionConfig {
     }
 }
 
-/// A configuration, and the topology that follows it.
+/// Configuration with its topology.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub configuration: &'a Configuration,
     pub topology: &'a Topology,
 }
 
-/// What of an access profile a PPP session that has begun goes by.
+/// Settings of an access profile that apply to running PPP sessions.
 #[derive(Debug, PartialEq)]
 pub(super) struct LinkSettings<'a> {
     name: &'a str,
@@ -89,20 +89,20 @@ pub(super) struct LinkSettings<'a> {
 }
 
 impl<'a> View<'a> {
-    /// How subscribers of a segment are met.
+    /// Access profile of a segment.
     pub fn access_profile(&self, segment: SegmentId) -> &'a AccessProfile {
         let name = self.topology.segment(segment).access_profile.as_ref();
         let named = name.and_then(|name| self.configuration.access_profiles.get(name));
         named.unwrap_or(&ACCESS_DEFAULTS)
     }
 
-    /// What those get of whom AAA says this, on this segment.
+    /// Subscriber profile on a segment. `of_aaa` is the name from AAA; without it the access profile names one.
     pub fn profile(&self, segment: SegmentId, of_aaa: Option<&str>) -> &'a SubscriberProfile {
         let of_access = || self.access_profile(segment).subscriber_profile.as_deref();
         evaluate::profile(self.configuration, of_aaa.or_else(of_access)).0
     }
 
-    /// What a session's policy is evaluated from.
+    /// Inputs of a session's policy.
     pub fn policy_inputs<'b>(&self, entry: &'b Entry) -> PolicyInputs<'b>
     where
         'a: 'b,
@@ -116,14 +116,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The policy that a session is to have now, and where each value came from.
+    /// Current policy of a session, with the origin of each value.
     pub fn evaluate(&self, entry: &Entry) -> (Policy, Origins) {
         let instance = &self.topology.instance(entry.instance).name;
         let bindings = &entry.policy.forwarding.bindings;
         self.policy_inputs(entry).evaluate(instance, bindings)
     }
 
-    /// What of its access profile a session goes by.
+    /// Settings of its access profile that apply to a running session.
     pub fn link_settings(&self, entry: &Entry) -> LinkSettings<'a> {
         let access = self.access_profile(entry.segment);
         LinkSettings {
@@ -135,7 +135,7 @@ impl<'a> View<'a> {
 }
 
 impl ControlPlane {
-    /// The present configuration.
+    /// Current configuration and topology.
     pub(super) fn view(&self) -> View<'_> {
         View {
             configuration: &self.configuration,
@@ -143,20 +143,20 @@ impl ControlPlane {
         }
     }
 
-    /// How subscribers of a segment are met.
+    /// Access profile of a segment.
     pub(super) fn access(&self, segment: SegmentId) -> &Access {
         let name = &self.topology.segment(segment).access_profile;
         let named = self.access.get(name);
         named.unwrap_or_else(|| &self.access[&None])
     }
 
-    /// What a session gets.
+    /// Subscriber profile of a session.
     pub(super) fn subscriber_profile(&self, entry: &Entry) -> &SubscriberProfile {
         self.view()
             .profile(entry.segment, entry.answer.profile.as_deref())
     }
 
-    /// The PPP session learns the name servers of its policy.
+    /// Passes the DNS servers of the policy to the PPP session.
     pub(super) fn set_dns(&mut self, index: u32) {
         let entry = self.entry(index);
         let control = &entry.policy.control;

@@ -1,4 +1,4 @@
-//! The one way out: everything that a session acquired is given back here, whatever ended it.
+//! Release of a session: the one code path that releases all its resources, whatever ended it.
 
 use super::admit::line_key;
 use super::persist::{ending_key, session_key};
@@ -9,8 +9,8 @@ use crate::topology::TunnelOwner;
 use session::Cause;
 
 impl ControlPlane {
-    /// The session is over. The subscriber may dial in again at once; what the user plane has is taken down first, because
-    /// its last counters belong into the record.
+    /// Ends a session. The subscriber may reconnect at once. The session on the user plane is deleted first, because its last
+    /// counters belong in the accounting record.
     pub(super) fn release(&mut self, now: Now, index: u32, cause: Cause) {
         let entry = &mut self.sessions[index as usize];
         if entry.is_closing() {
@@ -46,7 +46,7 @@ impl ControlPlane {
         }
     }
 
-    /// Takes the session off the user plane. While the user plane is away it waits for it.
+    /// Deletes the session on the user plane. It waits for a user plane that is not associated.
     pub(super) fn delete(&mut self, now: Now, index: u32) {
         if self.entry(index).rules.delete_at.take().is_some() {
             self.arm(index);
@@ -60,7 +60,7 @@ impl ControlPlane {
         }
     }
 
-    /// Nothing is left on the user plane: the end is recorded, and everything is given back.
+    /// Records the end and releases all resources, after the user plane has deleted the session.
     pub(super) fn finish(&mut self, now: Now, index: u32) {
         if !self.entry(index).is_closing() {
             return;

@@ -1,4 +1,4 @@
-//! What the store holds of the control plane, and how it goes on from there after a restart.
+//! Restores the control plane's state from the store after a restart.
 
 use super::account::ACCOUNTING_PREFIX;
 use super::persist::{
@@ -26,10 +26,10 @@ use session::{Cause, Session};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Local ports of the RADIUS client's sockets, by whether they are of IPv6, and by number.
+/// Local ports of the RADIUS sockets, by address family (`true` is IPv6) and number.
 pub type RadiusPorts = BTreeMap<(bool, u16), u16>;
 
-/// What the store held.
+/// State that was read from the store.
 #[derive(Default)]
 pub struct Restored {
     pub(crate) recovery_time_stamp: u32,
@@ -42,20 +42,19 @@ pub struct Restored {
     radius_ports: RadiusPorts,
     /// Blocks of events that the history may not have.
     blocks: Vec<(u64, Vec<u8>)>,
-    /// The last block that it has.
+    /// Last block that the history has.
     last_block: u64,
-    /// The alarms that it says are raised, and since when.
+    /// Raised alarms in the history, with their times.
     alarms: Vec<(Condition, u32)>,
-    /// Tells the machine's present run.
+    /// Identifies the machine's current boot.
     pub(super) boot: u32,
-    /// What the store did not know and is to be told first.
+    /// Records that the store lacks and gets first.
     news: Vec<StoreRecord>,
 }
 
 impl Restored {
-    /// Reads what is alive in the store. `ntp_seconds`: the time since 1900, the recovery time stamp of an empty store.
-    /// `boot` tells the machine's present run from others (`/proc/sys/kernel/random/boot_id`): in the same run,
-    /// [`Now::at`] goes on from where it was.
+    /// Reads the live records of the store. `ntp_seconds` is the time since 1900; an empty store gets it as recovery time stamp. `boot`
+    /// identifies the machine's current boot (`/proc/sys/kernel/random/boot_id`): within one boot, [`Now::at`] continues.
     ///
     /// # Errors
     /// A text for the operator that names the damaged record.
@@ -116,14 +115,14 @@ impl Restored {
         Ok(())
     }
 
-    /// The history has every block up to this one: what the store has of them is not needed any more.
+    /// Notes that the history has every block up to this one, so that the store can delete its copies.
     #[must_use]
     pub fn behind_history(mut self, last_block: u64) -> Self {
         self.last_block = last_block;
         self
     }
 
-    /// These alarms were raised, at these times, and are not cleared.
+    /// Sets the alarms that were raised and not cleared, with their times.
     #[must_use]
     pub fn with_alarms(mut self, alarms: Vec<(Condition, u32)>) -> Self {
         self.alarms = alarms;
@@ -134,22 +133,22 @@ impl Restored {
         std::mem::take(&mut self.alarms)
     }
 
-    /// The way to the history, and what is to be handed to it again.
+    /// Outbox of events, and the blocks to send to the history again.
     pub(super) fn take_outbox(&mut self) -> (Outbox, Vec<(u64, Vec<u8>)>) {
         Outbox::resume(self.last_block, std::mem::take(&mut self.blocks))
     }
 
-    /// How many sessions there are to resume.
+    /// Number of sessions to resume.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The ports that the RADIUS client's sockets had: servers know a request that comes again by its port, too.
+    /// Ports that the RADIUS sockets had. A server recognises a retransmission by its port, too.
     pub fn radius_ports(&self) -> &RadiusPorts {
         &self.radius_ports
     }
 
-    /// The numbers that were given out. Stores of version 2 name them in their sessions alone.
+    /// Allocated numbers. Stores of version 2 have them only in their sessions.
     pub(super) fn take_numbers(&mut self) -> Numbers {
         let mut numbers = self.numbers.clone();
         for (_, record) in &self.sessions {
@@ -159,17 +158,17 @@ impl Restored {
         numbers
     }
 
-    /// The numbers that the store has.
+    /// Numbers in the store.
     pub(super) fn numbers(&self) -> &Numbers {
         &self.numbers
     }
 
-    /// The recovery time stamp of the run of a user plane that had our sessions.
+    /// Recovery time stamp of the user plane's run that had our sessions.
     pub(super) fn recovery_of(&self, user_plane: &str) -> Option<u32> {
         self.user_planes.get(user_plane).map(|known| known.recovery)
     }
 
-    /// Where the stored sessions are is in the topology, retired if the configuration has it no more: there they end.
+    /// Adds the segments of all stored sessions to the topology. Segments that are not configured are retired, and their sessions end.
     pub(super) fn find_places(&self, topology: &mut Topology) {
         for (name, known) in &self.user_planes {
             let nowhere = Ipv4Addr::UNSPECIFIED.into();
@@ -204,8 +203,8 @@ impl Restored {
         std::mem::take(&mut self.news)
     }
 
-    /// Later than whatever an earlier run has given out. Stores of version 1 do not say: there it is milliseconds of wall time,
-    /// which is later at fewer than 1,000 sessions a second on average, and in any case later than what is stored.
+    /// First generation: higher than those of earlier runs. Stores of version 1 do not have it. Then it is the wall time in milliseconds,
+    /// which is higher below an average of 1,000 sessions per second, and at least higher than every stored one.
     pub(super) fn first_generation(&self, now: Now) -> u64 {
         let stored = self.sessions.iter().map(|(seid, _)| seid.generation());
         let least = stored.max().unwrap_or(0).max(self.last_generation);
@@ -213,16 +212,15 @@ impl Restored {
     }
 }
 
-/// The name of the segment of sessions whose S-VLAN is in none any more. No segment of the configuration has a blank in its
-/// name.
+/// Name of the segment for sessions whose S-VLAN is no longer in any segment. Names of configured segments have no blanks.
 const GONE_SEGMENT: &str = "no longer configured";
 
 fn seid_of(key: &[u8]) -> Result<Seid, String> {
     Ok(Seid(u64::from_be_bytes(number(key)?)))
 }
 
-/// When a session began. In the same run of the machine its clock says how long ago that was, whatever happened to the wall
-/// clock; after another one only the wall clock can.
+/// Start of a session. Within one boot of the machine the monotonic clock gives its duration, even if the wall clock was set. After a
+/// reboot only the wall clock gives it.
 fn restore_start(now: Now, record: &Record, boot: u32) -> Option<Started> {
     let unix = record.started_unix?;
     let Second {
@@ -245,7 +243,7 @@ fn restore_start(now: Now, record: &Record, boot: u32) -> Option<Started> {
 }
 
 impl ControlPlane {
-    /// Goes on with the sessions that the store held.
+    /// Resumes the stored sessions.
     pub(super) fn resume(&mut self, restored: Restored, now: Now) {
         let mut entries = Vec::new();
         let (mut replaced, mut without_address) = (Vec::new(), Vec::new());
@@ -304,7 +302,7 @@ impl ControlPlane {
         self.end_displaced(now);
     }
 
-    /// Version 1 stored that a subscriber may be online before it stored the start.
+    /// Sets the start of sessions of version 1, which stored it only after the session could be online.
     fn resume_account(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         if matches!(entry.stage, Stage::Online) && entry.account.started.is_none() {
@@ -313,8 +311,8 @@ impl ControlPlane {
         }
     }
 
-    /// Ends the sessions whose addresses cannot be reserved, each with the reason. The user plane still has their rules and
-    /// counters, so they end like any other session: with its last counters in an Accounting-Stop.
+    /// Ends the sessions whose addresses cannot be allocated again, each with the reason. The user plane still has their rules and
+    /// counters, so their last counters go into an Accounting-Stop like those of any other session.
     fn end_without_address(&mut self, now: Now, sessions: Vec<(Seid, String)>) {
         for (seid, why) in sessions {
             self.counters.count(Counter::NotResumed);
@@ -421,7 +419,7 @@ impl ControlPlane {
         entry
     }
 
-    /// Where the topology has what the record names: [`Restored::find_places`] saw to that.
+    /// Segment of a stored session. [`Restored::find_places`] has added it to the topology.
     fn find_home(&mut self, record: &Record) -> (SegmentId, GroupId, InstanceId) {
         let topology = &mut self.topology;
         let plane = topology.user_plane_of(&record.user_plane, Ipv4Addr::UNSPECIFIED.into());

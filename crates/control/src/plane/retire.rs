@@ -1,7 +1,7 @@
-//! What the configuration has no more goes when nothing refers to it.
+//! Retired objects: those that the configuration no longer contains. They are removed when nothing refers to them.
 //!
-//! Its sessions end by the one way out; then the default session of a port is closed, and the association with a user plane
-//! is released. What was given to subscribers and to user planes by its number is free only then.
+//! Their sessions end first. Then the default session of a port is closed, and the association with a user plane is released. Only then
+//! their numbers, which sessions and user planes used, are free.
 
 use super::persist::user_plane_key;
 use super::{ControlPlane, Now};
@@ -13,26 +13,26 @@ use core::time::Duration;
 use session::Cause;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who ends sessions that have no place any more.
+/// Name of the author in events of sessions that a configuration change ends.
 const OF_CONFIGURATION: &str = "the configuration";
-/// How often what is retired is looked at.
+/// Interval of checks of retired objects.
 const LOOK: Duration = Duration::from_secs(1);
-/// The same where only server groups are: they wait for records that nobody takes, maybe for ever.
+/// Interval of checks when only server groups are retired. They may wait for ever for records that no server accepts.
 const LOOK_AT_GROUPS: Duration = Duration::from_secs(60);
-/// How long a user plane that the configuration has no more is given to let go of its sessions.
+/// Time in which a retired user plane must delete its sessions.
 const FAREWELL: Duration = Duration::from_secs(30);
 
-/// What is retired, while anything is.
+/// Retired objects.
 #[derive(Default)]
 pub(super) struct Retirement {
-    /// When it is looked at next.
+    /// Time of the next check.
     pub look_at: Option<Duration>,
-    /// User planes that go, and until when they have time for it.
+    /// Retired user planes, with the end of their time.
     leaving: BTreeMap<UserPlaneId, Duration>,
 }
 
 impl ControlPlane {
-    /// Sessions that the configuration has no place for any more.
+    /// Sessions whose segment is no longer configured.
     pub(super) fn displaced(&self) -> Vec<u32> {
         let displaced = self.sessions.iter().filter(|(_, entry)| {
             let has_place = self.topology.has_place(entry.segment, &entry.circuit.tags);
@@ -41,7 +41,7 @@ impl ControlPlane {
         displaced.map(|(index, _)| index as u32).collect()
     }
 
-    /// Ends the sessions that have no place any more, and begins to look after what is retired.
+    /// Ends the sessions whose segment is no longer configured, and starts the checks of retired objects.
     pub(super) fn end_displaced(&mut self, now: Now) {
         for index in self.displaced() {
             if self.sessions.contains(index as usize) {
@@ -52,8 +52,7 @@ impl ControlPlane {
         self.arm_retirement(now);
     }
 
-    /// Whether user planes that answer still have something that their next document has no more: ports, or sessions that
-    /// have no place.
+    /// Whether reachable user planes still have ports or sessions that their next document does not contain.
     pub fn is_retiring(&self) -> bool {
         let answers = |id: PortId| {
             let plane = self.topology.port(id).user_plane;
@@ -76,7 +75,7 @@ impl ControlPlane {
         self.retirement.look_at = next.map(|next| now.at + next);
     }
 
-    /// Lets go of what nothing refers to any more.
+    /// Removes retired objects without references.
     pub(super) fn look_at_retired(&mut self, now: Now) {
         if self.topology.has_retired() {
             self.look_at_places(now);
@@ -104,7 +103,7 @@ impl ControlPlane {
         self.forget_groups_and_segments();
     }
 
-    /// A user plane goes with its last session, or when its time is over.
+    /// Removes a retired user plane after its last session, or at the end of its time.
     fn see_off(&mut self, now: Now, plane: UserPlaneId) {
         let until = *self
             .retirement

@@ -1,4 +1,4 @@
-//! What the user plane has of sessions: asked for, answered, put back, counted.
+//! PFCP sessions of subscribers: establishment, modification, deletion, restoration and usage.
 
 use super::change::sessions;
 use super::{Awaited, ControlPlane, Now, Waiting};
@@ -15,20 +15,20 @@ use rand::Rng;
 use session::{Cause, Family, Input, Phase};
 use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
 
-/// Seconds between the user plane's own reports: what it counted since is lost with it.
+/// Interval in seconds of the user plane's usage reports. A user plane that dies loses the usage since its last report.
 const USAGE_PERIOD: u32 = 300;
-/// How many changes of policies are under way at once.
+/// Maximum number of pending policy changes.
 const ADJUST_WINDOW: usize = 384;
-/// When a user plane that refused to delete a session is asked again.
+/// Time after which the deletion of a session is repeated that the user plane rejected.
 const DELETE_AGAIN: Duration = Duration::from_secs(5);
 
 impl ControlPlane {
-    /// What the user plane is to know about a session with the policy in force.
+    /// PFCP rules of a session with the policy in force.
     pub(super) fn spec(&self, index: u32) -> SessionSpec {
         self.spec_with(index, &self.sessions[index as usize].policy)
     }
 
-    /// What the user plane is to know about a session with a policy.
+    /// PFCP rules of a session with the given policy.
     fn spec_with(&self, index: u32, policy: &Policy) -> SessionSpec {
         let entry = &self.sessions[index as usize];
         let port = self
@@ -71,7 +71,7 @@ impl ControlPlane {
             .user_plane
     }
 
-    /// Asks for the session's control tunnel, and for the rules of its families if it has any already.
+    /// Establishes the PFCP session with its control tunnel, and with the rules of address families that are already open.
     pub(super) fn establish(&mut self, now: Now, index: u32) {
         // the highest bit would name a rule that the user plane brings along (TS 29.244 §8.2.54)
         self.sessions[index as usize].rules.urr_id = self.random.random_range(1..=i32::MAX as u32);
@@ -94,7 +94,7 @@ impl ControlPlane {
         self.entry(index).rules.unsettled = false; // its answer will say
     }
 
-    /// The rules of a family are wanted.
+    /// Requests the rules of an address family.
     pub(super) fn install(&mut self, now: Now, index: u32, family: Family) {
         let rules = &mut self.entry(index).rules;
         rules.families[family as usize] = true;
@@ -102,7 +102,7 @@ impl ControlPlane {
         self.adjust(now, index);
     }
 
-    /// The rules of a family are not wanted any more.
+    /// Removes the rules of an address family.
     pub(super) fn uninstall(&mut self, now: Now, index: u32, family: Family) {
         let rules = &mut self.entry(index).rules;
         if !std::mem::take(&mut rules.families[family as usize]) {
@@ -114,8 +114,8 @@ impl ControlPlane {
         self.persist(now, index);
     }
 
-    /// Tells the user plane what is wanted otherwise than it was told. While an answer is to come, of a modification or of
-    /// the whole session, it waits for that: two requests may overtake one another.
+    /// Sends a modification with the differences from what was sent last. It waits for a pending establishment or modification,
+    /// because one request may overtake another.
     pub(super) fn adjust(&mut self, now: Now, index: u32) {
         let entry = &self.sessions[index as usize];
         let rules = &entry.rules;
@@ -148,14 +148,14 @@ impl ControlPlane {
         }
     }
 
-    /// Renews the policies of as many sessions as may be under way at once.
+    /// Renews policies up to the maximum number of pending changes.
     pub(super) fn adjust_more(&mut self, now: Now) {
         for _ in 0..ADJUST_WINDOW {
             self.adjust_next(now);
         }
     }
 
-    /// Renews the policy of the next session that waits for it.
+    /// Renews the policy of the next waiting session.
     fn adjust_next(&mut self, now: Now) {
         while let Some(seid) = self.adjusting.pop_front() {
             let Some(index) = self.find(seid) else {
@@ -171,7 +171,7 @@ impl ControlPlane {
         }
     }
 
-    /// Reads the counters for an interim record, and arms the next.
+    /// Reads the counters for an interim record, and sets the time of the next one.
     pub(super) fn ask_interim(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
         let interval = entry.policy.control.interim_interval;
@@ -181,7 +181,7 @@ impl ControlPlane {
         }
     }
 
-    /// Asks for a session's counters. False if they cannot be asked for now.
+    /// Requests a session's counters. Returns false if the request cannot be sent now.
     pub(super) fn ask_usage(&mut self, now: Now, index: u32, purpose: UsageFor) -> bool {
         let plane = self.plane_of(index);
         let entry = self.entry(index);
@@ -194,7 +194,7 @@ impl ControlPlane {
             .is_ok()
     }
 
-    /// Asks for the session's end on the user plane. False if it cannot be asked for now.
+    /// Requests the deletion of the PFCP session. Returns false if the request cannot be sent now.
     pub(super) fn ask_delete(&mut self, now: Now, index: u32) -> bool {
         let plane = self.plane_of(index);
         let entry = self.entry(index);
@@ -269,8 +269,7 @@ impl ControlPlane {
         self.resync(now, plane);
     }
 
-    /// The user plane has carried out an old request once more: in place of the session as it was since then, or although
-    /// we have it no more.
+    /// Handles an old establishment that the user plane repeated: it replaced the current session, or a session that has ended.
     pub(super) fn on_established_late(
         &mut self,
         now: Now,
@@ -305,8 +304,8 @@ impl ControlPlane {
         }
     }
 
-    /// No answer although the association lives. The user plane may have the session or not: it is asked until it says
-    /// so, since what it has must not keep the identifiers of a later session.
+    /// Handles a missing answer of an associated user plane. It may have the session or not, so the request is repeated until it
+    /// answers: an old session there must not keep the identifiers of a later one.
     fn on_establish_silent(&mut self, now: Now, index: u32) {
         match self.entry(index).stage {
             Stage::Admitted(_) => {
@@ -318,8 +317,7 @@ impl ControlPlane {
         self.establish(now, index);
     }
 
-    /// The user plane has what it was told. Families that waited for their rules have them now, and what is wanted otherwise
-    /// since then is asked for.
+    /// Handles an accepted request. Address families whose rules are installed continue, and later changes are sent.
     fn rules_are_there(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
             let entry = &self.sessions[index as usize];
@@ -381,8 +379,8 @@ impl ControlPlane {
         link.is_some_and(|link| families.iter().any(|family| link.waits_for_rules(*family)))
     }
 
-    /// What the user plane has of the session is not what was wanted, or not known. A subscriber that waits for it is sent
-    /// away; otherwise the session is told whole, unless it is ending.
+    /// Handles a rejected or lost request. A session that waits for its rules ends; any other one is established again, unless it is
+    /// ending.
     fn on_modify_failed(&mut self, now: Now, index: u32, counter: Counter) {
         self.counters.count(counter);
         let link = self.sessions[index as usize].link.as_ref();
@@ -395,7 +393,7 @@ impl ControlPlane {
         }
     }
 
-    /// The releasing packet waits until the session is on disk.
+    /// Lets the packet that opens an address family wait until the session is on disk.
     fn await_durable(&mut self, now: Now, index: u32, family: Family) {
         if self.sessions[index as usize].rules.up_seid.is_none() {
             return; // it is being put back, and waits for that: before, there is nothing that can be stored
@@ -420,7 +418,7 @@ impl ControlPlane {
         }
     }
 
-    /// Adds what the user plane counted since its last report.
+    /// Adds the usage of a report.
     fn add_usage(&mut self, index: u32, reports: &[UsageReport]) {
         let account = &mut self.entry(index).account;
         for report in reports {
@@ -481,7 +479,7 @@ impl ControlPlane {
         }
     }
 
-    /// A usage report of the user plane's own accord.
+    /// Handles an unsolicited usage report.
     pub(super) fn on_report(&mut self, now: Now, id: RequestId, seid: Seid, message: Message) {
         let Message::SessionReportRequest(report) = message else {
             return; // a user plane asks nothing else of us
@@ -516,8 +514,8 @@ impl ControlPlane {
         }
     }
 
-    /// A user plane is back. If it lost our sessions they are put back; otherwise an audit finds what differs. Those that
-    /// were ending end now.
+    /// Handles a new association. Sessions that the user plane lost are established again; otherwise an audit finds differences.
+    /// Sessions that were ending are deleted now.
     pub(super) fn on_user_plane_up(&mut self, now: Now, plane: UserPlaneId, lost: bool) {
         self.follow_version(now, plane);
         let of_plane = self.sessions_of(plane);
@@ -555,14 +553,14 @@ impl ControlPlane {
         self.resync(now, plane);
     }
 
-    /// The association with a user plane is gone.
+    /// Handles the end of an association.
     pub(super) fn on_user_plane_down(&mut self, now: Now, plane: UserPlaneId, why: &str) {
         let its = sessions(self.count_on(plane));
         let text = format!("{why}; it keeps forwarding as long as it can, with {its}");
         self.note_user_plane(now, plane, Kind::UserPlaneLost, &text);
     }
 
-    /// One session that was put back is done.
+    /// Notes the end of one session's restoration.
     fn resync_done(&mut self, now: Now, plane: UserPlaneId) {
         if let Some((sessions, took)) = self.user_planes.resync_done(now.at, plane) {
             let user_plane = &self.topology.user_plane(plane).node_id;
@@ -571,12 +569,12 @@ impl ControlPlane {
         }
     }
 
-    /// How many sessions a user plane has.
+    /// Number of a user plane's sessions.
     pub(super) fn count_on(&self, plane: UserPlaneId) -> u64 {
         self.counts.get(&plane).copied().unwrap_or(0)
     }
 
-    /// The indexes of a user plane's sessions.
+    /// Indexes of a user plane's sessions.
     pub(super) fn sessions_of(&self, plane: UserPlaneId) -> Vec<u32> {
         let indexes = self.sessions.iter().map(|(index, _)| index as u32);
         indexes
@@ -584,7 +582,7 @@ impl ControlPlane {
             .collect()
     }
 
-    /// Puts back as many sessions as may be under way at once.
+    /// Restores sessions up to the maximum number of pending establishments.
     pub(super) fn resync(&mut self, now: Now, plane: UserPlaneId) {
         while let Some(seid) = self.user_planes.next_resync(plane) {
             let Some(index) = self.find(seid) else {
@@ -603,7 +601,7 @@ impl ControlPlane {
         }
     }
 
-    /// The session is no longer among those that are being put back, if it was.
+    /// Removes a session from the resync window.
     pub(super) fn put_back_done(&mut self, now: Now, index: u32) {
         if std::mem::take(&mut self.entry(index).rules.put_back) {
             let plane = self.plane_of(index);
