@@ -1,6 +1,6 @@
-//! The control plane as one sans-IO value: inputs and a time go in, outputs come out.
+//! The control plane as one sans-IO state machine: it takes inputs with a time and returns outputs.
 //!
-//! Each module below is a part of a session's way; all of them are methods of [`ControlPlane`].
+//! Each module below handles one part of a session's life, as methods of [`ControlPlane`].
 
 mod account;
 mod admit;
@@ -64,16 +64,16 @@ pub(crate) use note::history_bounds;
 pub use persist::STORE_RECOVERY_KEY;
 pub use restore::{RadiusPorts, Restored};
 
-/// A moment, on the clock that timers use and on the clock that records use.
+/// Point in time, on the monotonic clock for timers and on the wall clock for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Monotonic time. Its origin is the same as long as [`Restored::read`] is told the same run of the machine.
+    /// Monotonic time. Its origin stays the same within one boot of the machine (see [`Restored::read`]).
     pub at: Duration,
     /// Wall time in seconds since 1970.
     pub unix: u32,
 }
 
-/// What happens to the control plane.
+/// Input of the control plane.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// A PFCP datagram.
@@ -99,26 +99,26 @@ pub enum Input<'a> {
         /// The datagram.
         bytes: &'a [u8],
     },
-    /// The ports of the sockets that [`Output::RadiusSockets`] wanted.
+    /// Ports of the sockets that [`Output::RadiusSockets`] requested.
     RadiusPorts(RadiusPorts),
-    /// The store has every batch up to this number on disk; batches count from 1.
+    /// The store has synced every batch up to this number. Numbers start at 1.
     Durable(u64),
-    /// The history has every block up to this number on disk.
+    /// The history has synced every block up to this number.
     Kept(u64),
-    /// Something happened around the control plane that the history is to know.
+    /// Event outside the control plane, for the history.
     Note(Note),
-    /// Look at what is wrong, as is to be done about each second; this is what is wrong around the control plane.
+    /// Update the alarms, about once a second, with these conditions from outside the control plane.
     Look(Vec<Condition>),
-    /// A call of the local API; answered under the same ticket.
+    /// Call of the local API. Its answer has the same ticket.
     Call {
-        /// Tells this call from others.
+        /// Identifies the call.
         ticket: u64,
-        /// What is asked.
+        /// Request of the call.
         call: Call,
     },
 }
 
-/// What the control plane wants done, in this order.
+/// Output of the control plane. Outputs must be carried out in order.
 #[derive(Debug)]
 pub enum Output {
     /// Send a PFCP datagram.
@@ -135,8 +135,8 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// Have these sockets for RADIUS from now on, by whether they are of IPv6 and by number, each at the port that it had,
-    /// if it had one; then say which ports they have with [`Input::RadiusPorts`].
+    /// Open exactly these RADIUS sockets, by address family (`true` is IPv6) and number, each at its previous port if it had one. Then
+    /// report their ports with [`Input::RadiusPorts`].
     RadiusSockets(BTreeMap<(bool, u16), Option<u16>>),
     /// Send a RADIUS datagram from the socket of this number: see [`Output::RadiusSockets`].
     Radius {
@@ -147,17 +147,16 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// Make these records durable as the next batch, then say so with [`Input::Durable`]. At most [`MOST_BATCHES`] are
-    /// wanted at a time.
+    /// Sync these records as the next batch, then report it with [`Input::Durable`]. At most [`MOST_BATCHES`] are pending.
     Store(Vec<StoreRecord>),
-    /// Add this block to the history, then say so with [`Input::Kept`].
+    /// Add this block to the history, then report it with [`Input::Kept`].
     History {
-        /// The block's number; they count up.
+        /// Number of the block. Numbers increase.
         number: u64,
         /// Its events.
         block: Vec<u8>,
     },
-    /// Keep so much of the history from now on.
+    /// Set the limits of the history.
     HistoryBounds(Bounds),
     /// Answer a call of the local API.
     Answer {
@@ -171,24 +170,24 @@ pub enum Output {
 /// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the session of a subscriber that reconnects.
 type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
 
-/// Something that waits until a batch of records is on disk.
+/// Operation that waits until a batch of records is on disk.
 struct Waiting {
     batch: u64,
     what: Awaited,
 }
 
 enum Awaited {
-    /// A session's packet that lets the subscriber send; `asked` is [`crate::entry::Rules::asked`] of the family.
+    /// Packet that opens an address family of a session; `asked` is [`crate::entry::Rules::asked`] of the family.
     Family {
         seid: Seid,
         family: Family,
         asked: u8,
     },
-    /// An accounting record, by its token.
+    /// Accounting record, by its token.
     Record(u64),
-    /// A block of events for the history.
+    /// Block of events for the history.
     Block(u64, Vec<u8>),
-    /// The answer to a user plane's report.
+    /// Answer to a user plane's usage report.
     Report { id: RequestId, up_seid: u64 },
 }
 
@@ -200,10 +199,10 @@ pub struct ControlPlane {
     access: AccessProfiles,
     cookie_key: [u8; 32],
     sessions: Slab<Box<Entry>>,
-    /// How many of them each user plane has.
+    /// Number of sessions of each user plane.
     counts: BTreeMap<UserPlaneId, u64>,
     by_line: HashMap<LineKey, Seid>,
-    /// Sessions in the order of their PADR, to shed the oldest one that is half open.
+    /// Sessions in the order of their PADR, to find the oldest half-open one.
     admitted: VecDeque<Seid>,
     half_open: usize,
     wheel: TimerWheel,
@@ -211,41 +210,41 @@ pub struct ControlPlane {
     addresses: Addresses,
     user_planes: UserPlanes,
     aaa: AaaClients,
-    /// What the store has of numbers, and of the ports of RADIUS sockets.
+    /// Numbers, and ports of RADIUS sockets, as stored.
     numbers: Numbers,
     radius_ports: RadiusPorts,
     radius_sockets: BTreeSet<(bool, u16)>,
-    /// What the configuration has no more.
+    /// Retired objects, which the configuration no longer contains.
     retirement: retire::Retirement,
     /// User planes that take no new sessions.
     drains: drain::Drains,
-    /// Sessions whose policy is to be renewed, as the user planes answer.
+    /// Sessions whose policy is to be evaluated again.
     adjusting: VecDeque<Seid>,
-    /// Records of the batch that is being put together.
+    /// Records of the current batch.
     records: Vec<StoreRecord>,
-    /// The number of the batch that is being put together.
+    /// Number of the current batch.
     batch: u64,
-    /// How far the store is behind.
+    /// Backlog of the store.
     backlog: backlog::Backlog,
     waiting: VecDeque<Waiting>,
-    /// What is wrong.
+    /// Raised alarms.
     alarms: Alarms,
-    /// Events on their way into the history.
+    /// Events that the history does not have yet.
     outbox: Outbox,
-    /// Accounting records that no server has yet.
+    /// Accounting records that no server has acknowledged yet.
     accounting: AccountingQueue,
     /// Tunnels of sessions that have ended.
     released_tunnels: ReleasedTunnels,
-    /// Audits under way, by user plane.
+    /// Running PFCP audits, by user plane.
     audits: BTreeMap<UserPlaneId, audit::Audit>,
-    /// A check of the ledger that waits for audits.
+    /// Resource audit that waits for PFCP audits.
     check: Option<Box<ledger::Check>>,
-    /// Calls that list sessions, and how many sessions' counters each still waits for.
+    /// Calls that list sessions, with the number of sessions whose counters are still missing.
     listings: HashMap<u64, usize>,
     generation: u64,
-    /// Generations up to this one may be given out: the store knows that they may have been.
+    /// Last generation that is reserved in the store.
     last_generation: u64,
-    /// Tells the machine's present run.
+    /// Identifies the machine's current boot.
     boot: u32,
     random: StdRng,
     counters: Counters,
@@ -254,10 +253,10 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// A control plane with what the store held. `seed` comes from the system's generator.
+    /// Creates a control plane from the restored state. `seed` comes from the system's random number generator.
     ///
     /// # Errors
-    /// What cannot be served of the configuration.
+    /// Faults of the configuration.
     pub fn new(
         start: &config::start::ControlPlane,
         configuration: Arc<Configuration>,
@@ -328,7 +327,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Takes an input.
+    /// Handles an input.
     pub fn handle(&mut self, now: Now, input: Input<'_>) {
         match input {
             Input::Pfcp { from, bytes } => {
@@ -357,7 +356,7 @@ impl ControlPlane {
 
     /// Lets time pass.
     pub fn on_timeout(&mut self, now: Now) {
-        // first, while nothing waits to be handled that is about what goes
+        // first, while no pending event refers to a retired object
         if self.retirement.look_at.is_some_and(|at| at <= now.at) {
             self.look_at_retired(now);
         }
@@ -370,7 +369,7 @@ impl ControlPlane {
         self.settle(now);
     }
 
-    /// When [`ControlPlane::on_timeout`] wants to be called.
+    /// Time at which [`ControlPlane::on_timeout`] must be called.
     pub fn poll_at(&self) -> Option<Duration> {
         let times = [
             self.wheel.next_at(),
@@ -382,7 +381,7 @@ impl ControlPlane {
         times.into_iter().flatten().min()
     }
 
-    /// What is to be done next.
+    /// Next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
@@ -399,17 +398,17 @@ impl ControlPlane {
         Some(Output::Store(std::mem::take(&mut self.records)))
     }
 
-    /// How many sessions there are, in any stage.
+    /// Number of sessions in any stage.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The counters.
+    /// Counters of rejected, dropped and lost items.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Takes care of whatever the parts have to say, until none has anything more.
+    /// Handles the events of user planes and AAA clients until none is left.
     fn settle(&mut self, now: Now) {
         loop {
             if let Some(event) = self.user_planes.poll(now.at, &self.topology) {

@@ -1,6 +1,6 @@
-//! The ledger of the control plane: everything that is lent, taken or waited for, against the sessions that it is for.
+//! Resource audit of the control plane: compares allocated resources and pending operations with the sessions that own them.
 //!
-//! A check changes nothing here; [`repair`] puts right what it finds, by the code that gives and takes these things anyway.
+//! A check changes nothing. [`repair`] corrects the differences with the code that normally allocates and releases.
 
 mod check;
 mod kinds;
@@ -18,27 +18,27 @@ use northbound::{Differences, Ledger};
 use session::{Family, Phase};
 use std::collections::{BTreeMap, HashSet};
 
-/// Who waits for something that somebody has to be doing.
+/// Waiting operation that needs a pending counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Wait {
-    /// A session, for its user plane to take it or to let go of it.
+    /// Session that waits for its establishment or deletion at the user plane.
     Rules(Seid),
-    /// A session, for a family's rules to be there and on disk.
+    /// Session that waits for the rules of an address family to be installed and stored.
     Family(Seid, bool),
-    /// A session, for AAA.
+    /// Session that waits for AAA.
     Verdict(Seid),
-    /// A call of the local API that lists sessions, for their counters.
+    /// Call of the local API that lists sessions and waits for their counters.
     Listing(u64),
-    /// An audit, for the answer about a block.
+    /// PFCP audit that waits for the answer to a block.
     Audit(UserPlaneId),
-    /// A group, for its user plane to announce its nets.
+    /// Group that waits for its user plane to announce its prefix blocks.
     Nets(GroupId),
 }
 
 const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
 impl ControlPlane {
-    /// Compares everything that is lent, taken or waited for with the sessions that it is for.
+    /// Compares allocated resources and pending operations with the sessions that own them.
     pub fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::of(&self.start.node_id);
         self.compare_sessions(&mut ledger);
@@ -59,7 +59,7 @@ impl ControlPlane {
         ledger
     }
 
-    /// The ledger, after what it found was put right if that is wanted.
+    /// Runs the resource audit, with a repair if `repair` is set.
     pub(super) fn checked_ledger(&mut self, now: Now, repair: bool) -> Ledger {
         let found = self.ledger();
         if !repair || found.is_balanced() {
@@ -73,7 +73,7 @@ impl ControlPlane {
         self.sessions.iter().map(|(_, entry)| &**entry)
     }
 
-    /// SEID and TEID are a session's place in the table: nothing else is booked of them.
+    /// Compares sessions with their entries in the table, which determine SEIDs and TEIDs.
     fn compare_sessions(&self, ledger: &mut Ledger) {
         let booked = self.sessions.iter().map(|(index, _)| index as u32);
         let owned = self.entries().map(|e| (e.seid.index(), e.seid));
@@ -89,7 +89,7 @@ impl ControlPlane {
         ledger.compare(&kinds::ADDRESS, self.addresses.given(), owned, name)
     }
 
-    /// The nets of pools that sessions need, by the group that has them; with one of the sessions.
+    /// Prefix blocks that sessions need, by group, each with one of its sessions.
     fn needed_nets(&self) -> BTreeMap<(GroupId, Net), Seid> {
         let mut needed = BTreeMap::new();
         for entry in self.entries() {
@@ -109,7 +109,7 @@ impl ControlPlane {
         needed
     }
 
-    /// What user planes that are too old announce as nets of groups: each binding that is announced by itself.
+    /// Bindings that old user planes announce as prefix blocks of groups, because these do not support announcements by sessions.
     fn alone_as_nets(&self) -> impl Iterator<Item = ((GroupId, Net), Seid)> {
         self.sessions.iter().flat_map(move |(index, entry)| {
             let plane = self.plane_of(index as u32);
@@ -134,7 +134,7 @@ impl ControlPlane {
         ledger.compare(&kinds::NET, self.user_planes.wanted_nets(), owned, name)
     }
 
-    /// What user planes know of a group's nets, where no change of them is under way.
+    /// Compares the prefix blocks that user planes announce with those of the groups, where no change is pending.
     fn compare_announcements(&self, ledger: &mut Ledger) -> Differences<(GroupId, Net), String> {
         let settled = |group: GroupId| {
             let group_of = self.topology.group(group);
@@ -199,7 +199,7 @@ impl ControlPlane {
         })
     }
 
-    /// The order in which half-open sessions are shed, and their count.
+    /// Compares the list of half-open sessions with the sessions, and their count.
     fn compare_half_open(&self, ledger: &mut Ledger) -> Differences<Seid, Seid> {
         let sheds = |entry: &Entry| entry.is_half_open() && !is_ending(entry);
         let booked = self.admitted.iter().copied().filter(|seid| {
@@ -219,7 +219,7 @@ impl ControlPlane {
         order
     }
 
-    /// How many sessions count as being put back, of each user plane.
+    /// Compares the number of sessions in each resync window with the sessions.
     fn compare_put_back(&self, ledger: &mut Ledger) {
         let planes = self.topology.user_planes();
         let booked = planes
@@ -241,7 +241,7 @@ impl ControlPlane {
         seids.filter(move |seid| self.plane_of(seid.index()) == plane)
     }
 
-    /// The default sessions of user planes that are there.
+    /// Compares the default sessions with the ports of associated user planes.
     fn compare_ports(&self, ledger: &mut Ledger) -> Differences<PortId, String> {
         let asked: HashSet<PortId> = self
             .user_planes
@@ -287,13 +287,13 @@ impl ControlPlane {
         })
     }
 
-    /// Accounting records that no server has yet.
+    /// Compares accounting records in the queue with their sessions.
     fn compare_records(&self, ledger: &mut Ledger) {
         let (booked, owned) = (self.accounting.tokens(), self.accounting.of_sessions());
         ledger.compare(&kinds::RECORD, booked, owned, u64::to_string);
     }
 
-    /// Everybody who waits, and whether somebody sees to it. What nobody waits for any more ends by itself.
+    /// Compares waiting operations with pending ones. A pending operation without a waiting one ends by itself.
     fn compare_waits(&self, ledger: &mut Ledger) -> Differences<Wait, String> {
         let seen_to = self.seen_to();
         let waits = self.waits();
@@ -329,7 +329,7 @@ impl ControlPlane {
         waits
     }
 
-    /// What somebody sees to.
+    /// Pending operations.
     fn seen_to(&self) -> HashSet<Wait> {
         let mut seen_to: HashSet<Wait> = self.user_planes.resync_queue().map(Wait::Rules).collect();
         let later = self
@@ -416,14 +416,14 @@ impl ControlPlane {
     }
 }
 
-/// Whether somebody has said goodbye: the session is not looked for any more, and need not be shed.
+/// Whether the session's end has begun. It is then not in the index of access lines or in the half-open list.
 fn is_ending(entry: &Entry) -> bool {
     let link = entry.link.as_ref();
     let over = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
     entry.is_closing() || link.is_some_and(|link| over(link.phase()))
 }
 
-/// The addresses and prefixes that a session has.
+/// Addresses and prefixes of a session.
 fn addresses(entry: &Entry) -> impl Iterator<Item = IpNet> {
     let bindings = entry.policy.forwarding.bindings.iter();
     bindings.map(|binding| binding.prefix)

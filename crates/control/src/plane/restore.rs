@@ -168,7 +168,7 @@ impl Restored {
         self.user_planes.get(user_plane).map(|known| known.recovery)
     }
 
-    /// Adds the segments of all stored sessions to the topology. Segments that are not configured are retired, and their sessions end.
+    /// Adds the user planes, ports, groups and segments of stored sessions to the topology. Unconfigured ones are retired, and their sessions end.
     pub(super) fn find_places(&self, topology: &mut Topology) {
         for (name, known) in &self.user_planes {
             let nowhere = Ipv4Addr::UNSPECIFIED.into();
@@ -331,7 +331,7 @@ impl ControlPlane {
         started: Option<Started>,
         ending: Option<Ending>,
     ) -> Entry {
-        let (segment, group, instance) = self.find_home(&record);
+        let (segment, group, instance) = self.find_scope(&record);
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
@@ -419,8 +419,8 @@ impl ControlPlane {
         entry
     }
 
-    /// Segment of a stored session. [`Restored::find_places`] has added it to the topology.
-    fn find_home(&mut self, record: &Record) -> (SegmentId, GroupId, InstanceId) {
+    /// Segment, group and network instance of a stored session. Missing ones are added to the topology, retired.
+    fn find_scope(&mut self, record: &Record) -> (SegmentId, GroupId, InstanceId) {
         let topology = &mut self.topology;
         let plane = topology.user_plane_of(&record.user_plane, Ipv4Addr::UNSPECIFIED.into());
         let group = topology.group_of(plane, &record.group);

@@ -1,4 +1,4 @@
-//! Control packets between subscribers and us: GTP-U tunnels, whole Ethernet frames in them.
+//! Control packets between subscribers and the control plane: Ethernet frames in GTP-U tunnels.
 
 use super::{ControlPlane, Now, Output};
 use crate::counters::Counter;
@@ -9,7 +9,7 @@ use session::Circuit;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, Tags};
 use wire::{gtpu, nsh, pppoe};
 
-/// Why a redirected frame is not taken.
+/// Reason for which a redirected frame is dropped.
 pub(super) type Refused = Counter;
 
 impl ControlPlane {
@@ -55,14 +55,14 @@ impl ControlPlane {
         }
     }
 
-    /// Whether a session has this tunnel of a user plane.
+    /// Whether this tunnel of a user plane belongs to a session.
     fn has_tunnel(&self, plane: UserPlaneId, group: GroupId, index: u32) -> bool {
         let entry = self.sessions.get(index as usize);
         entry.is_some_and(|entry| entry.group == group) && self.plane_of(index) == plane
     }
 
-    /// Why a frame comes through a tunnel that no session has: its session ended while it was on its way, or the user plane
-    /// has sessions that we did not write down before a restart, which an audit is about to find.
+    /// Counter for a frame in a tunnel without a session. Its session ended meanwhile, or the user plane has a session that was not
+    /// stored before a restart, which the audit will find.
     fn why_unowned(&self, plane: UserPlaneId, teid: u32) -> Refused {
         match self.released_tunnels.contains(teid) || self.is_comparing(plane) {
             true => Counter::StaleTunnel,
@@ -70,8 +70,8 @@ impl ControlPlane {
         }
     }
 
-    /// Why a user plane does not have a tunnel that it was sent a frame through (TS 29.281 §7.3.1). One that is ours is being
-    /// put back there after a restart, or taken down.
+    /// Counter for an Error Indication (TS 29.281 §7.3.1): the user plane does not have a tunnel. If a session has the tunnel, the
+    /// session is being established again after a restart, or deleted.
     fn why_absent(&self, plane: UserPlaneId, teid: u32) -> Refused {
         let is_ours = match TunnelOwner::of(teid) {
             Some(TunnelOwner::Session(group, index)) => self.has_tunnel(plane, group, index),
@@ -87,7 +87,7 @@ impl ControlPlane {
         }
     }
 
-    /// The NSH names the port; the tunnel's own port is not needed.
+    /// Handles a frame in a default tunnel. The NSH names the port.
     fn on_default_tunnel(
         &mut self,
         now: Now,
@@ -138,7 +138,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Sends a PPPoE packet to a circuit through its port's default tunnel.
+    /// Sends a PPPoE packet to an access line through its port's default tunnel.
     pub(super) fn send_by_default(&mut self, port: PortId, circuit: &Circuit, payload: &[u8]) {
         let owner = &self.topology.port(port);
         let (plane, group) = (owner.user_plane, owner.group);
@@ -189,7 +189,7 @@ impl ControlPlane {
     }
 }
 
-/// A frame to a circuit.
+/// Frame to an access line.
 fn frame(
     circuit: &Circuit,
     tags: Tags,

@@ -1,5 +1,5 @@
-//! A check of the ledger as the local API asks for it: the user planes that are there are audited first, because what
-//! they have is known to nobody else; the rest is compared at the end.
+//! Resource audit as the local API requests it. Associated user planes are audited over PFCP first, because only they know their
+//! sessions. The other resources are compared at the end.
 
 use super::kinds;
 use crate::plane::{ControlPlane, Now};
@@ -8,20 +8,20 @@ use crate::user_planes::Request;
 use northbound::{Ledger, Refusal, Response};
 use std::collections::{BTreeSet, HashSet};
 
-/// A check under way.
+/// Running resource audit.
 pub(in crate::plane) struct Check {
     ticket: u64,
     repair: bool,
-    /// User planes whose audit is not over.
+    /// User planes whose PFCP audit is not finished.
     audits: BTreeSet<UserPlaneId>,
-    /// Sessions that were named in audits, and how they differed; an audit that began anew names them again.
+    /// Sessions that PFCP audits named, and their differences. A restarted audit names them again.
     named: BTreeSet<Seid>,
     wrong: BTreeSet<Seid>,
     unknown_sessions: BTreeSet<Seid>,
 }
 
 impl ControlPlane {
-    /// Begins a check. One that is under way is given up: whoever asked for it has gone, or asks twice.
+    /// Starts a resource audit. A running one is cancelled: its caller has gone, or asks twice.
     pub(in crate::plane) fn begin_check(&mut self, now: Now, ticket: u64, repair: bool) {
         let planes = self.topology.user_planes().map(|(plane, _)| plane);
         let planes: Vec<UserPlaneId> = planes.filter(|p| self.is_auditable(*p)).collect();
@@ -43,7 +43,7 @@ impl ControlPlane {
         self.conclude_check(now);
     }
 
-    /// A block of an audit was answered. What differed while the session was being changed does not count.
+    /// Notes the result of an audit block. Differences of a session with a pending change do not count.
     pub(in crate::plane) fn note_audited(
         &mut self,
         plane: UserPlaneId,
@@ -81,7 +81,7 @@ impl ControlPlane {
         }
     }
 
-    /// The audit of a user plane is over, or will not come to an end.
+    /// Notes that the audit of a user plane is finished or has failed.
     pub(in crate::plane) fn audit_over(&mut self, now: Now, plane: UserPlaneId) {
         if let Some(check) = &mut self.check {
             check.audits.remove(&plane);
@@ -102,7 +102,7 @@ impl ControlPlane {
         self.answer(ticket, Ok(Response::Ledger { ledger }));
     }
 
-    /// What audits found. It is put right whether or not a repair is wanted: an audit has no other way.
+    /// Differences that PFCP audits found. An audit always corrects them, also without `--repair`.
     fn compare_audited(&self, check: &Check) -> Ledger {
         let right = check.named.difference(&check.wrong).copied();
         let owned = |seid: &Seid| (*seid, *seid);

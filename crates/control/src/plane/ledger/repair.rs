@@ -1,5 +1,5 @@
-//! Puts right what the ledger finds: what has no owner is given back by the code that always gives it back, what is
-//! missing is booked where nobody else has it meanwhile; a session that cannot keep what it has is ended.
+//! Repairs the differences of a resource audit. Leaked resources are released by the code that normally releases them. Missing ones
+//! are allocated again if they are still free; otherwise their session ends.
 
 use super::{ControlPlane, Wait};
 use crate::addresses::Net;
@@ -10,7 +10,7 @@ use northbound::Ledger;
 use session::Cause;
 
 impl ControlPlane {
-    /// Puts right what differs. In this order: nets follow from addresses, and what waits is seen to at the end.
+    /// Repairs all differences. Prefix blocks follow from addresses, so addresses come first; waiting operations come last.
     pub(super) fn repair(&mut self, now: Now) {
         self.repair_addresses(now);
         self.repair_nets(now);
@@ -45,7 +45,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends a session that has an address which is not its own to give back.
+    /// Ends a session with an address that another session has, without releasing that address.
     fn end_without(&mut self, now: Now, seid: Seid, net: Net) {
         let Some(index) = self.find(seid) else {
             return;
@@ -132,7 +132,7 @@ impl ControlPlane {
         }
     }
 
-    /// A request that is not under way was not answered: that has its own ways on.
+    /// Handles requests that are no longer pending like requests without an answer.
     fn repair_requests(&mut self, now: Now) {
         let found = self.compare_requests(&mut Ledger::default());
         for token in found.without_owner {
