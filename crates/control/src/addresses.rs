@@ -1,4 +1,4 @@
-//! The addresses and prefixes of every network instance: pools, and fixed ones that AAA chose.
+//! Addresses and prefixes of all network instances: pools, and fixed ones from AAA.
 
 mod change;
 mod fixed;
@@ -17,51 +17,51 @@ use std::collections::BTreeMap;
 pub(crate) use change::Change;
 pub(crate) use shares::Shares;
 
-/// A net that a group has to announce, or no longer.
+/// Prefix in a network instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Net {
-    /// Its network instance.
+    /// Network instance.
     pub instance: InstanceId,
-    /// The net.
+    /// Prefix.
     pub net: IpNet,
 }
 
-/// Who asks for an address or prefix.
+/// Holder of an address or prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its network instance.
+    /// Network instance.
     pub instance: InstanceId,
-    /// Its subscriber group.
+    /// Subscriber group.
     pub group: GroupId,
-    /// The place of its session.
+    /// Index of the session.
     pub session: u32,
 }
 
-/// What a subscriber was given.
+/// Allocated address or prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given<T> {
-    /// The address or prefix.
+    /// Address or prefix.
     pub address: T,
-    /// The net that the group has to announce from now on.
+    /// New prefix block that the group must announce.
     pub new_net: Option<Net>,
-    /// No net of the group covers it: it has to be announced by itself.
+    /// Whether it is outside the group's prefix blocks and must be announced by itself.
     pub is_alone: bool,
 }
 
-/// A pool of the configuration.
+/// Configured pool.
 struct Source<F: Family> {
     instance: InstanceId,
     prefix: F,
     net_length: u8,
-    /// The gateway's own.
+    /// The gateway's own addresses, which are never allocated.
     excluded: Vec<F::Unit>,
     pool: Pool<F, GroupId>,
 }
 
-/// The pools of a family, by name.
+/// Pools of an address family, by name.
 type Sources<F> = BTreeMap<String, Source<F>>;
 
-/// Every address that subscribers have or can get.
+/// Addresses that subscribers have or can get.
 #[derive(Default)]
 pub struct Addresses {
     ipv4: Sources<Ipv4Net>,
@@ -70,10 +70,10 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The pools of the configuration, nothing given out.
+    /// Creates the configured pools, with nothing allocated.
     ///
     /// # Errors
-    /// Pools that cannot be cut.
+    /// Pools with invalid prefix blocks.
     pub fn new(configuration: &Configuration, topology: &Topology) -> Result<Self, Vec<Fault>> {
         let mut addresses = Addresses::default();
         let change = addresses.change(configuration, topology)?;
@@ -81,14 +81,14 @@ impl Addresses {
         Ok(addresses)
     }
 
-    /// Every address and prefix that a subscriber has.
+    /// Allocated addresses and prefixes.
     pub fn given(&self) -> impl Iterator<Item = Net> {
         let ipv4 = self.ipv4.values().flat_map(given);
         let ipv6 = self.ipv6.values().flat_map(given);
         ipv4.chain(ipv6).chain(self.fixed.nets())
     }
 
-    /// Every pool, with how many of its addresses or prefixes subscribers have, and how many there are.
+    /// Pools with their number of allocated units and their number of units.
     pub fn usage(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         let ipv4 = self
             .ipv4
@@ -101,13 +101,13 @@ impl Addresses {
         ipv4.chain(ipv6)
     }
 
-    /// Every net of the pools that a group has.
+    /// Prefix blocks of groups.
     pub fn lent_nets(&self) -> impl Iterator<Item = (GroupId, Net)> {
         let ipv4 = self.ipv4.values().flat_map(lent_nets);
         ipv4.chain(self.ipv6.values().flat_map(lent_nets))
     }
 
-    /// How full each pool is, in order of their names.
+    /// Use of each pool, in order of names.
     pub fn use_of_pools(&self, topology: &Topology) -> Vec<PoolUse> {
         let ipv4 = self
             .ipv4
@@ -120,7 +120,7 @@ impl Addresses {
         ipv4.chain(ipv6).collect()
     }
 
-    /// The net of a pool that an address or prefix is in, and the group that has it.
+    /// Prefix block of an address or prefix, and the group that has it.
     pub fn net_of(&self, given: Net) -> Option<(GroupId, Net)> {
         let (group, net) = match given.net {
             IpNet::V4(net) => {
@@ -136,7 +136,7 @@ impl Addresses {
         Some((group?, Net { net, ..given }))
     }
 
-    /// Takes a net of a pool back from which no subscriber has an address.
+    /// Releases a leaked prefix block, in which no address is in use.
     pub fn reclaim(&mut self, lent: Net) {
         match lent.net {
             IpNet::V4(net) => reclaim(&mut self.ipv4, lent.instance, net),
@@ -144,8 +144,8 @@ impl Addresses {
         }
     }
 
-    /// Gives an IPv4 address: the fixed one, or one of the group's out of these pools in order, by default out of any of the
-    /// instance's. `None`: there is no pool.
+    /// Allocates an IPv4 address: the fixed one, or one from these pools in order. Without pools, any pool of the instance is used. `None`
+    /// if there is no pool.
     pub fn give_ipv4(
         &mut self,
         holder: Holder,
@@ -161,7 +161,7 @@ impl Addresses {
         }
     }
 
-    /// Gives an IPv6 prefix of /64: the fixed one, or one of the group's, as [`Addresses::give_ipv4`] does.
+    /// Allocates an IPv6 /64 prefix like [`Addresses::give_ipv4`].
     pub fn give_ipv6(
         &mut self,
         holder: Holder,
@@ -179,19 +179,19 @@ impl Addresses {
         }
     }
 
-    /// Gives a prefix that AAA chose and that is no unit of a pool, such as a route. It may lie within another one of the same
-    /// session, not in another's or in a pool.
+    /// Allocates a prefix from AAA that is not a unit of a pool, such as a route. It may be inside another prefix of the same session,
+    /// but not inside another session's prefix or a pool.
     ///
     /// # Errors
-    /// What it overlaps.
+    /// The kind of overlap.
     pub fn give_prefix(&mut self, holder: Holder, net: IpNet) -> Result<(), PoolError> {
         self.give_fixed(holder, net, net).map(drop)
     }
 
-    /// Gives a session's binding again that it had before a restart.
+    /// Allocates a session's binding again that it had before a restart.
     ///
     /// # Errors
-    /// Who has it, or why it cannot be had.
+    /// The reason for which it is not available.
     pub fn give_again(
         &mut self,
         holder: Holder,
@@ -220,8 +220,7 @@ impl Addresses {
         Ok((binding, new_net))
     }
 
-    /// Takes an address or prefix back; the net of a pool that is no longer to be announced, if that was its last, and the
-    /// group that had it.
+    /// Releases an address or prefix. If its prefix block is unused then, returns the block with its group, to be withdrawn.
     pub fn take(&mut self, net: Net) -> Option<(GroupId, Net)> {
         if self.fixed.remove(net) {
             return None;
@@ -273,7 +272,7 @@ impl Addresses {
         })
     }
 
-    /// The pool of the instance that a prefix overlaps.
+    /// Pool of the instance that a prefix overlaps.
     fn overlapping_pool(&self, net: Net) -> Option<IpNet> {
         let ipv4 = self.ipv4.values();
         let ipv4 = ipv4.map(|source| (source.instance, IpNet::from(source.prefix)));
@@ -355,7 +354,7 @@ fn reclaim<F: Family>(sources: &mut Sources<F>, instance: InstanceId, net: F) {
     of_instance.for_each(|source| source.pool.reclaim(net));
 }
 
-/// The next unit of the first pool that has one left.
+/// Allocates from the first pool with a free unit.
 fn allocate<F: Family>(
     sources: &mut Sources<F>,
     holder: Holder,

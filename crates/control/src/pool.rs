@@ -1,12 +1,11 @@
-//! Address pools, cut into nets for subscriber groups.
+//! Address pools, which allocate prefix blocks to subscriber groups.
 //!
-//! A [`Pool`] is one prefix in one network instance. It lends small nets to subscriber groups (by default a /24 of
-//! addresses, or a /56 of /64 prefixes); user planes announce those nets. A group that runs out is lent another net,
-//! and a net of which nothing is in use goes back. What is freed rests behind everything else that is free: first
-//! within the group, then, as a net, within the pool. Nothing here draws a random number, so the same calls in the
-//! same order give the same addresses.
+//! A [`Pool`] is one prefix in one network instance. It allocates prefix blocks to subscriber groups (by default a /24 of addresses, or a
+//! /56 of /64 prefixes), and user planes announce them. A group without a free address gets another block, and releases a block in which
+//! no address is in use. A released address is allocated again after all other free ones: first within the group, then, with its block,
+//! within the pool. There is no randomness, so the same calls in the same order allocate the same addresses.
 //!
-//! Memory: eight bytes for each address of the nets that are lent, nothing for the rest of the prefix.
+//! Memory: 8 bytes for each address of the allocated blocks, nothing for the rest of the prefix.
 //!
 //! ```
 //! use control::pool::Ipv4Pool;
@@ -30,34 +29,34 @@ mod shares;
 
 pub use shares::Share;
 
-/// A pool of single IPv4 addresses.
+/// Pool of single IPv4 addresses.
 pub type Ipv4Pool<G> = Pool<Ipv4Net, G>;
 
-/// A pool of IPv6 prefixes of 64 bits.
+/// Pool of IPv6 prefixes of 64 bits.
 pub type Ipv6Pool<G> = Pool<Ipv6Net, G>;
 
-/// What a pool must know of an address family. A *unit* is what one subscriber gets.
+/// Address family of a pool. A *unit* is one subscriber's address or prefix.
 pub trait Family: Copy + Eq + core::fmt::Debug + Into<IpNet> {
-    /// What one subscriber gets.
+    /// Address or prefix of one subscriber.
     type Unit: Copy + Eq + core::fmt::Debug;
     /// Prefix length of a unit.
     const UNIT_LENGTH: u8;
-    /// Whether the first and the last unit of a net are left out: some home routers refuse .0 and .255 as their own.
+    /// Whether the first and the last unit of a block are never allocated: some home routers reject .0 and .255 as their own address.
     const SKIP_ENDS: bool;
 
     /// Prefix length.
     fn length(self) -> u8;
-    /// The number of the first unit among all units of the family.
+    /// Number of the first unit among all units of the family.
     fn first(self) -> u64;
-    /// The net of this length that begins at this unit.
+    /// Block of this length that begins at this unit.
     fn net(first: u64, length: u8) -> Self;
-    /// The number of a unit; `None` if it is none (a prefix of another length).
+    /// Number of a unit; `None` for a prefix of another length.
     fn number(unit: Self::Unit) -> Option<u64>;
-    /// The unit of this number.
+    /// Unit with this number.
     fn unit(number: u64) -> Self::Unit;
-    /// A unit as a net.
+    /// Unit as a prefix.
     fn of_unit(unit: Self::Unit) -> IpNet;
-    /// The unit that a net is; `None` if it is none.
+    /// Unit that equals a prefix; `None` for a prefix of another length.
     fn unit_of(net: IpNet) -> Option<Self::Unit>;
 }
 
@@ -135,59 +134,59 @@ impl Family for Ipv6Net {
     }
 }
 
-/// Why a pool cannot be made.
+/// Reason for which a pool cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPool {
-    /// A net must lie within the prefix and hold at least one unit.
+    /// A block must be inside the prefix and contain at least one unit.
     #[error("prefix blocks of /{net} do not fit between /{prefix} and /{unit}")]
     NetLength {
-        /// Length of a net.
+        /// Length of a block.
         net: u8,
         /// Length of the pool's prefix.
         prefix: u8,
         /// Length of a unit.
         unit: u8,
     },
-    /// More than 65,536 units in a net.
+    /// A block has more than 65,536 units.
     #[error("prefix blocks of /{0} are too large: at most 65536 addresses or prefixes each")]
     NetTooLarge(u8),
 }
 
-/// Why no unit was given.
+/// Reason for which no unit was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// Everything is in use or lent to other groups.
+    /// Every unit is in use or belongs to another group.
     #[error("the pool is exhausted")]
     Exhausted,
-    /// Not of this pool: outside its prefix, or of another prefix length.
+    /// The unit is outside the pool's prefix or has another prefix length.
     #[error("not an address of this pool")]
     Foreign,
-    /// A subscriber has it.
+    /// Another subscriber has the unit.
     #[error("the address is in use")]
     InUse,
-    /// Never given to anyone: an end of a net or one of the gateway's own.
+    /// The unit is never allocated: the first or last of a block, or the gateway's own address.
     #[error("the address is kept from subscribers")]
     Excluded,
-    /// It overlaps a prefix that another subscriber has.
+    /// The prefix overlaps another subscriber's prefix.
     #[error("it overlaps {0} of another subscriber")]
     Overlaps(IpNet),
-    /// It overlaps a pool and is no address or prefix of it.
+    /// The prefix overlaps a pool and is not a unit of it.
     #[error("it overlaps the pool {0}")]
     OverlapsPool(IpNet),
-    /// Nobody has it.
+    /// No subscriber has the unit.
     #[error("the address is not in use")]
     NotInUse,
 }
 
-/// A unit given to a subscriber.
+/// Allocated unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease<F: Family, G> {
-    /// The address or prefix.
+    /// Address or prefix.
     pub address: F::Unit,
-    /// The group that has the unit's net, and announces it. It may be another one than the subscriber's if a certain unit was
-    /// asked for: then the unit has to be announced by itself.
+    /// Group that has the unit's block and announces it. For a requested unit it may differ from the subscriber's group; the unit must
+    /// then be announced by itself.
     pub net_of: G,
-    /// The net that had to be lent to the group for it: to be announced before the address is used.
+    /// Block that was allocated to the group for it. It must be announced before the address is used.
     pub new_net: Option<F>,
 }
 
@@ -195,7 +194,7 @@ const NIL: u32 = u32::MAX;
 /// Handles of units have 32 bits, the last few of which mean other things.
 const MOST_UNITS: u64 = NIL as u64 - 2;
 
-/// What a unit is doing: if it is free, its neighbours in its group's list, as handles (net slot × units of a net + unit).
+/// State of a unit. A free unit has its neighbours in the group's list, as handles (block slot × units of a block + unit).
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Unit {
     previous: u32,
@@ -302,7 +301,7 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         })
     }
 
-    /// Gives one certain unit: a static address, or one that a session had before a restart. Its net may be another group's.
+    /// Allocates a given unit: a static address, or one that a session had before a restart. Its block may belong to another group.
     pub fn reserve(&mut self, group: G, address: F::Unit) -> Result<Lease<F, G>, PoolError> {
         let (number, index) = self.locate(address)?;
         if self.is_excluded(number, index) {
@@ -326,8 +325,7 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         })
     }
 
-    /// Takes a unit back. If it was the last one in use of its net, the net goes back too and is to be withdrawn from the
-    /// group that had it.
+    /// Releases a unit. If no unit of its block is in use then, the block is released too and returned with its group, to be withdrawn.
     pub fn release(&mut self, address: F::Unit) -> Result<Option<(G, F)>, PoolError> {
         let (number, index) = self.locate(address)?;
         let slot = *self.by_number.get(&number).ok_or(PoolError::NotInUse)?;
@@ -341,19 +339,19 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         Ok((self.lent[slot].used == 0).then(|| (group, self.give_back(slot))))
     }
 
-    /// The nets that a group holds now, in order of address.
+    /// Blocks of a group, in order of address.
     pub fn nets(&self, group: G) -> impl Iterator<Item = F> {
         let nets = self.by_number.iter();
         nets.filter(move |&(_, &slot)| self.lent[slot].group == group)
             .map(|(&number, _)| self.net(number))
     }
 
-    /// Whether a unit is one of this pool's, given to anyone or not.
+    /// Whether a unit is in this pool, allocated or not.
     pub fn contains(&self, unit: F::Unit) -> bool {
         self.locate(unit).is_ok()
     }
 
-    /// Every unit that a subscriber has, with the group.
+    /// Allocated units with their groups.
     pub fn leases(&self) -> impl Iterator<Item = (G, F::Unit)> {
         self.lent.iter().flat_map(move |(_, lent)| {
             let used = |(_, unit): &(u64, &Unit)| **unit == Unit::USED;
@@ -363,20 +361,20 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         })
     }
 
-    /// Every net that is lent, with its group.
+    /// Allocated blocks with their groups.
     pub fn lent_nets(&self) -> impl Iterator<Item = (G, F)> {
         let lent = self.lent.iter();
         lent.map(|(_, lent)| (lent.group, self.net(lent.number)))
     }
 
-    /// The net of a unit of this pool, and the group that it is lent to.
+    /// Block of a unit of this pool, and the group that has it.
     pub fn net_of(&self, address: F::Unit) -> Option<(Option<G>, F)> {
         let (number, _) = self.locate(address).ok()?;
         let lent = self.by_number.get(&number);
         Some((lent.map(|slot| self.lent[*slot].group), self.net(number)))
     }
 
-    /// Takes a net back from which nobody has a unit, although it was not given back with its last one.
+    /// Releases a leaked block, in which no unit is in use.
     pub fn reclaim(&mut self, net: F) {
         let slot = self.lent_slot(net);
         if let Some(slot) = slot.filter(|slot| !self.lent[*slot].units.contains(&Unit::USED)) {
@@ -390,22 +388,22 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         slots.find_map(|(slot, lent)| (self.net(lent.number) == net).then_some(slot))
     }
 
-    /// How many units subscribers have.
+    /// Number of allocated units.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// How many nets are lent.
+    /// Number of allocated blocks.
     pub fn lent(&self) -> usize {
         self.lent.len()
     }
 
-    /// How many nets there are.
+    /// Number of blocks.
     pub fn net_count(&self) -> u64 {
         self.net_count
     }
 
-    /// The longest unused net: first those never lent, then those given back.
+    /// Next free block: first those that were never allocated, then the one that was released first.
     fn next_net(&mut self) -> Option<u32> {
         if (self.lent.len() as u64 + 1) * u64::from(self.net_units) >= MOST_UNITS {
             return None;
@@ -456,7 +454,7 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         self.net(number)
     }
 
-    /// Marks a free unit used.
+    /// Marks a free unit as used.
     fn take(&mut self, handle: u32) -> F::Unit {
         self.unlink(handle);
         let (slot, index) = self.place(handle);
@@ -533,7 +531,7 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         )
     }
 
-    /// The net and the place in it of a unit.
+    /// Number of a unit's block, and the unit's position in it.
     fn locate(&self, address: F::Unit) -> Result<(u32, u32), PoolError> {
         let number = F::number(address).ok_or(PoolError::Foreign)?;
         let offset = number.checked_sub(self.first).ok_or(PoolError::Foreign)?;

@@ -1,9 +1,8 @@
-//! Following subscribers live: a copy of each control message that concerns one, without its secrets, for whoever asked.
+//! Traces: live copies of a subscriber's control messages, with secrets masked.
 //!
-//! A trace is of one access line: user plane, port, VLAN ids and MAC address. A MAC address alone is not enough, since homes at
-//! different ports may have the same one. Frames tell their line, and so do RADIUS requests (NAS-Port-Id, Calling-Station-Id)
-//! and the sessions that PFCP messages are about. The line's later sessions are followed, too. As long as nobody is followed, a
-//! message costs one look at an empty list.
+//! A trace follows one access line: user plane, port, VLAN ids and MAC address. A MAC address alone is not enough, because homes at
+//! different ports may have the same one. Frames, RADIUS requests (NAS-Port-Id, Calling-Station-Id) and the sessions of PFCP messages
+//! identify the line. A trace also follows later sessions of the line. Without a trace, a message costs one check of an empty list.
 
 mod mask;
 #[cfg(test)]
@@ -24,23 +23,23 @@ use wire::pfcp::Message;
 use wire::radius::{self, Kind, Value};
 use wire::{gtpu, nsh, pfcp};
 
-/// Subscribers that are followed at once.
+/// Maximum number of traces.
 const MOST: usize = 8;
-/// Messages that may wait for whoever reads.
+/// Maximum number of messages that wait for a reader.
 const QUEUE: usize = 1024;
-/// Control messages of one trace in a second; a home that sends more is not worth the time of the others.
+/// Maximum number of control messages per second and trace, so that one home does not delay the others.
 const MOST_A_SECOND: u32 = 1000;
-/// Sessions of a subscriber, and its requests under way, that are remembered.
+/// Maximum number of a subscriber's sessions, and of its pending requests, that a trace remembers.
 const MOST_KNOWN: usize = 64;
-/// Sessions that are named to somebody who has to choose one.
+/// Maximum number of sessions in an error message that asks to choose one.
 const MOST_NAMED: usize = 4;
 
-/// Whom a trace is about.
+/// Subject of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// The home on this line.
+    /// Home on this line.
     Line(AccessLine),
-    /// A home without a session: the first line on which it is heard is its own.
+    /// Home without a session. Its line is the first one with a frame from this MAC address.
     Unheard(MacAddr),
 }
 
@@ -53,15 +52,15 @@ impl core::fmt::Display for Subject {
     }
 }
 
-/// A trace that has begun.
+/// Started trace.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub subject: Subject,
-    /// Its line, as soon as that is known.
+    /// Its line, once known.
     pub line: oneshot::Receiver<AccessLine>,
 }
 
-/// Where the messages of a trace go. Nobody waits for a slow reader: what it misses is counted.
+/// Output of a trace. Nothing waits for a slow reader; missed messages are counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     to: mpsc::Sender<TracedPacket>,
@@ -69,7 +68,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Both ends, and the count of what was missed.
+    /// Creates the output, its reader, and the counter of missed messages.
     pub fn new() -> (Self, mpsc::Receiver<TracedPacket>, Arc<AtomicU64>) {
         let (to, packets) = mpsc::channel(QUEUE);
         let missed = Arc::new(AtomicU64::new(0));
@@ -80,13 +79,13 @@ impl Reader {
         (reader, packets, missed)
     }
 
-    /// Passes a packet of a user plane on, without what is secret in it.
+    /// Forwards a packet from a user plane, with secrets masked.
     pub fn sampled(&self, mut packet: TracedPacket) {
         mask::frame(&mut packet.octets);
         self.pass(packet);
     }
 
-    /// Counts what was missed on the way here.
+    /// Adds messages that were missed before they arrived here.
     pub fn count_missed(&self, more: u64) {
         self.missed.fetch_add(more, Ordering::Relaxed);
     }
@@ -97,24 +96,24 @@ impl Reader {
         }
     }
 
-    /// Waits until nobody reads any more.
+    /// Waits until the reader is closed.
     pub async fn closed(&self) {
         self.to.closed().await;
     }
 }
 
-/// What a session is known by on the wire.
+/// Identifiers of a session in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Traced {
-    /// Its home's line.
+    /// Access line.
     pub line: AccessLine,
-    /// Where its user plane is.
+    /// Address of its user plane.
     pub user_plane: IpAddr,
     /// The user plane's SEID, once it has answered.
     pub up_seid: Option<u64>,
 }
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// From this peer to us.
@@ -123,41 +122,41 @@ pub(crate) enum Way {
     Out,
 }
 
-/// A datagram that came or goes.
+/// Received or sent datagram.
 #[derive(Clone, Copy)]
 pub(crate) struct Datagram<'a> {
     pub way: Way,
-    /// Ours.
+    /// Our own end.
     pub own: SocketAddr,
     pub peer: SocketAddr,
     pub bytes: &'a [u8],
 }
 
-/// The traces that run.
+/// Running traces.
 #[derive(Default)]
 pub(crate) struct Traces(Vec<Running>);
 
 struct Running {
     subject: Subject,
-    /// Who waits for the line, until it is known.
+    /// Receiver of the line, until it is known.
     waits: Option<oneshot::Sender<AccessLine>>,
     reader: Reader,
-    /// Sessions of the subscriber, and what their user planes call them.
+    /// Sessions of the subscriber, with their user planes' SEIDs.
     sessions: VecDeque<(Seid, Option<(IpAddr, u64)>)>,
-    /// RADIUS requests of the subscriber: the socket, the server, the identifier.
+    /// Pending RADIUS requests of the subscriber: socket, server, identifier.
     asked: VecDeque<(u16, SocketAddr, u8)>,
-    /// When the second began in which so many messages came.
+    /// Start of the current second, and the number of messages in it.
     second: (Instant, u32),
 }
 
 impl Traces {
-    /// Whether nobody is followed.
+    /// Whether no trace runs.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Begins to follow whom a request names.
+    /// Starts a trace of the subscriber that a request names.
     pub fn begin(
         &mut self,
         plane: &ControlPlane,
@@ -187,12 +186,12 @@ impl Traces {
         Ok(Begun { subject, line })
     }
 
-    /// Forgets those that nobody reads any more.
+    /// Removes traces whose reader is closed.
     pub fn forget(&mut self) {
         self.0.retain(|running| !running.reader.to.is_closed());
     }
 
-    /// A GTP-U datagram: a frame from a home or to one.
+    /// Handles a GTP-U datagram: a frame from or to a home.
     pub fn gtpu(&mut self, plane: &ControlPlane, datagram: Datagram<'_>) {
         self.forget();
         let Some((line, bytes)) = line_of_frame(plane, datagram) else {
@@ -212,7 +211,7 @@ impl Traces {
         }
     }
 
-    /// A PFCP datagram.
+    /// Handles a PFCP datagram.
     pub fn pfcp(&mut self, plane: &ControlPlane, datagram: Datagram<'_>) {
         self.forget();
         let Ok(received) = pfcp::parse(datagram.bytes) else {
@@ -226,7 +225,7 @@ impl Traces {
         }
     }
 
-    /// A RADIUS datagram of the socket of this number.
+    /// Handles a RADIUS datagram of the socket with this number.
     pub fn radius(&mut self, plane: &ControlPlane, socket: u16, datagram: Datagram<'_>) {
         self.forget();
         let Some(identifier) = datagram.bytes.get(1).copied() else {
@@ -268,7 +267,7 @@ impl Running {
         }
     }
 
-    /// The line is known: its sessions are remembered, and who waits for it hears of it.
+    /// Sets the line, remembers its sessions and reports the line to the client.
     fn found(&mut self, plane: &ControlPlane, line: AccessLine) {
         let sessions = plane.sessions_at(&line).map(|(seid, traced)| {
             let up = traced.up_seid.map(|up_seid| (traced.user_plane, up_seid));
@@ -281,7 +280,7 @@ impl Running {
         }
     }
 
-    /// Whether what happens on a line is the subscriber's.
+    /// Whether a line is the subscriber's.
     fn is_about(&mut self, plane: &ControlPlane, line: &AccessLine) -> bool {
         if matches!(self.subject, Subject::Unheard(mac) if mac == line.mac) {
             self.found(plane, line.clone());
@@ -289,7 +288,7 @@ impl Running {
         matches!(&self.subject, Subject::Line(own) if own == line)
     }
 
-    /// Whether a session is one of the subscriber's; it is remembered from then on.
+    /// Whether a session is the subscriber's. If so, the trace remembers it.
     fn knows(&mut self, plane: &ControlPlane, seid: Seid) -> bool {
         let knows =
             |sessions: &VecDeque<(Seid, _)>| sessions.iter().any(|(known, _)| *known == seid);
@@ -304,8 +303,8 @@ impl Running {
         is_its
     }
 
-    /// Whether a PFCP message is about a session of the subscriber. A message carries its receiver's name for the session, and
-    /// a request for a new one carries ours.
+    /// Whether a PFCP message is about a session of the subscriber. A message has the receiver's SEID of the session; an establishment
+    /// also has ours.
     fn is_in(&mut self, plane: &ControlPlane, at: Datagram<'_>, packet: &pfcp::Packet) -> bool {
         if let Message::SessionEstablishmentRequest(request) = &packet.message {
             return self.knows(plane, Seid(request.cp_f_seid.seid));
@@ -347,7 +346,7 @@ impl Running {
     }
 }
 
-/// The newest ones stay.
+/// Adds an item and drops the oldest above the maximum.
 fn remember<T>(known: &mut VecDeque<T>, one: T) {
     if known.len() >= MOST_KNOWN {
         known.pop_front();
@@ -389,7 +388,7 @@ fn nanoseconds() -> u64 {
     })
 }
 
-/// The line that a frame comes from or goes to, and the frame. It is none for a tunnel that belongs to no session now.
+/// Line of a frame, and the frame. `None` for a tunnel that belongs to no session.
 fn line_of_frame<'a>(
     plane: &ControlPlane,
     datagram: Datagram<'a>,
@@ -423,7 +422,7 @@ fn line_of_frame<'a>(
     Some((line, bytes))
 }
 
-/// Whom somebody means: whatever a session is known by, or the MAC address of a home that is not online.
+/// Finds the subject of a request: any identifier of a session, or the MAC address of a home that is not online.
 fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
     let subject = history::Subject::parse(text);
     let mut sessions: Vec<(Seid, AccessLine)> = plane.lines_of(&subject).collect();
@@ -440,7 +439,7 @@ fn find(plane: &ControlPlane, text: &str) -> Result<Subject, Refusal> {
     }
 }
 
-/// Sessions on several lines go by what was typed.
+/// Error for a request that matches sessions on several lines.
 fn choose(text: &str, sessions: &[(Seid, AccessLine)]) -> String {
     let named = sessions.iter().take(MOST_NAMED);
     let named: Vec<String> = named
