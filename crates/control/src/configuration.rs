@@ -1,7 +1,7 @@
-//! The keeper of the configuration: one task that changes it, one change after the other, and tells the planes.
+//! The task that changes the configuration, one change at a time, and sends it to the planes.
 //!
-//! A change is checked by the model, by the control plane and by the user planes that can be reached; then it is written, and from
-//! that moment it holds: whoever dies comes back with it. Then the planes are told.
+//! The model, the control plane and the reachable user planes check a change. Then it is written to disk, and from that moment it survives
+//! any crash. Then the planes apply it.
 
 use crate::alarms::{self, Condition};
 use crate::history::Kind;
@@ -22,39 +22,39 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// The longest comment, in octets.
+/// Maximum length of a comment, in octets.
 const MAX_COMMENT: usize = 1000;
-/// The longest time that a version may wait to be confirmed, in seconds.
+/// Maximum confirm time-out, in seconds.
 const MAX_CONFIRM: u32 = 86_400;
-/// How long sessions may take to end before their user planes are told that their ports go.
+/// Maximum time for sessions to end before their user planes get a document without their ports.
 pub const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Between two looks at whether they have.
+/// Interval of checks whether they have ended.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How often it is told what is wrong.
+/// Interval of reports of conditions for alarms.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a commit waits for the user planes.
+/// Time for which a commit waits for the user planes.
 const SETTLE: Duration = Duration::from_secs(10);
-/// Who brings a version back that nobody confirmed.
+/// Author of the rollback of an unconfirmed version.
 const OURSELVES: &str = "sluice-cp";
 
-/// What the control plane's loop is asked.
+/// Request to the control plane's loop.
 pub(crate) enum ToPlane {
-    /// What a change would do, or why it cannot be.
+    /// Compute the effects of a change, or its faults.
     Plan(
         Arc<Configuration>,
         oneshot::Sender<Result<Vec<Effect>, Vec<Fault>>>,
     ),
-    /// The configuration is this one, as soon as it is written.
+    /// Write this version and apply it.
     Adopt(Box<Adoption>),
-    /// This user plane has what it is to have now.
+    /// This user plane has its current document.
     Told(String),
-    /// The history is to know this.
+    /// Add this event to the history.
     Note(Note),
-    /// Whether something that the configuration has no more is still there.
+    /// Ask whether objects that the configuration no longer contains still have sessions.
     IsRetiring(oneshot::Sender<bool>),
-    /// The state at a glance.
+    /// Return the overview.
     Overview(oneshot::Sender<WatchStateResponse>),
-    /// Follow a subscriber.
+    /// Start a trace.
     Trace(
         TraceRequest,
         trace::Reader,
@@ -62,34 +62,34 @@ pub(crate) enum ToPlane {
     ),
 }
 
-/// A version that is to come into force.
+/// Version that is to come into force.
 pub struct Wish {
-    /// What it says.
+    /// Configuration of the version.
     pub candidate: Checked,
-    /// Who wants it.
+    /// Author.
     pub author: Author,
-    /// Why.
+    /// Comment.
     pub comment: String,
-    /// It is given up at this time, in seconds since 1970, unless it is confirmed.
+    /// Time in seconds since 1970 at which it is rolled back unless it is confirmed.
     pub confirm_by: Option<u64>,
-    /// An earlier version comes back.
+    /// Whether it is a rollback to an earlier version.
     pub back: bool,
-    /// It may end sessions.
+    /// Whether it may end sessions.
     pub end_sessions: bool,
 }
 
-/// A version on its way into force: it is written and followed in one step of the loop, so that nothing comes in between.
+/// Pending version. It is written and applied in one step of the loop, so that nothing comes in between.
 pub(crate) struct Adoption {
     wish: Wish,
     transactions: Transactions,
     reply: oneshot::Sender<(Transactions, Adopted)>,
 }
 
-/// The version that is in force, with what it did.
+/// Version in force, with its effects.
 type Adopted = Result<(u64, Vec<Effect>), Refusal>;
 
 impl Adoption {
-    /// Writes the version if the plane says that it can follow, and has it follow.
+    /// Writes the version and applies it, if the control plane can apply it.
     pub fn carry_out(mut self, now: Now, plane: &mut ControlPlane) {
         let transactions = &mut self.transactions;
         let done = adopt(now, plane, self.wish, |candidate, author, comment, by| {
@@ -99,10 +99,10 @@ impl Adoption {
     }
 }
 
-/// Has the control plane follow a version as soon as `write` has made it durable.
+/// Applies a version to the control plane after `write` has synced it.
 ///
 /// # Errors
-/// Why the version does not come into force. Nothing has changed then.
+/// The reason for which the version does not come into force. Nothing has changed then.
 pub fn adopt(
     now: Now,
     plane: &mut ControlPlane,
@@ -127,7 +127,7 @@ pub fn adopt(
     Ok((version, effects))
 }
 
-/// Why a change that ends sessions is not made, unless it may.
+/// Fault of a change that would end sessions without permission.
 fn would_end(effects: &[Effect], may: bool) -> Option<Fault> {
     let ending = effects.iter().filter(|e| e.ends && e.sessions > 0);
     let what: Vec<&str> = ending.map(|e| e.text.as_str()).collect();
@@ -139,29 +139,29 @@ fn would_end(effects: &[Effect], may: bool) -> Option<Fault> {
     })
 }
 
-/// See the module's page.
+/// State of the task.
 pub(crate) struct Keeper {
-    /// Away while the loop writes a version.
+    /// `None` while the loop writes a version.
     transactions: Option<Transactions>,
     management: Management,
-    /// Has the log say as much as the configuration wants.
+    /// Sets the log level.
     set_level: SetLevel,
     plane: mpsc::Sender<ToPlane>,
     calls: mpsc::Receiver<ConfigurationCall>,
-    /// What was shown last, for the next who asks for the same.
+    /// Cache of the last version that was shown.
     shown: GetConfigurationResponse,
-    /// Tells what is wrong.
+    /// Receiver of conditions for alarms.
     wrong: watch::Sender<Vec<Condition>>,
-    /// When the version in force is given up.
+    /// Time at which the version in force is rolled back.
     give_up_at: Option<Instant>,
 }
 
-/// Sets how much the log says.
+/// Function that sets the log level.
 pub type SetLevel = Box<dyn Fn(Level) + Send>;
 type Answer = Result<ConfigurationResponse, Refused>;
 
 impl Keeper {
-    /// Keeps what `transactions` has; the control plane has it already, the user planes hear of it now.
+    /// Creates the task. The control plane already has the configuration; the user planes get it now.
     pub fn new(
         transactions: Transactions,
         management: Management,
@@ -196,7 +196,7 @@ impl Keeper {
             .expect("it is here between two changes")
     }
 
-    /// What is in force is what the log, the user planes and the clock go by.
+    /// Applies the version in force to the log level, the user planes and the confirm timer.
     fn follow(&mut self) {
         let transactions = self
             .transactions
@@ -209,7 +209,7 @@ impl Keeper {
         self.arm();
     }
 
-    /// Serves until nobody can ask any more.
+    /// Serves until every client handle is dropped.
     pub async fn run(mut self) {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -235,7 +235,7 @@ impl Keeper {
         }
     }
 
-    /// Tells what is wrong with the configuration of the planes.
+    /// Reports the planes' conditions for alarms.
     fn look(&self) {
         let behind = self
             .management
@@ -270,7 +270,7 @@ impl Keeper {
         self.wrong.send_replace(wrong);
     }
 
-    /// The clock that says when a version has to be confirmed is the wall's; from now on the monotonic one runs.
+    /// Starts the confirm timer. Its end is stored as wall time; the timer uses the monotonic clock.
     fn arm(&mut self) {
         let by = self.transactions().history().confirm_by();
         self.give_up_at =
@@ -347,7 +347,7 @@ impl Keeper {
         })
     }
 
-    /// What the planes say of a candidate.
+    /// Effects and faults of a candidate, from all planes.
     async fn plan(
         &mut self,
         candidate: &Checked,
@@ -420,7 +420,7 @@ impl Keeper {
         }
     }
 
-    /// Writes a version and tells the planes.
+    /// Writes a version and sends it to the planes.
     async fn adopt(&mut self, wish: Wish) -> Result<Adopted, Refused> {
         let (by, comment) = (wish.author.name.clone(), wish.comment.clone());
         let (reply, done) = oneshot::channel();
@@ -444,8 +444,8 @@ impl Keeper {
         Ok(done)
     }
 
-    /// Sessions that end are deleted from their user planes, with their last counters, before these are told that their ports
-    /// or segments go.
+    /// Waits until sessions that end are deleted from their user planes, with their last counters. Only then the user planes get a document
+    /// without their ports or segments.
     async fn let_go(&mut self) -> Result<(), Refused> {
         let until = Instant::now() + LAST_WORDS;
         loop {
@@ -478,7 +478,7 @@ impl Keeper {
         Ok(ConfigurationResponse::Confirmed(confirmed))
     }
 
-    /// Nobody has confirmed the version in force: the one before comes back.
+    /// Rolls back an unconfirmed version.
     async fn give_up(&mut self) {
         self.give_up_at = None;
         let back = match self.transactions().unconfirmed() {
@@ -502,7 +502,7 @@ impl Keeper {
     }
 }
 
-/// Who commits now; `lock`: the number of the lock that they hold, or 0.
+/// Author of a commit; `lock` is the number of its lock, or 0.
 fn author(name: String, lock: u64) -> Author {
     Author {
         name,
@@ -511,7 +511,7 @@ fn author(name: String, lock: u64) -> Author {
     }
 }
 
-/// What the history is told of a version.
+/// Event of a version, for the history.
 fn note(kind: Kind, version: u64, by: &str, comment: &str) -> Note {
     Note {
         kind,

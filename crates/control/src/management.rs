@@ -1,5 +1,5 @@
-//! What the user planes are told over their management interfaces: for each one a task that sees to it that the document in
-//! force there is the one of the configuration, whoever was restarted or changed something meanwhile.
+//! Management of user planes (Mi): one task for each user plane keeps its document in force equal to the configuration, also after restarts
+//! and local changes.
 
 mod standing;
 
@@ -17,11 +17,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How often a user plane tells its state.
+/// Interval of a user plane's state messages.
 pub const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a refused document waits before it is offered again: a device may have appeared.
+/// Time after which a rejected document is sent again: a missing device may have appeared.
 pub const OFFER_AGAIN: Duration = Duration::from_secs(10);
-/// How long a user plane may take to say what is wrong with a document.
+/// Time-out of a document's validation by a user plane.
 const VALIDATE: Duration = Duration::from_secs(5);
 
 struct Link {
@@ -38,7 +38,7 @@ impl Drop for Link {
     }
 }
 
-/// Every user plane of the configuration.
+/// Configured user planes.
 pub(crate) struct Management {
     tls: Option<Tls>,
     plane: mpsc::Sender<ToPlane>,
@@ -46,11 +46,11 @@ pub(crate) struct Management {
     standings: watch::Sender<Standings>,
 }
 
-/// Each user plane by name: the way to it, and how it stands.
+/// Connection and state of each user plane, by name.
 pub(crate) type Standings = BTreeMap<String, (Client, watch::Receiver<Standing>)>;
 
 impl Management {
-    /// Nobody yet. `tls` is for user planes on other machines; `plane` hears of those that were told.
+    /// Creates an empty set. `tls` is for user planes on other machines; `plane` is notified of user planes that have their document.
     pub fn new(tls: Option<Tls>, plane: mpsc::Sender<ToPlane>) -> Self {
         Management {
             tls,
@@ -60,13 +60,12 @@ impl Management {
         }
     }
 
-    /// How the user planes stand, for those who watch them.
+    /// State of the user planes, for live views.
     pub fn standings(&self) -> watch::Receiver<Standings> {
         self.standings.subscribe()
     }
 
-    /// The user planes are those of this configuration, and are to have what it says. What cannot be reached by this
-    /// control plane is told.
+    /// Applies a configuration: its user planes get their documents. Endpoints that this control plane cannot reach are logged.
     pub fn follow(&mut self, configuration: &Configuration, version: u64) {
         self.links.retain(|name, link| {
             let plane = configuration.user_planes.get(name);
@@ -133,7 +132,7 @@ impl Management {
         Client::new(&at, self.tls.as_ref()).map_err(|error| error.to_string())
     }
 
-    /// What is wrong with a configuration, as the user planes say that can be reached; those that cannot hear of it later.
+    /// Faults of a configuration from the reachable user planes. The others get it later.
     pub async fn validate(&self, configuration: &Configuration, version: u64) -> Vec<Fault> {
         let planes = configuration.user_planes.iter();
         let asked = planes.map(|(name, plane)| async {
@@ -177,8 +176,7 @@ impl Management {
         }
     }
 
-    /// Waits until every user plane that can be reached has what it is to have, or for `patience`; those that have it not,
-    /// and why.
+    /// Waits until every reachable user plane has its document, at most for `patience`. Returns those without it, with the reason.
     pub async fn settle(&self, patience: Duration) -> Vec<String> {
         let settled = async {
             for link in self.links.values() {
@@ -194,7 +192,7 @@ impl Management {
         pending.map(|m| format!("{}: {}", m.name, m.why)).collect()
     }
 
-    /// What the machines of user planes do not give to them, by user plane.
+    /// What the machines of user planes lack, by user plane.
     pub fn hosts(&self) -> impl Iterator<Item = (String, Vec<String>)> {
         let told = self.links.iter().filter_map(|(name, link)| {
             let lacking = link.standing.borrow().state.as_ref()?.host.clone();
@@ -203,7 +201,7 @@ impl Management {
         told.filter(|(_, lacking)| !lacking.is_empty())
     }
 
-    /// What each user plane has.
+    /// State of each user plane's document.
     pub fn managed(&self) -> impl Iterator<Item = Managed> {
         self.links.iter().map(|(name, link)| {
             let standing = link.standing.borrow();
@@ -225,7 +223,7 @@ impl Management {
     }
 }
 
-/// A fault in a user plane's document, in its place in the configuration.
+/// Maps a fault in a user plane's document to its path in the configuration.
 fn here(name: &str, fault: DocumentFault) -> Fault {
     let inner = Path::parse(&fault.path).unwrap_or_default();
     let shared = inner
@@ -244,7 +242,7 @@ fn here(name: &str, fault: DocumentFault) -> Fault {
     }
 }
 
-/// Keeps one user plane at what is wanted.
+/// Task that keeps one user plane at its document.
 struct Keeper {
     name: String,
     client: Client,
@@ -274,7 +272,7 @@ impl Keeper {
         }
     }
 
-    /// As long as the connection holds; why it does no longer.
+    /// Serves one connection. Returns the reason for its end.
     async fn keep(&mut self) -> String {
         let mut offered = Instant::now();
         if let Err(why) = self.bring().await {
@@ -317,7 +315,7 @@ impl Keeper {
         });
     }
 
-    /// Brings what is wanted, if it is not there.
+    /// Sends the document if the user plane does not have it.
     async fn bring(&mut self) -> Result<(), String> {
         let wanted = self.wants.borrow_and_update().clone();
         let mut next = Next::Nothing;

@@ -1,22 +1,22 @@
-//! The document of one user plane: which one it is to have, which one it has, and what to do about the difference. Without I/O:
-//! the control plane's task for each user plane and the simulation both go by it.
+//! Document state of one user plane: the wanted document, the one in force, and the next action. It is sans-IO; the control plane's task
+//! for each user plane and the simulation both use it.
 
 use super::here;
 use config::Configuration;
 use mi::{ApplyResponse, Document, InForce, State};
 use tokio::time::Instant;
 
-/// The document that a user plane is to have.
+/// Document that a user plane should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The version of the configuration that the document was made of.
+    /// Version of the configuration from which the document was made.
     version: u64,
     hash: String,
     text: String,
 }
 
 impl Wanted {
-    /// The document for a user plane in this version of the configuration.
+    /// Makes the document for a user plane in this version of the configuration.
     pub fn new(configuration: &Configuration, name: &str, version: u64) -> Self {
         let document = configuration.document_for(name).unwrap_or_default();
         let text = serde_json::to_string(&document).expect("a document has only names and values");
@@ -28,17 +28,17 @@ impl Wanted {
         }
     }
 
-    /// Whether the two documents are the same, of whatever versions.
+    /// Whether two documents have the same content.
     pub fn is_same(&self, other: &Wanted) -> bool {
         self.hash == other.hash
     }
 
-    /// The document to ask about before this version is in force.
+    /// Document for a validation before this version is in force.
     pub(super) fn candidate(&self) -> Document {
         self.document(0)
     }
 
-    /// A document with a generation of at least `generation`.
+    /// Document with a generation of at least `generation`.
     fn document(&self, generation: u64) -> Document {
         Document {
             generation: generation.max(self.version),
@@ -48,59 +48,58 @@ impl Wanted {
     }
 }
 
-/// What is to be done for a user plane.
+/// Next action for a user plane.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// Nothing until something changes.
+    /// Do nothing until something changes.
     Nothing,
-    /// Tell the control plane's loop that the user plane has what it is to have.
+    /// Notify the control plane's loop that the user plane has its document.
     HasIt,
-    /// Send this document, and go on with [`Standing::answered`].
+    /// Send this document, then call [`Standing::answered`].
     Apply(Document),
 }
 
-/// How a user plane stands.
+/// State of a user plane.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// It answers.
+    /// Whether it answers.
     pub(crate) reached: bool,
-    /// What is in force there.
+    /// Document in force there.
     pub(crate) in_force: Option<InForce>,
-    /// The hash of the document that was refused last, and why.
+    /// Hash of the last rejected document, with the reason.
     pub(super) refused: Option<(String, String)>,
-    /// What is wanted has to be looked at even if it is there, or was refused.
+    /// Whether to check the wanted document even if it is in force or was rejected.
     anew: bool,
-    /// What it told last.
+    /// Last state message.
     pub(crate) state: Option<State>,
-    /// When.
+    /// Time of that message.
     pub(crate) told_at: Option<Instant>,
 }
 
 impl Standing {
-    /// The user plane answers, with this in force.
+    /// Notes that the user plane answers, with this document in force.
     pub fn met(&mut self, in_force: Option<InForce>) {
         (self.reached, self.anew) = (true, true);
         self.in_force = in_force;
     }
 
-    /// The connection to the user plane is lost.
+    /// Notes that the connection is lost.
     pub fn lost(&mut self) {
         self.reached = false;
         self.state = None;
     }
 
-    /// Another document is wanted, or it is time to offer the refused one again.
+    /// Notes that another document is wanted, or that the rejected one is to be sent again.
     pub fn offer_again(&mut self) {
         self.anew = true;
     }
 
-    /// What is in force there, as the user plane says now and then.
+    /// Notes the document in force from a state message.
     pub fn told(&mut self, in_force: Option<InForce>) {
         self.in_force = in_force;
     }
 
-    /// What is to be done next. What was refused is offered again only if [`Standing::offer_again`] or
-    /// [`Standing::met`] came in between.
+    /// Next action. A rejected document is sent again only after [`Standing::offer_again`] or [`Standing::met`].
     pub fn next(&mut self, wanted: &Wanted) -> Next {
         let anew = std::mem::take(&mut self.anew);
         if self.has(wanted) {
@@ -114,7 +113,7 @@ impl Standing {
         Next::Apply(wanted.document(next))
     }
 
-    /// The user plane of this name answered to a document that [`Standing::next`] gave out.
+    /// Handles the answer of the user plane with this name to a document from [`Standing::next`].
     pub fn answered(&mut self, name: &str, document: &Document, answer: ApplyResponse) -> Next {
         let faults = answer.faults.into_iter();
         let faults: Vec<String> = faults.map(|f| here(name, f).to_string()).collect();
@@ -127,25 +126,25 @@ impl Standing {
         Next::Nothing
     }
 
-    /// The document that the user plane is asked about before it is wanted; `None` if it would not answer, or has it.
+    /// Document to validate; `None` if the user plane does not answer or already has it.
     pub fn to_validate(&self, candidate: &Wanted) -> Option<Document> {
         (self.reached && !self.has(candidate)).then(|| candidate.candidate())
     }
 
-    /// Whether it has what is wanted.
+    /// Whether it has the wanted document.
     pub fn has(&self, wanted: &Wanted) -> bool {
         let in_force = self.in_force.as_ref();
         in_force.is_some_and(|in_force| in_force.hash == wanted.hash)
     }
 
-    /// Why it does not take what is wanted, if it said so.
+    /// Reason for which it rejects the wanted document, if it does.
     pub fn refuses(&self, wanted: &Wanted) -> Option<&str> {
         let refused = self.refused.as_ref();
         let refused = refused.filter(|(hash, _)| *hash == wanted.hash);
         refused.map(|(_, why)| why.as_str())
     }
 
-    /// Why it does not have what it is to have.
+    /// Reason for which it does not have the wanted document.
     pub(super) fn why(&self, wanted: &Wanted) -> &str {
         match (self.refuses(wanted), self.reached) {
             (Some(why), _) => why,
