@@ -1,7 +1,6 @@
-//! What the gateway's two planes say to each other in PFCP rules (TR-459), in both directions: builders that the control
-//! plane fills messages with, and a reader by which the user plane learns what the rules of a session come to.
+//! PFCP rules between the gateway's planes (TR-459): builders for the control plane's messages, and the user plane's decoder.
 //!
-//! The reader goes by what rules say. It does not know the ids that the builders give them.
+//! The decoder interprets the contents of the rules. It does not depend on the ids that the builders use.
 mod build;
 mod decoded;
 mod read;
@@ -23,30 +22,30 @@ use policy::Forwarding;
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasurement};
 
-/// The subscriber's line: everything that its frames are verified by.
+/// Access line and MAC addresses of a subscriber, with which its frames are verified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Circuit {
-    /// The name of the access port.
+    /// Name of the access port.
     pub logical_port: Vec<u8>,
-    /// Its tags, without priorities. The outer or only one is sent as S-TAG, with its TPID in an element of our own; the
-    /// inner one, whose TPID is always 0x8100, as C-TAG.
+    /// VLAN tags without priorities. PFCP carries the outer or only tag as S-TAG, with its TPID in an element of our own, and the inner tag,
+    /// whose TPID is always 0x8100, as C-TAG.
     pub tags: Tags,
-    /// The MAC address of the subscriber's router (sent as source address).
+    /// MAC address of the subscriber's router (source address in PFCP).
     pub mac: MacAddr,
-    /// The gateway's MAC address towards it: the virtual one of its subscriber group (sent as destination address).
+    /// Gateway's MAC address towards it: the virtual MAC address of its group (destination address in PFCP).
     pub gateway_mac: MacAddr,
 }
 
-/// One end of a GTP-U tunnel: where its packets are sent to.
+/// One end of a GTP-U tunnel, to which packets are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tunnel {
     /// Tunnel endpoint identifier.
     pub teid: u32,
-    /// The address of the end.
+    /// IP address.
     pub address: IpAddr,
 }
 
-/// An address family of a subscriber.
+/// Address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// IPv4.
@@ -55,62 +54,61 @@ pub enum Family {
     Ipv6,
 }
 
-/// A subscriber's session as the control plane wants it.
+/// Specification of a subscriber's session by the control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSpec {
     /// The control plane.
     pub node_id: NodeId,
     /// The control plane's name for the session, and its address.
     pub cp_f_seid: FSeid,
-    /// Where the subscriber is.
+    /// Access line and MAC addresses.
     pub circuit: Circuit,
-    /// Its PPPoE session.
+    /// PPPoE session id.
     pub pppoe_session_id: u16,
-    /// The subscriber handle; sessions of one home share it.
+    /// Subscriber handle. Sessions of one home share it.
     pub subscriber: u32,
-    /// Where the user plane sends the session's control packets.
+    /// Control plane's end of the tunnel for the session's control packets.
     pub uplink: Tunnel,
-    /// Where the control plane sends them; the TEID is of the subscriber group's range.
+    /// User plane's end of that tunnel. The TEID is in the subscriber group's range.
     pub downlink: Tunnel,
-    /// What its policy says about packets. Each family that has a binding passes.
+    /// Forwarding part of its policy. Each address family with a binding is open.
     pub forwarding: Forwarding,
-    /// The URR by which it is measured. Whoever establishes a session anew gives it another, so that reports of the one
-    /// before, which may still be repeated, are not taken for its own: numbers (UR-SEQN) begin anew with each.
+    /// URR ID. Each establishment of the session uses another one, so that repeated reports of the previous URR are recognised:
+    /// sequence numbers (UR-SEQN) start again with each URR.
     pub urr_id: u32,
-    /// Seconds between usage reports, if there are to be any.
+    /// Interval of usage reports in seconds; `None` for no periodic reports.
     pub usage_period: Option<u32>,
 }
 
-/// The session that an association begins with: discovery up to the control plane, answers down, and the nets that the
-/// user plane announces.
+/// Specification of a default session: tunnels for discovery packets and answers, and the prefix blocks that the user plane announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultSpec {
     /// The control plane.
     pub node_id: NodeId,
     /// The control plane's name for the session, and its address.
     pub cp_f_seid: FSeid,
-    /// The access port whose discovery packets it takes; `None` for all.
+    /// Access port whose discovery packets it takes; `None` for all.
     pub logical_port: Option<Vec<u8>>,
-    /// Where the user plane sends discovery packets, with CPR-NSH.
+    /// Control plane's end of the tunnel for discovery packets, with CPR-NSH.
     pub uplink: Tunnel,
-    /// Where the control plane sends answers, with CPR-NSH; `None` for a user plane without that feature.
+    /// User plane's end of the tunnel for answers, with CPR-NSH; `None` for a user plane without that feature.
     pub downlink: Option<Tunnel>,
-    /// The nets that the group has at the start.
+    /// Prefix blocks of the group at the start.
     pub nets: Vec<PoolNet>,
 }
 
-/// A net of a pool: announced by the user plane, which discards what no session in it owns.
+/// Prefix block of a pool. The user plane announces it, and drops packets to addresses in it that no session has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolNet {
-    /// A number below 0xe000 by which the net is removed again, unique in the default session.
+    /// Number below 0xe000 with which the block is removed, unique in the default session.
     pub slot: u16,
-    /// Where it lives.
+    /// Network instance.
     pub network_instance: String,
-    /// The net.
+    /// Prefix.
     pub net: IpNet,
 }
 
-/// What a session carried. Octets are those of IP packets.
+/// Usage of a session. Octets are those of IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Packets from the subscriber.
@@ -124,7 +122,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was added since `earlier`, of counters that only grow.
+    /// Difference from `earlier`, for counters that only increase.
     pub fn since(self, earlier: Usage) -> Usage {
         Usage {
             up_packets: self.up_packets.saturating_sub(earlier.up_packets),
@@ -134,7 +132,7 @@ impl Usage {
         }
     }
 
-    /// Both together.
+    /// Sum of both.
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
             up_packets: self.up_packets.saturating_add(other.up_packets),
@@ -144,7 +142,7 @@ impl Usage {
         }
     }
 
-    /// What a report says was carried since the report before it. Fields that it leaves out count as nothing.
+    /// Usage in a report, since the previous report. Missing fields count as 0.
     pub fn of_report(report: &UsageReport) -> Usage {
         let volume = report.volume.unwrap_or_default();
         Usage {
@@ -156,7 +154,7 @@ impl Usage {
     }
 }
 
-/// The user plane's side of a URR: turns growing counters into reports of what was added.
+/// URR of the user plane: makes usage reports from counters that only increase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageMeter {
     rule: UsageRule,
@@ -166,8 +164,7 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// Begins to measure at `now`, in seconds since 1900 as [`wire::pfcp::ntp_seconds`] gives them, from counters that
-    /// stand at `counters`.
+    /// Starts measuring at `now`, in seconds since 1900 (see [`wire::pfcp::ntp_seconds`]), from the counter values `counters`.
     pub const fn new(rule: UsageRule, counters: Usage, now: u32) -> Self {
         UsageMeter {
             rule,
@@ -177,22 +174,22 @@ impl UsageMeter {
         }
     }
 
-    /// The rule that it measures for.
+    /// Rule of this URR.
     pub const fn rule(&self) -> UsageRule {
         self.rule
     }
 
-    /// The rule was changed.
+    /// Sets a changed rule.
     pub fn set_rule(&mut self, rule: UsageRule) {
         self.rule = rule;
     }
 
-    /// What was counted since the last report.
+    /// Usage since the last report.
     pub fn unreported(&self, counters: Usage) -> Usage {
         counters.since(self.reported)
     }
 
-    /// The next report: everything since the one before.
+    /// Makes the next report, with the usage since the previous one.
     pub fn report(
         &mut self,
         counters: Usage,

@@ -1,4 +1,4 @@
-//! One PFCP entity: its associations, its requests and its answers, in either role.
+//! PFCP entity for both roles: associations, requests and answers.
 mod association;
 mod cache;
 mod peer;
@@ -13,8 +13,8 @@ use wire::pfcp::{
     SluiceFeatures, UpFunctionFeatures,
 };
 
-/// Which plane an entity is of. Either may start an association (TS 29.244 §6.2.6); only the control plane ends one by
-/// itself, and takes one up again that was ended.
+/// Role of an entity. Both roles may set up an association (TS 29.244 §6.2.6). Only the control plane releases one by itself, and sets up
+/// a released one again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Control plane.
@@ -23,7 +23,7 @@ pub enum Role {
     User,
 }
 
-/// What an entity says of itself in an association's setup.
+/// Features in an association setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Of the user plane.
@@ -37,57 +37,57 @@ pub struct Features {
 }
 
 impl Features {
-    /// Can the peer's default session have a rule towards the access side?
+    /// Whether the peer's default session supports a rule towards the access side.
     pub fn default_cp_to_up_rule(&self) -> bool {
         self.sluice
             .is_some_and(|f| f.contains(SluiceFeatures::DEFAULT_CP_TO_UP_RULE))
     }
 
-    /// Forwarding parameters may carry settings of a policy by number.
+    /// Whether forwarding parameters may have numbered policy settings.
     pub fn settings(&self) -> bool {
         self.sluice
             .is_some_and(|f| f.contains(SluiceFeatures::SETTINGS))
     }
 
-    /// A session may have any bindings, and the peer announces those that are to be.
+    /// Whether a session may have any bindings, which the peer announces if requested.
     pub fn bindings(&self) -> bool {
         self.sluice
             .is_some_and(|f| f.contains(SluiceFeatures::BINDINGS))
     }
 }
 
-/// How an entity is set up.
+/// Configuration of an entity.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which plane it is of.
+    /// Role of the entity.
     pub role: Role,
-    /// Its name.
+    /// Node ID.
     pub node_id: NodeId,
-    /// When it started, in seconds since 1900; a control plane that kept its store keeps it.
+    /// Recovery Time Stamp: time of the start in seconds since 1900. A control plane keeps it as long as its store.
     pub recovery_time_stamp: u32,
     /// What it can do.
     pub features: Features,
-    /// Asks the user planes to keep the sessions that they have (PFCP Session Retention Information). Control plane only.
+    /// Whether to request that user planes keep their sessions (PFCP Session Retention Information). Control plane only.
     pub retain_sessions: bool,
-    /// Whose association setup is accepted besides that of configured peers; `None` is anyone's.
+    /// Peers whose association setup is accepted in addition to configured peers; `None` accepts any peer.
     pub accept: Option<Vec<IpAddr>>,
-    /// T1: how long an answer is waited for.
+    /// T1: time-out of a request.
     pub t1: Duration,
-    /// N1: how often a request is sent again.
+    /// N1: number of retransmissions.
     pub n1: u8,
-    /// How often a peer is asked for a heartbeat.
+    /// Interval of heartbeat requests.
     pub heartbeat_interval: Duration,
-    /// The longest wait between two attempts to associate.
+    /// Maximum back-off between two association setups.
     pub setup_backoff: Duration,
-    /// How many requests about sessions may be without an answer at one peer; others wait.
+    /// Maximum number of unanswered session requests for each peer. Further ones wait.
     pub window: usize,
-    /// How many requests may wait for the window of one peer.
+    /// Maximum number of requests that wait for each peer.
     pub queue: usize,
-    /// How many of a peer's requests are remembered, so that one sent again gets the same answer.
+    /// Maximum number of a peer's requests in the cache, so that a retransmission gets the same answer.
     pub response_cache: usize,
-    /// How many peers there may be.
+    /// Maximum number of peers.
     pub max_peers: usize,
-    /// Where sequence numbers begin: random, so that a restarted entity is not taken for its predecessor.
+    /// First sequence number. It is random, so that requests of a restarted entity differ from earlier ones.
     pub first_sequence: u32,
 }
 
@@ -113,24 +113,24 @@ impl Config {
         }
     }
 
-    /// After this time a peer sends a request no more.
+    /// Time after which a peer no longer retransmits a request.
     fn patience(&self) -> Duration {
         self.t1 * (u32::from(self.n1) + 1)
     }
 }
 
-/// A request of a peer that waits for [`Node::respond`].
+/// Request of a peer that waits for [`Node::respond`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
-    /// Who asked.
+    /// Peer that sent the request.
     pub peer: SocketAddr,
-    /// Where the answer goes.
+    /// Address for the answer.
     reply_to: SocketAddr,
-    /// The number of the request.
+    /// Sequence number of the request.
     sequence: u32,
 }
 
-/// Whom an association is with.
+/// Peer of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerInfo {
     /// Its name.
@@ -139,114 +139,112 @@ pub struct PeerInfo {
     pub recovery_time_stamp: u32,
     /// What it can do.
     pub features: Features,
-    /// It started anew since the association before this one, so that what it had is gone.
+    /// Whether it was restarted since the previous association and has lost its state.
     pub restarted: bool,
-    /// It asked for its sessions to be kept.
+    /// Whether it requested that its sessions are kept.
     pub retain_sessions: bool,
-    /// The address that the same name was associated from before, and cannot be reached at any more: its sessions are
-    /// this peer's now.
+    /// Previous address of the same node id, which is no longer reachable. Its sessions are this peer's now.
     pub moved_from: Option<SocketAddr>,
 }
 
-/// Why an association ended.
+/// Reason for the end of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DownReason {
     /// Heartbeats were not answered.
     PathLost,
     /// One side released it.
     Released,
-    /// The peer started anew.
+    /// The peer was restarted.
     Restarted,
-    /// The peer says that there is none.
+    /// The peer does not know the association.
     Forgotten,
 }
 
-/// Why a request got no answer.
+/// Reason for which a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailReason {
-    /// None came, though it was sent again and again.
+    /// No answer after all retransmissions.
     TimedOut,
     /// The association ended.
     AssociationDown,
-    /// The answer was wrong in this way.
+    /// The answer was invalid, for this reason.
     BadResponse(Cause),
-    /// The peer speaks another version.
+    /// The peer uses another PFCP version.
     Version,
 }
 
-/// What happened.
+/// Event of an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An association is there, perhaps in place of an older one. The user plane deletes the peer's sessions if it restarted without asking to keep them;
-    /// the control plane puts its sessions back if the user plane restarted.
+    /// An association was set up, perhaps in place of an older one. The user plane deletes the peer's sessions if the peer was restarted
+    /// and did not request to keep them. The control plane establishes its sessions again if the user plane was restarted.
     AssociationUp {
         /// With whom.
         peer: SocketAddr,
-        /// What it said of itself.
+        /// Data of its association setup.
         info: PeerInfo,
     },
-    /// An association is no more.
+    /// An association ended.
     AssociationDown {
         /// With whom.
         peer: SocketAddr,
         /// Why.
         reason: DownReason,
     },
-    /// The peer refused an association; it is tried again.
+    /// The peer rejected an association setup. It is retried.
     AssociationRejected {
         /// Who.
         peer: SocketAddr,
-        /// Its words.
+        /// Cause of the rejection.
         cause: Cause,
     },
-    /// Somebody calls itself by a name that is another's: the association was refused. Counted by
-    /// [`Counters::node_id_taken`].
+    /// A peer used another peer's node id, and its association setup was rejected. Counted by [`Counters::node_id_taken`].
     NodeIdTaken {
         /// Who.
         peer: SocketAddr,
         /// The name.
         node_id: NodeId,
-        /// Whose name it is.
+        /// Peer to which the node id belongs.
         owner: SocketAddr,
     },
-    /// The peer speaks another version.
+    /// The peer uses another PFCP version.
     VersionMismatch {
         /// Who.
         peer: SocketAddr,
         /// Which one.
         version: u8,
     },
-    /// A request about a session, to be answered by [`Node::respond`].
+    /// Session request of the peer. [`Node::respond`] answers it.
     Request {
-        /// What to answer to.
+        /// Identifies the request for the answer.
         id: RequestId,
-        /// Our name for the session; 0 in an establishment.
+        /// Our SEID of the session; 0 in an establishment.
         seid: u64,
-        /// What is wanted.
+        /// Message.
         message: Message,
     },
-    /// The answer to a request.
+    /// Answer to a request.
     Response {
         /// Who answered.
         peer: SocketAddr,
         /// What the request was made with.
         token: u64,
-        /// Our name for the session, or 0 if the peer does not know the session.
+        /// Our SEID of the session; 0 if the peer does not know the session.
         seid: u64,
         /// The answer.
         message: Message,
     },
-    /// A session was established, and no request of ours waits for that answer: it came twice, or the peer carried out a
-    /// request that was under way for so long that it did not know it again. Then what we asked for since is undone.
+    /// A session was established without a pending request: the answer arrived twice, or the peer repeated a delayed request that it no
+    /// longer recognised. In the second case our later requests are undone.
     EstablishedLate {
         /// Who answered.
         peer: SocketAddr,
-        /// Our name for the session.
+        /// Our SEID of the session.
         seid: u64,
-        /// The peer's name for what it established.
+        /// Peer's SEID of the established session.
         peer_seid: u64,
     },
-    /// A request that will get no answer.
+    /// A request failed.
     Failed {
         /// Who did not answer.
         peer: SocketAddr,
@@ -257,7 +255,7 @@ pub enum Event {
     },
 }
 
-/// What the owner of a node has to do.
+/// Output of a node.
 #[allow(
     clippy::large_enum_variant,
     reason = "outputs are short-lived and handled one at a time"
@@ -271,18 +269,18 @@ pub enum Output {
         /// What.
         bytes: Vec<u8>,
     },
-    /// Take note.
+    /// Event for the owner.
     Event(Event),
 }
 
-/// Why a request was not taken.
+/// Reason for which a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// There is no association with the peer.
     NoAssociation,
-    /// Too many requests wait for the peer already.
+    /// Too many requests wait for the peer.
     QueueFull,
-    /// Only requests about sessions are made by hand.
+    /// The owner may send only session requests.
     NotASessionRequest,
     /// The message is too long for a datagram.
     TooLong,
@@ -301,45 +299,45 @@ impl core::fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Datagrams that came in.
+    /// Received datagrams.
     pub received: u64,
-    /// Datagrams that went out.
+    /// Sent datagrams.
     pub sent: u64,
-    /// Of these, requests sent again.
+    /// Retransmissions among them.
     pub retransmitted: u64,
-    /// Requests given up.
+    /// Requests without an answer after all retransmissions.
     pub timed_out: u64,
-    /// Requests that came again: answered from the cache, or dropped while the answer is being made.
+    /// Received retransmissions: answered from the cache, or dropped while the answer is pending.
     pub duplicates: u64,
     /// Requests dropped because the cache is full of unanswered ones.
     pub overload: u64,
-    /// Responses to nothing that was asked.
+    /// Responses without a pending request.
     pub unexpected_responses: u64,
-    /// Datagrams that are no PFCP message.
+    /// Datagrams that are not a PFCP message.
     pub malformed: u64,
-    /// Messages of types that are not known.
+    /// Messages of unknown types.
     pub unknown_messages: u64,
     /// Messages of another version.
     pub other_version: u64,
-    /// Messages refused because an element was missing or wrong.
+    /// Messages rejected because of a missing or invalid element.
     pub refused: u64,
     /// Requests from peers without an association.
     pub unassociated: u64,
-    /// Associations refused because the peer's name is another's.
+    /// Association setups rejected because the node id belongs to another peer.
     pub node_id_taken: u64,
-    /// Elements that were skipped.
+    /// Skipped elements.
     pub ignored_elements: u64,
-    /// Requests refused to the owner because the queue was full.
+    /// Requests of the owner rejected because the queue was full.
     pub queue_full: u64,
 }
 
-/// A PFCP entity without I/O: datagrams and time go in, [`Output`]s come out.
+/// Sans-IO PFCP entity: it takes datagrams and a time, and returns [`Output`]s.
 ///
-/// A peer is known by the address that it is reached at. Requests that it sends from another port of the same address
-/// are its own, and are answered to that port.
+/// The address identifies a peer. Requests from another port of the same address belong to the same peer, and the answer goes to that
+/// port.
 #[derive(Debug)]
 pub struct Node {
     config: Config,
@@ -351,22 +349,22 @@ pub struct Node {
     counters: Counters,
 }
 
-/// What a timer is for.
+/// Purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
-    /// No answer yet to this request.
+    /// Retransmit this request.
     Retransmit(SocketAddr, u32),
-    /// Try to associate.
+    /// Retry the association setup.
     Setup(SocketAddr),
-    /// Ask for a heartbeat.
+    /// Send a heartbeat request.
     Heartbeat(SocketAddr),
 }
 
-/// When a timer expires, and a number that tells it from others of the same time.
+/// Expiry of a timer, and a number that distinguishes timers with the same expiry.
 type TimerKey = (Duration, u64);
 
 impl Node {
-    /// An entity without peers.
+    /// Creates an entity without peers.
     pub fn new(config: Config) -> Self {
         Node {
             next_sequence: config.first_sequence & SEQUENCE_MASK,
@@ -379,8 +377,8 @@ impl Node {
         }
     }
 
-    /// Takes on a peer: begins to associate with it, and never gives up. A user plane that started anew is heard of at
-    /// once in this way, and not when the control plane next asks.
+    /// Adds a peer and sets up an association with it, with unlimited retries. A restarted user plane is known at once this way, not only
+    /// at the control plane's next attempt.
     pub fn add_peer(&mut self, now: Duration, peer: SocketAddr) {
         let capacity = self.config.response_cache;
         let entry = self
@@ -395,14 +393,15 @@ impl Node {
         }
     }
 
-    /// Only this peer, of those taken on, may go by this name; others who use it are refused.
+    /// Reserves a node id for a peer. Other peers that use it are rejected.
     pub fn reserve(&mut self, peer: SocketAddr, node_id: NodeId) {
         if let Some(entry) = self.peers.get_mut(&peer) {
             entry.reserved = Some(node_id);
         }
     }
 
-    /// Ends an association and the efforts for it; the peer's name is free. A user plane asks the control plane to end it (TS 29.244 §6.2.8.3).
+    /// Releases an association, stops retries and frees the peer's node id. A user plane requests the release from the control plane
+    /// (TS 29.244 §6.2.8.3).
     pub fn release(&mut self, now: Duration, peer: SocketAddr) {
         let Some(entry) = self.peers.get_mut(&peer) else {
             return;
@@ -419,8 +418,8 @@ impl Node {
         }
     }
 
-    /// Sends a request about a session, or lets it wait for its turn. It ends in [`Event::Response`] or
-    /// [`Event::Failed`] with the same token. `seid` is the peer's name for the session, 0 to establish one.
+    /// Sends or queues a session request. It ends with [`Event::Response`] or [`Event::Failed`] with the same token. `seid` is the peer's
+    /// SEID of the session, 0 for an establishment.
     pub fn request(
         &mut self,
         now: Duration,
@@ -458,22 +457,22 @@ impl Node {
         Ok(())
     }
 
-    /// Answers a request about a session. `seid` is the peer's name for the session, 0 when there is none.
+    /// Answers a session request. `seid` is the peer's SEID of the session, 0 if there is none.
     pub fn respond(&mut self, id: RequestId, seid: u64, message: impl Into<Message>) {
         self.answer(id, Packet::session(seid, id.sequence, message));
     }
 
-    /// What is to be done next.
+    /// Next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`Node::on_timeout`] wants to be called.
+    /// Time at which [`Node::on_timeout`] must be called.
     pub fn poll_at(&self) -> Option<Duration> {
         self.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Time has passed.
+    /// Handles expired timers.
     pub fn on_timeout(&mut self, now: Duration) {
         while let Some(entry) = self.timers.first_entry() {
             if entry.key().0 > now {
@@ -487,18 +486,18 @@ impl Node {
         }
     }
 
-    /// A datagram came in.
+    /// Handles a received datagram.
     pub fn handle_datagram(&mut self, now: Duration, from: SocketAddr, bytes: &[u8]) {
         self.counters.received += 1;
         self.receive(now, from, bytes);
     }
 
-    /// Is there an association with the peer?
+    /// Whether there is an association with the peer.
     pub fn is_associated(&self, peer: SocketAddr) -> bool {
         self.peers.get(&peer).is_some_and(Peer::is_up)
     }
 
-    /// Is there an association with the peer, and has it let no request wait so long that it was sent again?
+    /// Whether there is an association with the peer and no request needed a retransmission.
     pub fn is_answering(&self, peer: SocketAddr) -> bool {
         let waits = |entry: &Peer| {
             entry
@@ -512,36 +511,36 @@ impl Node {
             .is_some_and(|entry| entry.is_up() && !waits(entry))
     }
 
-    /// When the peer last answered a request.
+    /// Time of the peer's last answer.
     pub fn last_heard(&self, peer: SocketAddr) -> Option<Duration> {
         self.peers.get(&peer)?.heard
     }
 
-    /// How often a peer is asked for a heartbeat.
+    /// Interval of heartbeat requests.
     pub fn heartbeat_interval(&self) -> Duration {
         self.config.heartbeat_interval
     }
 
-    /// What the peer said of itself when it last associated.
+    /// Data of the peer's last association setup.
     pub fn peer_info(&self, peer: SocketAddr) -> Option<&PeerInfo> {
         self.peers.get(&peer)?.info.as_ref()
     }
 
-    /// The peers, and whether there is an association with each.
+    /// Peers, and whether each is associated.
     pub fn peers(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
         self.peers
             .iter()
             .map(|(peer, entry)| (*peer, entry.is_up()))
     }
 
-    /// How many requests wait for an answer or for their turn at a peer.
+    /// Number of a peer's requests that are queued or wait for an answer.
     pub fn pending(&self, peer: SocketAddr) -> usize {
         self.peers
             .get(&peer)
             .map_or(0, |entry| entry.in_window + entry.queue.len())
     }
 
-    /// The tokens of the requests that wait for an answer or for their turn, at all peers.
+    /// Tokens of all requests that are queued or wait for an answer.
     pub fn open_tokens(&self) -> impl Iterator<Item = u64> {
         self.peers.values().flat_map(|entry| {
             let sent = entry.outstanding.values().filter_map(|o| match o.purpose {
@@ -552,7 +551,7 @@ impl Node {
         })
     }
 
-    /// What was counted.
+    /// Counters since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -1,9 +1,8 @@
-//! The control plane's side: specs become messages.
+//! Builders of the control plane's messages, from specifications.
 //!
-//! A session's rules: PDR 1 and 2 carry its control packets up and down, PDR 3 and 4 IPv4, PDR 5 keeps the control
-//! packets that IPv6 carries inside PPP data away from PDR 6, and 6 and 7 carry IPv6. The FARs have the same numbers.
-//! What a family's endpoints have as a framed route is announced (TS 29.244 §5.16): routes, and those addresses that no net
-//! of the group covers.
+//! Rules of a session: PDRs 1 and 2 carry control packets up and down, PDRs 3 and 4 carry IPv4, PDRs 6 and 7 carry IPv6. PDR 5 takes the
+//! control packets inside IPv6 before PDR 6. The FARs have the same numbers. The framed routes of an endpoint are announced (TS 29.244
+//! §5.16): routes, and addresses outside the group's prefix blocks.
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, settings};
 use ipnet::IpNet;
@@ -11,16 +10,16 @@ use policy::{Binding, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
 use wire::pfcp::*;
 
-/// How many nets one message names, so that it stays well within one datagram of 1,500 octets.
+/// Maximum number of prefix blocks in one message, so that it fits into a datagram of 1,500 octets.
 pub const NETS_PER_MESSAGE: usize = 12;
 
-/// PDR ids of pool nets begin here.
+/// First PDR id for prefix blocks.
 const FIRST_NET: u16 = 0x1000;
-/// The FAR that discards, in a default session.
+/// FAR of a default session that drops packets.
 const DISCARD: u32 = 3;
 const QER: u32 = 1;
 
-/// What comes first: lower numbers.
+/// Precedence: lower numbers come first.
 mod precedence {
     pub const REDIRECT: u32 = 50;
     pub const CONTROL: u32 = 100;
@@ -38,8 +37,8 @@ mod endpoint {
     pub const IPV6_CORE: u8 = 6;
 }
 
-/// What the user plane sends to the control plane in place of forwarding, from inside PPP data: neighbour discovery and
-/// DHCPv6. Written for the downlink, as TS 29.244 §8.2.5 has it, so ports of the far end stand at "from".
+/// Filters for packets inside PPP that the user plane sends to the control plane: neighbour discovery and DHCPv6. They are written for the
+/// downlink, as TS 29.244 §8.2.5 requires, so the far end's ports are in "from".
 pub(super) const ND_FLOW: &str = "permit out 58 from any to assigned icmptypes 133-137";
 pub(super) const DHCPV6_FLOW: &str = "permit out 17 from any 547 to assigned";
 
@@ -111,13 +110,13 @@ fn tunnel_endpoint(tunnel: Tunnel) -> CreateTrafficEndpoint {
     }
 }
 
-/// The bindings of a family.
+/// Bindings of an address family.
 fn of_family(forwarding: &Forwarding, family: Family) -> impl Iterator<Item = &Binding> {
     let bindings = forwarding.bindings.iter();
     bindings.filter(move |binding| binding.is_ipv4() == (family == Family::Ipv4))
 }
 
-/// How a binding is told as an address; none if it is a route (TS 29.244 §8.2.62).
+/// UE IP address of a binding; `None` for a route (TS 29.244 §8.2.62).
 fn ue_ip_address(binding: &Binding) -> Option<UeIpAddress> {
     match (binding.role, binding.prefix) {
         (Role::Route, _) => None,
@@ -131,7 +130,7 @@ fn ue_ip_address(binding: &Binding) -> Option<UeIpAddress> {
     }
 }
 
-/// The FAR by which packets of a family reach the subscriber.
+/// FAR for packets of an address family to the subscriber.
 fn far_to_subscriber(family: Family) -> u32 {
     match family {
         Family::Ipv4 => 4,
@@ -139,7 +138,7 @@ fn far_to_subscriber(family: Family) -> u32 {
     }
 }
 
-/// The rules of one address family, in the terms in which they differ.
+/// Ids in the rules of one address family.
 struct FamilyRules {
     family: Family,
     first_rule: u16,
@@ -149,12 +148,12 @@ struct FamilyRules {
 }
 
 impl SessionSpec {
-    /// Control packets only: what a session begins with.
+    /// Establishment for control packets only, at the start of a session.
     pub fn establish_control(&self) -> SessionEstablishmentRequest {
         self.establishment(self.control_rules())
     }
 
-    /// Everything at once, to put a session back on a user plane that lost it: each family that has an address passes.
+    /// Complete establishment, for a user plane that lost the session. Each address family with an address is open.
     pub fn establish(&self) -> SessionEstablishmentRequest {
         let mut rules = self.control_rules();
         for family in [Family::Ipv4, Family::Ipv6] {
@@ -163,12 +162,12 @@ impl SessionSpec {
         self.establishment(rules)
     }
 
-    /// The hash of what the user plane does for the session, as its own rules come to.
+    /// Digest of the session's rules, as the user plane computes it.
     pub fn digest(&self) -> u64 {
         self.decoded().digest()
     }
 
-    /// What the user plane makes of [`SessionSpec::establish`].
+    /// Decoded rules of [`SessionSpec::establish`].
     pub fn decoded(&self) -> SubscriberRules {
         let has_ipv6 = of_family(&self.forwarding, Family::Ipv6).next().is_some();
         SubscriberRules {
@@ -192,7 +191,7 @@ impl SessionSpec {
         }
     }
 
-    /// Lets a family pass. `None` while it has no binding.
+    /// Modification that opens an address family. `None` if it has no binding.
     pub fn add_family(&self, family: Family) -> Option<SessionModificationRequest> {
         let rules = self.family_rules(family)?;
         Some(SessionModificationRequest {
@@ -203,7 +202,7 @@ impl SessionSpec {
         })
     }
 
-    /// Lets a family pass no longer.
+    /// Modification that closes an address family.
     pub fn remove_family(&self, family: Family) -> SessionModificationRequest {
         let (pdrs, endpoints): (&[u16], _) = match family {
             Family::Ipv4 => (&[3, 4], [endpoint::IPV4_ACCESS, endpoint::IPV4_CORE]),
@@ -220,8 +219,7 @@ impl SessionSpec {
         }
     }
 
-    /// The modification that makes the rules of this spec out of those that were told with `before`; `None` if there is no
-    /// difference.
+    /// Modification from the rules of `before` to the rules of this specification; `None` without a difference.
     pub fn change_from(&self, before: &Forwarding) -> Option<SessionModificationRequest> {
         let moved = before.network_instance != self.forwarding.network_instance;
         let parameters = settings::change(&before.packets, &self.forwarding.packets);
@@ -437,7 +435,7 @@ impl SessionSpec {
     }
 }
 
-/// Neighbour discovery and DHCPv6 travel as PPP data, but belong to the control plane.
+/// PDR for neighbour discovery and DHCPv6, which travel inside PPP but belong to the control plane.
 fn redirect() -> CreatePdr {
     let flow = |text: &str| SdfFilter {
         flow_description: Some(text.to_owned()),
@@ -458,7 +456,7 @@ fn redirect() -> CreatePdr {
     }
 }
 
-/// Asks whether the user plane has what the control plane believes; sent about a default session.
+/// Block of an audit, in a modification of a default session.
 pub fn audit(audit: Audit) -> SessionModificationRequest {
     SessionModificationRequest {
         audit: Some(audit),
@@ -466,7 +464,7 @@ pub fn audit(audit: Audit) -> SessionModificationRequest {
     }
 }
 
-/// Asks a session for its usage so far; `urr_id` is [`SessionSpec::urr_id`].
+/// Request for a session's usage; `urr_id` is [`SessionSpec::urr_id`].
 pub fn query_usage(urr_id: u32) -> SessionModificationRequest {
     SessionModificationRequest {
         query_urrs: vec![QueryUrr { urr_id }],
@@ -474,13 +472,13 @@ pub fn query_usage(urr_id: u32) -> SessionModificationRequest {
     }
 }
 
-/// Ends a session; the answer has its last usage.
+/// Deletion of a session. The answer has its last usage.
 pub fn delete() -> SessionDeletionRequest {
     SessionDeletionRequest {}
 }
 
 impl DefaultSpec {
-    /// Establishes the default session. Nets beyond the first [`NETS_PER_MESSAGE`] follow in modifications.
+    /// Establishment of the default session. Prefix blocks after the first [`NETS_PER_MESSAGE`] follow in modifications.
     pub fn establish(&self) -> (SessionEstablishmentRequest, Vec<SessionModificationRequest>) {
         let (first, rest) = self.nets.split_at(self.nets.len().min(NETS_PER_MESSAGE));
         let up = CreatePdr {
@@ -522,7 +520,7 @@ impl DefaultSpec {
         (request, Self::add_nets(rest))
     }
 
-    /// Gives the group further nets.
+    /// Modification that adds prefix blocks.
     pub fn add_nets(nets: &[PoolNet]) -> Vec<SessionModificationRequest> {
         let message = |nets: &[PoolNet]| SessionModificationRequest {
             create_pdrs: nets.iter().map(net_rule).collect(),
@@ -531,7 +529,7 @@ impl DefaultSpec {
         nets.chunks(NETS_PER_MESSAGE).map(message).collect()
     }
 
-    /// Takes nets away from the group, by their slots.
+    /// Modification that removes prefix blocks, by their slots.
     pub fn remove_nets(slots: &[u16]) -> Vec<SessionModificationRequest> {
         let message = |slots: &[u16]| SessionModificationRequest {
             remove_pdrs: slots

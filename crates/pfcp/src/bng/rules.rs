@@ -1,17 +1,17 @@
-//! The user plane's side: the rules of one session, kept as they were sent.
+//! Rules of one session at the user plane, stored as they were sent.
 use super::decoded::DecodedRules;
 use super::read;
 use core::fmt;
 use wire::pfcp::*;
 
-/// Why rules were refused, in the terms of the answer.
+/// Rejection of rules, as in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// What to answer.
+    /// Cause.
     pub cause: Cause,
-    /// The element at fault.
+    /// Offending element.
     pub offending_ie: Option<IeId>,
-    /// The rule at fault.
+    /// Failed rule.
     pub failed_rule: Option<FailedRule>,
 }
 
@@ -24,7 +24,7 @@ impl Rejection {
         }
     }
 
-    /// The rule cannot be done.
+    /// Rejection of a rule that cannot be carried out.
     pub(super) fn rule(failed_rule: FailedRule, offending_ie: IeId) -> Self {
         Rejection {
             cause: Cause::RULE_CREATION_FAILURE,
@@ -33,7 +33,7 @@ impl Rejection {
         }
     }
 
-    /// The type of the offending element as responses carry it.
+    /// Type of the offending element, for a response.
     pub fn offending_kind(&self) -> Option<u16> {
         self.offending_ie.map(|id| id.kind)
     }
@@ -54,10 +54,10 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// The most rules of one kind that a session may have: pool nets of a default session are many.
+/// Maximum number of rules of one kind in a session. A default session has many prefix blocks.
 pub const MAX_RULES: usize = 4096;
 
-/// The rules of one session.
+/// Rules of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSet {
     pub(super) pdn_type: Option<PdnType>,
@@ -68,10 +68,10 @@ pub struct RuleSet {
     pub(super) endpoints: Vec<CreateTrafficEndpoint>,
 }
 
-/// A kind of rule: what it is known by, and which elements speak of it.
+/// Kind of rule: its id and its elements.
 trait Rule {
     type Id: Copy + PartialEq;
-    /// The element that names it.
+    /// Element that has its id.
     const ID: IeId;
     fn id(&self) -> Self::Id;
     fn failed(id: Self::Id) -> Option<FailedRule>;
@@ -108,7 +108,7 @@ fn refuse<R: Rule>(id: R::Id) -> Rejection {
     }
 }
 
-/// Rules that all come at once.
+/// Rules of an establishment.
 fn distinct<R: Rule>(rules: Vec<R>) -> Result<Vec<R>, Rejection> {
     for (at, rule) in rules.iter().enumerate() {
         if rules[..at].iter().any(|old| old.id() == rule.id()) {
@@ -188,7 +188,7 @@ fn apply<T: Clone>(to: &mut Option<T>, change: &Option<Change<T>>) {
 }
 
 impl RuleSet {
-    /// The rules of a new session.
+    /// Rules of a new session.
     pub fn establish(request: SessionEstablishmentRequest) -> Result<RuleSet, Rejection> {
         if request.lcp_connectivity.is_some() {
             return Err(Rejection::of(
@@ -206,7 +206,7 @@ impl RuleSet {
         })
     }
 
-    /// The rules after a modification. The old ones stay as they were, so that a refused modification changes nothing.
+    /// Rules after a modification. The old rules stay unchanged, so that a rejected modification has no effect.
     pub fn modify(&self, request: &SessionModificationRequest) -> Result<RuleSet, Rejection> {
         if request.lcp_connectivity.is_some() {
             return Err(Rejection::of(
@@ -233,8 +233,7 @@ impl RuleSet {
         Ok(rules)
     }
 
-    /// The rules in the few octets that they take in a message, for keeping them by the hundred thousand. They come back
-    /// if they do not fit into one.
+    /// Packs the rules into the few octets of a message, to keep hundreds of thousands of sessions. Returns the rules if they do not fit.
     pub fn pack(self) -> Result<Box<[u8]>, Box<RuleSet>> {
         let nobody = core::net::Ipv4Addr::UNSPECIFIED;
         let request = SessionEstablishmentRequest {
@@ -266,7 +265,7 @@ impl RuleSet {
         }))
     }
 
-    /// The rules that [`RuleSet::pack`] packed.
+    /// Unpacks the rules of [`RuleSet::pack`].
     pub fn unpack(bytes: &[u8]) -> Option<RuleSet> {
         match parse(bytes).ok()?.packet.message {
             Message::SessionEstablishmentRequest(request) => RuleSet::establish(request).ok(),
@@ -274,12 +273,12 @@ impl RuleSet {
         }
     }
 
-    /// Is there a QER with this id?
+    /// Whether there is a QER with this id.
     pub(super) fn has_qer(&self, qer_id: u32) -> bool {
         self.qers.iter().any(|qer| qer.qer_id == qer_id)
     }
 
-    /// Is there a URR with this id?
+    /// Whether there is a URR with this id.
     pub fn has_urr(&self, urr_id: u32) -> bool {
         self.urrs.iter().any(|urr| urr.urr_id == urr_id)
     }
@@ -345,7 +344,7 @@ fn update_pdr(pdr: &mut CreatePdr, new: &UpdatePdr) {
         .extend_from_slice(&new.predefined_rules);
 }
 
-/// Forwarding parameters may come into being by an update: a FAR that dropped now forwards.
+/// Updates a FAR. An update may add forwarding parameters to a FAR that dropped packets before.
 fn update_far(far: &mut CreateFar, new: &UpdateFar) {
     set(&mut far.apply_action, &new.apply_action);
     let Some(new) = &new.forwarding_parameters else {
