@@ -1,10 +1,9 @@
-//! Accounting records on their way to a server.
+//! Delivery of accounting records to a server.
 //!
-//! A record is one datagram for each server, however often it is sent and by however many lives of the client: its
-//! attributes are made once, its [`Slot`] stays its own until a server has answered, and its Request Authenticator follows
-//! from these (RFC 2866 §3). So a server can tell a repetition from a new record, and an answer to what an earlier life
-//! sent counts. No record carries Acct-Delay-Time: its change would make another datagram of it (RFC 2866 §5.2);
-//! Event-Timestamp says when something happened.
+//! A record is the same datagram for a server, however often it is sent, also after a restart of the client: its attributes are encoded
+//! once, it keeps its [`Slot`] until a server answers, and its Request Authenticator depends on both (RFC 2866 §3). So a server
+//! distinguishes a repetition from a new record, and an answer to a datagram of an earlier run counts. Records have no Acct-Delay-Time,
+//! because its change would make another datagram (RFC 2866 §5.2). Event-Timestamp has the time of the event.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -20,18 +19,18 @@ use crate::message::AccountingRecord;
 use crate::server::{Server, Slot, Slots};
 use crate::{Client, Output, ServerConfig};
 
-/// How long a record rests that no server has answered, at least; then it is offered to all of them again.
+/// Minimum back-off after no server answered a record. Then all servers are tried again.
 const REST: Duration = Duration::from_secs(30);
 
-/// How much a record is worth.
+/// Delivery guarantee of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Offered to every server that lives, then given up: interim records, which a later one makes up for.
+    /// Tried at every server that is alive, then given up: for interim records, which a later one replaces.
     Once,
-    /// Offered again and again until a server has it.
+    /// Retried until a server acknowledges it.
     UntilRecorded,
-    /// The same, for a record that an earlier life of the client may have sent: it begins some moments later, because
-    /// the answer may be on its way, and because there may be many of them.
+    /// Retried like `UntilRecorded`, for a record that an earlier run of the client may have sent. It starts after a short delay, because
+    /// the answer may be in flight, and because there may be many such records.
     Resumed,
 }
 
@@ -40,20 +39,20 @@ pub(crate) struct Offer {
     slot: Slot,
     attributes: Box<[u8]>,
     insists: bool,
-    /// Servers asked in this round, the last of which is asked now; none while the record rests.
+    /// Servers tried in this round. The last one is the current server. Empty during the back-off.
     pub(crate) asked: Vec<usize>,
-    /// When the present server was first asked.
+    /// Time of the first request to the current server.
     asked_at: Duration,
-    /// How often it was asked.
+    /// Number of requests to it.
     sent: u32,
     timeout: Duration,
     pub(crate) deadline: Duration,
 }
 
-/// Records that no server has answered yet, and the servers.
+/// Records that no server has acknowledged yet, and the servers.
 pub(crate) struct Accounting {
     pub(crate) servers: Vec<Server>,
-    /// One slot is good for all servers.
+    /// Slots. A slot is valid for all servers.
     slots: Slots<usize>,
     pub(crate) offers: Slab<Offer>,
     pub(crate) deadlines: BTreeSet<(Duration, usize)>,
@@ -81,13 +80,13 @@ impl Accounting {
         self.servers.iter()
     }
 
-    /// The first server in order that lives and has not been asked in this round.
+    /// First server in order that is alive and was not tried in this round.
     fn next_server(&self, now: Duration, offer: &Offer) -> Option<usize> {
         let mut left = (0..self.servers.len()).filter(|server| !offer.asked.contains(server));
         left.find(|server| self.servers[*server].is_alive(now))
     }
 
-    /// When a server may be thought to live again; now, if one is.
+    /// Time at which a server counts as alive again; now if one is alive.
     fn next_life(&self) -> Duration {
         let until = self.servers.iter().map(Server::dead_until);
         until.min().unwrap_or_default()
@@ -107,31 +106,31 @@ impl Accounting {
 }
 
 impl Client {
-    /// What a record says, as the attributes of a packet.
+    /// Encoded attributes of a record.
     ///
     /// # Errors
-    /// What does not fit into RADIUS, for example a name of more than 253 octets.
+    /// A value that does not fit into RADIUS, for example a name of more than 253 octets.
     pub fn accounting_attributes(&self, record: &AccountingRecord) -> Result<Box<[u8]>> {
         accounting_attributes(&self.nas, record)
     }
 
-    /// Takes a slot for an accounting record. `None`: as many are under way as there may be.
+    /// Allocates a slot for an accounting record; `None` if the maximum number of records is in flight.
     pub fn take_slot(&mut self) -> Option<Slot> {
         self.accounting.slots.take()
     }
 
-    /// Whether [`take_slot`](Self::take_slot) would give one.
+    /// Whether [`take_slot`](Self::take_slot) would return a slot.
     pub fn has_slot(&self) -> bool {
         self.accounting.slots.has_free()
     }
 
-    /// Takes this slot, which a record had in an earlier life. False if it is taken, or there is none such any more.
+    /// Allocates the slot that a record had in an earlier run. Returns false if the slot is in use or no longer exists.
     pub fn claim_slot(&mut self, slot: Slot) -> bool {
         self.accounting.slots.claim(slot)
     }
 
-    /// Delivers an accounting record to the first server in order that answers. `token` names it in
-    /// [`Output::Accounted`], which frees the slot.
+    /// Delivers an accounting record to the first server in order that answers. `token` identifies it in [`Output::Accounted`], which
+    /// frees the slot.
     pub fn account(
         &mut self,
         now: Duration,
@@ -163,13 +162,13 @@ impl Client {
         self.offer_next(now, key);
     }
 
-    /// Gives back a slot that was taken for a record which was not handed over.
+    /// Releases the slot of a record that was not passed to [`account`](Self::account).
     pub fn give_back(&mut self, slot: Slot) {
         self.accounting.slots.free(slot);
     }
 
-    /// Sends nothing of a record again, and frees its slot. If its delivery has ended, that has happened already, even if
-    /// its [`Output::Accounted`] has not been taken yet.
+    /// Stops the delivery of a record and frees its slot. Has no effect if its delivery has ended, even if its [`Output::Accounted`] has
+    /// not been polled yet.
     pub fn withdraw(&mut self, token: u64, slot: Slot) {
         let key = self.accounting.slots.owner(slot);
         if let Some(key) = key.filter(|key| self.accounting.offers[*key].token == token) {
@@ -177,7 +176,7 @@ impl Client {
         }
     }
 
-    /// Whether a datagram answers a record; `None` if there is none in its slot that its sender can answer.
+    /// Whether a datagram answers a record; `None` if its slot has no record that the sender can answer.
     pub(crate) fn handle_accounting(
         &mut self,
         now: Duration,
@@ -239,7 +238,7 @@ impl Client {
         }
     }
 
-    /// Offers a record to the next server; when there is none, it rests or is given up.
+    /// Tries a record at the next server. Without one, it starts the back-off or gives the record up.
     pub(crate) fn offer_next(&mut self, now: Duration, key: usize) {
         let offer = &self.accounting.offers[key];
         match self.accounting.next_server(now, offer) {

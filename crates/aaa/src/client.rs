@@ -1,4 +1,4 @@
-//! The RADIUS client: requests in, datagrams out, answers back.
+//! RADIUS client as a sans-IO state machine.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,103 +14,103 @@ use crate::random::Random;
 use crate::server::{Server, ServerStatus, Slot, Slots};
 use crate::{ClientConfig, Nas, ServerConfig};
 
-/// MRT of RFC 5080 §2.2.1: the longest time between retransmissions.
+/// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
 
-/// What the client wants.
+/// Output of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send a datagram. For each number and address family there is one UDP socket, which has the same port for as long as
-    /// an accounting record is under way; what it receives goes to [`Client::handle`] with the same number.
+    /// Send a datagram. There is one UDP socket for each number and address family. It keeps its port while an accounting record is in
+    /// flight. Datagrams that it receives go to [`Client::handle`] with the same number.
     Transmit {
-        /// The number of the socket.
+        /// Number of the socket.
         socket: u16,
         /// Where to.
         to: SocketAddr,
         /// The datagram.
         bytes: Vec<u8>,
     },
-    /// The question whether a subscriber may come in has ended.
+    /// An authentication has ended.
     Done {
-        /// The caller's name for it.
+        /// Token of the caller.
         token: u64,
-        /// How it ended.
+        /// Result.
         outcome: Outcome,
     },
     /// The delivery of an accounting record has ended, and its slot is free.
     Accounted {
         /// The caller's name for it.
         token: u64,
-        /// A server has it. Otherwise it was given up, which happens only to [`Delivery::Once`](crate::Delivery::Once).
+        /// Whether a server acknowledged it. Otherwise it was given up, which happens only with [`Delivery::Once`](crate::Delivery::Once).
         recorded: bool,
     },
 }
 
-/// What has happened since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests that were accepted for sending.
     pub requests: u64,
-    /// Datagrams sent again.
+    /// Retransmitted datagrams.
     pub retransmissions: u64,
-    /// Requests that went on to another server.
+    /// Requests that failed over to another server.
     pub failovers: u64,
-    /// How often a server was declared dead.
+    /// Number of times that a server was declared dead.
     pub deaths: u64,
-    /// Access-Accepts that were used.
+    /// Accepted Access-Accepts.
     pub accepts: u64,
-    /// Refusals of every kind.
+    /// Rejections of every kind.
     pub rejects: u64,
-    /// Access-Accepts that were taken as a refusal, because they could not be read or honoured.
+    /// Access-Accepts that count as a rejection, because they are malformed or not supported.
     pub unusable_accepts: u64,
-    /// Accounting records that a server has.
+    /// Acknowledged accounting records.
     pub recorded: u64,
-    /// Requests that no server answered, and that were given up.
+    /// Requests that were given up without an answer.
     pub unanswered: u64,
-    /// How often an accounting record was put off, because no server answered or none was thought to live.
+    /// Number of times that an accounting record was postponed, because no server answered or every server was considered dead.
     pub postponed: u64,
-    /// Requests refused because too many were open.
+    /// Requests rejected because too many were open.
     pub queue_full: u64,
     /// Requests that do not fit into RADIUS.
     pub unsendable: u64,
-    /// Replies to nothing that is open: late, repeated, or from a stranger. Ignored.
+    /// Replies without an open request: late, repeated, or from an unknown sender. Ignored.
     pub unexpected_replies: u64,
-    /// Replies with a wrong authenticator, a wrong or missing Message-Authenticator, or not readable. Ignored.
+    /// Replies with a wrong authenticator, with a wrong or missing Message-Authenticator, or malformed. Ignored.
     pub unauthentic_replies: u64,
-    /// Replies of a kind that does not answer the request. Ignored.
+    /// Replies with a code that does not answer the request. Ignored.
     pub mismatched_replies: u64,
 }
 
-/// A question that is not answered yet.
+/// Authentication that is not answered yet.
 pub(crate) struct Open {
     token: u64,
     request: Box<AccessRequest>,
-    /// Servers that have been asked; the last is asked now.
+    /// Servers that were tried. The last one is the current server.
     pub(crate) asked: Vec<usize>,
-    /// When the present server was first asked.
+    /// Time of the first request to the current server.
     asked_at: Duration,
-    /// How often it was asked.
+    /// Number of requests to it.
     sent: u32,
     timeout: Duration,
     pub(crate) deadline: Duration,
-    /// The identifier under which the present server may answer.
+    /// Identifier of the request to the current server.
     pub(crate) slot: Option<Slot>,
-    /// What was sent.
+    /// Sent packet.
     bytes: Vec<u8>,
 }
 
-/// Who waits for the reply with an identifier, and what proves that it is to his request.
+/// Request that waits for the reply with an identifier, and the authenticator that verifies the reply.
 #[derive(Clone, Copy)]
 struct Owner {
     request: usize,
     authenticator: [u8; 16],
 }
 
-/// A server for authentication.
+/// Authentication server.
 pub(crate) struct Peer {
     pub(crate) server: Server,
     slots: Slots<Owner>,
-    /// Requests that found no identifier free, in order.
+    /// Requests that wait for a free identifier, in order.
     pub(crate) waiting: VecDeque<usize>,
 }
 
@@ -124,7 +124,7 @@ impl Peer {
     }
 }
 
-/// A RADIUS client for authentication and accounting: a state machine without sockets, clock or randomness of its own.
+/// RADIUS client for authentication and accounting: a state machine without sockets, clock or random numbers of its own.
 pub struct Client {
     pub(crate) nas: Nas,
     pub(crate) peers: Vec<Peer>,
@@ -139,8 +139,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has sent nothing yet. The seed must come from a source that cannot be foreseen and must never be used
-    /// twice.
+    /// Creates a client. The seed must come from an unpredictable source and must never be used twice.
     pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
         let sockets = config.max_sockets;
         let mut random = Random::new(&seed);
@@ -159,14 +158,13 @@ impl Client {
         }
     }
 
-    /// Asks whether a subscriber may come in. `token` names the question in [`Output::Done`]; who has lost interest by then
-    /// ignores it.
+    /// Starts an authentication. `token` identifies it in [`Output::Done`].
     pub fn authenticate(&mut self, now: Duration, token: u64, request: AccessRequest) {
         self.open(now, token, request);
         self.serve_waiting(now);
     }
 
-    /// Takes a datagram that a socket has received.
+    /// Handles a datagram that a socket has received.
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
         let slot = Slot::new(socket, bytes.get(1).copied().unwrap_or_default());
         let mut unexpected = true;
@@ -192,18 +190,18 @@ impl Client {
         }
     }
 
-    /// The next thing to do.
+    /// Next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.output.pop_front()
     }
 
-    /// When to call [`on_timeout`](Self::on_timeout).
+    /// Time at which [`on_timeout`](Self::on_timeout) must be called.
     pub fn poll_at(&self) -> Option<Duration> {
         let access = self.deadlines.first().map(|&(at, _)| at);
         access.into_iter().chain(self.accounting.poll_at()).min()
     }
 
-    /// Sends again what is due, asks the next server, or gives up.
+    /// Handles time-outs: retransmits, fails over to the next server, or gives up.
     pub fn on_timeout(&mut self, now: Duration) {
         while let Some(&(at, key)) = self.deadlines.first()
             && at <= now
@@ -221,17 +219,17 @@ impl Client {
         self.on_accounting_timeout(now);
     }
 
-    /// What has happened since the start.
+    /// Counters since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many questions and records are open.
+    /// Number of open authentications and records.
     pub fn open_requests(&self) -> usize {
         self.requests.len() + self.accounting.len()
     }
 
-    /// The tokens of the requests that are open, and of those whose outcome has not been taken yet.
+    /// Tokens of open requests, and of finished ones whose output has not been polled yet.
     pub fn open_tokens(&self) -> impl Iterator<Item = u64> {
         let done = self.output.iter().filter_map(|output| match output {
             Output::Done { token, .. } => Some(*token),
@@ -240,7 +238,7 @@ impl Client {
         self.requests.iter().map(|(_, open)| open.token).chain(done)
     }
 
-    /// Every server and whether it is thought to live, those for authentication first.
+    /// Servers, and whether each is considered alive; authentication servers first.
     pub fn servers(&self, now: Duration) -> impl Iterator<Item = (SocketAddr, bool)> {
         let authentication = self.peers.iter().map(|peer| &peer.server);
         authentication
@@ -248,19 +246,19 @@ impl Client {
             .map(move |server| (server.config.address, server.is_alive(now)))
     }
 
-    /// How the servers for authentication are doing, in their order.
+    /// State of the authentication servers, in order.
     pub fn authentication_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
         let servers = self.peers.iter().map(|peer| &peer.server);
         servers.map(move |server| server.status(now))
     }
 
-    /// How the servers for accounting are doing, in their order.
+    /// State of the accounting servers, in order.
     pub fn accounting_servers(&self, now: Duration) -> impl Iterator<Item = ServerStatus> {
         let servers = self.accounting.servers();
         servers.map(move |server| server.status(now))
     }
 
-    /// Every server, for authentication and for accounting, and whether it has been silent since it was asked last.
+    /// Servers for authentication and accounting, and whether each has not answered since its last request.
     pub fn outages(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
         let authentication = self.peers.iter().map(|peer| &peer.server);
         authentication
@@ -291,8 +289,8 @@ impl Client {
         self.ask_next(now, key);
     }
 
-    /// The first server in order that lives and has not been asked. If there is none, one that is thought dead is asked too,
-    /// the one that has been so for longest: a wrong guess must not keep subscribers out.
+    /// First server in order that is alive and was not tried. Without one, the server that has been dead for longest is tried: it may
+    /// answer again.
     fn next_server(&self, now: Duration, open: &Open) -> Option<usize> {
         let left = (0..self.peers.len()).filter(|server| !open.asked.contains(server));
         let server = |index: &usize| &self.peers[*index].server;
@@ -307,7 +305,7 @@ impl Client {
             .expect("a request with a deadline was sent to a server")
     }
 
-    /// Asks the next server for the first time, or waits until an identifier is free there.
+    /// Sends the first request to the next server, or waits for a free identifier there.
     pub(crate) fn ask_next(&mut self, now: Duration, key: usize) {
         let Some(index) = self.next_server(now, &self.requests[key]) else {
             self.counters.unanswered += 1;
@@ -325,7 +323,7 @@ impl Client {
         self.compose_and_send(now, key, slot);
     }
 
-    /// Sends the request again, as it is (RFC 5080 §2.2.1).
+    /// Retransmits the request unchanged (RFC 5080 §2.2.1).
     fn send_again(&mut self, now: Duration, key: usize) {
         self.counters.retransmissions += 1;
         let jitter = self.random.jitter();
@@ -381,7 +379,7 @@ impl Client {
         });
     }
 
-    /// Gives identifiers that have become free to those who wait for one.
+    /// Assigns free identifiers to waiting requests.
     fn serve_waiting(&mut self, now: Duration) {
         while let Some(peer) = self
             .peers
@@ -393,7 +391,7 @@ impl Client {
         }
     }
 
-    /// The present server has not answered; asks the next one.
+    /// Fails over to the next server after a time-out.
     fn give_up(&mut self, now: Duration, key: usize) {
         let index = self.present_server(key);
         let asked_at = self.requests[key].asked_at;

@@ -1,27 +1,27 @@
-//! Who we are to the servers, and who the servers are.
+//! Configuration of the RADIUS client.
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
 use crate::Secret;
 
-/// Everything a [`Client`](crate::Client) is told once.
+/// Configuration of a [`Client`](crate::Client).
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Who we are.
+    /// Identity of the gateway.
     pub nas: Nas,
-    /// Servers for authentication, the preferred one first.
+    /// Authentication servers, the preferred one first.
     pub authentication: Vec<ServerConfig>,
-    /// Servers for accounting, the preferred one first.
+    /// Accounting servers, the preferred one first.
     pub accounting: Vec<ServerConfig>,
-    /// Most requests that may be open at one time, sent or waiting.
+    /// Maximum number of open requests, sent or waiting.
     pub max_requests: usize,
-    /// Most UDP sockets for each address family: each gives 256 identifiers per server.
+    /// Maximum number of UDP sockets for each address family. Each socket has 256 identifiers for each server.
     pub max_sockets: u16,
 }
 
 impl ClientConfig {
-    /// No servers yet, and bounds for a gateway of a hundred thousand sessions.
+    /// Configuration without servers, with limits for a gateway of 100,000 sessions.
     pub fn new(nas: Nas) -> Self {
         Self {
             nas,
@@ -33,7 +33,7 @@ impl ClientConfig {
     }
 }
 
-/// Who we are to the servers (RFC 2865 §5.4, §5.32, RFC 3162 §2.1).
+/// Identity of the gateway in requests (RFC 2865 §5.4, §5.32, RFC 3162 §2.1).
 #[derive(Clone, Debug, Default)]
 pub struct Nas {
     /// NAS-Identifier.
@@ -44,26 +44,26 @@ pub struct Nas {
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// One RADIUS server.
+/// RADIUS server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where it listens.
+    /// Address and UDP port.
     pub address: SocketAddr,
     /// The shared secret.
     pub secret: Secret,
     /// Time to the first retransmission (IRT of RFC 5080 §2.2.1); later ones double it.
     pub timeout: Duration,
-    /// How often a request is sent again before the next server is asked.
+    /// Number of retransmissions before the next server is tried.
     pub retries: u32,
-    /// How long a server that did not answer is passed over.
+    /// Time for which a server that did not answer is skipped.
     pub dead_time: Duration,
-    /// Whether a reply to an Access-Request without Message-Authenticator is ignored (CVE-2024-3596). Only for servers
-    /// too old to send it this may be false.
+    /// Whether to ignore a reply to an Access-Request without Message-Authenticator (CVE-2024-3596). Use `false` only for servers that do
+    /// not support it.
     pub require_message_authenticator: bool,
 }
 
 impl ServerConfig {
-    /// A server with the usual timers.
+    /// Creates a server with the default timers.
     pub fn new(address: SocketAddr, secret: Secret) -> Self {
         Self {
             address,

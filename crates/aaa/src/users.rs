@@ -1,4 +1,4 @@
-//! Subscribers that are known without asking a server.
+//! Local users.
 
 use core::net::Ipv4Addr;
 use std::collections::HashMap;
@@ -12,27 +12,27 @@ use crate::message::{
     AccessAccept, AccessReject, AccessRequest, Credentials, Outcome, RejectReason,
 };
 
-/// Those who may come in without asking a server. Answers like the [`Client`](crate::Client), only at once.
+/// Local users. They answer like the [`Client`](crate::Client), but at once.
 #[derive(Debug, Default)]
 pub struct Users {
     by_name: HashMap<Vec<u8>, User>,
 }
 
-/// One of them.
+/// Local user.
 #[derive(Debug)]
 pub struct User {
-    /// What it proves itself with.
+    /// Password for PAP and CHAP.
     pub password: Secret,
-    /// Always this address.
+    /// Fixed IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
-    /// Always this prefix on its link, a /64.
+    /// Fixed IPv6 prefix of the link, a /64.
     pub ipv6_prefix: Option<Ipv6Net>,
-    /// What it gets, by name.
+    /// Name of the subscriber profile.
     pub profile: Option<String>,
 }
 
 impl Users {
-    /// Whether a subscriber may come in. What it takes to say no does not tell whether the name exists.
+    /// Authenticates a subscriber. The time of a rejection does not depend on whether the name exists.
     pub fn authenticate(&self, request: &AccessRequest) -> Outcome {
         let user = self.by_name.get(&request.username);
         let nobody = Secret::default();
