@@ -1,81 +1,81 @@
-//! The access concentrator's side of PPPoE discovery (RFC 2516), without state: what has to be remembered between a
-//! PADI and its PADR travels in the AC-Cookie, which is a keyed hash of the circuit and the time.
+//! Stateless PPPoE discovery of the access concentrator (RFC 2516). The AC-Cookie, a keyed hash of access line and time, links a PADI with
+//! its PADR.
 use crate::types::{Cause, Circuit, Discarded};
 use core::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use wire::pppoe::{self, Discovery as Packet, Tag};
 
-/// The largest tag that we echo; a PADO has to fit into a frame whatever a PADI says.
+/// Largest tag that we echo, so that a PADO fits into a frame for every PADI.
 const MAX_ECHOED: usize = 256;
 
-/// How we present ourselves.
+/// Configuration of discovery.
 #[derive(Clone)]
 pub struct DiscoveryConfig {
     /// AC-Name.
     pub ac_name: String,
-    /// Services that we offer; none means that any name is served.
+    /// Offered service names; if empty, any name is accepted.
     pub service_names: Vec<String>,
-    /// Key of the cookies, drawn at start.
+    /// Key of the cookies, random at each start.
     pub cookie_key: [u8; 32],
-    /// How long a cookie is good for, at least; at most twice as long.
+    /// Minimum lifetime of a cookie. The maximum is twice as long.
     pub cookie_lifetime: Duration,
-    /// The largest PPP payload that access ports carry, for PPP-Max-Payload (RFC 4638); `None` without jumbo frames.
+    /// Largest PPP payload of the access ports, for PPP-Max-Payload (RFC 4638); `None` without jumbo frames.
     pub max_payload: Option<u16>,
 }
 
-/// What to do about a discovery packet.
+/// Answer to a discovery packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing, for this reason.
+    /// Ignore it, for this reason.
     Ignore(Discarded),
-    /// Send this (from the PPPoE header on) back to the circuit.
+    /// Send this packet (from the PPPoE header on) to the access line.
     Reply(Vec<u8>),
-    /// A valid PADR: make a session and answer by [`Discovery::pads`] or [`Discovery::refuse`].
+    /// Valid PADR: create a session and answer with [`Discovery::pads`] or [`Discovery::refuse`].
     Admit(Padr),
-    /// The subscriber ends this session, if it is its own.
+    /// PADT: end this session if it belongs to the subscriber.
     Terminate {
-        /// The session's id.
+        /// PPPoE session id.
         session_id: u16,
     },
 }
 
-/// A valid PADR. A repeated one is equal to the first: answer it with the first one's session.
+/// Valid PADR. A retransmission equals the first one and gets the same session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Padr {
-    /// The service asked for.
+    /// Requested service name.
     pub service_name: Vec<u8>,
-    /// The subscriber's mark.
+    /// Host-Uniq of the subscriber.
     pub host_uniq: Option<Vec<u8>>,
-    /// The relay's mark.
+    /// Relay-Session-Id of the relay.
     pub relay_session_id: Option<Vec<u8>>,
-    /// The PPP payload above 1492 that both sides can carry.
+    /// PPP payload above 1492 that both sides support.
     pub max_payload: Option<u16>,
-    /// Agent circuit id (TR-101), put in by the access node.
+    /// Agent circuit id (TR-101) from the access node.
     pub circuit_id: Option<Vec<u8>>,
     /// Agent remote id (TR-101).
     pub remote_id: Option<Vec<u8>>,
-    /// The cookie that came with it.
+    /// Cookie of the PADR.
     pub cookie: [u8; 16],
 }
 
-/// Why a valid PADR gets no session.
+/// Reason for which a valid PADR gets no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// We do not offer that service.
+    /// The service is not offered.
     ServiceName,
-    /// No session id, memory or user plane is left; a text.
+    /// No resource is left, with a text.
     System(&'static str),
 }
 
-/// A discovery server; one serves all ports.
+/// Discovery server for all ports.
 pub struct Discovery {
     config: DiscoveryConfig,
-    /// The hash with the key already in it.
+    /// Hash that is initialised with the key.
     keyed: Hmac<Sha256>,
 }
 
-/// The tags that matter, each at most once.
+/// Relevant tags, each at most once.
 #[derive(Default)]
 struct Tags<'a> {
     service_name: Option<&'a [u8]>,
@@ -114,7 +114,7 @@ impl<'a> Tags<'a> {
 }
 
 impl Discovery {
-    /// A server with this configuration.
+    /// Creates a server with this configuration.
     pub fn new(config: DiscoveryConfig) -> Self {
         // HMAC fills a key up with zeros to the block length of its hash (RFC 2104 §2).
         let mut key = [0; 64];
@@ -123,7 +123,7 @@ impl Discovery {
         Discovery { config, keyed }
     }
 
-    /// Judges a packet of EtherType 0x8863 (from the PPPoE header on) that came from this circuit.
+    /// Handles a packet of EtherType 0x8863 (from the PPPoE header on) from this access line.
     pub fn on_frame(&self, now: Duration, circuit: &Circuit, payload: &[u8]) -> Answer {
         self.judge(now, circuit, payload)
             .unwrap_or_else(Answer::Ignore)
@@ -147,7 +147,7 @@ impl Discovery {
         }
     }
 
-    /// A service that we do not have gets no offer (RFC 2516 §5.2); neither does a packet without Service-Name.
+    /// Answers a PADI. A PADI for another service, or without Service-Name, gets no PADO (RFC 2516 §5.2).
     fn on_padi(
         &self,
         now: Duration,
@@ -208,14 +208,14 @@ impl Discovery {
         Ok(Answer::Admit(padr))
     }
 
-    /// The PADS that confirms a session.
+    /// PADS that confirms a session.
     pub fn pads(&self, padr: &Padr, session_id: u16) -> Vec<u8> {
         let mut tags = echoed(padr);
         tags.extend(padr.max_payload.map(Tag::MaxPayload));
         emit(pppoe::PADS, session_id, tags)
     }
 
-    /// The PADS with session id 0 that refuses one (RFC 2516 §5.4).
+    /// PADS with session id 0 that rejects a session (RFC 2516 §5.4).
     pub fn refuse(&self, padr: &Padr, refusal: Refusal) -> Vec<u8> {
         let mut tags = echoed(padr);
         tags.push(match refusal {
@@ -230,7 +230,7 @@ impl Discovery {
         asked.is_empty() || names.is_empty() || names.iter().any(|name| name.as_bytes() == asked)
     }
 
-    /// PPP-Max-Payload means something only above 1492 (RFC 4638 §4); we promise no more than our ports carry.
+    /// Agreed PPP-Max-Payload. It has a meaning only above 1492 (RFC 4638 §4), and is limited by our ports.
     fn agreed_payload(&self, asked: Option<u16>) -> Option<u16> {
         let agreed = asked?.min(self.config.max_payload?);
         (agreed > crate::lcp::PPPOE_MRU).then_some(agreed)
@@ -262,7 +262,7 @@ impl Discovery {
         core::array::from_fn(|i| digest[i])
     }
 
-    /// The cookie must be of this time slot or the one before; the comparison takes the same time for all.
+    /// Checks that the cookie is of the current or the previous time slot, in constant time.
     fn check_cookie(
         &self,
         now: Duration,
@@ -287,7 +287,7 @@ impl Discovery {
     }
 }
 
-/// The PADT that ends a session, with a text for people (Generic-Error).
+/// PADT that ends a session, with a text (Generic-Error).
 pub fn padt(session_id: u16, reason: &str) -> Vec<u8> {
     emit(
         pppoe::PADT,
@@ -296,12 +296,12 @@ pub fn padt(session_id: u16, reason: &str) -> Vec<u8> {
     )
 }
 
-/// The PADT for a session that ended for this cause.
+/// PADT for a session that ended for this cause.
 pub fn padt_for(session_id: u16, cause: Cause) -> Vec<u8> {
     padt(session_id, cause.text())
 }
 
-/// What every PADS gives back as it was.
+/// Tags that every PADS returns unchanged.
 fn echoed(padr: &Padr) -> Vec<Tag<'_>> {
     let mut tags = vec![Tag::ServiceName(&padr.service_name)];
     tags.extend(padr.host_uniq.as_deref().map(Tag::HostUniq));

@@ -1,4 +1,4 @@
-//! A PPP session from the PADS to its end: the phases of RFC 1661 §3, put together from the layers.
+//! PPP session from PADS to its end: the phases of RFC 1661 §3, composed of the layers.
 use crate::auth::Authenticator;
 use crate::automaton::{Event, State};
 use crate::ipcp::{self, Ipcp};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use wire::lcp::{self as lcp_wire, ProtocolReject};
 use wire::ppp::{self, Control, Frame};
 
-/// How far the rules of a family are.
+/// State of an address family's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Rules {
-    /// Not wanted.
+    /// Not requested.
     Off,
     /// [`Output::Install`] went out.
     Asked,
@@ -31,7 +31,7 @@ pub(crate) enum Rules {
     Up,
 }
 
-/// One PPP session, server side. See the crate's page for how to drive it.
+/// PPP session, server side. The crate's documentation describes its use.
 pub struct Session {
     pub(crate) core: Core,
     pub(crate) phase: Phase,
@@ -49,17 +49,17 @@ pub struct Session {
     lost: [bool; 2],
     pub(crate) keepalive: Keepalive,
     pub(crate) router: Router,
-    /// When LCP starts of its own accord.
+    /// Time at which LCP starts without a packet from the peer.
     start: Deadline,
-    /// When a session that has nothing up yet is given up.
+    /// Time-out of a session without an open address family.
     setup: Deadline,
-    /// Why it is ending.
+    /// Cause of its end.
     cause: Option<Cause>,
     reject_id: u8,
 }
 
 impl Session {
-    /// A session whose PADS is on its way: starts LCP. `max_payload` is the PPP-Max-Payload that both sides agreed on
+    /// Creates a session after PADS, which starts LCP. `max_payload` is the agreed PPP-Max-Payload
     /// ([`crate::discovery::Padr::max_payload`]).
     pub fn new(
         config: Arc<SessionConfig>,
@@ -110,7 +110,7 @@ impl Session {
         session
     }
 
-    /// Starts LCP, unless that is done.
+    /// Starts LCP if it is not started.
     fn start(&mut self) {
         if self.start != Deadline::NEVER {
             self.start = Deadline::NEVER;
@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    /// A session out of its parts, in the network phase.
+    /// Restores a session from its parts, in the network phase.
     pub(crate) fn resume(
         core: Core,
         lcp: Layer<Lcp>,
@@ -149,7 +149,7 @@ impl Session {
         }
     }
 
-    /// Takes an input. One that is malformed or has no meaning now changes nothing and is named in the error.
+    /// Handles an input. A malformed or unexpected input changes nothing and returns an error.
     pub fn handle(&mut self, now: Duration, input: Input<'_>) -> Result<(), Discarded> {
         self.core.now = now;
         if self.phase == Phase::Closed {
@@ -174,7 +174,7 @@ impl Session {
         }
     }
 
-    /// The next thing to do; `None` when there is nothing left.
+    /// Next output; `None` if there is none.
     pub fn poll_output(&mut self) -> Option<Output> {
         let output = self.core.outputs.pop_front();
         if output.is_none() {
@@ -184,7 +184,7 @@ impl Session {
         output
     }
 
-    /// When [`Session::on_timeout`] is to be called next.
+    /// Time at which [`Session::on_timeout`] must be called.
     pub fn poll_at(&self) -> Option<Duration> {
         if self.phase == Phase::Closed {
             return None;
@@ -201,8 +201,7 @@ impl Session {
             .get()
     }
 
-    /// Follows a changed configuration: from now on as far as it is about what happens time and again (echoes, challenges),
-    /// with the next negotiation otherwise.
+    /// Applies a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
     pub fn reconfigure(&mut self, now: Duration, config: Arc<SessionConfig>) {
         self.core.now = now;
         let before = std::mem::replace(&mut self.core.config, config);
@@ -213,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Other DNS servers: for the next negotiation of IPCP, and the next Router Advertisement.
+    /// Sets other DNS servers, for the next IPCP negotiation and the next Router Advertisement.
     pub fn set_dns(&mut self, ipv4: [Option<Ipv4Addr>; 2], ipv6: Vec<Ipv6Addr>) {
         if self.has_ipv4 {
             self.ipcp.options.grant.dns = ipv4;
@@ -223,14 +222,14 @@ impl Session {
         }
     }
 
-    /// The way to the subscriber is cut on our side, so that its silence proves nothing: echoes that were missed do not
-    /// count, and one that is due is put off. Called before [`Session::on_timeout`] while the cut lasts.
+    /// Ignores the subscriber's silence while the path to its user plane is interrupted: missed echoes do not count, and a due echo is
+    /// postponed. Must be called before [`Session::on_timeout`] during the interruption.
     pub fn excuse_silence(&mut self, now: Duration) {
         self.core.now = now;
         self.keepalive.excuse(&mut self.core);
     }
 
-    /// Does what is due. Calling it too early is harmless.
+    /// Handles expired timers. An early call is harmless.
     pub fn on_timeout(&mut self, now: Duration) {
         self.core.now = now;
         if self.phase == Phase::Closed {
@@ -267,32 +266,32 @@ impl Session {
         }
     }
 
-    /// How far the session has come.
+    /// Phase of the session.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Has this family been reported up, and not down since?
+    /// Whether this address family is open.
     pub fn is_up(&self, family: Family) -> bool {
         *self.rules(family) == Rules::Up
     }
 
-    /// Has AAA still to say whether the subscriber may come in?
+    /// Whether the session waits for AAA's answer.
     pub fn waits_for_verdict(&self) -> bool {
         self.auth.is_waiting()
     }
 
-    /// Were this family's rules asked for, and are they not there yet?
+    /// Whether this address family's rules are requested but not installed yet.
     pub fn waits_for_rules(&self, family: Family) -> bool {
         *self.rules(family) == Rules::Asked
     }
 
-    /// The largest IP packet that the subscriber takes: its MRU.
+    /// Largest IP packet that the subscriber accepts: its MRU.
     pub fn mtu(&self) -> u16 {
         self.lcp.options.peer_mru
     }
 
-    /// Which authentication protocol was agreed on last.
+    /// Authentication protocol that was negotiated last.
     pub fn auth_protocol(&self) -> AuthProtocol {
         self.lcp.options.auth
     }
@@ -388,7 +387,7 @@ impl Session {
         }
     }
 
-    /// LCP has left Opened: everything above it is over, whether the session ends or starts over.
+    /// Closes all upper layers after LCP has left Opened, whether the session ends or PPP restarts.
     fn on_link_down(&mut self) {
         self.phase = if self.cause.is_some() {
             Phase::Terminate
@@ -437,7 +436,7 @@ impl Session {
         }
     }
 
-    /// Begins the negotiation of families that wait for nothing but that.
+    /// Starts the negotiation of address families that are ready for it.
     pub(crate) fn begin_waiting_families(&mut self) {
         if self.ipcp.state() == State::Starting {
             self.ipcp.on_event(&mut self.core, Event::Up);
@@ -447,8 +446,8 @@ impl Session {
         }
     }
 
-    /// A peer that was out of reach for so long that a family was given up believes it to be open still, and does not
-    /// ask for it. Now that it is heard again, we do.
+    /// Negotiates an address family again that was given up while the peer was unreachable. The peer considers it open and does not request
+    /// it.
     fn ask_again(&mut self) {
         let [ipv4, ipv6] = std::mem::take(&mut self.lost);
         if ipv4 && self.ipcp.state() == State::Stopped {
@@ -537,8 +536,7 @@ impl Session {
         }
     }
 
-    /// Gives up the rules of a family whose NCP no longer runs. One that is negotiated anew keeps them: what was
-    /// granted does not change, so they stay right.
+    /// Removes the rules of an address family whose NCP has stopped. A renegotiated family keeps them, because its addresses do not change.
     fn settle_rules(&mut self) {
         if self.ipv4_rules != Rules::Off && !self.ipcp.state().is_running() {
             self.ipv4_rules = Rules::Off;
@@ -602,7 +600,7 @@ impl Session {
             .send(ppp::LCP, lcp_wire::PROTOCOL_REJECT, self.reject_id, &data);
     }
 
-    /// Says goodbye by LCP; the session is over when the peer has answered, or did not in time.
+    /// Sends an LCP Terminate-Request. The session ends when the peer has answered, or after the time-out.
     fn close(&mut self, cause: Cause) {
         if self.phase == Phase::Closed {
             return;

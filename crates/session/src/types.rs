@@ -1,4 +1,4 @@
-//! What goes into a session and what comes out of it.
+//! Inputs, outputs and configuration of a session.
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
@@ -6,10 +6,10 @@ use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 use wire::eth::{MacAddr, Tags};
 
-/// Where a subscriber is attached: everything by which the access network tells one home from another.
+/// Access line of a subscriber, with its MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Circuit {
-    /// The user plane's name of the port (opaque octets of the BBF Logical Port).
+    /// User plane's name of the port (opaque octets of the BBF Logical Port).
     pub logical_port: Box<[u8]>,
     /// The VLAN tags.
     pub tags: Tags,
@@ -17,48 +17,48 @@ pub struct Circuit {
     pub mac: MacAddr,
 }
 
-/// Which authentication protocols are asked for, the first one first.
+/// Authentication protocols to request, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuthPolicy {
-    /// CHAP, and PAP for a peer that does not want it.
+    /// CHAP, and PAP for a peer that rejects CHAP.
     #[default]
     ChapThenPap,
-    /// PAP, and CHAP for a peer that does not want it.
+    /// PAP, and CHAP for a peer that rejects PAP.
     PapThenChap,
-    /// CHAP alone.
+    /// CHAP only.
     Chap,
-    /// PAP alone.
+    /// PAP only.
     Pap,
 }
 
-/// What all sessions of a profile have in common.
+/// Configuration that all sessions of an access profile share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
     /// Our name in CHAP challenges.
     pub name: String,
-    /// Which authentication is asked for.
+    /// Authentication to request.
     pub auth: AuthPolicy,
-    /// The MRU we ask for without PPP-Max-Payload, at most 1492 (RFC 2516 §7).
+    /// MRU that we request without PPP-Max-Payload, at most 1492 (RFC 2516 §7).
     pub mru: u16,
     /// Time between retransmissions (RFC 1661 §4.6 restart timer).
     pub restart_interval: Duration,
-    /// Transmissions of a Configure-Request, and of a CHAP challenge, before we give up.
+    /// Maximum number of transmissions of a Configure-Request, and of a CHAP challenge.
     pub max_configure: u8,
-    /// Transmissions of a Terminate-Request before we give up.
+    /// Maximum number of transmissions of a Terminate-Request.
     pub max_terminate: u8,
-    /// Configure-Naks in a row before we reject instead.
+    /// Maximum number of consecutive Configure-Naks. Then we reject instead.
     pub max_failure: u8,
-    /// Time between LCP echoes, give or take a tenth; zero sends none.
+    /// Time between LCP echo requests, varied by up to 10 %. 0: none.
     pub echo_interval: Duration,
-    /// Unanswered echoes that end the session.
+    /// Number of unanswered LCP echo requests that ends the session.
     pub echo_failures: u8,
-    /// How long the peer is left to speak first. A host that has just got its PADS needs some milliseconds to put PPP
-    /// on the session, and what comes earlier is lost until the restart timer sends it again.
+    /// Time in which the peer may send LCP first. A host needs some milliseconds after PADS to start PPP, and loses earlier packets until
+    /// the restart timer retransmits them.
     pub start_delay: Duration,
-    /// Time from the PADS to the first family that is up.
+    /// Time-out from PADS to the first open address family.
     pub setup_timeout: Duration,
-    /// Router advertisements.
+    /// Settings of Router Advertisements.
     pub ra: RaConfig,
 }
 
@@ -81,16 +81,16 @@ impl Default for SessionConfig {
     }
 }
 
-/// How prefixes are advertised (RFC 4861 §6.2.1).
+/// Settings of Router Advertisements (RFC 4861 §6.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RaConfig {
-    /// Longest time between unsolicited advertisements; the shortest is a third of it.
+    /// Maximum time between unsolicited advertisements. The minimum is a third of it.
     pub interval: Duration,
-    /// How long we are a default router, in seconds.
+    /// Router lifetime in seconds.
     pub router_lifetime: u16,
-    /// How long the prefix is valid, in seconds.
+    /// Valid lifetime of the prefix in seconds.
     pub valid_lifetime: u32,
-    /// How long its addresses are preferred, in seconds.
+    /// Preferred lifetime of the prefix in seconds.
     pub preferred_lifetime: u32,
 }
 
@@ -105,7 +105,7 @@ impl Default for RaConfig {
     }
 }
 
-/// The random values of one session, drawn by the caller from the system's generator.
+/// Random values of a session, from the system's random number generator.
 #[derive(Clone, Copy)]
 pub struct Random {
     /// Our LCP magic number; zero is replaced.
@@ -116,11 +116,11 @@ pub struct Random {
     pub chap_id: u8,
     /// Our interface identifier, which is the gateway's link-local address; zero is replaced.
     pub interface_id: u64,
-    /// Where everything later comes from: jitter, further challenges and magic numbers.
+    /// Seed for later values: jitter, further challenges and magic numbers.
     pub seed: u64,
 }
 
-/// An address family, which has its own NCP, rules and life within a session.
+/// Address family. It has its own NCP and rules within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -139,59 +139,59 @@ impl fmt::Display for Family {
     }
 }
 
-/// What happens to a session.
+/// Input of a session.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// A PPP frame of this session from its protocol field on.
     Ppp(&'a [u8]),
     /// The subscriber sent a PADT.
     Padt,
-    /// The verdict on [`Output::Authenticate`] with this attempt number; one on an older attempt is discarded.
+    /// Result of [`Output::Authenticate`] with this attempt number. A result of an older attempt is ignored.
     Auth {
         /// [`AuthRequest::attempt`].
         attempt: u8,
-        /// The verdict.
+        /// Result.
         reply: AuthReply,
     },
-    /// The rules of the last [`Output::Install`] are in place and durable.
+    /// The rules of the last [`Output::Install`] are installed and stored.
     Installed(Family),
     /// End the session for this reason.
     Terminate(Cause),
 }
 
-/// What a session wants done, in this order.
+/// Output of a session. Outputs must be carried out in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send this PPP frame (from its protocol field on).
     Ppp(Vec<u8>),
     /// Send a PADT with this text.
     Padt(&'static str),
-    /// Find out who this is and what they get; answer with [`Input::Auth`].
+    /// Authenticate the peer, and answer with [`Input::Auth`].
     Authenticate(AuthRequest),
-    /// The family's rules are wanted now; answer with [`Input::Installed`]. The packet that lets the subscriber send
-    /// (Configure-Ack of IPCP, router advertisement) waits for that.
+    /// Install the address family's rules, and answer with [`Input::Installed`]. The packet that opens the family (IPCP's Configure-Ack,
+    /// Router Advertisement) waits for that.
     Install(Family),
-    /// The family works: the subscriber has its address or prefix.
+    /// The address family is open: the subscriber has its address or prefix.
     Up(Family),
-    /// The rules of the last [`Output::Install`] are no longer wanted, whether [`Output::Up`] followed it or not.
-    /// An answer to that `Install` which is still under way must not be given any more.
+    /// Remove the rules of the last [`Output::Install`], whether or not [`Output::Up`] followed it. The owner must not answer that
+    /// `Install` any more.
     Down(Family),
-    /// The end; nothing follows. Everything that the session holds can be released.
+    /// The session has ended, and no output follows. All its resources can be released.
     Closed(Cause),
 }
 
-/// A peer that wants to be authenticated.
+/// Request to authenticate a peer.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthRequest {
-    /// Tells this request from earlier ones of the session: a peer may start PPP over.
+    /// Distinguishes this request from earlier ones of the session, because a peer may restart PPP.
     pub attempt: u8,
-    /// The name, any octets.
+    /// User name, any octets.
     pub username: Vec<u8>,
-    /// The proof.
+    /// Authentication method with the peer's credentials.
     pub method: AuthMethod,
 }
 
-/// With the name as text.
+/// Shows the name as text.
 impl fmt::Debug for AuthRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (attempt, name, method) = (self.attempt, self.username.escape_ascii(), &self.method);
@@ -202,15 +202,15 @@ impl fmt::Debug for AuthRequest {
     }
 }
 
-/// How a peer proves who it is.
+/// Authentication method.
 #[derive(Clone, PartialEq, Eq)]
 pub enum AuthMethod {
-    /// By the password itself.
+    /// PAP, with the password.
     Pap {
         /// The password.
         password: Vec<u8>,
     },
-    /// By the MD5 of identifier, password and challenge (RFC 1994).
+    /// CHAP, with the MD5 hash of identifier, password and challenge (RFC 1994).
     Chap {
         /// Identifier of the challenge.
         id: u8,
@@ -221,7 +221,7 @@ pub enum AuthMethod {
     },
 }
 
-/// Without the proof.
+/// Hides the credentials.
 impl fmt::Debug for AuthMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -231,24 +231,24 @@ impl fmt::Debug for AuthMethod {
     }
 }
 
-/// The verdict on an [`AuthRequest`].
+/// Result of an [`AuthRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthReply {
-    /// Let them in.
+    /// The peer is accepted.
     Accept {
-        /// What they get.
+        /// Addresses of the subscriber.
         grant: Grant,
         /// A text for the peer, perhaps empty.
         message: Vec<u8>,
     },
-    /// Keep them out.
+    /// The peer is rejected.
     Reject {
         /// A text for the peer, perhaps empty.
         message: Vec<u8>,
     },
 }
 
-/// What a subscriber gets. A family that is not granted is refused by Protocol-Reject.
+/// Addresses of a subscriber. The session rejects an address family without a grant by Protocol-Reject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// IPv4.
@@ -257,55 +257,55 @@ pub struct Grant {
     pub ipv6: Option<Ipv6Grant>,
 }
 
-/// An IPv4 address and what belongs to it.
+/// IPv4 address with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ipv4Grant {
     /// The subscriber's address.
     pub address: Ipv4Addr,
-    /// Ours on this link.
+    /// Gateway's address on this link.
     pub gateway: Ipv4Addr,
-    /// DNS servers, the first one first.
+    /// DNS servers, in order.
     pub dns: [Option<Ipv4Addr>; 2],
 }
 
-/// An IPv6 prefix and what belongs to it.
+/// IPv6 prefix with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ipv6Grant {
     /// The subscriber's own /64.
     pub prefix: Ipv6Net,
     /// DNS servers (RFC 8106).
     pub dns: Vec<Ipv6Addr>,
-    /// The interface identifier that the subscriber must use; `None` leaves it the choice.
+    /// Interface identifier that the subscriber must use; `None` if it may choose.
     pub interface_id: Option<u64>,
 }
 
-/// Why a session ended.
+/// Cause of a session's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The subscriber hung up.
+    /// The subscriber ended the session.
     UserRequest,
-    /// Echoes went unanswered.
+    /// LCP echo requests were not answered.
     LostCarrier,
-    /// No traffic for too long.
+    /// The idle time-out expired.
     IdleTimeout,
-    /// The time that was granted is over.
+    /// The session time-out expired.
     SessionTimeout,
     /// An operator ended it.
     AdminReset,
-    /// The gateway is going down.
+    /// The user plane is drained or the gateway stops.
     AdminReboot,
     /// The port or the user plane failed.
     PortError,
-    /// Something in the gateway failed, or ran out.
+    /// A failure in the gateway, or an exhausted resource.
     NasError,
-    /// The gateway no longer needs it; a newer session replaced it.
+    /// The gateway no longer needs the session, for example because a newer one replaced it.
     NasRequest,
     /// The line returns our own packets.
     Loopback,
     /// Wrong name or password.
     AuthFailed,
-    /// PPP came to no agreement, or to none in time.
+    /// PPP negotiation failed or timed out.
     NegotiationFailed,
 }
 
@@ -351,23 +351,23 @@ impl fmt::Display for Cause {
     }
 }
 
-/// How far a session has come.
+/// Phase of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// LCP is being negotiated.
     Establish,
-    /// The peer has to prove who it is.
+    /// The peer is being authenticated.
     Authenticate,
-    /// Authenticated: network protocols may come and go.
+    /// The peer is authenticated, and network protocols may open and close.
     Network,
-    /// We or the peer said goodbye.
+    /// One side terminates the session.
     Terminate,
-    /// Over.
+    /// The session has ended.
     Closed,
 }
 
-/// An input that was ignored, and why: for a counter and a debug log.
+/// Ignored input with the reason, for a counter and a debug log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discarded(pub &'static str);
 
