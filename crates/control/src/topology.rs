@@ -1,9 +1,8 @@
-//! The keys that everything hangs on, and what the configuration says about them: user planes, subscriber groups,
-//! access ports and segments, network instances.
+//! Keys of user planes, subscriber groups, access ports, access segments and network instances, with their configured properties.
 //!
-//! A key stays the same as long as anything is named by it, whatever the configuration says meanwhile: what goes is
-//! retired first, and its key is free when nothing refers to it any more. The keys of groups and ports, of which the
-//! user planes know (TEIDs, SEIDs), are kept in the store by name.
+//! A key stays the same while anything refers to it, whatever the configuration says meanwhile: a removed object is retired first, and
+//! its key is free when nothing refers to it. The store keeps the keys of groups and ports by name, because user planes know them from
+//! TEIDs and SEIDs.
 
 use config::{Configuration, Fault, Path, SvlanSet};
 use core::net::IpAddr;
@@ -32,9 +31,9 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A user plane.
+    /// User plane.
     UserPlaneId => user_planes, user_plane: UserPlane;
-    /// A subscriber group on a user plane: what moves between user planes as a whole. Every session belongs to one.
+    /// Subscriber group on a user plane. Every session belongs to one. A group moves between user planes as a whole.
     GroupId => groups, group: Group;
     /// An access port of a user plane.
     PortId => ports, port: Port;
@@ -44,34 +43,34 @@ ids! {
     InstanceId => instances, instance: Instance;
 }
 
-/// A subscriber, who may have several sessions: they share a QER Correlation ID.
+/// Subscriber. All its sessions have the same QER Correlation ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SubscriberId(pub u32);
 
 /// Bits of a session's index in TEIDs and SEIDs: room for 1,048,576 sessions.
 const INDEX_BITS: u32 = 20;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
-/// The most sessions that identifiers have room for.
+/// Maximum number of sessions, by the size of identifiers.
 pub const MAX_SESSIONS: u32 = 1 << INDEX_BITS;
-/// The most groups that TEIDs have room for.
+/// Maximum number of groups, by the size of TEIDs.
 const MAX_GROUPS: usize = (1 << (u32::BITS - INDEX_BITS)) - 1;
-/// The most user planes, ports, and segments.
+/// Maximum number of user planes, of ports and of segments.
 const MAX_USER_PLANES: usize = 1024;
 const MAX_PORTS: usize = 16_384;
 const MAX_SEGMENTS: usize = 32_768;
 
-/// The control plane's PFCP Session Endpoint Identifier of a session; in hexadecimal also its Acct-Session-Id and its
-/// name for people. A generation above the index: a late message for an earlier owner of an index meets nobody.
+/// Control plane's PFCP Session Endpoint Identifier of a session. In hexadecimal it is also the Acct-Session-Id and the id that operators
+/// see. It consists of a generation and the session's index, so that a late message for an earlier session of the index matches none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seid(pub u64);
 
 impl Seid {
-    /// The identifier of the session at `index`; generations begin at 1.
+    /// Identifier of the session at `index`. Generations start at 1.
     pub const fn new(generation: u64, index: u32) -> Self {
         Seid(generation << INDEX_BITS | index as u64)
     }
 
-    /// The identifier of an access port's default session: of generation 0.
+    /// Identifier of an access port's default session, with generation 0.
     pub const fn of_port(port: PortId) -> Self {
         Seid(port.0 as u64 + 1)
     }
@@ -93,7 +92,7 @@ impl core::fmt::Display for Seid {
     }
 }
 
-/// Whose a control tunnel is.
+/// Owner of a control tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunnelOwner {
     /// The default session of an access port.
@@ -103,7 +102,7 @@ pub enum TunnelOwner {
 }
 
 impl TunnelOwner {
-    /// The TEID, the same in both directions: a session's is out of the range that its group owns.
+    /// TEID, the same in both directions. A session's TEID is in its group's range.
     pub fn teid(self) -> u32 {
         match self {
             TunnelOwner::Default(port) => u32::from(port.0) + 1,
@@ -111,7 +110,7 @@ impl TunnelOwner {
         }
     }
 
-    /// The owner of a TEID, if it was given out.
+    /// Owner of a TEID, if it is in use.
     pub fn of(teid: u32) -> Option<Self> {
         let index = teid & INDEX_MASK;
         Some(match teid >> INDEX_BITS {
@@ -121,7 +120,7 @@ impl TunnelOwner {
     }
 }
 
-/// The line of a home. It tells homes apart whose MAC address is the same.
+/// Access line of a home. It distinguishes homes with the same MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AccessLine {
     /// The user plane's node id.
@@ -135,7 +134,7 @@ pub(crate) struct AccessLine {
 }
 
 impl AccessLine {
-    /// Its name in RADIUS (NAS-Port-Id), without the MAC address: `up1/access0.100.7`.
+    /// NAS-Port-Id of the line, without the MAC address: `up1/access0.100.7`.
     pub fn nas_port_id(&self) -> String {
         let AccessLine {
             user_plane, port, ..
@@ -153,56 +152,56 @@ impl core::fmt::Display for AccessLine {
     }
 }
 
-/// A user plane.
+/// User plane.
 #[derive(Clone, Debug)]
 pub struct UserPlane {
     /// Its PFCP Node ID.
     pub node_id: String,
-    /// Where it serves PFCP and GTP-U.
+    /// IP address for PFCP and GTP-U.
     pub address: IpAddr,
-    /// The configuration has it no more.
+    /// Whether the configuration no longer contains it.
     pub retired: bool,
 }
 
-/// A subscriber group.
+/// Subscriber group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where its sessions are.
+    /// User plane of its sessions.
     pub user_plane: UserPlaneId,
-    /// The gateway's MAC address towards subscribers that dial in; the same wherever the group is.
+    /// Gateway's MAC address towards new sessions. It does not depend on the group's user plane.
     pub virtual_mac: MacAddr,
-    /// The access port whose default session carries the group's nets.
+    /// Access port whose default session announces the group's prefix blocks.
     pub carrier: PortId,
-    /// No port names it any more.
+    /// Whether no configured port names it.
     pub retired: bool,
 }
 
-/// An access port.
+/// Access port.
 #[derive(Clone, Debug)]
 pub struct Port {
     /// The logical port's name.
     pub name: String,
-    /// The user plane that it is on.
+    /// User plane of the port.
     pub user_plane: UserPlaneId,
-    /// The group of sessions that begin on it.
+    /// Group of new sessions on the port.
     pub group: GroupId,
-    /// The configuration has it no more.
+    /// Whether the configuration no longer contains it.
     pub retired: bool,
 }
 
-/// An access segment.
+/// Access segment.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The port that it is part of.
+    /// Port of the segment.
     pub port: PortId,
-    /// How its subscribers are met, by name; by the defaults without one.
+    /// Name of the access profile; `None` for the built-in one.
     pub access_profile: Option<String>,
     s_vlans: SvlanSet,
-    /// The configuration has it no more.
+    /// Whether the configuration no longer contains it.
     pub retired: bool,
 }
 
@@ -213,10 +212,10 @@ pub struct Instance {
     pub name: String,
 }
 
-/// Numbers that were given out, by what has them: `group up1 east`, `port up1 access0`.
+/// Allocated numbers by name: `group up1 east`, `port up1 access0`.
 pub type Numbers = BTreeMap<String, u16>;
 
-/// Everything by its key.
+/// All objects by key.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     user_planes: BTreeMap<u16, UserPlane>,
@@ -224,14 +223,14 @@ pub struct Topology {
     ports: BTreeMap<u16, Port>,
     segments: BTreeMap<u16, Segment>,
     instances: BTreeMap<u16, Instance>,
-    /// Numbers of earlier lives that nobody has claimed yet.
+    /// Numbers of earlier runs that no object has claimed yet.
     kept: Numbers,
 }
 
 /// The carrier of a group on a user plane without a port.
 const NO_PORT: PortId = PortId(u16::MAX);
 
-/// The number after the highest one; when there is none, the lowest that is free. So a number rests for long.
+/// Next number: the one after the highest, or else the lowest free one. So a released number stays unused for long.
 fn free<T>(items: &BTreeMap<u16, T>, taken: &BTreeSet<u16>, most: usize) -> u16 {
     let is_free = |number: &u16| !items.contains_key(number) && !taken.contains(number);
     let highest = items.keys().next_back().max(taken.iter().next_back());
@@ -247,7 +246,7 @@ fn own_group(plane: &str, port: &str) -> String {
     format!("{plane}/{port}")
 }
 
-/// What is too much, with its place.
+/// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<Fault> {
     let mut faults = Vec::new();
     let planes = &configuration.user_planes;
@@ -282,7 +281,7 @@ pub(crate) fn bounds(configuration: &Configuration) -> Vec<Fault> {
 }
 
 impl Topology {
-    /// What the configuration says, with the numbers that were given out in earlier lives.
+    /// Creates the topology of a configuration, with the numbers of earlier runs.
     pub fn new(configuration: &Configuration, kept: Numbers) -> Self {
         let mut topology = Topology {
             kept,
@@ -292,7 +291,7 @@ impl Topology {
         topology
     }
 
-    /// Follows a changed configuration, whose [`bounds`] are checked. What it has no more is retired.
+    /// Applies a changed configuration, whose [`bounds`] are checked. Removed objects are retired.
     pub fn update(&mut self, configuration: &Configuration) {
         self.user_planes.values_mut().for_each(|p| p.retired = true);
         self.groups.values_mut().for_each(|g| g.retired = true);
@@ -340,14 +339,14 @@ impl Topology {
         }
     }
 
-    /// The access ports that are to be open: all but those that are retired.
+    /// Access ports that are not retired.
     pub fn open_ports(&self) -> impl Iterator<Item = PortId> {
         let open = self.ports().filter(|(_, port)| !port.retired);
         open.map(|(id, _)| id)
     }
 
-    /// A group's carrier stays as long as it can; when it goes, another port of the group takes its place, or any of the user
-    /// plane's.
+    /// Selects the carrier port of each group. A carrier stays while its port exists. Then another port of the group replaces it, or any
+    /// port of the user plane.
     pub fn find_carriers(&mut self) {
         let mut first: BTreeMap<GroupId, PortId> = BTreeMap::new();
         let mut any: BTreeMap<UserPlaneId, PortId> = BTreeMap::new();
@@ -376,7 +375,7 @@ impl Topology {
         }
     }
 
-    /// The key of a network instance, which it gets if it has none.
+    /// Key of a network instance. A new key is assigned if it has none.
     pub fn instance_of(&mut self, name: &str) -> InstanceId {
         if let Some((id, _)) = self.instances().find(|(_, one)| one.name == name) {
             return id;
@@ -386,7 +385,7 @@ impl Topology {
         InstanceId(id)
     }
 
-    /// The key of a user plane, which it gets if it has none, and is retired then.
+    /// Key of a user plane. A new key is assigned if it has none; it is retired then.
     pub fn user_plane_of(&mut self, name: &str, address: IpAddr) -> UserPlaneId {
         if let Some((id, _)) = self.user_planes().find(|(_, one)| one.node_id == name) {
             return id;
@@ -401,7 +400,7 @@ impl Topology {
         UserPlaneId(id)
     }
 
-    /// The key of a group, which it gets if it has none, and is retired then.
+    /// Key of a group. A new key is assigned if it has none; it is retired then.
     pub fn group_of(&mut self, plane: UserPlaneId, name: &str) -> GroupId {
         let is_it = |(_, g): &(GroupId, &Group)| g.user_plane == plane && g.name == name;
         if let Some((id, _)) = self.groups().find(is_it) {
@@ -422,7 +421,7 @@ impl Topology {
         GroupId(id)
     }
 
-    /// The key of a port, which it gets if it has none, and is retired then.
+    /// Key of a port. A new key is assigned if it has none; it is retired then.
     pub fn port_of(&mut self, plane: UserPlaneId, name: &str, group: GroupId) -> PortId {
         let is_it = |(_, p): &(PortId, &Port)| p.user_plane == plane && p.name == name;
         if let Some((id, _)) = self.ports().find(is_it) {
@@ -446,7 +445,7 @@ impl Topology {
         PortId(id)
     }
 
-    /// The key of a segment, which it gets if it has none, and is retired then.
+    /// Key of a segment. A new key is assigned if it has none; it is retired then.
     pub fn segment_of(&mut self, port: PortId, name: &str) -> SegmentId {
         let is_it = |(_, s): &(SegmentId, &Segment)| s.port == port && s.name == name;
         let known = self.segments().find(is_it).map(|(id, _)| id);
@@ -471,7 +470,7 @@ impl Topology {
         kept.map(|(_, number)| *number).collect()
     }
 
-    /// The numbers that are to be kept in the store.
+    /// Numbers for the store.
     pub fn numbers(&self) -> Numbers {
         let plane = |id| &self.user_plane(id).node_id;
         let groups = self.groups.iter().map(|(id, group)| {
@@ -485,7 +484,7 @@ impl Topology {
         groups.chain(ports).collect()
     }
 
-    /// Those who asked for their numbers of earlier lives have them: the others are free.
+    /// Frees the numbers of earlier runs that no object has claimed.
     pub fn forget_kept(&mut self) {
         self.kept.clear();
     }
@@ -513,7 +512,7 @@ impl Topology {
             || self.segments.values().any(|segment| segment.retired)
     }
 
-    /// Takes a user plane out, with all that is on it.
+    /// Removes a user plane with its ports, groups and segments.
     pub fn remove_user_plane(&mut self, id: UserPlaneId) {
         let ports: Vec<PortId> = self.ports_of(id).collect();
         ports.into_iter().for_each(|port| self.remove_port(port));
@@ -521,18 +520,18 @@ impl Topology {
         self.user_planes.remove(&id.0);
     }
 
-    /// Takes a port out, with its segments.
+    /// Removes a port with its segments.
     pub fn remove_port(&mut self, id: PortId) {
         self.segments.retain(|_, segment| segment.port != id);
         self.ports.remove(&id.0);
     }
 
-    /// Takes a group out.
+    /// Removes a group.
     pub fn remove_group(&mut self, id: GroupId) {
         self.groups.remove(&id.0);
     }
 
-    /// Takes a segment out.
+    /// Removes a segment.
     pub fn remove_segment(&mut self, id: SegmentId) {
         self.segments.remove(&id.0);
     }
@@ -553,7 +552,7 @@ impl Topology {
         self.ports().find(is_it).map(|(id, _)| id)
     }
 
-    /// The segment of a port that a frame with these tags belongs to.
+    /// Segment of a port for frames with these tags.
     pub fn find_segment(&self, port: PortId, tags: &Tags) -> Option<SegmentId> {
         let s_vlan = tags.outer.map(|tag| tag.vid);
         let is_it = |(_, s): &(SegmentId, &Segment)| {
@@ -562,8 +561,7 @@ impl Topology {
         self.segments().find(is_it).map(|(id, _)| id)
     }
 
-    /// Whether sessions with these tags still have their place in a segment of theirs. No other one has it: a VLAN is in one
-    /// segment of a port.
+    /// Whether a segment still contains sessions with these tags. A VLAN is in only one segment of a port.
     pub fn has_place(&self, segment: SegmentId, tags: &Tags) -> bool {
         let segment = self.segment(segment);
         let port = self.port(segment.port);
@@ -581,8 +579,7 @@ impl Topology {
     }
 }
 
-/// A locally administered unicast address made from the group's name, so that it does not depend on where the
-/// group is.
+/// Locally administered unicast address from the group's name, so that it does not depend on the group's user plane.
 fn virtual_mac(group: &str) -> MacAddr {
     let hash = Sha256::digest(group.as_bytes());
     MacAddr([0x02, 0x53, hash[0], hash[1], hash[2], hash[3]])

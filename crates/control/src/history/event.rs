@@ -1,4 +1,4 @@
-//! What is told of an event, and how it is written.
+//! Events of the history, and their encoding.
 
 use crate::alarms::Fault;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -6,51 +6,51 @@ use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 use session::Cause;
 
-/// Something that happened.
+/// Event of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event<'a> {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub unix: u32,
     /// What.
     #[serde(borrow)]
     pub what: What<'a>,
 }
 
-/// What happened.
+/// Content of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What<'a> {
-    /// To a subscriber.
+    /// Event of a subscriber.
     Subscriber(#[serde(borrow)] Subscriber<'a>, #[serde(borrow)] Step<'a>),
-    /// To the system.
+    /// Event of the system.
     System {
-        /// Of which kind it is.
+        /// Kind of event.
         kind: Kind,
-        /// The user plane, server, pool or version that it is about; empty: the control plane as a whole.
+        /// User plane, server, pool or version that it concerns; empty for the control plane as a whole.
         resource: &'a str,
-        /// Who did it, if somebody did.
+        /// Person who caused it, if any.
         by: Option<&'a str>,
-        /// In words.
+        /// Description.
         text: &'a str,
     },
     /// An alarm was raised or cleared.
     Alarm {
-        /// Raised.
+        /// Whether it was raised.
         raised: bool,
-        /// What is wrong.
+        /// Kind of fault.
         fault: Fault,
-        /// With whom; empty: the control plane as a whole.
+        /// Resource that it concerns; empty for the control plane as a whole.
         resource: &'a str,
-        /// In words.
+        /// Description.
         text: &'a str,
     },
 }
 
-/// Who a subscriber is, and where.
+/// Subscriber with its access line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscriber<'a> {
     /// The session's SEID, also its Acct-Session-Id.
     pub session: u64,
-    /// The name that the subscriber gave; empty before it gave one.
+    /// User name; empty before the subscriber sent one.
     pub user: &'a [u8],
     /// Its MAC address.
     pub mac: [u8; 6],
@@ -73,84 +73,84 @@ pub struct Families {
     pub ipv6: Option<Ipv6Net>,
 }
 
-/// What happened to a subscriber.
+/// Event of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step<'a> {
-    /// AAA did not let it in.
+    /// AAA rejected it.
     Refused {
-        /// When it had dialled in, in seconds since 1970.
+        /// Time of its PADR, in seconds since 1970.
         dialled: u32,
-        /// The group of servers that was asked; `None`: the users of the configuration.
+        /// Server group that rejected it; `None` for the local users.
         servers: Option<&'a str>,
-        /// Why.
+        /// Reason.
         why: &'a str,
-        /// What it was told (Reply-Message).
+        /// Text for the subscriber (Reply-Message).
         reply: &'a [u8],
     },
-    /// It ended before it was online, for another reason.
+    /// Its session ended before it was online, for another reason.
     Failed {
-        /// When it had dialled in.
+        /// Time of its PADR.
         dialled: u32,
-        /// Why.
+        /// Reason.
         cause: Cause,
     },
-    /// It has addresses.
+    /// It came online with addresses.
     Online {
-        /// When it had dialled in.
+        /// Time of its PADR.
         dialled: u32,
-        /// The group of servers that let it in; `None`: the users of the configuration.
+        /// Server group that authenticated it; `None` for the local users.
         servers: Option<&'a str>,
-        /// What it gets, if AAA named that.
+        /// Subscriber profile from AAA, if any.
         profile: Option<&'a str>,
         /// The network instance of its addresses.
         instance: &'a str,
         /// Its addresses.
         addresses: Families,
     },
-    /// It has other addresses.
+    /// Its addresses changed.
     Changed {
         /// The network instance of its addresses.
         instance: &'a str,
-        /// Those that it had.
+        /// Previous addresses.
         before: Families,
-        /// Those that it has.
+        /// Current addresses.
         addresses: Families,
     },
-    /// It is not online any more.
+    /// Its session ended.
     Ended {
-        /// When it came online.
+        /// Time at which it came online.
         started: u32,
-        /// Why.
+        /// Reason.
         cause: Cause,
-        /// Who ended it, if somebody did.
+        /// Person who ended it, if any.
         by: Option<&'a str>,
         /// The network instance of its addresses.
         instance: &'a str,
-        /// The addresses that it had.
+        /// Its addresses.
         addresses: Families,
     },
 }
 
-/// What happened to the system.
+/// Kind of an event of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// The control plane was started.
     Started,
-    /// The control plane was asked to end.
+    /// The control plane was stopped.
     Stopped,
-    /// A user plane is associated.
+    /// An association with a user plane was set up.
     UserPlaneBack,
-    /// The association with a user plane is gone.
+    /// The association with a user plane ended.
     UserPlaneLost,
     /// A version of the configuration came into force.
     Committed,
-    /// A version that waited for it was confirmed.
+    /// An unconfirmed version was confirmed.
     Confirmed,
-    /// An earlier version came back.
+    /// An earlier version was restored.
     RolledBack,
 }
 
-/// What events can be found by.
+/// Key with which events are found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key<'a> {
     User(&'a [u8]),
@@ -158,14 +158,14 @@ pub(crate) enum Key<'a> {
     Session(u64),
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Net),
-    /// Events of the system, by what they are about.
+    /// Resource of events of the system.
     Resource(&'a str),
     /// Alarms of any kind.
     Alarms,
 }
 
 impl Key<'_> {
-    /// A number that hardly any other key has.
+    /// Hash of the key.
     pub fn hash(&self) -> u64 {
         match self {
             Key::User(name) => hash(b'n', name),
@@ -184,7 +184,7 @@ impl Key<'_> {
     }
 }
 
-/// FNV-1a, with its octets mixed once more so that all bits of the number can be used.
+/// FNV-1a hash with a final mixing step, so that all bits are usable.
 fn hash(kind: u8, octets: &[u8]) -> u64 {
     let mut sum = 0xcbf2_9ce4_8422_2325_u64;
     for octet in [kind].iter().chain(octets) {
@@ -195,7 +195,7 @@ fn hash(kind: u8, octets: &[u8]) -> u64 {
 }
 
 impl<'a> Event<'a> {
-    /// Everything that it can be found by.
+    /// Keys with which the event is found.
     pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
         let mut addresses = |f: Families| {
             f.ipv4.into_iter().for_each(|a| found(Key::Ipv4(a)));
@@ -244,7 +244,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The events of a block; those of a kind that a later version wrote are left out.
+/// Events of a block. Kinds of later versions are skipped.
 pub fn events(mut block: &[u8]) -> impl Iterator<Item = Event<'_>> {
     core::iter::from_fn(move || {
         loop {
@@ -259,7 +259,7 @@ pub fn events(mut block: &[u8]) -> impl Iterator<Item = Event<'_>> {
 }
 
 impl Families {
-    /// Whether an address is one of them, or in one of them.
+    /// Whether an address equals or is inside one of these.
     pub(crate) fn contains(&self, address: &Address) -> bool {
         match address {
             Address::Ipv4(address) => self.ipv4 == Some(*address),
@@ -270,7 +270,7 @@ impl Families {
     }
 }
 
-/// An address that somebody asks about: an IPv6 address is a prefix of 128 bits.
+/// Address in a query. An IPv6 address is a prefix of 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// Of IPv4.
@@ -280,7 +280,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Reads an address or a prefix.
+    /// Parses an address or a prefix.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(address) = text.parse::<Ipv4Addr>() {
             return Some(Address::Ipv4(address));
