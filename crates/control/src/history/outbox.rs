@@ -1,38 +1,38 @@
-//! Blocks of events between the control plane, its store and the history.
+//! Outbox of event blocks, from the control plane through its store to the history.
 
 use super::Event;
 use crate::store::Record;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// The store's keys of blocks; behind it the block's number (u64, big endian).
+/// Prefix of the store's keys of blocks, followed by the block's number (u64, big endian).
 pub(crate) const BLOCK_PREFIX: &[u8] = b"history/";
-/// What may wait for the history, in octets; beyond it events are lost, and counted.
+/// Maximum size of events that wait for the history, in octets. Above it, events are lost and counted.
 const MOST_OCTETS: usize = 64 << 20;
-/// A block that waits is closed when it has this size: one record of the store, and far less than a segment.
+/// Size at which a waiting block is closed: one record of the store, and much smaller than a segment.
 const LONG_BLOCK: usize = 256 << 10;
-/// Events of dialling in vain that are kept in a second, in the long run, and at once: a street whose server is out, or
-/// somebody who makes up MAC addresses, must not push out the history of all others.
+/// Maximum number of failed connection attempts in the history: average per second, and burst. Many homes without a RADIUS server, or
+/// forged MAC addresses, must not displace the history of all others.
 const ATTEMPTS: (f64, f64) = (100.0, 20_000.0);
 
-/// What is on its way into the history.
+/// Events that the history does not have yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Of the last block that was given a number.
+    /// Number of the last block.
     last: u64,
-    /// The events of the block that is being put together.
+    /// Events of the open block.
     open: Vec<u8>,
-    /// Blocks that the history does not have yet, by number and size.
+    /// Blocks that the history does not have yet, with number and size.
     waiting: VecDeque<(u64, usize)>,
     octets: usize,
-    /// Blocks that the history has and the store does not know of yet.
+    /// Blocks that the history has and the store has not deleted yet.
     done: Vec<u64>,
     attempts: Bucket,
 }
 
 impl Outbox {
-    /// Goes on behind a history that has blocks up to `last`; `stored` are those that the store has. Those of them that the
-    /// history does not have are given back, to be handed to it again.
+    /// Continues after a history with blocks up to `last`; `stored` are the blocks in the store. Returns those that the history does not
+    /// have, to send them again.
     pub fn resume(last: u64, stored: Vec<(u64, Vec<u8>)>) -> (Self, Vec<(u64, Vec<u8>)>) {
         let mut outbox = Outbox {
             last,
@@ -47,7 +47,7 @@ impl Outbox {
         (outbox, again)
     }
 
-    /// Puts an event down; false if there is no room for it.
+    /// Adds an event. Returns false if there is no room for it.
     pub fn add(&mut self, event: &Event<'_>) -> bool {
         let room = self.octets + self.open.len() < MOST_OCTETS;
         if room {
@@ -56,38 +56,38 @@ impl Outbox {
         room
     }
 
-    /// Whether one more event of dialling in vain is kept.
+    /// Whether the rate limit admits one more failed connection attempt.
     pub fn takes_attempt(&mut self, now: Duration) -> bool {
         self.attempts.take(now)
     }
 
-    /// Whether there is a block to be stored.
+    /// Whether there is no block to store.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Whether the block that is open has grown long, because the store takes none.
+    /// Whether the open block is long, because the store takes none.
     pub fn is_long(&self) -> bool {
         self.open.len() >= LONG_BLOCK
     }
 
-    /// What waits for the history, in octets.
+    /// Size of events that wait for the history, in octets.
     pub fn octets(&self) -> usize {
         self.octets
     }
 
-    /// Whether there is no room for more.
+    /// Whether there is no room for more events.
     pub fn is_full(&self) -> bool {
         self.octets >= MOST_OCTETS
     }
 
-    /// Whether everything is where it belongs.
+    /// Whether the history has every event and the store has deleted its copies.
     pub fn is_settled(&self) -> bool {
         self.open.is_empty() && self.waiting.is_empty() && self.done.is_empty()
     }
 
-    /// Writes the block that is open, if there is one, into a batch of the store, and forgets there what the history has.
-    /// The block is to be handed to the history when that batch is on the disk.
+    /// Adds the open block, if there is one, to a batch of the store, and deletes blocks that the history has. The block goes to the
+    /// history when that batch is on disk.
     pub fn store(&mut self, batch: &mut Vec<Record>) -> Option<(u64, Vec<u8>)> {
         self.forget(batch);
         if self.open.is_empty() {
@@ -100,7 +100,7 @@ impl Outbox {
         Some((self.last, block))
     }
 
-    /// Has the store forget what the history has.
+    /// Deletes the blocks from the store that the history has.
     pub fn forget(&mut self, batch: &mut Vec<Record>) {
         batch.extend(self.done.drain(..).map(|n| Record::delete(key(n))));
     }
@@ -110,7 +110,7 @@ impl Outbox {
         self.octets += octets;
     }
 
-    /// The history has everything up to this block on the disk.
+    /// Notes that the history has synced every block up to this one.
     pub fn on_kept(&mut self, number: u64) {
         while let Some((first, octets)) = self.waiting.front().copied()
             && first <= number
@@ -126,7 +126,7 @@ fn key(number: u64) -> Vec<u8> {
     [BLOCK_PREFIX, &number.to_be_bytes()].concat()
 }
 
-/// A bucket of tokens that fills with time.
+/// Token bucket.
 #[derive(Debug)]
 struct Bucket {
     tokens: f64,
