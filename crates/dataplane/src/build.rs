@@ -17,7 +17,7 @@ use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
 use crate::worker::Worker;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use dpdk::{Burst, Eal, Outs, Pool, Rest, tsc_hz};
+use dpdk::{Burst, Eal, Exits, Pool, TxBuffers, tsc_hz};
 use std::sync::Arc;
 
 /// Why a data plane cannot be made.
@@ -133,7 +133,7 @@ impl Common<'_> {
         let second = tsc_hz(eal);
         let worker = Worker {
             eal: *eal,
-            outs: Outs::new(others + workers),
+            outs: TxBuffers::new(others + workers),
             ports: Vec::with_capacity(most_ports),
             sweep: None,
             removed: removed_tx,
@@ -148,7 +148,7 @@ impl Common<'_> {
             wake: self.wake.clone(),
             inbox: Burst::new(),
             burst: Burst::new(),
-            rest: Rest::default(),
+            rest: Exits::default(),
             report_at: 0,
             busy_since: None,
             tables: Tables {

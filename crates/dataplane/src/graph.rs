@@ -30,7 +30,7 @@ use crate::nodes::classify::{self, Access, Core, ETHERNET, TAG};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Batch, Origin};
 use crate::nodes::punt::for_kernel;
-use crate::nodes::{Leave, Part, session};
+use crate::nodes::{Exit, Part, session};
 use crate::punt::{NextHop, PuntKind};
 use crate::routes::Generations;
 use crate::tables::Vlans;
@@ -40,8 +40,8 @@ use crate::tables::groups::Groups;
 use crate::tables::interfaces::Interfaces;
 use crate::tables::samples::Samples;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, Gone, HEAD, Outs, Packet, Pool, Rest, Window, prefetch, prefetch_early};
-use forward::{Arrived, NOTE, downstream, noted, to_former_subscriber, to_subscriber};
+use dpdk::{Burst, Exits, Gone, HEAD, Packet, Pool, TxBuffers, Window, prefetch, prefetch_early};
+use forward::{NOTE, PacketContext, downstream, noted, to_former_subscriber, to_subscriber};
 use upstream::upstream;
 use wire::eth::{MacAddr, TPID_8021Q};
 
@@ -105,8 +105,8 @@ pub(crate) fn run<const TRACE: bool>(
     source: Source,
     tables: &mut Tables,
     burst: &mut Burst,
-    outs: &mut Outs,
-    rest: &mut Rest<Leave>,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
 ) {
     match source {
         Source::Access { port, edge } => {
@@ -130,8 +130,8 @@ fn from_access<const TRACE: bool>(
     edge: Edge,
     t: &mut Tables,
     burst: &mut Burst,
-    outs: &mut Outs,
-    rest: &mut Rest<Leave>,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
 ) {
     let table = t.fibs.table(t.likely);
     let mut first = FirstPass {
@@ -240,7 +240,7 @@ fn from_access_seldom<const TRACE: bool>(
     port: u16,
     table: Table,
     seen: Seen,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let Seen { kind, slot, place } = seen;
     match kind {
@@ -255,7 +255,7 @@ fn from_access_seldom<const TRACE: bool>(
         }
         Access::Discovery => {
             t.took::<TRACE>(Edge::Discovery);
-            packet.leave(Leave::Punt(PuntKind::Discovery, Part::WHOLE))
+            packet.leave(Exit::Punt(PuntKind::Discovery, Part::WHOLE))
         }
         Access::Other(worker) => {
             t.took::<TRACE>(Edge::OfOther);
@@ -274,8 +274,8 @@ fn from_core<const TRACE: bool>(
     own: u64,
     t: &mut Tables,
     burst: &mut Burst,
-    outs: &mut Outs,
-    rest: &mut Rest<Leave>,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
 ) {
     let table = t.fibs.table(InstanceIndex(instance));
     let mut seen = burst.look(rest, |w, len| {
@@ -300,7 +300,7 @@ fn from_core<const TRACE: bool>(
         }
         _ => {}
     });
-    let arrived = Arrived {
+    let arrived = PacketContext {
         origin: Origin::Core(PortIndex(port)),
         instance,
         family: Family::V4,
@@ -327,7 +327,7 @@ fn from_core<const TRACE: bool>(
             Core::V6 => {
                 t.took::<TRACE>(Edge::CoreV6);
                 let family = Family::V6;
-                downstream::<TRACE>(t, Arrived { family, ..arrived }, target, packet)
+                downstream::<TRACE>(t, PacketContext { family, ..arrived }, target, packet)
             }
             Core::Kernel => {
                 t.took::<TRACE>(Edge::CoreKernel);
@@ -346,8 +346,8 @@ fn from_gateway<const TRACE: bool>(
     instance: u16,
     t: &mut Tables,
     burst: &mut Burst,
-    outs: &mut Outs,
-    rest: &mut Rest<Leave>,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
 ) {
     let table = t.fibs.table(InstanceIndex(instance));
     let seen = burst.look(rest, |w, _| {
@@ -358,7 +358,7 @@ fn from_gateway<const TRACE: bool>(
     let soon = |(_, target): (Family, Target)| sessions.soon(target);
     seen.act(outs, rest, soon, |(family, target), packet| {
         t.took::<TRACE>(Edge::GatewayPacket);
-        let arrived = Arrived {
+        let arrived = PacketContext {
             origin: Origin::Gateway,
             instance,
             family,
@@ -372,8 +372,8 @@ fn from_gateway<const TRACE: bool>(
 fn from_worker<const TRACE: bool>(
     t: &mut Tables,
     burst: &mut Burst,
-    outs: &mut Outs,
-    rest: &mut Rest<Leave>,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
 ) {
     let seen = burst.look(rest, |w, _| {
         let index = SessionIndex(w.u32(NOTE));
@@ -401,7 +401,7 @@ const IP: usize = HEAD + ETHERNET;
 const TAGGED_IP: usize = IP + TAG;
 
 /// Has the frame from the core a tag?
-fn is_tagged(packet: &mut Packet<'_, Leave>) -> bool {
+fn is_tagged(packet: &mut Packet<'_, Exit>) -> bool {
     packet.len() >= ETHERNET && packet.window().u16(IP - 2) == TPID_8021Q
 }
 
@@ -411,7 +411,7 @@ fn from_vlan<const TRACE: bool>(
     t: &mut Tables,
     kind: Core,
     target: Target,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let (interface, family) = match kind {
         Core::TaggedV4(interface) => (interface, Family::V4),
@@ -425,7 +425,7 @@ fn from_vlan<const TRACE: bool>(
         }
         Core::Drop(reason) => return packet.leave(reason.into()),
         // The others have no tag.
-        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return packet.leave(Leave::default()),
+        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return packet.leave(Exit::default()),
     };
     classify::untag(packet.window());
     if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
@@ -435,7 +435,7 @@ fn from_vlan<const TRACE: bool>(
         return packet.leave(leave);
     }
     t.took::<TRACE>(family.either(Edge::TaggedV4, Edge::TaggedV6));
-    let arrived = Arrived {
+    let arrived = PacketContext {
         origin: Origin::Core(interface),
         instance: t.instance(interface),
         family,
@@ -455,8 +455,8 @@ impl Tables {
 
     /// What `session` did not admit is dropped there, or punted.
     #[inline(always)]
-    fn left_session<const TRACE: bool>(&mut self, leave: Leave) -> Leave {
-        if TRACE && matches!(leave, Leave::Punt(..)) {
+    fn left_session<const TRACE: bool>(&mut self, leave: Exit) -> Exit {
+        if TRACE && matches!(leave, Exit::Punt(..)) {
             self.took::<TRACE>(Edge::SessionControl);
         }
         leave
@@ -464,10 +464,10 @@ impl Tables {
 
     /// What `lookup` found no next hop for is dropped there, or the gateway's own.
     #[inline(always)]
-    fn left_lookup<const TRACE: bool>(&mut self, leave: Leave) -> Leave {
+    fn left_lookup<const TRACE: bool>(&mut self, leave: Exit) -> Exit {
         match leave {
-            Leave::Punt(PuntKind::Local(_), _) => self.took::<TRACE>(Edge::LocalFromSubscriber),
-            Leave::Punt(..) => self.took::<TRACE>(Edge::LocalFromCore),
+            Exit::Punt(PuntKind::Local(_), _) => self.took::<TRACE>(Edge::LocalFromSubscriber),
+            Exit::Punt(..) => self.took::<TRACE>(Edge::LocalFromCore),
             _ => {}
         }
         leave
@@ -483,24 +483,24 @@ impl Tables {
     /// Fragments go out by a port in the place of the packet; there is room for them.
     fn sent<const TRACE: bool>(
         &mut self,
-        packet: &mut Packet<'_, Leave>,
+        packet: &mut Packet<'_, Exit>,
         port: usize,
         mut fragments: Burst,
-    ) -> Leave {
+    ) -> Exit {
         self.took::<TRACE>(Edge::Fragments);
         let n = fragments.len() as u8;
         packet.send_ahead(port, &mut fragments);
-        Leave::Fragmented(n)
+        Exit::Fragmented(n)
     }
 
     /// What must not be fragmented is dropped, and its sender is told.
     fn refused<const TRACE: bool>(
         &mut self,
         reason: DropReason,
-        a: Arrived,
+        a: PacketContext,
         total: usize,
         mtu: u16,
-    ) -> Leave {
+    ) -> Exit {
         if reason != DropReason::TooBig {
             return reason.into();
         }
@@ -513,7 +513,7 @@ impl Tables {
             Origin::Gateway => PuntKind::OwnTooBig(next_hop),
             _ => PuntKind::TooBig(next_hop),
         };
-        Leave::Told(reason, kind, lookup::packet(a.ip(), total))
+        Exit::DropAndNotify(reason, kind, lookup::packet(a.ip(), total))
     }
 
     /// Asks for the lines of those sources that are to be found in the routes.

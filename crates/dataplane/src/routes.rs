@@ -47,7 +47,7 @@ pub(crate) struct Admitted {
 }
 
 /// What a session has, as long as it is there.
-struct Hosted {
+struct SessionRoutes {
     /// Which of the sessions that had its place it is.
     serial: u32,
     instance: InstanceIndex,
@@ -56,7 +56,7 @@ struct Hosted {
     routed: Box<[IpNet]>,
 }
 
-impl Hosted {
+impl SessionRoutes {
     fn routes(&self) -> impl Iterator<Item = IpNet> {
         nets_of(self.ipv4, self.ipv6, &self.routed)
     }
@@ -68,7 +68,7 @@ pub(crate) struct Routes {
     groups: Groups,
     limits: Limits,
     /// By index, as far as there were any.
-    sessions: Vec<Option<Hosted>>,
+    sessions: Vec<Option<SessionRoutes>>,
     generations: Generations,
     serial: u32,
     /// Changes that are not made yet, in their order.
@@ -137,7 +137,7 @@ impl Routes {
         if self.sessions.len() <= place {
             self.sessions.resize_with(place + 1, || None);
         }
-        let new = Hosted {
+        let new = SessionRoutes {
             serial: self.serial,
             instance: entry.instance,
             ipv4: entry.ipv4,

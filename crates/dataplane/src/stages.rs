@@ -3,16 +3,16 @@ use crate::Worker;
 use crate::api::PortIndex;
 use crate::graph::Tables;
 use crate::nodes::classify::{self, Access};
-use crate::nodes::{Leave, session};
+use crate::nodes::{Exit, session};
 use crate::tables::Vlans;
 use crate::tables::sessions::Sessions;
-use dpdk::{Burst, Gone, HEAD, Outs, Packet, Rest, Window};
+use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, Window};
 
 /// Classification, session and anti-spoof of frames from access port `port`, with nothing after it. The packets that
 /// pass stay in the burst, unchanged, and are counted by their sessions; the others are freed.
 pub struct Admission {
-    outs: Outs,
-    rest: Rest<Leave>,
+    outs: TxBuffers,
+    rest: Exits<Exit>,
 }
 
 #[inline(always)]
@@ -27,7 +27,7 @@ fn look(sessions: &Sessions, vlans: &Vlans, w: &Window, len: usize) -> (Access, 
 }
 
 #[inline(always)]
-fn admit<const DEPTH: usize>(t: &mut Tables, slot: u32, mut packet: Packet<'_, Leave>) -> Gone {
+fn admit<const DEPTH: usize>(t: &mut Tables, slot: u32, mut packet: Packet<'_, Exit>) -> Gone {
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
     match session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs) {
@@ -39,8 +39,8 @@ fn admit<const DEPTH: usize>(t: &mut Tables, slot: u32, mut packet: Packet<'_, L
 impl Default for Admission {
     fn default() -> Self {
         Admission {
-            outs: Outs::new(1),
-            rest: Rest::default(),
+            outs: TxBuffers::new(1),
+            rest: Exits::default(),
         }
     }
 }
@@ -61,7 +61,7 @@ impl Admission {
                 Access::Double => admit::<2>(t, slot, packet),
                 Access::Tagged => admit::<1>(t, slot, packet),
                 Access::Untagged => admit::<0>(t, slot, packet),
-                _ => packet.leave(Leave::default()),
+                _ => packet.leave(Exit::default()),
             },
         );
         if !self.rest.is_empty() {

@@ -10,10 +10,10 @@ use crate::graph::{self, Source, Tables};
 use crate::handoff::{FRAME, PACKET, READY, ROUTE};
 use crate::inspect::Piece;
 use crate::message::Command;
-use crate::nodes::Leave;
+use crate::nodes::Exit;
 use crate::nodes::punt::Punter;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use dpdk::{Burst, Consumer, Eal, Outs, Producer, Queue, Rest, tsc};
+use dpdk::{Burst, Consumer, Eal, Exits, Producer, Queue, TxBuffers, tsc};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::eth::MacAddr;
@@ -57,8 +57,8 @@ pub struct Worker {
     pub(crate) wake: Arc<Wake>,
     pub(crate) inbox: Burst,
     pub(crate) burst: Burst,
-    pub(crate) outs: Outs,
-    pub(crate) rest: Rest<Leave>,
+    pub(crate) outs: TxBuffers,
+    pub(crate) rest: Exits<Exit>,
     /// When (TSC) adjacencies in use are reported again.
     pub(crate) report_at: u64,
     /// When (TSC) the round began whose time is not counted yet, if there was something to do in it.

@@ -212,7 +212,7 @@ impl Burst {
     #[inline(always)]
     pub fn look<K: Copy, R: Copy + Default>(
         &mut self,
-        rest: &mut Rest<R>,
+        rest: &mut Exits<R>,
         mut look: impl FnMut(&Window, usize) -> K,
     ) -> Seen<K> {
         let mut all = [const { MaybeUninit::uninit() }; BURST + SOON];
@@ -283,14 +283,14 @@ impl<K: Copy> Seen<K> {
     /// A packet is only lent to `act`:
     /// ```compile_fail
     /// use dpdk::*;
-    /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
+    /// fn keep(b: &mut Burst, o: &mut TxBuffers, r: &mut Exits<u8>) {
     ///     let mut kept: Vec<Packet<'_, u8>> = vec![];
     ///     b.look(r, |_, _| ()).act(o, r, |_| (), |_, p| { kept.push(p); todo!() });
     /// }
     /// ```
     /// ```compile_fail
     /// use dpdk::*;
-    /// fn keep(b: &mut Burst, o: &mut Outs, r: &mut Rest<u8>) {
+    /// fn keep(b: &mut Burst, o: &mut TxBuffers, r: &mut Exits<u8>) {
     ///     let mut kept: Option<&mut Window> = None;
     ///     b.look(r, |_, _| ()).act(o, r, |_| (), |_, mut p| { kept = Some(p.window()); todo!() });
     /// }
@@ -298,8 +298,8 @@ impl<K: Copy> Seen<K> {
     #[inline(always)]
     pub fn act<R: Copy + Default>(
         mut self,
-        outs: &mut Outs,
-        rest: &mut Rest<R>,
+        outs: &mut TxBuffers,
+        rest: &mut Exits<R>,
         mut soon: impl FnMut(K),
         mut act: impl FnMut(K, Packet<'_, R>) -> Gone,
     ) {
@@ -343,7 +343,7 @@ impl<K: Copy> Seen<K> {
 
 /// One burst for each way out of a node, and a line for those that find their burst full: what `act` sends beside the
 /// packets that came in ([`Packet::send`]) makes more of them than a burst holds.
-pub struct Outs {
+pub struct TxBuffers {
     ways: Box<[Burst]>,
     line: VecDeque<(usize, Mbuf)>,
 }
@@ -351,10 +351,10 @@ pub struct Outs {
 /// Packets in the line. The last [`BURST`] places are kept for those that came in.
 const LINE: usize = 8 * BURST;
 
-impl Outs {
+impl TxBuffers {
     /// `n` ways out.
     pub fn new(n: usize) -> Self {
-        Outs {
+        TxBuffers {
             ways: (0..n).map(|_| Burst::new()).collect(),
             line: VecDeque::with_capacity(LINE),
         }
@@ -420,21 +420,21 @@ impl Outs {
 }
 
 /// Packets that left the path, with the reason of each.
-pub struct Rest<R> {
+pub struct Exits<R> {
     burst: Burst,
     why: [MaybeUninit<R>; BURST],
 }
 
-impl<R: Copy> Default for Rest<R> {
+impl<R: Copy> Default for Exits<R> {
     fn default() -> Self {
-        Rest {
+        Exits {
             burst: Burst::new(),
             why: [const { MaybeUninit::uninit() }; BURST],
         }
     }
 }
 
-impl<R: Copy> Rest<R> {
+impl<R: Copy> Exits<R> {
     #[cold]
     #[inline(never)]
     fn push(&mut self, m: M, reason: R) {
@@ -465,19 +465,19 @@ impl<R: Copy> Rest<R> {
 /// Where packets go: borrowed by [`Seen::act`] for as long as there is one of these. (As pointers, which are all the same
 /// for packets with different lives.)
 struct Ends<R> {
-    outs: *mut Outs,
-    rest: *mut Rest<R>,
+    outs: *mut TxBuffers,
+    rest: *mut Exits<R>,
 }
 
 impl<R> Ends<R> {
     #[inline(always)]
-    fn outs(&mut self) -> &mut Outs {
+    fn outs(&mut self) -> &mut TxBuffers {
         // SAFETY: see above.
         unsafe { &mut *self.outs }
     }
 
     #[inline(always)]
-    fn rest(&mut self) -> &mut Rest<R> {
+    fn rest(&mut self) -> &mut Exits<R> {
         // SAFETY: see above.
         unsafe { &mut *self.rest }
     }

@@ -17,7 +17,7 @@
 //! let pool = eal.pool("packets", 16384)?;
 //! let mut port = eal.open_port("net_af_xdp0,iface=acc0", pool, &PortOptions::default())?;
 //! let mut queue = port.take_queues().remove(0);
-//! let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(1), Rest::default());
+//! let (mut burst, mut outs, mut rest) = (Burst::new(), TxBuffers::new(1), Exits::default());
 //! loop {
 //!     queue.rx(&mut burst);
 //!     // Send IPv4 packets back where they came from.
@@ -52,7 +52,7 @@ mod ring;
 mod window;
 
 pub use ahead::{Lines, prefetch, prefetch_early};
-pub use burst::{BURST, Burst, Gone, Outs, Packet, Rest, Seen};
+pub use burst::{BURST, Burst, Exits, Gone, Packet, Seen, TxBuffers};
 pub use eal::{Eal, EalOptions, Registered, tsc, tsc_hz};
 pub use log::take_log;
 pub use mbuf::Mbuf;

@@ -111,7 +111,7 @@ fn ports_in_memory(eal: &Eal, pool: Pool) {
     for i in 0..100u8 {
         peer.to_port.send(pool.packet(&[i; 60]).unwrap()).unwrap();
     }
-    let (mut burst, mut outs, mut rest) = (Burst::new(), Outs::new(2), Rest::default());
+    let (mut burst, mut outs, mut rest) = (Burst::new(), TxBuffers::new(2), Exits::default());
     other_peer
         .to_port
         .send(pool.packet(&[9; 60]).unwrap())

@@ -7,7 +7,7 @@ use crate::handoff;
 use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
-use crate::nodes::{Leave, fragment, mss, rewrite, session};
+use crate::nodes::{Exit, fragment, mss, rewrite, session};
 use crate::tables::fib::Target;
 use core::sync::atomic::Ordering::Acquire;
 use dpdk::{Gone, HEAD, Packet, WINDOW, Window};
@@ -24,9 +24,9 @@ const OF_GATEWAY: u16 = u16::MAX - 1;
 #[inline(always)]
 pub(super) fn downstream<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     target: Target,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let room = packet.len().saturating_sub(a.ip() - HEAD);
     match ip::check(a.family, packet.window(), a.ip(), room) {
@@ -40,7 +40,7 @@ pub(super) fn downstream<const TRACE: bool>(
 
 /// Where a packet comes from and is to be routed, and what its header is.
 #[derive(Clone, Copy)]
-pub(super) struct Arrived {
+pub(super) struct PacketContext {
     pub origin: Origin,
     pub instance: u16,
     pub family: Family,
@@ -48,13 +48,13 @@ pub(super) struct Arrived {
 }
 
 /// A register holds it: what is seldom needed costs nothing.
-const _: () = assert!(size_of::<Arrived>() == 8);
+const _: () = assert!(size_of::<PacketContext>() == 8);
 
-impl Arrived {
+impl PacketContext {
     /// From a subscriber with so many tags. The family is to be said.
     #[inline(always)]
     pub fn upstream<const DEPTH: usize>(instance: u16) -> Self {
-        Arrived {
+        PacketContext {
             origin: Origin::Subscriber,
             instance,
             family: Family::V4,
@@ -64,7 +64,7 @@ impl Arrived {
 
     #[inline(always)]
     pub fn of(self, family: Family) -> Self {
-        Arrived { family, ..self }
+        PacketContext { family, ..self }
     }
 
     /// Where the IP header is in the window.
@@ -86,10 +86,10 @@ impl Arrived {
 #[inline(always)]
 pub(super) fn forward<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     target: Target,
-    packet: Packet<'_, Leave>,
+    packet: Packet<'_, Exit>,
 ) -> Gone {
     if let Some(index) = target.adjacency() {
         to_neighbour::<TRACE>(t, a, total, index, packet)
@@ -106,10 +106,10 @@ pub(super) fn forward<const TRACE: bool>(
 #[inline(always)]
 fn to_neighbour<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     index: AdjacencyIndex,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     if let Err(leave) = hop::<TRACE>(t, a, total, packet.window()) {
         return packet.leave(leave);
@@ -129,10 +129,10 @@ fn to_neighbour<const TRACE: bool>(
 #[inline(always)]
 pub(super) fn to_subscriber<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     index: SessionIndex,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let w = packet.window();
     if let Err(leave) = hop::<TRACE>(t, a, total, w) {
@@ -153,8 +153,8 @@ pub(super) fn to_subscriber<const TRACE: bool>(
 #[cold]
 pub(super) fn to_former_subscriber<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
-    packet: Packet<'_, Leave>,
+    a: PacketContext,
+    packet: Packet<'_, Exit>,
 ) -> Gone {
     if a.origin != Origin::Gateway {
         t.took::<TRACE>(Edge::Forwarded);
@@ -167,10 +167,10 @@ pub(super) fn to_former_subscriber<const TRACE: bool>(
 #[inline(never)]
 fn to_other<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     index: SessionIndex,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::ToOther);
     let (note, w) = (a.ip() - ETHERNET, packet.window());
@@ -190,8 +190,8 @@ fn to_other<const TRACE: bool>(
 }
 
 /// What [`to_other`] wrote.
-pub(super) fn noted(w: &Window) -> (SessionIndex, u32, Arrived) {
-    let arrived = Arrived {
+pub(super) fn noted(w: &Window) -> (SessionIndex, u32, PacketContext) {
+    let arrived = PacketContext {
         origin: match w.u16(NOTE + 8) {
             OF_SUBSCRIBER => Origin::Subscriber,
             OF_GATEWAY => Origin::Gateway,
@@ -208,10 +208,10 @@ pub(super) fn noted(w: &Window) -> (SessionIndex, u32, Arrived) {
 #[inline(never)]
 fn elsewhere<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     target: Target,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let target = lookup::of_group(&t.groups, target, a.family, packet.window(), a.ip());
     if let Some(index) = target.adjacency() {
@@ -234,10 +234,10 @@ fn elsewhere<const TRACE: bool>(
 #[inline(always)]
 fn hop<const TRACE: bool>(
     t: &mut Tables,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     w: &mut Window,
-) -> Result<(), Leave> {
+) -> Result<(), Exit> {
     if a.origin != Origin::Gateway {
         t.took::<TRACE>(Edge::Forwarded);
         rewrite::hop(a.family, w, a.ip(), total, a.instance).inspect_err(|_| {
@@ -253,9 +253,9 @@ fn hop<const TRACE: bool>(
 fn closer_to_subscriber<const TRACE: bool>(
     t: &mut Tables,
     index: SessionIndex,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         t.took::<TRACE>(Edge::ToMss);
@@ -284,9 +284,9 @@ fn closer_to_subscriber<const TRACE: bool>(
 fn large_to_subscriber<const TRACE: bool>(
     t: &mut Tables,
     index: SessionIndex,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::LargeToSubscriber);
     let Some(down) = t.sessions.down(index) else {
@@ -314,9 +314,9 @@ fn large_to_subscriber<const TRACE: bool>(
 fn large_to_neighbour<const TRACE: bool>(
     t: &mut Tables,
     index: AdjacencyIndex,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let Some(&neighbour) = t.adjacencies.get(index) else {
         return packet.leave(t.missing(index).into());

@@ -1,10 +1,10 @@
 //! From a subscriber: session → (mss) → lookup.
 use super::Tables;
-use super::forward::{Arrived, forward};
+use super::forward::{PacketContext, forward};
 use crate::api::InstanceIndex;
 use crate::edges::Edge;
 use crate::nodes::ip::{self, Family};
-use crate::nodes::{Leave, lookup, mss, session};
+use crate::nodes::{Exit, lookup, mss, session};
 use crate::punt::PuntKind;
 use crate::tables::fib::Table;
 use dpdk::{Gone, HEAD, Packet, WINDOW};
@@ -16,7 +16,7 @@ pub(super) fn upstream<const TRACE: bool, const DEPTH: usize>(
     table: Table,
     slot: u32,
     place: u32,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::OfSession);
     let len = packet.len();
@@ -24,10 +24,10 @@ pub(super) fn upstream<const TRACE: bool, const DEPTH: usize>(
     let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
     let (family, total) = match admitted {
         Ok(admitted) => admitted,
-        Err(Leave::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
+        Err(Exit::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
         Err(leave) => return packet.leave(t.left_session::<TRACE>(leave)),
     };
-    let arrived = Arrived::upstream::<DEPTH>(up.instance);
+    let arrived = PacketContext::upstream::<DEPTH>(up.instance);
     if up.instance != table.instance().0 {
         return elsewhere_upstream::<TRACE>(t, slot, arrived, packet);
     }
@@ -51,8 +51,8 @@ pub(super) fn upstream<const TRACE: bool, const DEPTH: usize>(
 fn elsewhere_upstream<const TRACE: bool>(
     t: &mut Tables,
     slot: u32,
-    a: Arrived,
-    mut packet: Packet<'_, Leave>,
+    a: PacketContext,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.likely = InstanceIndex(a.instance);
     let table = t.fibs.table(t.likely);
@@ -67,14 +67,14 @@ fn elsewhere_upstream<const TRACE: bool>(
 fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     t: &mut Tables,
     slot: u32,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     let len = packet.len();
     let (up, whose) = t.sessions.entry(slot);
     up.sample(false);
     let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
     up.sample(true);
-    let (arrived, index) = (Arrived::upstream::<DEPTH>(up.instance), whose.index());
+    let (arrived, index) = (PacketContext::upstream::<DEPTH>(up.instance), whose.index());
     if let Err(leave) = admitted {
         return packet.leave(t.left_session::<TRACE>(leave));
     }
@@ -93,10 +93,10 @@ fn from_subscriber<const TRACE: bool>(
     t: &mut Tables,
     table: Table,
     slot: u32,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
     place: Option<u32>,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     if mss::may_be_syn(a.family, packet.window(), a.ip()) {
         return connecting::<TRACE>(t, slot, a, total, packet);
@@ -119,9 +119,9 @@ fn from_subscriber<const TRACE: bool>(
 fn connecting<const TRACE: bool>(
     t: &mut Tables,
     slot: u32,
-    a: Arrived,
+    a: PacketContext,
     total: usize,
-    mut packet: Packet<'_, Leave>,
+    mut packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::SubscriberSyn);
     t.took::<TRACE>(Edge::SynToLookup);

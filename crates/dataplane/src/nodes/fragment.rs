@@ -2,7 +2,7 @@
 //!
 //! Out: the pieces, each with its own header. What no router may fragment goes to the control thread, which tells the
 //! sender. Drops: `too-big`, `no-buffer`, `bad-ipv4`.
-use super::Leave;
+use super::Exit;
 use super::rewrite::Frame;
 use crate::drops::DropReason;
 use core::ops::Range;
@@ -21,7 +21,7 @@ const OFFSET: u16 = 0x1fff;
 /// unless there is room for all.
 pub(crate) fn make(
     pool: Pool,
-    packet: &mut Packet<'_, Leave>,
+    packet: &mut Packet<'_, Exit>,
     ip: usize,
     total: usize,
     mtu: u16,

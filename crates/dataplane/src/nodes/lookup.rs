@@ -4,7 +4,7 @@
 //! Drops: `no-route`, `discard-route`, `no-adjacency` (on a connected net), `bad-inject`.
 use super::classify::ETHERNET;
 use super::ip::Family;
-use super::{Leave, Part};
+use super::{Exit, Part};
 use crate::api::{Destination, InstanceIndex, PortIndex};
 use crate::drops::DropReason;
 use crate::nodes::punt;
@@ -146,7 +146,7 @@ pub(crate) fn elsewhere(
     w: &Window,
     ip: usize,
     total: usize,
-) -> Result<PortIndex, Leave> {
+) -> Result<PortIndex, Exit> {
     match target.destination() {
         Some(Destination::Connected(port)) => Ok(port),
         Some(Destination::Discard) => Err(DropReason::DiscardRoute.into()),
@@ -157,7 +157,7 @@ pub(crate) fn elsewhere(
         }
         Some(Destination::Local) => Err(match origin {
             Origin::Subscriber => {
-                Leave::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))
+                Exit::Punt(PuntKind::Local(InstanceIndex(instance)), packet(ip, total))
             }
             Origin::Core(interface) => punt::for_kernel(w, ip - ETHERNET, ip + total, interface),
             Origin::Gateway => DropReason::BadInject.into(),
@@ -201,7 +201,7 @@ pub(crate) fn unroutable() -> impl Iterator<Item = IpNet> {
 mod tests {
     use super::*;
 
-    fn to(destination: Option<Destination>, origin: Origin) -> Result<PortIndex, Leave> {
+    fn to(destination: Option<Destination>, origin: Origin) -> Result<PortIndex, Exit> {
         let mut w = Window::default();
         w.put16(HEAD + 28, wire::eth::IPV4);
         elsewhere(
@@ -232,7 +232,7 @@ mod tests {
         let packet = Part { strip: 30, len: 84 };
         assert_eq!(
             local(Origin::Subscriber),
-            Err(Leave::Punt(PuntKind::Local(InstanceIndex(2)), packet))
+            Err(Exit::Punt(PuntKind::Local(InstanceIndex(2)), packet))
         );
         let frame = Part {
             strip: 16,
@@ -240,7 +240,7 @@ mod tests {
         };
         assert_eq!(
             local(core),
-            Err(Leave::Punt(PuntKind::ForUs(PortIndex(1)), frame))
+            Err(Exit::Punt(PuntKind::ForUs(PortIndex(1)), frame))
         );
         assert_eq!(local(Origin::Gateway), Err(DropReason::BadInject.into()));
     }

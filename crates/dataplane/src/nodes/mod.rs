@@ -14,7 +14,7 @@ use crate::punt::PuntKind;
 
 /// A packet that leaves the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub(crate) enum Exit {
     /// It is dropped.
     Drop(DropReason),
     /// The control thread gets it, the whole frame or a part of it.
@@ -22,7 +22,7 @@ pub(crate) enum Leave {
     /// It is not dropped: its session is sampled, which only the graph knows to do.
     Sampled,
     /// It is dropped; the control thread may see it, to tell the sender.
-    Told(DropReason, PuntKind, Part),
+    DropAndNotify(DropReason, PuntKind, Part),
     /// So many fragments were sent in its place.
     Fragmented(u8),
 }
@@ -42,14 +42,14 @@ impl Part {
 }
 
 /// What becomes of a frame without a window.
-impl Default for Leave {
+impl Default for Exit {
     fn default() -> Self {
-        Leave::Drop(DropReason::UnsupportedBuffer)
+        Exit::Drop(DropReason::UnsupportedBuffer)
     }
 }
 
-impl From<DropReason> for Leave {
+impl From<DropReason> for Exit {
     fn from(reason: DropReason) -> Self {
-        Leave::Drop(reason)
+        Exit::Drop(reason)
     }
 }

@@ -2,7 +2,7 @@
 //! MSS that a SYN offers becomes what fits the session's MTU. It is never raised.
 //!
 //! Out: the packet.
-use super::Leave;
+use super::Exit;
 use super::ip::Family;
 use dpdk::{HEAD, Packet, Window};
 use wire::{checksum, ipv4, ipv6};
@@ -36,7 +36,7 @@ pub(crate) fn may_be_syn(family: Family, w: &Window, ip: usize) -> bool {
 #[cold]
 #[inline(never)]
 pub(crate) fn clamp(
-    packet: &mut Packet<'_, Leave>,
+    packet: &mut Packet<'_, Exit>,
     family: Family,
     ip: usize,
     total: usize,

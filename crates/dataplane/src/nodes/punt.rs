@@ -3,7 +3,7 @@
 //!
 //! Drops: `punt-policed`, `session-policed`, `punt-queue-full`, and whatever other nodes named.
 use super::classify::ETHERNET;
-use super::{Leave, Part};
+use super::{Exit, Part};
 use crate::api::PortIndex;
 use crate::counters::{Shared, add};
 use crate::drops::DropReason;
@@ -34,7 +34,7 @@ impl Punter {
     /// Settles what becomes of a packet that left the path on `port`.
     pub fn settle(
         &mut self,
-        leave: Leave,
+        leave: Exit,
         mbuf: Mbuf,
         port: u16,
         now: u64,
@@ -42,15 +42,15 @@ impl Punter {
         shared: &Shared,
     ) {
         let dropped = match leave {
-            Leave::Drop(reason) => Err(reason),
+            Exit::Drop(reason) => Err(reason),
             // the graph has taken care of it
-            Leave::Sampled => Err(DropReason::UnsupportedBuffer),
-            Leave::Punt(kind, part) => self.punt(kind, part, mbuf, port, now, sessions, shared),
-            Leave::Fragmented(fragments) => {
+            Exit::Sampled => Err(DropReason::UnsupportedBuffer),
+            Exit::Punt(kind, part) => self.punt(kind, part, mbuf, port, now, sessions, shared),
+            Exit::Fragmented(fragments) => {
                 shared.count_fragments(fragments.into());
                 Ok(())
             }
-            Leave::Told(reason, kind, part) => {
+            Exit::DropAndNotify(reason, kind, part) => {
                 // The packet is a drop, whether or not the control thread sees what is left of it.
                 let _ = self.punt(kind, part, mbuf, port, now, sessions, shared);
                 Err(reason)
@@ -114,7 +114,7 @@ impl Punter {
 /// management.
 #[cold]
 #[inline(never)]
-pub(crate) fn for_kernel(w: &Window, at: usize, end: usize, interface: PortIndex) -> Leave {
+pub(crate) fn for_kernel(w: &Window, at: usize, end: usize, interface: PortIndex) -> Exit {
     // What a frame is too short for, it has not.
     let word = |at: usize| if at + 2 <= end { w.u16(at) } else { 0 };
     let ip = at + ETHERNET;
@@ -136,7 +136,7 @@ pub(crate) fn for_kernel(w: &Window, at: usize, end: usize, interface: PortIndex
         strip: (at - HEAD) as u8,
         ..Part::WHOLE
     };
-    Leave::Punt(kind, part)
+    Exit::Punt(kind, part)
 }
 
 /// ICMPv6 133 to 137 (RFC 4861 §4).

@@ -2,7 +2,7 @@
 //!
 //! Out: a port; what is too big for its next hop goes to `fragment` instead.
 //! Drops: `ttl-expired` (and a copy for the control thread), `no-adjacency`, `stale-session`.
-use super::Leave;
+use super::Exit;
 use super::ip::{self, Family};
 use crate::api::InstanceIndex;
 use crate::drops::DropReason;
@@ -30,11 +30,11 @@ pub(crate) fn hop(
     ip: usize,
     total: usize,
     instance: u16,
-) -> Result<(), Leave> {
+) -> Result<(), Exit> {
     if ip::hop(family, w, ip) {
         return Ok(());
     }
-    Err(Leave::Told(
+    Err(Exit::DropAndNotify(
         DropReason::TtlExpired,
         PuntKind::TtlExpired(InstanceIndex(instance)),
         lookup::packet(ip, total),
@@ -226,7 +226,7 @@ mod tests {
         let left = hop(Family::V6, &mut Window::of(&packet), IP, 40, 3);
         assert_eq!(
             left,
-            Err(Leave::Told(
+            Err(Exit::DropAndNotify(
                 DropReason::TtlExpired,
                 PuntKind::TtlExpired(InstanceIndex(3)),
                 Part { strip: 14, len: 40 }

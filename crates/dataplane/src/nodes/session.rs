@@ -5,7 +5,7 @@
 //! `spoofed-source-v4`, `spoofed-source-v6`, `link-local`.
 use super::classify::{ETHERNET, PPPOE};
 use super::ip::{self, Family};
-use super::{Leave, Part};
+use super::{Exit, Part};
 use crate::api::{Destination, InstanceIndex};
 use crate::drops::DropReason;
 use crate::punt::PuntKind;
@@ -33,7 +33,7 @@ pub(crate) fn admit<const DEPTH: usize>(
     w: &Window,
     len: usize,
     fibs: &Reader,
-) -> Result<(Family, usize), Leave> {
+) -> Result<(Family, usize), Exit> {
     let pppoe = HEAD + ETHERNET + 4 * DEPTH;
     let payload = w.u16(pppoe + 4) as u32;
     // A payload within the frame that holds at least PPP's protocol: neither is negative.
@@ -63,7 +63,7 @@ pub(crate) fn admit<const DEPTH: usize>(
 }
 
 /// Verifies a PADT with `depth` tags, which is for the control plane.
-pub(crate) fn terminate(up: &Up, whose: Whose<'_>, w: &Window, depth: u8) -> Leave {
+pub(crate) fn terminate(up: &Up, whose: Whose<'_>, w: &Window, depth: u8) -> Exit {
     let mut plain = *up;
     plain.sample(false);
     let difference = match depth {
@@ -77,8 +77,8 @@ pub(crate) fn terminate(up: &Up, whose: Whose<'_>, w: &Window, depth: u8) -> Lea
     }
 }
 
-fn control(whose: Whose<'_>) -> Leave {
-    Leave::Punt(PuntKind::Session(whose.index()), Part::WHOLE)
+fn control(whose: Whose<'_>) -> Exit {
+    Exit::Punt(PuntKind::Session(whose.index()), Part::WHOLE)
 }
 
 /// Are the MAC addresses and the tags (TPIDs and VLAN ids, whatever the priorities) those of the session? 0 if so.
@@ -91,13 +91,13 @@ fn difference<const DEPTH: usize>(up: &Up, w: &Window) -> u64 {
 
 #[cold]
 #[inline(never)]
-fn why<const DEPTH: usize>(up: &Up, w: &Window) -> Leave {
+fn why<const DEPTH: usize>(up: &Up, w: &Window) -> Exit {
     let mut plain = *up;
     plain.sample(false);
     if difference::<DEPTH>(&plain, w) != 0 {
         reason(&plain, w).into()
     } else if up.is_sampled() {
-        Leave::Sampled
+        Exit::Sampled
     } else {
         DropReason::BadPppoe.into()
     }
@@ -130,7 +130,7 @@ pub(crate) fn ask_for_source(up: &Up, fibs: &Reader, w: &Window, depth: usize) {
 
 /// The session's address, or one that is routed to the session (RFC 3704 §2.2, strict).
 #[inline(always)]
-fn source_v4(up: &Up, whose: Whose<'_>, w: &Window, ip: usize, fibs: &Reader) -> Result<(), Leave> {
+fn source_v4(up: &Up, whose: Whose<'_>, w: &Window, ip: usize, fibs: &Reader) -> Result<(), Exit> {
     let source = w.u32(ip + 12);
     // A session without address has 0 there, and 0.0.0.0 is nobody's.
     if (source == up.v4) & (source != 0) {
@@ -141,7 +141,7 @@ fn source_v4(up: &Up, whose: Whose<'_>, w: &Window, ip: usize, fibs: &Reader) ->
 
 #[cold]
 #[inline(never)]
-fn routed_v4(up: &Up, whose: Whose<'_>, source: u32, fibs: &Reader) -> Result<(), Leave> {
+fn routed_v4(up: &Up, whose: Whose<'_>, source: u32, fibs: &Reader) -> Result<(), Exit> {
     let instance = InstanceIndex(up.instance);
     let to = fibs.lookup_v4(instance, source).destination();
     match to == Some(Destination::Session(whose.index())) {
@@ -166,7 +166,7 @@ fn source_v6(
     ip: usize,
     total: usize,
     fibs: &Reader,
-) -> Result<(), Leave> {
+) -> Result<(), Exit> {
     if is_own_v6(up, w.u64(ip + 8)) & !is_control(w, ip, total) {
         return Ok(());
     }
@@ -184,7 +184,7 @@ fn other_v6(
     ip: usize,
     total: usize,
     fibs: &Reader,
-) -> Result<(), Leave> {
+) -> Result<(), Exit> {
     let source = w.u128(ip + 8);
     let high = (source >> 64) as u64;
     let instance = InstanceIndex(up.instance);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     impl Net {
-        fn frame(&mut self, frame: &[u8], depth: u8) -> Result<(Family, usize), Leave> {
+        fn frame(&mut self, frame: &[u8], depth: u8) -> Result<(Family, usize), Exit> {
             let slot = self.sessions.slot(0, 0, 5).unwrap();
             let (up, whose) = self.sessions.entry(slot);
             let (w, len) = (Window::of(frame), frame.len());
@@ -269,7 +269,7 @@ mod tests {
             }
         }
 
-        fn padt(&mut self, frame: &[u8]) -> Leave {
+        fn padt(&mut self, frame: &[u8]) -> Exit {
             let slot = self.sessions.slot(0, 0, 5).unwrap();
             let (up, whose) = self.sessions.entry(slot);
             terminate(up, whose, &Window::of(frame), 0)
@@ -446,13 +446,13 @@ mod tests {
             send(&v6("2001:db8:0:7ff::1", 17, &[0; 8])),
             Err(DropReason::SpoofedSourceV6.into())
         );
-        assert!(matches!(send(&[0xc0, 0x21, 1]), Err(Leave::Punt(..))));
+        assert!(matches!(send(&[0xc0, 0x21, 1]), Err(Exit::Punt(..))));
     }
 
     #[test]
     fn control_packets_are_for_the_control_plane() {
         let mut net = net(Tags::NONE);
-        let punt = Err(Leave::Punt(PuntKind::Session(SessionIndex(3)), Part::WHOLE));
+        let punt = Err(Exit::Punt(PuntKind::Session(SessionIndex(3)), Part::WHOLE));
         let mut send = |ppp: &[u8]| net.frame(&frame(MAC, Tags::NONE, ppp), 0).map(|_| ());
         for protocol in [
             [0xc0, 0x21],

@@ -222,7 +222,7 @@ struct Known {
 const PAGE: usize = 256;
 
 /// The pages of an access segment's 65,536 session ids: 0 for those that have no session.
-struct Bank([u32; 65536 / PAGE]);
+struct SessionPages([u32; 65536 / PAGE]);
 
 /// All sessions of a worker.
 pub(crate) struct Sessions {
@@ -231,7 +231,7 @@ pub(crate) struct Sessions {
     /// For each port and VLAN: the segment's bank + 1, or 0. Only access ports have them.
     segments: Box<[Option<Box<Vlans>>]>,
     /// One for each access segment; those of segments that are gone are empty.
-    banks: Vec<Bank>,
+    banks: Vec<SessionPages>,
     /// Pages of upstream entries. Page 0 is vacant and stays so: what has no page points there.
     up: dpdk::Table<Up>,
     /// Whose the entries are: seldom asked, so not in their lines.
@@ -318,7 +318,8 @@ impl Sessions {
         let most = banks.iter().flat_map(|vlans| vlans.iter()).max();
         let most = most.map_or(0, |bank| *bank as usize);
         if most > self.banks.len() {
-            self.banks.resize_with(most, || Bank([0; 65536 / PAGE]));
+            self.banks
+                .resize_with(most, || SessionPages([0; 65536 / PAGE]));
         }
         self.segments[port as usize] = banks;
     }
