@@ -285,8 +285,7 @@ impl World {
         }
         let mut punted = 0;
         self.controller.recv_punts(usize::MAX, |punt| {
-            let told = matches!(punt.kind, PuntKind::TtlExpired(_) | PuntKind::TooBig { .. });
-            punted += u64::from(!told);
+            punted += u64::from(punt.kind.class().shown == Shown::Packet);
         });
         self.punted += punted;
         while self.controller.poll_event().is_some() {}
