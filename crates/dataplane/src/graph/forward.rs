@@ -1,6 +1,6 @@
 //! Where the destination leads: lookup's result → (another worker) → hop → rewrite → port.
 use super::{IP, Tables};
-use crate::api::{AdjacencyIndex, PortIndex, SessionIndex};
+use crate::api::{AdjacencyIndex, Event, InstanceIndex, PortIndex, SessionIndex};
 use crate::drops::DropReason;
 use crate::edges::Edge;
 use crate::handoff;
@@ -8,13 +8,14 @@ use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
 use crate::nodes::{Exit, fragment, mss, rewrite, session};
+use crate::punt::{NextHop, PuntKind};
 use crate::tables::fib::Target;
 use core::sync::atomic::Ordering::Acquire;
-use dpdk::{Gone, HEAD, Packet, WINDOW, Window};
+use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, WINDOW, Window, prefetch, prefetch_early};
 
 /// What one worker tells another of an IP packet, in the octets in front of it: the session (4 octets), its generation (4), the
 /// origin (2), the instance (2).
-pub(super) const NOTE: usize = HEAD;
+const NOTE: usize = HEAD;
 
 /// Origins in a note; a smaller number is an interface.
 const OF_SUBSCRIBER: u16 = u16::MAX;
@@ -127,7 +128,7 @@ fn to_neighbour<const TRACE: bool>(
 }
 
 #[inline(always)]
-pub(super) fn to_subscriber<const TRACE: bool>(
+fn to_subscriber<const TRACE: bool>(
     t: &mut Tables,
     a: PacketContext,
     total: usize,
@@ -151,7 +152,7 @@ pub(super) fn to_subscriber<const TRACE: bool>(
 
 /// To a session that went while the packet was on its way to this worker; the next one with its index is not meant.
 #[cold]
-pub(super) fn to_former_subscriber<const TRACE: bool>(
+fn to_former_subscriber<const TRACE: bool>(
     t: &mut Tables,
     a: PacketContext,
     packet: Packet<'_, Exit>,
@@ -190,7 +191,7 @@ fn to_other<const TRACE: bool>(
 }
 
 /// What [`to_other`] wrote.
-pub(super) fn noted(w: &Window) -> (SessionIndex, u32, PacketContext) {
+fn noted(w: &Window) -> (SessionIndex, u32, PacketContext) {
     let arrived = PacketContext {
         origin: match w.u16(NOTE + 8) {
             OF_SUBSCRIBER => Origin::Subscriber,
@@ -330,4 +331,105 @@ fn large_to_neighbour<const TRACE: bool>(
         Err(reason) => t.refused::<TRACE>(reason, a, total, mtu),
     };
     packet.leave(leave)
+}
+
+/// What other workers handed over because its session is this one's.
+#[inline(never)]
+pub(super) fn from_worker<const TRACE: bool>(
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
+) {
+    let seen = burst.look(rest, |w, _| {
+        let index = SessionIndex(w.u32(NOTE));
+        prefetch_early(t.sessions.down_lines().at(index));
+        index
+    });
+    let sessions = t.sessions.down_lines();
+    let soon = |index| prefetch(sessions.at(index));
+    seen.act(outs, rest, soon, |_, mut packet| {
+        t.took::<TRACE>(Edge::TakenPacket);
+        let (index, generation, arrived) = noted(packet.window());
+        let down = t.sessions.down(index);
+        if down.is_none_or(|down| down.generation != generation) {
+            return to_former_subscriber::<TRACE>(t, arrived, packet);
+        }
+        let total = packet.len().saturating_sub(ETHERNET);
+        to_subscriber::<TRACE>(t, arrived, total, index, packet)
+    });
+}
+
+impl Tables {
+    /// What `lookup` found no next hop for is dropped there, or the gateway's own.
+    #[inline(always)]
+    fn left_lookup<const TRACE: bool>(&mut self, leave: Exit) -> Exit {
+        match leave {
+            Exit::Punt(PuntKind::Local(_), _) => self.took::<TRACE>(Edge::LocalFromSubscriber),
+            Exit::Punt(..) => self.took::<TRACE>(Edge::LocalFromCore),
+            _ => {}
+        }
+        leave
+    }
+
+    /// Takes a copy of a frame to a session that is sampled.
+    fn show_down(&mut self, index: SessionIndex, port: usize, octets: &[u8]) {
+        let (kind, port) = (PuntKind::SampledDown(index), PortIndex(port as u16));
+        self.samples
+            .take(index, kind, port, octets, self.now, self.second);
+    }
+
+    /// Fragments go out by a port in the place of the packet; there is room for them.
+    fn sent<const TRACE: bool>(
+        &mut self,
+        packet: &mut Packet<'_, Exit>,
+        port: usize,
+        mut fragments: Burst,
+    ) -> Exit {
+        self.took::<TRACE>(Edge::Fragments);
+        let n = fragments.len() as u8;
+        packet.send_ahead(port, &mut fragments);
+        Exit::Fragmented(n)
+    }
+
+    /// What must not be fragmented is dropped, and its sender is told.
+    fn refused<const TRACE: bool>(
+        &mut self,
+        reason: DropReason,
+        a: PacketContext,
+        total: usize,
+        mtu: u16,
+    ) -> Exit {
+        if reason != DropReason::TooBig {
+            return reason.into();
+        }
+        self.took::<TRACE>(Edge::Refused);
+        let next_hop = NextHop {
+            instance: InstanceIndex(a.instance),
+            mtu,
+        };
+        let kind = match a.origin {
+            Origin::Gateway => PuntKind::OwnTooBig(next_hop),
+            _ => PuntKind::TooBig(next_hop),
+        };
+        Exit::DropAndNotify(reason, kind, lookup::packet(a.ip(), total))
+    }
+
+    /// Asks the control thread for an adjacency. An event that finds no room is asked for again by a later packet.
+    #[cold]
+    fn missing(&mut self, index: AdjacencyIndex) -> DropReason {
+        if self.adjacencies.ask(index, self.now, self.second) {
+            let _ = self.events.push(Event::AdjacencyMissing(index));
+        }
+        DropReason::NoAdjacency
+    }
+
+    /// Asks the control thread for a neighbour on a connected net.
+    #[cold]
+    fn unresolved(&mut self, port: PortIndex, address: core::net::IpAddr) -> DropReason {
+        if self.asked.ask(port, address, self.now, self.second) {
+            let _ = self.events.push(Event::NeighbourMissing { port, address });
+        }
+        DropReason::NoAdjacency
+    }
 }

@@ -1,0 +1,202 @@
+//! From the core, and from the gateway itself: classify → (untag) → ip → lookup, and on by `forward`.
+use super::forward::{PacketContext, downstream};
+use super::{IP, TAGGED_IP, Tables};
+use crate::api::{InstanceIndex, PortIndex};
+use crate::edges::Edge;
+use crate::nodes::Exit;
+use crate::nodes::classify::{self, Core, ETHERNET, TAG};
+use crate::nodes::ip::{self, Family};
+use crate::nodes::lookup::{self, Origin};
+use crate::nodes::punt::for_kernel;
+use crate::tables::fib::{Table, Target};
+use dpdk::{Burst, Exits, Gone, HEAD, Packet, TxBuffers, Window, prefetch_early};
+use wire::eth::TPID_8021Q;
+
+#[inline(never)]
+pub(super) fn from_core<const TRACE: bool>(
+    port: u16,
+    instance: u16,
+    own: u64,
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
+) {
+    let table = t.fibs.table(InstanceIndex(instance));
+    let mut seen = burst.look(rest, |w, len| {
+        let kind = classify::core(w, len, own);
+        match kind {
+            // Most of what comes from there is for a subscriber.
+            Core::V4 => t.fibs.touch_host_v4(table, w.u32(IP + 16)),
+            Core::V6 => _ = t.six.add(&t.fibs, table, w, IP),
+            Core::Tagged => return t.look_at_tagged(w, len, port, own),
+            _ => {}
+        }
+        (kind, Target::default())
+    });
+    t.six.find(&t.fibs, table);
+    let mut place = 0;
+    seen.ask(|w, (kind, target)| match kind {
+        Core::V4 => *target = t.lookup_ahead(Family::V4, table, w, IP),
+        Core::V6 => {
+            // In the order in which they were added.
+            *target = t.ask_for(t.six.target(place), Family::V6, w, IP);
+            place += 1;
+        }
+        _ => {}
+    });
+    let arrived = PacketContext {
+        origin: Origin::Core(PortIndex(port)),
+        instance,
+        family: Family::V4,
+        ip: IP as u8,
+    };
+    let sessions = t.sessions.down_lines();
+    let soon = |(_, target): (Core, Target)| sessions.soon(target);
+    seen.act(outs, rest, soon, |(kind, target), mut packet| {
+        t.took::<TRACE>(Edge::CoreFrame);
+        if TRACE && is_tagged(&mut packet) {
+            t.took::<TRACE>(Edge::Tagged);
+        }
+        match kind {
+            Core::V4 => {
+                t.took::<TRACE>(Edge::CoreV4);
+                downstream::<TRACE>(t, arrived, target, packet)
+            }
+            Core::V6 if lookup::stays_on_link(packet.window(), IP) => {
+                t.took::<TRACE>(Edge::CoreLinkLocal);
+                let end = HEAD + packet.len();
+                let leave = for_kernel(packet.window(), HEAD, end, PortIndex(port));
+                packet.leave(leave)
+            }
+            Core::V6 => {
+                t.took::<TRACE>(Edge::CoreV6);
+                let family = Family::V6;
+                downstream::<TRACE>(t, PacketContext { family, ..arrived }, target, packet)
+            }
+            Core::Kernel => {
+                t.took::<TRACE>(Edge::CoreKernel);
+                let end = HEAD + packet.len();
+                let leave = for_kernel(packet.window(), HEAD, end, PortIndex(port));
+                packet.leave(leave)
+            }
+            Core::Drop(reason) => packet.leave(reason.into()),
+            tagged => from_vlan::<TRACE>(t, tagged, target, packet),
+        }
+    });
+}
+
+#[inline(never)]
+pub(super) fn from_gateway<const TRACE: bool>(
+    instance: u16,
+    t: &mut Tables,
+    burst: &mut Burst,
+    outs: &mut TxBuffers,
+    rest: &mut Exits<Exit>,
+) {
+    let table = t.fibs.table(InstanceIndex(instance));
+    let seen = burst.look(rest, |w, _| {
+        let family = ip::family(w, IP);
+        (family, t.lookup_ahead(family, table, w, IP))
+    });
+    let sessions = t.sessions.down_lines();
+    let soon = |(_, target): (Family, Target)| sessions.soon(target);
+    seen.act(outs, rest, soon, |(family, target), packet| {
+        t.took::<TRACE>(Edge::GatewayPacket);
+        let arrived = PacketContext {
+            origin: Origin::Gateway,
+            instance,
+            family,
+            ip: IP as u8,
+        };
+        downstream::<TRACE>(t, arrived, target, packet)
+    });
+}
+
+/// Has the frame from the core a tag?
+fn is_tagged(packet: &mut Packet<'_, Exit>) -> bool {
+    packet.len() >= ETHERNET && packet.window().u16(IP - 2) == TPID_8021Q
+}
+
+/// untag → as from an untagged port.
+#[inline(never)]
+fn from_vlan<const TRACE: bool>(
+    t: &mut Tables,
+    kind: Core,
+    target: Target,
+    mut packet: Packet<'_, Exit>,
+) -> Gone {
+    let (interface, family) = match kind {
+        Core::TaggedV4(interface) => (interface, Family::V4),
+        Core::TaggedV6(interface) => (interface, Family::V6),
+        Core::TaggedKernel(interface) => {
+            t.took::<TRACE>(Edge::TaggedKernel);
+            classify::untag(packet.window());
+            let end = HEAD + packet.len();
+            let leave = for_kernel(packet.window(), HEAD + TAG, end, interface);
+            return packet.leave(leave);
+        }
+        Core::Drop(reason) => return packet.leave(reason.into()),
+        // The others have no tag.
+        Core::V4 | Core::V6 | Core::Kernel | Core::Tagged => return packet.leave(Exit::default()),
+    };
+    classify::untag(packet.window());
+    if family == Family::V6 && lookup::stays_on_link(packet.window(), TAGGED_IP) {
+        t.took::<TRACE>(Edge::TaggedLinkLocal);
+        let end = HEAD + packet.len();
+        let leave = for_kernel(packet.window(), HEAD + TAG, end, interface);
+        return packet.leave(leave);
+    }
+    t.took::<TRACE>(family.either(Edge::TaggedV4, Edge::TaggedV6));
+    let arrived = PacketContext {
+        origin: Origin::Core(interface),
+        instance: t.instance(interface),
+        family,
+        ip: TAGGED_IP as u8,
+    };
+    downstream::<TRACE>(t, arrived, target, packet)
+}
+
+impl Tables {
+    /// Looks the destination up and asks for the line of where it leads.
+    #[inline(always)]
+    fn lookup_ahead(&self, family: Family, table: Table, w: &Window, ip: usize) -> Target {
+        self.ask_for(
+            lookup::find(&self.fibs, table, family, w, ip),
+            family,
+            w,
+            ip,
+        )
+    }
+
+    /// Asks for the line of where it leads.
+    #[inline(always)]
+    fn ask_for(&self, target: Target, family: Family, w: &Window, ip: usize) -> Target {
+        let target = lookup::of_group(&self.groups, target, family, w, ip);
+        if let Some(index) = target.session() {
+            prefetch_early(self.sessions.down_lines().at(index));
+        } else if let Some(index) = target.adjacency() {
+            self.adjacencies.touch(index);
+        }
+        target
+    }
+
+    /// What `run` looks for in a frame from the core, for one with a tag.
+    #[inline(never)]
+    fn look_at_tagged(&self, w: &Window, len: usize, port: u16, own: u64) -> (Core, Target) {
+        let kind = classify::tagged(w, len, port, own, &self.interfaces);
+        let (interface, family) = match kind {
+            Core::TaggedV4(interface) => (interface, Family::V4),
+            Core::TaggedV6(interface) => (interface, Family::V6),
+            _ => return (kind, Target::default()),
+        };
+        let table = self.fibs.table(InstanceIndex(self.instance(interface)));
+        let target = self.lookup_ahead(family, table, w, TAGGED_IP);
+        (kind, target)
+    }
+
+    /// The instance that packets from an interface are routed in.
+    fn instance(&self, interface: PortIndex) -> u16 {
+        self.interfaces.get(interface).map_or(0, |i| i.instance.0)
+    }
+}
