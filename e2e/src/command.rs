@@ -55,16 +55,16 @@ impl Sluice {
         Ok(())
     }
 
-    /// `sluice check --ledger`; an error with what differs unless every plane balances.
+    /// `sluice check --resources`; an error with what differs unless every plane balances.
     pub fn ledger(&self) -> Result<Ledger> {
-        let done = self.output(&["check", "--ledger", "--json"])?;
+        let done = self.output(&["check", "--resources", "--json"])?;
         let said = String::from_utf8_lossy(&done.stderr);
         let ledger: Ledger = serde_json::from_slice(&done.stdout)
-            .with_context(|| format!("`sluice check --ledger` printed no ledger: {said}"))?;
+            .with_context(|| format!("`sluice check --resources` printed no ledger: {said}"))?;
         let first = &ledger.findings[..ledger.findings.len().min(5)];
         ensure!(
             done.status.success() && ledger.is_balanced(),
-            "`sluice check --ledger`: {}: {} findings, the first: {first:#?}",
+            "`sluice check --resources`: {}: {} findings, the first: {first:#?}",
             said.trim(),
             ledger.findings.len()
         );

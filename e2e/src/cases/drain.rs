@@ -241,7 +241,9 @@ fn tables(sluice: &Sluice) -> Result<()> {
     );
     let unknown = sluice.run(&["show", "routes", "up9"]);
     ensure!(
-        unknown.is_err_and(|error| error.to_string().contains("there is no user plane `up9`")),
+        unknown.is_err_and(|error| error
+            .to_string()
+            .contains("user plane `up9` does not exist")),
         "a user plane that is not there is not missed"
     );
     Ok(())

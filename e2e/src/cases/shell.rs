@@ -122,7 +122,7 @@ fn configuring(screen: &Screen) -> Result<()> {
     screen.keys(&["C-u"])?;
     enter(screen, "set mtu 99")?;
     screen.keys(&["commit", "Enter"])?;
-    screen.wait("home mtu: `99` is not valid here: expected a number from 576 to")?;
+    screen.wait("home mtu: `99` is not valid here: expected a number from 576")?;
     screen.wait("sluice# $")?;
     enter(screen, "set mtu 1400")?;
     screen.clear()?;

@@ -1,4 +1,4 @@
-//! `sluice check`: whether everything that the planes hold has its owner.
+//! `sluice check`: whether every resource of the planes has its owner.
 
 use super::ask::{Failure, Sockets, answers};
 use super::listing::table;
@@ -6,7 +6,7 @@ use super::show::{Answer, terminal_width};
 use northbound::catalogue::ACCOUNTS;
 use northbound::{Fault, Finding, Ledger};
 
-/// `sluice check --ledger`: every plane's ledger; what one says is shown even where a user plane does not answer.
+/// `sluice check --resources`: the audit of every plane. Results are shown even where a user plane does not answer.
 pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<Answer, Failure> {
     let control_plane = sockets.control_plane(|cp| cp.check_ledger(repair))?;
     let user_planes = sockets.control_plane(|cp| cp.user_planes())?;
@@ -32,9 +32,9 @@ pub fn ledger(sockets: &Sockets, repair: bool, json: bool) -> Result<Answer, Fai
 
 fn remedy(repaired: bool) -> &'static str {
     match repaired {
-        false => "the ledger does not balance: `sluice check --ledger --repair` puts it right",
+        false => "resources are leaked or missing: `sluice check --resources --repair` mends that",
         true => {
-            "the ledger does not balance after the repair: see what is not repaired, and check again in a minute"
+            "resources are leaked or missing after the repair: see what is not repaired, and check again in a minute"
         }
     }
 }
@@ -45,7 +45,7 @@ fn lines(ledger: &Ledger, all: bool, width: Option<usize>) -> Vec<String> {
     let mut lines = table.render(width);
     lines.extend(ledger.findings.iter().map(told));
     let verdict = match (ledger.is_balanced(), all) {
-        (true, true) => "balanced: everything has its owner",
+        (true, true) => "balanced: every resource has its owner",
         (true, false) => "balanced in the planes that answered",
         (false, _) => "not balanced",
     };
@@ -56,9 +56,9 @@ fn lines(ledger: &Ledger, all: bool, width: Option<usize>) -> Vec<String> {
 /// A finding as a sentence.
 fn told(f: &Finding) -> String {
     let whose = match (f.fault(), &f.whose) {
-        (Fault::WithoutOwner, _) | (_, None) => "has no owner".to_owned(),
-        (Fault::Twice, Some(whose)) => format!("is of several: {whose}"),
-        (_, Some(whose)) => format!("of {whose} is not booked"),
+        (Fault::WithoutOwner, _) | (_, None) => "is leaked".to_owned(),
+        (Fault::Twice, Some(whose)) => format!("has several owners: {whose}"),
+        (_, Some(whose)) => format!("of {whose} is not allocated"),
     };
     let repaired = if f.repaired { " (repaired)" } else { "" };
     format!(
@@ -90,15 +90,15 @@ mod tests {
         );
         let text = lines.join("\n");
         assert!(
-            text.contains("7 on up1/access0 of 18bcff4aa4100000 is not booked"),
+            text.contains("7 on up1/access0 of 18bcff4aa4100000 is not allocated"),
             "{text}"
         );
         assert!(
-            text.contains("9 on up1/access0 has no owner: no session has it"),
+            text.contains("9 on up1/access0 is leaked: no session has it"),
             "{text}"
         );
         assert!(text.ends_with("not balanced"));
-        assert_eq!(verdict(true), "balanced: everything has its owner");
+        assert_eq!(verdict(true), "balanced: every resource has its owner");
         assert_eq!(verdict(false), "balanced in the planes that answered");
     }
 

@@ -40,7 +40,7 @@ impl Drain {
             .map_err(|error| Failure::Other(error.to_string()))?;
         let Some(plane) = tree["user-planes"].get(&name) else {
             let why =
-                format!("there is no user plane `{name}`: `sluice show user-planes` names them");
+                format!("user plane `{name}` does not exist: `sluice show user-planes` lists them");
             return Err(Failure::Other(why));
         };
         let edits = match stop {

@@ -122,9 +122,10 @@ struct Format {
 #[derive(Debug, clap::Args)]
 struct Check {
     /// Compare addresses, ids, tunnels, rules, routes and timers with the sessions that they are for
-    #[arg(long, required = true)]
-    ledger: bool,
-    /// Give back what has no owner, and book what is missing
+    // The option's name of earlier releases stays for one more.
+    #[arg(long, alias = "ledger", required = true)]
+    resources: bool,
+    /// Release leaked resources, and allocate missing ones
     #[arg(long)]
     repair: bool,
     #[command(flatten)]

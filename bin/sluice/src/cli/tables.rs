@@ -122,7 +122,7 @@ fn workers(asked: &Query, sockets: &Sockets) -> Result<Answer, Failure> {
     if workers.is_empty() && silent.is_empty() {
         return Err(Failure::Other(match of {
             Some(name) => {
-                format!("there is no user plane {name}: `sluice show user-planes` has their names")
+                format!("user plane `{name}` does not exist: `sluice show user-planes` lists them")
             }
             None => "there is no user plane".into(),
         }));

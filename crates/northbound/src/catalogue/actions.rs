@@ -117,10 +117,10 @@ pub const TRACE: Action = Action {
     ],
 };
 
-/// The ledger of every plane; its table is [`super::ACCOUNTS`].
+/// The resource audit of every plane; its table is [`super::ACCOUNTS`].
 pub const CHECK: Action = Action {
     name: "check",
-    about: "Check that everything which is held has its owner, in both planes",
+    about: "Check that every resource has its owner, in both planes",
     calls: &[
         "ControlPlane/CheckLedger",
         "ControlPlane/CheckUserPlaneLedger",
@@ -128,7 +128,7 @@ pub const CHECK: Action = Action {
     access: Read,
     arguments: &[
         Argument::new(
-            "ledger",
+            "resources",
             Takes::Nothing,
             "Compare addresses, ids, tunnels, rules, routes and timers with the sessions that they are for",
         )
@@ -141,7 +141,7 @@ pub const CHECK: Action = Action {
 pub const REPAIR: Argument = Argument::new(
     "repair",
     Takes::Nothing,
-    "Give back what has no owner, and book what is missing",
+    "Release leaked resources, and allocate missing ones",
 )
 .needs(Change);
 

@@ -435,10 +435,10 @@ pub const VERSIONS: Table = Table {
     ],
 };
 
-/// The table of `sluice check --ledger`.
+/// The table of `sluice check --resources`.
 pub const ACCOUNTS: Table = Table {
     name: "accounts",
-    about: "What each plane holds of each kind, and what of it has no owner or is missing",
+    about: "Resources of each plane by kind: how many are leaked or missing",
     message: Some("Account"),
     key: &["plane", "kind"],
     calls: &["ControlPlane/CheckLedger", "ControlPlane/CheckUserPlaneLedger"],
@@ -446,10 +446,10 @@ pub const ACCOUNTS: Table = Table {
     arguments: &[],
     columns: &[
         Column::new("plane", Text, "Node id of the plane").under("PLANE", 0),
-        Column::new("kind", Text, "What is held").under("KIND", 0),
-        Column::new("booked", Number(Exact), "How many the tables have").under("BOOKED", 0),
-        Column::new("owned", Number(Exact), "How many the owners have").under("OWNED", 0),
-        Column::new("without_owner", Number(Exact), "Booked, and nobody's").under("WITHOUT OWNER", 0),
-        Column::new("missing", Number(Exact), "Owned, and not booked").under("MISSING", 0),
+        Column::new("kind", Text, "Kind of resource").under("KIND", 0),
+        Column::new("booked", Number(Exact), "Resources that the tables have").under("ALLOCATED", 0),
+        Column::new("owned", Number(Exact), "Resources that their owners have").under("OWNED", 0),
+        Column::new("without_owner", Number(Exact), "Allocated, and nobody's").under("LEAKED", 0),
+        Column::new("missing", Number(Exact), "Owned, and not allocated").under("MISSING", 0),
     ],
 };
