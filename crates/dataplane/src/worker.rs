@@ -301,6 +301,7 @@ impl Worker {
                 add(&counters.tx_dropped, (n - sent.packets) as u64);
                 self.shared
                     .count_drop(DropReason::TxQueueFull, (n - sent.packets) as u64);
+                out.clear();
             }
         }
         for other in 0..self.handed.len() {

@@ -71,17 +71,15 @@ impl Burst {
     #[inline]
     pub fn clear(&mut self) {
         if self.n != 0 {
-            self.free_from(0);
+            self.free();
         }
     }
 
-    /// Frees the packets from position `from` on.
     #[cold]
-    pub(crate) fn free_from(&mut self, from: usize) {
-        let rest = &mut self.m[from..self.n];
-        // SAFETY: the first `n` are initialised and ours; shortening the burst first makes sure they go but once.
-        unsafe { sl_free(rest.as_mut_ptr().cast(), rest.len() as c_uint) };
-        self.n = from;
+    fn free(&mut self) {
+        let all = &mut self.m[..core::mem::take(&mut self.n)];
+        // SAFETY: the first `n` were initialised and ours; emptying the burst first makes sure they go but once.
+        unsafe { sl_free(all.as_mut_ptr().cast(), all.len() as c_uint) };
     }
 
     /// Adds a packet, or gives it back if the burst is full.
@@ -145,8 +143,8 @@ impl Burst {
         self.n
     }
 
-    /// Hands the packets to a function that takes a first part of them and says how many; the others are freed.
-    /// Returns what was taken.
+    /// Hands the packets to a function that takes a first part of them and says how many; the others stay, in their order. Returns
+    /// what was taken.
     ///
     /// # Safety
     /// `take` owns the packets that it says it took, and leaves the others alone.
@@ -156,9 +154,9 @@ impl Burst {
         let taken = take(self.m.as_mut_ptr().cast(), n).min(n);
         if taken < n {
             octets -= self.octets_from(taken);
-            self.free_from(taken);
+            self.m.copy_within(taken..n, 0);
         }
-        self.n = 0;
+        self.n = n - taken;
         Sent {
             packets: taken,
             octets,

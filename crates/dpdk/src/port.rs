@@ -367,7 +367,7 @@ impl Queue {
         n
     }
 
-    /// Sends all; what the queue does not take is freed.
+    /// Sends what the queue takes; the rest stays in the burst, for the caller to send later or to drop.
     #[inline]
     pub fn tx(&mut self, burst: &mut Burst) -> Sent {
         // SAFETY: the queue is used by its one owner, and the driver owns what it says it took.

@@ -68,6 +68,7 @@ impl Producer {
     pub fn send_burst(&mut self, burst: &mut Burst) -> usize {
         // SAFETY: the ring takes as many mbufs as it says, and leaves the others alone.
         let sent = unsafe { burst.drain(|m, n| sl_enqueue(self.0, m, n as c_uint) as usize) };
+        burst.clear();
         sent.packets
     }
 

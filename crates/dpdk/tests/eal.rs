@@ -60,6 +60,7 @@ fn eal_pools_rings_and_ports() {
     ports_that_do_not_exist(&eal, pool);
     pcap(&eal, pool);
     ports_come_and_go(&eal, pool);
+    what_a_port_does_not_take_stays(&eal, pool);
     assert_eq!(pool.available(), 1023, "a buffer was lost");
 }
 
@@ -238,6 +239,32 @@ fn pcap(eal: &Eal, pool: Pool) {
     assert_eq!(written.len(), file.len());
     assert!(written.ends_with(&[2; 60]));
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// What a full queue does not take is still there, in its order, and goes when there is room.
+fn what_a_port_does_not_take_stays(eal: &Eal, pool: Pool) {
+    let free = pool.available();
+    let (mut port, mut peers) = eal.memory_port("mem3", 16, pool, 1).unwrap();
+    let (mut queue, peer) = (port.take_queues().remove(0), &mut peers[0]);
+    let mut burst = Burst::new();
+    for n in 0..40 {
+        burst.push(pool.packet(&[n; 60]).unwrap()).unwrap();
+    }
+    let mut next = 0;
+    while !burst.is_empty() {
+        let before = burst.len();
+        let sent = queue.tx(&mut burst);
+        assert!((1..=16).contains(&sent.packets) && sent.octets == 60 * sent.packets as u64);
+        assert_eq!(burst.len(), before - sent.packets);
+        assert_eq!(queue.tx(&mut burst).packets, 0, "it is full");
+        while let Some(mbuf) = peer.from_port.recv() {
+            assert_eq!(mbuf.data(), [next; 60]);
+            next += 1;
+        }
+    }
+    assert_eq!(next, 40);
+    drop((port, queue));
+    assert_eq!(pool.available(), free, "a buffer was lost");
 }
 
 /// A port is opened, refused a second time, closed and opened again, more often than there are ports, while another one
