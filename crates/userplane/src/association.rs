@@ -1,4 +1,4 @@
-//! Between PFCP's transport, the sessions and the worker, without I/O: [`crate::run::UserPlane`] and the simulation both go by it.
+//! Connects PFCP's transport, the sessions and the worker, without I/O. [`crate::run::UserPlane`] and the simulation both use it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use wire::pfcp::NodeId;
 
 use crate::engine::{Engine, Now, Output};
 
-/// The sessions hear what happened to their control planes, and what these want.
+/// Passes an event of the PFCP transport to the sessions.
 pub fn hear(node: &Node, engine: &mut Engine<RequestId>, now: Now, event: Event) {
     match event {
         Event::AssociationUp { peer, info } => {
@@ -32,7 +32,7 @@ pub fn hear(node: &Node, engine: &mut Engine<RequestId>, now: Now, event: Event)
             node_id,
             owner,
         } => {
-            // Whoever calls for ever must not fill the log.
+            // Logs only at powers of two: a peer that retries for ever must not fill the log.
             let refused = node.counters().node_id_taken;
             if refused.is_power_of_two() {
                 error!(
@@ -71,7 +71,7 @@ fn down(engine: &mut Engine<RequestId>, now: Now, peer: SocketAddr, reason: Down
     }
 }
 
-/// Sends what the sessions say to their control planes. What they say to others comes back.
+/// Sends the sessions' PFCP messages to their control planes. Returns any other output.
 pub fn carry(
     node: &mut Node,
     engine: &mut Engine<RequestId>,
@@ -95,7 +95,7 @@ pub fn carry(
     None
 }
 
-/// The worker's counters of a session, and whether it has gone.
+/// Passes the worker's counters of a session to the engine. `gone`: the worker has removed the session.
 pub fn count(
     engine: &mut Engine<RequestId>,
     now: Now,

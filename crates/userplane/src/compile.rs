@@ -9,7 +9,7 @@ use pfcp::bng::{ControlTunnel, DecodedRules, DefaultRules, Rejection, Subscriber
 use wire::eth::MacAddr;
 use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 
-/// The smallest MTU that IPv4 knows (RFC 791 §3.2).
+/// Minimum IPv4 MTU (RFC 791 §3.2).
 const LEAST_MTU: u16 = 68;
 
 /// Names that rules refer to.
@@ -28,7 +28,7 @@ pub struct Layout {
 pub enum CompiledSession {
     /// Default session.
     Default {
-        /// Access port whose discovery packets the session takes; `None` for all.
+        /// Access port whose discovery packets the session takes; `None`: all access ports.
         port: Option<PortIndex>,
         /// Tunnel for control packets.
         tunnel: ControlTunnel,
@@ -41,7 +41,7 @@ pub enum CompiledSession {
         entry: SessionEntry,
         /// Tunnel for control packets.
         tunnel: ControlTunnel,
-        /// Prefixes that the session announces for itself, sorted.
+        /// Prefixes that the session announces, sorted.
         nets: Vec<(InstanceIndex, IpNet)>,
         /// Usage reporting rule.
         usage: Option<UsageRule>,
@@ -147,7 +147,7 @@ impl Layout {
         let (port, port_mac) = self.port(&rules.circuit.logical_port)?;
         let gateway_mac = match rules.circuit.gateway_mac {
             mac if mac.is_station() => mac,
-            // A control plane that names none lets the port answer with its own.
+            // A control plane that names no MAC address lets the port answer with its own.
             _ => port_mac,
         };
         let bindings = &forwarding.bindings;
@@ -198,7 +198,7 @@ impl Layout {
             .ok_or(refused(ie::NETWORK_INSTANCE))
     }
 
-    /// The far end must have our address family, and the near end must be our address.
+    /// Checks that the far end has our address family, and that the near end is our address.
     fn check_tunnel(&self, tunnel: &ControlTunnel) -> Result<(), Rejection> {
         let Some(own) = self.address else {
             return Ok(());

@@ -1,15 +1,14 @@
-//! What a user plane is told to be, while it forwards: the difference between what is there and a document is worked out
-//! and made, and nothing else is touched.
+//! Reconfigures a running user plane. It computes the difference between the current state and a document, and applies only that.
 //!
-//! Everything that can be checked is checked first. What fails after that (a device that its driver refuses, an interface
-//! that somebody else has) is undone by the same way: what was before is a document, too.
+//! Everything that can be checked is checked first. A later step can still fail: a driver rejects a device, or another process
+//! has the interface. Then the previous document is applied again in the same way.
 //!
-//! The kernel's interfaces outlive that: one that is not wanted any more is parked, and ended when all is done, so that
-//! whoever wants it meanwhile finds it with its routes and neighbours.
+//! Kernel interfaces survive that: an interface that is no longer wanted is parked, and removed at the end. A port that wants it
+//! meanwhile finds it with its routes and neighbours.
 //!
-//! New ports are opened before others are changed or closed, so that a fault ends nothing. Where a new one needs what an
-//! old one has (the same device, another role), the old one has to go first. Subinterfaces and TAPs that do not stay where they
-//! are go before any is made: two ports may exchange them.
+//! New ports are opened before others are changed or closed, so that a fault ends no session. Where a new port needs what an old
+//! one has (the same device, another role), the old port is closed first. Subinterfaces and TAPs that move are released before
+//! any is created, because two ports may exchange them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -32,9 +31,9 @@ pub use devices::Kept;
 pub(crate) use devices::Parked;
 pub use ports::{Part, Port};
 
-/// The only network instance that can be served: the process's own network namespace.
+/// The only supported network instance: the process's own network namespace.
 const DEFAULT_INSTANCE: &str = "default";
-/// How long the worker may take for what it is told.
+/// Maximum time for the worker to carry out what a reconfiguration commands.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
@@ -45,12 +44,12 @@ pub struct Source {
     pub eal: Eal,
     /// Packets of all ports.
     pub pool: Pool,
-    /// The queues that a port is to have: as many as there are workers.
+    /// Queues of each port: one for each worker.
     pub queues: u16,
 }
 
-/// What a user plane of so many sessions can do. Of what ports take, half of what there is: new ones have theirs before old
-/// ones give theirs back.
+/// Capabilities of a user plane with this maximum of sessions. Port limits are halved: a reconfiguration opens new ports before
+/// it closes old ones.
 pub fn capabilities(max_sessions: u32) -> Capabilities {
     let limits = dataplane::Limits::default();
     Capabilities {
@@ -64,12 +63,12 @@ pub fn capabilities(max_sessions: u32) -> Capabilities {
     }
 }
 
-/// Asks a user plane that runs, from beside its loop: for tests, which look into its tables and see what it says of a document
-/// that is no message. An operator's way in is Mi.
+/// Handle on a running user plane for tests: they read its tables and reconfigure it without a management message. Operators use
+/// the management interface (Mi).
 #[derive(Clone, Debug)]
 pub struct Management(mpsc::Sender<Ask>);
 
-/// A question, and where its answer goes.
+/// Question, with the channel for its answer.
 #[derive(Debug)]
 pub(crate) enum Ask {
     Reconfigure(
@@ -86,24 +85,24 @@ impl Management {
         (Self(sender), asked)
     }
 
-    /// Has the user plane be what a document says.
+    /// Reconfigures the user plane to match a document.
     ///
     /// # Errors
-    /// What cannot be done, and where in the document; the user plane is as it was before. A fault that says otherwise is
-    /// the last one.
+    /// Faults with their places in the document. The user plane keeps its previous configuration, unless the last fault says
+    /// otherwise.
     pub async fn reconfigure(&self, document: UserPlaneDocument) -> Result<(), Vec<Fault>> {
         let ask = |reply| Ask::Reconfigure(document.into(), reply);
         let ended = || Err(vec![Fault::of_document("the user plane stops")]);
         self.ask(ask).await.unwrap_or_else(ended)
     }
 
-    /// What the user plane can do; `None` when it ends.
+    /// Capabilities of the user plane; `None` once it has ended.
     pub async fn capabilities(&self) -> Option<Capabilities> {
         self.ask(Ask::Capabilities).await
     }
 
-    /// What the worker's tables and the kernel's devices hold of the document and of routes, a line each, by names; `None`
-    /// when the user plane ends.
+    /// Configuration and routes as the worker's tables and the kernel's devices hold them: one line each, by names. `None` once
+    /// the user plane has ended.
     pub async fn tables(&self) -> Option<BTreeSet<String>> {
         self.ask(Ask::Tables).await
     }
@@ -115,7 +114,7 @@ impl Management {
     }
 }
 
-/// A fault at a place.
+/// Fault at a path of the document.
 fn fault(path: &Path, message: impl Display) -> Fault {
     Fault {
         line: 0,
@@ -125,18 +124,18 @@ fn fault(path: &Path, message: impl Display) -> Fault {
 }
 
 impl UserPlane {
-    /// For tests that ask it while it runs.
+    /// Handle for tests that query the user plane while it runs.
     pub fn management(&self) -> Management {
         self.management.clone()
     }
 
-    /// What it can do.
+    /// Capabilities of this user plane.
     pub fn capabilities(&self) -> Capabilities {
         capabilities(self.max_sessions)
     }
 
     pub(crate) fn asked(&mut self, ask: Ask) {
-        // Whoever asked may have gone away.
+        // A failed reply is ignored: the caller may have gone away.
         match ask {
             Ask::Reconfigure(document, reply) => {
                 let _ = reply.send(self.reconfigure(&document));
@@ -150,18 +149,18 @@ impl UserPlane {
         }
     }
 
-    /// What of a document cannot be done, as far as that shows without doing it.
+    /// Faults of a document that can be found without applying it.
     pub fn check(&self, document: &UserPlaneDocument) -> Vec<Fault> {
         let mut faults = self.capabilities().check(document);
         faults.extend(self.missing_interfaces(document));
         faults
     }
 
-    /// Becomes what a document says; all of it or nothing.
+    /// Applies a document: all of it or nothing.
     ///
     /// # Errors
-    /// What cannot be done, and where in the document. If putting back what was before fails as well, the last fault says
-    /// so, and what could be put back is there.
+    /// Faults with their places in the document. If the previous configuration cannot be restored either, the last fault says so;
+    /// what could be restored is in force.
     pub fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>> {
         let faults = self.check(document);
         if !faults.is_empty() {
@@ -197,7 +196,7 @@ impl UserPlane {
         result
     }
 
-    /// The Linux interfaces that ports are to be opened on and that are not there.
+    /// Faults for the Linux interfaces that new ports name and this machine lacks.
     fn missing_interfaces(&self, document: &UserPlaneDocument) -> Vec<Fault> {
         let new = document.ports.iter().filter(|(name, port)| {
             let known = self.ports.get(*name);
@@ -215,7 +214,7 @@ impl UserPlane {
         missing.collect()
     }
 
-    /// Makes the difference between what is there and a document that was checked.
+    /// Applies the difference between the current state and a checked document.
     fn reconcile(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
         self.open_instances(to)?;
         let stays = |(name, port): &(&String, &ports::Port)| {
@@ -232,7 +231,7 @@ impl UserPlane {
         for (name, port) in free {
             self.add_port(name, port)?;
         }
-        // What one has and another is to have is nobody's in between.
+        // Ports release everything that moves before any port takes it.
         for name in &staying {
             self.let_go(name, to.ports.get(name))?;
         }
@@ -256,14 +255,14 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Whether a new port needs what another one has now.
+    /// Whether a new port needs something that an existing port has.
     fn is_blocked(&self, name: &str, new: &PortDocument) -> bool {
         let wanted: BTreeSet<String> = ports::claims(name, new).collect();
         let taken = self.ports.iter().flat_map(|(name, port)| port.claims(name));
         self.ports.contains_key(name) || taken.into_iter().any(|claim| wanted.contains(&claim))
     }
 
-    /// What PFCP and the tunnels call ports and instances by.
+    /// Updates the names of ports and instances for PFCP and the tunnels.
     fn renew_names(&mut self) {
         let access = self
             .ports
@@ -284,11 +283,11 @@ impl UserPlane {
                 .collect(),
             address: Some(self.address),
         });
-        // Positions have changed.
+        // Port positions have changed.
         self.watchdog = Default::default();
     }
 
-    /// Waits until the worker has everything that it was told, and has room for more.
+    /// Waits until the worker has taken all commands and its queue has room for more.
     fn catch_up(&mut self, path: &Path) -> Result<(), Fault> {
         let begun = Instant::now();
         loop {
@@ -301,7 +300,7 @@ impl UserPlane {
         }
     }
 
-    /// Waits until the worker lets go of a port, and closes it.
+    /// Waits until the worker releases a port, and closes it.
     fn await_removed(&mut self, index: PortIndex, path: &Path) -> Result<(), Fault> {
         let begun = Instant::now();
         loop {
@@ -323,13 +322,13 @@ impl UserPlane {
                 "the worker cannot keep up: try again when there is less traffic",
             ));
         }
-        // Its queue of events must not fill up.
+        // The worker's event queue must not fill up.
         self.drain_worker();
         std::thread::sleep(LOOK_AGAIN);
         Ok(())
     }
 
-    /// A place for an interface that has none.
+    /// A free interface index.
     fn free_place(&self, path: &Path) -> Result<PortIndex, Fault> {
         let taken: BTreeSet<PortIndex> = self.ports.values().flat_map(|p| p.places()).collect();
         let all = (0..self.controller.limits().interfaces).map(PortIndex);
@@ -339,7 +338,7 @@ impl UserPlane {
     }
 }
 
-/// Whether a port leads to subscribers.
+/// Whether a port is an access port.
 fn is_access(port: &PortDocument) -> bool {
     port.role == PortRole::Access
 }

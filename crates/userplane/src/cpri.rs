@@ -1,5 +1,5 @@
-//! Control packet redirection: what is punted goes to the control plane in GTP-U, what
-//! the control plane sends leaves at an access port (TR-459 CPRi).
+//! Control packet redirection (TR-459 CPRi): punted packets go to the control plane in GTP-U; packets of the control plane leave
+//! at an access port.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,43 +11,43 @@ use wire::nsh;
 
 use crate::engine::{Downlink, Engine, NoDownlink};
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that are not what GTP-U or CPR-NSH prescribe.
+    /// Packets that violate GTP-U or CPR-NSH.
     pub malformed: u64,
     /// Packets for tunnels that no session has or had.
     pub unknown_teid: u64,
-    /// Packets for tunnels of sessions that have ended, or that are not told yet.
+    /// Packets for tunnels of ended sessions, or of sessions that the control plane has yet to establish again.
     pub stale_teid: u64,
-    /// Packets from elsewhere than the session's control plane.
+    /// Packets from another address than the session's control plane.
     pub wrong_peer: u64,
-    /// Packets for access ports that are not there.
+    /// Packets for access ports that do not exist.
     pub unknown_port: u64,
-    /// Punted packets without a tunnel to carry them.
+    /// Punted packets for which no tunnel exists.
     pub no_tunnel: u64,
     /// Error Indications received: the control plane does not know a tunnel.
     pub error_indications: u64,
 }
 
-/// What is to be done with a datagram that came in.
+/// What to do with a received datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// Send this frame at this access port.
     Send(PortIndex, &'a [u8]),
-    /// Answer the sender.
+    /// Send this answer to the sender.
     Reply(Vec<u8>),
-    /// Nothing; it was counted if it was wrong.
+    /// Nothing. An invalid datagram has been counted.
     Done,
 }
 
-/// Our end of the tunnels.
+/// This user plane's end of the tunnels.
 #[derive(Clone, Debug)]
 pub struct Redirection {
     address: IpAddr,
     /// Access ports with their logical names.
     ports: Vec<(PortIndex, Vec<u8>)>,
-    /// What was counted.
+    /// Counters since the start.
     pub counters: Counters,
 }
 
@@ -61,12 +61,12 @@ impl Redirection {
         }
     }
 
-    /// The access ports are others now, or have other names.
+    /// Replaces the access ports and their names.
     pub fn set_ports(&mut self, ports: Vec<(PortIndex, Vec<u8>)>) {
         self.ports = ports;
     }
 
-    /// Wraps a discovery packet: CPR-NSH names the port, as no session does.
+    /// Wraps a discovery packet. CPR-NSH names the port, because there is no session yet.
     pub fn wrap_discovery(
         &mut self,
         tunnel: Option<Tunnel>,
@@ -104,7 +104,7 @@ impl Redirection {
         wrap(tunnel?, frame)
     }
 
-    /// Decides about a datagram that came `now`.
+    /// Decides about a datagram received at `now`.
     pub fn receive<'a, T: Copy>(
         &mut self,
         engine: &Engine<T>,
@@ -173,8 +173,8 @@ impl Redirection {
         }
     }
 
-    /// Says that a tunnel is not there (TS 29.281 §7.3.1); to nobody but a control plane of ours, so that a forged source
-    /// address makes us answer nobody.
+    /// Error Indication for an unknown tunnel (TS 29.281 §7.3.1). Only our control planes get one, so that a forged source
+    /// address draws no answer.
     fn indicate<'a, T: Copy>(&self, engine: &Engine<T>, from: IpAddr, teid: u32) -> Verdict<'a> {
         match engine.is_peer(from) {
             true => reply(gtpu::Packet::ErrorIndication {
@@ -209,7 +209,7 @@ mod tests {
 
     const ACCESS: PortIndex = PortIndex(4);
     const TEID: u32 = 7;
-    /// When the control plane has told all of its sessions.
+    /// A time at which the control plane has established all of its sessions again.
     const LATER: Duration = Duration::from_secs(60);
 
     fn address(text: &str) -> IpAddr {

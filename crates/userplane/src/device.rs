@@ -1,11 +1,10 @@
-//! TAP and TUN devices: where the kernel and the packet path meet.
+//! TAP and TUN devices between the kernel and the packet path.
 //!
-//! A core port has a TAP with the port's own MAC, so that the kernel (and FRR on it) owns
-//! the port's addresses: ARP, ND, routing protocols, ping. A network instance has a TUN
-//! that carries the gateway's addresses towards subscribers, and that the exported
-//! subscriber nets point at. Both are persistent: a restart of the user plane must not
-//! take the interface from under FRR's sessions. A supervisor that holds their descriptors
-//! meanwhile keeps their carrier up too, and what the kernel sends waits for the successor.
+//! A core port has a TAP with the port's own MAC address. The kernel (and FRR on it) owns the port's addresses: ARP, ND, routing
+//! protocols, ping. A network instance has a TUN with the gateway's addresses towards subscribers. The exported subscriber
+//! prefixes point at this TUN. Both devices are persistent: a restart of the user plane must not take the interface away from
+//! FRR's sessions. A supervisor that holds their descriptors meanwhile keeps their carrier up, and the kernel's frames wait for
+//! the next process.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -19,7 +18,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-/// Which kind of frames a device carries.
+/// Kind of frames that a device carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ethernet frames.
@@ -29,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a supervisor calls the descriptor of such a device.
+    /// Name of the device's descriptor in a supervisor's store.
     pub fn kept_as(self, device: &str) -> String {
         match self {
             Kind::Tap => format!("tap-{device}"),
@@ -41,7 +40,7 @@ impl Kind {
 /// An open TAP or TUN.
 pub struct Device {
     file: AsyncFd<File>,
-    /// The library's handle on a device that was opened here.
+    /// Library handle of a device that was opened here.
     opened: Option<SyncDevice>,
     kind: Kind,
     name: String,
@@ -49,9 +48,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// Attaches to the device of this name, or makes it. Until [`Device::keep`] is called
-    /// a device made here vanishes with the process, so that a start that fails leaves
-    /// nothing behind.
+    /// Attaches to the device of this name, or creates it. A device created here vanishes with the process until [`Device::keep`]
+    /// is called, so that a failed start leaves nothing behind.
     pub fn open(name: &str, kind: Kind) -> io::Result<Self> {
         let layer = match kind {
             Kind::Tap => Layer::L2,
@@ -66,7 +64,7 @@ impl Device {
         Self::new(file, Some(opened), name, kind)
     }
 
-    /// Takes up a device that an earlier run opened, and a supervisor held since.
+    /// Takes over a device that an earlier run opened and a supervisor has held since.
     ///
     /// # Errors
     /// `InvalidData` if the descriptor is not that of an attached device of this name.
@@ -85,8 +83,7 @@ impl Device {
 
     fn new(file: OwnedFd, opened: Option<SyncDevice>, name: &str, kind: Kind) -> io::Result<Self> {
         fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
-        // The descriptor stays open for as long as the AsyncFd owns it, which is what its
-        // successor `register` (unsafe) asks for.
+        // The AsyncFd owns the descriptor and keeps it open. The newer function `register` (unsafe) asks for just that.
         #[expect(deprecated)]
         let file = AsyncFd::with_interest(File::from(file), Interest::READABLE)?;
         Ok(Self {
@@ -98,7 +95,7 @@ impl Device {
         })
     }
 
-    /// Makes the device outlive the process; one that was taken up does already.
+    /// Makes the device outlive the process. A device taken over from a supervisor already does.
     pub fn keep(&self) -> io::Result<()> {
         self.opened
             .as_ref()
@@ -115,7 +112,7 @@ impl Device {
         &self.name
     }
 
-    /// The MAC address that the kernel has for it.
+    /// MAC address of the device in the kernel.
     pub fn mac(&self) -> Option<[u8; 6]> {
         let mut all = getifaddrs().ok()?;
         all.find_map(|one| match one.interface_name == self.name {
@@ -124,12 +121,12 @@ impl Device {
         })
     }
 
-    /// What a supervisor calls its descriptor.
+    /// Name of its descriptor in a supervisor's store.
     pub fn kept_as(&self) -> String {
         self.kind.kept_as(&self.name)
     }
 
-    /// Waits until a frame of the kernel can be read.
+    /// Waits until a frame from the kernel can be read.
     pub async fn readable(&self) -> io::Result<()> {
         self.file
             .readable()
@@ -137,13 +134,13 @@ impl Device {
             .map(|mut ready| ready.retain_ready())
     }
 
-    /// Whether a frame of the kernel can be read; if not, the task is woken when one can.
+    /// Whether a frame from the kernel can be read; if not, the task is woken when one can.
     pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.file.poll_read_ready(context))?.retain_ready();
         Poll::Ready(Ok(()))
     }
 
-    /// Reads a frame if there is one.
+    /// Reads a frame if one waits.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.file
             .try_io(Interest::READABLE, |mut file| file.read(buffer))

@@ -1,10 +1,9 @@
-//! The user plane's PFCP role without I/O: requests of the control plane, answers of the
-//! worker and time go in; commands, responses and reports come out.
+//! PFCP role of the user plane, without I/O. Inputs: requests of the control plane, answers of the worker, and time. Outputs:
+//! commands, responses and reports.
 //!
-//! A subscriber's session lives in two places, here and in the worker. Whatever changes
-//! it is sent to the worker together with a question for its counters; the worker handles
-//! both in order, so that its answer means "done", and only then is the control plane
-//! told. One such operation runs at a time for each session; further requests wait.
+//! A subscriber's session exists twice: here and in the worker. Each change goes to the worker together with a query for the
+//! session's counters. The worker handles both in order, so its answer means that the change is done. Only then does the engine
+//! answer the control plane. Each session has one such operation at a time; further requests wait.
 //!
 //! ```
 //! use userplane::engine::{Config, Engine, Now, Output};
@@ -57,42 +56,42 @@ pub use ledger::Expected;
 use peers::Peer;
 pub use tunnels::{Downlink, NoDownlink};
 
-/// Default sessions: one for each subscriber group of each control plane.
+/// Maximum number of default sessions: one for each subscriber group of each control plane.
 const MAX_DEFAULT_SESSIONS: usize = 256;
-/// Requests that may wait for one session.
+/// Maximum number of requests that wait for one session.
 const MAX_WAITING: usize = 8;
-/// Usage reports of one session that may wait to be acknowledged.
+/// Maximum number of unacknowledged usage reports of one session.
 const MAX_KEPT: usize = 4;
-/// Rules (URR) before its own of which a session may have such reports.
+/// Maximum number of earlier rules (URRs) of a session that have such reports.
 const MAX_RULES: usize = 4;
 
-/// The time of an input.
+/// Time of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Since an arbitrary origin, for timers.
+    /// Time since an arbitrary origin, for timers.
     pub monotonic: Duration,
     /// Seconds since 1900, for reports.
     pub ntp: u32,
 }
 
-/// How the engine is set up.
+/// Configuration of the engine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Our name.
+    /// Our node id.
     pub node_id: NodeId,
     /// Our address, for PFCP and tunnels.
     pub address: IpAddr,
-    /// Ports and instances.
+    /// Names of ports and network instances.
     pub layout: Layout,
-    /// The most subscriber sessions.
+    /// Maximum number of subscriber sessions.
     pub max_sessions: u32,
-    /// The workers that share them.
+    /// Number of workers that share the sessions.
     pub workers: u16,
-    /// The only control planes that there may be, if any are named.
+    /// Control planes that may connect; empty: any.
     pub control_planes: Vec<IpAddr>,
-    /// How long a control plane's sessions are held after the path to it was lost; `None`: for ever.
+    /// How long a control plane's sessions are held after the path to it is lost; `None`: for ever.
     pub hold: Option<Duration>,
-    /// Random.
+    /// Random seed.
     pub seed: u32,
 }
 
@@ -115,83 +114,83 @@ impl Config {
         }
     }
 
-    /// Places in the table, which the worker's must not be fewer than.
+    /// Places in the table. The worker's table must have at least as many.
     pub fn places(&self) -> u32 {
         self.capacity() * u32::from(self.workers)
     }
 
-    /// The most sessions, default ones included.
+    /// Maximum number of sessions, default sessions included.
     fn capacity(&self) -> u32 {
         self.max_sessions + MAX_DEFAULT_SESSIONS as u32
     }
 }
 
-/// A change or a question for the worker.
+/// Change or query for the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerCommand {
     /// Add or change a session.
     Set(SessionEntry),
-    /// Remove one; the answer has its last counters.
+    /// Remove a session; the answer has its last counters.
     Remove(SessionIndex),
-    /// Say what a session used.
+    /// Query the counters of a session.
     Read(SessionIndex),
 }
 
-/// What is to be done. `T` names a request of the control plane.
+/// What the caller has to do. `T` identifies a request of the control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<T> {
-    /// For the worker, in this order.
+    /// Pass to the worker, in this order.
     Worker(WorkerCommand),
     /// Answer a request.
     Respond {
-        /// Which.
+        /// The request.
         to: T,
-        /// The control plane's name for the session.
+        /// The control plane's SEID of the session.
         seid: u64,
         /// The answer.
         message: Message,
     },
     /// Send a Session Report Request; its outcome goes to [`Engine::reported`].
     Report {
-        /// To whom.
+        /// The control plane.
         peer: SocketAddr,
-        /// The control plane's name for the session.
+        /// The control plane's SEID of the session.
         seid: u64,
-        /// What the outcome is called by.
+        /// Token for the outcome.
         token: u64,
         /// The request.
         message: Message,
     },
-    /// Announce a subscriber net.
+    /// Announce a subscriber prefix.
     AddNet(InstanceIndex, IpNet),
-    /// Announce it no more.
+    /// Withdraw a subscriber prefix.
     RemoveNet(InstanceIndex, IpNet),
 }
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Establishments refused because the table is full.
+    /// Establishments rejected because the table is full.
     pub table_full: u64,
-    /// Establishments and modifications refused because of what their rules say.
+    /// Establishments and modifications rejected because of their rules.
     pub rules_refused: u64,
-    /// Establishments and modifications refused because another session has the tunnel.
+    /// Establishments and modifications rejected because another session has the tunnel.
     pub teid_taken: u64,
-    /// Sessions that the worker refused.
+    /// Sessions that the worker rejected.
     pub worker_refused: u64,
-    /// Requests for sessions that are not there.
+    /// Requests for unknown sessions.
     pub unknown_session: u64,
-    /// Requests refused because too many wait.
+    /// Requests rejected because too many wait.
     pub congested: u64,
     /// Usage reports that were not acknowledged in time, and were kept.
     pub reports_kept: u64,
     /// Sessions removed because the path to their control plane did not return in time.
     pub hold_expired: u64,
-    /// Octets that sessions had carried since their last report when they were removed without one.
+    /// Unreported octets of sessions that were removed without a last report.
     pub unreported_octets: u64,
 }
 
-/// What a session is waiting for from the worker.
+/// Worker answer that a session waits for.
 #[derive(Debug)]
 enum Operation<T> {
     None,
@@ -200,14 +199,14 @@ enum Operation<T> {
         refused: Option<Refusal>,
     },
     Modify(Box<Modification<T>>),
-    /// Put back what a refused modification had changed.
+    /// Restore the session after a rejected modification.
     Restore {
         to: T,
         rejection: Rejection,
     },
-    /// The counters for a report.
+    /// Counters for a report.
     Report,
-    /// The counters, to see whether the session is idle.
+    /// Counters for the idle check.
     Look,
     Remove(After<T>),
 }
@@ -216,13 +215,13 @@ enum Operation<T> {
 struct Modification<T> {
     to: T,
     query: bool,
-    /// What to go back to.
+    /// Rules from before the modification.
     rules: Rules,
     compiled: CompiledSession,
     refused: Option<Refusal>,
 }
 
-/// What follows when a session is gone.
+/// What follows when a session has been removed.
 #[derive(Debug)]
 enum After<T> {
     Answer(T),
@@ -242,21 +241,21 @@ impl Wanted {
     }
 }
 
-/// Reports that the control plane has not acknowledged, the oldest first. Whatever tells of the session's usage repeats them;
-/// each keeps its number (UR-SEQN), by which the control plane knows one that comes again.
+/// Reports that the control plane has not acknowledged, the oldest first. Each later report or answer about the session's usage
+/// repeats them. Each keeps its number (UR-SEQN), by which the control plane recognizes a repetition.
 #[derive(Debug, Default)]
 struct Unacknowledged {
     reports: Vec<UsageReport>,
-    /// So many of them, from the oldest, are in a report that is under way.
+    /// How many of them, from the oldest, are in a report under way.
     in_flight: usize,
 }
 
-/// The rules of a session, kept for the next modification.
+/// Rules of a session, kept for the next modification.
 #[derive(Debug)]
 enum Rules {
-    /// As they were sent, which takes a tenth of the room.
+    /// As they were sent, which takes a tenth of the memory.
     Packed(Box<[u8]>),
-    /// Those of a default session with very many nets.
+    /// Rules of a default session with very many prefixes.
     Whole(Box<RuleSet>),
 }
 
@@ -270,7 +269,7 @@ impl Rules {
 
     fn get(&self) -> Cow<'_, RuleSet> {
         match self {
-            // What was packed is unpacked; were it not, an empty set refuses every change.
+            // Packed rules can always be unpacked. If they could not, an empty set would reject every change.
             Rules::Packed(bytes) => Cow::Owned(RuleSet::unpack(bytes).unwrap_or_default()),
             Rules::Whole(rules) => Cow::Borrowed(rules),
         }
@@ -284,50 +283,50 @@ struct Session<T> {
     rules: Rules,
     compiled: CompiledSession,
     meter: Option<UsageMeter>,
-    /// As the worker last told.
+    /// Counters that the worker reported last.
     counters: Usage,
-    /// What was counted before the worker began anew.
+    /// Counters from before the worker restarted at 0.
     carried_over: Usage,
     unacknowledged: Unacknowledged,
     report_at: Option<Duration>,
     idleness: Idleness,
     operation: Operation<T>,
     waiting: VecDeque<(T, Wanted)>,
-    /// The last audit that named it.
+    /// Last audit that named the session.
     audited: u32,
 }
 
 impl<T> Session<T> {
-    /// Whether it is being removed, and here only until the worker has let go of it.
+    /// Whether the session is being removed, and waits for the worker only.
     fn is_leaving(&self) -> bool {
         matches!(self.operation, Operation::Remove(_))
     }
 
-    /// Whether a timer of this time is the session's.
+    /// Whether the session has a timer for this time.
     fn is_armed(&self, at: Duration) -> bool {
         [self.report_at, self.idleness.look_at].contains(&Some(at))
     }
 }
 
-/// The sessions of a user plane.
+/// Sessions of a user plane.
 #[derive(Debug)]
 pub struct Engine<T> {
     config: Config,
     table: Table<Session<T>>,
-    /// Default sessions with the port that each is for.
+    /// Default sessions with the port of each; `None`: all ports.
     defaults: BTreeMap<SessionIndex, Option<PortIndex>>,
-    /// How many default sessions announce a net.
+    /// How many sessions announce each prefix.
     nets: BTreeMap<(InstanceIndex, IpNet), usize>,
-    /// Nets of default sessions that a control plane has replaced: announced until it has told us its own.
+    /// Prefixes of default sessions that a control plane has replaced: announced until it has announced its own again.
     held: HashMap<SocketAddr, BTreeSet<(InstanceIndex, IpNet)>>,
     /// Control planes.
     peers: HashMap<SocketAddr, Peer>,
     departed: Departed,
     timers: BinaryHeap<Reverse<(Duration, Seid)>>,
     outputs: VecDeque<Output<T>>,
-    /// Set while the worker does not keep up: establishments are refused meanwhile.
+    /// Set while the worker is behind: establishments are rejected meanwhile.
     pub worker_behind: bool,
-    /// What was counted.
+    /// Counters since the start.
     pub counters: Counters,
 }
 
@@ -349,33 +348,32 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// Ports and instances have other names or places now. Sessions that are there stay as they are.
+    /// Replaces the names and indexes of ports and instances. Existing sessions stay as they are.
     pub fn set_layout(&mut self, layout: Layout) {
         self.config.layout = layout;
     }
 
-    /// How long a control plane's sessions are held from now on after the path to it was lost; those of one that is lost
-    /// already are held as long as they were to be.
+    /// Sets how long a control plane's sessions are held after the path to it is lost. It applies to paths lost from now on.
     pub fn set_hold(&mut self, hold: Option<Duration>) {
         self.config.hold = hold;
     }
 
-    /// How long that is; `None`: for ever.
+    /// How long sessions are held; `None`: for ever.
     pub fn hold(&self) -> Option<Duration> {
         self.config.hold
     }
 
-    /// The next thing to be done.
+    /// Next output.
     pub fn poll_output(&mut self) -> Option<Output<T>> {
         self.outputs.pop_front()
     }
 
-    /// How many sessions there are, default ones included.
+    /// Number of sessions, default sessions included.
     pub fn sessions(&self) -> usize {
         self.table.len()
     }
 
-    /// A request about a session. `seid` is our name for it.
+    /// Handles a request about a session. `seid` is our SEID.
     pub fn request(&mut self, now: Now, to: T, peer: SocketAddr, seid: u64, message: Message) {
         let wanted = match message {
             Message::SessionEstablishmentRequest(request) => {
@@ -416,8 +414,8 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// A deletion always finds a place: were it refused, perhaps nobody would ask again. It takes that of one that waits already,
-    /// for whose answer the control plane waits no more, as it asks again.
+    /// Queues a deletion, which is never rejected for lack of room: the control plane might not repeat it. It replaces a deletion
+    /// that already waits: the control plane asked again, so it no longer waits for that answer.
     fn wait_for_deletion(&mut self, index: SessionIndex, to: T, deletion: Wanted) {
         let Some(session) = self.table.get_mut(index) else {
             return;
@@ -442,7 +440,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// Starts what waits for a session, until one of it has to wait for the worker.
+    /// Starts waiting requests of a session, until one has to wait for the worker.
     fn run_waiting(&mut self, now: Now, index: SessionIndex) {
         while let Some(session) = self.table.get_mut(index)
             && matches!(session.operation, Operation::None)
@@ -452,15 +450,14 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// The worker answered a question, or removed a session.
+    /// Handles the worker's answer to a query or a removal.
     pub fn worker_usage(&mut self, now: Now, index: SessionIndex, usage: Usage, removed: bool) {
         let Some(session) = self.table.get_mut(index) else {
             return;
         };
         let operation = std::mem::replace(&mut session.operation, Operation::None);
         match removed && !matches!(operation, Operation::Remove(_)) {
-            // The worker drops a session that it refuses to change, and counts from 0
-            // when it is put back.
+            // The worker drops a session whose change it rejects, and counts from 0 when the session is put back.
             true => session.carried_over = session.counters,
             false => session.counters = session.carried_over.plus(usage),
         }
@@ -487,14 +484,13 @@ impl<T: Copy> Engine<T> {
             (Operation::Report, false) => self.report(now, index),
             (Operation::Look, false) => self.looked(now, index),
             (Operation::Remove(after), true) => return self.removed(now, index, after),
-            // An answer to an earlier question than the one that is waited for.
+            // This answers an earlier query than the one that is waited for.
             (operation, _) => session.operation = operation,
         }
         self.run_waiting(now, index);
     }
 
-    /// The worker could not set a session. Its answer to the question that followed comes
-    /// after this.
+    /// Handles the worker's rejection of a session. The answer to the query that followed the change comes after this.
     pub fn worker_refused(&mut self, index: SessionIndex, reason: Refusal) {
         let Some(session) = self.table.get_mut(index) else {
             return;
@@ -507,7 +503,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// When [`Engine::on_timeout`] wants to be called.
+    /// When [`Engine::on_timeout`] has to be called next.
     pub fn poll_at(&self) -> Option<Duration> {
         let report = self.timers.peek().map(|Reverse((at, _))| *at);
         [report, self.hold_ends(), self.telling_ends()]
@@ -540,7 +536,7 @@ fn offending(offending_ie: IeId) -> Rejection {
     }
 }
 
-/// What the worker's refusal is called in PFCP.
+/// PFCP rejection for a refusal of the worker.
 fn rejection(refusal: Refusal) -> Rejection {
     match refusal {
         Refusal::IdTaken => offending(bbf_ie::PPPOE_SESSION_ID),

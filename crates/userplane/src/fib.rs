@@ -1,31 +1,28 @@
-//! What the kernel's routes and neighbours mean for the forwarding tables.
+//! Forwarding tables derived from the kernel's routes and neighbours.
 //!
-//! [`Fib`] is one network instance's view: facts of the kernel go in (see
-//! [`crate::netlink::message`]), [`Command`]s for the dataplane and requests for the
-//! kernel come out. It performs no I/O, so a test or a simulator feeds it directly.
+//! [`Fib`] is the view of one network instance. Inputs: facts of the kernel (see [`crate::netlink::message`]). Outputs:
+//! [`Command`]s for the dataplane and requests for the kernel. It performs no I/O, so a test or a simulator can drive it
+//! directly.
 //!
-//! How a kernel route is read:
+//! A kernel route is read as follows:
 //!
 //! - The local table wins over the main table, then the smallest metric wins.
 //! - An address of a TAP, of the instance's TUN or of `lo` is local; addresses of other
 //!   interfaces (management) are not reachable through the packet path.
-//! - A route through a core port's TAP becomes an adjacency on that port; one by several
-//!   routers on core ports a group of adjacencies, which has a router the more often the
-//!   larger its weight is.
-//! - A route that refers to a next hop object goes where the object leads now. (FRR gives
-//!   all of its routes such objects.)
-//! - Next hops are on a link: the kernel takes no router that it would need another route
-//!   to reach, and routing daemons resolve theirs (BGP's) before they tell the kernel.
+//! - A route through a core port's TAP becomes an adjacency on that port. A route by several routers on core ports becomes a
+//!   group of adjacencies, in which each router has a share by its weight.
+//! - A route that refers to a next hop object follows the object. (FRR gives all of its routes such objects.)
+//! - Next hops are on a link. The kernel takes no router that it would need another route to reach, and routing daemons resolve
+//!   theirs (BGP's) before they install them.
 //! - A route through any other interface is discarded: subscribers never leave through
 //!   the management network.
 //! - A prefix that is on a core port's own link is *on-link*: each resolved neighbour has
 //!   a host route, and a packet to an unresolved one makes the kernel resolve it.
-//! - Subscriber nets (the PFCP peer's) are discarded where no session owns an address;
-//!   the sessions' own host routes are more specific and not kept here.
+//! - Subscriber prefixes (from PFCP) are discarded where no session owns an address. The sessions' own host routes are more
+//!   specific and not kept here.
 //!
-//! A change that concerns one prefix is worked out at once. What may concern all of them, a
-//! new reading of the kernel's tables above all, is worked out portion by portion
-//! ([`Fib::sweep`]), so that a full table keeps nobody waiting.
+//! A change that concerns one prefix is handled at once. A change that may concern all of them, such as a new reading of the
+//! kernel's tables, is handled in portions ([`Fib::sweep`]), so that a full table does not block other work.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -47,10 +44,10 @@ pub use ledger::{Meaning, Reading};
 pub use mirror::Snapshot;
 pub use shown::{ShownHop, ShownNeighbour, ShownRoute};
 
-/// The index of a next hop on a link, as the dataplane knows it.
+/// Index of a next hop on a link in the dataplane.
 pub type AdjacencyId = u32;
 
-/// The most next hops and neighbours that are kept; more are left unresolved and counted.
+/// Maximum number of next hops and neighbours. Further ones stay unresolved and are counted.
 pub const MAX_ADJACENCIES: usize = 16_384;
 
 /// Where packets for a prefix go.
@@ -58,7 +55,7 @@ pub const MAX_ADJACENCIES: usize = 16_384;
 pub enum Target {
     /// To a neighbour on a core port.
     Adjacency(AdjacencyId),
-    /// To one of the neighbours of a group, each flow always to the same.
+    /// To the neighbours of a group; all packets of a flow go to the same one.
     Group(GroupId),
     /// To a neighbour on this port that has yet to be resolved.
     OnLink(u16),
@@ -68,63 +65,63 @@ pub enum Target {
     Discard,
 }
 
-/// What is to be done.
+/// What the caller has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Dataplane: packets for this prefix go there.
     SetRoute(IpNet, Target),
-    /// Dataplane: nothing is known about this prefix any more.
+    /// Dataplane: remove the route of this prefix.
     RemoveRoute(IpNet),
     /// Dataplane: this next hop is on this port and has this MAC (`None`: not resolved).
     SetAdjacency {
-        /// Which one.
+        /// The next hop.
         id: AdjacencyId,
         /// The port.
         port: u16,
-        /// Its MAC, when the kernel knows it.
+        /// Its MAC, if the kernel knows it.
         mac: Option<[u8; 6]>,
     },
-    /// Dataplane: this next hop is not used by any route any more.
+    /// Dataplane: remove this next hop; no route uses it any more.
     RemoveAdjacency(AdjacencyId),
-    /// Dataplane: a new group spreads flows among these next hops, of which one that is named n times has n shares.
+    /// Dataplane: a new group spreads flows among these next hops. A next hop that is named n times has n shares.
     SetGroup(GroupId, Vec<AdjacencyId>),
-    /// Dataplane: this group is not used by any route any more.
+    /// Dataplane: remove this group; no route uses it any more.
     RemoveGroup(GroupId),
     /// Kernel: resolve or confirm this neighbour.
     UseNeighbour(u32, IpAddr),
-    /// Kernel: announce this subscriber net.
+    /// Kernel: announce this subscriber prefix.
     Export(IpNet),
-    /// Kernel: take a route of ours back, from the link that it is on.
+    /// Kernel: withdraw a route of ours from this link.
     Withdraw(IpNet, u32),
-    /// The kernel changed its tables without telling how: read everything again.
+    /// The kernel changed its tables without notice: read everything again.
     Resync,
 }
 
-/// The routes and next hops of one network instance.
+/// Routes and next hops of one network instance.
 #[derive(Debug)]
 pub struct Fib {
-    /// The core ports by the link index of their TAP.
+    /// Core ports by the link index of their TAP.
     ports: HashMap<u32, u16>,
     /// The instance's TUN.
     tun: u32,
-    /// Those of our links that are administratively down.
+    /// Our links that are administratively down.
     down: HashSet<u32>,
     kernel: Snapshot,
-    /// Subscriber nets.
+    /// Subscriber prefixes.
     nets: BTreeSet<IpNet>,
-    /// Nets that an earlier run announced and nobody has asked for yet.
+    /// Prefixes that an earlier run announced and no session has announced again yet.
     kept: BTreeSet<IpNet>,
-    /// What an earlier run announced is kept, so that routing does not notice a restart.
+    /// Whether announcements of an earlier run are kept, so that routing does not notice a restart.
     keeping: bool,
-    /// What the dataplane was told.
+    /// Routes that the dataplane has.
     installed: BTreeMap<IpNet, Target>,
     adjacencies: slab::Slab<Adjacency>,
     by_hop: HashMap<(u32, IpAddr), AdjacencyId>,
     groups: Groups,
-    /// Everything behind this prefix is to be worked out anew, or everything at all.
+    /// Prefixes that [`Fib::sweep`] has to handle: those after this one; `Some(None)` means all.
     sweep: Option<Option<IpNet>>,
     commands: Vec<Command>,
-    /// Next hops that found no room.
+    /// Next hops rejected for lack of room.
     pub adjacencies_refused: u64,
 }
 
@@ -150,13 +147,13 @@ impl Fib {
         }
     }
 
-    /// A core port or subinterface has come: routes through its TAP lead there.
+    /// Adds a core port or subinterface: routes through its TAP lead there.
     pub fn add_port(&mut self, link: u32, port: u16) {
         self.ports.insert(link, port);
         self.refresh_link(link);
     }
 
-    /// A core port or subinterface goes: routes through its TAP lead nowhere.
+    /// Removes a core port or subinterface: routes through its TAP lead nowhere.
     pub fn remove_port(&mut self, link: u32) {
         self.ports.remove(&link);
         self.down.remove(&link);
@@ -164,7 +161,7 @@ impl Fib {
         self.kernel.neighbours.retain(|(on, _), _| *on != link);
     }
 
-    /// Works out anew what concerns a link.
+    /// Updates everything that concerns a link.
     fn refresh_link(&mut self, link: u32) {
         let mut prefixes = self.kernel.through(link);
         let neighbours = self.kernel.neighbours.keys();
@@ -173,7 +170,7 @@ impl Fib {
         prefixes.into_iter().for_each(|net| self.refresh(net));
     }
 
-    /// The instance has another TUN: what is announced is announced there.
+    /// Changes the instance's TUN: prefixes are announced there.
     pub fn move_tun(&mut self, tun: u32) {
         let old = std::mem::replace(&mut self.tun, tun);
         self.down.remove(&old);
@@ -184,7 +181,7 @@ impl Fib {
         self.commands.extend(nets.map(|net| Command::Export(*net)));
     }
 
-    /// The instance goes: nothing leads anywhere, and nothing is announced.
+    /// Clears the instance: removes all routes and announcements.
     pub fn clear(&mut self) {
         let nets: Vec<IpNet> = self.nets().collect();
         let withdrawn = nets.iter().map(|net| Command::Withdraw(*net, self.tun));
@@ -196,12 +193,12 @@ impl Fib {
         told.into_iter().for_each(|net| self.refresh(net));
     }
 
-    /// Takes what is to be done since the last call.
+    /// Takes the commands since the last call.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
 
-    /// Takes in a complete reading: whatever it lacks is gone. What it means for routes, [`Fib::sweep`] works out.
+    /// Replaces the kernel's state by a complete reading. [`Fib::sweep`] updates the routes.
     pub fn replace(&mut self, snapshot: Snapshot) {
         let old = std::mem::replace(&mut self.kernel, snapshot);
         let known = old.neighbours.keys().chain(self.kernel.neighbours.keys());
@@ -233,7 +230,7 @@ impl Fib {
             .extend(missing.map(|net| Command::Export(*net)));
     }
 
-    /// Works out anew what the next prefixes come to, at most this many, if everything is to be. Whether that goes on.
+    /// Updates the next prefixes, at most `most`, if a sweep is under way. Returns whether more are left.
     pub fn sweep(&mut self, most: usize) -> bool {
         let Some(after) = self.sweep.take() else {
             return false;
@@ -246,23 +243,23 @@ impl Fib {
         self.sweep.is_some()
     }
 
-    /// The next prefixes that the kernel has routes to or the dataplane was told of.
+    /// The next prefixes that the kernel or the dataplane has routes to.
     fn prefixes_behind(&self, after: Option<IpNet>, most: usize) -> Vec<IpNet> {
         let routes = self.kernel.routes.prefixes(after);
         let told = self.installed_between(after, None);
         either(routes, told).take(most).collect()
     }
 
-    /// Whether [`Fib::sweep`] has something to do.
+    /// Whether [`Fib::sweep`] has work left.
     pub fn is_sweeping(&self) -> bool {
         self.sweep.is_some()
     }
 
-    /// Takes in a change.
+    /// Handles a change of the kernel's tables.
     pub fn apply(&mut self, fact: Fact) {
         match fact {
-            // Routes go silently when a link goes down or an address goes: the kernel
-            // flushes them (fib_disable_ip, fib_sync_down_addr) without RTM_DELROUTE.
+            // Routes vanish silently when a link goes down or an address is removed: the kernel flushes them (fib_disable_ip,
+            // fib_sync_down_addr) without RTM_DELROUTE.
             Fact::Link(link) if self.is_own(link.index) => {
                 let changed = match link.up {
                     true => self.down.remove(&link.index),
@@ -276,7 +273,7 @@ impl Fib {
             Fact::Link(_) => {}
             Fact::Route { route, .. } if route.ours => {}
             Fact::RouteGone(route) if route.ours => {
-                // Somebody else removed it, or the TUN went down.
+                // Another process removed it, or the TUN went down.
                 if self.nets.contains(&route.destination) {
                     self.commands.push(Command::Export(route.destination));
                 } else if self.kept.remove(&route.destination) {
@@ -298,7 +295,7 @@ impl Fib {
                     self.sweep = Some(None);
                 }
             }
-            // The kernel flushes the routes that had it (fib_flush) without RTM_DELROUTE.
+            // The kernel flushes the routes that used it (fib_flush) without RTM_DELROUTE.
             Fact::NextHopGone(id) => {
                 if self.kernel.uses(id) {
                     self.commands.push(Command::Resync);
@@ -320,7 +317,7 @@ impl Fib {
         }
     }
 
-    /// Announces a subscriber net and discards what no session owns in it.
+    /// Announces a subscriber prefix, and discards packets for its addresses without a session.
     pub fn add_net(&mut self, net: IpNet) {
         if self.nets.insert(net) {
             if !self.kept.remove(&net) {
@@ -330,7 +327,7 @@ impl Fib {
         }
     }
 
-    /// Withdraws what an earlier run announced and nobody has asked for since.
+    /// Withdraws what an earlier run announced and no session has announced again.
     pub fn end_keeping(&mut self) {
         self.keeping = false;
         for net in std::mem::take(&mut self.kept) {
@@ -339,7 +336,7 @@ impl Fib {
         }
     }
 
-    /// Takes a subscriber net back.
+    /// Withdraws a subscriber prefix.
     pub fn remove_net(&mut self, net: IpNet) {
         if self.nets.remove(&net) {
             self.commands.push(Command::Withdraw(net, self.tun));
@@ -347,12 +344,12 @@ impl Fib {
         }
     }
 
-    /// The subscriber nets that are announced.
+    /// Subscriber prefixes that are announced.
     pub fn nets(&self) -> impl Iterator<Item = IpNet> + '_ {
         self.nets.union(&self.kept).copied()
     }
 
-    /// How many prefixes the dataplane was told.
+    /// Number of routes that the dataplane has.
     pub fn routes(&self) -> usize {
         self.installed.len()
     }
@@ -368,7 +365,7 @@ impl Fib {
         self.refresh(host(key.1));
     }
 
-    /// Brings what the dataplane was told about a prefix in line with what is true.
+    /// Updates the dataplane's route of a prefix.
     fn refresh(&mut self, prefix: IpNet) {
         let desired = self.desired(prefix);
         let target = match desired {
@@ -387,7 +384,7 @@ impl Fib {
                 None => Command::RemoveRoute(prefix),
             });
         }
-        // The old one is released last, so that one that stays is not made anew.
+        // The old target is released last, so that a target that stays is not created again.
         match old {
             Some(Target::Adjacency(id)) => self.release(id),
             Some(Target::Group(id)) => self.release_group(id),
@@ -439,8 +436,7 @@ impl Fib {
         }
     }
 
-    /// The host route of a resolved neighbour. Link-local addresses have none: they mean
-    /// something on their link only.
+    /// Host route of a resolved neighbour. Link-local addresses have none: they are valid on their link only.
     fn resolved(&self, address: IpAddr) -> Desired {
         if matches!(address, IpAddr::V6(a) if a.is_unicast_link_local()) {
             return Desired::Nothing;
@@ -469,7 +465,7 @@ fn is_host(prefix: &IpNet) -> bool {
     prefix.prefix_len() == prefix.max_prefix_len()
 }
 
-/// What two have that are in order, in order, and each once.
+/// Merges two sorted iterators, without duplicates.
 fn either(
     some: impl Iterator<Item = IpNet>,
     others: impl Iterator<Item = IpNet>,
@@ -486,13 +482,13 @@ fn either(
     })
 }
 
-/// The prefix of one address.
+/// Host prefix of an address.
 fn host(address: IpAddr) -> IpNet {
     IpNet::from(address)
 }
 
-/// fe80::/64 and ff00::/8 exist once per link: the packet path treats them by what they
-/// are, not by a lookup. Our own link-local addresses are local all the same.
+/// fe80::/64 and ff00::/8 exist once per link: the packet path recognizes them without a lookup. Our own link-local addresses are
+/// local nevertheless.
 fn is_link_scope(prefix: &IpNet, way: &Way) -> bool {
     const LINK_LOCAL: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10);
     match prefix {

@@ -1,6 +1,6 @@
-//! The machine under a user plane: what it has, what of it a user plane takes, and what is to be mended.
+//! The machine of a user plane: what it has, what a user plane takes of it, and what has to be fixed.
 //!
-//! Facts are read from `/sys` and `/proc` below a root folder, so that tests read made-up machines.
+//! Facts are read from `/sys` and `/proc` below a root folder, so that tests can use made-up machines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ pub struct Host {
     /// NUMA node of each PCI network card that names one, by address.
     cards: BTreeMap<String, u16>,
     clock_source: String,
-    /// The time stamp counter has the same rate in all states of the processor.
+    /// Whether the time stamp counter has the same rate in all processor states.
     steady_tsc: bool,
     /// Cores of each frequency governor.
     governors: BTreeMap<String, Vec<u16>>,
@@ -45,7 +45,7 @@ struct Pages {
     free: u64,
 }
 
-/// What a user plane wants of a machine.
+/// What a user plane wants from a machine.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     memory_mib: u64,
@@ -65,7 +65,7 @@ impl From<&Start> for Wanted {
     }
 }
 
-/// What a start file wants that says nothing of it.
+/// Wishes of a start file that says nothing about them.
 impl Default for Wanted {
     fn default() -> Self {
         Wanted {
@@ -77,17 +77,17 @@ impl Default for Wanted {
     }
 }
 
-/// What a user plane takes of a machine.
+/// What a user plane takes from a machine.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Packet memory is of huge pages.
+    /// Whether packet memory uses huge pages.
     pub huge_pages: bool,
-    /// The core of each worker; empty: they run where the system lets them.
+    /// Core of each worker; empty: the scheduler chooses.
     pub cores: Vec<u16>,
 }
 
 impl Host {
-    /// Reads a machine's facts; `root` is `/` but for tests. What cannot be read counts as absent.
+    /// Reads a machine's facts; `root` is `/` except in tests. Unreadable facts count as absent.
     pub fn read(root: &Path) -> Self {
         let cpu = root.join("sys/devices/system/cpu");
         let clock = root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -112,7 +112,7 @@ impl Host {
         }
     }
 
-    /// What a user plane takes: what its start file says, and else what the machine has to give.
+    /// What a user plane takes: the start file's values, or else what the machine can give.
     pub fn take(&self, wanted: &Wanted) -> Taken {
         let enough = || self.has_huge_pages(wanted.memory_mib);
         Taken {
@@ -125,19 +125,19 @@ impl Host {
         }
     }
 
-    /// Whether so many MiB of huge pages of one size are free.
+    /// Whether this many MiB of huge pages of one size are free.
     fn has_huge_pages(&self, mib: u64) -> bool {
         let enough = |(kib, pages): (&u64, &Pages)| pages.free >= (mib << 10).div_ceil(*kib);
         self.huge_pages.iter().any(enough)
     }
 
-    /// Cores that this process may use and that are there.
+    /// Existing cores that this process may use.
     fn usable(&self) -> Vec<u16> {
         self.allowed.intersection(&self.online).copied().collect()
     }
 
-    /// A core for each worker, if one is left for the control thread: isolated cores first, then the first threads of physical
-    /// cores, then others; core 0 comes last of equals, because the kernel does its own work there.
+    /// Chooses a core for each worker, if one is left for the control thread. Isolated cores come first, then the first threads
+    /// of physical cores, then others. Core 0 comes last among equals, because the kernel does its own work there.
     fn choose(&self, workers: usize) -> Vec<u16> {
         let mut left = self.usable();
         if left.len() <= workers {
@@ -158,7 +158,7 @@ impl Host {
     }
 }
 
-/// What a file says, without the line's end.
+/// Content of a file, without the trailing newline.
 fn text(file: &Path) -> Option<String> {
     Some(fs::read_to_string(file).ok()?.trim().to_owned())
 }
@@ -173,13 +173,13 @@ fn line_of(file: &Path, name: &str) -> Option<String> {
     all.lines().find_map(value)
 }
 
-/// The cores that a file lists; none where it is not there, is empty or says `(null)`.
+/// Cores that a file lists; none if it is missing, empty or says `(null)`.
 fn cores(file: &Path) -> CpuList {
     let list = text(file).and_then(|list| list.parse().ok());
     list.unwrap_or_default()
 }
 
-/// The names in a folder that begin with this, without it, and where they lead.
+/// Entries of a folder whose name begins with the prefix: the rest of the name, and the path.
 fn entries(folder: &Path, prefix: &str) -> Vec<(String, std::path::PathBuf)> {
     let all = fs::read_dir(folder).into_iter().flatten().flatten();
     let entry = |entry: fs::DirEntry| {
@@ -221,7 +221,7 @@ fn nodes(folder: &Path) -> BTreeMap<u16, CpuList> {
         .collect()
 }
 
-/// Network cards (PCI class 02) and their nodes; -1 stands for none.
+/// Network cards (PCI class 02) with their NUMA nodes; -1 stands for none.
 fn cards(folder: &Path) -> BTreeMap<String, u16> {
     let card = |(address, path): (String, std::path::PathBuf)| {
         let network = text(&path.join("class"))?.starts_with("0x02");

@@ -1,19 +1,19 @@
-//! The gateway's own ICMP errors.
+//! ICMP errors that the gateway itself sends.
 //!
-//! Only what RFC 1122 §3.2.2, RFC 1812 §4.3.2.7 and RFC 4443 §2.4 (e) allow is answered,
-//! and never more often than a token bucket says (RFC 4443 §2.4 (f)).
+//! Only packets that RFC 1122 §3.2.2, RFC 1812 §4.3.2.7 and RFC 4443 §2.4 (e) allow get an error. A token bucket limits the rate
+//! (RFC 4443 §2.4 (f)).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use wire::{icmp, ipv4, ipv6};
 
-/// Code of "destination unreachable" (RFC 792): it may not be fragmented, and would have to be.
+/// Code of "destination unreachable" (RFC 792): fragmentation is needed and forbidden.
 const FRAGMENTATION_NEEDED: u8 = 4;
 
-/// Errors a second of each kind, for a whole network instance.
+/// Maximum rate of each kind for a network instance, in errors per second.
 const RATE: u32 = 200;
-/// Errors at once.
+/// Maximum burst of each kind.
 const BURST: u32 = 50;
 
 /// RFC 1812 §4.3.2.3: as much of the packet as fits into 576 octets.
@@ -46,15 +46,15 @@ impl Bucket {
     }
 }
 
-/// Makes the errors of one network instance.
+/// Source of the ICMP errors of one network instance.
 #[derive(Debug)]
 pub struct ErrorSource {
     v4: Option<Ipv4Addr>,
     v6: Option<Ipv6Addr>,
-    /// Each kind has its own rate, so that whoever traces routes does not keep others from learning a path's MTU.
+    /// Each kind has its own rate: a traceroute must not keep other hosts from learning a path MTU.
     expired: Bucket,
     too_big: Bucket,
-    /// Errors that were due but not sent because of the limit.
+    /// Errors that were not sent because of the rate limit.
     pub suppressed: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct ErrorSource {
 type Kind = (u8, u8, [u8; 4]);
 
 impl ErrorSource {
-    /// Errors come from the first gateway address of each family; without one, none are sent.
+    /// Creates a source. It sends from the first gateway address of each family; without one, it sends no errors of that family.
     pub fn new(gateway: &[IpAddr]) -> Self {
         let mut source = Self {
             v4: None,
@@ -75,7 +75,7 @@ impl ErrorSource {
         source
     }
 
-    /// The gateway's addresses are others now.
+    /// Replaces the gateway's addresses.
     pub fn set_sources(&mut self, gateway: &[IpAddr]) {
         self.v4 = gateway.iter().find_map(|a| match a {
             IpAddr::V4(a) => Some(*a),
@@ -87,7 +87,7 @@ impl ErrorSource {
         });
     }
 
-    /// The answer to a packet whose TTL or hop limit ran out: a whole IP packet.
+    /// Error for a packet whose TTL or hop limit ran out: a whole IP packet.
     pub fn time_exceeded(&mut self, now: Duration, packet: &[u8]) -> Option<Vec<u8>> {
         let error = match packet.first()? >> 4 {
             4 => v4_error(self.v4?, packet, (icmp::V4_TIME_EXCEEDED, 0, [0; 4]))?,
@@ -98,9 +98,9 @@ impl ErrorSource {
         self.limit(sent, error)
     }
 
-    /// The answer to a packet that may not be fragmented and is larger than its next hop takes (RFC 1191 §4, RFC 4443
-    /// §3.2): a whole IP packet. To the kernel, for a packet of its `own`, it comes from where that was to go: from
-    /// its own addresses it would take none.
+    /// Error for a packet that must not be fragmented and exceeds its next hop's MTU (RFC 1191 §4, RFC 4443 §3.2): a whole IP
+    /// packet. `own`: the packet is from the kernel. The error then comes from the packet's destination, because the kernel
+    /// ignores errors from its own addresses.
     pub fn too_big(
         &mut self,
         now: Duration,
@@ -140,8 +140,7 @@ impl ErrorSource {
 fn v4_error(source: Ipv4Addr, bytes: &[u8], (kind, code, rest): Kind) -> Option<Vec<u8>> {
     let packet = ipv4::Packet::parse(bytes).ok()?;
     let header = packet.header;
-    // Never about a fragment but the first, about a packet to or from a group, or about
-    // another ICMP error.
+    // No error about a later fragment, about a packet to or from a group, or about another ICMP error.
     let from = header.source;
     let unanswerable = header.fragment_offset != 0
         || header.destination.is_multicast()
@@ -297,7 +296,7 @@ mod tests {
                 "{packet:?}"
             );
         }
-        // A ping is answered: that is how traceroute -I works.
+        // An echo request gets an error: traceroute -I needs it.
         let ping = v4(|h| h.protocol = ipv4::ICMP, &[icmp::V4_ECHO_REQUEST, 0]);
         assert!(source.time_exceeded(Duration::ZERO, &ping).is_some());
         let ping = v6(
@@ -333,7 +332,7 @@ mod tests {
         assert_eq!(message.rest, [0, 0, 0x05, 0x78]);
         assert_eq!(message.payload, &packet[..V6_QUOTE]);
 
-        // Of its own packets the kernel hears as if the other end had said so.
+        // For its own packets, the kernel gets the error as if the other end had sent it.
         let own = source.too_big(Duration::ZERO, &packet, 1400, true);
         let own = own.unwrap();
         let error = ipv6::Packet::parse(&own).unwrap().header;
@@ -347,7 +346,7 @@ mod tests {
             let answer = source.too_big(Duration::ZERO, packet, 1400, false);
             answer.is_none()
         }));
-        // Those who trace routes have used up what is there for them.
+        // Traceroutes have used up their budget.
         let expired = v4(|_| {}, &[]);
         while source.time_exceeded(Duration::ZERO, &expired).is_some() {}
         let told = source.too_big(Duration::ZERO, &packet, 1400, false);

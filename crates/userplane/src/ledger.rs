@@ -1,8 +1,8 @@
-//! Whether everything that this plane holds has its owner: sessions here against the worker's tables, what the kernel
-//! has against what was announced and mirrored.
+//! Resource audit of the user plane: sessions here against the worker's tables, and the kernel's tables against what was
+//! announced and mirrored.
 //!
-//! The worker shows its tables in pieces ([`dataplane::Piece`]) between bursts. A piece shows what was commanded before
-//! it was asked for; what is commanded between that and the judgement is not judged, so that nothing has to stand still.
+//! The worker shows its tables in pieces ([`dataplane::Piece`]) between bursts. A piece includes every command from before its
+//! request. Whatever was commanded between the request and the comparison is not judged, so that nothing has to stop.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::fib::Fib;
 
 pub mod kinds;
 
-/// A session, as its control plane names it.
+/// Session, by its control plane's SEID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(pub u64);
 
@@ -29,14 +29,14 @@ impl fmt::Display for Name {
     }
 }
 
-/// One kind's booked and owned things, as they are gathered.
+/// Allocated and owned resources of one kind, as they are collected.
 #[derive(Debug)]
 pub struct Book<K, O> {
-    /// What is booked.
+    /// Allocated resources.
     pub booked: Vec<K>,
-    /// What is owned, and by whom.
+    /// Owned resources, with their owners.
     pub owned: Vec<(K, O)>,
-    /// How much besides is booked and owned.
+    /// Number of further resources that are both allocated and owned.
     pub agreed: u64,
 }
 
@@ -51,7 +51,7 @@ impl<K, O> Default for Book<K, O> {
 }
 
 impl<K: Ord + Copy, O: fmt::Display> Book<K, O> {
-    /// Something that is booked or has an owner, or both.
+    /// Adds a resource that is allocated or owned, or both.
     pub(crate) fn judge(&mut self, key: K, booked: bool, owner: Option<O>) {
         match (booked, owner) {
             (true, Some(_)) => self.agreed += 1,
@@ -61,7 +61,7 @@ impl<K: Ord + Copy, O: fmt::Display> Book<K, O> {
         }
     }
 
-    /// Counts what is on both sides, and forgets it: of a full table nothing is left to be compared at once.
+    /// Counts the resources on both sides and drops them, so that a full table is not compared all at once.
     fn settle(&mut self) {
         let Self {
             booked,
@@ -94,7 +94,7 @@ impl<K: Ord + Copy, O: fmt::Display> Book<K, O> {
     }
 }
 
-/// What has been commanded since a piece was asked for.
+/// Resources that were commanded since the piece was requested.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// Sessions that were set or removed.
@@ -105,10 +105,10 @@ pub struct Touched {
     pub adjacencies: HashSet<AdjacencyIndex>,
 }
 
-/// What the worker showed so far, judged.
+/// What the worker has shown so far, compared.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// To be kept up to date by whoever commands the worker; cleared with every piece.
+    /// Kept up to date by the code that commands the worker; cleared with every piece.
     pub touched: Touched,
     sessions: Book<SessionIndex, Name>,
     ids: Book<(u32, SessionIndex), Name>,
@@ -117,14 +117,14 @@ pub struct Shown {
     adjacencies: Book<AdjacencyIndex, &'static str>,
 }
 
-/// What the worker has too much or lacks.
+/// Leaked and missing resources of the worker.
 #[derive(Debug)]
 pub struct Wrong {
     /// Sessions by index.
     pub sessions: Vec<SessionIndex>,
-    /// Places that lead to a session which is elsewhere.
+    /// Session-id entries that lead to the wrong session.
     pub ids: Vec<u32>,
-    /// Host routes without their session.
+    /// Host routes without a session.
     pub host_routes: Vec<(InstanceIndex, IpNet)>,
     /// Mirrored routes.
     pub routes: Vec<(InstanceIndex, IpNet)>,
@@ -133,7 +133,7 @@ pub struct Wrong {
 }
 
 impl Shown {
-    /// Judges a piece. `fibs` are the instances' routes, in their order.
+    /// Compares a piece. `fibs` are the instances' routes, in order.
     pub fn judge<T: Copy>(&mut self, engine: &Engine<T>, fibs: &[&Fib], piece: &Piece) {
         match piece.part {
             Part::Sessions(from) => self.judge_sessions(engine, from, piece),
@@ -263,7 +263,7 @@ impl Shown {
         self.adjacencies.owned.extend(known);
     }
 
-    /// Puts what was judged into the ledger.
+    /// Adds the results to the resource audit.
     pub fn compare(self, ledger: &mut Ledger) -> Wrong {
         let sessions = self
             .sessions
@@ -301,7 +301,7 @@ impl Shown {
     }
 }
 
-/// What a route of the kernel's is for the worker.
+/// The worker's destination of a kernel route.
 pub(crate) fn destination(target: crate::fib::Target) -> Destination {
     use crate::fib::Target;
     match target {

@@ -1,32 +1,29 @@
 //! The user plane's control thread: everything of `sluice-up` that is not the packet path.
 //!
-//! **What lives here.** [`start`](start()) brings a user plane up that is nothing yet,
-//! [`configure`] makes it what a document says, at first and whenever that changes, and
-//! [`run::UserPlane::run`] is its loop. The parts that decide know no sockets and no clock,
-//! so that a simulator can run them:
+//! **What lives here.** [`start`](start()) starts an unconfigured user plane. [`configure`] applies documents, at first and on
+//! each change. [`run::UserPlane::run`] is the loop. The parts that decide use no sockets and no clock, so that a simulator can
+//! run them:
 //!
 //! | module | what it decides |
 //! |---|---|
-//! | [`association`] | what control planes and sessions have to do with one another |
+//! | [`association`] | what events of control planes mean for sessions |
 //! | [`engine`] | PFCP sessions: establishment to deletion, usage, reports |
-//! | [`compile`] | what a session's rules come to, in ports and network instances |
+//! | [`compile`] | how a session's rules map to ports and network instances |
 //! | [`fib`] | what the kernel's routes and neighbours mean for forwarding |
-//! | [`managed`] | documents of the management interface coming into force |
-//! | [`cpri`] | control packets in GTP-U, both ways |
+//! | [`managed`] | how documents of the management interface come into force |
+//! | [`cpri`] | control packets in GTP-U, in both directions |
 //! | [`icmp`] | the gateway's own ICMP errors |
-//! | [`ledger`] | whether everything that is held has its owner |
+//! | [`ledger`] | which resources are leaked or missing |
 //!
-//! [`netlink`], [`device`], [`configure`] and [`run`] are the edge: sockets, TAPs, TUNs, the loop.
+//! [`netlink`], [`device`], [`configure`] and [`run`] do the I/O: sockets, TAPs, TUNs, the loop.
 //!
 //! **Who may call it.** `bin/sluice-up`, and tests.
 //!
-//! **The kernel's part.** Addresses of core ports and the gateway's own are the kernel's:
-//! a TAP for each core port and subinterface, a TUN for each network instance, both persistent. Subscriber
-//! nets are exported as `NET dev TUN proto sluice` (protocol number 96). A clean exit
-//! withdraws them, since nobody forwards any more; a crash leaves them for the successor,
-//! which keeps them for a minute and then removes what no control plane asked for again, so
-//! that routing does not notice a restart. A supervisor that is told of the devices (systemd's
-//! descriptor store) holds them open meanwhile, or they would lose their carrier.
+//! **The kernel's part.** The kernel owns the addresses of core ports and the gateway's own. Each core port and subinterface has
+//! a TAP, and each network instance a TUN; both are persistent. Subscriber prefixes are exported as `NET dev TUN proto sluice`
+//! (protocol number 96). A clean exit withdraws them, because nobody forwards any more. A crash leaves them for the next process.
+//! It keeps them for a minute and then removes those that no control plane announced again, so that routing does not notice a
+//! restart. A supervisor (systemd's descriptor store) holds the devices open meanwhile; otherwise they would lose their carrier.
 //!
 //! ```
 //! use userplane::fib::{Command, Fib, Target};

@@ -1,27 +1,27 @@
-//! Documents of the management interface, put in force without I/O: [`crate::run::UserPlane`] and the simulation both go by it.
+//! Applies documents of the management interface, without I/O. [`crate::run::UserPlane`] and the simulation both use it.
 
 use config::{Fault, UserPlaneDocument};
 use mi::{Begun, Configured, Document, DocumentFault, Keep, Response};
 use northbound::Refusal;
 
-/// Something that is what a document says.
+/// Something that a document configures.
 pub trait Managed {
-    /// Where the document waits for a restart.
+    /// Store that keeps the document across a restart.
     type Kept: Keep;
 
-    /// What is in force.
+    /// The document in force.
     fn configured(&mut self) -> &mut Configured<Self::Kept>;
 
-    /// What of a document cannot be done, as far as that shows without doing it.
+    /// Faults of a document that can be found without applying it.
     fn check(&self, document: &UserPlaneDocument) -> Vec<Fault>;
 
-    /// Becomes what a document says; all of it or nothing.
+    /// Applies a document: all of it or nothing.
     ///
     /// # Errors
-    /// What cannot be done, and where in the document.
+    /// Faults with their places in the document.
     fn reconfigure(&mut self, document: &UserPlaneDocument) -> Result<(), Vec<Fault>>;
 
-    /// What is wrong with a document.
+    /// Faults of a document, as the management interface reports them.
     fn validate(&self, document: &Document) -> Vec<DocumentFault> {
         match read(document) {
             Ok(document) => self.check(&document).into_iter().map(told).collect(),
@@ -29,10 +29,10 @@ pub trait Managed {
         }
     }
 
-    /// Puts a document in force that is durable by the time this returns; `now` in seconds since 1970.
+    /// Applies a document and stores it durably before it returns; `now` in seconds since 1970.
     ///
     /// # Errors
-    /// It is older than what is in force, another change is under way, or it cannot be kept.
+    /// The document is older than the one in force, another change is under way, or it cannot be stored.
     fn apply(&mut self, document: Document, now: u64) -> Result<Response, Refusal> {
         let document = match self.configured().begin(document)? {
             Begun::Done(response) => return Ok(response),
@@ -47,20 +47,20 @@ pub trait Managed {
         }
     }
 
-    /// Goes on, at the start, with the document that was kept; `now` in seconds since 1970.
+    /// Applies the stored document at the start; `now` in seconds since 1970.
     ///
     /// # Errors
-    /// Why it cannot be done any more; the user plane waits for its control plane then.
+    /// Why the document cannot be applied any more. The user plane then waits for its control plane.
     fn resume(&mut self, document: &Document, now: u64) -> Result<(), Vec<Fault>> {
         self.become_what_it_says(document)?;
         self.configured().resumed(document, now);
         Ok(())
     }
 
-    /// What [`Managed::apply`] and [`Managed::resume`] have in common.
+    /// Common part of [`Managed::apply`] and [`Managed::resume`].
     ///
     /// # Errors
-    /// What cannot be done.
+    /// Faults of the document.
     fn become_what_it_says(&mut self, document: &Document) -> Result<(), Vec<Fault>> {
         let document = read(document).map_err(|fault| vec![fault])?;
         self.reconfigure(&document)

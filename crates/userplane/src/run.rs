@@ -1,8 +1,8 @@
-//! The control thread: one loop over sockets, devices, the kernel and the worker.
+//! Control thread: one loop over sockets, devices, the kernel and the worker.
 //!
-//! Everything that decides is elsewhere ([`crate::engine`], [`crate::fib`],
-//! [`crate::cpri`], `pfcp::Node`) and knows no sockets; this carries inputs to them and
-//! their outputs away. Each source is read in portions, so that none starves the others.
+//! All decisions are made elsewhere ([`crate::engine`], [`crate::fib`], [`crate::cpri`], `pfcp::Node`), without sockets. The loop
+//! passes inputs to these parts and carries their outputs. It reads each source in portions, so that no source starves the
+//! others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -49,28 +49,27 @@ mod sessions;
 mod tables;
 mod watchdog;
 
-/// Frames, datagrams and punts that are handled before other sources get their turn.
+/// Maximum number of frames, datagrams and punts that are handled before other sources get their turn.
 const PORTION: usize = 64;
-/// Commands that wait for the worker before new sessions are refused.
+/// Maximum number of commands that wait for the worker. Above it, new sessions are rejected.
 const BACKLOG: usize = 16_384;
-/// How long to wait for a worker whose queue is full.
+/// Retry interval while the worker's queue is full.
 const RETRY: Duration = Duration::from_millis(1);
-/// How long the subscriber nets that an earlier run announced are kept for control planes
-/// to ask for again.
+/// How long announcements of an earlier run are kept for control planes to repeat.
 const KEEP_NETS: Duration = Duration::from_secs(60);
-/// How long after its start a user plane waits in silence to be told its ports.
+/// Time after the start at which an unconfigured user plane logs a warning.
 const UNTOLD: Duration = Duration::from_secs(10);
-/// The largest datagram or frame.
+/// Maximum size of a datagram or frame.
 const LARGEST: usize = 65_536;
 
-/// Time for the parts that do no I/O.
+/// Clock for the parts that do no I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
 }
 
 impl Clock {
-    /// Begins now.
+    /// Starts a clock with the origin now.
     pub fn new() -> Self {
         Self {
             origin: Instant::now(),
@@ -99,7 +98,7 @@ impl Default for Clock {
     }
 }
 
-/// A network instance.
+/// Network instance.
 pub struct Instance {
     /// Its name.
     pub name: String,
@@ -107,13 +106,13 @@ pub struct Instance {
     pub fib: Fib,
     /// Its ICMP errors.
     pub errors: ErrorSource,
-    /// Where the kernel has the gateway's addresses.
+    /// TUN with the gateway's addresses.
     pub tun: Device,
-    /// What it was told to be.
+    /// Its configuration.
     pub document: DeviceDocument,
 }
 
-/// Something for the worker that its queue had no room for yet.
+/// Command that waits for room in the worker's queue.
 pub(crate) enum ForWorker {
     Session(WorkerCommand),
     SetRoute(InstanceIndex, IpNet, Destination),
@@ -127,7 +126,7 @@ pub(crate) enum ForWorker {
     RemoveHostRoute(InstanceIndex, IpNet),
 }
 
-/// What was counted beside the parts' own counters.
+/// Counters beside those of the parts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     inject_busy: u64,
@@ -138,7 +137,7 @@ struct Counters {
     neighbour_requests_failed: u64,
 }
 
-/// A user plane that runs.
+/// Running user plane.
 pub struct UserPlane {
     /// Its node id.
     name: String,
@@ -150,13 +149,13 @@ pub struct UserPlane {
     pub(crate) redirection: Redirection,
     pub(crate) controller: Controller,
     pub(crate) source: Source,
-    /// What it was told to be.
+    /// Configuration in force.
     pub(crate) document: UserPlaneDocument,
-    /// What its control plane brought, and whether a restart finds it.
+    /// Document from the control plane, and whether a restart finds it.
     configured: Configured,
-    /// Has the log say as much as the document wants.
+    /// Sets the log level.
     pub(crate) set_level: SetLevel,
-    /// What the machine does not give, in a sentence each.
+    /// What the machine lacks, one sentence each.
     host: Vec<String>,
     pub(crate) ports: BTreeMap<String, Port>,
     pub(crate) instances: Vec<Instance>,
@@ -168,33 +167,33 @@ pub struct UserPlane {
     pub(crate) kernel: Follower,
     pfcp: UdpSocket,
     received: Receiver,
-    /// PFCP messages that leave together.
+    /// PFCP messages that are sent together.
     sending: Batch,
     gtpu: UdpSocket,
-    /// The socket of `gtpu`, to be read before tokio has heard that something came.
+    /// The socket of `gtpu`, read before tokio has noticed new datagrams.
     gtpu_now: std::net::UdpSocket,
     calls: mpsc::Receiver<Call>,
     workers: WorkerThreads,
     wakeup: AsyncFd<OwnedFd>,
     pub(crate) backlog: VecDeque<ForWorker>,
-    /// When nets that nobody asked for again are withdrawn.
+    /// When announcements that nobody repeated are withdrawn.
     pub(crate) end_keeping_at: Option<Duration>,
     pub(crate) watchdog: Watchdog,
-    /// When the ports are looked at.
+    /// Time of the next check of the ports.
     watch_at: Duration,
-    /// It was said that nobody tells it its ports.
+    /// Whether the warning about a missing configuration has been logged.
     said_untold: bool,
-    /// A check of the ledger.
+    /// Resource audit under way.
     check: Option<Box<ledger::Check>>,
-    /// Homes whose packets are shown to somebody.
+    /// Subscriber lines whose packets are sampled.
     samples: samples::Samples,
     counters: Counters,
     buffer: Vec<u8>,
-    /// Whose turn it is among TAPs and TUNs.
+    /// TAP or TUN whose turn is next.
     next_device: usize,
 }
 
-/// Which source has something.
+/// Source that is ready.
 enum Ready {
     Shutdown,
     Pfcp,
@@ -208,11 +207,10 @@ enum Ready {
 }
 
 impl UserPlane {
-    /// Puts the parts together.
+    /// Assembles a user plane from its parts.
     pub fn new(parts: Parts, clock: Clock) -> io::Result<Self> {
         let wakeup = parts.controller.wakeup().try_clone_to_owned()?;
-        // The descriptor stays open for as long as the AsyncFd owns it, which is what its
-        // successor `register` (unsafe) asks for.
+        // The AsyncFd owns the descriptor and keeps it open. The newer function `register` (unsafe) asks for just that.
         #[expect(deprecated)]
         let wakeup = AsyncFd::with_interest(wakeup, Interest::READABLE)?;
         let gtpu_now = parts.gtpu.as_fd().try_clone_to_owned()?.into();
@@ -260,7 +258,7 @@ impl UserPlane {
         })
     }
 
-    /// Its TAPs with the interfaces of the dataplane behind them, and its TUNs with their instances.
+    /// TAPs with their dataplane interfaces, and TUNs with their instances.
     fn devices(&self) -> impl Iterator<Item = (&Device, Result<PortIndex, InstanceIndex>)> {
         let taps = self.ports.values().flat_map(Port::interfaces);
         let tuns = self.instances.iter().zip(0..);
@@ -268,13 +266,13 @@ impl UserPlane {
             .chain(tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index)))))
     }
 
-    /// Works until `shutdown` is over, then withdraws what was announced.
+    /// Runs until `shutdown` completes, then withdraws all announcements.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut drained = true;
         loop {
             self.settle();
-            // What the worker has for us is counted as asleep only if nothing waits.
+            // The thread sleeps only if the worker has nothing for it.
             let busy = !drained || !self.controller.arm() || !self.follows_kernel();
             match self.wait(shutdown.as_mut(), busy).await {
                 Ready::Shutdown => break,
@@ -303,14 +301,14 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Whether it waits to be told what to be. Until then it has no ports that sessions could be on, so it neither calls
-    /// control planes nor hears them.
+    /// Whether the user plane has no configuration yet. Until then it has no ports for sessions, so it neither calls control
+    /// planes nor listens to them.
     fn is_blank(&self) -> bool {
         self.configured.in_force().is_none() && self.ports.is_empty()
     }
 
-    /// Ends when a port's driver has stopped for good: a new start opens it anew, and has every
-    /// session again within seconds.
+    /// Returns an error when a port's driver has stopped for good. After a restart the port is open again, and every session is
+    /// back within seconds.
     fn watch(&mut self) -> io::Result<()> {
         let now = self.clock.now().monotonic;
         if now < self.watch_at {
@@ -335,7 +333,7 @@ impl UserPlane {
         }
     }
 
-    /// Says once that nobody tells it what to be.
+    /// Logs once that the user plane has no configuration.
     fn watch_for_document(&mut self, now: Duration) {
         if self.is_blank() && now >= UNTOLD && !self.said_untold {
             self.said_untold = true;
@@ -349,7 +347,7 @@ impl UserPlane {
         }
     }
 
-    /// The logical port in a place of the dataplane.
+    /// Name of the port with this index.
     fn port_name(&self, index: PortIndex) -> &str {
         packets::port_name(&self.ports, index)
     }
@@ -393,7 +391,7 @@ impl UserPlane {
                 }
                 Ready::Worker
             }
-            // Changes wait in the socket while the worker is behind.
+            // Changes stay in the socket while the worker is behind.
             change = self.kernel.next(), if self.backlog.len() <= BACKLOG / 2 => {
                 Ready::Kernel(change)
             }
@@ -416,8 +414,8 @@ impl UserPlane {
                 taken += 1;
             }
         }
-        // A session's last words (Terminate-Ack, PADT) were sent before the request that deletes it: they go out
-        // before it is obeyed.
+        // A session's last packets (Terminate-Ack, PADT) were sent before the request that deletes it. They go out before that
+        // request is handled.
         for _ in 0..PORTION * taken {
             let Ok((length, from)) = self.gtpu_now.recv_from(&mut self.buffer) else {
                 return;
@@ -451,12 +449,12 @@ impl UserPlane {
     }
 }
 
-/// A device that has a frame, looked for from `first` on, so that each gets its turn.
+/// Index of a device with a waiting frame. The search starts at `first`, so that each device gets its turn.
 async fn any_readable(devices: &[&Device], first: usize) -> usize {
     std::future::poll_fn(|context| {
         let turns = (0..devices.len()).map(|turn| (first + turn) % devices.len());
         let ready = |&index: &usize| devices[index].poll_readable(context).is_ready();
-        // All of them are asked, so that any of them wakes the task.
+        // All of them are polled, so that any of them wakes the task.
         match turns.filter(ready).collect::<Vec<_>>().first() {
             Some(&index) => Poll::Ready(index),
             None => Poll::Pending,

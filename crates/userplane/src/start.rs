@@ -1,4 +1,4 @@
-//! How a user plane comes up, without anything that it can be told later.
+//! Starts a user plane, without what it can be configured with later.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -30,25 +30,25 @@ use crate::host::{Finding, Host, Wanted};
 use crate::netlink::socket::{Monitor, RECEIVE_BUFFER, Requester};
 use crate::run::{Clock, UserPlane};
 
-/// A buffer of 2 KiB with its headers and the pool's share.
+/// Size of a 2 KiB buffer with its headers and the pool's share, in octets.
 const BUFFER: u32 = 2432;
-/// Packets that the control thread has under way.
+/// Buffers for packets of the control thread.
 const INJECT_BUFFERS: u32 = 2048;
 
-/// What may wait in a socket, in octets.
+/// Receive buffer of a socket, in octets.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// Why a user plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The document to begin with cannot be done.
+    /// The initial document cannot be applied.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Initial(Vec<Fault>),
-    /// DPDK refused its start.
+    /// DPDK failed to start.
     #[error(
         "{0}: `memory` must fit into what this machine has free; `sluice-up check --host` says what it has"
     )]
     Dpdk(#[from] dpdk::Error),
-    /// The dataplane cannot be put together.
+    /// The dataplane cannot be created.
     #[error(transparent)]
     Dataplane(#[from] dataplane::Error),
     /// The management interface cannot be served.
@@ -57,9 +57,9 @@ pub enum StartError {
     /// A socket, device or netlink request failed.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// The failed operation.
         what: String,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -77,14 +77,14 @@ impl<T> Context<T> for io::Result<T> {
     }
 }
 
-/// The workers' threads; dropping them stops and joins.
+/// Worker threads. Dropping them stops and joins them.
 pub struct WorkerThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl WorkerThreads {
-    /// Each worker on its core, if there are cores for them.
+    /// Starts each worker on its core, if cores are given.
     fn start(workers: Vec<Worker>, cores: &[u16]) -> io::Result<Self> {
         let mut started = Self {
             stop: Arc::new(AtomicBool::new(false)),
@@ -111,7 +111,7 @@ impl WorkerThreads {
         }
     }
 
-    /// Whether one of them ended by itself, which it never should.
+    /// Whether a thread ended by itself, which is a fault.
     pub fn is_finished(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -121,13 +121,13 @@ impl Drop for WorkerThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A panic of the worker was printed when it happened.
+            // A worker's panic was printed when it happened.
             let _ = thread.join();
         }
     }
 }
 
-/// Does something while the calling thread is bound to a core: a thread that is started meanwhile inherits that.
+/// Runs a function while the calling thread is bound to a core. A thread started meanwhile inherits that.
 fn bound<T>(core: u16, act: impl FnOnce() -> T) -> io::Result<T> {
     let own = Pid::from_raw(0);
     let before = sched_getaffinity(own)?;
@@ -139,13 +139,13 @@ fn bound<T>(core: u16, act: impl FnOnce() -> T) -> io::Result<T> {
     Ok(done)
 }
 
-/// Whether a user plane was brought a document already: then it does not begin with the initial one.
+/// Whether the user plane has a stored document. Then it ignores the initial one.
 pub fn was_told(document: &Document) -> bool {
     Kept::is_there(&document.state)
 }
 
-/// Brings a user plane up. It goes on with the document that it was brought last; one that never was begins with `initial`, or
-/// has neither ports nor network instances and waits to be told, and is there for its control planes meanwhile.
+/// Starts a user plane. It applies the last document that it got. Without one it applies `initial`; without that, it has neither
+/// ports nor network instances, and waits for its control plane.
 pub async fn start(
     document: &Document,
     initial: Option<&UserPlaneDocument>,
@@ -228,23 +228,23 @@ pub async fn start(
     Ok(user_plane)
 }
 
-/// What [`UserPlane::new`] puts together.
+/// Parts of a [`UserPlane`].
 pub struct Parts {
     /// The node id.
     pub name: String,
-    /// Where PFCP and GTP-U are served.
+    /// Address for PFCP and GTP-U.
     pub address: IpAddr,
-    /// The most subscriber sessions.
+    /// Maximum number of subscriber sessions.
     pub max_sessions: u32,
-    /// PFCP's transport.
+    /// PFCP transport.
     pub node: pfcp::Node,
     /// Sessions.
     pub engine: Engine<pfcp::RequestId>,
-    /// Tunnels.
+    /// GTP-U tunnels of control packets.
     pub redirection: Redirection,
-    /// The dataplane's end.
+    /// Controller of the dataplane.
     pub controller: Controller,
-    /// Where ports come from.
+    /// Source of ports.
     pub source: Source,
     /// Netlink requests.
     pub requester: Requester,
@@ -254,27 +254,27 @@ pub struct Parts {
     pub pfcp: UdpSocket,
     /// GTP-U's socket.
     pub gtpu: UdpSocket,
-    /// The local API's requests.
+    /// Requests of the local API.
     pub calls: mpsc::Receiver<Call>,
     /// The workers.
     pub workers: WorkerThreads,
-    /// What was brought over the management interface.
+    /// Document from the management interface.
     pub configured: Configured,
-    /// Sets how much the log says.
+    /// Sets the log level.
     pub set_level: SetLevel,
-    /// What the machine does not give, in a sentence each.
+    /// What the machine lacks, one sentence each.
     pub host: Vec<String>,
 }
 
-/// Sets how much the log says.
+/// Sets the log level.
 pub type SetLevel = Box<dyn Fn(Level) + Send>;
 
 async fn bind(address: IpAddr, port: u16, protocol: &str) -> Result<UdpSocket, StartError> {
     let socket = UdpSocket::bind(SocketAddr::new(address, port)).await.context(|| {
         format!("cannot bind {protocol} at {address} port {port}: `address` must be a free address of this machine")
     })?;
-    // Discovery of a whole access network comes at once after an outage. Without the
-    // privilege to exceed the system's limit, as much as it allows.
+    // After an outage, discovery packets of a whole access network come at once. Without the privilege to exceed the system's
+    // limit, the buffer is as large as the system allows.
     if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
         let _ = setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER);
     }
@@ -288,7 +288,7 @@ fn serve_api(document: &Document) -> Result<mpsc::Receiver<Call>, StartError> {
     Ok(calls)
 }
 
-/// What the sessions begin with; `seed` is random.
+/// Configuration of the engine at the start; `seed` is random.
 pub fn engine_config(document: &Document, seed: u32) -> engine::Config {
     engine::Config {
         max_sessions: document.max_sessions,
@@ -317,7 +317,7 @@ fn node(document: &Document, clock: Clock) -> pfcp::Node {
     node
 }
 
-/// What PFCP's transport begins with. `ntp`: seconds since 1900; `sequence` is random.
+/// Configuration of the PFCP transport at the start. `ntp`: seconds since 1900; `sequence` is random.
 pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config {
     let mut config = pfcp::Config::new(pfcp::Role::User, node_id(&document.node_id), ntp);
     config.features = pfcp::Features {

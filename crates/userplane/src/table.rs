@@ -1,25 +1,25 @@
-//! The table of PFCP sessions: places, names and tunnels.
+//! Table of PFCP sessions: places, SEIDs and tunnels.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use dataplane::SessionIndex;
 use pfcp::bng::ReleasedTunnels;
 
-/// A session's place with the generation of its occupant: a name that is never used twice.
+/// SEID: a place with the generation of its session. No SEID is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seid {
-    /// The place, also the session's index in the dataplane.
+    /// The place, which is also the session's index in the dataplane.
     pub index: SessionIndex,
     generation: u32,
 }
 
 impl Seid {
-    /// As PFCP carries it; never 0.
+    /// Value in PFCP; never 0.
     pub fn to_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index.0)
     }
 
-    /// From what PFCP carried.
+    /// SEID from its value in PFCP.
     pub fn from_u64(seid: u64) -> Self {
         Self {
             index: SessionIndex(seid as u32),
@@ -28,7 +28,7 @@ impl Seid {
     }
 }
 
-/// So many places rest before one of them is used again.
+/// Minimum number of other releases before a place is used again, while unused places are left.
 const REST: usize = 256;
 
 #[derive(Debug)]
@@ -37,18 +37,18 @@ struct Slot<S> {
     session: Option<S>,
 }
 
-/// The places of a worker's sessions: those whose number, divided by that of workers, leaves the worker's.
+/// Places of one worker's sessions: those whose number modulo the number of workers is the worker's number.
 #[derive(Debug)]
 struct Share {
     free: VecDeque<u32>,
     fresh: u32,
 }
 
-/// Sessions by place, and which of them owns which tunnel.
+/// Sessions by place, with the owner of each tunnel.
 #[derive(Debug)]
 pub struct Table<S> {
     slots: Vec<Slot<S>>,
-    /// Of each worker: places that were left, the one that rested longest first, and the first that was never taken.
+    /// For each worker: free places, the longest-rested first, and the first place that was never used.
     shares: Vec<Share>,
     capacity: u32,
     first_generation: u32,
@@ -58,8 +58,8 @@ pub struct Table<S> {
 }
 
 impl<S> Table<S> {
-    /// A table of at most `capacity` sessions, which as many workers share. Each may have them all: there are so many
-    /// places for each. `seed` is random, so that the names differ from those of an earlier run.
+    /// Creates a table of at most `capacity` sessions, shared by this many workers. Any one worker may have all of them, so each
+    /// has `capacity` places. `seed` is random, so that SEIDs differ from those of an earlier run.
     pub fn new(capacity: u32, workers: u16, seed: u32) -> Self {
         let share = |fresh| Share {
             free: VecDeque::new(),
@@ -77,12 +77,12 @@ impl<S> Table<S> {
         }
     }
 
-    /// How many workers share the places.
+    /// Number of workers that share the places.
     fn workers(&self) -> u32 {
         self.shares.len() as u32
     }
 
-    /// Whose places a number belongs to.
+    /// The share that a number belongs to.
     fn share(&self, number: u32) -> &Share {
         &self.shares[(number % self.workers()) as usize]
     }
@@ -92,7 +92,7 @@ impl<S> Table<S> {
         &mut self.shares[worker as usize]
     }
 
-    /// The place that the next session with this PPPoE session id will get; `None` if the table is full.
+    /// Place for the next session with this PPPoE session id; `None` if the table is full.
     pub fn vacancy(&self, id: u16) -> Option<SessionIndex> {
         let share = self.share(id.into());
         let most = self.capacity * self.workers();
@@ -107,7 +107,7 @@ impl<S> Table<S> {
             .map(SessionIndex)
     }
 
-    /// Puts a session into the place that [`Table::vacancy`] named.
+    /// Puts a session into the place of [`Table::vacancy`].
     pub fn insert(&mut self, id: u16, session: S) -> Option<Seid> {
         let index = self.vacancy(id)?;
         let workers = self.workers();
@@ -132,7 +132,7 @@ impl<S> Table<S> {
         })
     }
 
-    /// Empties a place. Its tunnel must have been given back before.
+    /// Removes the session of a place. Its tunnel must have been released before.
     pub fn remove(&mut self, index: SessionIndex) -> Option<S> {
         let slot = self.slots.get_mut(index.0 as usize)?;
         let session = slot.session.take()?;
@@ -142,7 +142,7 @@ impl<S> Table<S> {
         Some(session)
     }
 
-    /// The session with this name.
+    /// Session with this SEID.
     pub fn resolve(&self, seid: Seid) -> Option<&S> {
         let slot = self.slots.get(seid.index.0 as usize)?;
         slot.session
@@ -150,17 +150,17 @@ impl<S> Table<S> {
             .filter(|_| slot.generation == seid.generation)
     }
 
-    /// The session in this place, whoever it is.
+    /// Session in this place, of any generation.
     pub fn get(&self, index: SessionIndex) -> Option<&S> {
         self.slots.get(index.0 as usize)?.session.as_ref()
     }
 
-    /// The session in this place, whoever it is.
+    /// Session in this place, of any generation.
     pub fn get_mut(&mut self, index: SessionIndex) -> Option<&mut S> {
         self.slots.get_mut(index.0 as usize)?.session.as_mut()
     }
 
-    /// The name of the session in this place.
+    /// SEID of the session in this place.
     pub fn seid(&self, index: SessionIndex) -> Option<Seid> {
         let slot = self.slots.get(index.0 as usize)?;
         slot.session.as_ref().map(|_| Seid {
@@ -175,19 +175,19 @@ impl<S> Table<S> {
         slots.filter_map(|(i, slot)| Some((SessionIndex(i as u32), slot.session.as_ref()?)))
     }
 
-    /// All sessions, to change.
+    /// All sessions, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
         self.slots
             .iter_mut()
             .filter_map(|slot| slot.session.as_mut())
     }
 
-    /// Behind the last place that was ever taken.
+    /// Number of places up to the last one that was ever used.
     pub fn places(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// The places that are not free.
+    /// Places that are not free.
     pub fn taken_places(&self) -> impl Iterator<Item = SessionIndex> {
         let free = self.shares.iter().flat_map(|share| &share.free);
         let free: HashSet<u32> = free.copied().collect();
@@ -197,7 +197,7 @@ impl<S> Table<S> {
         places.map(SessionIndex)
     }
 
-    /// Frees a place in which there is no session.
+    /// Frees a place that has no session.
     pub fn free_place(&mut self, index: SessionIndex) {
         let free = &self.share(index.0).free;
         if self.get(index).is_none() && !free.contains(&index.0) {
@@ -205,49 +205,49 @@ impl<S> Table<S> {
         }
     }
 
-    /// The free places of worker 0, to break them.
+    /// Free places of worker 0, for tests that break them.
     #[cfg(test)]
     pub fn free_places(&mut self) -> &mut VecDeque<u32> {
         &mut self.shares[0].free
     }
 
-    /// Takes a place out of the free ones: a session is in it.
+    /// Removes a place from the free ones because it has a session.
     pub fn claim_place(&mut self, index: SessionIndex) {
         let free = &mut self.share_mut(index.0).free;
         free.retain(|free| *free != index.0);
     }
 
-    /// Every tunnel and who has it.
+    /// All tunnels with their owners.
     pub fn teids(&self) -> impl Iterator<Item = (u32, Seid)> {
         self.teids.iter().map(|(teid, owner)| (*teid, *owner))
     }
 
-    /// How many there are.
+    /// Number of sessions.
     pub fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether there is none.
+    /// Whether there is no session.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Whose tunnel this is.
+    /// Owner of a tunnel.
     pub fn by_teid(&self, teid: u32) -> Option<Seid> {
         self.teids.get(&teid).copied()
     }
 
-    /// Whether a session had this tunnel that has ended.
+    /// Whether the tunnel belonged to a session that has ended.
     pub fn was_released(&self, teid: u32) -> bool {
         self.released.contains(teid)
     }
 
-    /// Gives a tunnel to a session. `false` if another has it.
+    /// Claims a tunnel for a session; `false` if another session has it.
     pub fn claim_teid(&mut self, teid: u32, owner: Seid) -> bool {
         *self.teids.entry(teid).or_insert(owner) == owner
     }
 
-    /// Takes a tunnel back from a session.
+    /// Releases a session's tunnel.
     pub fn release_teid(&mut self, teid: u32, owner: Seid) {
         if self.teids.get(&teid) == Some(&owner) {
             self.teids.remove(&teid);

@@ -1,4 +1,4 @@
-//! TAPs, TUNs and network instances: made, or taken up from a supervisor that held them, changed, and ended.
+//! TAPs, TUNs and network instances: created, taken over from a supervisor, changed and removed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,19 +19,19 @@ use crate::icmp::ErrorSource;
 use crate::netlink::request::{self, LinkSettings};
 use crate::run::{Instance, UserPlane};
 
-/// What the kernel may send through a TUN: what a PPPoE session usually takes (RFC 2516 §7).
+/// MTU of a TUN: the usual MTU of a PPPoE session (RFC 2516 §7).
 const TUN_MTU: u32 = 1492;
 
-/// What a supervisor holds for us.
+/// Devices that a supervisor holds for us.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// Of an earlier run, until it is taken up.
+    /// Devices of an earlier run that are not taken over yet.
     earlier: BTreeMap<String, OwnedFd>,
-    /// What it was given in this run or the last.
+    /// Names of the devices that the supervisor got in this run or the last.
     given: BTreeSet<String>,
 }
 
-/// A device that nothing wants just now, with what it was given.
+/// Device that is not in use at the moment, with its settings.
 pub(crate) struct Parked {
     device: Device,
     mac: Option<[u8; 6]>,
@@ -39,7 +39,7 @@ pub(crate) struct Parked {
 }
 
 impl Kept {
-    /// What the supervisor passed on.
+    /// Devices that the supervisor passed on.
     pub fn from_supervisor() -> Self {
         let earlier = supervisor::kept().unwrap_or_else(|error| {
             warn!(%error, "cannot take over the devices that the supervisor held: opening them again");
@@ -61,7 +61,7 @@ impl Kept {
 }
 
 impl UserPlane {
-    /// Makes a device and brings it up. Until [`UserPlane::keep_devices`] it vanishes with us.
+    /// Creates a device and brings it up. Until [`UserPlane::keep_devices`] is called, it vanishes with the process.
     pub(super) fn make_device(
         &mut self,
         path: &Path,
@@ -83,12 +83,12 @@ impl UserPlane {
                 }
             }
         };
-        // Told the same MAC address again, the kernel would forget every neighbour.
+        // Setting the same MAC address again would make the kernel forget every neighbour.
         settings.mac = settings.mac.filter(|mac| parked.mac != Some(*mac));
         match self.set_up(path, &parked, settings, addresses) {
             Ok(()) => Ok(parked.device),
             Err(fault) => {
-                // A supervisor may hold it, too: who puts back what was before has to find it here.
+                // A supervisor may hold the device, too. Restoring the previous configuration has to find it here.
                 parked.mac = parked.mac.filter(|_| settings.mac.is_none());
                 let mut new = addresses.to_vec();
                 new.retain(|address| !parked.addresses.contains(address));
@@ -156,13 +156,13 @@ impl UserPlane {
         for address in addresses {
             let take = request::remove_address(device.index(), *address);
             if let Err(error) = self.requester.request(take) {
-                // Somebody else has taken it already.
+                // Another process has removed it already.
                 warn!(device = device.name(), %address, %error, "cannot remove an address");
             }
         }
     }
 
-    /// Gives a device other addresses than it has: all of them, or it has those that it had.
+    /// Changes the addresses of a device: all of them, or none on an error.
     pub(super) fn change_addresses(
         &mut self,
         path: &Path,
@@ -181,7 +181,7 @@ impl UserPlane {
             }
         }
         self.take_addresses(device, old.iter().filter(|address| !new.contains(address)));
-        // With the first address of a net the kernel takes the others away (secondary addresses).
+        // Removing the first address of a network makes the kernel remove its secondary addresses, too.
         self.give_addresses(path, device, new)
     }
 
@@ -201,7 +201,7 @@ impl UserPlane {
         }
     }
 
-    /// Makes TAPs and TUNs outlive the process, and has a supervisor hold them.
+    /// Makes TAPs and TUNs outlive the process, and passes them to the supervisor.
     pub(super) fn keep_devices(&mut self) {
         let Self {
             kept,
@@ -230,7 +230,7 @@ impl UserPlane {
         }
     }
 
-    /// Ends devices of an earlier configuration that a supervisor held and nothing took up.
+    /// Removes devices of an earlier configuration that a supervisor held and nobody took over.
     pub(super) fn forget_earlier(&mut self) {
         for name in std::mem::take(&mut self.kept.earlier).into_keys() {
             self.kept.forget(&name);
@@ -241,7 +241,7 @@ impl UserPlane {
         }
     }
 
-    /// Leaves a device to whoever wants it before all is done.
+    /// Parks a device until the end of the reconfiguration.
     pub(super) fn park_device(
         &mut self,
         device: Device,
@@ -255,7 +255,7 @@ impl UserPlane {
         });
     }
 
-    /// Ends for good what nobody wanted.
+    /// Removes the devices that are still parked.
     pub(super) fn end_parked(&mut self) {
         for Parked { device, .. } in std::mem::take(&mut self.parked) {
             self.kept.forget(&device.kept_as());
@@ -270,7 +270,7 @@ impl UserPlane {
         }
     }
 
-    /// Makes network instances that are new, and changes those that differ.
+    /// Creates new network instances and changes those that differ.
     pub(super) fn open_instances(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
         for (name, document) in &to.network_instances {
             let path = Path::from_iter(["network-instances", name]);
@@ -352,7 +352,7 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Ends network instances that are in the document no more.
+    /// Closes network instances that are no longer in the document.
     pub(super) fn close_instances(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
         let gone = |i: &Instance| !to.network_instances.contains_key(&i.name);
         while let Some(place) = self.instances.iter().position(gone) {
@@ -365,7 +365,7 @@ impl UserPlane {
         Ok(())
     }
 
-    /// The kernel's tables are not what they were.
+    /// Schedules a new reading of the kernel's tables.
     pub(crate) fn read_again(&mut self) {
         self.kernel.read_again(self.clock.now().monotonic);
     }

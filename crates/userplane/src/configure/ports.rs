@@ -15,26 +15,26 @@ use crate::device::{Device, Kind};
 use crate::netlink::request::{self, LinkSettings};
 use crate::run::UserPlane;
 
-/// Octets of the two tags of a subscriber's frame (802.1ad).
+/// Octets of the two VLAN tags of a subscriber's frame (802.1ad).
 const TAGS: u16 = 8;
 
-/// A port that is open.
+/// Open port.
 pub struct Port {
-    /// What it was told to be, without its subinterfaces.
+    /// Its configuration, without its subinterfaces.
     pub(crate) config: Document,
-    /// Its place in the dataplane.
+    /// Its index in the dataplane.
     pub(crate) index: PortIndex,
     /// Its own MAC address.
     pub(crate) mac: MacAddr,
-    /// Where the kernel owns its addresses, on a core port; none while it gets another.
+    /// TAP with which the kernel owns the addresses of a core port; `None` while it is replaced.
     pub(crate) tap: Option<Device>,
-    /// What the dataplane knows its access segments by.
+    /// Dataplane ids of its access segments.
     segments: BTreeMap<String, u16>,
     /// Its subinterfaces.
     pub(crate) parts: BTreeMap<String, Part>,
 }
 
-/// A subinterface of a core port.
+/// Subinterface of a core port.
 pub struct Part {
     config: PartDocument,
     pub(crate) index: PortIndex,
@@ -42,7 +42,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether it can become what a document says without being closed; `name` is its own.
+    /// Whether it can change to match a document without being closed; `name` is its own name.
     fn stays(&self, name: &str, new: &PartDocument) -> bool {
         let old = &self.config;
         (old.vlan_id, &old.network_instance) == (new.vlan_id, &new.network_instance)
@@ -51,21 +51,21 @@ impl Part {
 }
 
 impl Port {
-    /// Whether it can become what a document says without being closed.
+    /// Whether it can change to match a document without being closed.
     pub(super) fn stays(&self, new: &Document) -> bool {
         let old = &self.config;
         (old.role, &old.device, &old.network_instance)
             == (new.role, &new.device, &new.network_instance)
     }
 
-    /// Its interfaces with the kernel: its own, and those of its subinterfaces.
+    /// TAPs of the port and of its subinterfaces, with their interface indexes.
     pub(crate) fn interfaces(&self) -> impl Iterator<Item = (PortIndex, &Device)> {
         let parts = self.parts.values().map(|part| (part.index, &part.tap));
         let own = self.tap.as_ref().map(|tap| (self.index, tap));
         own.into_iter().chain(parts)
     }
 
-    /// Its TAPs with the dataplane's interfaces behind them, by what each belongs to; `name` is the port's own.
+    /// TAPs with their interface indexes, by the name of the port or subinterface; `name` is the port's own.
     pub(crate) fn named<'a>(
         &'a self,
         name: &'a str,
@@ -76,13 +76,13 @@ impl Port {
         own.into_iter().chain(parts)
     }
 
-    /// Its places in the dataplane: its own, and those of its subinterfaces.
+    /// Interface indexes of the port and of its subinterfaces.
     pub(super) fn places(&self) -> impl Iterator<Item = PortIndex> {
         let parts = self.parts.values().map(|part| part.index);
         std::iter::once(self.index).chain(parts)
     }
 
-    /// The access segment of a VLAN, 0 for untagged frames.
+    /// Access segment of a VLAN; 0 means untagged frames.
     pub(crate) fn segment_of(&self, vlan: u16) -> Option<&str> {
         let segments = self.segments.keys();
         let all = self.config.segments();
@@ -90,14 +90,14 @@ impl Port {
         segments.map(String::as_str).find(|name| name == of)
     }
 
-    /// What nobody else can have while it is open.
+    /// Resources that no other port can have while it is open.
     pub(super) fn claims(&self, name: &str) -> Vec<String> {
         let taps = self.interfaces().map(|(_, tap)| tap.name().to_owned());
         claims(name, &self.config).chain(taps).collect()
     }
 }
 
-/// What a port needs for itself: its device, the Linux interface below and those above.
+/// Resources that a port needs exclusively: its device, the Linux interface below and the TAPs above.
 pub(super) fn claims(name: &str, port: &Document) -> impl Iterator<Item = String> {
     let device = dpdk::device_name(&port.device).into_owned();
     let below = linux_interface(&port.device).map(str::to_owned);
@@ -195,7 +195,7 @@ impl UserPlane {
         self.make_device(path, name, Kind::Tap, settings, addresses)
     }
 
-    /// From now on the kernel's routes through a TAP lead to this interface.
+    /// Routes through this TAP lead to this interface from now on.
     fn kernel_owns(&mut self, link: u32, index: PortIndex) {
         for instance in &mut self.instances {
             instance.fib.add_port(link, index.0);
@@ -203,7 +203,7 @@ impl UserPlane {
         self.read_again();
     }
 
-    /// Routes through a TAP lead nowhere any more.
+    /// Routes through this TAP lead nowhere from now on.
     fn kernel_leaves(&mut self, link: u32) {
         for instance in &mut self.instances {
             instance.fib.remove_port(link);
@@ -229,7 +229,7 @@ impl UserPlane {
         let Some(port) = self.ports.get_mut(name) else {
             return Ok(());
         };
-        // As with a core port's.
+        // Noted first, as for a core port.
         let (index, old) = (port.index, std::mem::replace(&mut port.config.mtu, new.mtu));
         match old == new.mtu {
             true => Ok(()),
@@ -237,7 +237,7 @@ impl UserPlane {
         }
     }
 
-    /// Sessions end whose VLAN is in another segment than before, or in none.
+    /// Changes the access segments. Sessions whose VLAN moves to another segment or to none are removed.
     fn change_segments(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
         let path = Path::from_iter(["ports", name, "segments"]);
         let port = &self.ports[name];
@@ -287,7 +287,7 @@ impl UserPlane {
     ) -> Result<(), Fault> {
         if port.config.mtu != new.mtu {
             let path = path.join("mtu");
-            // Noted first: if it is not taken everywhere, what was before has to be put back everywhere.
+            // Noted first: if one place rejects it, the previous MTU is restored in all of them.
             port.config.mtu = new.mtu;
             self.set_device_mtu(&path, port.index, new.mtu)?;
             self.set_mtu(&path, port.index, port.tap.as_ref(), new.mtu)?;
@@ -315,7 +315,7 @@ impl UserPlane {
         device.set_mtu(mtu).map_err(|error| fault(path, error))
     }
 
-    /// Tells the worker the MTU, and the kernel if there is a TAP.
+    /// Sets the MTU in the worker, and in the kernel if there is a TAP.
     fn set_mtu(
         &mut self,
         path: &Path,
@@ -338,7 +338,7 @@ impl UserPlane {
         })
     }
 
-    /// Makes the difference between the subinterfaces of a port and those of a document; those that do not stay are gone.
+    /// Applies the difference between a port's subinterfaces and the document's. Those that do not stay are already closed.
     fn change_parts(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
         let path = Path::from_iter(["ports", name, "subinterfaces"]);
         for (part, document) in &new.subinterfaces {
@@ -412,7 +412,7 @@ impl UserPlane {
         new: &PartDocument,
     ) -> Result<(), Fault> {
         if part.config.mtu != new.mtu {
-            // As with a port's.
+            // Noted first, as for a port.
             part.config.mtu = new.mtu;
             self.set_mtu(&path.join("mtu"), part.index, Some(&part.tap), new.mtu)?;
         }
@@ -422,8 +422,7 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Ends what a port does not keep when it becomes what a document says, or when it is closed: its subinterfaces, and its
-    /// TAP. Then any port can have them.
+    /// Releases what a port does not keep when it changes or closes: its subinterfaces and its TAP. Any port can take them then.
     pub(super) fn let_go(&mut self, name: &str, new: Option<&Document>) -> Result<(), Fault> {
         let stays = |(name, part): &(&String, &Part)| {
             let new = new.and_then(|new| new.subinterfaces.get(*name));
@@ -463,7 +462,7 @@ impl UserPlane {
         Ok(())
     }
 
-    /// Closes a port that has let go of everything.
+    /// Closes a port that has released everything.
     pub(super) fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
         let path = Path::from_iter(["ports", name]);
         let index = self.ports[name].index;
@@ -478,7 +477,7 @@ impl UserPlane {
     }
 }
 
-/// What the dataplane is to know segments by: those that it knows already by what they had.
+/// Dataplane ids for segments: segments that exist keep theirs.
 fn segment_ids(
     known: &BTreeMap<String, u16>,
     segments: &BTreeMap<String, SegmentDocument>,
@@ -494,7 +493,7 @@ fn segment_ids(
     ids
 }
 
-/// The segments as the dataplane knows them: untagged frames count as VLAN 0.
+/// Segments as the dataplane has them: untagged frames count as VLAN 0.
 fn lay_out(
     ids: &BTreeMap<String, u16>,
     segments: &BTreeMap<String, SegmentDocument>,
@@ -513,7 +512,7 @@ fn lay_out(
     segments.iter().map(segment).collect()
 }
 
-/// The segment of a VLAN.
+/// Segment that a VLAN belongs to.
 fn owner(segments: &BTreeMap<String, SegmentDocument>, vlan: Option<u16>) -> Option<&String> {
     let vlan = vlan.filter(|vlan| *vlan != 0);
     let has = |segment: &SegmentDocument| match vlan {

@@ -1,4 +1,4 @@
-//! Refusals, in PFCP's words and in the log's.
+//! Rejections: PFCP causes and log messages.
 
 use pfcp::bng::Rejection;
 use tracing::info;
@@ -44,7 +44,7 @@ impl<T: Copy> Engine<T> {
     }
 
     pub(super) fn refuse_establishment(&mut self, to: T, seid: u64, rejection: &Rejection) {
-        // Those come in numbers, and are counted and reported where they arise.
+        // These come in large numbers. They are counted and logged where they arise.
         let no_room = [Cause::NO_RESOURCES_AVAILABLE, Cause::ENTITY_IN_CONGESTION];
         if !no_room.contains(&rejection.cause) {
             info!(cp_seid = format_args!("{seid:#x}"), %rejection, "PFCP session establishment rejected");

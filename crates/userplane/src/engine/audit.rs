@@ -1,4 +1,4 @@
-//! Audit by a control plane that was away: it compares its sessions with those of this user plane.
+//! Audit: a control plane that was away compares its sessions with those of this user plane.
 
 use dataplane::SessionIndex;
 use wire::pfcp::own::AUDIT_BLOCK;
@@ -9,17 +9,17 @@ use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
-    /// Answers a block of an audit, which came about the default session at `index`.
+    /// Answers a block of an audit, which arrived on the default session at `index`.
     pub(super) fn audit(&mut self, index: SessionIndex, to: T, audit: &Audit) {
         let Some(peer) = self.table.get(index).map(|session| session.peer) else {
             return;
         };
-        // the control plane knows every session that is established from now on
+        // The control plane knows every session that is established from now on.
         self.peers.entry(peer).or_default().audit = audit.epoch;
         let mut result = AuditResult::default();
         for (place, &(seid, digest)) in audit.sessions.iter().enumerate() {
             let seid = Seid::from_u64(seid);
-            // a session that is leaving counts as missing: the control plane is not told later
+            // A session that is being removed counts as missing: the control plane is not told later.
             let named = self
                 .table
                 .resolve(seid)
@@ -29,7 +29,7 @@ impl<T: Copy> Engine<T> {
                     session.audited = audit.epoch
                 }
                 other => {
-                    // the audit named it, so it is not an unknown session: the control plane puts its rules right
+                    // The audit named it, so the session is not unknown. The control plane corrects its rules.
                     if let Some(session) = other {
                         session.audited = audit.epoch;
                     }
@@ -73,7 +73,7 @@ impl<T: Copy> Engine<T> {
 }
 
 impl CompiledSession {
-    /// The hash of a subscriber's rules.
+    /// Digest of a subscriber session's rules.
     fn digest(&self) -> Option<u64> {
         match self {
             CompiledSession::Subscriber { digest, .. } => Some(*digest),

@@ -1,4 +1,4 @@
-//! Sessions come, change and go.
+//! Establishment, modification and deletion of sessions.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ impl<T: Copy> Engine<T> {
             let compiled = self.config.layout.compile(first, &rules.decode()?)?;
             Ok((rules, compiled))
         };
-        // Rules are judged first: a full table is no answer to wrong ones.
+        // Rules are checked first: wrong rules get their own cause even when the table is full.
         let compiled = compile();
         let (rules, compiled) = compiled.inspect_err(|_| self.counters.rules_refused += 1)?;
         let id = match &compiled {
@@ -68,7 +68,7 @@ impl<T: Copy> Engine<T> {
             waiting: VecDeque::new(),
             audited: self.peers.get(&peer).map_or(0, |peer| peer.audit),
         };
-        // What the one before announces and this one will is announced all the time.
+        // Prefixes that both the old and the new session announce stay announced throughout.
         let nets = session.compiled.nets().to_vec();
         let is_default = session.compiled.is_default();
         self.change_nets(is_default, &[], &nets);
@@ -77,7 +77,7 @@ impl<T: Copy> Engine<T> {
         placed
     }
 
-    /// Puts a session into the table, in place of one that it replaces, and starts it.
+    /// Puts a session into the table, in place of a session that it replaces, and starts it.
     fn place(
         &mut self,
         to: T,
@@ -110,7 +110,7 @@ impl<T: Copy> Engine<T> {
         Ok(())
     }
 
-    /// Hands a session to the worker; a default session has nothing for it.
+    /// Passes a session to the worker. A default session has nothing for it.
     fn start(&mut self, to: T, seid: Seid) {
         let Some(session) = self.table.get_mut(seid.index) else {
             return;
@@ -133,9 +133,9 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// A control plane that never got our answer has no name to delete its first attempt
-    /// by. It shows by the same tunnel and the same name of its own. One that restarted
-    /// and kept its sessions sets up its default session anew, in the same tunnel.
+    /// Removes the session that an establishment replaces. A control plane that missed our first answer does not know our SEID
+    /// and cannot delete that session. The same tunnel and the same SEID of its own identify it. A control plane that restarted
+    /// and kept its sessions establishes its default session again, in the same tunnel.
     fn displace_orphan(&mut self, session: &Session<T>) {
         let Some(downlink) = session.compiled.tunnel().downlink else {
             return;
@@ -171,7 +171,7 @@ impl<T: Copy> Engine<T> {
         };
         if full {
             self.counters.table_full += 1;
-            // The first, the second, the fourth …: a full table must not fill the log.
+            // Logs only at powers of two: a full table must not fill the log.
             if self.counters.table_full.is_power_of_two() {
                 warn!(
                     refused = self.counters.table_full,
@@ -242,7 +242,7 @@ impl<T: Copy> Engine<T> {
     ) -> Result<(RuleSet, CompiledSession), Rejection> {
         let rules = session.rules.get().modify(request)?;
         let compiled = self.config.layout.compile(index, &rules.decode()?)?;
-        // A session does not change what it is.
+        // A session cannot change its kind.
         if compiled.is_default() != session.compiled.is_default() {
             return Err(offending(ie::PDN_TYPE));
         }
@@ -339,7 +339,7 @@ impl<T: Copy> Engine<T> {
         self.respond(done.to, session_seid(&self.table, index), message);
     }
 
-    /// The worker refused a modification: the session goes on as it was.
+    /// Handles a modification that the worker rejected: the session continues unchanged.
     pub(super) fn restore(&mut self, index: SessionIndex, failed: Modification<T>) {
         let Some(refusal) = failed.refused else {
             return;
@@ -368,8 +368,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// Begins to remove a session. Its tunnel is free at once; its place only when the
-    /// worker has let go of it.
+    /// Starts the removal of a session. Its tunnel is free at once; its place only when the worker has released it.
     pub(super) fn remove(&mut self, index: SessionIndex, after: After<T>) {
         let Some(seid) = self.table.seid(index) else {
             return;
@@ -382,7 +381,7 @@ impl<T: Copy> Engine<T> {
         }
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
         let interrupted = std::mem::replace(&mut session.operation, Operation::Remove(after));
-        // Deletions wait on: what they ask for is on its way.
+        // Deletions keep waiting: the removal that they ask for is under way.
         let waiting = std::mem::take(&mut session.waiting).into_iter();
         let (deletions, waiting): (VecDeque<_>, VecDeque<_>) =
             waiting.partition(|(_, wanted)| wanted.is_deletion());
@@ -408,7 +407,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// Ends subscribers' sessions that are told of nobody: their place in the configuration is gone. Returns how many.
+    /// Ends subscriber sessions whose place in the configuration is gone. The control plane is not told. Returns their number.
     pub fn end_sessions(&mut self, which: impl Fn(&SessionEntry) -> bool) -> usize {
         let gone = |session: &Session<T>| match &session.compiled {
             CompiledSession::Subscriber { entry, .. } => which(entry),
@@ -427,7 +426,8 @@ impl<T: Copy> Engine<T> {
         gone.len()
     }
 
-    /// An access port goes: its default sessions and its subscribers' sessions end. Returns how many of the latter.
+    /// Ends the default sessions and subscriber sessions of an access port that closes. Returns the number of subscriber
+    /// sessions.
     pub fn end_port(&mut self, port: PortIndex) -> usize {
         let defaults = self.defaults.iter();
         let defaults: Vec<SessionIndex> = defaults
@@ -439,7 +439,7 @@ impl<T: Copy> Engine<T> {
         self.end_sessions(|entry| entry.port == port)
     }
 
-    /// Answers what can no longer be done because the session goes.
+    /// Answers the requests that cannot be carried out because the session is being removed.
     fn abandon(&mut self, interrupted: Operation<T>, waiting: VecDeque<(T, Wanted)>) {
         let gone = cause(Cause::SESSION_CONTEXT_NOT_FOUND);
         match interrupted {
@@ -465,7 +465,7 @@ impl<T: Copy> Engine<T> {
             index = index.0,
             "session deleted"
         );
-        // A report that is under way may arrive when nobody knows the session any more, so it goes along as well.
+        // A report under way may arrive after the control plane has deleted the session, so the answer repeats it.
         let mut reports = session.unacknowledged.reports;
         let trigger = UsageReportTrigger::TERMINATION;
         let last = session.meter.as_mut();
@@ -478,7 +478,7 @@ impl<T: Copy> Engine<T> {
             }
             After::Answer(to) => asked.insert(0, to),
         }
-        // One that has taken its place in the meantime.
+        // A session that has taken this session's tunnel in the meantime.
         let teid = session.compiled.tunnel().downlink.map(|tunnel| tunnel.teid);
         let heir = teid.and_then(|teid| self.table.by_teid(teid));
         let heir = heir.and_then(|heir| self.table.get_mut(heir.index));
@@ -510,7 +510,7 @@ impl<T: Copy> Engine<T> {
         self.respond(to, last.cp_seid, message);
     }
 
-    /// What a session carried and nobody is told is lost with it: here it is said how much.
+    /// Counts usage that is lost because no control plane is told of it.
     fn count_unreported(&mut self, reports: &[UsageReport]) {
         let octets = |usage: Usage| usage.up_octets.saturating_add(usage.down_octets);
         let reports = reports.iter().map(Usage::of_report);

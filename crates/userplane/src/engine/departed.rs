@@ -1,8 +1,8 @@
-//! Sessions that were deleted not long ago.
+//! Recently deleted sessions.
 //!
-//! The answer to a deletion carries the session's last counters, and nobody acknowledges an answer. A control plane that lost
-//! the path asks again, and is told the same again. One that died before it had written anything down believes that the session
-//! lasts, and establishes it anew: that one reports what was to be reported of the one before.
+//! The answer to a deletion carries the session's last counters, and nobody acknowledges an answer. A control plane that lost the
+//! path asks again and gets the same answer. A control plane that restarted before it stored the end still has the session, and
+//! establishes it again. The new session then reports the usage that the old one had left to report.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use wire::pfcp::UsageReport;
 
 use crate::table::Seid;
 
-/// So many are remembered: more than can end until a lost path is noticed.
+/// Maximum number that are remembered: more sessions than can end before a lost path is noticed.
 const MOST: usize = 65_536;
 
-/// What the answer to a session's deletion said.
+/// Answer to a session's deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Last {
     pub(super) peer: SocketAddr,
@@ -22,18 +22,18 @@ pub(super) struct Last {
     pub(super) reports: Vec<UsageReport>,
 }
 
-/// The sessions that ended last, and what was said of each.
+/// The last sessions that ended, with the answer about each.
 #[derive(Debug, Default)]
 pub(super) struct Departed {
     last: HashMap<Seid, Last>,
-    /// By the control plane's names.
+    /// By the control plane's SEID.
     named: HashMap<u64, Seid>,
-    /// The one that ended first in front.
+    /// Oldest first.
     order: VecDeque<Seid>,
 }
 
 impl Departed {
-    /// Remembers a session in place of the one that ended first, if there are very many.
+    /// Remembers a session. Above the maximum, the oldest one is forgotten.
     pub(super) fn remember(&mut self, seid: Seid, last: Last) {
         if self.order.len() == MOST
             && let Some(first) = self.order.pop_front()
@@ -45,12 +45,12 @@ impl Departed {
         self.order.push_back(seid);
     }
 
-    /// What a control plane was told of a session.
+    /// The answer that a control plane got about a session.
     pub(super) fn find(&self, seid: Seid, peer: SocketAddr) -> Option<&Last> {
         self.last.get(&seid).filter(|last| last.peer == peer)
     }
 
-    /// The session that had the name of one that is established, and what the control plane was told of it.
+    /// The earlier session with the same SEID of the control plane, and the answer about it.
     pub(super) fn before(&self, cp_seid: u64, peer: SocketAddr) -> Option<(Seid, &Last)> {
         let seid = *self.named.get(&cp_seid)?;
         Some((seid, self.find(seid, peer)?))
@@ -65,7 +65,7 @@ impl Departed {
         }
     }
 
-    /// A control plane is at another address now.
+    /// Moves sessions to the new address of their control plane.
     pub(super) fn move_peer(&mut self, from: SocketAddr, to: SocketAddr) {
         let of_peer = self.last.values_mut().filter(|last| last.peer == from);
         of_peer.for_each(|last| last.peer = to);

@@ -1,4 +1,4 @@
-//! Sessions that are idle: their counters stand still for longer than their policy allows, and the control plane is told.
+//! Idle sessions: their counters stay unchanged for their idle timeout, and the control plane is told.
 
 use std::time::Duration;
 
@@ -10,23 +10,22 @@ use super::{Engine, Now, Operation, WorkerCommand};
 use crate::compile::CompiledSession;
 use crate::table::Seid;
 
-/// The counters of a session are looked at so often during its idle timeout. So an idle session is noticed when it has been
-/// idle for 9/8 of that time at the latest.
+/// Checks of a session's counters during its idle timeout. An idle session is noticed after 9/8 of the timeout at the latest.
 const LOOKS: u32 = 8;
-/// The shortest time between two looks.
+/// Minimum time between two checks.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What is known of the idleness of a session.
+/// Idle state of a session.
 #[derive(Debug, Default)]
 pub(super) struct Idleness {
-    /// The idle timeout, and whether packets to the subscriber count.
+    /// Idle timeout, and whether packets to the subscriber count.
     rule: Option<(Duration, bool)>,
-    /// How many packets counted at the last look, and since when they are so many.
+    /// Packets counted at the last change, and the time of that change.
     packets: u64,
     since: Duration,
-    /// When the next look is due.
+    /// Time of the next check.
     pub look_at: Option<Duration>,
-    /// It is idle now. Its reports say so.
+    /// Whether the session is idle now. Its reports say so.
     pub is_idle: bool,
 }
 
@@ -38,7 +37,7 @@ impl Idleness {
         }
     }
 
-    /// A look at the counters. True if the session has become idle.
+    /// Checks the counters. Returns true if the session has become idle.
     fn look(&mut self, now: Duration, counters: Usage) -> bool {
         let Some((timeout, _)) = self.rule else {
             return false;
@@ -59,7 +58,7 @@ fn rule(packets: &PacketSettings) -> Option<(Duration, bool)> {
 }
 
 impl<T: Copy> Engine<T> {
-    /// Brings a session's idleness in line with its policy. Another timeout is counted from now on.
+    /// Follows a change of the session's policy. A new timeout starts now.
     pub(super) fn follow_idle_timeout(&mut self, now: Now, index: SessionIndex) {
         let Some(session) = self.table.get_mut(index) else {
             return;
@@ -94,7 +93,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// The counters are to be looked at.
+    /// Queries the counters for the idle check.
     pub(super) fn look_due(&mut self, now: Now, seid: Seid) {
         if let Some(session) = self.table.get_mut(seid.index)
             && matches!(session.operation, Operation::None)
@@ -105,13 +104,13 @@ impl<T: Copy> Engine<T> {
         self.arm_look(now, seid.index);
     }
 
-    /// The counters are there. A session that has become idle is reported, and so is what it has used.
+    /// Handles the counters for the idle check. Reports a session that has become idle, with its usage.
     pub(super) fn looked(&mut self, now: Now, index: SessionIndex) {
         let Some(session) = self.table.get_mut(index) else {
             return;
         };
         let path = self.peers.get(&session.peer).map(|peer| peer.path);
-        // A control plane that is away is told when it is back: by the next look.
+        // A control plane that is away is told by the first check after it returns.
         let is_reachable = path == Some(Path::Alive);
         if is_reachable && session.idleness.look(now.monotonic, session.counters) {
             self.report(now, index);

@@ -1,4 +1,4 @@
-//! The engine's part of the ledger: places, tunnels, nets and timers against the sessions that they are for.
+//! Resource audit of the engine: compares places, tunnels, prefixes and timers with their sessions.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use crate::compile::CompiledSession;
 use crate::ledger::{Name, kinds};
 use crate::table::Seid;
 
-/// What the worker is to have at a session's place.
+/// What the worker's table should have for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected<'a> {
-    /// Nothing.
+    /// No entry.
     Nothing,
-    /// This.
+    /// This entry.
     Entry(&'a SessionEntry),
-    /// A change is under way.
+    /// Unknown while a change is under way.
     Unsettled,
 }
 
 impl<T: Copy> Engine<T> {
-    /// Compares what is booked here with the sessions. Reports are those of `open`, the tokens that PFCP has.
+    /// Compares the engine's resources with the sessions. Open reports are those in `open`, the tokens that PFCP has.
     pub fn compare(&self, ledger: &mut Ledger, open: &BTreeSet<u64>) {
         self.compare_places(ledger);
         self.compare_teids(ledger);
@@ -33,7 +33,7 @@ impl<T: Copy> Engine<T> {
         self.compare_reports(ledger, open);
     }
 
-    /// Puts right what [`Engine::compare`] finds.
+    /// Repairs what [`Engine::compare`] finds.
     pub fn repair(&mut self, open: &BTreeSet<u64>) {
         let scratch = &mut Ledger::default();
         let places = self.compare_places(scratch);
@@ -76,7 +76,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// What the worker is to have at a place.
+    /// What the worker's table should have at an index.
     pub fn expected(&self, index: SessionIndex) -> Expected<'_> {
         let Some(session) = self.table.get(index) else {
             return Expected::Nothing;
@@ -91,7 +91,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// The sessions at every so many-th place from one on and before another.
+    /// Sessions at every `step`-th index from `from` to before `end`.
     pub fn names(
         &self,
         from: SessionIndex,
@@ -103,17 +103,17 @@ impl<T: Copy> Engine<T> {
         sessions.filter_map(|index| Some((index, name(self.table.get(index)?))))
     }
 
-    /// The session at a place, 0 if there is none.
+    /// Session at an index; 0 if there is none.
     pub fn name(&self, index: SessionIndex) -> Name {
         self.table.get(index).map_or(Name(0), name)
     }
 
-    /// Tells the worker again what it is to have at a place; what the session used so far is not lost.
+    /// Sends the worker the expected state of an index again. The usage so far is kept.
     pub fn tell_again(&mut self, index: SessionIndex) {
         match self.expected(index) {
             Expected::Entry(entry) => {
                 let entry = entry.clone();
-                // the answer shows whether it counts from 0 again
+                // The answer shows whether it counts from 0 again.
                 self.worker(WorkerCommand::Read(index));
                 self.worker(WorkerCommand::Set(entry));
             }
@@ -164,7 +164,7 @@ impl<T: Copy> Engine<T> {
         ledger.compare(&kinds::DEFAULT, booked, owned, |index| index.0.to_string())
     }
 
-    /// Each net, as often as a session announces it.
+    /// Compares the prefixes with the sessions that announce them.
     fn compare_nets(
         &self,
         ledger: &mut Ledger,
@@ -175,7 +175,7 @@ impl<T: Copy> Engine<T> {
             let nets = session.compiled.nets().iter();
             nets.map(move |net| (*net, name(session)))
         });
-        // those of a control plane that came back and has not told them again
+        // Prefixes held for a control plane that returned and has not announced them again.
         let held = self.held.values().flatten().map(|net| (*net, Name(0)));
         let mut seen = std::collections::BTreeMap::new();
         let owned = of_sessions.chain(held).map(|(net, owner)| {
@@ -206,7 +206,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// Void timers are found void when they are due; they are nobody's and need not be.
+    /// Void timers are not compared: they are found void when they are due.
     fn compare_timers(&self, ledger: &mut Ledger) -> Differences<Seid, Name> {
         let is_due = |seid: Seid, at| {
             let session = self.table.resolve(seid);
@@ -231,7 +231,7 @@ impl<T: Copy> Engine<T> {
         let owned = in_flight
             .filter_map(|(index, session)| Some((self.table.seid(index)?.to_u64(), name(session))));
         let owned: Vec<_> = owned.collect();
-        // those of sessions that have gone are answered to nobody
+        // Reports of sessions that have gone have no owner and are ignored.
         let booked = owned.iter().map(|(token, _)| *token);
         let booked: Vec<u64> = booked.filter(|token| open.contains(token)).collect();
         ledger.compare(&kinds::REPORT, booked, owned, |token| format!("{token:#x}"))

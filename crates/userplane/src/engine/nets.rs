@@ -1,4 +1,4 @@
-//! The nets that control planes want announced.
+//! Prefixes that control planes want announced.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,19 +9,18 @@ use tracing::info;
 
 use super::{Engine, Now, Output};
 
-/// How long a control plane that came back has to tell its nets again, those of every port, also if some of it is lost
-/// on the way.
+/// Time for a returned control plane to announce its prefixes of every port again, even if some requests are lost.
 const TELLING: Duration = Duration::from_secs(10);
 
 impl<T: Copy> Engine<T> {
-    /// A control plane that came back opens its default sessions anew, and tells their nets only then.
+    /// Starts the wait for a returned control plane. It establishes its default sessions again, and only they carry the prefixes.
     pub(super) fn await_nets(&mut self, now: Now, peer: SocketAddr) {
         let peer = self.peers.entry(peer).or_default();
         peer.telling = Some(now.monotonic + TELLING);
     }
 
-    /// Withdrawn until they are told again, packets to the sessions in these nets would be lost: they stay announced
-    /// while the control plane has its time to tell them. One that replaces a default session later on wants its nets gone.
+    /// Keeps prefixes announced while their control plane has time to announce them again. Without that, packets to sessions in
+    /// these prefixes would be lost. A default session that is replaced later withdraws its prefixes at once.
     pub(super) fn hold_nets(&mut self, peer: SocketAddr, nets: Vec<(InstanceIndex, IpNet)>) {
         if self.peers.get(&peer).is_none_or(|p| p.telling.is_none()) {
             return;
@@ -31,7 +30,7 @@ impl<T: Copy> Engine<T> {
         self.change_nets(true, &[], &new);
     }
 
-    /// Withdraws the nets that were held for a control plane and that it does not want any more.
+    /// Withdraws the held prefixes that a control plane no longer wants.
     pub(super) fn release_nets(&mut self, peer: SocketAddr) {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.telling = None;
@@ -40,7 +39,7 @@ impl<T: Copy> Engine<T> {
         self.change_nets(true, &Vec::from_iter(held), &[]);
     }
 
-    /// When a control plane has had its time to tell its nets.
+    /// Next time at which a control plane's time to announce its prefixes ends.
     pub(super) fn telling_ends(&self) -> Option<Duration> {
         self.peers.values().filter_map(|peer| peer.telling).min()
     }
@@ -52,14 +51,14 @@ impl<T: Copy> Engine<T> {
         late.into_iter().for_each(|peer| self.release_nets(peer));
     }
 
-    /// The nets of an instance that sessions announce.
+    /// Prefixes of an instance that sessions announce.
     pub fn announced(&self, instance: InstanceIndex) -> impl Iterator<Item = IpNet> + '_ {
         let nets = self.nets.keys().filter(move |(of, _)| *of == instance);
         nets.map(|(_, net)| *net)
     }
 
-    /// Announces nets that no session announced before, and withdraws those that none does. Both are sorted. Those of groups,
-    /// which default sessions have, are told people; there may be very many others.
+    /// Announces prefixes that no session announced before, and withdraws those that no session announces now. Both lists are
+    /// sorted. Only the prefixes of default sessions are logged; there may be very many others.
     pub(super) fn change_nets(
         &mut self,
         of_group: bool,

@@ -1,4 +1,4 @@
-//! Control planes: the path to each, and what becomes of its sessions when that is lost.
+//! Control planes: the path to each, and what becomes of its sessions when the path is lost.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,40 +8,41 @@ use tracing::warn;
 
 use super::{After, Engine, Now, Session};
 
-/// How long a control plane may take to tell its sessions after a restart, its own or ours. It goes on sending to them meanwhile.
+/// Time for a control plane to establish its sessions again after a restart, its own or ours. It goes on sending to them
+/// meanwhile.
 const TELLING_SESSIONS: Duration = Duration::from_secs(60);
 
-/// What is kept of a control plane.
+/// State of a control plane.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
-    /// When it came (back).
+    /// When it came up last.
     since: Duration,
     pub(super) path: Path,
-    /// Its last audit.
+    /// Epoch of its last audit.
     pub(super) audit: u32,
-    /// It came back, and has until then to tell its nets again.
+    /// It came up again and has until this time to announce its prefixes.
     pub(super) telling: Option<Duration>,
 }
 
-/// The path to a control plane.
+/// Path to a control plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Path {
     #[default]
     Alive,
-    /// Its sessions are held until then, or for ever.
+    /// Its sessions are held until this time; `None`: for ever.
     Lost(Option<Duration>),
 }
 
 impl<T: Copy> Engine<T> {
-    /// A control plane is there (again).
+    /// Notes that a control plane is reachable (again).
     pub fn peer_up(&mut self, now: Now, peer: SocketAddr) {
         let known = self.peers.entry(peer).or_default();
         (known.path, known.since) = (Path::Alive, now.monotonic);
         self.await_nets(now, peer);
     }
 
-    /// A control plane cannot be reached: its sessions are held as long as the configuration says, reports wait.
-    /// Returns how many there are.
+    /// Notes that a control plane is unreachable. Its sessions are held for the configured time, and reports wait. Returns the
+    /// number of sessions.
     pub fn peer_lost(&mut self, now: Now, address: SocketAddr) -> usize {
         let sessions = self.table.iter().filter(|(_, s)| s.peer == address);
         let held = sessions.count();
@@ -55,7 +56,7 @@ impl<T: Copy> Engine<T> {
         held
     }
 
-    /// When the sessions of a control plane that cannot be reached have been held long enough.
+    /// Next time at which a hold time ends.
     pub(super) fn hold_ends(&self) -> Option<Duration> {
         let ends = self.peers.values().filter_map(|peer| match peer.path {
             Path::Lost(until) => until,
@@ -64,7 +65,7 @@ impl<T: Copy> Engine<T> {
         ends.min()
     }
 
-    /// Removes the sessions of control planes that did not come back in time.
+    /// Removes the sessions of control planes that did not return in time.
     pub(super) fn end_hold(&mut self, now: Now) {
         while self.hold_ends().is_some_and(|at| at <= now.monotonic) {
             let due =
@@ -82,8 +83,7 @@ impl<T: Copy> Engine<T> {
         }
     }
 
-    /// A control plane is at another address now; its sessions are held there from now on.
-    /// Returns how many there are.
+    /// Moves the sessions of a control plane to its new address. Returns the number of sessions.
     pub fn move_peer(&mut self, from: SocketAddr, to: SocketAddr) -> usize {
         let mut moved = 0;
         for session in self.table.iter_mut().filter(|s| s.peer == from) {
@@ -102,8 +102,8 @@ impl<T: Copy> Engine<T> {
         moved
     }
 
-    /// A control plane lost its sessions, released the association or was away for too long: they are deleted, and
-    /// nothing is remembered of it. Returns how many there were.
+    /// Deletes all sessions and state of a control plane: it lost its sessions, released the association or was away for too
+    /// long. Returns the number of sessions.
     pub fn forget_peer(&mut self, peer: SocketAddr) -> usize {
         let of_peer =
             |(index, session): (SessionIndex, &Session<T>)| (session.peer == peer).then_some(index);
@@ -116,24 +116,24 @@ impl<T: Copy> Engine<T> {
         indices.len()
     }
 
-    /// Whether a control plane audits (decision 0005). One that does knows a report by its number; one of another make may add
-    /// up what it is told again, and takes a session that was deleted for one that nobody knows.
+    /// Whether a control plane audits (decision 0005). One that does recognizes a repeated report by its number. One of another
+    /// vendor may count a repeated report twice, and takes a deleted session for an unknown one.
     pub(super) fn audits(&self, peer: &SocketAddr) -> bool {
         self.peers.get(peer).is_some_and(|peer| peer.audit != 0)
     }
 
-    /// Whether a control plane has yet to tell us its sessions, or may be about to.
+    /// Whether a control plane may still have sessions to establish again.
     pub(super) fn is_telling(&self, now: Duration, address: IpAddr) -> bool {
         let mut peers = self.peers.iter();
         match peers.find(|(peer, _)| peer.ip() == address) {
             Some((_, peer)) => now < peer.since + TELLING_SESSIONS,
-            // not associated yet; where none is named, any may call
+            // Not associated yet. If no control plane is configured, any may connect.
             None if self.config.control_planes.is_empty() => self.peers.is_empty(),
             None => self.config.control_planes.contains(&address),
         }
     }
 
-    /// Whether this is a control plane's address.
+    /// Whether this is the address of a control plane.
     pub fn is_peer(&self, address: IpAddr) -> bool {
         self.peers.keys().any(|peer| peer.ip() == address)
     }

@@ -1,5 +1,4 @@
-//! The engine between a control plane that speaks through `pfcp::bng` and a worker that
-//! does what the real one promises.
+//! Tests of the engine between a control plane that uses `pfcp::bng` and a worker that behaves as the real one promises.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +24,13 @@ struct Bench {
     engine: Engine<u32>,
     now: Now,
     requests: u32,
-    /// What the worker has.
+    /// The worker's table.
     entries: BTreeMap<SessionIndex, SessionEntry>,
-    /// What the worker counted.
+    /// The worker's counters.
     usage: BTreeMap<SessionIndex, Usage>,
-    /// What the worker refuses the next entry with.
+    /// Refusal of the next entry, if any.
     refuse: Option<Refusal>,
-    /// Commands that the worker has not come to.
+    /// Commands that the worker has not handled yet.
     pending: VecDeque<WorkerCommand>,
     worker_runs: bool,
     responses: Vec<(u32, u64, Message)>,
@@ -124,7 +123,7 @@ impl Bench {
         match command {
             WorkerCommand::Set(entry) => match self.refuse.take() {
                 Some(refusal) => {
-                    // As the worker does: what it refuses is not there afterwards.
+                    // Like the real worker: a refused session is not in the table afterwards.
                     self.entries.remove(&entry.index);
                     self.usage.remove(&entry.index);
                     self.engine.worker_refused(entry.index, refusal);
@@ -163,7 +162,7 @@ impl Bench {
         response.up_f_seid.unwrap().seid
     }
 
-    /// The same with the rules of all its families at once.
+    /// Establishes the same session with the rules of all its families at once.
     fn established_whole(&mut self, spec: &SessionSpec) -> u64 {
         let to = self.send(0, spec.establish());
         match self.answer(to) {
@@ -172,7 +171,7 @@ impl Bench {
         }
     }
 
-    /// Establishes the default session; returns our name for it.
+    /// Establishes the default session; returns our SEID.
     fn default_session(&mut self, nets: &[&str]) -> u64 {
         let to = self.send(0, default_spec(nets).establish().0);
         match self.answer(to) {
@@ -216,7 +215,7 @@ impl Bench {
         usage.down_packets += 2;
     }
 
-    /// A packet to the subscriber alone.
+    /// Counts a packet to the subscriber only.
     fn count_down(&mut self, seid: u64, octets: u64) {
         let usage = self.usage.entry(Seid::from_u64(seid).index).or_default();
         usage.down_octets += octets;
@@ -357,7 +356,7 @@ fn the_control_plane_is_told_only_when_the_worker_is_done() {
     };
     let seid = response.up_f_seid.unwrap().seid;
 
-    // Both families and the end at once: each waits for the one before.
+    // Both families and the deletion at once: each waits for the one before.
     bench.worker_runs = false;
     let v4 = bench.send(seid, spec.add_family(Family::Ipv4).unwrap());
     let v6 = bench.send(seid, spec.add_family(Family::Ipv6).unwrap());
@@ -392,7 +391,7 @@ fn requests_that_wait_are_bounded() {
     assert_eq!(bench.engine.counters.congested, 1);
 }
 
-/// A control plane that waits in vain asks again and again, each time with a new request.
+/// A control plane without an answer asks again and again, each time with a new request.
 #[test]
 fn a_deletion_always_waits_and_the_last_one_is_answered() {
     let mut bench = Bench::new();
@@ -459,7 +458,7 @@ fn rules_that_cannot_be_done_are_refused_with_their_element() {
     assert_eq!(bench.engine.sessions(), 0);
     assert_eq!(bench.engine.counters.rules_refused, 5);
 
-    // One that is refused for a rule names it, too.
+    // A rejection because of a rule names the rule, too.
     let mut unknown = spec(7).establish_control();
     unknown.create_pdrs[0].far_id = Some(99);
     let to = bench.send(0, unknown);
@@ -557,7 +556,7 @@ fn a_session_established_anew_takes_the_place_of_its_orphan() {
     assert_eq!(bench.delete(orphan).cause, Cause::SESSION_CONTEXT_NOT_FOUND);
     assert_eq!(bench.delete(seid).cause, Cause::REQUEST_ACCEPTED);
 
-    // A control plane that restarted and kept its sessions: the default one is new.
+    // A control plane that restarted and kept its sessions has a new default session.
     bench.send(0, default_spec(&["100.64.0.0/24"]).establish().0);
     let anew = DefaultSpec {
         cp_f_seid: FSeid::new(0x99, cp().ip()),
@@ -599,7 +598,7 @@ fn what_the_worker_refuses_leaves_nothing_behind() {
         assert_eq!((response.cause, response.offending_ie), (cause, offending));
         assert_eq!(bench.engine.sessions(), 0);
     }
-    // A refused modification leaves the session as it was.
+    // A rejected modification leaves the session as it was.
     let seid = bench.established(&spec(1));
     bench.count(seid, 9);
     bench.modify(seid, query_usage(1));
@@ -616,7 +615,7 @@ fn what_the_worker_refuses_leaves_nothing_behind() {
     );
 }
 
-/// When the control plane has told all of its sessions.
+/// A time at which the control plane has established all of its sessions again.
 const LATER: Duration = Duration::from_secs(60);
 
 #[test]

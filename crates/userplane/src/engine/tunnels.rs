@@ -1,4 +1,4 @@
-//! Which tunnel a control packet takes, and whose tunnel one came through.
+//! Tunnels of control packets: which tunnel a packet takes, and which session a tunnel belongs to.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use pfcp::bng::Tunnel;
 use super::Engine;
 use crate::compile::CompiledSession;
 
-/// Whose tunnel a packet came through.
+/// Owner of the tunnel that a packet came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Downlink {
-    /// A default session's: the packet says itself at which port it leaves.
+    /// A default session. The packet itself names the port at which it leaves.
     Default,
-    /// A subscriber's.
+    /// A subscriber session, with its port.
     Session(SessionIndex, PortIndex),
 }
 
-/// Why a packet from a tunnel is not taken.
+/// Why a packet from a tunnel is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoDownlink {
-    /// No session has the tunnel, and nothing says why.
+    /// No session has the tunnel, and no reason is known.
     Unknown,
-    /// The session that had the tunnel has ended, or its control plane has not told us its sessions yet.
+    /// The session of the tunnel has ended, or its control plane may still have to establish it again.
     Stale,
     /// The packet does not come from the session's control plane.
     WrongPeer,
 }
 
 impl<T: Copy> Engine<T> {
-    /// The subscribers' sessions.
+    /// The subscriber sessions.
     pub fn subscribers(&self) -> impl Iterator<Item = &SessionEntry> {
         let sessions = self.table.iter();
         sessions.filter_map(|(_, session)| match &session.compiled {
@@ -39,8 +39,7 @@ impl<T: Copy> Engine<T> {
         })
     }
 
-    /// The tunnel for discovery packets that came in at a port: that of the port's own
-    /// default session, or of one for all ports.
+    /// Tunnel for discovery packets received at a port: that of the port's own default session, or of one for all ports.
     pub fn discovery_tunnel(&self, port: PortIndex) -> Option<Tunnel> {
         let of = |wanted: Option<PortIndex>| {
             let index = self.defaults.iter().find(|(_, port)| **port == wanted)?.0;
@@ -49,14 +48,14 @@ impl<T: Copy> Engine<T> {
         of(Some(port)).or_else(|| of(None))
     }
 
-    /// The tunnel for a session's control packets.
+    /// Tunnel for a session's control packets.
     pub fn control_tunnel(&self, index: SessionIndex) -> Option<Tunnel> {
         self.table
             .get(index)
             .map(|session| session.compiled.tunnel().uplink)
     }
 
-    /// Where a packet from a tunnel goes, that came `now`.
+    /// Destination of a packet that came from a tunnel at `now`.
     pub fn downlink(&self, now: Duration, teid: u32, from: IpAddr) -> Result<Downlink, NoDownlink> {
         let seid = self.table.by_teid(teid);
         let session = seid.and_then(|seid| Some((seid, self.table.resolve(seid)?)));

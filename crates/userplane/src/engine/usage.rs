@@ -1,4 +1,4 @@
-//! What sessions used, and when the control plane is told.
+//! Usage of sessions, and when it is reported.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,8 +18,7 @@ use crate::compile::CompiledSession;
 use crate::table::Seid;
 
 impl<T: Copy> Engine<T> {
-    /// Brings the meter in line with the rules, with counters as they stand now. The
-    /// reports are those that the answer to a modification carries.
+    /// Adjusts the meter to the rules, with the current counters. The returned reports go into the answer to a modification.
     pub(super) fn follow_usage_rule(
         &mut self,
         now: Now,
@@ -35,7 +34,7 @@ impl<T: Copy> Engine<T> {
             return Vec::new();
         };
         let (usage, counters) = (*usage, session.counters);
-        // Nobody acknowledges an answer, so what it reports is kept.
+        // Nobody acknowledges an answer, so its reports are kept.
         let full = keeps && session.unacknowledged.is_full();
         let old_period = session.meter.and_then(|meter| meter.rule().period);
         let fresh = match (&mut session.meter, usage) {
@@ -44,7 +43,7 @@ impl<T: Copy> Engine<T> {
                 let trigger = UsageReportTrigger::IMMEDIATE;
                 (query && !full).then(|| meter.report(counters, now.ntp, trigger))
             }
-            // A rule under another id is another rule: the old one ends.
+            // A rule with another id is another rule: the old one ends.
             (meter, rule) => {
                 let trigger = UsageReportTrigger::TERMINATION;
                 let last = meter.as_mut();
@@ -87,7 +86,7 @@ impl<T: Copy> Engine<T> {
         self.timers.push(Reverse((at, seid)));
     }
 
-    /// Does what is due.
+    /// Handles everything that is due.
     pub fn on_timeout(&mut self, now: Now) {
         self.end_hold(now);
         self.end_telling(now);
@@ -95,7 +94,7 @@ impl<T: Copy> Engine<T> {
             && at <= now.monotonic
         {
             self.timers.pop();
-            // Timers are not looked for when they become void; they are found void here.
+            // A timer is not removed when it becomes void; it is found void here.
             let session = self.table.resolve(seid);
             let due = session.map(|s| [s.report_at, s.idleness.look_at].map(|t| t == Some(at)));
             let [report, look] = due.unwrap_or_default();
@@ -116,12 +115,12 @@ impl<T: Copy> Engine<T> {
             .meter
             .and_then(|meter| meter.rule().period)
             .map(period_of);
-        // What was missed while the process slept is not made up for.
+        // Reports that were missed while the process slept are not made up for.
         let next = period.map(|period| (at + period).max(now.monotonic));
         let path = self.peers.get(&session.peer).map(|peer| peer.path);
         let reachable = path == Some(Path::Alive);
         let idle = matches!(session.operation, Operation::None);
-        // Whatever is not reported now is part of the next report.
+        // Usage that is not reported now is part of the next report.
         if reachable && idle && session.unacknowledged.in_flight == 0 {
             if session.unacknowledged.is_full() {
                 self.report_kept(seid.index);
@@ -133,7 +132,7 @@ impl<T: Copy> Engine<T> {
         self.arm(seid.index, next);
     }
 
-    /// The counters for a periodic report are there.
+    /// Handles the counters for a periodic report.
     pub(super) fn report(&mut self, now: Now, index: SessionIndex) {
         let Some(session) = self.table.get_mut(index) else {
             return;
@@ -150,7 +149,7 @@ impl<T: Copy> Engine<T> {
         self.report_kept(index);
     }
 
-    /// Sends the reports that are not acknowledged, unless some are under way.
+    /// Sends the unacknowledged reports, unless some are under way.
     fn report_kept(&mut self, index: SessionIndex) {
         let Some(seid) = self.table.seid(index) else {
             return;
@@ -180,7 +179,7 @@ impl<T: Copy> Engine<T> {
         });
     }
 
-    /// How a report ended: the control plane's answer, or `None` if there was none.
+    /// Handles the outcome of a report: the control plane's answer, or `None` if there was none.
     pub fn reported(&mut self, token: u64, answer: Option<Cause>) {
         let seid = Seid::from_u64(token);
         if self.table.resolve(seid).is_none() {
@@ -208,8 +207,9 @@ impl<T: Copy> Engine<T> {
 }
 
 impl<T> Session<T> {
-    /// Reports what the session used in whose place this one is, and had reported or had to report. Whether it can: two rules of
-    /// one name would have reports of one number, and a control plane knows the reports of few rules of a session.
+    /// Takes over the unacknowledged reports of the session that this one replaces. Returns whether it can. Two rules with the
+    /// same id would have reports with the same number, and a control plane remembers the reports of only a few rules of a
+    /// session.
     pub(super) fn inherit(&mut self, reports: &[UsageReport]) -> bool {
         let own = self.compiled.usage().map(|rule| rule.urr_id);
         let used = |report: &&UsageReport| Usage::of_report(report) != Usage::default();
@@ -219,7 +219,7 @@ impl<T> Session<T> {
         let rules: BTreeSet<u32> = rules.filter(|id| Some(*id) != own).collect();
         let can = used.iter().all(|r| Some(r.urr_id) != own) && rules.len() <= MAX_RULES;
         if can {
-            // behind what is under way, which is acknowledged by how many there are
+            // Behind the reports under way: an acknowledgement counts from the oldest.
             let at = kept.in_flight;
             kept.reports.splice(at..at, used);
         }
@@ -228,12 +228,12 @@ impl<T> Session<T> {
 }
 
 impl Unacknowledged {
-    /// Whether those that are kept have to be acknowledged before there is a new one.
+    /// Whether kept reports have to be acknowledged before there is a new one.
     fn is_full(&self) -> bool {
         self.reports.len() >= MAX_KEPT
     }
 
-    /// What an answer tells: those that are kept and a fresh one, which is kept if there is room.
+    /// Reports for an answer: the kept ones and a fresh one, which is kept if there is room.
     fn with(&mut self, fresh: Option<UsageReport>) -> Vec<UsageReport> {
         let mut told = self.reports.clone();
         told.extend(fresh.clone());
@@ -241,14 +241,14 @@ impl Unacknowledged {
         told
     }
 
-    /// The control plane has those that were under way.
+    /// Drops the reports that were under way: the control plane has them.
     fn acknowledge(&mut self) {
         let acknowledged = std::mem::take(&mut self.in_flight);
         self.reports.drain(..acknowledged);
     }
 }
 
-/// A Measurement Period of 0 would be no end of reports.
+/// A Measurement Period of 0 would cause endless reports, so the minimum is 1 s.
 fn period_of(seconds: u32) -> Duration {
     Duration::from_secs(seconds.max(1).into())
 }

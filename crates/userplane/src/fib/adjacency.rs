@@ -1,4 +1,4 @@
-//! Next hops on the core ports' links: resolved by the kernel, and there for as long as a prefix uses them.
+//! Next hops on the core ports' links. The kernel resolves them; each exists for as long as a prefix uses it.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ pub(super) struct Adjacency {
     pub(super) hop: (u32, IpAddr),
     /// Prefixes and groups that use it.
     pub(super) users: usize,
-    /// What the dataplane was told.
+    /// MAC address that the dataplane has.
     pub(super) mac: Option<[u8; 6]>,
 }
 
 impl Fib {
-    /// The dataplane had a packet for a next hop whose MAC it does not know.
+    /// Handles a miss: the dataplane had a packet for a next hop without a MAC address.
     pub fn adjacency_missing(&mut self, id: AdjacencyId) {
         if let Some(adjacency) = self.adjacencies.get(id as usize) {
             let (link, address) = adjacency.hop;
@@ -22,15 +22,15 @@ impl Fib {
         }
     }
 
-    /// The dataplane had a packet for an address that is on a core port's own link.
+    /// Handles a miss: the dataplane had a packet for an address on a core port's own link.
     pub fn neighbour_missing(&mut self, port: u16, address: IpAddr) {
         if let Some((&link, _)) = self.ports.iter().find(|(_, p)| **p == port) {
             self.commands.push(Command::UseNeighbour(link, address));
         }
     }
 
-    /// The dataplane used this next hop since it was last asked: the kernel sees none of
-    /// that traffic and would let the neighbour go stale and be forgotten.
+    /// Confirms a next hop that the dataplane used since the last query. The kernel sees none of that traffic and would let the
+    /// neighbour expire.
     pub fn adjacency_used(&mut self, id: AdjacencyId) {
         let Some(adjacency) = self.adjacencies.get(id as usize) else {
             return;
@@ -89,7 +89,7 @@ impl Fib {
         let port = self.ports[&link];
         self.commands.push(Command::SetAdjacency { id, port, mac });
         if mac.is_none() {
-            // Before the first packet needs it.
+            // Resolves it before the first packet needs it.
             self.commands.push(Command::UseNeighbour(link, address));
         }
         Some(id)

@@ -1,44 +1,44 @@
-//! Groups of next hops that flows are spread among. Routes with the same next hops share one, which is there for as long as a
-//! prefix uses it: a full table by two routers has one group.
+//! Groups of next hops for load balancing. Routes with the same next hops share a group, which exists for as long as a prefix
+//! uses it. A full table by two routers has one group.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::{AdjacencyId, Command, Fib, Target};
 
-/// The index of a group, as the dataplane knows it.
+/// Index of a group in the dataplane.
 pub type GroupId = u32;
 
-/// The most groups that are kept; a route for which there is none leads to the first of its next hops, and is counted.
+/// Maximum number of groups. Above it, a route leads to the first of its next hops, and is counted.
 pub const MAX_GROUPS: usize = 1024;
-/// The most next hops of a group; further ones are left out. Weights are rounded so that their shares fit.
+/// Maximum number of next hops in a group; further ones are left out. Weights are rounded so that their shares fit.
 pub const MAX_WAYS: usize = dataplane::MAX_MEMBERS;
 
 #[derive(Debug)]
 struct Group {
-    /// In order; one is named as often as it has shares.
+    /// Sorted. A next hop appears once for each of its shares.
     members: Vec<AdjacencyId>,
     /// Prefixes that use it.
     users: usize,
 }
 
-/// The groups that there are.
+/// All groups.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: slab::Slab<Group>,
     by_members: HashMap<Vec<AdjacencyId>, GroupId>,
-    /// Routes that found no room for their group.
+    /// Routes whose group was rejected for lack of room.
     pub(super) refused: u64,
 }
 
 impl Groups {
-    /// The next hops of a group.
+    /// Next hops of a group.
     pub fn members(&self, id: GroupId) -> &[AdjacencyId] {
         let group = self.all.get(id as usize);
         group.map_or(&[], |group| &group.members)
     }
 
-    /// How many groups a next hop is in, and how many prefixes use these.
+    /// Number of groups that a next hop is in, and number of prefixes that use them.
     pub fn of(&self, id: AdjacencyId) -> (usize, usize) {
         let groups = self.all.iter().map(|(_, group)| group);
         let with = groups.filter(|group| group.members.binary_search(&id).is_ok());
@@ -47,12 +47,12 @@ impl Groups {
 }
 
 impl Fib {
-    /// Routes that found no room for their group.
+    /// Routes whose group was rejected for lack of room.
     pub fn groups_refused(&self) -> u64 {
         self.groups.refused
     }
 
-    /// Where a route by several routers leads: to a group, or to the one router that is left.
+    /// Target of a route by several routers: a group, or the one router that is left.
     pub(super) fn acquire_any(&mut self, hops: &[((u32, IpAddr), u16)]) -> Option<Target> {
         let hops = hops.iter().take(MAX_WAYS);
         let known = hops.filter_map(|&((link, router), weight)| {
@@ -77,7 +77,7 @@ impl Fib {
             rest.iter().for_each(|(id, _)| self.release(*id));
             return Some(Target::Adjacency(first));
         }
-        // A group uses each of its next hops once.
+        // A group counts as one user of each of its next hops.
         for (place, (id, _)) in known.iter().enumerate() {
             if known[..place].iter().any(|(other, _)| other == id) {
                 self.release(*id);
@@ -106,7 +106,7 @@ impl Fib {
         members.into_iter().for_each(|id| self.release(id));
     }
 
-    /// Where a route by several routers leads if everything was done; else somewhere that no route leads.
+    /// Target of a route by several routers in the current state; if there is none, a target that no route has.
     pub(super) fn known_any(&self, hops: &[((u32, IpAddr), u16)]) -> Target {
         let hops = hops.iter().take(MAX_WAYS);
         let known = hops.filter_map(|(hop, weight)| Some((*self.by_hop.get(hop)?, *weight)));
@@ -124,7 +124,7 @@ impl Fib {
         }
     }
 
-    /// The groups that the dataplane was told of, with their members.
+    /// The dataplane's groups with their members.
     pub fn groups(&self) -> impl Iterator<Item = (GroupId, &[AdjacencyId])> {
         let all = self.groups.all.iter();
         all.map(|(id, group)| (id as GroupId, &group.members[..]))
@@ -141,7 +141,7 @@ fn members(hops: &[(AdjacencyId, u16)]) -> Vec<AdjacencyId> {
     members
 }
 
-/// How many of at most [`MAX_WAYS`] shares each of so many weights gets, at least one.
+/// Number of shares for each weight: at least one each, at most [`MAX_WAYS`] in total.
 fn shares(weights: &[u16]) -> Vec<usize> {
     let weight = |w: &u16| usize::from(*w).max(1);
     let divisor = weights.iter().map(weight).reduce(gcd).unwrap_or(1);

@@ -1,6 +1,6 @@
-//! The part of the ledger that is about the kernel: its tables as they are read now, against what was announced and
-//! mirrored. The kernel goes on changing them meanwhile, so a difference counts only if two readings show it. Routes are compared by
-//! portions: whoever follows the kernel has other work, too.
+//! Resource audit of the kernel's tables: a fresh reading against what was announced and mirrored. The kernel goes on changing
+//! its tables, so a difference counts only if two readings show it. Routes are compared in portions, because the control thread
+//! has other work, too.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -15,27 +15,27 @@ use wire::eth::MacAddr;
 use super::{Desired, Fib, Snapshot, Target, either, host};
 use crate::ledger::{Book, destination, kinds};
 
-/// What a reading shows.
+/// Result of comparing a reading.
 #[derive(Debug)]
 pub struct Reading {
     exported: Book<(IpNet, u32), &'static str>,
     routes: Book<IpNet, &'static str>,
     neighbours: Book<(u32, IpAddr), &'static str>,
     devices: Book<u32, &'static str>,
-    /// The last prefix whose routes were compared.
+    /// Last prefix whose routes were compared.
     after: Option<IpNet>,
 }
 
-/// What the dataplane was told, compared with what the kernel's tables and the subscriber nets come to.
+/// Comparison of the dataplane's routes with the kernel's tables and the subscriber prefixes.
 #[derive(Debug, Default)]
 pub struct Meaning {
     book: Book<IpNet, &'static str>,
-    /// The last prefix that was compared.
+    /// Last prefix that was compared.
     after: Option<IpNet>,
 }
 
 impl Meaning {
-    /// Puts it into the ledger; the prefixes that are wrong.
+    /// Adds the result to the resource audit. Returns the prefixes with differences.
     pub fn compare(self, ledger: &mut Ledger) -> Vec<IpNet> {
         let found = self.book.compare(ledger, &kinds::MEANING, IpNet::to_string);
         let missing = found.missing.into_iter().map(|(net, _)| net);
@@ -44,7 +44,7 @@ impl Meaning {
 }
 
 impl Reading {
-    /// Forgets the differences that an earlier reading does not have.
+    /// Drops the differences that an earlier reading does not have.
     pub fn confirm(&mut self, earlier: &Reading) {
         confirm(&mut self.exported, &earlier.exported);
         confirm(&mut self.routes, &earlier.routes);
@@ -52,7 +52,7 @@ impl Reading {
         confirm(&mut self.devices, &earlier.devices);
     }
 
-    /// Puts the reading into the ledger.
+    /// Adds the result to the resource audit.
     pub fn compare(self, ledger: &mut Ledger) {
         let on_link = |(net, link): &(IpNet, u32)| format!("{net} on link {link}");
         self.exported.compare(ledger, &kinds::KERNEL_ROUTE, on_link);
@@ -77,7 +77,7 @@ fn confirm<K: Copy + Eq + Hash, O>(book: &mut Book<K, O>, earlier: &Book<K, O>) 
 }
 
 impl Fib {
-    /// Compares what is announced and mirrored with what the kernel has; routes follow ([`Fib::read_on`]).
+    /// Compares announcements, neighbours and devices with the kernel's. Routes follow ([`Fib::read_on`]).
     pub fn read(&self, now: &Snapshot) -> Reading {
         let mut reading = Reading {
             exported: Book::default(),
@@ -114,14 +114,14 @@ impl Fib {
         reading
     }
 
-    /// Compares the routes to the next prefixes, at most so many. Whether that goes on.
+    /// Compares the routes of the next prefixes, at most `most`. Returns whether more may be left.
     pub fn read_on(&self, now: &Snapshot, reading: &mut Reading, most: usize) -> bool {
         let ours = self.kernel.routes.prefixes(reading.after);
         let theirs = now.routes.prefixes(reading.after);
         let portion: Vec<IpNet> = either(ours, theirs).take(most).collect();
         for net in &portion {
             let (ours, theirs) = (self.kernel.routes.contains(net), now.routes.contains(net));
-            // another one is missing, and read again
+            // A different route counts as missing, and is read again.
             let same = !theirs || now.routes.same(&self.kernel.routes, net);
             let owner = theirs.then_some("the kernel");
             reading.routes.judge(*net, ours && same, owner);
@@ -130,13 +130,14 @@ impl Fib {
         portion.len() == most
     }
 
-    /// The links of this instance that a reading shows as down.
+    /// Links of this instance that are down in a reading.
     pub fn down_in<'a>(&'a self, now: &'a Snapshot) -> impl Iterator<Item = u32> + 'a {
         let links = self.ports.keys().copied().chain([self.tun]);
         links.filter(|link| now.links.get(link).is_some_and(|link| !link.up))
     }
 
-    /// Compares what the dataplane was told of the next prefixes with what they come to, at most so many. Whether that goes on.
+    /// Compares the dataplane's routes of the next prefixes, at most `most`, with the desired ones. Returns whether more may be
+    /// left.
     pub fn compare_on(&self, meaning: &mut Meaning, most: usize) -> bool {
         let portion = self.prefixes_behind(meaning.after, most);
         portion.iter().for_each(|net| self.judge(meaning, *net));
@@ -170,17 +171,17 @@ impl Fib {
         meaning.book.judge(net, booked, owner);
     }
 
-    /// Works out anew what prefixes come to.
+    /// Updates the dataplane's routes of these prefixes.
     pub fn repair(&mut self, prefixes: Vec<IpNet>) {
         prefixes.into_iter().for_each(|net| self.refresh(net));
     }
 
-    /// Where the dataplane was told that a prefix leads.
+    /// Destination of a prefix in the dataplane.
     pub fn installed(&self, net: IpNet) -> Option<Destination> {
         self.installed.get(&net).copied().map(destination)
     }
 
-    /// The prefixes that the dataplane was told of behind the first and up to the last.
+    /// The dataplane's prefixes after `after` and up to `last`.
     pub fn installed_between(
         &self,
         after: Option<IpNet>,
@@ -191,13 +192,13 @@ impl Fib {
         self.installed.range((from, to)).map(|(net, _)| *net)
     }
 
-    /// The next hops that the dataplane was told of.
+    /// The dataplane's resolved next hops.
     pub fn neighbours(&self) -> impl Iterator<Item = AdjacencyIndex> + '_ {
         let known = self.adjacencies.iter().filter(|(_, a)| a.mac.is_some());
         known.map(|(id, _)| AdjacencyIndex(id as u32))
     }
 
-    /// A next hop that the dataplane was told of.
+    /// A resolved next hop of the dataplane.
     pub fn neighbour(&self, index: AdjacencyIndex) -> Option<Adjacency> {
         let adjacency = self.adjacencies.get(index.0 as usize)?;
         Some(Adjacency {

@@ -1,5 +1,5 @@
-//! The kernel's tables as they were read and as changes of them were heard, compact: a full table of the internet has more
-//! than a million routes, and very few different ways.
+//! Mirror of the kernel's tables, from a reading and the changes since. It is compact: a full Internet table has more than a
+//! million routes, and very few different ways.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::netlink::message::{
     Fact, Hop, Link, Neighbour, NextHop, Place, Route, RouteKey, RouteKind, Way,
 };
 
-/// The facts of one complete reading.
+/// Facts of one complete reading.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) routes: Routes,
@@ -48,7 +48,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether there is a route to the same prefix already.
+    /// Whether there is already a route to the same prefix.
     pub fn has(&self, route: &Route) -> bool {
         let prefix = &route.destination;
         match route.ours {
@@ -61,7 +61,7 @@ impl Snapshot {
         }
     }
 
-    /// What a way does and by which next hops, now that objects are what they are.
+    /// Kind and next hops of a way, with its next hop object resolved.
     pub(super) fn resolved(&self, way: &Way) -> (RouteKind, Vec<Hop>) {
         let Some(object) = way.object.and_then(|id| self.objects.get(&id)) else {
             return (way.kind, way.hops.clone());
@@ -80,7 +80,7 @@ impl Snapshot {
         }
     }
 
-    /// The prefixes that there are routes through a link to.
+    /// Prefixes with a route through a link.
     pub(super) fn through(&self, link: u32) -> Vec<IpNet> {
         let through = |way: &Way| self.resolved(way).1.iter().any(|hop| hop.link == link);
         let ways = self.routes.ways.all.iter();
@@ -92,7 +92,7 @@ impl Snapshot {
         found.map(|(prefix, _)| *prefix).collect()
     }
 
-    /// Whether a route has this object, or a group that it is in.
+    /// Whether a route uses this object, directly or in a group.
     pub(super) fn uses(&self, object: u32) -> bool {
         let in_group = |id: &u32| match self.objects.get(id) {
             Some(NextHop::Group(members)) => members.iter().any(|(member, _)| *member == object),
@@ -106,14 +106,14 @@ impl Snapshot {
     }
 }
 
-/// A route to a prefix, which is written down elsewhere. Of several the local table's comes first, then the smallest metric.
+/// Route to a prefix, which is stored elsewhere. The local table's routes come first, then the smallest metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     metric: u32,
     way: u32,
 }
 
-/// Nearly every prefix has one route.
+/// Routes of a prefix. Nearly every prefix has one.
 #[derive(Debug)]
 enum Entries {
     One(Entry),
@@ -144,17 +144,17 @@ impl Entries {
     }
 }
 
-/// Routes by their prefixes.
+/// Routes by prefix.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     by_prefix: BTreeMap<IpNet, Entries>,
     ways: Ways,
 }
 
-/// Which table a route is in, and its way.
+/// A way, and whether the route is in the local table.
 type Known = (Way, bool);
 
-/// The different ways, each counted.
+/// The different ways, with reference counts.
 #[derive(Debug, Default)]
 struct Ways {
     all: slab::Slab<Known>,
@@ -198,8 +198,8 @@ impl Ways {
     }
 }
 
-/// Whether routes of the same key are one route with several next hops: IPv6 routes by routers are (fib6_add_rt2node), and
-/// each message has all of them.
+/// Whether routes with the same key are one route with several next hops. This holds for IPv6 routes by routers
+/// (fib6_add_rt2node); each message has all of their next hops.
 fn merges(prefix: &IpNet, way: &Way) -> bool {
     let by_router = way.hops.iter().any(|hop| hop.gateway.is_some());
     prefix.addr().is_ipv6() && way.object.is_none() && by_router
@@ -210,7 +210,7 @@ fn same_hop(a: &Hop, b: &Hop) -> bool {
 }
 
 impl Routes {
-    /// Takes a route in.
+    /// Adds a route.
     pub fn add(&mut self, route: Route, place: Place) {
         let (prefix, key) = (route.destination, route.key);
         let merging = merges(&prefix, &route.way);
@@ -234,7 +234,8 @@ impl Routes {
             (Some(_), position) if position.is_none() || position == known => {
                 ways.release(entry.way);
             }
-            // What it takes the place of goes; it was there already where changes of a reading's time come again.
+            // Drops the route that this one replaces. It can be known already, when changes from the time of a reading are
+            // applied again.
             (known, Some(place)) => {
                 ways.release(entries[place].way);
                 entries[place] = entry;
@@ -248,7 +249,7 @@ impl Routes {
         self.put(prefix, entries);
     }
 
-    /// Takes a route out, or some of its next hops: IPv6 removes those of a route one by one.
+    /// Removes a route or some of its next hops: IPv6 removes the next hops of a route one by one.
     pub fn remove(&mut self, gone: &Route) {
         let prefix = gone.destination;
         let mut entries = self.take(&prefix);
@@ -264,7 +265,7 @@ impl Routes {
                 None => way.object.is_none() && way.hops == gone.way.hops,
             }
         };
-        // A route whose link went down has fewer next hops than it had.
+        // A route whose link went down has fewer next hops than before.
         let alike = |entry: &Entry| {
             let (key, kind) = (ways.key(*entry), ways.way(*entry).kind);
             (key, kind) == (gone.key, gone.way.kind) && prefix.addr().is_ipv4()
@@ -296,7 +297,7 @@ impl Routes {
         }
     }
 
-    /// The way of the route that the kernel uses.
+    /// Way of the route that the kernel uses.
     pub fn best(&self, prefix: &IpNet) -> Option<&Way> {
         let entries = self.by_prefix.get(prefix)?.all();
         let rank = |entry: &&Entry| {
@@ -306,14 +307,14 @@ impl Routes {
         Some(self.ways.way(*entries.iter().min_by_key(rank)?))
     }
 
-    /// The prefixes that there are routes to, behind one or from the first on.
+    /// Prefixes with routes, after a given one or from the first on.
     pub fn prefixes(&self, after: Option<IpNet>) -> impl Iterator<Item = IpNet> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let range = self.by_prefix.range((from, Bound::Unbounded));
         range.map(|(prefix, _)| *prefix)
     }
 
-    /// Whether the routes to a prefix are the same as another mirror's.
+    /// Whether both mirrors have the same routes to a prefix.
     pub fn same(&self, other: &Routes, prefix: &IpNet) -> bool {
         let of = |routes: &Routes| -> Vec<(RouteKey, Way)> {
             let entries = routes.by_prefix.get(prefix).map_or(&[][..], Entries::all);

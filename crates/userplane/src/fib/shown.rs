@@ -1,4 +1,4 @@
-//! Routes and neighbours as people are shown them.
+//! Routes and neighbours for display.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,47 +8,47 @@ use ipnet::IpNet;
 
 use super::{AdjacencyId, Fib, Target};
 
-/// A route that the dataplane was told of.
+/// Route that the dataplane has.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ShownRoute {
-    /// What it is for.
+    /// Its prefix.
     pub net: IpNet,
-    /// Where it leads.
+    /// Its target.
     pub target: Target,
-    /// It is a net of subscribers.
+    /// Whether it is a subscriber prefix.
     pub subscribers: bool,
-    /// The neighbours that it leads to.
+    /// Neighbours that it leads to.
     pub hops: Vec<ShownHop>,
 }
 
-/// A neighbour that a route leads to.
+/// Neighbour that a route leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ShownHop {
     /// The link index of the port's TAP.
     pub link: u32,
     /// Its address.
     pub address: IpAddr,
-    /// Its MAC address, once known.
+    /// Its MAC address, if known.
     pub mac: Option<[u8; 6]>,
 }
 
-/// A neighbour on a core port's link.
+/// Neighbour on a core port's link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ShownNeighbour {
     /// The link index of the port's TAP.
     pub link: u32,
     /// Its address.
     pub address: IpAddr,
-    /// Its MAC address, once known.
+    /// Its MAC address, if known.
     pub mac: Option<[u8; 6]>,
-    /// The kernel wants it confirmed when it is used next.
+    /// Whether the kernel wants it confirmed at its next use.
     pub stale: bool,
-    /// How many routes lead to it.
+    /// Number of routes that lead to it.
     pub routes: usize,
 }
 
 impl Fib {
-    /// The routes behind one, or from the first on, in the order of their prefixes.
+    /// Routes after a given one, or from the first on, sorted by prefix.
     pub fn shown_routes(&self, after: Option<IpNet>) -> impl Iterator<Item = ShownRoute> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let routes = self.installed.range((from, Bound::Unbounded));
@@ -73,7 +73,7 @@ impl Fib {
         })
     }
 
-    /// The neighbours that the kernel knows on the core ports' links, and those that routes lead to.
+    /// Neighbours that the kernel knows on the core ports' links, and those that routes lead to.
     pub fn shown_neighbours(&self) -> impl Iterator<Item = ShownNeighbour> + '_ {
         let known = self.kernel.neighbours.keys();
         let known = known.filter(|(link, _)| self.ports.contains_key(link));

@@ -29,7 +29,7 @@ fn fib() -> Fib {
     fib
 }
 
-/// Takes in a reading, by portions that do not hold much.
+/// Applies a reading in small portions.
 fn read(fib: &mut Fib, snapshot: Snapshot) {
     fib.replace(snapshot);
     while fib.sweep(2) {}
@@ -114,7 +114,7 @@ fn a_route_by_a_router_waits_for_its_mac_and_learns_it() {
             Command::SetRoute(net("198.51.100.9/32"), Target::Adjacency(0)),
         ]
     );
-    // The router moves to another MAC, then fails.
+    // The router moves to another MAC address, then fails.
     let moved = [2, 0, 0, 0, 0, 8];
     assert_eq!(
         after(&mut fib, neighbour("198.51.100.9", Some(moved), false)),
@@ -303,7 +303,7 @@ fn object(destination: &str, id: u32) -> Route {
     route
 }
 
-/// What the dataplane has of routes and groups after these commands.
+/// The dataplane's routes and groups after these commands.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     routes: BTreeMap<IpNet, Target>,
@@ -312,7 +312,7 @@ struct Told {
 }
 
 impl Told {
-    /// Whatever a route or group refers to has to be there.
+    /// Checks that everything a route or group refers to exists.
     fn follow(&mut self, fib: &mut Fib) -> &Self {
         for command in fib.take_commands() {
             match command {
@@ -381,7 +381,7 @@ fn routes_by_the_same_routers_share_a_group() {
     told.follow(&mut fib);
     assert_eq!(told.groups[&1], [0, 0, 1]);
 
-    // One router that is named twice is one router.
+    // One router that is named twice counts as one router.
     let twice = route("198.18.0.0/15", 0, &[ROUTERS[0], ROUTERS[0]]);
     fib.apply(new(twice.clone()));
     told.follow(&mut fib);
@@ -398,7 +398,7 @@ fn ipv6_takes_next_hops_away_one_by_one() {
     let (mut fib, mut told) = (fib(), Told::default());
     let routers = [(CORE0, Some("2001:db8::1")), (CORE1, Some("2001:db8:1::1"))];
     fib.apply(new(route("2001:db8:7::/48", 20, &routers[..1])));
-    // Another one comes: the message has both.
+    // Another next hop is added: the message has both.
     fib.apply(new(route("2001:db8:7::/48", 20, &routers)));
     told.follow(&mut fib);
     assert_eq!(told.to("2001:db8:7::/48"), Some(Target::Group(0)));
@@ -407,7 +407,7 @@ fn ipv6_takes_next_hops_away_one_by_one() {
     told.follow(&mut fib);
     assert_eq!(told.to("2001:db8:7::/48"), Some(Target::Adjacency(1)));
     assert!(told.groups.is_empty());
-    // The net of two links is two routes.
+    // The prefix on two links is two routes.
     let on = |link| route("2001:db8:8::/64", 256, &[(link, None)]);
     fib.apply(new(on(CORE0)));
     fib.apply(new(on(CORE1)));
@@ -432,7 +432,7 @@ fn of_several_routes_with_one_key_the_first_is_used() {
     assert_eq!(add(&mut fib, 0, Place::First), "198.51.100.1");
     assert_eq!(add(&mut fib, 1, Place::Last), "198.51.100.1");
     assert_eq!(add(&mut fib, 2, Place::First), "198.51.101.2");
-    // What was heard of before a reading comes again.
+    // A change from before the reading comes again.
     assert_eq!(add(&mut fib, 0, Place::First), "198.51.101.2");
     assert_eq!(add(&mut fib, 0, Place::Instead), "198.51.100.1");
     fib.apply(Fact::RouteGone(by(0)));
@@ -460,7 +460,7 @@ fn a_route_of_an_object_leads_where_the_object_does() {
     assert_eq!(group_of(&told, "0.0.0.0/0"), [0, 1]);
     assert_eq!(told.to("203.0.113.0/24"), Some(Target::Adjacency(2)));
 
-    // The objects change, and the kernel says nothing of the routes.
+    // The objects change, and the kernel sends no change of the routes.
     fib.apply(Fact::NextHop(9, group(&[1, 2, 3])));
     fib.apply(Fact::NextHop(
         3,
@@ -477,7 +477,7 @@ fn a_route_of_an_object_leads_where_the_object_does() {
     assert_eq!(told.to("0.0.0.0/0"), Some(Target::Adjacency(1)));
     assert_eq!(told.to("203.0.113.0/24"), Some(Target::Discard));
 
-    // Objects that nobody has go without consequence; with one that is used its routes went.
+    // Removing unused objects has no effect. Routes vanish with the object that they use.
     assert_eq!(after(&mut fib, Fact::NextHopGone(1)), []);
     assert_eq!(after(&mut fib, Fact::NextHopGone(2)), [Command::Resync]);
 }
@@ -553,7 +553,7 @@ fn subscriber_nets_are_announced_and_discarded() {
     let mut ours = route("100.64.0.0/24", 0, &[(TUN, None)]);
     ours.ours = true;
     assert_eq!(after(&mut fib, new(ours.clone())), []);
-    // Somebody removes the announcement: it is put back.
+    // Another process removes the announcement: it is announced again.
     assert_eq!(
         after(&mut fib, Fact::RouteGone(ours)),
         [Command::Export(pool)]
@@ -592,7 +592,7 @@ fn a_reading_removes_what_it_lacks_and_cleans_leftovers() {
         Command::RemoveAdjacency(0),
         Command::SetRoute(net("203.0.113.0/24"), Target::OnLink(5)),
         Command::Withdraw(net("100.64.8.0/24"), MANAGEMENT),
-        // What a run before announced may be asked for again.
+        // An announcement of an earlier run may be requested again.
         Command::SetRoute(net("100.64.7.0/24"), Target::Discard),
         Command::Export(net("100.64.0.0/24")),
     ] {
@@ -704,7 +704,7 @@ fn what_is_shown_is_what_the_dataplane_was_told() {
         panic!("{neighbours:?}")
     };
     assert_eq!((neighbour.address, neighbour.stale), (hop.address, true));
-    // the default route, and the neighbour's own host route
+    // The default route, and the neighbour's own host route.
     assert_eq!(neighbour.routes, 2);
 }
 

@@ -1,4 +1,4 @@
-//! What a machine gives to a user plane, what it costs where that is too little, and how it is mended.
+//! What a machine lacks for a user plane, what that costs and how to fix it.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use config::start::WorkerCores;
 
 use super::{Host, Taken, Wanted};
 
-/// One thing that matters to a user plane.
+/// Check result about one property of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its name.
     pub subject: &'static str,
     /// What the machine has.
     pub found: String,
-    /// What it costs as it is, where it is to be mended.
+    /// What the present state costs, if it has to be fixed.
     pub costs: &'static str,
-    /// How it is mended; `None`: it is as it should be.
+    /// How to fix it; `None`: nothing to fix.
     pub mend: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Finding {
         }
     }
 
-    /// In one sentence, if it is to be mended.
+    /// Finding in one sentence, if there is something to fix.
     pub fn sentence(&self) -> Option<String> {
         let mend = self.mend.as_ref()?;
         let Finding {
@@ -46,7 +46,7 @@ impl Finding {
 }
 
 impl Host {
-    /// Everything that is looked at.
+    /// All findings.
     pub fn findings(&self, wanted: &Wanted) -> Vec<Finding> {
         let taken = self.take(wanted);
         let mut all = self.defaults(wanted);
@@ -254,7 +254,7 @@ impl Host {
         }
     }
 
-    /// Nothing where the machine has no governors, as virtual machines.
+    /// Frequency governor; `None` if the machine has no governors, as in virtual machines.
     fn governor(&self, taken: &Taken) -> Option<Finding> {
         let mine = |cores: &Vec<u16>| {
             taken.cores.is_empty() || cores.iter().any(|core| taken.cores.contains(core))

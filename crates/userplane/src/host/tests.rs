@@ -1,4 +1,4 @@
-//! Made-up machines.
+//! Tests with made-up machines.
 
 use super::*;
 
@@ -20,7 +20,7 @@ const STEADY: (&str, &str) = (
     "processor\t: 0\nflags\t\t: fpu tsc constant_tsc nonstop_tsc",
 );
 
-/// Two nodes of four cores each, two threads a core in the first: all that a user plane wants.
+/// Two nodes of four cores each, two threads per core in the first: everything that a user plane wants.
 fn server() -> Vec<(&'static str, &'static str)> {
     vec![
         ("sys/devices/system/cpu/online", "0-7"),
@@ -56,7 +56,7 @@ fn wanted(text: &str) -> Wanted {
     Wanted::from(&start)
 }
 
-/// What is to be mended, by subject.
+/// What has to be fixed, by subject.
 fn mended(host: &Host, wanted: &Wanted) -> Vec<(&'static str, String)> {
     let all = host.findings(wanted).into_iter();
     all.filter_map(|finding| Some((finding.subject, finding.mend?)))

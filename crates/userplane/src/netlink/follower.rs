@@ -1,7 +1,7 @@
-//! Follows the kernel's tables: reads them whole at first and whenever changes of them were missed, then change by change.
+//! Follows the kernel's tables. It reads them completely at first and whenever changes were missed, and then applies each change.
 //!
-//! Changes that come during a reading are kept and made behind it, in their order: each says how something is, so that it
-//! does no harm if the reading knew it already.
+//! Changes that arrive during a reading are kept and applied after it, in order. Each change states a complete fact, so it does
+//! no harm if the reading included it already.
 
 use std::io;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use super::scan::Scan;
 use super::socket::{Change, Monitor};
 use crate::fib::Fib;
 
-/// Changes that are kept during a reading; if there are more, it begins again.
+/// Maximum number of changes kept during a reading. Above it, the reading starts again.
 const MOST_KEPT: usize = 1 << 18;
-/// How long to wait after a reading that failed.
+/// Time between a failed reading and the next one.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// Whoever follows the kernel's tables.
+/// Follower of the kernel's tables.
 pub struct Follower {
     monitor: Monitor,
     reading: Option<Reading>,
-    /// When the tables are to be read.
+    /// Time of the next reading, if one is due.
     read_at: Option<Duration>,
     /// How often changes were missed.
     pub overruns: u64,
 }
 
-/// A reading of the kernel's tables.
+/// Reading of the kernel's tables under way.
 struct Reading {
     scan: Scan,
-    /// What has changed since it began.
+    /// Changes since the reading began.
     kept: Vec<Fact>,
 }
 
 impl Follower {
-    /// Reads the tables as soon as it may, and follows them by this stream.
+    /// Starts with a reading as soon as possible, and follows the changes of `monitor`.
     pub fn new(monitor: Monitor) -> Self {
         Self {
             monitor,
@@ -46,27 +46,27 @@ impl Follower {
         }
     }
 
-    /// Has the tables read at this time or before.
+    /// Schedules a reading at this time or earlier.
     pub fn read_again(&mut self, at: Duration) {
         self.read_at = Some(self.read_at.map_or(at, |before| before.min(at)));
     }
 
-    /// When the tables are to be read.
+    /// Time of the next reading, if one is due.
     pub fn read_at(&self) -> Option<Duration> {
         self.read_at
     }
 
-    /// Whether they are being read.
+    /// Whether a reading is under way.
     pub fn is_reading(&self) -> bool {
         self.reading.is_some()
     }
 
-    /// Waits for the next changes. Nothing is lost when this is given up.
+    /// Waits for the next changes. No change is lost when the future is dropped.
     pub async fn next(&mut self) -> io::Result<Change> {
         self.monitor.next().await
     }
 
-    /// Takes in what has changed.
+    /// Handles changes.
     pub fn take(&mut self, now: Duration, change: Change, fib: Option<&mut Fib>) {
         let Change::Facts(facts) = change else {
             warn!("the kernel dropped netlink messages: reading its tables again");
@@ -92,7 +92,7 @@ impl Follower {
         self.read_at = Some(now);
     }
 
-    /// Reads one portion, if the tables are being read or are to be.
+    /// Reads one portion, if a reading is under way or due.
     pub fn read(&mut self, now: Duration, fib: Option<&mut Fib>) {
         if self.reading.is_none() && self.read_at.is_some_and(|at| at <= now) {
             self.read_at = None;
@@ -115,7 +115,7 @@ impl Follower {
         if !reading.scan.read()? {
             return Ok(());
         }
-        // Every change of the table until now has to be heard of.
+        // Takes every change of the table until now.
         while let Some(change) = self.monitor.try_next()? {
             self.take(now, change, None);
         }

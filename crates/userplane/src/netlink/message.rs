@@ -17,27 +17,27 @@ pub enum Fact {
     Link(Link),
     /// The link with this index is gone.
     LinkGone(u32),
-    /// An address was taken away from a link. The kernel then drops routes silently
-    /// (`fib_sync_down_addr`), so the tables have to be read again.
+    /// An address was removed from a link. The kernel then drops routes silently (`fib_sync_down_addr`), so the tables have to be
+    /// read again.
     AddressGone,
     /// A route exists.
     Route {
         /// The route.
         route: Route,
-        /// Where it is among those with the same destination and [`RouteKey`].
+        /// Its position among routes with the same destination and [`RouteKey`].
         place: Place,
     },
     /// A route, or some of its next hops, is gone.
     RouteGone(Route),
-    /// A next hop object exists and is this (`ip nexthop`).
+    /// A next hop object exists (`ip nexthop`), with this content.
     NextHop(u32, NextHop),
-    /// The next hop object with this id is gone. Routes that still had it went silently.
+    /// The next hop object with this id is gone. Routes that still used it vanished silently.
     NextHopGone(u32),
     /// A neighbour's state.
     Neighbour(Neighbour),
     /// A neighbour's entry is gone.
     NeighbourGone {
-        /// The link that it was on.
+        /// The link.
         link: u32,
         /// Its address.
         address: IpAddr,
@@ -55,7 +55,7 @@ pub struct Link {
     pub up: bool,
 }
 
-/// What the kernel tells routes to one destination apart by.
+/// Key by which the kernel distinguishes routes to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteKey {
     /// The local table wins over the main table (the kernel's default rules).
@@ -64,21 +64,21 @@ pub struct RouteKey {
     pub metric: u32,
 }
 
-/// Where a route is among those with the same destination and [`RouteKey`]; the first one is used.
+/// Position of a route among those with the same destination and [`RouteKey`]; the first one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Before the others.
     First,
-    /// Behind the others.
+    /// After the others.
     Last,
-    /// Where another one was, which it replaces.
+    /// In place of another one, which it replaces.
     Instead,
 }
 
 /// What a route does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouteKind {
-    /// Send to one of the next hops.
+    /// Forward to one of the next hops.
     Forward,
     /// An address of this host, or a broadcast, anycast or multicast address.
     Local,
@@ -89,22 +89,22 @@ pub enum RouteKind {
 /// One route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Where to.
+    /// Destination.
     pub destination: IpNet,
-    /// Which one of several for that destination.
+    /// Distinguishes several routes to that destination.
     pub key: RouteKey,
-    /// What becomes of packets.
+    /// What happens to its packets.
     pub way: Way,
-    /// Whether Sluice itself put it there.
+    /// Whether Sluice itself installed it.
     pub ours: bool,
 }
 
-/// What becomes of packets of a route. Very many routes have few different ways.
+/// What happens to packets of a route. Very many routes share a few different ways.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Way {
     /// What the route does.
     pub kind: RouteKind,
-    /// The next hop object that it refers to. What that is counts, whatever `hops` says.
+    /// The next hop object that it refers to. The object applies, whatever `hops` says.
     pub object: Option<u32>,
     /// Its next hops: more than one for a multipath route.
     pub hops: Vec<Hop>,
@@ -139,14 +139,14 @@ pub struct Neighbour {
     pub link: u32,
     /// Its address.
     pub address: IpAddr,
-    /// Its MAC address while the kernel holds it for good.
+    /// Its MAC address while the kernel considers it valid.
     pub mac: Option<[u8; 6]>,
-    /// Whether the kernel wants it confirmed before it goes on being used.
+    /// Whether the kernel wants it confirmed before further use.
     pub stale: bool,
 }
 
-/// The fact in a message about a link, an address or a neighbour; `None` when it says nothing that a user plane needs.
-/// For routes see [`super::route`].
+/// The fact in a message about a link, an address or a neighbour; `None` if a user plane does not need it. For routes see
+/// [`super::route`].
 pub fn fact(message: &RouteNetlinkMessage) -> Option<Fact> {
     match message {
         RouteNetlinkMessage::NewLink(m) => link(m).map(Fact::Link),
@@ -162,7 +162,7 @@ pub fn fact(message: &RouteNetlinkMessage) -> Option<Fact> {
 }
 
 fn link(message: &LinkMessage) -> Option<Link> {
-    // AF_BRIDGE messages about a port of a bridge use the same type.
+    // AF_BRIDGE messages about a bridge port use the same type.
     if message.header.interface_family != AddressFamily::Unspec {
         return None;
     }

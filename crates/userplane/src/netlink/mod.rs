@@ -1,9 +1,8 @@
 //! The kernel's routing tables, as messages.
 //!
-//! [`message`] and [`route`] turn rtnetlink messages into the few facts that a user plane needs,
-//! [`request`] builds the messages that we send, and [`socket`] is the only part that
-//! touches the kernel; [`scan`] and [`follower`] use it. What the facts *mean* for the forwarding tables is decided in
-//! [`crate::fib`], which never sees a socket.
+//! [`message`] and [`route`] turn rtnetlink messages into the few facts that a user plane needs. [`request`] builds the messages
+//! that we send. [`socket`] is the only part that touches the kernel; [`scan`] and [`follower`] use it. [`crate::fib`] decides
+//! what the facts mean for forwarding, and never sees a socket.
 
 pub mod follower;
 pub mod message;
@@ -12,7 +11,7 @@ pub mod route;
 pub mod scan;
 pub mod socket;
 
-/// The route protocol number (`rtm_protocol`) of the routes that Sluice exports.
+/// Route protocol number (`rtm_protocol`) of the routes that Sluice exports.
 ///
 /// 96 is in the range that `/etc/iproute2/rt_protos` leaves to the user; put
 /// `96 sluice` there and `ip route show proto sluice` shows them by name.

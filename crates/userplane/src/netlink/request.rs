@@ -1,4 +1,4 @@
-//! The messages that we send to the kernel.
+//! Messages that we send to the kernel.
 
 use std::net::IpAddr;
 
@@ -18,12 +18,12 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use super::PROTO_SLUICE;
 use super::route::TABLE_MAIN;
 
-/// A request with the flags that say what is to happen if the object exists.
+/// Request with the flags for an object that exists already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The message.
     pub message: RouteNetlinkMessage,
-    /// `NLM_F_CREATE` and its like, without `NLM_F_REQUEST` and `NLM_F_ACK`.
+    /// `NLM_F_CREATE` and similar flags, without `NLM_F_REQUEST` and `NLM_F_ACK`.
     pub flags: u16,
 }
 
@@ -38,15 +38,15 @@ fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// What a link is to look like.
+/// Settings of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkSettings {
-    /// MAC address, if it is to change.
+    /// MAC address; `None`: unchanged.
     pub mac: Option<[u8; 6]>,
-    /// MTU, if it is to change.
+    /// MTU; `None`: unchanged.
     pub mtu: Option<u32>,
-    /// Whether the kernel makes up a link-local IPv6 address (a point-to-point TUN
-    /// needs none and would only send router solicitations from it).
+    /// Whether the kernel creates a link-local IPv6 address. A point-to-point TUN needs none and would only send router
+    /// solicitations from it.
     pub link_local: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn link_up(index: u32) -> Request {
     }
 }
 
-/// Removes a link that is virtual.
+/// Removes a virtual link.
 pub fn delete_link(index: u32) -> Request {
     let mut message = LinkMessage::default();
     message.header.index = index;
@@ -97,7 +97,7 @@ pub fn delete_link(index: u32) -> Request {
     }
 }
 
-/// Gives a link an address, whether or not it has it already.
+/// Adds an address to a link; an existing address is no error.
 pub fn add_address(index: u32, address: IpNet) -> Request {
     Request {
         message: RouteNetlinkMessage::NewAddress(address_of(index, address)),
@@ -105,7 +105,7 @@ pub fn add_address(index: u32, address: IpNet) -> Request {
     }
 }
 
-/// Takes an address away from a link.
+/// Removes an address from a link.
 pub fn remove_address(index: u32, address: IpNet) -> Request {
     Request {
         message: RouteNetlinkMessage::DelAddress(address_of(index, address)),
@@ -144,7 +144,7 @@ fn route(net: IpNet, index: u32) -> RouteMessage {
     message
 }
 
-/// Announces a subscriber net: `NET dev TUN proto sluice`.
+/// Announces a subscriber prefix: `NET dev TUN proto sluice`.
 pub fn export(net: IpNet, index: u32) -> Request {
     let message = RouteNetlinkMessage::NewRoute(route(net, index));
     Request {
@@ -153,7 +153,7 @@ pub fn export(net: IpNet, index: u32) -> Request {
     }
 }
 
-/// Takes an announced net back.
+/// Withdraws an announced prefix.
 pub fn withdraw(net: IpNet, index: u32) -> Request {
     Request {
         message: RouteNetlinkMessage::DelRoute(route(net, index)),
@@ -161,8 +161,7 @@ pub fn withdraw(net: IpNet, index: u32) -> Request {
     }
 }
 
-/// Asks the kernel to resolve a neighbour, or to confirm one that went stale:
-/// `NTF_USE` is what sending a packet to it would have done.
+/// Asks the kernel to resolve a neighbour, or to confirm a stale one. `NTF_USE` has the same effect as sending a packet to it.
 pub fn use_neighbour(link: u32, address: IpAddr) -> Request {
     let mut message = NeighbourMessage::default();
     message.header.family = family(address);
@@ -181,8 +180,8 @@ pub fn use_neighbour(link: u32, address: IpAddr) -> Request {
     }
 }
 
-/// The dumps that together are the whole state, in the order in which to read them, as message type, length of its header
-/// and address family: a route needs its link and its next hop object.
+/// Dumps that together give the whole state, as message type, header length and address family. The order matters: a route needs
+/// its link and its next hop object.
 pub const DUMPS: [(u16, usize, u8); 5] = [
     (18, 16, 0),                   // RTM_GETLINK, struct ifinfomsg
     (30, 12, 0),                   // RTM_GETNEIGH, struct ndmsg

@@ -1,7 +1,7 @@
 //! Routes and next hop objects in rtnetlink messages.
 //!
-//! There may be a million of them in a reading, and ten thousand a second of changes, so they are read where they lie;
-//! messages of other kinds are read by a library ([`super::message::fact`]).
+//! A reading may have a million of them, and there may be ten thousand changes a second. So they are parsed in place; a library
+//! parses messages of other kinds ([`super::message::fact`]).
 
 use std::net::IpAddr;
 
@@ -10,9 +10,9 @@ use ipnet::IpNet;
 use super::PROTO_SLUICE;
 use super::message::{Fact, Hop, NextHop, Place, Route, RouteKey, RouteKind, Way};
 
-/// The table of addresses that are our own (`ip route show table local`).
+/// Routing table of local addresses (`ip route show table local`).
 pub const TABLE_LOCAL: u32 = 255;
-/// The table that ordinary routes live in.
+/// Routing table of ordinary routes.
 pub const TABLE_MAIN: u32 = 254;
 
 const NLM_F_REPLACE: u16 = 0x100;
@@ -46,8 +46,8 @@ const NHA_GATEWAY: u16 = 6;
 const AF_INET: u8 = libc::AF_INET as u8;
 const AF_INET6: u8 = libc::AF_INET6 as u8;
 
-/// What a message says of a route or next hop object, if it is of such a kind. The inner option is `None` when it says
-/// nothing that a user plane needs.
+/// The fact in a message about a route or next hop object; `None` for a message of another kind. The inner option is `None` if a
+/// user plane does not need the message.
 pub fn fact(kind: u16, flags: u16, body: &[u8]) -> Option<Option<Fact>> {
     Some(match kind {
         RTM_NEWROUTE => route(body).map(|route| {
@@ -61,8 +61,8 @@ pub fn fact(kind: u16, flags: u16, body: &[u8]) -> Option<Option<Fact>> {
     })
 }
 
-/// A reading comes in the kernel's order and without these flags. Of changes IPv4 says that it put a route behind the
-/// others (fib_table_insert), IPv6 does nothing else (fib6_add_rt2node).
+/// Position of a route. A reading comes in the kernel's order and without these flags. Among changes, IPv4 flags a route that is
+/// appended (fib_table_insert); IPv6 always appends (fib6_add_rt2node).
 fn place(flags: u16, route: &Route) -> Place {
     let first = route.destination.addr().is_ipv4() && flags & NLM_F_CREATE != 0;
     match flags {
@@ -107,8 +107,7 @@ fn route(body: &[u8]) -> Option<Route> {
             _ => {}
         }
     }
-    // Routes of other tables, for a source or for a type of service, and cached exceptions (path MTU, redirects) are none
-    // of ours.
+    // Ignores routes of other tables, for a source or for a type of service, and cached exceptions (path MTU, redirects).
     if !matches!(table, TABLE_LOCAL | TABLE_MAIN)
         || source != 0
         || tos != 0
@@ -142,7 +141,7 @@ fn route(body: &[u8]) -> Option<Route> {
     })
 }
 
-/// `struct rtnexthop`s with their attributes. One whose link is down is left out, as the kernel does.
+/// `struct rtnexthop`s with their attributes. Next hops whose link is down are left out, as in the kernel.
 fn multipath(mut rest: &[u8]) -> Vec<Hop> {
     let mut hops = Vec::new();
     while let Some((header, _)) = rest.split_first_chunk::<8>() {
@@ -194,7 +193,7 @@ fn next_hop(body: &[u8]) -> Option<(u32, NextHop)> {
     Some((id?, what))
 }
 
-/// `struct nexthop_grp`s: an id and a weight less one, whose upper half is behind it since Linux 6.12.
+/// `struct nexthop_grp`s: an id and a weight minus one, whose upper half follows it since Linux 6.12.
 fn members(value: &[u8]) -> Vec<(u32, u16)> {
     let members = value.as_chunks::<8>().0.iter();
     let member = |&[a, b, c, d, low, high, ..]: &[u8; 8]| {
@@ -227,7 +226,7 @@ fn address(value: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// `struct rtvia`: an IPv4 route may go by an IPv6 router (RFC 8950).
+/// `struct rtvia`: an IPv4 route may have an IPv6 router (RFC 8950).
 fn via(value: &[u8]) -> Option<IpAddr> {
     address(value.get(2..)?)
 }

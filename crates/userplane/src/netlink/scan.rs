@@ -1,9 +1,9 @@
-//! A whole reading of the kernel's tables while they change.
+//! Complete reading of the kernel's tables while they change.
 //!
-//! The kernel does not hold still for a reader. What it has at the place where it goes on is right, but when routes before
-//! that place have gone meanwhile, it may pass over others that are there: of IPv6 it counts how many it has shown already
-//! (fib6_dump_table), and that without saying so. So a table of which something went while it was read is read again,
-//! until that shows nothing new but what changes tell of that were heard meanwhile. They also say what is not there any more.
+//! The kernel does not hold its tables still for a reader. It continues at the right place, but when routes before that place
+//! have been removed meanwhile, it may skip others that exist, without notice: for IPv6 it counts the routes that it has shown
+//! (fib6_dump_table). So a table from which a route was removed during the reading is read again, until a reading shows no new
+//! route except those that changes announced meanwhile. The changes also tell which routes are gone.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,45 +15,45 @@ use super::request::DUMPS;
 use super::socket::Dump;
 use crate::fib::Snapshot;
 
-/// How often a table is read at most.
+/// Maximum number of readings of a table.
 const MOST: usize = 8;
-/// The places of the routes among [`DUMPS`].
+/// Positions of the routes in [`DUMPS`].
 const IPV4: usize = DUMPS.len() - 2;
 const IPV6: usize = DUMPS.len() - 1;
 
-/// A reading under way.
+/// Reading under way.
 pub struct Scan {
     dump: Dump,
     snapshot: Snapshot,
     table: Table,
-    /// Prefixes that changes told of.
+    /// Prefixes that changes concerned.
     told: HashSet<IpNet>,
-    /// A table did not come to rest.
+    /// Whether a table kept changing until the last attempt.
     pub doubtful: bool,
 }
 
-/// How the reading of one table goes.
+/// State of the reading of one table.
 #[derive(Default)]
 struct Table {
-    /// Something of it went while it was read, so that others may have been passed over.
+    /// Whether a route was removed during the reading, so that others may have been skipped.
     disturbed: bool,
-    /// How often it was read before.
+    /// Number of earlier readings.
     before: usize,
-    /// Routes that it shows for the first time, though it was read before.
+    /// Routes that first appeared in a repeated reading.
     fresh: Vec<IpNet>,
 }
 
-/// What follows when a table has been read to its end.
+/// What follows after a table has been read to its end.
 #[derive(Debug, PartialEq, Eq)]
 enum After {
     Next,
     Again,
-    /// It was read [`MOST`] times and did not come to rest: the next one.
+    /// The table kept changing in [`MOST`] readings: continue with the next one.
     Doubt,
 }
 
 impl Table {
-    /// It has been read to its end.
+    /// Handles the end of a reading of the table.
     fn ends(&mut self, told: &HashSet<IpNet>) -> After {
         let mut fresh = std::mem::take(&mut self.fresh).into_iter();
         let new = self.before == 0 || fresh.any(|net| !told.contains(&net));
@@ -67,7 +67,7 @@ impl Table {
 }
 
 impl Scan {
-    /// Begins.
+    /// Starts a reading.
     pub fn start() -> io::Result<Self> {
         Ok(Self {
             dump: Dump::start()?,
@@ -78,7 +78,7 @@ impl Scan {
         })
     }
 
-    /// Hears of a change that comes while this reads.
+    /// Notes a change that arrives during the reading.
     pub fn hear(&mut self, change: &Fact) {
         let (Fact::Route { route, .. } | Fact::RouteGone(route)) = change else {
             return;
@@ -93,8 +93,8 @@ impl Scan {
         self.table.disturbed |= self.dump.stage() == table && matches!(change, Fact::RouteGone(_));
     }
 
-    /// Reads a portion, of some 300 routes. Whether a table has been read to its end: then whoever has heard of every change
-    /// until now calls [`Scan::go_on`].
+    /// Reads a portion of some 300 routes. Returns whether a table has been read to its end. Then the caller handles every change
+    /// until now and calls [`Scan::go_on`].
     pub fn read(&mut self) -> io::Result<bool> {
         let portion = self.dump.read()?;
         self.table.disturbed |= portion.interrupted;
@@ -110,7 +110,7 @@ impl Scan {
         Ok(portion.last)
     }
 
-    /// Goes on with the next table, or with the same one; gives everything if that was the last.
+    /// Continues with the next table, or reads the same one again. Returns everything after the last table.
     pub fn go_on(&mut self) -> io::Result<Option<Snapshot>> {
         match self.table.ends(&self.told) {
             After::Again => {
@@ -136,7 +136,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A table of which something went while it was read so many times before, and that shows these nets anew.
+    /// A table from which a route was removed, after `before` readings, with these new prefixes.
     fn disturbed(before: usize, fresh: &[&str]) -> Table {
         Table {
             disturbed: true,
@@ -154,7 +154,7 @@ mod tests {
     fn a_table_of_which_something_went_is_read_until_it_shows_nothing_new() {
         let mut table = disturbed(0, &[]);
         assert_eq!(table.ends(&HashSet::new()), After::Again);
-        // It held still the second time.
+        // No change during the second reading.
         assert_eq!(table.ends(&HashSet::new()), After::Next);
         assert_eq!(disturbed(1, &[]).ends(&HashSet::new()), After::Next);
         let told = HashSet::from([net("192.0.2.0/24")]);

@@ -1,4 +1,4 @@
-//! The sockets towards the kernel.
+//! Netlink sockets.
 
 use std::io;
 
@@ -21,10 +21,10 @@ const NLM_F_DUMP: u16 = 0x300;
 
 /// A netlink datagram of the kernel is at most 32 KiB unless the reader asks for less.
 const BUFFER: usize = 64 * 1024;
-/// Room for bursts of changes before the kernel answers with ENOBUFS: a change of a route takes up to 1.3 KiB of it, so this
-/// is some 50,000 of them. It is memory only while they wait.
+/// Receive buffer for bursts of changes, in octets. The kernel answers ENOBUFS when it is full. A change of a route takes up to
+/// 1.3 KiB, so this is room for some 50,000 changes. It uses memory only while they wait.
 pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
-/// Messages that are taken together.
+/// Maximum number of messages that are taken together.
 const PORTION: usize = 256;
 
 /// RTNLGRP_LINK, _NEIGH, _IPV4_IFADDR, _IPV4_ROUTE, _IPV6_IFADDR, _IPV6_ROUTE, _NEXTHOP.
@@ -41,8 +41,8 @@ fn open() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The socket for changes. The kernel handles a request within `send`, so the answer
-/// is there when it returns, and reading it does not block the loop.
+/// Socket for changes of the kernel's tables. The kernel handles a request within `send`, so its answer is there when `send`
+/// returns, and reading it does not block the loop.
 pub struct Requester {
     socket: Socket,
     buffer: Vec<u8>,
@@ -59,7 +59,7 @@ impl Requester {
         })
     }
 
-    /// Sends one request and returns the kernel's verdict.
+    /// Sends one request and returns the kernel's result.
     pub fn request(&mut self, request: Request) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let flags = NLM_F_REQUEST | NLM_F_ACK | request.flags;
@@ -78,22 +78,22 @@ impl Requester {
     }
 }
 
-/// A reading of the kernel's tables, one after another, a datagram at a time.
+/// Reading of the kernel's tables, one after another, one datagram at a time.
 pub struct Dump {
     socket: Socket,
     buffer: Vec<u8>,
-    /// Which of [`DUMPS`] is read.
+    /// Index in [`DUMPS`] of the table being read.
     stage: usize,
 }
 
-/// A part of a reading.
+/// Portion of a reading.
 #[derive(Debug)]
 pub struct Portion {
-    /// What it says.
+    /// Its facts.
     pub facts: Vec<Fact>,
-    /// The kernel changed the table under the reader (`NLM_F_DUMP_INTR`).
+    /// Whether the kernel changed the table during the reading (`NLM_F_DUMP_INTR`).
     pub interrupted: bool,
-    /// It is the last one of this table.
+    /// Whether it is the last one of this table.
     pub last: bool,
 }
 
@@ -111,7 +111,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Which of [`DUMPS`] is read.
+    /// Index in [`DUMPS`] of the table being read.
     pub fn stage(&self) -> usize {
         self.stage
     }
@@ -121,7 +121,7 @@ impl Dump {
         self.ask()
     }
 
-    /// Goes on with the next table, if there is one.
+    /// Continues with the next table. Returns whether there is one.
     pub fn next_table(&mut self) -> io::Result<bool> {
         self.stage += 1;
         let more = self.stage < DUMPS.len();
@@ -163,16 +163,17 @@ impl Dump {
     }
 }
 
-/// The stream of changes.
+/// Stream of changes.
 pub struct Monitor {
     socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
 }
 
-/// Messages, and that some were dropped: that may be said while none waits, and then no more come until it was read.
+/// Messages, and the error that some were dropped. The error may come while no message waits, and then no more messages come
+/// until it has been read.
 const WANTED: Interest = Interest::READABLE.add(Interest::ERROR);
 
-/// What came from the stream.
+/// Item of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
     /// These facts, in order.
@@ -182,8 +183,8 @@ pub enum Change {
 }
 
 impl Monitor {
-    /// Subscribes to changes of links, addresses, neighbours, routes and next hop objects, of which so many octets may wait
-    /// ([`RECEIVE_BUFFER`]).
+    /// Subscribes to changes of links, addresses, neighbours, routes and next hop objects. `room` is the size of the receive
+    /// buffer in octets ([`RECEIVE_BUFFER`]).
     pub fn open(room: usize) -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -194,7 +195,7 @@ impl Monitor {
         for group in GROUPS {
             socket.add_membership(group)?;
         }
-        // The socket owns its descriptor, which is what its successor `register_with_interest` (unsafe) asks for.
+        // The socket owns its descriptor. The newer function `register_with_interest` (unsafe) asks for just that.
         #[expect(deprecated)]
         let socket = AsyncFd::with_interest(socket, WANTED)?;
         Ok(Self {
@@ -203,7 +204,7 @@ impl Monitor {
         })
     }
 
-    /// Waits for the next changes. Nothing is lost when this is given up.
+    /// Waits for the next changes. No change is lost when the future is dropped.
     pub async fn next(&mut self) -> io::Result<Change> {
         loop {
             let mut ready = self.socket.ready(WANTED).await?;
@@ -217,7 +218,7 @@ impl Monitor {
         }
     }
 
-    /// The changes that wait, a portion of them.
+    /// A portion of the waiting changes.
     pub fn try_next(&mut self) -> io::Result<Option<Change>> {
         loop {
             match take(self.socket.get_ref(), &mut self.buffer)? {
@@ -228,7 +229,7 @@ impl Monitor {
     }
 }
 
-/// A portion of what waits, and whether that was all.
+/// A portion of the waiting changes, and whether none is left.
 fn take(socket: &Socket, buffer: &mut Vec<u8>) -> io::Result<(Option<Change>, bool)> {
     let (mut facts, mut drained) = (Vec::new(), false);
     for _ in 0..PORTION {
@@ -250,8 +251,8 @@ fn take(socket: &Socket, buffer: &mut Vec<u8>) -> io::Result<(Option<Change>, bo
     Ok((change, drained))
 }
 
-/// Takes what waits away: it is in the tables that are to be read. Until nothing waits any more, the kernel drops further
-/// messages without saying so again (netlink_overrun).
+/// Discards the waiting messages: the tables are read again anyway. Until the socket is empty, the kernel drops further messages
+/// without notice (netlink_overrun).
 fn empty(socket: &Socket, buffer: &mut Vec<u8>) -> io::Result<()> {
     loop {
         buffer.clear();
@@ -279,7 +280,7 @@ fn send(
     socket.send(&bytes, 0).map(|_| ())
 }
 
-/// A netlink message where it lies.
+/// Netlink message, parsed in place.
 struct Message<'a> {
     kind: u16,
     flags: u16,
@@ -288,7 +289,7 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// What it says. A message that cannot be read is skipped with a warning: a kernel newer than the library must not stop
+    /// The fact in the message. An unreadable message is skipped with a warning: a kernel newer than the library must not stop
     /// the gateway.
     fn fact(&self) -> Option<Fact> {
         if let Some(fact) = route::fact(self.kind, self.flags, &self.whole[16..]) {
@@ -306,7 +307,7 @@ impl Message<'_> {
         }
     }
 
-    /// The verdict of an NLMSG_ERROR: 0, or a negative number.
+    /// Result in an NLMSG_ERROR: 0, or a negative error number.
     fn error(&self) -> io::Result<()> {
         let code = self.whole[16..].first_chunk::<4>();
         match code.map_or(0, |code| i32::from_ne_bytes(*code)) {
@@ -316,7 +317,7 @@ impl Message<'_> {
     }
 }
 
-/// Takes a datagram apart.
+/// Splits a datagram into messages.
 fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let header = datagram.first_chunk::<16>()?;

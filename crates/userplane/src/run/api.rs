@@ -1,4 +1,4 @@
-//! What the management interface answers: ports and counters.
+//! Answers of the management interface: ports and counters.
 
 use config::{Fault, UserPlaneDocument};
 use dataplane::WorkerCounters;
@@ -52,11 +52,11 @@ impl UserPlane {
             Request::Validate(document) => Ok(Response::Faults(self.validate(&document))),
             Request::Apply(document) => self.apply(document, unix_time()),
         };
-        // Whoever asked may have gone away.
+        // A failed reply is ignored: the caller may have gone away.
         let _ = reply.send(answer);
     }
 
-    /// Goes on with the document that was kept. Where it cannot be done any more, the user plane waits for its control plane.
+    /// Applies the stored document. If that fails, the user plane waits for its control plane.
     pub(crate) fn go_on_with(&mut self, document: &Document) {
         for fault in self
             .resume(document, unix_time())

@@ -1,4 +1,4 @@
-//! Commands on their way to the worker and to the kernel.
+//! Commands to the worker and to the kernel.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::{BACKLOG, Busy, Command, ForWorker, UserPlane, WorkerCommand};
 use crate::ledger::destination;
 use crate::netlink::request;
 
-/// When something that the kernel refused is tried again. All of its tables are read for that.
+/// Time until a rejected kernel request is tried again. All of the kernel's tables are read for that.
 const AGAIN: Duration = Duration::from_secs(10);
 
 impl UserPlane {
-    /// Carries away what the parts want done, until they want no more.
+    /// Carries out the outputs of the parts until there are none.
     pub(crate) fn settle(&mut self) {
         while self.settle_node() | self.settle_engine() {}
         self.send_pfcp();
@@ -34,7 +34,7 @@ impl UserPlane {
                     self.for_worker(ForWorker::SetRoute(instance, prefix, to));
                 }
                 Command::RemoveRoute(prefix) => {
-                    // What an instance has from the start it has again.
+                    // A route that every instance has from the start is restored.
                     let first = first_routes().find(|(net, _)| *net == prefix);
                     self.for_worker(match first {
                         Some((_, to)) => ForWorker::SetRoute(instance, prefix, to),
@@ -98,12 +98,12 @@ impl UserPlane {
         }
     }
 
-    /// The kernel refused something: in a while its tables are compared with what they ought to be.
+    /// Schedules a reading after the kernel rejected a request. It compares the tables with the desired state.
     fn compare_again(&mut self) {
         self.kernel.read_again(self.clock.now().monotonic + AGAIN);
     }
 
-    /// Hands the worker what its queue takes, in order.
+    /// Passes commands to the worker in order, until its queue is full.
     pub(super) fn flush(&mut self) {
         while let Some(command) = self.backlog.pop_front() {
             if let Err(Busy) = self.tell_worker(&command) {
@@ -144,8 +144,8 @@ impl UserPlane {
         }
     }
 
-    /// A clean exit takes the announcements back, since nobody forwards any more; after a
-    /// crash they stay for the successor. TAPs and TUNs stay in either case.
+    /// Withdraws the announcements on a clean exit, because nobody forwards any more. After a crash they stay for the next
+    /// process. TAPs and TUNs stay in either case.
     pub(super) fn shut_down(&mut self) {
         for index in 0..self.instances.len() {
             let link = self.instances[index].tun.index();

@@ -1,11 +1,11 @@
-//! What the kernel's tables mean, as they are read and followed.
+//! Reading and following the kernel's tables.
 
 use tracing::info;
 
 use super::{BACKLOG, UserPlane};
 use crate::netlink::socket::Change;
 
-/// Routes whose meaning is worked out before other sources get their turn.
+/// Maximum number of routes that are updated before other sources get their turn.
 const SWEEP: usize = 512;
 
 impl UserPlane {
@@ -19,12 +19,12 @@ impl UserPlane {
         self.kernel.take(now, change, fib);
     }
 
-    /// Reads a portion of the kernel's tables, if they are being read, or works out what a portion of them means.
+    /// Reads a portion of the kernel's tables during a reading; otherwise updates a portion of the routes.
     pub(super) fn read_tables(&mut self) {
         let now = self.clock.now().monotonic;
         let fib = self.instances.first_mut().map(|instance| &mut instance.fib);
         self.kernel.read(now, fib);
-        // As long as the worker keeps up with being told.
+        // Only while the worker keeps up.
         if self.kernel.is_reading() || self.backlog.len() > BACKLOG / 2 {
             return;
         }
@@ -39,7 +39,7 @@ impl UserPlane {
         }
     }
 
-    /// Whether the dataplane has been told of everything that the kernel has, as far as we heard.
+    /// Whether the dataplane has been sent everything that is known of the kernel's tables.
     pub(super) fn follows_kernel(&self) -> bool {
         let mut instances = self.instances.iter();
         !self.kernel.is_reading() && !instances.any(|instance| instance.fib.is_sweeping())

@@ -1,4 +1,4 @@
-//! A check of the ledger, beside everything else: the worker's tables piece by piece, then the kernel's twice.
+//! Resource audit in the background: the worker's tables piece by piece, then the kernel's twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::netlink::message::Fact;
 use crate::netlink::request;
 use crate::netlink::scan::Scan;
 
-/// Routes that are compared before other sources get their turn: packets for the control thread, BFD's among them, wait meanwhile.
+/// Routes compared before other sources get their turn. Packets for the control thread, BFD's among them, wait meanwhile.
 const COMPARED: usize = 1024;
-/// Between two readings of the kernel's tables: what the first one saw too early has been noticed then.
+/// Time between two readings of the kernel's tables. Changes that the first one saw too early have been handled by then.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
 
-/// A check under way.
+/// Resource audit under way.
 pub(super) struct Check {
     reply: oneshot::Sender<Answer>,
-    /// What is found is to be put right.
+    /// Whether differences are to be repaired.
     repair: bool,
-    /// What was found before it was put right.
+    /// Result from before the repair.
     before: Option<Ledger>,
     shown: Shown,
     kernel: Kernel,
 }
 
 impl Check {
-    /// Hears of a change of the kernel's tables.
+    /// Notes a change of the kernel's tables.
     pub(super) fn hear(&mut self, change: &Fact) {
         if let Kernel::Reading(scan, _) = &mut self.kernel {
             scan.hear(change);
@@ -43,9 +43,9 @@ impl Check {
 }
 
 enum Kernel {
-    /// The worker comes first.
+    /// Not yet: the worker comes first.
     Later,
-    /// To be read at this time; after the first reading with what that showed.
+    /// To be read at this time. The second reading has the result of the first.
     At(Duration, Option<Reading>),
     /// Being read.
     Reading(Box<Scan>, Option<Reading>),
@@ -53,7 +53,7 @@ enum Kernel {
     Comparing(Box<Comparing>),
 }
 
-/// The kernel's tables as they were read, which are compared by portions.
+/// Reading of the kernel's tables that is compared in portions.
 struct Comparing {
     snapshot: Snapshot,
     reading: Reading,
@@ -61,9 +61,9 @@ struct Comparing {
 }
 
 enum Then {
-    /// They are compared with what was announced and mirrored; what an earlier reading showed, if this is the second.
+    /// Compares the reading with announcements and mirror. The second time it has the earlier result.
     Confirm(Option<Reading>),
-    /// What was mirrored is compared with what the dataplane was told.
+    /// Compares the mirror with the dataplane's routes.
     Mean(Meaning),
 }
 
@@ -93,7 +93,7 @@ impl UserPlane {
         self.for_worker(ForWorker::Inspect(Part::FIRST));
     }
 
-    /// Queues something for the worker, and notes what must not be judged because of it.
+    /// Queues a command for the worker. An audit does not judge what the command changes.
     pub(super) fn for_worker(&mut self, command: ForWorker) {
         if let Some(check) = &mut self.check {
             let touched = &mut check.shown.touched;
@@ -116,7 +116,7 @@ impl UserPlane {
         self.backlog.push_back(command);
     }
 
-    /// Judges what the worker shows, and asks for more.
+    /// Compares a piece that the worker shows, and requests the next.
     pub(super) fn judge_piece(&mut self) {
         let Some(piece) = self.controller.poll_piece() else {
             return;
@@ -137,7 +137,7 @@ impl UserPlane {
         }
     }
 
-    /// When the check wants to go on.
+    /// When the audit continues.
     pub(super) fn check_at(&self) -> Option<Duration> {
         match self.check.as_ref()?.kernel {
             Kernel::Later => None,
@@ -146,7 +146,7 @@ impl UserPlane {
         }
     }
 
-    /// Reads a portion of the kernel's tables for the check, or compares one, once what was heard of them is worked out.
+    /// Reads or compares a portion of the kernel's tables for the audit, once all known changes are handled.
     pub(super) fn read_for_check(&mut self) {
         let now = self.clock.now().monotonic;
         let (follows, due) = (self.follows_kernel(), self.kernel.read_at().is_some());
@@ -243,7 +243,7 @@ impl UserPlane {
         }
     }
 
-    /// Everything was compared; nothing of the kernel's where there is no network instance.
+    /// Completes the audit. Without a network instance nothing of the kernel is compared.
     fn conclude_check(&mut self, of_kernel: Option<(Snapshot, Reading, Meaning)>) {
         let Some(check) = self.check.take() else {
             return;
@@ -283,8 +283,8 @@ impl UserPlane {
         let _ = reply.send(Ok(Response::Ledger { ledger })); // whoever asked may have gone
     }
 
-    /// Tells the worker again what it is to have, and to let go of the rest. What has changed since it was judged is
-    /// told as it is now.
+    /// Sends the worker the expected state again and removes the rest. What has changed since the comparison is sent in its
+    /// current state.
     fn repair_worker(&mut self, wrong: Wrong) {
         for index in wrong.sessions {
             self.engine.tell_again(index);
@@ -313,7 +313,7 @@ impl UserPlane {
             .for_each(|command| self.for_worker(command));
     }
 
-    /// Reads the kernel's tables again: what it announces for nobody is withdrawn, what it lacks is announced.
+    /// Repairs the kernel's tables by reading them again: announcements without an owner are withdrawn, missing ones are added.
     fn repair_kernel(&mut self, unresolved: Vec<ipnet::IpNet>, snapshot: &Snapshot) {
         let Some(instance) = self.instances.first_mut() else {
             return;
@@ -323,7 +323,7 @@ impl UserPlane {
                 warn!(link, %error, "cannot bring an interface up");
             }
         }
-        // whoever orders a repair does not wait for control planes to ask for nets of the run before
+        // An operator who orders a repair does not wait for control planes to repeat announcements of the last run.
         instance.fib.end_keeping();
         instance.fib.repair(unresolved);
         self.read_again();

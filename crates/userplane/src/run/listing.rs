@@ -1,4 +1,4 @@
-//! What the management interface answers about the forwarding tables, page by page.
+//! Answers of the management interface about the forwarding tables, page by page.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use wire::eth::MacAddr;
 use super::{Instance, UserPlane};
 use crate::fib::{ShownHop, ShownNeighbour, ShownRoute, Target};
 
-/// What core ports and subinterfaces are called, by the link index of their TAP and by their place in the dataplane.
+/// Names of core ports and subinterfaces, by the link index of their TAP and by their interface index.
 struct Names<'a> {
     links: HashMap<u32, &'a str>,
     places: HashMap<u16, &'a str>,
@@ -28,7 +28,7 @@ impl Names<'_> {
 }
 
 impl UserPlane {
-    /// Routes behind one, or from the first on.
+    /// Routes after a given one, or from the first on.
     pub(super) fn list_routes(&self, after: Option<&Route>) -> ListRoutesResponse {
         let (names, mut routes) = (self.names(), Vec::new());
         for instance in self.instances_by_name() {
@@ -50,7 +50,7 @@ impl UserPlane {
         ListRoutesResponse { routes, more }
     }
 
-    /// Neighbours behind one, or from the first on.
+    /// Neighbours after a given one, or from the first on.
     pub(super) fn list_neighbours(&self, after: Option<&Neighbour>) -> ListNeighboursResponse {
         let key = |row: &Neighbour| {
             let address = row.address.parse::<IpAddr>().ok();

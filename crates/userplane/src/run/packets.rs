@@ -11,7 +11,7 @@ use crate::cpri::Verdict;
 use crate::device::Device;
 
 impl UserPlane {
-    /// Carries out what a GTP-U datagram in the buffer says.
+    /// Handles a GTP-U datagram in the buffer.
     pub(super) fn redirect(&mut self, length: usize, from: SocketAddr) {
         let bytes = &self.buffer[..length];
         let now = self.clock.now().monotonic;
@@ -31,7 +31,7 @@ impl UserPlane {
         }
     }
 
-    /// Frames that the kernel sends: at a core port's TAP as they are, at a TUN to be routed.
+    /// Reads frames from the kernel. Frames from a core port's TAP are sent unchanged; packets from a TUN are routed.
     pub(super) fn read_device(&mut self, index: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         self.read_frames(index, &mut buffer);
@@ -57,7 +57,7 @@ impl UserPlane {
         }
     }
 
-    /// Takes a portion of what the worker has. Whether that was all.
+    /// Handles a portion of the worker's events and punts. Returns whether none are left.
     pub(crate) fn drain_worker(&mut self) -> bool {
         let now = self.clock.now();
         for _ in 0..PORTION {
@@ -69,7 +69,7 @@ impl UserPlane {
         self.carry_punts(now) < PORTION
     }
 
-    /// Carries a portion of what the worker punts to the control plane or the kernel; how many.
+    /// Passes a portion of the worker's punts to the control plane or the kernel. Returns their number.
     fn carry_punts(&mut self, now: Now) -> usize {
         let Self {
             controller,
@@ -121,7 +121,7 @@ impl UserPlane {
                     return;
                 };
                 match instance.errors.too_big(now.monotonic, punt.frame, mtu, own) {
-                    // The kernel itself has to send less from now on.
+                    // The kernel itself sent a packet that is too large, so it gets the error.
                     Some(error) if own => write_device(Some(&instance.tun), &error, counters),
                     error => errors.extend(error.map(|packet| (index, packet))),
                 }
@@ -141,14 +141,14 @@ impl UserPlane {
     }
 }
 
-/// The logical port in a place of the dataplane.
+/// Name of the port with this index.
 pub(super) fn port_name(ports: &BTreeMap<String, Port>, index: PortIndex) -> &str {
     let mut ports = ports.iter();
     let found = ports.find(|(_, port)| port.index == index);
     found.map_or("?", |(name, _)| name)
 }
 
-/// What the kernel tells groups through a TUN (RS, MLD, IGMP) is for no subscriber.
+/// Whether a packet is for a group. The kernel's group packets on a TUN (RS, MLD, IGMP) are for no subscriber.
 fn is_multicast(packet: &[u8]) -> bool {
     match packet.first().map(|first| first >> 4) {
         Some(4) => packet.get(16).is_some_and(|first| *first >= 224),

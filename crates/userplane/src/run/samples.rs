@@ -1,8 +1,7 @@
-//! Copies of subscribers' packets for those who read them over the management interface.
+//! Copies of subscribers' packets for readers of the management interface.
 //!
-//! Which homes are sampled is known here alone, by their lines: port, VLAN ids and MAC address, of which another home may have
-//! any. The worker hears of their sessions, whenever they come.
-//! Whether somebody still reads is looked at every second: what nobody reads any more is sampled no longer.
+//! Only this module knows which lines are sampled: port, VLAN ids and MAC address. The worker knows their sessions only, and is
+//! told whenever one appears. Every second, samples without a reader end.
 
 use dataplane::{SampleRate, SessionEntry, SessionIndex};
 use mi::{Response, SampleResponse, Sampling};
@@ -14,16 +13,16 @@ use wire::pppoe;
 use super::packets::port_name;
 use super::{ForWorker, UserPlane, WorkerCommand};
 
-/// Readers at once.
+/// Maximum number of readers.
 const MOST: usize = 16;
-/// Sessions of one home.
+/// Maximum number of sampled sessions per reader.
 const MOST_SESSIONS: usize = 8;
 const _: () = assert!(
     MOST * MOST_SESSIONS <= dataplane::MAX_SAMPLED,
     "the worker samples all of them"
 );
 
-/// Who reads copies of whose packets.
+/// Readers of samples.
 #[derive(Default)]
 pub(super) struct Samples(Vec<Reader>);
 
@@ -34,7 +33,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Whether a session at a port is on the line that is read.
+    /// Whether a session at a port is on the reader's line.
     fn is_its(&self, port: &str, entry: &SessionEntry) -> bool {
         let wanted = &self.sampling;
         wanted.port == port && wanted.vids == entry.tags.vids() && wanted.mac == entry.peer_mac.0
@@ -42,7 +41,7 @@ impl Reader {
 }
 
 impl Samples {
-    /// Sessions that are sampled.
+    /// Number of sampled sessions.
     pub fn sessions(&self) -> u32 {
         let mut sessions: Vec<SessionIndex> = self.all().collect();
         sessions.sort_unstable();
@@ -54,7 +53,7 @@ impl Samples {
         self.0.iter().flat_map(|reader| reader.sessions.clone())
     }
 
-    /// How much of a session is wanted, by whoever wants the most.
+    /// Sample rate of a session: the highest that a reader wants.
     fn rate(&self, index: SessionIndex) -> Option<SampleRate> {
         let readers = self.0.iter().filter(|r| r.sessions.contains(&index));
         readers
@@ -68,7 +67,7 @@ impl Samples {
             })
     }
 
-    /// Shows a copy to those who read them.
+    /// Passes a copy to the readers of the session.
     pub fn show(&mut self, index: SessionIndex, port: &str, octets: &[u8], down: bool) {
         for reader in &mut self.0 {
             if !reader.sessions.contains(&index) {
@@ -86,7 +85,7 @@ impl Samples {
         }
     }
 
-    /// A session at a port is set: whether it is one that is sampled.
+    /// Handles a session that is set at a port. Returns its sample rate if it is sampled.
     fn set(&mut self, port: &str, entry: &SessionEntry) -> Option<SampleRate> {
         for reader in &mut self.0 {
             let known = reader.sessions.contains(&entry.index);
@@ -128,14 +127,14 @@ impl UserPlane {
         Ok(Response::Sampling)
     }
 
-    /// Ends what nobody reads any more.
+    /// Ends samples without a reader.
     pub(super) fn end_samples(&mut self) {
         let ended = self.samples.0.extract_if(.., |r| r.sampling.to.is_closed());
         let ended: Vec<SessionIndex> = ended.flat_map(|reader| reader.sessions).collect();
         self.sample(ended);
     }
 
-    /// Tells the worker how much of these sessions is wanted now.
+    /// Tells the worker the current sample rate of these sessions.
     fn sample(&mut self, sessions: Vec<SessionIndex>) {
         for index in sessions {
             let rate = self.samples.rate(index);
@@ -143,7 +142,7 @@ impl UserPlane {
         }
     }
 
-    /// Whether the worker is to sample the session that it is about to hear of.
+    /// Sample rate of the session that the worker is about to get, if it is sampled.
     pub(super) fn newly_sampled(
         &mut self,
         command: &WorkerCommand,
@@ -172,7 +171,7 @@ fn nanoseconds() -> u64 {
     })
 }
 
-/// How long a frame was of which these are the first octets: PPPoE says it.
+/// Length of a whole frame from its first octets. The PPPoE header has it.
 fn length(octets: &[u8]) -> u32 {
     let whole = Frame::parse(octets).ok().and_then(|frame| {
         let length = frame.payload.get(4..6)?;
@@ -238,7 +237,7 @@ mod tests {
         assert_eq!(samples.set("access0", &entry(2, 7)), rate(1, 5), "changed");
         assert_eq!(samples.set("access0", &entry(3, 8)), rate(3, 3));
         assert_eq!(samples.sessions(), 2);
-        // its place is another home's now
+        // Another line's session now has its index.
         samples.removed(SessionIndex(2));
         assert_eq!(samples.set("access0", &entry(2, 9)), None);
         assert_eq!(samples.set("access0", &entry(3, 7)), rate(1, 5));
@@ -264,7 +263,7 @@ mod tests {
             assert_eq!(samples.set(port, &other), None, "{port} {}", other.tags);
         }
         assert!(samples.set("access0", &own).is_some());
-        // its place is a home's at another port now
+        // A session of a line at another port now has its index.
         assert_eq!(samples.set("access1", &own), None);
         assert_eq!(samples.sessions(), 0);
     }

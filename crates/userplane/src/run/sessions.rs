@@ -1,4 +1,4 @@
-//! Between the PFCP transport, the sessions and the worker.
+//! Connects the PFCP transport, the sessions and the worker.
 
 use dataplane::Event as WorkerEvent;
 use pfcp::Output;
@@ -31,7 +31,7 @@ impl UserPlane {
         any
     }
 
-    /// Sends what waits. A datagram that is lost here is one lost on the way.
+    /// Sends the waiting datagrams. A send error counts as a loss on the way.
     pub(super) fn send_pfcp(&mut self) {
         self.counters.send_failed += self.sending.try_send(&self.pfcp) as u64;
     }
@@ -101,8 +101,8 @@ impl UserPlane {
         }
     }
 
-    /// One network namespace, one instance: further ones would have adjacencies of their
-    /// own range.
+    /// Applies to every instance: all share the one network namespace. Further namespaces would need adjacency ranges of their
+    /// own.
     fn each_fib(&mut self, act: impl Fn(&mut crate::fib::Fib)) {
         if let Some(instance) = self.instances.first_mut() {
             act(&mut instance.fib);

@@ -1,5 +1,5 @@
-//! What the worker's tables hold of the configuration and of the kernel's routes, by names, so that two user planes with the
-//! same configuration can be compared: places and numbers are each one's own.
+//! Configuration and kernel routes in the worker's tables, by names. Indexes and numbers are left out, so that two user planes
+//! with the same configuration can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use dataplane::{Adjacency, AdjacencyIndex, Destination, Held, Part, PortIndex};
 
 use super::{ForWorker, UserPlane};
 
-/// How long the worker may take to show everything.
+/// Maximum time for the worker to show everything.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl UserPlane {
-    /// A line for each interface, access segment, route and next hop that the worker has, and for how long sessions are held.
-    /// Sessions are not among them.
+    /// One line for each interface, access segment, route and next hop of the worker, and for the hold time of sessions. Sessions
+    /// are left out.
     pub fn tables(&mut self) -> BTreeSet<String> {
         let held = self.held();
         let names = self.interface_names();
@@ -32,7 +32,7 @@ impl UserPlane {
         lines.chain(self.segments(&held)).chain([hold]).collect()
     }
 
-    /// Which VLANs are in which access segment; that a segment's share their session ids, and with no other.
+    /// VLANs of each access segment. A line also says if VLANs share session ids with another segment.
     fn segments(&self, held: &[Held]) -> Vec<String> {
         let (mut lines, mut banks) = (Vec::new(), BTreeMap::new());
         for held in held {
@@ -62,11 +62,11 @@ impl UserPlane {
         lines
     }
 
-    /// Everything that the worker shows, asked for piece by piece.
+    /// Everything that the worker shows, requested piece by piece.
     fn held(&mut self) -> Vec<Held> {
         let (mut all, mut next) = (Vec::new(), Some(Part::FIRST));
         let begun = Instant::now();
-        // A check of the ledger has the pieces for itself.
+        // A resource audit needs the pieces for itself.
         while let Some(part) = next
             && self.check.is_none()
         {

@@ -1,17 +1,17 @@
-//! A user plane that runs, in a network namespace of its own: what it withdraws by the clock, what it does about a kernel that
-//! refuses, and what ends it. DPDK starts once in a process, so all are in one test.
+//! A running user plane in its own network namespace: timed withdrawals, a kernel that rejects requests, and what ends the user
+//! plane. DPDK starts once per process, so all are in one test.
 
 use super::*;
 use std::process::Command;
 use std::sync::mpsc::channel;
 
-/// A net that an earlier run announced, and that nobody asks for.
+/// Prefix that an earlier run announced, and that nobody requests.
 const STALE: &str = "100.64.7.0/24";
-/// One that is asked for.
+/// Prefix that is requested.
 const WANTED: &str = "100.64.0.0/24";
-/// One that the kernel refuses at first.
+/// Prefix that the kernel rejects at first.
 const REFUSED: &str = "2001:db8:7::/56";
-/// How long stale nets are kept here, instead of a minute.
+/// How long stale prefixes are kept in this test, instead of a minute.
 const KEPT: Duration = Duration::from_secs(10);
 
 fn ip(arguments: &str) -> String {
@@ -25,7 +25,7 @@ fn is_announced(net: &str) -> bool {
     (ip("route show proto 96") + &ip("-6 route show proto 96")).contains(net)
 }
 
-/// The kernel takes no IPv6 route to a device for which IPv6 is disabled.
+/// The kernel rejects IPv6 routes to a device with IPv6 disabled.
 fn disable_ipv6(disabled: bool) {
     let file = "/proc/sys/net/ipv6/conf/sl-default/disable_ipv6";
     std::fs::write(file, if disabled { "1" } else { "0" }).unwrap();
@@ -87,7 +87,7 @@ async fn run() {
     let running = user_plane.run(std::future::pending());
     let running = tokio::time::timeout(Duration::from_secs(150), running);
     let story = tokio::task::spawn_blocking(move || {
-        // it is announced once the kernel's routes are read
+        // It is announced once the kernel's routes have been read.
         eventually("a net is announced", || is_announced(WANTED));
         assert!(is_announced(STALE), "it may be asked for again");
         assert!(!is_announced(REFUSED), "the kernel cannot have it");

@@ -1,34 +1,33 @@
 //! Finds ports whose driver has stopped for good.
 //!
-//! AF_XDP sockets on veth, in copy mode, were seen to stop when more came than was taken: the
-//! fill ring is empty, and DPDK's driver fills it only after it received something. Nothing
-//! but opening the port anew helps then.
+//! AF_XDP sockets on veth, in copy mode, were seen to stop when packets came faster than they were taken. The fill ring is empty
+//! then, and DPDK's driver refills it only after it received a packet. Only opening the port again helps.
 
 use std::time::Duration;
 
-/// How often ports are looked at.
+/// Interval between two checks of the ports.
 pub const INTERVAL: Duration = Duration::from_secs(1);
-/// Looks at which a port must have lost packets and received none: a worker that has no
-/// processor for a moment looks the same.
+/// Checks in a row at which a port must have lost packets and received none. A worker without CPU time for a moment looks the
+/// same.
 const STRIKES: u8 = 5;
 
-/// What a port has received and lost since it was opened.
+/// Receive counters of a port since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Packets that came in.
+    /// Received packets.
     pub packets: u64,
     /// Packets that the driver lost.
     pub lost: u64,
 }
 
-/// Looks at every port.
+/// Checks every port.
 #[derive(Debug, Default)]
 pub struct Watchdog {
     last: Vec<(Received, u8)>,
 }
 
 impl Watchdog {
-    /// Takes a look; the first port that has stopped.
+    /// Checks the ports. Returns the first port that has stopped.
     pub fn look(&mut self, ports: impl IntoIterator<Item = Received>) -> Option<usize> {
         let mut stopped = None;
         for (index, now) in ports.into_iter().enumerate() {
@@ -36,8 +35,7 @@ impl Watchdog {
                 self.last.push((now, 0));
             }
             let (last, strikes) = &mut self.last[index];
-            // One that never received anything would not be helped by a new start: what comes is nothing that it can
-            // take, too large or damaged.
+            // A restart would not help a port that never received a packet: all its packets are too large or damaged.
             let deaf = now.packets > 0 && now.lost > last.lost && now.packets == last.packets;
             *strikes = if deaf { *strikes + 1 } else { 0 };
             *last = now;
@@ -88,7 +86,7 @@ mod tests {
                 lost += 1;
                 assert_eq!(dog.look(received(round / 2, lost)), None);
             }
-            // Every other round something arrives; in the others nothing is lost for a second.
+            // In every other round a packet arrives; in the others no packet is lost for a second.
             let arrived = round.div_ceil(2);
             assert_eq!(dog.look(received(arrived, lost)), None);
         }

@@ -1,4 +1,4 @@
-//! What a control plane that comes back is told about the sessions that it names, and those that it does not.
+//! What a returned control plane is told about the sessions that it names, and about the others.
 
 use super::*;
 
@@ -20,7 +20,7 @@ impl Bench {
         response.audit_result.expect("what the audit found")
     }
 
-    /// Establishes a session with all of its rules, as one is put back.
+    /// Establishes a session with all of its rules, as a control plane does after a loss.
     fn put_back(&mut self, spec: &SessionSpec) -> u64 {
         let to = self.send(0, spec.establish());
         match self.answer(to) {
@@ -97,7 +97,7 @@ fn a_session_that_is_going_is_missing_for_an_audit() {
     bench.worker_runs = false;
     bench.engine.peer_lost(bench.now, cp());
     bench.pass(300);
-    // The path returns before the worker has let go of the session.
+    // The path returns before the worker has released the session.
     bench.engine.peer_up(bench.now, cp());
     let default = bench.default_session(&[]);
     let result = bench.audit(default, true, &[(seid, spec(7).digest())]);

@@ -1,4 +1,4 @@
-//! Each book is broken on purpose: the ledger finds it, and a repair puts it right.
+//! Each table is broken on purpose: the resource audit finds it, and a repair corrects it.
 
 use dataplane::{Held, Part, Piece};
 use northbound::{Fault, Ledger};
@@ -97,7 +97,7 @@ fn what_comes_and_goes_is_balanced_at_every_step() {
         "report timer",
     ];
     assert_eq!(kinds.map(|kind| held(&bench, kind)), [2, 2, 2, 1, 2, 1]);
-    // what the worker has not come to is not judged
+    // Commands that the worker has not handled are not judged.
     bench.worker_runs = false;
     bench.send(first, delete());
     bench.send(0, spec(3).establish_control());
@@ -147,7 +147,7 @@ fn the_workers_entries() {
         bench.usage.remove(&index);
     };
     let (mut bench, first) = broken(lost, kind, Fault::Missing);
-    // what it used before is not lost, and not counted twice
+    // The usage so far is neither lost nor counted twice.
     bench.count(first, 7);
     let report = &bench.delete(first).usage_reports[0];
     assert_eq!(octets(report), (Some(7), Some(14)));

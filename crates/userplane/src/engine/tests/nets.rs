@@ -1,4 +1,4 @@
-//! What is announced while control planes come back, replace their default sessions, and leave.
+//! Announced prefixes while control planes return, replace their default sessions, and leave.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn tell(bench: &mut Bench, seid: u64, nets: &[&str]) {
     }
 }
 
-/// A control plane that announced its nets comes back, and has opened its default session anew.
+/// A control plane that had announced prefixes returns, and has established its default session again.
 fn returned() -> (Bench, u64) {
     let mut bench = Bench::new();
     bench.default_session(&NETS);
@@ -128,7 +128,7 @@ fn nets_come_and_go_with_the_default_session() {
     assert_eq!(bench.engine.discovery_tunnel(PORT), None);
 }
 
-/// A session with an address that no net of its group covers, and with a network behind its router.
+/// A session with an address outside its group's prefixes, and with a network behind its router.
 fn with_routes() -> SessionSpec {
     let mut spec = spec(7);
     let host = Binding {
@@ -187,7 +187,7 @@ fn a_change_of_routes_that_the_worker_refuses_is_taken_back() {
     assert!(bench.ledger().0.is_balanced());
 }
 
-/// Who had no answer sets its session up anew: routing protocols do not notice.
+/// A control plane that got no answer establishes its session again: routing protocols do not notice.
 #[test]
 fn a_session_that_is_established_anew_is_announced_all_the_while() {
     let mut bench = Bench::new();

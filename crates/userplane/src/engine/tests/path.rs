@@ -1,4 +1,4 @@
-//! What becomes of sessions when the path to their control plane is lost, returns, or is another.
+//! What becomes of sessions when the path to their control plane is lost, returns or changes.
 
 use super::*;
 
@@ -45,19 +45,19 @@ fn a_path_that_returns_in_time_costs_nothing() {
     bench.engine.peer_up(bench.now, cp());
     bench.pass(10 * HOLD);
     assert_eq!(bench.engine.sessions(), 1);
-    // Lost again, the time begins anew.
+    // When the path is lost again, the hold time starts again.
     bench.engine.peer_lost(bench.now, cp());
     bench.pass(HOLD - 1);
     assert_eq!(bench.engine.sessions(), 1);
 }
 
-/// What is configured when the path is lost is what counts.
+/// The hold time at the loss of the path counts.
 #[test]
 fn another_time_to_hold_is_that_of_the_next_loss() {
     let mut bench = bench(Some(HOLD));
     bench.established(&spec(1));
     let seconds = |seconds: u32| Some(Duration::from_secs(seconds.into()));
-    // Longer, and while the path is lost already, shorter: it is held as long as it was to be.
+    // Longer, then shorter while the path is lost: the first value applies.
     bench.engine.set_hold(seconds(2 * HOLD));
     bench.engine.peer_lost(bench.now, cp());
     bench.engine.set_hold(seconds(HOLD));
@@ -134,7 +134,7 @@ fn a_control_plane_that_lost_its_sessions_takes_them_along() {
         bench.answer(under_way).cause(),
         Some(Cause::SESSION_CONTEXT_NOT_FOUND)
     );
-    // The same sessions at once again.
+    // The same sessions are established again at once.
     bench.established(&spec(1));
 }
 

@@ -1,4 +1,4 @@
-//! What sessions used, and how the control plane hears of it.
+//! Usage of sessions, and how the control plane learns of it.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn queries_report_what_was_added_since_the_report_before() {
         assert!(last.is_none_or(|last| report.sequence == last + 1));
         last = Some(report.sequence);
     }
-    // A change of rules in between reports nothing and loses nothing.
+    // A change of rules in between sends no report and loses no usage.
     bench.count(seid, 11);
     let response = bench.modify(seid, spec(7).add_family(Family::Ipv4).unwrap());
     assert_eq!(response.usage_reports, []);
@@ -59,20 +59,20 @@ fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
     bench.count(seid, 100);
     bench.pass(60);
     let (token, first) = bench.reports.remove(0);
-    // Nothing new while the first is under way.
+    // No new report while the first is under way.
     bench.count(seid, 5);
     bench.pass(60);
     assert!(bench.reports.is_empty());
     bench.engine.reported(token, None);
     assert_eq!(bench.engine.counters.reports_kept, 1);
-    // The path is lost: sessions are held, nothing is sent.
+    // The path is lost: sessions are held, and nothing is sent.
     bench.engine.peer_lost(bench.now, cp());
     bench.pass(60);
     assert!(bench.reports.is_empty());
     assert_eq!(bench.engine.sessions(), 1);
     bench.engine.peer_up(bench.now, cp());
     bench.pass(60);
-    // What came meanwhile is told beside it.
+    // Usage in the meantime is a second report.
     let (token, again) = bench.reports.remove(0);
     let [repeated, fresh] = &again.usage_reports[..] else {
         panic!("{again:?}")
@@ -80,14 +80,14 @@ fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
     assert_eq!(*repeated, first.usage_reports[0]);
     assert_eq!(octets(fresh), (Some(5), Some(10)));
     assert_eq!(fresh.sequence, repeated.sequence + 1);
-    // Both are over when they are acknowledged.
+    // An acknowledgement ends both.
     bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
     bench.count(seid, 2);
     bench.pass(60);
     let (token, report) = bench.reports.remove(0);
     assert_eq!(report.usage_reports.len(), 1);
     assert_eq!(octets(&report.usage_reports[0]), (Some(2), Some(4)));
-    // One that failed goes along with the last.
+    // A report that failed is repeated with the last one.
     bench.engine.reported(token, None);
     bench.count(seid, 3);
     let last = bench.delete(seid).usage_reports;
@@ -95,7 +95,7 @@ fn a_report_that_was_not_acknowledged_comes_again_unchanged() {
     assert_eq!(octets(&last[1]), (Some(3), Some(6)));
 }
 
-/// A control plane can die with an answer in its hands.
+/// A control plane can die before it has handled an answer.
 #[test]
 fn what_an_answer_told_is_told_again_until_it_is_acknowledged() {
     let mut bench = Bench::new();
@@ -109,13 +109,13 @@ fn what_an_answer_told_is_told_again_until_it_is_acknowledged() {
     assert_eq!((first.len(), second.len()), (1, 2));
     assert_eq!(second[0], first[0]);
     assert_eq!(octets(&second[1]), (Some(5), Some(10)));
-    // A change of rules tells nothing.
+    // A change of rules sends no report.
     let change = bench.modify(seid, with_period(7, 60).add_family(Family::Ipv4).unwrap());
     assert_eq!(change.usage_reports, []);
     bench.pass(60);
     let (token, report) = bench.reports.remove(0);
     assert_eq!(report.usage_reports[..2], second);
-    // What is told meanwhile is not what is acknowledged.
+    // A report sent meanwhile is not part of what is acknowledged.
     bench.count(seid, 7);
     let third = bench.modify(seid, query_usage(1)).usage_reports;
     assert_eq!(third[..3], report.usage_reports);
@@ -155,14 +155,14 @@ fn a_deletion_that_is_asked_again_is_answered_the_same() {
     bench.count(seid, 100);
     let first = bench.delete(seid);
     assert_eq!(octets(&first.usage_reports[0]), (Some(100), Some(200)));
-    // The control plane was away meanwhile, and came back at another address.
+    // The control plane was away meanwhile, and returned at another address.
     let other = "192.0.2.9:8805".parse().unwrap();
     bench.engine.peer_lost(bench.now, cp());
     bench.engine.move_peer(cp(), other);
     bench.engine.move_peer(other, cp());
     bench.engine.peer_up(bench.now, cp());
     assert_eq!(bench.delete(seid), first);
-    // Nobody else is told.
+    // No other control plane gets the answer.
     bench
         .engine
         .request(bench.now, 99, other, seid, delete().into());
@@ -212,7 +212,7 @@ fn a_session_told_anew_reports_what_the_one_before_it_had_to_report() {
     assert_eq!(bench.engine.counters.unreported_octets, 0);
 }
 
-/// A control plane that died before it had written down that the session was over believes that it lasts.
+/// A control plane that died before it had stored the end of a session still has the session.
 #[test]
 fn a_session_told_anew_after_its_deletion_reports_what_the_deletion_told() {
     let mut bench = Bench::new();
@@ -221,7 +221,7 @@ fn a_session_told_anew_after_its_deletion_reports_what_the_deletion_told() {
     let before = bench.established(&with_period(7, 60));
     bench.count(before, 100);
     let told = bench.delete(before).usage_reports;
-    // One that names its rule the same would take the reports for its own.
+    // A session with the same rule id must not get the reports: they would count as its own.
     let same = bench.established(&with_period(7, 60));
     bench.count(same, 3);
     assert_eq!(bench.delete(same).usage_reports.len(), 1);
@@ -290,7 +290,7 @@ fn a_deletion_of_a_session_that_is_going_waits_for_its_counters() {
     let seid = bench.established(&with_period(7, 60));
     bench.count(seid, 100);
     bench.worker_runs = false;
-    // A deletion waits behind a query, the port goes, and it is asked again before the worker has come to any of it.
+    // A deletion waits behind a query, the port closes, and the deletion is repeated before the worker has handled any of it.
     let query = bench.send(seid, query_usage(1));
     let given_up = bench.send(seid, delete());
     bench.engine.end_port(PORT);
@@ -317,7 +317,7 @@ fn a_report_that_is_under_way_when_the_session_is_deleted_goes_along() {
     bench.pass(60);
     let (_, report) = bench.reports.remove(0);
     bench.count(seid, 3);
-    // The answer to the deletion may overtake it, and the control plane is done then.
+    // The answer to the deletion may overtake the report, and the control plane is done then.
     let last = bench.delete(seid).usage_reports;
     assert_eq!(last[0], report.usage_reports[0]);
     assert_eq!(octets(&last[1]), (Some(3), Some(6)));
@@ -339,7 +339,7 @@ fn a_session_that_the_control_plane_does_not_know_is_removed() {
     assert!(bench.reports.is_empty());
 }
 
-/// Both planes read usage by the same codec, so what goes over the wire is compared with octets that are written by hand.
+/// Both planes read usage with the same codec. So the octets on the wire are compared with octets written by hand.
 #[test]
 fn what_came_from_the_subscriber_is_the_uplink_s_on_the_wire() {
     let mut bench = Bench::new();
@@ -394,7 +394,7 @@ fn may_be_idle(bench: &mut Bench, both_ways: bool) -> (SessionSpec, u64) {
     (spec, seid)
 }
 
-/// How many of the reports say that a session is idle.
+/// Number of reports that say that a session is idle.
 fn told(bench: &Bench) -> usize {
     let reports = bench.reports.iter();
     let idle = reports.filter(|(_, r)| r.report_type.contains(ReportType::INACTIVITY));
@@ -419,7 +419,7 @@ fn a_session_that_is_idle_is_reported_until_it_sends_again() {
         let (token, report) = bench.reports.remove(0);
         assert_eq!(octets(&report.usage_reports[0]), (Some(2000), Some(4000)));
         bench.engine.reported(token, Some(Cause::REQUEST_ACCEPTED));
-        // Once is enough, and it can become idle again.
+        // One report is enough, and the session can become idle again.
         (0..30).for_each(|_| bench.pass(10));
         assert_eq!(told(&bench), 0);
         bench.count(seid, 100);
@@ -438,7 +438,7 @@ fn packets_to_the_subscriber_count_against_idleness_only_if_wanted() {
             bench.pass(10);
         }
         assert_eq!(told(&bench), usize::from(!both_ways));
-        // Without a timeout any longer, nothing is idle.
+        // Without an idle timeout, no session is idle.
         let before = spec.forwarding.clone();
         spec.forwarding.packets.idle_timeout = None;
         let response = bench.modify(seid, spec.change_from(&before).unwrap());
