@@ -1,4 +1,4 @@
-//! The edge of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
+//! I/O of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
 mod past;
 
@@ -32,15 +32,15 @@ use tokio::time::MissedTickBehavior;
 use udp::{Batch, Receiver};
 use wire::gtpu;
 
-/// Room for what arrives while the loop is busy, in octets.
+/// Receive buffer for datagrams that arrive while the loop is busy, in octets.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Datagrams taken from one socket before the others are looked at, or a few more.
+/// Datagrams taken from one socket before the others get their turn; it may be a few more.
 const PORTION: usize = 64;
-/// RADIUS replies that may wait for the loop.
+/// Maximum number of RADIUS replies that wait for the loop.
 const RADIUS_QUEUE: usize = 1024;
-/// How often it is looked at what is wrong.
+/// Interval of the check for faults.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long what has happened may take into the history when the control plane ends.
+/// Time for the last events to get into the history when the control plane stops.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 /// Seconds between 1900 (NTP, PFCP) and 1970.
 const NTP_OFFSET: u32 = 2_208_988_800;
@@ -48,7 +48,7 @@ const NTP_OFFSET: u32 = 2_208_988_800;
 /// Serves until the process is asked to end (SIGTERM, SIGINT).
 ///
 /// # Errors
-/// A text for the operator: what could not be opened or read, and why. Nothing is half started then.
+/// Message for the operator: what cannot be opened or read, and why. Nothing keeps running then.
 pub fn run(
     start: config::start::ControlPlane,
     initial: Option<config::Checked>,
@@ -61,7 +61,7 @@ pub fn run(
     runtime.block_on(async { Edge::open(start, initial, set_level)?.serve().await })
 }
 
-/// The versions that there are; where there is none yet, `initial` becomes the first one.
+/// Opens the stored versions of the configuration. If there are none, `initial` becomes the first.
 fn open_configuration(
     start: &config::start::ControlPlane,
     initial: Option<config::Checked>,
@@ -80,7 +80,7 @@ fn open_configuration(
     Ok(transactions)
 }
 
-/// Monotonic time since the machine was started, so that it goes on when this process is started again.
+/// Monotonic time since the machine's start. It continues after a restart of the process.
 struct Clock {
     start: Instant,
     /// The time at `start`.
@@ -110,7 +110,7 @@ impl Clock {
     }
 }
 
-/// Tells the machine's runs apart. Where the system does not say, each run of this process counts as one.
+/// Identifies the machine's current boot. If the system does not provide an id, each run of this process counts as a boot.
 fn boot_id(random: &[u8]) -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_else(|_| random.escape_ascii().to_string())
@@ -121,12 +121,12 @@ fn unix_time() -> u32 {
     since.map_or(0, |d| d.as_secs() as u32)
 }
 
-/// What the store's thread says.
+/// Status of the store's thread.
 #[derive(Default)]
 struct Durable {
-    /// Every batch up to this one is on the disk.
+    /// Batches up to this one are on the disk.
     batch: u64,
-    /// Why nothing can be written now.
+    /// Why nothing can be written at present.
     failing: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl Durable {
 
 struct Edge {
     plane: ControlPlane,
-    /// What the keeper of the configuration wants.
+    /// Requests of the configuration task.
     asks: mpsc::Receiver<ToPlane>,
     clock: Clock,
     pfcp: Sockets,
@@ -161,20 +161,20 @@ struct Edge {
     store: StoreThread,
     durable: watch::Receiver<Durable>,
     history: HistoryThread,
-    /// The last block that the history has.
+    /// Last block on the history's disk.
     kept: watch::Receiver<u64>,
-    /// What is wrong, as the keeper of the configuration knows.
+    /// Faults known to the configuration task.
     wrong: watch::Receiver<Vec<Condition>>,
-    /// Batches that the store was handed, and when, until they are on its disk.
+    /// Submission times of the batches that are not on the disk yet.
     writing: VecDeque<Instant>,
-    /// How many are on its disk.
+    /// Number of batches on the disk.
     batches: u64,
     calls: mpsc::Receiver<northbound::Call>,
-    /// For what only user planes know.
+    /// Relays requests that only user planes can answer.
     relay: Relay,
     answers: HashMap<u64, oneshot::Sender<northbound::Answer>>,
     next_ticket: u64,
-    /// Who is followed.
+    /// Subscribers that are traced.
     traces: Traces,
 }
 
@@ -310,7 +310,7 @@ impl Edge {
         Ok(())
     }
 
-    /// Takes what has arrived, up to a portion from each socket, so that none starves the others.
+    /// Takes received datagrams, up to a portion from each socket, so that no socket starves the others.
     fn receive(&mut self, received: &mut Receiver, protocol: Protocols) {
         let now = self.clock.now();
         let sockets = match protocol {
@@ -319,7 +319,7 @@ impl Edge {
         };
         for socket in sockets.iter() {
             let mut taken = 0;
-            // an error is an ICMP message about an earlier datagram: its protocol notices by itself
+            // An error is an ICMP message about an earlier datagram. Its protocol notices that by itself.
             while taken < PORTION
                 && let Ok(datagrams) = received.try_recv(socket)
             {
@@ -371,7 +371,7 @@ impl Edge {
 
     fn on_ask(&mut self, ask: ToPlane) {
         let now = self.clock.now();
-        // the keeper outlives its questions
+        // The configuration task outlives its requests.
         match ask {
             ToPlane::Plan(configuration, reply) => {
                 let plan = self.plane.plan(now, &configuration);
@@ -393,7 +393,7 @@ impl Edge {
         }
     }
 
-    /// Shows what goes out to those who follow the subscriber that it is about.
+    /// Shows an output to the traces of its subscriber.
     fn trace(&mut self, output: &Output) {
         let out = |own, to: &SocketAddr, bytes| Datagram {
             way: Way::Out,
@@ -424,7 +424,7 @@ impl Edge {
                 self.trace(&output);
             }
             match output {
-                // a session's last words go before the request that deletes it, so the order is kept
+                // A session's last packets go before the request that deletes it, so the order is kept.
                 Output::Pfcp { to, bytes } => {
                     self.gtpu.flush().await;
                     self.pfcp.send(to, &bytes).await;
@@ -441,7 +441,7 @@ impl Edge {
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
                 Output::Store(records) => {
                     self.writing.push_back(Instant::now());
-                    // nobody waits here: no more batches are wanted than the queue has room for
+                    // This does not block: the control plane never wants more batches than the queue has room for.
                     let submitted = self.store.submit(records);
                     submitted.map_err(|error| error.to_string())?;
                 }
@@ -466,11 +466,11 @@ enum Protocols {
     Gtpu,
 }
 
-/// A UDP port on our address of each family.
+/// UDP port on our address of each family.
 struct Sockets {
     ipv4: Option<UdpSocket>,
     ipv6: Option<UdpSocket>,
-    /// Datagrams that leave together.
+    /// Datagrams that are sent together.
     sending: Batch,
 }
 
@@ -489,7 +489,7 @@ impl Sockets {
         })
     }
 
-    /// Our end towards a peer.
+    /// Our address and port towards a peer.
     fn own(&self, peer: SocketAddr) -> SocketAddr {
         let socket = match peer.is_ipv4() {
             true => &self.ipv4,
@@ -503,7 +503,7 @@ impl Sockets {
         self.ipv4.iter().chain(&self.ipv6)
     }
 
-    /// Waits until a datagram has come to one of them.
+    /// Waits until one of the sockets has a datagram.
     async fn readable(&self) -> io::Result<()> {
         tokio::select! {
             ready = readable(self.ipv4.as_ref()) => ready,
@@ -511,7 +511,7 @@ impl Sockets {
         }
     }
 
-    /// Sends a datagram together with those that follow, at the latest with [`Sockets::flush`].
+    /// Sends a datagram together with the following ones, at the latest with [`Sockets::flush`].
     async fn send(&mut self, to: SocketAddr, bytes: &[u8]) {
         if !self.sending.push(to, bytes) {
             self.flush().await;
@@ -527,7 +527,7 @@ impl Sockets {
             true => &self.ipv4,
             false => &self.ipv6,
         };
-        // the configuration is refused if there is none for a user plane
+        // The configuration is rejected if a user plane has no socket of its family.
         if let Some(socket) = socket {
             let lost = self.sending.send(socket).await;
             if lost > 0 {
@@ -537,7 +537,7 @@ impl Sockets {
     }
 }
 
-/// Of our own end towards a peer only the port is known.
+/// Our end towards a peer when only the port is known.
 fn unknown(peer: SocketAddr, port: u16) -> SocketAddr {
     match peer.is_ipv4() {
         true => SocketAddr::new(core::net::Ipv4Addr::UNSPECIFIED.into(), port),
@@ -552,8 +552,8 @@ async fn readable(socket: Option<&UdpSocket>) -> io::Result<()> {
     }
 }
 
-/// The sockets of the RADIUS clients, by address family (is it IPv6?) and number: at the ports that they had before, so that
-/// servers know a request that comes again, and their answers find us.
+/// Sockets of the RADIUS clients, by address family (is it IPv6?) and number. They keep their ports, so that servers recognize
+/// repeated requests and their answers reach us.
 struct Radius {
     sockets: BTreeMap<(bool, u16), Open>,
     sender: mpsc::Sender<(u16, SocketAddr, Vec<u8>)>,
@@ -582,7 +582,7 @@ impl Radius {
         }
     }
 
-    /// Opens the sockets that are wanted, closes the others, and says which ports they have.
+    /// Opens the wanted sockets and closes the others. Returns their ports.
     fn follow(&mut self, wanted: &BTreeMap<(bool, u16), Option<u16>>) -> RadiusPorts {
         self.sockets.retain(|key, _| wanted.contains_key(key));
         for (&(ipv6, number), kept) in wanted {
@@ -629,7 +629,7 @@ impl Radius {
     }
 }
 
-/// Binds the port that a socket had, or another one if there is none or it is taken.
+/// Binds a socket's previous port, or another one if there is none or it is taken.
 fn bind_again(ipv6: bool, kept: Option<&u16>) -> Result<UdpSocket, String> {
     let any: IpAddr = match ipv6 {
         true => core::net::Ipv6Addr::UNSPECIFIED.into(),
@@ -646,7 +646,7 @@ fn bind_again(ipv6: bool, kept: Option<&u16>) -> Result<UdpSocket, String> {
     bind(any, 0)
 }
 
-/// Passes replies on. When the loop does not keep up, they wait in the socket.
+/// Passes replies to the loop. When the loop is behind, they wait in the socket.
 async fn hear(
     socket: Arc<UdpSocket>,
     number: u16,

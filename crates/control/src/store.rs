@@ -1,16 +1,16 @@
-//! The store: what must survive the control plane, as an append-only log of keys and values.
+//! Durable store of the control plane: an append-only log of keys and values.
 //!
-//! A batch of records is one frame of the file with its own checksum, written with one call and synced once; a batch is
-//! in the store as a whole or not at all. The next frame is written only when the one before is on the disk, so a crash
-//! can damage the last frame and nothing else: what is left of it is cut off on opening. Any other damage is refused,
-//! with its place, because it means that the disk or somebody has changed what we had promised to keep.
+//! A batch of records is one frame of the file with its own checksum. It is written with one call and synced once, so a batch is
+//! in the store as a whole or not at all. The next frame is written only when the previous one is on the disk, so a crash can
+//! damage only the last frame. An incomplete last frame is cut off on opening. Any other damage is an error with its position:
+//! then the disk or somebody has changed data that was durable.
 //!
-//! The log stays in proportion to what is alive. When it has outgrown that ([`Limits`]), a snapshot is written beside it,
-//! a slice after each batch: first what was alive, in order of the keys, and behind it every batch that comes meanwhile.
-//! When the snapshot is complete and synced it takes the log's place by one rename. No acknowledgement waits for more
-//! than a slice. For this the store keeps what is alive in memory too: what a record holds and about 100 octets.
+//! The size of the log stays in proportion to its live records. When the log has outgrown them ([`Limits`]), a snapshot is
+//! written beside it, one slice after each batch. The snapshot has the live records in key order, followed by every batch that
+//! arrives meanwhile. When it is complete and synced, one rename replaces the log. No acknowledgement waits for more than a
+//! slice. For this the store also keeps the live records in memory: their size and about 100 octets each.
 //!
-//! File `sessions.log` (`sessions.new` is a snapshot in the making), numbers in little endian:
+//! File `sessions.log` (`sessions.new` is an unfinished snapshot), numbers in little endian:
 //!
 //! ```text
 //! header   "sluicelog\n" · version (u16) · salt (u64) · CRC32C of all that (u32)
@@ -19,10 +19,10 @@
 //! seal     a frame without payload
 //! ```
 //!
-//! Frames count from 1. Their checksums begin with the salt, which is drawn anew for each file: neither an old file's frame
-//! in a recycled block nor one that a subscriber put into a user name can pass for a frame. A seal proves that
-//! everything before it was on the disk. It ends every snapshot and backup, and a log that has been left alone for a
-//! second, so that damage to the last batch is then told from a write cut short.
+//! Frame numbers start at 1. The checksums begin with the salt, which is random for each file. So an old file's frame in a
+//! recycled block cannot pass for a frame, nor can one that a subscriber put into a user name. A seal proves that everything
+//! before it was on the disk. It ends every snapshot and backup, and a log that was idle for one second. Damage to the last batch
+//! can then be distinguished from an interrupted write.
 //!
 //! ```
 //! use control::store::{Record, Store};
@@ -61,18 +61,18 @@ pub use writer::{Acknowledgement, Writer};
 use log::{Contents, LogFile};
 use rotation::Rotation;
 
-/// The log's name in its directory.
+/// Name of the log in its directory.
 const LOG: &str = "sessions.log";
-/// The name of a snapshot until it is complete.
+/// Name of a snapshot until it is complete.
 const NEW: &str = "sessions.new";
 const MAX_BATCH: usize = 1 << 30;
 
-/// What is alive in the log: keys and values in order of the keys.
+/// Live records: keys and values in key order.
 pub type Live = Vec<(Vec<u8>, Vec<u8>)>;
 
 type LiveMap = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
-/// One change of one key.
+/// Change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The key.
@@ -102,11 +102,12 @@ impl Record {
 /// When the log is rewritten, and in which steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A log of up to this size is left alone, in octets.
+    /// A log up to this size is not rewritten, in octets.
     pub least: u64,
-    /// A larger one may hold this many times the octets that are alive.
+    /// A larger log is rewritten when it exceeds this many times the octets of its live records.
     pub factor: u64,
-    /// A snapshot is written in slices of this size, and at least twice what came since the last one, so that it catches up.
+    /// Size of a snapshot's slices, in octets. A slice is at least twice what arrived since the last one, so that the snapshot
+    /// catches up.
     pub slice: usize,
 }
 
@@ -123,29 +124,29 @@ impl Default for Limits {
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process has the store open.
     #[error("{0} is in use by another process")]
     Locked(PathBuf),
-    /// Not a log of ours.
+    /// The file is not a store of Sluice.
     #[error("{0} is not a store of sluice")]
     NotAStore(PathBuf),
-    /// There is no log.
+    /// The log does not exist.
     #[error("no store: {0} does not exist")]
     Missing(PathBuf),
-    /// Something is where a backup was to go.
+    /// The target of a backup exists already.
     #[error("{0} exists already; it is not overwritten")]
     Exists(PathBuf),
-    /// A log of another release.
+    /// The log has another format version.
     #[error(
         "{path} has format version {found}, this release supports {}",
         log::VERSION
@@ -156,7 +157,7 @@ pub enum StoreError {
         /// Its version.
         found: u16,
     },
-    /// Bytes that were safely on the disk are not what was written.
+    /// Bytes that were durable have changed.
     #[error(
         "{path} is damaged at byte {offset}: {what}. A crash during a write does not cause this, so nothing was changed. \
             Restore the file, or move it away to start with an empty store"
@@ -164,22 +165,22 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the damaged frame begins.
+        /// Offset at which the damaged frame begins.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
     },
-    /// A backup that is not whole.
+    /// The backup is incomplete.
     #[error("{0} is not a complete backup: its end is missing")]
     Incomplete(PathBuf),
 }
 
-/// What was found on opening.
+/// Result of opening a store.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// What is alive.
+    /// Live records.
     pub live: Live,
-    /// How many bytes of a half-written last batch were cut off; worth a line in the log if not zero.
+    /// Octets of an incomplete last batch that were cut off. The caller logs them if not zero.
     pub cut: u64,
 }
 
@@ -190,18 +191,18 @@ pub struct Store<D: Disk = Directory> {
     limits: Limits,
     log: LogFile<D::File>,
     live: LiveMap,
-    /// What the records of `live` take in a log.
+    /// Octets of the records of `live` in a log.
     live_octets: u64,
     pending: Vec<u8>,
     rotation: Option<Rotation<D::File>>,
-    /// After a snapshot that failed, no other is tried before the log has this size.
+    /// Size of the log at which a failed snapshot is tried again.
     rotate_again_at: u64,
-    /// After a failed sync nobody knows what is on the disk: the log is not gone on with, but written anew.
+    /// Whether an error left the state of the disk unknown. The log is then not continued but written again.
     failed: bool,
 }
 
 impl Store {
-    /// Opens the store in a directory, which is made if it does not exist, and reads what is alive.
+    /// Opens the store in a directory and reads its live records. Creates the directory if needed.
     pub fn open(directory: &Path) -> Result<(Self, Opened), StoreError> {
         Self::open_on(Directory::lock(directory)?, Limits::default())
     }
@@ -259,19 +260,19 @@ impl<D: Disk> Store<D> {
         log::apply(&mut self.live, &mut self.live_octets, key, value);
     }
 
-    /// How large the batch is that waits for [`sync`](Self::sync).
+    /// Octets that wait for [`sync`](Self::sync).
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// How large the file is.
+    /// Size of the log in octets.
     pub fn len_on_disk(&self) -> u64 {
         self.log.length
     }
 
-    /// Writes the batch and waits until it is on the disk. After an error the batch waits on, and may be added to; nothing
-    /// of it is to be relied on before a later call succeeds. Where it is not known what is on the disk, that call
-    /// writes everything that is alive into a new log.
+    /// Writes the batch and waits until it is on the disk. After an error the batch still waits and may grow; nothing of it is
+    /// durable before a later call succeeds. If the state of the disk is unknown, that call writes all live records into a new
+    /// log.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         if self.failed {
             return self.write_anew();
@@ -292,7 +293,7 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Puts a new log, of everything that is alive and of the batch that waits, in the place of one that failed.
+    /// Replaces a failed log by a new one, with all live records and the waiting batch.
     fn write_anew(&mut self) -> Result<(), StoreError> {
         self.rotation = None;
         self.log = rotation::install(&mut self.disk, &self.live)?;
@@ -305,18 +306,18 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Whether [`tend`](Self::tend) has something to do now.
+    /// Whether [`tend`](Self::tend) has work to do.
     pub fn wants_tending(&self) -> bool {
         self.rotation.is_some() || self.has_outgrown()
     }
 
-    /// Writes a slice of a snapshot, if one is due, and puts it in the log's place when it is complete.
+    /// Writes a slice of a snapshot if one is due. A complete snapshot replaces the log.
     ///
-    /// After an error nothing is done before [`sync`](Self::sync) has succeeded. A snapshot that cannot be written is no
-    /// error: it is given up and tried again later, because the log as it is can be relied on.
+    /// After an error it does nothing before [`sync`](Self::sync) has succeeded. A failed snapshot is no error: it is dropped and
+    /// tried again later, because the present log stays valid.
     pub fn tend(&mut self) -> Result<(), StoreError> {
         self.refuse_if_failed()?;
-        // A batch that is not on the disk yet must not get there by way of a snapshot.
+        // A batch that is not on the disk yet must not get there with a snapshot.
         if !self.pending.is_empty() || !self.wants_tending() {
             return Ok(());
         }
@@ -337,12 +338,12 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Whether a [`seal`](Self::seal) would say more than the log does.
+    /// Whether a [`seal`](Self::seal) would add anything to the log.
     pub fn wants_seal(&self) -> bool {
         !self.failed && !self.log.sealed
     }
 
-    /// Proves to a later reader that every batch until now was on the disk.
+    /// Writes a seal. It proves to a later reader that every batch so far was on the disk.
     pub fn seal(&mut self) -> Result<(), StoreError> {
         self.refuse_if_failed()?;
         if self.log.sealed {
@@ -367,7 +368,7 @@ impl<D: Disk> Store<D> {
         let Some(rotation) = self.rotation.take() else {
             return Ok(());
         };
-        // Where the rename stopped is not known if it fails: the log that is open may not be the one that a restart finds.
+        // A failed rename leaves it unknown which log a restart will find: it may not be the open one.
         let replaced = rotation.finish(&mut self.disk);
         self.failed = replaced.is_err();
         let before = self.log.length;
@@ -384,7 +385,7 @@ impl<D: Disk> Store<D> {
     fn give_up_rotation(&mut self, error: &io::Error) {
         self.rotation = None;
         self.rotate_again_at = self.log.length + self.log.length / 2;
-        // What is left of it is overwritten by the next one.
+        // The next snapshot overwrites what is left of this one.
         let _ = self.disk.remove(NEW);
         tracing::warn!(
             path = %self.disk.path(NEW).display(), %error, log_octets = self.log.length,
@@ -401,10 +402,10 @@ impl<D: Disk> Store<D> {
     }
 }
 
-/// Goes on with a log that was read: cuts off what is half-written, and waits until the disk has what was read. A process
-/// that was killed may have left it, or the log's name, in the system's memory alone.
+/// Reopens a log that was read: cuts off an incomplete frame and syncs the file and its name. A process that was killed may have
+/// left them only in the system's memory.
 fn reopen<D: Disk>(disk: &mut D, contents: &Contents) -> Result<LogFile<D::File>, StoreError> {
-    // A snapshot that was not finished is not part of the store.
+    // An unfinished snapshot is not part of the store.
     let _ = disk.remove(NEW);
     let mut open = || {
         let mut file = disk.open(LOG)?;

@@ -1,9 +1,9 @@
 //! A hierarchical timer wheel: one timer per session, one wheel per shard.
 //!
-//! Sixty-four slots a level and eight levels, as in Varghese and Lauck's paper: a timer sits in the level of the highest
-//! bits in which its deadline differs from the time that has passed, and moves down when its slot is reached. To arm
-//! and to cancel are O(1); a timer moves at most seven times in its life. The nodes are indexed by the session's own slot
-//! number, so that nothing is allocated once the table has grown to its sessions.
+//! It has eight levels of 64 slots, as in Varghese and Lauck's paper. A timer is in the level of the highest bits in which its
+//! deadline differs from the elapsed time. It moves down when its slot is reached. Arming and cancelling are O(1), and a timer
+//! moves at most seven times. The nodes are indexed by the session's own slot number, so nothing is allocated once the table has
+//! grown to its sessions.
 //!
 //! ```
 //! use core::time::Duration;
@@ -32,7 +32,7 @@ struct Node {
     deadline: u64,
     previous: u32,
     next: u32,
-    /// Where it hangs: level × 64 + slot, or `IDLE`.
+    /// Its bucket: level × 64 + slot, or `IDLE`.
     bucket: u16,
 }
 
@@ -46,7 +46,7 @@ const UNARMED: Node = Node {
 /// One timer for each key; keys are small numbers such as slab indices.
 pub struct TimerWheel {
     tick: Duration,
-    /// Every tick up to this one has been served.
+    /// Ticks up to this one have been served.
     elapsed: u64,
     nodes: Vec<Node>,
     heads: Box<[u32; LEVELS * SLOTS]>,
@@ -56,8 +56,8 @@ pub struct TimerWheel {
 }
 
 impl TimerWheel {
-    /// A wheel that starts at time zero and turns by `tick`: no timer fires early, none later than one tick after its
-    /// time and the next [`pop`](Self::pop).
+    /// Creates a wheel that starts at time zero and turns by `tick`. No timer fires early. Every [`pop`](Self::pop) from one tick
+    /// after its time on fires it.
     ///
     /// # Panics
     /// If `tick` is zero.
@@ -74,7 +74,7 @@ impl TimerWheel {
         }
     }
 
-    /// How many timers are armed.
+    /// Number of armed timers.
     pub fn len(&self) -> usize {
         self.armed
     }
@@ -84,13 +84,13 @@ impl TimerWheel {
         self.armed == 0
     }
 
-    /// The keys of the timers that are armed.
+    /// Keys of the armed timers.
     pub fn armed(&self) -> impl Iterator<Item = u32> {
         let nodes = (0..).zip(&self.nodes);
         nodes.filter_map(|(key, node)| (node.bucket != IDLE).then_some(key))
     }
 
-    /// Whether the timer of `key` fires no more than a tick after `at`, or at the next [`pop`](Self::pop) if that has passed.
+    /// Whether the timer of `key` fires at most one tick after `at`, or at the next [`pop`](Self::pop) if `at` has passed.
     pub fn wakes(&self, key: u32, at: Duration) -> bool {
         let node = self.nodes.get(key as usize);
         let due = self.tick_of(at).max(self.elapsed + 1);
@@ -102,8 +102,8 @@ impl TimerWheel {
         u64::try_from(tick).unwrap_or(LAST_TICK).min(LAST_TICK)
     }
 
-    /// Sets the timer of `key`, in place of the one that it had. A time that has passed already fires at the next tick,
-    /// so that a session which always wants to be called at once cannot hold up the others.
+    /// Sets the timer of `key` and replaces its earlier one. A time in the past fires at the next tick, so that a session that
+    /// always fires at once cannot block the others.
     pub fn arm(&mut self, key: u32, at: Duration) {
         if key as usize >= self.nodes.len() {
             self.nodes.resize(key as usize + 1, UNARMED);
@@ -114,14 +114,14 @@ impl TimerWheel {
         self.link(key);
     }
 
-    /// Clears the timer of `key`, if it has one.
+    /// Cancels the timer of `key`, if it has one.
     pub fn cancel(&mut self, key: u32) {
         if (key as usize) < self.nodes.len() {
             self.unlink(key);
         }
     }
 
-    /// Takes the next timer that is due at `now`; in order of time, and within a tick in no promised order.
+    /// Takes the next timer that is due at `now`, ordered by time. The order within a tick is not defined.
     pub fn pop(&mut self, now: Duration) -> Option<u32> {
         let now = u64::try_from(now.as_nanos() / self.tick.as_nanos())
             .map_or(LAST_TICK, |tick| tick.min(LAST_TICK));
@@ -148,8 +148,8 @@ impl TimerWheel {
         }
     }
 
-    /// When to call [`pop`](Self::pop) again: never after the earliest timer is due, perhaps before (when timers move
-    /// down a level).
+    /// Time of the next call of [`pop`](Self::pop). It is never after the earliest timer is due, but may be before, when timers
+    /// move down a level.
     pub fn next_at(&self) -> Option<Duration> {
         let (_, start) = self.first()?;
         let nanos = self.tick.as_nanos() * u128::from(start);
@@ -159,8 +159,8 @@ impl TimerWheel {
         ))
     }
 
-    /// The first occupied bucket and the tick at which it begins. Whatever is on a level lies beyond everything on the
-    /// levels below it, and no slot before the current one is ever occupied.
+    /// First occupied bucket and its first tick. Timers on a level are later than all timers on lower levels, and no slot before
+    /// the current one is ever occupied.
     fn first(&self) -> Option<(usize, u64)> {
         let level = self.occupied.iter().position(|&slots| slots != 0)?;
         let slot = self.occupied[level].trailing_zeros() as usize;
@@ -169,7 +169,8 @@ impl TimerWheel {
         Some((level * SLOTS + slot, around | (slot as u64) << shift))
     }
 
-    /// Spreads a bucket over the levels below. All of it at once: what stayed behind could be due before what moved.
+    /// Spreads a bucket over the lower levels. It moves all timers at once: a timer left behind could be due before one that
+    /// moved.
     fn move_down(&mut self, bucket: usize) {
         while self.heads[bucket] != NIL {
             let key = self.heads[bucket];
@@ -180,7 +181,7 @@ impl TimerWheel {
 
     fn link(&mut self, key: u32) {
         let deadline = self.nodes[key as usize].deadline;
-        // A timer that has just moved down may be due now; the lowest bit keeps the logarithm defined.
+        // A timer that has just moved down may be due now. The lowest bit keeps the logarithm defined.
         let differing = (deadline ^ self.elapsed) | 1;
         let level = (differing.ilog2() / BITS) as usize;
         let slot = (deadline >> (BITS * level as u32)) as usize % SLOTS;

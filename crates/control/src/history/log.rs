@@ -1,4 +1,4 @@
-//! The history's directory: its segments, what is added to them, and what is let go of.
+//! Directory of the history: its segments, and how they are written and removed.
 
 use super::segment::{self, Blocks, Closed, End, Gathered, Summary};
 use crate::store::log::{HEADER, emit_frame};
@@ -8,75 +8,75 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A segment of about this size is full, in octets. A question reads whole segments, so it must not be large.
+/// Size in octets at which a segment is full. A query reads whole segments, so it must not be large.
 const FULL: u64 = 4 << 20;
-/// What a segment's name ends with.
+/// Suffix of a segment's name.
 const SUFFIX: &str = ".events";
-/// A segment is closed when its first event is this old, so that what has been kept long enough goes in time.
+/// Age of its first event at which a segment is closed, in seconds, so that expired events can be removed in time.
 const DAY: u32 = 86_400;
 
-/// What of the history is kept.
+/// Limits of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// For so long, in seconds.
+    /// How long events are kept, in seconds.
     pub keep: u32,
-    /// But not more than this, in octets, or one segment more.
+    /// Maximum size in octets; one segment more is possible.
     pub octets: u64,
 }
 
-/// How the history is.
+/// Status of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Everything up to this block is on the disk.
+    /// Blocks up to this one are on the disk.
     pub last: u64,
-    /// What it takes, in octets.
+    /// Size in octets.
     pub octets: u64,
-    /// When the oldest event happened that is there, in seconds since 1970.
+    /// Time of the oldest event, in seconds since 1970.
     pub oldest: Option<u32>,
-    /// Segments that went before their time because of their size.
+    /// Segments that were removed early because of the size limit.
     pub displaced: u64,
-    /// When the newest event happened that went so.
+    /// Time of the newest event in these segments.
     pub displaced_until: Option<u32>,
-    /// How long events are to be kept, in seconds.
+    /// How long events should be kept, in seconds.
     pub keep: u32,
-    /// Places where the disk has not kept what was written.
+    /// Number of damaged places.
     pub damaged: u64,
     /// Why nothing can be written at present.
     pub failing: Option<String>,
 }
 
 impl Status {
-    /// Whether events that were to be kept still at this time have gone for want of room.
+    /// Whether events were removed for lack of room that should still be kept at this time.
     pub fn is_cut_short(&self, unix: u32) -> bool {
         let until = self.displaced_until;
         until.is_some_and(|until| unix.saturating_sub(until) <= self.keep)
     }
 }
 
-/// What was found on opening.
+/// Result of opening the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// The number of the last block.
+    /// Number of the last block.
     pub last: u64,
-    /// Octets of a half-written block that were cut off.
+    /// Octets of an incomplete block that were cut off.
     pub cut: u64,
 }
 
-/// The history, open for adding.
+/// The history, open for writing.
 #[derive(Debug)]
 pub struct Log {
     directory: PathBuf,
     bounds: Bounds,
-    /// A segment of this size is full.
+    /// Size at which a segment is full, in octets.
     full: u64,
     last: u64,
     open: Option<Open>,
-    /// What the closed segments take.
+    /// Octets of the closed segments.
     closed_octets: u64,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// What readers see.
+/// State that readers see.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     closed: Vec<Arc<Closed>>,
@@ -84,7 +84,7 @@ pub(super) struct Shared {
     pub status: Status,
 }
 
-/// The segment that is added to, as far as it is on the disk.
+/// The open segment, as far as it is on the disk.
 #[derive(Clone, Debug)]
 pub(super) struct OpenView {
     pub path: PathBuf,
@@ -93,7 +93,7 @@ pub(super) struct OpenView {
     pub summary: Summary,
 }
 
-/// The segment that is added to: what is on the disk of it.
+/// The open segment, as far as it is on the disk.
 #[derive(Debug)]
 struct Open {
     path: PathBuf,
@@ -111,13 +111,13 @@ struct Together<'a> {
 }
 
 impl Open {
-    /// Whether a block goes into this segment, behind those that are written together with it.
+    /// Whether a block goes into this segment, after those that are written together with it.
     fn takes(&self, number: u64, together: &Together<'_>, full: u64) -> bool {
         let before = self.gathered.summary.blocks[1] + together.blocks.len() as u64;
         self.length + (together.frames.len() as u64) < full && before + 1 == number
     }
 
-    /// Goes on behind the whole blocks of a file, which is cut off there.
+    /// Continues after the complete blocks of a file, and cuts off the rest.
     fn resume(path: PathBuf, salt: u64, whole: u64, gathered: Gathered) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).open(&path)?;
         file.set_len(whole)?;
@@ -131,7 +131,7 @@ impl Open {
         })
     }
 
-    /// Nothing is added any more, and its file is this long.
+    /// Converts to a closed segment whose file has this length.
     fn closed(self, length: u64) -> Closed {
         Closed {
             path: self.path,
@@ -144,23 +144,23 @@ impl Open {
     }
 }
 
-/// Reads the history while it is written.
+/// Reads the history while it is being written.
 #[derive(Clone, Debug)]
 pub struct Reader(Arc<Mutex<Shared>>);
 
 impl Reader {
-    /// The segments as they are now, the oldest first, and the one that is added to.
+    /// The closed segments, the oldest first, and the open one.
     pub(super) fn segments(&self) -> (Vec<Arc<Closed>>, Option<OpenView>) {
         let shared = lock(&self.0);
         (shared.closed.clone(), shared.open.clone())
     }
 
-    /// How the history is.
+    /// Status of the history.
     pub fn status(&self) -> Status {
         lock(&self.0).status.clone()
     }
 
-    /// Something is not as it was written.
+    /// Logs and counts damage.
     pub(super) fn damaged(&self, path: &Path, why: &io::Error) {
         tracing::error!(path = %path.display(), %why, "part of the history is damaged: its events cannot be shown");
         lock(&self.0).status.damaged += 1;
@@ -168,23 +168,23 @@ impl Reader {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    // whoever panicked left a number or a list, each whole
+    // A panic leaves a number or a list, each complete.
     shared
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Log {
-    /// Opens the history in a directory, which is made if it does not exist, and cuts off what a crash left at its end. A
-    /// segment that cannot be read costs its events and no others: it is told, and named `.damaged`.
+    /// Opens the history in a directory and cuts off what a crash left at its end. Creates the directory if needed. An unreadable
+    /// segment costs only its own events: it is logged, and renamed to `.damaged`.
     ///
     /// # Errors
-    /// What the system says, with the place.
+    /// The system's error, with the place.
     pub fn open(directory: &Path, bounds: Bounds) -> io::Result<(Self, Opened)> {
         Self::open_with(directory, bounds, FULL)
     }
 
-    /// The same with segments of another size.
+    /// Opens the history with another segment size.
     pub(super) fn open_with(
         directory: &Path,
         bounds: Bounds,
@@ -213,7 +213,7 @@ impl Log {
         Ok((log, Opened { last, cut }))
     }
 
-    /// For questions.
+    /// Reader for queries.
     pub fn reader(&self) -> Reader {
         Reader(self.shared.clone())
     }
@@ -230,7 +230,7 @@ impl Log {
         shared.open = None; // it was this one, and nobody is to see it twice
     }
 
-    /// A segment that is there. How much was cut off.
+    /// Takes over an existing segment. Returns how many octets were cut off.
     fn take(&mut self, first: u64, is_last: bool) -> io::Result<u64> {
         let path = self.path(first);
         match Closed::open(&path, first)? {
@@ -240,7 +240,7 @@ impl Log {
         Ok(0)
     }
 
-    /// The segment that was added to last, or one whose end is damaged.
+    /// Takes over the segment that was open last, or one whose end is damaged.
     fn take_unclosed(&mut self, path: PathBuf, first: u64, is_last: bool) -> io::Result<u64> {
         let bytes = fs::read(&path)?;
         let length = bytes.len() as u64;
@@ -283,8 +283,7 @@ impl Log {
         Ok(0)
     }
 
-    /// A segment of which nothing can be told gets another name, for whoever wants to look at it. What the store still has
-    /// of it comes again.
+    /// Renames an unreadable segment, so that somebody can examine it. Blocks that the store still has are written again.
     fn set_aside(&mut self, first: u64, why: &io::Error) {
         let path = self.path(first);
         self.reader().damaged(&path, why);
@@ -298,17 +297,16 @@ impl Log {
         self.last = self.last.max(had);
     }
 
-    /// The bounds are these from now on.
+    /// Replaces the limits.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
     }
 
-    /// Adds blocks, whose numbers count up, and waits until they are on the disk; those that are there already are left
-    /// out. After an error those up to [`Status::last`] are there, and blocks that come again are written into a new
-    /// segment.
+    /// Adds blocks with increasing numbers and waits until they are on the disk. Blocks that are already there are skipped. After
+    /// an error, those up to [`Status::last`] are there, and repeated blocks go into a new segment.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn append<'a>(
         &mut self,
         blocks: impl IntoIterator<Item = (u64, &'a [u8])>,
@@ -344,7 +342,7 @@ impl Log {
         self.flush(&mut together)
     }
 
-    /// Has blocks on the disk, and nothing of them if that fails.
+    /// Writes the blocks to the disk; none of them counts if that fails.
     fn flush(&mut self, together: &mut Together<'_>) -> io::Result<()> {
         let Some(open) = self.open.as_mut().filter(|_| !together.blocks.is_empty()) else {
             return Ok(());
@@ -378,7 +376,7 @@ impl Log {
         }))
     }
 
-    /// Closes the segment that is added to. What is in it is told also if there is no room for what closes it.
+    /// Closes the open segment. Its events stay readable even if there is no room for the filter and trailer.
     fn close(&mut self) -> io::Result<()> {
         let Some(open) = self.open.as_mut().filter(|open| !open.gathered.is_empty()) else {
             self.abandon();
@@ -397,7 +395,7 @@ impl Log {
         Ok(())
     }
 
-    /// Nothing is added any more to a segment that could not be written; what is known to be in it is still told.
+    /// Gives up a segment that could not be written. What is known to be in it stays readable.
     fn abandon(&mut self) {
         let Some(open) = self.open.take() else {
             return;
@@ -410,10 +408,10 @@ impl Log {
         self.take_closed(open.closed(length));
     }
 
-    /// Lets go of what has been kept long enough, or does not fit any more; and closes a segment in time for that.
+    /// Removes segments that have expired or do not fit any more. Closes the open segment in time for that.
     ///
     /// # Errors
-    /// What the system says. Everything that was added is still there then.
+    /// The system's error. Nothing of what was added is lost by it.
     pub fn tend(&mut self, now: u32) -> io::Result<()> {
         let done = self.let_go(now);
         self.tell();
@@ -449,7 +447,7 @@ impl Log {
         Ok(())
     }
 
-    /// The oldest segment if it has to go, and whether that is before its time.
+    /// The oldest segment if it has to be removed, and whether that is early.
     fn to_let_go(&self, now: u32) -> Option<(Arc<Closed>, bool)> {
         let oldest = lock(&self.shared).closed.first()?.clone();
         let over = now.saturating_sub(oldest.summary.times[1]) > self.bounds.keep;
@@ -461,7 +459,7 @@ impl Log {
         self.closed_octets + self.open.as_ref().map_or(0, |open| open.length)
     }
 
-    /// Readers see what is on the disk now.
+    /// Shows readers what is on the disk now.
     fn tell(&self) {
         let open = self.open.as_ref().map(|open| OpenView {
             path: open.path.clone(),
@@ -480,7 +478,7 @@ impl Log {
         (status.keep, status.octets) = (self.bounds.keep, self.octets());
     }
 
-    /// Says why nothing can be written at present, or that it can again.
+    /// Sets or clears the reason why nothing can be written.
     pub(super) fn set_failing(&self, why: Option<String>) {
         lock(&self.shared).status.failing = why;
     }
@@ -490,7 +488,7 @@ fn damage(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// The numbers of the first blocks of the segments in a directory, in order.
+/// Numbers of the first blocks of a directory's segments, in order.
 fn segments_in(directory: &Path) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -1,4 +1,4 @@
-//! Questions that the history answers: what happened, and who had an address.
+//! Queries of the history: events, and who had an address.
 
 use super::event::{self, Address, Event, Families, Key, Step, Subscriber, What};
 use super::log::{OpenView, Reader};
@@ -12,16 +12,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Which events are wanted.
+/// Selection of events.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Those about this.
+    /// Events about this subject.
     pub subject: Option<Subject>,
-    /// Only alarms that were raised or cleared.
+    /// Only raised or cleared alarms.
     pub alarms: bool,
-    /// None before this, in seconds since 1970.
+    /// Earliest time, in seconds since 1970.
     pub since: Option<u32>,
-    /// None after this.
+    /// Latest time, in seconds since 1970.
     pub until: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Query {
     }
 }
 
-/// A segment, closed or not.
+/// Segment, closed or open.
 pub(super) enum Part {
     Closed(Arc<Closed>),
     Open(OpenView),
@@ -65,7 +65,7 @@ impl Part {
             && query.subject.as_ref().is_none_or(may_be_about)
     }
 
-    /// Its octets as far as its blocks go, and the salt; `None` if it has gone meanwhile.
+    /// Octets of header and blocks, and the salt; `None` if the segment has been removed meanwhile or cannot be read.
     fn read(&self, reader: &Reader) -> Option<(Vec<u8>, u64)> {
         let (path, length, salt) = match self {
             Part::Closed(closed) => (&closed.path, closed.end, closed.salt),
@@ -81,21 +81,21 @@ impl Part {
         }
     }
 
-    /// It cannot be read, which is told once.
+    /// Reports that the segment cannot be read; a closed segment is reported once.
     fn damaged(&self, reader: &Reader, why: &io::Error) {
         match self {
             Part::Closed(closed) if !closed.damage_told.swap(true, Ordering::Relaxed) => {
                 reader.damaged(&closed.path, why);
             }
             Part::Closed(_) => {}
-            // whoever writes it will see
+            // The writer will notice.
             Part::Open(open) => {
                 tracing::warn!(path = %open.path.display(), %why, "cannot read the history")
             }
         }
     }
 
-    /// Every event that is wanted.
+    /// Selected events of the segment.
     fn events<'a>(
         &self,
         (bytes, salt): (&'a [u8], u64),
@@ -114,7 +114,7 @@ impl Part {
 }
 
 impl Reader {
-    /// Every segment, the oldest first or the latest first.
+    /// All segments, the oldest or the latest first.
     fn all(&self, backward: bool) -> impl Iterator<Item = Part> + use<> {
         let (closed, open) = self.segments();
         let closed = closed.into_iter().map(Part::Closed);
@@ -125,7 +125,7 @@ impl Reader {
         parts.into_iter()
     }
 
-    /// Those that may have something of what is wanted.
+    /// Segments that may have selected events.
     pub(super) fn parts<'a>(
         &self,
         query: &'a Query,
@@ -134,17 +134,17 @@ impl Reader {
         self.all(backward).filter(|part| part.may_have(query))
     }
 
-    /// Every event that is wanted, in the order in which they happened.
+    /// Visits the selected events in the order in which they happened.
     pub fn forward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
         self.visit(self.parts(query, false), false, query, tell);
     }
 
-    /// The same, the latest first.
+    /// Visits the selected events, the latest first.
     pub fn backward(&self, query: &Query, tell: impl FnMut(&Event<'_>) -> ControlFlow<()>) {
         self.visit(self.parts(query, true), true, query, tell);
     }
 
-    /// Every event of these segments that is wanted.
+    /// Visits the selected events of these segments.
     pub(super) fn visit(
         &self,
         parts: impl Iterator<Item = Part>,
@@ -167,12 +167,12 @@ impl Reader {
     }
 }
 
-/// The most segments that are looked at, and that are read, to know which alarms are raised: nothing is served until then.
-/// An alarm that was raised before these is raised anew if what it is about still holds.
+/// Maximum number of segments that are checked, and that are read, to find the raised alarms: the control plane does not serve
+/// until then. An earlier alarm is raised again if its fault persists.
 const RECENT: (usize, usize) = (1024, 16);
 
 impl Reader {
-    /// The alarms that were raised and not cleared when the history ended, and when they were.
+    /// Alarms that were raised and not cleared at the end of the history, with their times.
     pub fn raised(&self) -> Vec<(Condition, u32)> {
         let query = Query {
             alarms: true,
@@ -204,12 +204,12 @@ impl Reader {
     }
 }
 
-/// Somebody who has, or had, an address.
+/// Session that has or had an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The session's SEID.
     pub session: u64,
-    /// The subscriber's name.
+    /// User name of the subscriber.
     pub user: Vec<u8>,
     /// Its MAC address.
     pub mac: [u8; 6],
@@ -223,29 +223,29 @@ pub struct Held {
     pub line: [Option<Vec<u8>>; 2],
     /// The network instance.
     pub instance: String,
-    /// What it had.
+    /// All its addresses.
     pub addresses: Families,
-    /// From when on, in seconds since 1970; `None`: it is not known any more.
+    /// Start, in seconds since 1970; `None`: no longer known.
     pub from: Option<u32>,
-    /// How it ended.
+    /// End.
     pub until: Until,
 }
 
-/// How somebody's having an address ended.
+/// End of a session's use of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// It has it.
+    /// It still has the address.
     Now,
-    /// It had it until then.
+    /// It had the address until this time.
     Ended {
         /// Seconds since 1970.
         at: u32,
-        /// Why; `None`: it got another address.
+        /// Cause; `None`: it got another address.
         cause: Option<Cause>,
-        /// Who ended it, if somebody did.
+        /// Who ended it, if anybody.
         by: Option<String>,
     },
-    /// It does not have it any more, and since when is not known: at the latest then, if anybody had it after it.
+    /// The end is unknown. If another session had the address later, this is the latest possible time.
     Unknown(Option<u32>),
 }
 
@@ -266,7 +266,7 @@ impl Held {
         }
     }
 
-    /// Whether it had the address at some time of this second.
+    /// Whether it had the address at some time in this second.
     pub fn at(&self, unix: u32) -> bool {
         let ended = match &self.until {
             Until::Ended { at, .. } | Until::Unknown(Some(at)) => *at < unix,
@@ -276,11 +276,11 @@ impl Held {
     }
 }
 
-/// A change of who has the address.
+/// Change of an address's owner.
 enum Mention {
     Gains(u32, Held),
     Keeps(Held),
-    /// At that time, from that time, why, by whom.
+    /// Time of the end, time of the start, cause, and by whom.
     Loses(u32, Held, Option<u32>, Option<Cause>, Option<String>),
 }
 
@@ -322,9 +322,9 @@ fn mention(event: &Event<'_>, address: &Address) -> Option<Mention> {
 }
 
 impl Reader {
-    /// Who had an address in the second `unix`, and who before and after it as far as that was met with. `live`: who has it
-    /// now, as was known at the time `asked`; `instances`: how many network instances there are, in each of which somebody
-    /// may have it.
+    /// Sessions that had an address in the second `unix`, and those before and after it as far as the search met them. `live`:
+    /// sessions that have it now, as known at the time `asked`. `instances`: number of network instances; in each, one session
+    /// may have the address.
     pub fn who(
         &self,
         address: Address,
@@ -343,7 +343,7 @@ impl Reader {
             let Some(mention) = mention(event, &address) else {
                 return ControlFlow::Continue(());
             };
-            // who had it before is of no interest once it is known who got it before that second
+            // Earlier owners do not matter once the owner at that second is known.
             if event.unix < unix && matches!(mention, Mention::Gains(..)) {
                 known.insert(mention.held().instance.clone());
             }
@@ -369,7 +369,7 @@ impl Mention {
     }
 }
 
-/// Who had the address when, of what happened in its order. Those who seem to have it still are there as well.
+/// Builds the periods of ownership from changes in order. Sessions without an end are included.
 fn fold(met: Vec<Mention>) -> Vec<Held> {
     let mut all: Vec<Held> = Vec::new();
     for mention in met {
@@ -391,7 +391,7 @@ fn fold(met: Vec<Mention>) -> Vec<Held> {
             }
             (Mention::Keeps(held), None) => all.push(held),
             (Mention::Gains(unix, held), None) => {
-                // nobody else can have it then: their end was not told
+                // No other session can have the address then: its end was not recorded.
                 let others = all
                     .iter_mut()
                     .filter(|other| other.until == Until::Now && other.instance == instance);
@@ -406,7 +406,7 @@ fn fold(met: Vec<Mention>) -> Vec<Held> {
     all
 }
 
-/// Those who have it now are known better by the control plane.
+/// Corrects the periods with the control plane's live sessions.
 fn reconcile(held: &mut Vec<Held>, live: Vec<Held>, asked: u32) {
     for open in held.iter_mut().filter(|held| held.until == Until::Now) {
         let is_live = live.iter().any(|live| live.session == open.session);

@@ -1,4 +1,4 @@
-//! The files of the history: see the history's page for what is in them.
+//! Files of the history. The history's page describes their format.
 
 use super::event::{self, Key};
 use super::filter;
@@ -14,11 +14,11 @@ use std::sync::atomic::AtomicBool;
 
 const MAGIC: &[u8; 10] = b"sluicehist";
 const VERSION: u16 = 1;
-/// The number of a filter's frame.
+/// Number of a filter's frame.
 const FILTER: u64 = u64::MAX;
 pub(super) const TRAILER: usize = 56;
 
-/// What is known of a segment's events without reading them.
+/// Summary of a segment's events, known without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Summary {
     /// First and last time, in seconds since 1970.
@@ -26,25 +26,25 @@ pub(super) struct Summary {
     /// First and last block.
     pub blocks: [u64; 2],
     pub events: u32,
-    /// A bit for each length of IPv6 prefixes.
+    /// One bit for each length of IPv6 prefixes.
     pub prefix_lengths: u128,
 }
 
-/// A segment to which nothing is added any more.
+/// Closed segment: nothing is added to it any more.
 #[derive(Debug)]
 pub(super) struct Closed {
     pub path: PathBuf,
     pub salt: u64,
-    /// Where its blocks end.
+    /// Offset at which its blocks end.
     pub end: u64,
-    /// Of the file.
+    /// Size of the file.
     pub length: u64,
     pub summary: Summary,
-    /// Whoever read it has said already that it is damaged.
+    /// Whether its damage has been reported.
     pub damage_told: AtomicBool,
 }
 
-/// What a segment holds, gathered while it is written or read.
+/// Content of a segment, collected while it is written or read.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub summary: Summary,
@@ -64,12 +64,12 @@ impl Gathered {
         }
     }
 
-    /// Whether there is no block.
+    /// Whether it has no blocks.
     pub fn is_empty(&self) -> bool {
         self.summary.blocks[1] < self.summary.blocks[0]
     }
 
-    /// The next block.
+    /// Adds the next block.
     pub fn add(&mut self, number: u64, block: &[u8]) {
         self.summary.blocks[1] = number;
         for event in event::events(block) {
@@ -90,7 +90,7 @@ impl Gathered {
     }
 }
 
-/// Lengths of 0 and of 128 bits share one: nobody delegates either.
+/// Lengths of 0 and 128 bits share a bit: nobody delegates such prefixes.
 pub(super) fn length_bit(length: u8) -> u128 {
     1 << (length % 128)
 }
@@ -99,14 +99,14 @@ pub(super) fn header(salt: u64) -> [u8; HEADER] {
     header_of(MAGIC, VERSION, salt)
 }
 
-/// The salt of a file, if it is one of ours that is known here.
+/// Salt of a file, if it is a history file of this version.
 pub(super) fn salt_of(bytes: &[u8]) -> Option<u64> {
     let found = bytes.get(..HEADER)?;
     let salt = u64_at(found, 12);
     (found == header(salt)).then_some(salt)
 }
 
-/// What stands behind the blocks of a full segment that is `end` octets long.
+/// Filter and trailer after the blocks of a full segment; the blocks end at `end` octets.
 pub(super) fn closing(salt: u64, end: u64, gathered: &Gathered) -> Vec<u8> {
     let mut bytes = Vec::new();
     emit_frame(salt, FILTER, &gathered.filter(), &mut bytes);
@@ -128,7 +128,7 @@ pub(super) fn closing(salt: u64, end: u64, gathered: &Gathered) -> Vec<u8> {
     bytes
 }
 
-/// Where the blocks end and what they hold, as the trailer says.
+/// End of the blocks, and the summary in the trailer.
 fn read_trailer(salt: u64, trailer: &[u8]) -> Option<(u64, Summary)> {
     let (said, sum) = trailer.split_at_checked(TRAILER - 4)?;
     if sum.len() != 4 || checksum(salt, said) != u32_at(sum, 0) {
@@ -144,8 +144,7 @@ fn read_trailer(salt: u64, trailer: &[u8]) -> Option<(u64, Summary)> {
 }
 
 impl Closed {
-    /// A segment that was closed; `None` if this one was not, or is damaged at its end. `first`: the number of its first
-    /// block.
+    /// Opens a closed segment; `None` if it was not closed, or is damaged at its end. `first`: the number of its first block.
     pub fn open(path: &Path, first: u64) -> io::Result<Option<Self>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
@@ -176,8 +175,8 @@ impl Closed {
         }))
     }
 
-    /// Whether something of these hashes may be in it. Its filter is read each time: the operating system keeps those
-    /// that are asked for, and all of a large history would take gigabytes.
+    /// Whether it may contain one of these hashes. Its filter is read each time: the operating system caches those in use, and
+    /// all filters of a large history would take gigabytes.
     pub fn may_contain(&self, hashes: &[u64]) -> bool {
         match self.filter_frame() {
             Ok(frame) => match whole_frame(self.salt, FILTER, &frame) {
@@ -188,7 +187,7 @@ impl Closed {
         }
     }
 
-    /// What is behind the blocks.
+    /// Octets after the blocks.
     fn filter_frame(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if self.end < self.length {
@@ -200,31 +199,31 @@ impl Closed {
     }
 }
 
-/// The blocks at the beginning of a file's octets, header and all.
+/// The blocks at the start of a file's octets.
 pub(super) struct Blocks<'a> {
     salt: u64,
     next: u64,
     rest: &'a [u8],
-    /// Octets of header and whole blocks until now.
+    /// Octets of the header and the complete blocks so far.
     pub length: u64,
 }
 
-/// Whether these are the first octets of what closes a segment. A crash may have cut it short.
+/// Whether these are the first octets of the filter after the blocks. A crash may have cut it short.
 fn begins_filter(salt: u64, bytes: &[u8]) -> bool {
     bytes.get(..FRAME_HEADER).is_some_and(|header| {
         u64_at(header, 0) == FILTER && checksum(salt, &header[..12]) == u32_at(header, 12)
     })
 }
 
-/// How the blocks of a file end.
+/// State of the end of a file's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// As they should.
+    /// Complete.
     Whole,
-    /// In something that was never there as a whole.
+    /// An incomplete block that was never complete.
     Torn,
-    /// In something that was once there as a whole; or blocks were being written together when the machine died, and a later
-    /// one got to the disk before an earlier one: the store has those still.
+    /// A damaged block that was once complete. Or the machine died while blocks were written together, and a later one reached
+    /// the disk first: the store still has those.
     Damaged,
 }
 
@@ -263,7 +262,7 @@ impl<'a> Iterator for Blocks<'a> {
     }
 }
 
-/// Reads the beginning of a file.
+/// Reads the first `length` octets of a file.
 pub(super) fn read_to(path: &Path, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     File::open(path)?.take(length).read_to_end(&mut bytes)?;

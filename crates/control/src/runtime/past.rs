@@ -1,4 +1,4 @@
-//! What happens and what is wrong, at the edge: the history's thread, and the look at alarms.
+//! Events and faults around the control plane: the history's thread, and the check of alarms.
 
 use super::{Durable, Edge, unix_time};
 use crate::alarms::{Condition, Fault};
@@ -9,11 +9,11 @@ use core::time::Duration;
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// A batch that takes longer until it is on the disk shows that the store is slow.
+/// Time after which a batch that waits for the disk shows that the store is slow.
 const SLOW: Duration = Duration::from_secs(1);
 
 impl Edge {
-    /// Something happened to the control plane itself.
+    /// Records an event of the control plane itself.
     pub(super) fn note(&mut self, kind: Kind, text: &str) {
         let note = Note {
             kind,
@@ -24,8 +24,8 @@ impl Edge {
         self.plane.handle(self.clock.now(), Input::Note(note));
     }
 
-    /// Waits until the history has what has happened, and the store nothing of it: an earlier version can read it then. What
-    /// does not get there in time is in the store, and gets there at the next start.
+    /// Waits until all events are in the history and none in the store, so that an earlier version can read the store. Events
+    /// that miss the deadline stay in the store, and go into the history at the next start.
     pub(super) async fn settle_history(&mut self) -> Result<(), String> {
         loop {
             self.plane.settle_history();
@@ -40,7 +40,7 @@ impl Edge {
         }
     }
 
-    /// What is wrong around the control plane goes where all that is wrong is looked at.
+    /// Passes the faults around the control plane to the check of alarms.
     pub(super) fn look(&mut self) {
         let now = self.clock.now();
         let mut wrong = self.wrong.borrow().clone();
@@ -50,21 +50,21 @@ impl Edge {
         self.plane.handle(now, Input::Look(wrong));
     }
 
-    /// Every batch up to this number is on the disk.
+    /// Handles the store's progress: every batch up to this number is on the disk.
     pub(super) fn durable_batches(&mut self, batch: u64) {
         let done = usize::try_from(batch - self.batches).unwrap_or_default();
         self.writing.drain(..done.min(self.writing.len()));
         self.batches = batch;
     }
 
-    /// The history has more on its disk.
+    /// Handles the history's progress: more events are on its disk.
     pub(super) fn on_kept(&mut self) {
         let number = *self.kept.borrow_and_update();
         self.plane.handle(self.clock.now(), Input::Kept(number));
     }
 }
 
-/// The history beside the store, the last block that is in it as it grows, and the last one that is in it now.
+/// Opens the history beside the store. Returns its thread, a watch of the last stored block, and the last stored block now.
 pub(super) fn open_history(
     start: &config::start::ControlPlane,
     transactions: &Transactions,
@@ -94,7 +94,7 @@ fn condition(fault: Fault, text: String) -> Condition {
     }
 }
 
-/// What is wrong with the store, by what its thread says and how long the oldest batch waits for it.
+/// Fault of the store, from its thread's status and the waiting time of the oldest batch.
 fn store_condition(durable: &Durable, waits: Option<Duration>) -> Option<Condition> {
     if let Some(why) = &durable.failing {
         let text = format!(
@@ -111,7 +111,7 @@ fn store_condition(durable: &Durable, waits: Option<Duration>) -> Option<Conditi
     Some(condition(Fault::StoreSlow, text))
 }
 
-/// What is wrong with the history.
+/// Faults of the history.
 fn history_conditions(status: &Status, now: u32) -> Vec<Condition> {
     let mut wrong = Vec::new();
     if let Some(why) = &status.failing {
@@ -159,7 +159,7 @@ mod tests {
             path: "/var/lib/sluice/sessions.log".into(),
             source: io::ErrorKind::StorageFull.into(),
         }));
-        // what was safe before stays so, and is not told twice
+        // What was durable before stays so, and is not reported twice.
         assert_eq!(durable.batch, 7);
         let (failing, text) = fault(&durable, Some(12)).unwrap();
         assert_eq!(failing, Fault::StoreNotWritten);

@@ -1,5 +1,5 @@
-//! The edge with a folder and loopback addresses of its own: alarms about what is around the control plane, and the ports of
-//! RADIUS sockets.
+//! Tests of the runtime with a folder and loopback addresses of their own: alarms about the surroundings of the control plane,
+//! and the ports of RADIUS sockets.
 
 use super::*;
 use crate::history::Bounds;
@@ -13,11 +13,11 @@ use tempfile::TempDir;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is on the disk between the control plane's lives.
+/// State on the disk between the runs of a control plane.
 struct Bench {
     folder: TempDir,
     document: String,
-    /// Addresses of the loopback network that no other test has.
+    /// Loopback addresses that no other test has.
     address: String,
 }
 
@@ -37,7 +37,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// One life of the control plane.
+    /// Runs a control plane once.
     fn live<T>(&self, story: impl AsyncFnOnce(&mut Edge) -> T) -> T {
         let start = format!(
             "node-id: cp1\naddress: {}\nstate: {}\napi-socket: {}\n",
@@ -58,7 +58,7 @@ impl Bench {
     }
 }
 
-/// The alarms that are raised.
+/// Raised alarms.
 async fn alarms(edge: &mut Edge) -> Vec<String> {
     let (reply, answer) = oneshot::channel();
     edge.on_call((Request::ListAlarms, reply));
@@ -69,7 +69,7 @@ async fn alarms(edge: &mut Edge) -> Vec<String> {
     }
 }
 
-/// Looks at what is wrong for so many seconds of the clock that alarms go by; the alarms that are raised then.
+/// Checks for faults for this many seconds of the alarms' clock. Returns the raised alarms.
 async fn look(edge: &mut Edge, seconds: u32) -> Vec<String> {
     for _ in 0..seconds {
         edge.clock.uptime += SECOND;
@@ -79,7 +79,7 @@ async fn look(edge: &mut Edge, seconds: u32) -> Vec<String> {
     alarms(edge).await
 }
 
-/// Lets the other tasks work until an alarm is raised, or cleared.
+/// Runs the other tasks until an alarm is raised or cleared.
 async fn until(edge: &mut Edge, name: &str, raised: bool) {
     for _ in 0..1200 {
         tokio::select! {
@@ -97,12 +97,12 @@ async fn until(edge: &mut Edge, name: &str, raised: bool) {
     );
 }
 
-/// Waits until the store has everything and the history too, or for a while.
+/// Waits until the store and the history have everything, or for a while.
 async fn settle(edge: &mut Edge) {
     let _ = tokio::time::timeout(10 * SECOND, edge.settle_history()).await;
 }
 
-/// So many events of about 1,000 octets.
+/// Records this many events of about 1,000 octets.
 fn note_much(edge: &mut Edge, events: usize) {
     let text = "x".repeat(1000);
     (0..events).for_each(|_| edge.note(Kind::Committed, &text));
@@ -116,7 +116,7 @@ fn a_store_that_writes_for_long_raises_an_alarm_until_it_has_written() {
         settle(edge).await;
         edge.writing.clear();
         assert_eq!(look(edge, 20).await, NONE);
-        // a batch that the disk has not taken
+        // A batch that the disk has not taken.
         let began = Instant::now().checked_sub(5 * SECOND).unwrap();
         edge.writing.push_front(began);
         assert_eq!(look(edge, 3).await, ["store-slow"]);
@@ -132,7 +132,7 @@ fn a_history_that_cannot_be_written_raises_an_alarm_until_it_can() {
     let bench = Bench::new("");
     let folder = bench.path("state/history");
     bench.live(async |edge| {
-        // where its folder was is something else
+        // Something else is in the place of its folder.
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "").unwrap();
         edge.note(Kind::Started, "");
@@ -203,7 +203,7 @@ fn a_version_that_waits_to_be_confirmed_raises_an_alarm_until_it_is() {
     bench.live(async |edge| {
         assert_eq!(look(edge, 1).await, NONE);
         let client = std::thread::spawn(move || {
-            // blocks, and has a runtime of its own
+            // The client blocks, and has a runtime of its own.
             let mut client = ConfigurationClient::connect(&socket, 60 * SECOND).unwrap();
             let document = "limits: {half-open: 77}".into();
             let commit = CommitRequest {
@@ -259,7 +259,7 @@ fn a_user_plane_whose_machine_lacks_something_raises_an_alarm_until_it_has_it() 
     });
 }
 
-/// A server knows a request that comes again by its source port, too.
+/// A server recognizes a repeated request by its source port, too.
 #[test]
 fn a_radius_socket_whose_port_is_taken_after_a_restart_has_another_one_from_then_on() {
     let bench = Bench::new(

@@ -1,6 +1,6 @@
-//! What people do with a store: look whether it is sound, copy it while it is in use, put a copy back.
+//! Operator actions on a store: check it, copy it while it is in use, restore a copy.
 //!
-//! A backup is a log like the store's own that holds what is alive and ends in a seal, which shows that it is whole.
+//! A backup is a log with the live records of a store. Its seal at the end shows that it is complete.
 //!
 //! ```
 //! use control::store::{Record, Store, check, export, import};
@@ -25,42 +25,42 @@ use super::rotation::{Rotation, install};
 use super::{Directory, Disk, LOG, Live, StoreError, io_error};
 use config::folder;
 
-/// A backup is synced after so many octets.
+/// A backup is synced after each slice of this size, in octets.
 const SLICE: usize = 4 << 20;
 
-/// What a log holds; everything in it is sound.
+/// Content of a log that was read without errors.
 #[derive(Debug)]
 pub struct Checked {
-    /// The file that was read.
+    /// The file.
     pub path: PathBuf,
-    /// Of its format.
+    /// Version of its format.
     pub version: u16,
-    /// Batches, seals among them.
+    /// Number of batches, seals included.
     pub batches: u64,
-    /// Records, also those that are overwritten or deleted.
+    /// Number of records, overwritten and deleted ones included.
     pub records: u64,
-    /// Of the file.
+    /// Size of the file.
     pub octets: u64,
-    /// What of it is alive.
+    /// Octets of the live records.
     pub live_octets: u64,
-    /// Of a last batch that is not whole: it is being written now, or a crash cut it short and the next start cuts it off.
+    /// Octets of an incomplete last batch. It is being written now, or a crash interrupted it and the next start cuts it off.
     pub half_written: u64,
-    /// Nothing came after the log's last seal.
+    /// Whether the log ends in a seal.
     pub sealed: bool,
-    /// What is alive.
+    /// Live records.
     pub live: Live,
 }
 
-/// What was copied.
+/// Result of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Keys with a value.
+    /// Number of live records.
     pub records: usize,
-    /// What they take in the file.
+    /// Octets of these records in the file.
     pub octets: u64,
 }
 
-/// Reads a store, or a backup, from its first byte to its last. The store may be in use.
+/// Reads a store or a backup completely. The store may be in use.
 pub fn check(path: &Path) -> Result<Checked, StoreError> {
     let path = if path.is_dir() {
         path.join(LOG)
@@ -85,8 +85,8 @@ pub fn check(path: &Path) -> Result<Checked, StoreError> {
     })
 }
 
-/// Copies what is alive in a store into a new file. The store may be in use: the copy holds every batch that was on the
-/// disk when this began.
+/// Copies the live records of a store into a new file. The store may be in use: the copy has every batch that was on the disk
+/// when the call began.
 pub fn export(directory: &Path, file: &Path) -> Result<Backup, StoreError> {
     if file.exists() {
         return Err(StoreError::Exists(file.into()));
@@ -109,7 +109,7 @@ pub fn export(directory: &Path, file: &Path) -> Result<Backup, StoreError> {
     Ok(summary(&contents))
 }
 
-/// Makes a store of a backup, in a directory that holds none.
+/// Creates a store from a backup, in a directory without a store.
 pub fn import(file: &Path, directory: &Path) -> Result<Backup, StoreError> {
     let contents = read_log(file)?;
     if !contents.sealed || contents.cut > 0 {
@@ -139,7 +139,7 @@ fn read_log(path: &Path) -> Result<Contents, StoreError> {
         )
     };
     match once() {
-        // A control plane that starts right now may have cut off half a batch and written another one there meanwhile.
+        // A control plane that starts at this moment may have cut off an incomplete batch and written another one in its place.
         Err(StoreError::Damaged { .. }) => once(),
         done => done,
     }

@@ -8,43 +8,43 @@ use std::path::{Path, PathBuf};
 use super::{StoreError, io_error};
 use config::folder;
 
-/// A directory for a store.
+/// Directory for a store.
 ///
-/// Nothing of it is durable before the matching sync: a file's content before [`DiskFile::sync`], its name (also after
-/// a rename) before [`sync_names`](Self::sync_names).
+/// Nothing is durable before the matching sync: the content of a file needs [`DiskFile::sync`], its name (also after a rename)
+/// needs [`sync_names`](Self::sync_names).
 pub trait Disk {
     /// A file open for appending.
     type File: DiskFile;
 
-    /// The whole of a file; `None` if there is none of this name.
+    /// Reads a whole file; `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// An empty file, also where one is of this name.
+    /// Creates an empty file; truncates an existing one.
     fn create(&mut self, name: &str) -> io::Result<Self::File>;
-    /// A file that exists.
+    /// Opens an existing file for appending.
     fn open(&mut self, name: &str) -> io::Result<Self::File>;
-    /// Gives a file another name and drops the one that had it, in one step.
+    /// Renames a file and replaces the file with the new name, in one step.
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
-    /// Drops a file.
+    /// Removes a file.
     fn remove(&mut self, name: &str) -> io::Result<()>;
     /// Waits until the names are on the disk.
     fn sync_names(&mut self) -> io::Result<()>;
-    /// A number that nobody can guess.
+    /// Random number that nobody can guess.
     fn salt(&mut self) -> io::Result<u64>;
-    /// What people call a file of this name.
+    /// Path of a file, for messages.
     fn path(&self, name: &str) -> PathBuf;
 }
 
 /// A file of a [`Disk`].
 pub trait DiskFile {
-    /// Writes at the end; after an error some of it may be there.
+    /// Appends octets. After an error, some of them may be written.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Waits until everything written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// Cuts the file off.
+    /// Truncates the file.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 }
 
-/// A directory of the file system, held by this process alone.
+/// Directory of the file system, locked by this process.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -52,10 +52,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory if it does not exist, and takes it for this process.
+    /// Creates the directory if needed, and locks it for this process.
     ///
     /// # Errors
-    /// Among others, that another process holds it.
+    /// [`StoreError::Locked`] if another process holds the lock, or the system's error.
     pub fn lock(directory: &Path) -> Result<Self, StoreError> {
         folder::make(directory).map_err(io_error("create", directory))?;
         let path = directory.join("lock");
@@ -134,7 +134,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// An empty file that is not everybody's to read: it says who is online where.
+/// Creates an empty file that only its owner can read: it says who is online where.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)

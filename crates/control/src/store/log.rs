@@ -1,4 +1,4 @@
-//! The format of the log: see the store's page.
+//! Format of the log, as described in [`crate::store`].
 
 use std::io;
 use std::path::Path;
@@ -11,30 +11,30 @@ pub(crate) const HEADER: usize = 24;
 pub(crate) const FRAME_HEADER: usize = 20;
 const RECORD_HEADER: usize = 9;
 
-/// A log that is written.
+/// Log open for writing.
 #[derive(Debug)]
 pub(super) struct LogFile<F> {
     file: F,
     salt: u64,
-    /// Of the next frame.
+    /// Number of the next frame.
     sequence: u64,
-    /// Of the whole frames.
+    /// Octets of header and complete frames.
     pub length: u64,
-    /// The last frame is a seal.
+    /// Whether the last frame is a seal.
     pub sealed: bool,
     frame: Vec<u8>,
 }
 
-/// A frame that was not written.
+/// Error of a frame that was not written.
 #[derive(Debug)]
 pub(super) struct Unwritten {
     pub error: io::Error,
-    /// Nothing of it is there, and everything before it is: the log can be gone on with.
+    /// Whether the frame was removed and everything before it is intact, so that the log can be continued.
     pub taken_back: bool,
 }
 
 impl<F: DiskFile> LogFile<F> {
-    /// Begins a log in an empty file.
+    /// Starts a log in an empty file.
     pub fn begin(mut file: F, salt: u64) -> io::Result<Self> {
         file.append(&header(salt))?;
         Ok(Self {
@@ -47,7 +47,7 @@ impl<F: DiskFile> LogFile<F> {
         })
     }
 
-    /// Goes on with a log that was read.
+    /// Continues a log that was read.
     pub fn resume(file: F, contents: &Contents) -> Self {
         Self {
             file,
@@ -59,7 +59,7 @@ impl<F: DiskFile> LogFile<F> {
         }
     }
 
-    /// Writes a frame; it can be relied on after [`sync`](Self::sync).
+    /// Writes a frame. It is durable after [`sync`](Self::sync).
     pub fn append(&mut self, payload: &[u8]) -> io::Result<()> {
         self.frame.clear();
         emit_frame(self.salt, self.sequence, payload, &mut self.frame);
@@ -74,8 +74,8 @@ impl<F: DiskFile> LogFile<F> {
         self.file.sync()
     }
 
-    /// Writes a frame and waits until it is on the disk. If that fails it is taken back, if the disk still obeys: it may
-    /// be in the operating system's memory, where the next opening would find it, and never reach the disk.
+    /// Writes a frame and waits until it is on the disk. After an error it tries to remove the frame. Otherwise the frame may
+    /// stay in the system's memory, where the next opening would find it, and never reach the disk.
     pub fn write(&mut self, payload: &[u8]) -> Result<(), Unwritten> {
         let before = self.length;
         if let Err(error) = self.append(payload) {
@@ -84,28 +84,28 @@ impl<F: DiskFile> LogFile<F> {
         }
         self.sync().map_err(|error| {
             let _ = self.file.truncate(before);
-            // what a sync that failed was to write may be gone, and the next sync would not say so
+            // Data of a failed sync may be lost, and the next sync would not report that.
             let taken_back = false;
             Unwritten { error, taken_back }
         })
     }
 }
 
-/// A log as it was read.
+/// Content of a log that was read.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub live: LiveMap,
-    /// What the records of `live` take in a log.
+    /// Octets of the records of `live` in a log.
     pub live_octets: u64,
     pub salt: u64,
-    /// Frames, seals among them.
+    /// Number of frames, seals included.
     pub batches: u64,
     pub records: u64,
-    /// Of header and whole frames.
+    /// Octets of header and complete frames.
     pub length: u64,
-    /// What comes behind them: the beginning of a frame that was never acknowledged.
+    /// Octets after them: an incomplete frame that was never acknowledged.
     pub cut: u64,
-    /// The last frame is a seal.
+    /// Whether the last frame is a seal.
     pub sealed: bool,
 }
 
@@ -141,7 +141,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Takes the records of a frame; `None` if they are none, of which nothing is used then.
+    /// Applies the records of a frame. Returns `None` at an invalid record; the caller then discards everything.
     fn apply(&mut self, payload: &[u8]) -> Option<()> {
         let mut rest = payload;
         while !rest.is_empty() {
@@ -157,7 +157,7 @@ impl Contents {
     }
 }
 
-/// Changes a key, and the sum of what the records that are alive take in a log.
+/// Changes a key, and the octets of the live records in a log.
 pub(super) fn apply(live: &mut LiveMap, octets: &mut u64, key: &[u8], value: Option<&[u8]>) {
     let size = |value: &[u8]| (RECORD_HEADER + key.len() + value.len()) as u64;
     let old = match value {
@@ -181,10 +181,10 @@ pub(super) fn emit(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
     out.extend(value);
 }
 
-/// Key and value of a record, and what comes behind it.
+/// Key and value of a record, and the rest after it.
 type Parsed<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
 
-/// The first record of a payload; `None` if it cannot be one.
+/// First record of a payload; `None` if it is invalid.
 fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
     let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
     let (key, rest) = rest.split_at_checked(u32_at(header, 1) as usize)?;
@@ -196,7 +196,7 @@ fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
     }
 }
 
-/// The salt of a log. A log gets its name when its header is on the disk, so nothing here is excused by a crash.
+/// Salt of a log. A log gets its name only when its header is on the disk, so a crash excuses no error here.
 fn read_header(path: &Path, bytes: &[u8]) -> Result<u64, StoreError> {
     let Some(header) = bytes
         .get(..HEADER)
@@ -223,7 +223,7 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<u64, StoreError> {
     Ok(u64_at(header, 12))
 }
 
-/// The payload of the frame at the beginning of `bytes`, or what is wrong with it.
+/// Payload of the frame at the start of `bytes`, or its fault.
 pub(crate) fn whole_frame(salt: u64, sequence: u64, bytes: &[u8]) -> Result<&[u8], &'static str> {
     let (found, length) = frame_header(salt, bytes)?;
     if found != sequence {
@@ -238,7 +238,7 @@ pub(crate) fn whole_frame(salt: u64, sequence: u64, bytes: &[u8]) -> Result<&[u8
     Ok(payload)
 }
 
-/// Sequence number and payload length, if this is a frame's header.
+/// Sequence number and payload length of a frame's header, or its fault.
 fn frame_header(salt: u64, bytes: &[u8]) -> Result<(u64, usize), &'static str> {
     let header = bytes
         .get(..FRAME_HEADER)
@@ -249,13 +249,13 @@ fn frame_header(salt: u64, bytes: &[u8]) -> Result<(u64, usize), &'static str> {
     Ok((u64_at(header, 0), u32_at(header, 8) as usize))
 }
 
-/// Whether the damaged frame at the beginning of `bytes` was once there as a whole: then something was written behind
-/// it, which happens only after its sync.
+/// Whether the damaged frame at the start of `bytes` was once complete. It was if something follows it, because a frame is
+/// written only after the sync of the previous one.
 pub(crate) fn was_on_the_disk(salt: u64, sequence: u64, bytes: &[u8]) -> bool {
     if let Ok((found, length)) = frame_header(salt, bytes) {
         return found != sequence || bytes.len() > FRAME_HEADER + length;
     }
-    // No more frames than this fit in, which spares most checksums.
+    // At most this many frames fit in, which avoids most checksums.
     let last = sequence + (bytes.len() / FRAME_HEADER) as u64;
     (1..bytes.len().saturating_sub(FRAME_HEADER - 1)).any(|at| {
         let found = u64_at(bytes, at);
@@ -267,7 +267,7 @@ pub(super) fn header(salt: u64) -> [u8; HEADER] {
     header_of(MAGIC, VERSION, salt)
 }
 
-/// The header of a file of frames.
+/// Header of a file of frames.
 pub(crate) fn header_of(magic: &[u8; 10], version: u16, salt: u64) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..10].copy_from_slice(magic);
@@ -288,7 +288,7 @@ pub(crate) fn emit_frame(salt: u64, sequence: u64, payload: &[u8], out: &mut Vec
     out.extend(payload);
 }
 
-/// The checksum of something in a file of this salt.
+/// Checksum of some octets in a file with this salt.
 pub(crate) fn checksum(salt: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), bytes)
 }

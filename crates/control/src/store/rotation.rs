@@ -1,4 +1,4 @@
-//! The snapshot that takes the log's place: written in slices, so that nobody waits for the whole of it.
+//! Snapshot that replaces the log. It is written in slices, so that nobody waits for all of it.
 
 use std::io;
 use std::ops::Bound;
@@ -6,21 +6,21 @@ use std::ops::Bound;
 use super::log::{LogFile, emit};
 use super::{Disk, DiskFile, LOG, LiveMap, NEW, StoreError, io_error};
 
-/// Frames of a snapshot have about this size.
+/// Approximate size of a snapshot's frames, in octets.
 const FULL_FRAME: usize = 256 << 10;
 
-/// A snapshot in the making.
+/// Unfinished snapshot.
 ///
-/// What is alive is copied in order of the keys while it changes, and every batch follows when it is in the log. A reader
-/// ends up with what the log says, because a key's last record is then in both the same: a key that was copied before a
-/// batch changed it has that batch behind it; one that was changed first is copied as changed, or not at all if deleted.
+/// The live records are copied in key order while they change, and every batch follows once it is in the log. A reader gets the
+/// same result as from the log, because each key's last record is the same in both. If a batch changes a key after its copy, the
+/// batch follows the copy. If a batch changes it before, the copy has the change, or nothing if the key was deleted.
 #[derive(Debug)]
 pub(super) struct Rotation<F> {
     log: LogFile<F>,
     slice: usize,
-    /// The last key that was copied.
+    /// Last copied key.
     copied: Option<Box<[u8]>>,
-    /// Octets of batches that followed since the last slice.
+    /// Octets of batches since the last slice.
     followed: usize,
 }
 
@@ -31,7 +31,7 @@ impl<F: DiskFile> Rotation<F> {
         Ok(Self::new(LogFile::begin(file, salt)?, slice))
     }
 
-    /// Into a log that has nothing but its header.
+    /// Creates a snapshot in a log that has only its header.
     pub fn new(log: LogFile<F>, slice: usize) -> Self {
         Self {
             log,
@@ -41,14 +41,14 @@ impl<F: DiskFile> Rotation<F> {
         }
     }
 
-    /// Takes a batch that is in the log.
+    /// Appends a batch that is in the log.
     pub fn follow(&mut self, batch: &[u8]) -> io::Result<()> {
         self.followed += batch.len();
         self.log.append(batch)
     }
 
-    /// Copies a slice of what is alive and waits until it is on the disk, so that the last sync does not have to wait
-    /// for everything. Whether nothing is left.
+    /// Copies a slice of the live records and syncs it, so that the last sync does not have to wait for everything. Returns
+    /// whether nothing is left.
     pub fn copy(&mut self, live: &LiveMap) -> io::Result<bool> {
         let goal = self.slice.max(2 * std::mem::take(&mut self.followed));
         let from = match self.copied.take() {
@@ -71,7 +71,7 @@ impl<F: DiskFile> Rotation<F> {
         Ok(false)
     }
 
-    /// Puts the complete snapshot in the log's place.
+    /// Replaces the log by the complete snapshot.
     pub fn finish<D: Disk<File = F>>(self, disk: &mut D) -> Result<LogFile<F>, StoreError> {
         let path = disk.path(LOG);
         disk.rename(NEW, LOG)
@@ -81,7 +81,7 @@ impl<F: DiskFile> Rotation<F> {
     }
 }
 
-/// About so many octets of records, and their last key; `None` when there are no more.
+/// About `size` octets of records and their last key; `None` when no records are left.
 fn next_payload<'a>(
     rest: &mut impl Iterator<Item = (&'a Box<[u8]>, &'a Box<[u8]>)>,
     size: usize,
@@ -97,7 +97,7 @@ fn next_payload<'a>(
     Some((payload, &**last?))
 }
 
-/// Makes a log of what is alive, at once.
+/// Writes a complete log of the live records and installs it.
 pub(super) fn install<D: Disk>(
     disk: &mut D,
     live: &LiveMap,

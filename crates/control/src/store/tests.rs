@@ -18,7 +18,7 @@ fn file(directory: &Path) -> PathBuf {
     directory.join("sessions.log")
 }
 
-/// A log of five batches, and the length of the file after each of them.
+/// Writes a log of five batches. Returns the file's length after each of them.
 fn five_batches(directory: &Path) -> Vec<u64> {
     let (mut store, _) = open(directory);
     let mut lengths = vec![store.len_on_disk()];
@@ -31,7 +31,7 @@ fn five_batches(directory: &Path) -> Vec<u64> {
     lengths
 }
 
-/// What is alive after so many of those batches.
+/// Live records after this many of those batches.
 fn expected(batches: usize) -> Live {
     let mut live: BTreeMap<_, _> = (0..batches as u32)
         .map(|number| (key(number), vec![number as u8; 20]))
@@ -106,7 +106,7 @@ fn a_last_batch_of_any_bytes_is_cut_off() {
                 cut: lengths[5] - lengths[4]
             }
         );
-        // A file system may also have made the file longer before it wrote the data.
+        // A file system may also extend the file before it writes the data.
         bytes[lengths[4] as usize..].fill(0);
         fs::write(file(directory.path()), &bytes).unwrap();
         assert_eq!(open(directory.path()).1.live, expected(4));
@@ -174,7 +174,7 @@ fn a_frame_of_another_log_is_none() {
     let (one, other) = (place.path().join("one"), place.path().join("other"));
     let lengths = five_batches(&one);
     five_batches(&other);
-    // As in a recycled block: the frame that would be next, at the place where it would be.
+    // As in a recycled block: the next frame of the other log, at the place where it would be.
     let mut bytes = fs::read(file(&one)).unwrap();
     bytes.truncate(lengths[3] as usize);
     bytes.extend(&fs::read(file(&other)).unwrap()[lengths[3] as usize..]);
@@ -213,7 +213,7 @@ fn a_foreign_or_later_file_is_refused() {
     ));
 }
 
-/// A store whose log is rewritten beyond 2,000 octets.
+/// Store whose log is rewritten above 2,000 octets.
 fn short(directory: &Path) -> Store {
     let limits = Limits {
         least: 2000,
@@ -224,7 +224,7 @@ fn short(directory: &Path) -> Store {
     Store::open_on(disk, limits).unwrap().0
 }
 
-/// Writes 400 batches, of whose records the last two are alive.
+/// Writes 400 batches; only the last two records stay alive.
 fn write_and_delete(store: &mut Store) {
     for number in 0..400 {
         store.append(&Record::put(key(number), [0; 100]));
@@ -368,7 +368,7 @@ fn a_backup_of_a_store_in_use_is_a_state_that_was_acknowledged() {
     let (directory, backup) = (place.path().join("cp"), place.path().join("backup"));
     let mut store = short(&directory);
     let (sender, acknowledged) = mpsc::channel();
-    // Two keys of one batch, so that half a batch shows; enough of them that the log is rewritten several times.
+    // Two keys per batch reveal half a batch. There are enough batches to rewrite the log several times.
     let mut thread = {
         store.append(&Record::put("one", 0u32.to_le_bytes()));
         store.append(&Record::put("two", 0u32.to_le_bytes()));
@@ -397,7 +397,7 @@ fn u32_of(value: &[u8]) -> u32 {
     u32::from_le_bytes(value.try_into().unwrap())
 }
 
-/// A disk that is full while it says so; it keeps nothing.
+/// A disk that can be made full. It keeps nothing.
 #[derive(Clone)]
 struct Full(Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! The thread that writes the store, so that nobody who has something else to do waits for the disk.
+//! Thread that writes the store, so that no other work waits for the disk.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use super::writer::{Acknowledgement, Writer};
 use super::{Disk, Record, Store};
 
-/// How long after a failure it is tried again.
+/// Time until a failed write is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// A log that is left alone for so long gets a seal.
+/// Idle time after which the log gets a seal.
 const SEAL_AFTER: Duration = Duration::from_secs(1);
 
-/// A batch was not taken: the thread has ended.
+/// Error: the batch was not accepted because the thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store's thread has ended")]
 pub struct Ended;
 
-/// The store in a thread of its own, behind a bounded queue. What has queued up while the disk was busy is written as
-/// one batch and synced once.
+/// Store in its own thread, behind a bounded queue. Everything that queued up while the disk was busy is written as one batch and
+/// synced once.
 #[derive(Debug)]
 pub struct StoreThread {
     queue: Option<SyncSender<Vec<Record>>>,
@@ -27,8 +27,8 @@ pub struct StoreThread {
 }
 
 impl StoreThread {
-    /// Starts the thread with a queue of so many batches. It calls `acknowledge` after every sync, and after every attempt
-    /// that failed.
+    /// Starts the thread with a queue of `queue` batches. It calls `acknowledge` after every sync, and after every failed
+    /// attempt.
     pub fn start<D: Disk<File: Send> + Send + 'static>(
         store: Store<D>,
         queue: usize,
@@ -45,7 +45,7 @@ impl StoreThread {
         })
     }
 
-    /// Queues records that belong together and gives their number: 1, 2, 3… Waits while the queue is full: a control plane
+    /// Queues records that belong together. Returns their number: 1, 2, 3… Waits while the queue is full, because a control plane
     /// must not run ahead of its disk without bound.
     pub fn submit(&mut self, records: Vec<Record>) -> Result<u64, Ended> {
         let queue = self.queue.as_ref().ok_or(Ended)?;
@@ -56,11 +56,11 @@ impl StoreThread {
 }
 
 impl Drop for StoreThread {
-    /// Waits until everything queued is on the disk, or was tried once more in vain.
+    /// Waits until everything queued is on the disk, or one more attempt has failed.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there has been reported already by the panic hook.
+            // The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
     }
@@ -71,7 +71,7 @@ fn write(
     queue: &Receiver<Vec<Record>>,
     mut acknowledge: impl FnMut(Acknowledgement),
 ) {
-    // After a failure, when it is tried again. What comes before only waits.
+    // Time of the next attempt after a failure. Records that arrive before it only wait.
     let mut again: Option<Instant> = None;
     loop {
         let next = next(&writer, again, queue);
@@ -99,14 +99,14 @@ fn write(
             acknowledge(Err(error));
         }
         if is_over {
-            // Not needed by anyone who waits; a failure is told by the next opening.
+            // Nobody waits for this seal. The next opening reports a failure.
             let _ = writer.idle();
             return;
         }
     }
 }
 
-/// Waits for records, but not when the store has something else to do.
+/// Waits for records, but not while the store has other work.
 fn next(
     writer: &Writer<impl Disk>,
     again: Option<Instant>,
