@@ -1,4 +1,4 @@
-//! The authenticator's side of PAP (RFC 1334) and CHAP-MD5 (RFC 1994). Whether a proof is right is for AAA to say.
+//! Authenticator for PAP (RFC 1334) and CHAP-MD5 (RFC 1994). AAA decides whether a proof is right.
 use crate::layer::Core;
 use crate::lcp::AuthProtocol;
 use crate::time::Deadline;
@@ -8,22 +8,22 @@ use wire::{chap, pap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The link is not up.
+    /// The link is down.
     Idle,
-    /// The peer has to prove itself.
+    /// The peer has to authenticate.
     Asked,
-    /// AAA has to say.
+    /// AAA has to decide.
     Waiting,
-    /// In.
+    /// The peer is authenticated.
     Passed,
-    /// Out.
+    /// Authentication failed.
     Failed,
 }
 
 pub(crate) struct Authenticator {
     protocol: AuthProtocol,
     stage: Stage,
-    /// Identifier of the challenge, or of the PAP request that will be answered.
+    /// Identifier of the challenge, or of the PAP request to be answered.
     id: u8,
     attempt: u8,
     tries: u8,
@@ -44,7 +44,7 @@ impl Authenticator {
         }
     }
 
-    /// One that has let its peer in before a restart; a challenge was used up by that.
+    /// Authenticator that accepted its peer before a restart. Its challenge is used up.
     pub(crate) fn passed(protocol: AuthProtocol, attempt: u8, id: u8) -> Self {
         Authenticator {
             protocol,
@@ -77,7 +77,7 @@ impl Authenticator {
         self.deadline
     }
 
-    /// The link is up: asks the peer to prove itself, by a challenge of its own each time.
+    /// Starts the authentication when the link comes up, with a new challenge each time.
     pub(crate) fn start(&mut self, core: &mut Core, protocol: AuthProtocol) {
         if self.attempt > 0 {
             self.id = self.id.wrapping_add(1);
@@ -87,19 +87,19 @@ impl Authenticator {
         self.protocol = protocol;
         self.stage = Stage::Asked;
         self.tries = core.config.max_configure;
-        // With PAP the peer begins; the session's setup timeout bounds that.
+        // With PAP the peer sends first. The session's setup time-out limits the wait.
         if protocol == AuthProtocol::Chap {
             self.send_challenge(core);
         }
     }
 
-    /// The link is down.
+    /// Stops when the link goes down.
     pub(crate) fn stop(&mut self) {
         self.stage = Stage::Idle;
         self.deadline = Deadline::NEVER;
     }
 
-    /// Sends the challenge again, or says that the peer never answered.
+    /// Sends the challenge again. Returns an error if the peer has not answered the last one.
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Result<(), NoAnswer> {
         if !self.deadline.take_if_due(core.now) {
             return Ok(());
@@ -172,7 +172,7 @@ impl Authenticator {
                 );
                 Ok(())
             }
-            // Our verdict was lost (RFC 1994 §4.2).
+            // The peer did not receive our result (RFC 1994 §4.2).
             Stage::Passed | Stage::Failed => {
                 self.send_result(core, &[]);
                 Ok(())
@@ -184,7 +184,7 @@ impl Authenticator {
         }
     }
 
-    /// The verdict of AAA, passed on to the peer.
+    /// Passes AAA's result on to the peer.
     pub(crate) fn on_reply(
         &mut self,
         core: &mut Core,
@@ -229,7 +229,7 @@ impl Authenticator {
     }
 
     fn send_result(&self, core: &mut Core, message: &[u8]) {
-        // PAP's length field has one octet; longer texts are of no use with CHAP either.
+        // PAP's length field has one octet. Longer texts are useless with CHAP, too.
         let (id, message) = (self.id, &message[..message.len().min(255)]);
         let mut frame = Vec::with_capacity(message.len() + 8);
         match (self.protocol, self.stage == Stage::Passed) {
@@ -241,7 +241,7 @@ impl Authenticator {
         core.outputs.push_back(Output::Ppp(frame));
     }
 
-    /// Challenges must be unique and unpredictable (RFC 1994 §2.3): the seed is secret, the hash keeps it so.
+    /// Challenges must be unique and unpredictable (RFC 1994 §2.3). The seed is secret, and the hash does not reveal it.
     fn renew_challenge(&mut self, core: &mut Core) {
         let digest = Sha256::new()
             .chain_update(b"CHAP challenge")

@@ -1,68 +1,67 @@
-//! The option negotiation automaton of RFC 1661 §4 as a pure function: state and event in, state and actions out.
-//! LCP, IPCP and IPV6CP all run it; [`crate::layer`] carries out its actions.
+//! Option negotiation automaton of RFC 1661 §4 as a pure function: state and event in, state and actions out. LCP, IPCP and
+//! IPV6CP use it; [`crate::layer`] carries out its actions.
 use core::ops::BitOr;
 use serde::{Deserialize, Serialize};
 
-/// The states of RFC 1661 §4.2.
+/// States of RFC 1661 §4.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// The layer below is down, nobody asked to open.
+    /// The lower layer is down, no Open was requested.
     Initial,
-    /// The layer below is down, open is wanted.
+    /// The lower layer is down, Open was requested.
     Starting,
-    /// The layer below is up, nobody asked to open.
+    /// The lower layer is up, no Open was requested.
     Closed,
-    /// Open, but the negotiation ended; the peer may start it anew.
+    /// Open was requested, but the negotiation ended. The peer may start it again.
     Stopped,
-    /// Terminate-Request sent, close is wanted.
+    /// Terminate-Request sent, Close was requested.
     Closing,
-    /// As Closing, but open is wanted.
+    /// As Closing, but Open was requested.
     Stopping,
     /// Configure-Request sent.
     ReqSent,
-    /// Configure-Request sent and acknowledged.
+    /// Configure-Request sent, and acknowledged by the peer.
     AckRcvd,
-    /// Configure-Request sent, the peer's acknowledged.
+    /// Configure-Request sent, and the peer's acknowledged.
     AckSent,
-    /// Both acknowledged.
+    /// Both Configure-Requests acknowledged.
     Opened,
 }
 
-/// The events of RFC 1661 §4.3.
+/// Events of RFC 1661 §4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Up,
     Down,
     Open,
     Close,
-    /// TO+: the restart timer expired, retries are left.
+    /// TO+: the restart timer expired, and retries are left.
     Timeout,
-    /// TO-: it expired for the last time.
+    /// TO-: the restart timer expired, and no retries are left.
     LastTimeout,
     /// RCR+: an acceptable Configure-Request.
     GoodRequest,
-    /// RCR-: an unacceptable one.
+    /// RCR-: an unacceptable Configure-Request.
     BadRequest,
-    /// RCA.
+    /// RCA: Configure-Ack.
     Ack,
     /// RCN: Configure-Nak or Configure-Reject.
     Nak,
-    /// RTR.
+    /// RTR: Terminate-Request.
     TerminateRequest,
-    /// RTA.
+    /// RTA: Terminate-Ack.
     TerminateAck,
-    /// RUC.
+    /// RUC: unknown code.
     UnknownCode,
-    /// RXJ+: a rejection that one can live with.
+    /// RXJ+: a rejection that does not prevent the protocol.
     PermittedReject,
-    /// RXJ-: one that makes the protocol impossible.
+    /// RXJ-: a rejection that prevents the protocol.
     FatalReject,
-    /// RXR: Echo-Request and the like.
+    /// RXR: Echo-Request, Echo-Reply or Discard-Request.
     Echo,
 }
 
-/// A set of actions of RFC 1661 §4.4. They are carried out in the order of their bits, which suits every entry of the
-/// table.
+/// Set of actions of RFC 1661 §4.4. They are carried out in the order of their bits, which suits every entry of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Actions(u16);
 
@@ -109,7 +108,7 @@ impl BitOr for Actions {
 }
 
 impl State {
-    /// Does the restart timer run (RFC 1661 §4.1, the states with a TO column)?
+    /// Whether the restart timer runs (RFC 1661 §4.1, the states with a TO column).
     pub(crate) const fn is_timed(self) -> bool {
         matches!(
             self,
@@ -117,7 +116,7 @@ impl State {
         )
     }
 
-    /// Is a negotiation under way or done?
+    /// Whether a negotiation is under way or done.
     pub(crate) const fn is_running(self) -> bool {
         matches!(
             self,
@@ -125,13 +124,13 @@ impl State {
         )
     }
 
-    /// Is the layer below up, so that packets mean something?
+    /// Whether the lower layer is up, so that packets are valid.
     pub(crate) const fn is_lower_up(self) -> bool {
         !matches!(self, State::Initial | State::Starting)
     }
 }
 
-/// The table of RFC 1661 §4.1. An event that the table marks as impossible changes nothing.
+/// State table of RFC 1661 §4.1. An event that the table marks as impossible changes nothing.
 pub(crate) fn transition(state: State, event: Event) -> (State, Actions) {
     match event {
         Event::Up | Event::Down | Event::Open | Event::Close => on_administration(state, event),
@@ -203,7 +202,7 @@ fn on_reply(state: State, event: Event) -> (State, Actions) {
         (Event::Ack, ReqSent) => (AckRcvd, Actions::IRC),
         (Event::Ack, AckSent) => (Opened, Actions::IRC | Actions::TLU),
         (Event::Nak, ReqSent | AckSent) => (state, Actions::IRC | Actions::SCR),
-        // Crossed connections: start over.
+        // Crossed connections: starts over.
         (_, AckRcvd) => (ReqSent, Actions::SCR),
         (_, Opened) => (ReqSent, Actions::TLD | Actions::SCR),
         _ => (state, Actions::NONE),

@@ -1,4 +1,4 @@
-//! The table of RFC 1661 §4.1 once more, typed in as the RFC prints it, against the function.
+//! Compares the function with the table of RFC 1661 §4.1, typed as the RFC prints it.
 use super::*;
 
 const STATES: [State; 10] = [
@@ -14,7 +14,7 @@ const STATES: [State; 10] = [
     State::Opened,
 ];
 
-/// Rows are events, columns the states 0 to 9; `-` is an event that cannot occur there.
+/// Rows are events, columns the states 0 to 9; `-` marks an event that cannot occur.
 const TABLE: &str = "
 Up    2       irc,scr/6 -       -             -      -      -          -          -          -
 Down  -       -         0       tls/1         0      1      1          1          1          tld/1

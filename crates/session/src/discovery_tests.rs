@@ -27,7 +27,7 @@ fn packet(code: u8, session_id: u16, tags: &[Tag<'_>]) -> Vec<u8> {
     emit(code, session_id, tags.to_vec())
 }
 
-/// The tags of the PADO that answers a PADI with these tags.
+/// Tags of the PADO for a PADI with these tags.
 fn offer<'a>(server: &Discovery, tags: &[Tag<'_>], buffer: &'a mut Vec<u8>) -> Vec<Tag<'a>> {
     match server.on_frame(NOW, &home(), &packet(pppoe::PADI, 0, tags)) {
         Answer::Reply(reply) => *buffer = reply,
@@ -302,7 +302,7 @@ proptest! {
         prop_assert!(!matches!(answer, Answer::Admit(_)));
     }
 
-    /// An answer always fits into a frame, so that a PADI is no amplifier.
+    /// An answer always fits into a frame, so that a PADI causes no amplification.
     #[test]
     fn an_offer_fits_into_a_frame(uniq in prop::collection::vec(any::<u8>(), 0..300), relay in prop::collection::vec(any::<u8>(), 0..300)) {
         let padi = packet(pppoe::PADI, 0, &[Tag::ServiceName(b""), Tag::HostUniq(&uniq), Tag::RelaySessionId(&relay)]);

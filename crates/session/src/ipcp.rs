@@ -1,4 +1,4 @@
-//! IPCP's options: the peer's address and DNS servers (RFC 1332, RFC 1877).
+//! IPCP options: the peer's address and DNS servers (RFC 1332, RFC 1877).
 use crate::layer::{Protocol, Refusal, Verdict};
 use crate::time::Rng;
 use crate::types::{Discarded, Ipv4Grant, SessionConfig};
@@ -20,7 +20,7 @@ impl Ipcp {
     }
 }
 
-/// Before there is a grant.
+/// Used before there is a grant.
 pub(crate) const NO_GRANT: Ipv4Grant = Ipv4Grant {
     address: Ipv4Addr::UNSPECIFIED,
     gateway: Ipv4Addr::UNSPECIFIED,
@@ -36,8 +36,8 @@ impl Protocol for Ipcp {
         }
     }
 
-    /// The peer has to ask for exactly what it was granted; 0.0.0.0 and anything else is answered with that. DNS
-    /// servers that we do not have, NetBIOS and compression are rejected.
+    /// Accepts exactly what was granted to the peer. 0.0.0.0 and any other value get a Nak with the granted value. DNS servers
+    /// that we do not have, NetBIOS and compression are rejected.
     fn judge(&mut self, options: &[u8], may_nak: bool, _: &mut Rng) -> Result<Verdict, Discarded> {
         let (mut nak, mut reject) = (Vec::new(), Vec::new());
         let mut has_address = false;
@@ -62,7 +62,7 @@ impl Protocol for Ipcp {
         if !reject.is_empty() {
             return Ok(Verdict::Reject(reject));
         }
-        // A peer that does not ask for its address is asked to (RFC 1661 §5.3).
+        // A peer that does not request an address is asked to do so (RFC 1661 §5.3).
         if !has_address && may_nak {
             Opt::Address(self.grant.address).emit(&mut nak);
         }
@@ -73,7 +73,7 @@ impl Protocol for Ipcp {
         })
     }
 
-    /// Our address is not open to negotiation.
+    /// Our address is not negotiable.
     fn naked(&mut self, options: &[u8], _: &SessionConfig, _: &mut Rng) -> Result<(), Refusal> {
         Opt::parse_all(options)?;
         Ok(())

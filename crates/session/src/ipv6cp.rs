@@ -1,4 +1,4 @@
-//! IPV6CP's option: the interface identifiers of both ends (RFC 5072 §4.1).
+//! IPV6CP option: the interface identifiers of both ends (RFC 5072 §4.1).
 use crate::layer::{Protocol, Refusal, Verdict};
 use crate::time::Rng;
 use crate::types::{Discarded, SessionConfig};
@@ -8,7 +8,7 @@ use wire::ppp::{self, RawOption};
 pub(crate) struct Ipv6cp {
     pub(crate) ours: u64,
     pub(crate) peer: u64,
-    /// The identifier that the peer must use, if it is not free to choose.
+    /// Identifier that the peer must use; `None` if it may choose.
     required: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ impl Protocol for Ipv6cp {
         Ok(Verdict::Ack)
     }
 
-    /// The peer found our identifier in use: its proposal is as good as any.
+    /// The peer already uses our identifier. Its proposal is as good as any other.
     fn naked(&mut self, options: &[u8], _: &SessionConfig, rng: &mut Rng) -> Result<(), Refusal> {
         for option in Opt::parse_all(options)? {
             if let Opt::InterfaceId(id) = option {
@@ -99,7 +99,7 @@ impl Protocol for Ipv6cp {
         Ok(())
     }
 
-    /// Without the option there is no link-local address of ours; we ask again until patience ends.
+    /// Without the option we have no link-local address. We ask again until the limit is reached.
     fn rejected(&mut self, options: &[u8]) -> Result<(), Refusal> {
         Opt::parse_all(options)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! LCP echoes as keepalive (RFC 1661 §5.8).
+//! Keepalive with LCP echo requests (RFC 1661 §5.8).
 use crate::layer::Core;
 use crate::time::Deadline;
 use crate::types::Discarded;
@@ -9,11 +9,11 @@ use wire::ppp;
 pub(crate) struct Keepalive {
     pub(crate) at: Deadline,
     id: u8,
-    /// Requests since the last reply.
+    /// Echo requests since the last reply.
     missed: u8,
 }
 
-/// The peer has missed too many echoes.
+/// The peer has missed too many echo requests.
 pub(crate) struct Lost;
 
 impl Keepalive {
@@ -30,7 +30,7 @@ impl Keepalive {
         self.arm(core);
     }
 
-    /// After a restart of ours, 100,000 sessions must not ask at one time.
+    /// Starts at a random time: after a restart, 100,000 sessions must not send echo requests at once.
     pub(crate) fn resume(&mut self, core: &mut Core) {
         if !core.config.echo_interval.is_zero() {
             let delay = core.rng.between(Duration::ZERO, core.config.echo_interval);
@@ -38,7 +38,7 @@ impl Keepalive {
         }
     }
 
-    /// The peer's silence so far proves nothing: counting begins anew.
+    /// Restarts the count of missed replies: the peer's silence so far proves nothing.
     pub(crate) fn excuse(&mut self, core: &mut Core) {
         self.missed = 0;
         if self.at.is_due(core.now) {
@@ -64,7 +64,7 @@ impl Keepalive {
         Ok(())
     }
 
-    /// Answers with our own magic number and the peer's data.
+    /// Answers an echo request with our magic number and the peer's data.
     pub(crate) fn on_request(
         core: &mut Core,
         magic: u32,

@@ -1,6 +1,6 @@
-//! A text ladder of an exchange: one line per frame, for tests and for tracing a subscriber.
+//! Text ladder of an exchange, one line per frame, for tests and for tracing a subscriber.
 //!
-//! Passwords are never shown, and neither are CHAP responses, from which a weak password could be guessed.
+//! It never shows passwords or CHAP responses: a weak password could be guessed from a response.
 use core::fmt;
 use core::time::Duration;
 use wire::eth::{self, Frame};
@@ -8,16 +8,16 @@ use wire::ppp::{self, Control, RawOption};
 use wire::pppoe::{self, AccessLine, Discovery, Tag};
 use wire::{chap, ipcp, ipv4, ipv6, ipv6cp, lcp, nd, pap};
 
-/// Which way a frame went.
+/// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the subscriber to us.
+    /// From the subscriber to the gateway.
     FromHome,
-    /// From us to the subscriber.
+    /// From the gateway to the subscriber.
     ToHome,
 }
 
-/// A growing ladder; what it displays is the text.
+/// Ladder under construction. It displays as its text.
 #[derive(Clone, Debug, Default)]
 pub struct Ladder {
     text: String,
@@ -25,12 +25,12 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// A ladder without rungs.
+    /// Creates an empty ladder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an Ethernet frame, at a time that is shown relative to the first one's.
+    /// Adds an Ethernet frame. The time is shown relative to the first frame's.
     pub fn frame(&mut self, at: Duration, direction: Direction, bytes: &[u8]) {
         self.line(at, direction, &describe_frame(bytes));
     }
@@ -40,7 +40,7 @@ impl Ladder {
         self.line(at, direction, &describe_ppp(bytes));
     }
 
-    /// Adds a remark between the rungs.
+    /// Adds a note as a line of its own.
     pub fn note(&mut self, note: impl fmt::Display) {
         self.text.push_str(&format!("           · {note}\n"));
     }
@@ -62,7 +62,7 @@ impl fmt::Display for Ladder {
     }
 }
 
-/// One line about an Ethernet frame with PPPoE in it.
+/// Describes an Ethernet frame with PPPoE in one line.
 pub fn describe_frame(bytes: &[u8]) -> String {
     let frame = match Frame::parse(bytes) {
         Ok(frame) => frame,
@@ -78,7 +78,7 @@ pub fn describe_frame(bytes: &[u8]) -> String {
     }
 }
 
-/// One line about a PPPoE discovery packet (from its header on).
+/// Describes a PPPoE discovery packet (from its header on) in one line.
 pub fn describe_discovery(bytes: &[u8]) -> String {
     let packet = match Discovery::parse(bytes) {
         Ok(packet) => packet,
@@ -132,7 +132,7 @@ fn describe_tag(tag: &Tag<'_>) -> String {
     }
 }
 
-/// One line about a PPP frame (from its protocol field on).
+/// Describes a PPP frame (from its protocol field on) in one line.
 pub fn describe_ppp(bytes: &[u8]) -> String {
     let frame = match ppp::Frame::parse(bytes) {
         Ok(frame) => frame,

@@ -1,5 +1,5 @@
-//! One control protocol: the automaton with its restart timer, its identifiers and its messages. What the options
-//! mean is the business of a [`Protocol`].
+//! One control protocol: the automaton with its restart timer, identifiers and messages. A [`Protocol`] defines what the options
+//! mean.
 use crate::automaton::{Actions, Event, State, transition};
 use crate::time::{Deadline, Rng};
 use crate::types::{Cause, Discarded, Output, SessionConfig};
@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::ppp::{self, Control};
 
-/// What every part of a session needs to act.
+/// State that all parts of a session share.
 pub(crate) struct Core {
     pub(crate) config: Arc<SessionConfig>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) rng: Rng,
-    /// The time of the input that is being handled.
+    /// Time of the input that is being handled.
     pub(crate) now: Duration,
 }
 
@@ -25,33 +25,33 @@ impl Core {
     }
 }
 
-/// What we think of a peer's Configure-Request.
+/// Result of judging a peer's Configure-Request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// All of it is fine.
+    /// All options are acceptable.
     Ack,
     /// These options should have these values.
     Nak(Vec<u8>),
-    /// These options should not be there.
+    /// These options are rejected.
     Reject(Vec<u8>),
-    /// There can be no agreement.
+    /// No agreement is possible.
     GiveUp(Cause),
 }
 
-/// The options of a control protocol.
+/// Options of a control protocol.
 pub(crate) trait Protocol {
-    /// Its number.
+    /// Number of the protocol.
     const NUMBER: u16;
 
-    /// Our options, as we want them now.
+    /// Writes our options, as we want them now.
     fn request(&self, out: &mut Vec<u8>);
 
-    /// Judges the peer's options and, if they are fine, takes them over. With `may_nak` false we have asked for
-    /// changes often enough: what is not acceptable is rejected, and nothing is asked for (RFC 1661 §4.6).
+    /// Judges the peer's options, and adopts them if they are acceptable. With `may_nak` false, we have asked for changes often
+    /// enough: unacceptable options are rejected, and no values are proposed (RFC 1661 §4.6).
     fn judge(&mut self, options: &[u8], may_nak: bool, rng: &mut Rng)
     -> Result<Verdict, Discarded>;
 
-    /// The peer wants other values in our options.
+    /// Handles a Nak: the peer wants other values in our options.
     fn naked(
         &mut self,
         options: &[u8],
@@ -59,11 +59,11 @@ pub(crate) trait Protocol {
         rng: &mut Rng,
     ) -> Result<(), Refusal>;
 
-    /// The peer does not want these options of ours.
+    /// Handles a Reject: the peer does not want these options of ours.
     fn rejected(&mut self, options: &[u8]) -> Result<(), Refusal>;
 }
 
-/// Why an answer to our request cannot be used.
+/// Why an answer to our request is unusable.
 pub(crate) enum Refusal {
     Discard(Discarded),
     GiveUp(Cause),
@@ -75,7 +75,7 @@ impl From<wire::Malformed> for Refusal {
     }
 }
 
-/// What an event meant for the layers above and below.
+/// Effects of an event on the layers above and below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// This-Layer-Up.
@@ -84,33 +84,33 @@ pub(crate) struct Notes {
     pub(crate) down: bool,
     /// This-Layer-Finished.
     pub(crate) finished: bool,
-    /// Send-Echo-Reply: the peer's Echo-Request is to be answered.
+    /// Send-Echo-Reply: the peer's Echo-Request has to be answered.
     pub(crate) echo: bool,
     /// An acceptable Configure-Request waits for [`Layer::release`].
     pub(crate) held: bool,
-    /// There can be no agreement.
+    /// No agreement is possible.
     pub(crate) give_up: Option<Cause>,
 }
 
-/// What the messages of one event are made from.
+/// Data for the messages of one event.
 #[derive(Clone, Copy, Default)]
 struct Answer<'a> {
-    /// Identifier of the packet that is answered.
+    /// Identifier of the packet to answer.
     id: u8,
     /// Configure-Nak or Configure-Reject.
     code: u8,
     data: &'a [u8],
 }
 
-/// A control protocol at work: 24 octets beside the options.
+/// Running control protocol: 24 octets besides the options.
 pub(crate) struct Layer<P> {
     pub(crate) options: P,
     state: State,
     /// Identifier of our last request.
     id: u8,
-    /// Has our last Configure-Request been answered? A second answer to it is discarded.
+    /// Whether our last Configure-Request has been answered. A second answer to it is discarded.
     answered: bool,
-    /// Transmissions left.
+    /// Transmissions that are left.
     tries: u8,
     /// Naks and Rejects sent since the last Ack.
     refused: u8,
@@ -124,8 +124,8 @@ impl<P: Protocol> Layer<P> {
         Self::in_state(options, State::Initial, 0, 0)
     }
 
-    /// A layer of a session that goes on after a restart. An open one has all of its `tries` left: the peer's Ack
-    /// gave them back (RFC 1661 §4.4), and the peer may begin anew without our initializing the count.
+    /// Layer of a session that continues after a restart. An open one has all of its `tries` left: the peer's Ack restored them
+    /// (RFC 1661 §4.4), and the peer may start again without an Initialize-Restart-Count of ours.
     pub(crate) fn in_state(options: P, state: State, id: u8, tries: u8) -> Self {
         Layer {
             options,
@@ -151,7 +151,7 @@ impl<P: Protocol> Layer<P> {
         self.deadline
     }
 
-    /// An event that no packet caused.
+    /// Handles an event that no packet caused.
     pub(crate) fn on_event(&mut self, core: &mut Core, event: Event) -> Notes {
         if event == Event::Up {
             (self.refused, self.refusals) = (0, 0);
@@ -159,7 +159,7 @@ impl<P: Protocol> Layer<P> {
         self.step(core, event, Answer::default())
     }
 
-    /// The restart timer, if it is due.
+    /// Handles the restart timer, if it is due.
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Notes {
         if !self.deadline.take_if_due(core.now) {
             return Notes::default();
@@ -172,8 +172,8 @@ impl<P: Protocol> Layer<P> {
         self.step(core, event, Answer::default())
     }
 
-    /// A packet of this protocol with one of the codes that all share; every other code is unknown. With `hold`, an
-    /// acceptable Configure-Request is not answered before [`Layer::release`].
+    /// Handles a packet of this protocol. It knows the codes that all protocols share; every other code is unknown. With `hold`,
+    /// an acceptable Configure-Request is not answered before [`Layer::release`].
     pub(crate) fn on_packet(
         &mut self,
         core: &mut Core,
@@ -221,7 +221,7 @@ impl<P: Protocol> Layer<P> {
         }
     }
 
-    /// Answers the Configure-Request that was held.
+    /// Answers the held Configure-Request.
     pub(crate) fn release(&mut self, core: &mut Core, id: u8, options: &[u8]) -> Notes {
         self.step(
             core,
@@ -285,7 +285,7 @@ impl<P: Protocol> Layer<P> {
         ))
     }
 
-    /// Nothing is said about the peer's request yet, but our own half goes on: what RFC 1661 does for an acceptable
+    /// Holds the peer's request, while our own half of the negotiation goes on. This does what RFC 1661 does for an acceptable
     /// request, without the Configure-Ack.
     fn hold(&mut self, core: &mut Core) -> Notes {
         let notes = match self.state {
@@ -358,7 +358,7 @@ impl<P: Protocol> Layer<P> {
         ))
     }
 
-    /// In Closed and Stopped any answer is met by a Terminate-Ack, whatever its identifier.
+    /// In Closed and Stopped, every answer gets a Terminate-Ack, whatever its identifier.
     fn expect_answer(&self, id: u8) -> Result<(), Discarded> {
         let waiting = id == self.id && !self.answered;
         if waiting || matches!(self.state, State::Closed | State::Stopped) {
@@ -373,7 +373,7 @@ impl<P: Protocol> Layer<P> {
         self.run(core, actions, event, answer)
     }
 
-    /// Carries out the actions in the order of RFC 1661's table, then sees to the timer.
+    /// Carries out the actions in the order of RFC 1661's table, then sets the timer.
     fn run(
         &mut self,
         core: &mut Core,
@@ -415,7 +415,7 @@ impl<P: Protocol> Layer<P> {
             return;
         }
         self.tries = self.tries.saturating_sub(1);
-        // A retransmission keeps its identifier, anything else gets a new one (RFC 1661 §5.1).
+        // A retransmission keeps its identifier; everything else gets a new one (RFC 1661 §5.1).
         if event != Event::Timeout {
             self.id = self.id.wrapping_add(1);
         }
@@ -446,9 +446,9 @@ impl<P: Protocol> Layer<P> {
     }
 }
 
-/// How much of a rejected packet is sent back: it must fit into any MRU.
+/// Maximum number of octets of a rejected packet that are sent back. They must fit into any MRU.
 pub(crate) const REJECTED_PART: usize = 64;
 
-/// After this many times Max-Failure refusals, given or received, there is no point in going on. RFC 1661 leaves that
-/// open; without a bound a peer could keep us busy for as long as it likes.
+/// Limit of refusals, given or received, as a multiple of Max-Failure. Above it we give up. RFC 1661 leaves this open; without a
+/// limit, a peer could negotiate for ever.
 const PATIENCE: u8 = 4;

@@ -1,4 +1,4 @@
-//! LCP's options: MRU, authentication protocol, magic number (RFC 1661 §6).
+//! LCP options: MRU, authentication protocol, magic number (RFC 1661 §6).
 use crate::layer::{Protocol, Refusal, Verdict};
 use crate::time::Rng;
 use crate::types::{AuthPolicy, Cause, Discarded, SessionConfig};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use wire::lcp::{Auth, Opt};
 use wire::ppp::{self, RawOption};
 
-/// The smallest MRU that we take from a peer: below, no IP host could work.
+/// Smallest MRU that we accept from a peer. No IP host could work below it.
 const MIN_MRU: u16 = 128;
-/// The largest payload of PPP in a 1500-octet Ethernet frame (RFC 2516 §7).
+/// Largest PPP payload in a 1500-octet Ethernet frame (RFC 2516 §7).
 pub(crate) const PPPOE_MRU: u16 = 1492;
 
-/// An authentication protocol that we speak.
+/// Supported authentication protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthProtocol {
@@ -43,24 +43,24 @@ impl AuthPolicy {
     }
 }
 
-/// What both sides agreed on, or are about to.
+/// Options that both sides have agreed on, or are negotiating.
 pub(crate) struct Lcp {
     /// Our magic number; 0 once the peer has rejected the option.
     pub(crate) magic: u32,
     pub(crate) peer_magic: u32,
-    /// Our MRU, and whether we ask for it.
+    /// Our MRU, and whether we request it.
     pub(crate) mru: u16,
     ask_mru: bool,
     pub(crate) peer_mru: u16,
-    /// What no MRU may exceed.
+    /// Upper limit of both MRUs.
     pub(crate) limit: u16,
     pub(crate) auth: AuthProtocol,
-    /// May we still ask for the other authentication protocol?
+    /// Whether we may still request the other authentication protocol.
     has_second: bool,
 }
 
 impl Lcp {
-    /// `max_payload` is what both sides have said by PPP-Max-Payload; only that lifts the limit (RFC 4638).
+    /// `max_payload`: the value that both sides gave with PPP-Max-Payload. Only that raises the limit (RFC 4638).
     pub(crate) fn new(config: &SessionConfig, max_payload: Option<u16>, magic: u32) -> Self {
         let limit = max_payload.unwrap_or(0).max(PPPOE_MRU);
         Lcp {
@@ -106,8 +106,8 @@ impl Protocol for Lcp {
         }
     }
 
-    /// MRU and magic number are negotiated. Everything else is rejected: authentication of the gateway, compression
-    /// of the header's fields and the character map, which RFC 2516 §7 forbids, and what only other links need.
+    /// MRU and magic number are negotiated. Everything else is rejected: authentication of the gateway; header compression and
+    /// the character map, which RFC 2516 §7 forbids; and options for other kinds of links.
     fn judge(
         &mut self,
         options: &[u8],
@@ -125,7 +125,7 @@ impl Protocol for Lcp {
                 Opt::Mru(mru) if (MIN_MRU..=self.limit).contains(&mru) => peer_mru = mru,
                 Opt::Mru(_) if may_nak => Opt::Mru(self.limit).emit(&mut nak),
                 Opt::Magic(magic) if magic != 0 => peer_magic = magic,
-                // Zero is no magic number (RFC 1661 §6.4).
+                // Zero is not a valid magic number (RFC 1661 §6.4).
                 Opt::Magic(_) if may_nak => Opt::Magic(rng.nonzero_u32()).emit(&mut nak),
                 _ => raw.emit(&mut reject),
             }
@@ -145,9 +145,9 @@ impl Protocol for Lcp {
             match option {
                 Opt::Mru(mru) if (MIN_MRU..=self.limit).contains(&mru) => self.mru = mru,
                 Opt::Magic(_) if self.magic != 0 => self.magic = rng.nonzero_u32(),
-                // Whatever it proposes: either that is our other protocol, or there is hope that it takes that one.
+                // Whatever it proposes is our other protocol, or the peer may still accept that one.
                 Opt::Auth(_) => self.refuse_auth()?,
-                // Options that the peer would like us to add are not what we offer.
+                // We do not support options that the peer wants us to add.
                 _ => {}
             }
         }
@@ -159,7 +159,7 @@ impl Protocol for Lcp {
             match option {
                 Opt::Mru(_) => self.ask_mru = false,
                 Opt::Magic(_) => self.magic = 0,
-                // A peer that will not prove who it is gets nothing.
+                // A peer that does not authenticate gets no service.
                 Opt::Auth(_) => return Err(Refusal::GiveUp(Cause::AuthFailed)),
                 Opt::Unknown(_) => {}
             }
@@ -168,8 +168,8 @@ impl Protocol for Lcp {
     }
 }
 
-/// A request with our own magic number is our own, or a rare coincidence: only a new number tells (RFC 1661 §6.4).
-/// Nothing else in it matters until then.
+/// Answers a request with our own magic number. It is our own packet, or a rare coincidence: only a new number can tell (RFC 1661
+/// §6.4). Nothing else in the request matters until then.
 fn suspect_loop(may_nak: bool, rng: &mut Rng) -> Verdict {
     if !may_nak {
         return Verdict::GiveUp(Cause::Loopback);

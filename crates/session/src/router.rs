@@ -1,5 +1,5 @@
-//! The gateway as IPv6 router of one subscriber: router advertisements with the subscriber's own /64 (RFC 4861 §6.2)
-//! and answers for the gateway's link-local address. PPP has no link-layer addresses, so no option carries one.
+//! The gateway as IPv6 router of one subscriber: Router Advertisements with the subscriber's own /64 (RFC 4861 §6.2), and answers
+//! for the gateway's link-local address. PPP has no link-layer addresses, so no option has one.
 use crate::layer::Core;
 use crate::time::Deadline;
 use crate::types::{Discarded, Ipv6Grant, Output};
@@ -13,18 +13,18 @@ use wire::ppp;
 const INITIAL: u8 = 3;
 const INITIAL_INTERVAL: Duration = Duration::from_secs(16);
 
-/// When the next unsolicited advertisement is due.
+/// State of the unsolicited Router Advertisements.
 pub(crate) struct Router {
     pub(crate) at: Deadline,
-    /// How many of the first, more frequent ones have gone out.
+    /// Number of initial, more frequent advertisements that were sent.
     sent: u8,
 }
 
-/// The two ends of the link.
+/// Interface identifiers of both ends of the link.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends {
     pub(crate) ours: u64,
-    /// 0 if the peer told us none.
+    /// Identifier of the peer; 0 if the peer gave none.
     pub(crate) peer: u64,
 }
 
@@ -36,7 +36,7 @@ impl Router {
         }
     }
 
-    /// One of a session that goes on: the next advertisement comes some time within the interval.
+    /// Router of a session that continues after a restart. Its next advertisement comes at a random time within the interval.
     pub(crate) fn resumed(core: &mut Core) -> Self {
         let delay = core.rng.between(Duration::ZERO, core.config.ra.interval);
         Router {
@@ -45,7 +45,7 @@ impl Router {
         }
     }
 
-    /// An unsolicited advertisement, and when the next one is due.
+    /// Sends an unsolicited advertisement and sets the time of the next one.
     pub(crate) fn advertise(&mut self, core: &mut Core, ends: Ends, grant: &Ipv6Grant) {
         let longest = core.config.ra.interval;
         let mut delay = core.rng.between(longest / 3, longest);
@@ -62,7 +62,7 @@ impl Router {
         send_advertisement(core, ends, to, grant);
     }
 
-    /// A packet with next header ICMPv6 that the user plane redirected.
+    /// Handles a packet with next header ICMPv6 that the user plane redirected.
     pub(crate) fn on_packet(
         &self,
         core: &mut Core,
@@ -134,7 +134,7 @@ fn send_advertisement(core: &mut Core, ends: Ends, to: Ipv6Addr, grant: &Ipv6Gra
     );
 }
 
-/// The answer to a solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).
+/// Answers a Neighbor Solicitation; to all nodes if the asker has no address yet (RFC 4861 §7.2.4).
 fn send_neighbor(core: &mut Core, target: Ipv6Addr, asker: Option<Ipv6Addr>) {
     let message = Message::NeighborAdvertisement {
         router: true,

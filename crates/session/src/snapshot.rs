@@ -1,4 +1,4 @@
-//! What an authenticated session needs to go on after a restart of the control plane.
+//! State that an authenticated session needs to continue after a restart of the control plane.
 use crate::auth::Authenticator;
 use crate::automaton::State;
 use crate::ipcp::{self, Ipcp};
@@ -14,41 +14,41 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A session in its network phase, as plain data. It holds no secret: neither challenges nor proofs are kept.
+/// Session in its network phase, as plain data. It has no secrets: neither challenges nor proofs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Our magic number.
     pub magic: u32,
-    /// The peer's.
+    /// Magic number of the peer.
     pub peer_magic: u32,
     /// Our MRU.
     pub mru: u16,
-    /// The peer's.
+    /// MRU of the peer.
     pub peer_mru: u16,
-    /// What no MRU may exceed.
+    /// Upper limit of both MRUs.
     pub mru_limit: u16,
-    /// How the peer was authenticated.
+    /// Authentication protocol of the peer.
     pub auth: AuthProtocol,
-    /// Which attempt it was.
+    /// Number of the authentication attempt.
     pub auth_attempt: u8,
-    /// Identifier of the exchange, so that a repeated proof gets its verdict again.
+    /// Identifier of the exchange, so that a repeated proof gets its result again.
     pub auth_id: u8,
     /// Identifiers of our last requests: LCP, IPCP, IPV6CP.
     pub request_ids: [u8; 3],
-    /// What the subscriber got.
+    /// Addresses of the subscriber.
     pub grant: Grant,
     /// Our interface identifier.
     pub interface_id: u64,
-    /// The peer's, 0 if it told none.
+    /// Interface identifier of the peer; 0 if it gave none.
     pub peer_interface_id: u64,
-    /// IPv4: were its rules wanted?
+    /// Whether the rules for IPv4 were requested.
     pub ipv4: bool,
-    /// IPv6: were its rules wanted?
+    /// Whether the rules for IPv6 were requested.
     pub ipv6: bool,
 }
 
 impl Session {
-    /// The session as data; `None` unless it is in its network phase, before which there is nothing worth keeping.
+    /// Snapshot of the session; `None` before the network phase, because nothing is worth keeping then.
     pub fn snapshot(&self) -> Option<Snapshot> {
         if self.phase != Phase::Network {
             return None;
@@ -75,11 +75,11 @@ impl Session {
         })
     }
 
-    /// The session of a snapshot goes on; the next echo comes at a random time within its interval. A family whose rules
-    /// were wanted counts as up, and no packet goes out for it, because the packet that lets the subscriber send may
-    /// have gone out: if it had not, the subscriber repeats its request and NCP starts over by itself. A family that the
-    /// subscriber is granted and that was not that far is negotiated anew, from our side: the subscriber may have our
-    /// Configure-Ack, and then has no reason to speak. `seed` must be fresh.
+    /// Continues the session of a snapshot. The next echo request comes at a random time within its interval. A family whose
+    /// rules were requested counts as up, and no packet is sent for it: the packet that opens it may have been sent before. If it
+    /// was not, the subscriber repeats its request, and the NCP starts over by itself. A granted family that was not that far is
+    /// negotiated again, and we start: the subscriber may have our Configure-Ack, and then has no reason to send. `seed` must be
+    /// new.
     pub fn restore(
         config: Arc<SessionConfig>,
         snapshot: Snapshot,

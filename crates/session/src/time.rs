@@ -1,7 +1,7 @@
-//! Deadlines of eight octets, and a generator for what need not be unguessable.
+//! Deadlines of eight octets, and a random number generator for values that need not be secret.
 use core::time::Duration;
 
-/// A point in time in nanoseconds, or never. Half the size of `Option<Duration>`, and a session has seven.
+/// Point in time in nanoseconds, or never. It is half the size of `Option<Duration>`, and a session has seven.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deadline(u64);
 
@@ -9,7 +9,7 @@ impl Deadline {
     pub(crate) const NEVER: Deadline = Deadline(u64::MAX);
 
     pub(crate) fn after(now: Duration, delay: Duration) -> Self {
-        // Five centuries fit; whatever is beyond them never comes.
+        // The range is five centuries. A later deadline never comes.
         Deadline(u64::try_from(now.saturating_add(delay).as_nanos()).unwrap_or(u64::MAX))
     }
 
@@ -17,7 +17,7 @@ impl Deadline {
         self != Self::NEVER && u128::from(self.0) <= now.as_nanos()
     }
 
-    /// Is it due? Then it is cleared.
+    /// Whether the deadline has passed. Clears it then.
     pub(crate) fn take_if_due(&mut self, now: Duration) -> bool {
         let due = self.is_due(now);
         if due {
