@@ -1,4 +1,4 @@
-//! Requests into packets, packets into answers.
+//! Encodes requests into packets, and decodes packets into answers.
 
 use core::net::Ipv4Addr;
 use core::time::Duration;
@@ -15,10 +15,10 @@ use crate::message::{
 };
 use crate::{Nas, Secret};
 
-/// RFC 2869 §5.16: shorter intervals must not be used.
+/// Minimum interval: RFC 2869 §5.16 forbids shorter ones.
 const SHORTEST_INTERIM: Duration = Duration::from_secs(60);
 
-/// An Access-Request, ready to be sent.
+/// Access-Request, ready to be sent.
 pub(crate) fn access_request(
     nas: &Nas,
     request: &AccessRequest,
@@ -51,8 +51,8 @@ pub(crate) fn access_request(
     packet.emit_access_request(secret.expose())
 }
 
-/// What an Accounting-Request says of a record: its attributes. They hold no Acct-Delay-Time, which would make another
-/// datagram of each repetition; Event-Timestamp says when it happened.
+/// Attributes of an Accounting-Request. They have no Acct-Delay-Time, which would make another datagram of each repetition.
+/// Event-Timestamp has the time of the event.
 pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Result<Box<[u8]>> {
     let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
     let status = match record.kind {
@@ -85,7 +85,7 @@ pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Res
     Ok(bytes[HEADER_LEN..].into())
 }
 
-/// The Accounting-Request with these attributes, as a server with this secret gets it.
+/// Accounting-Request with these attributes, for a server with this secret.
 pub(crate) fn accounting_request(identifier: u8, attributes: &[u8], secret: &Secret) -> Vec<u8> {
     let length = (HEADER_LEN + attributes.len()) as u16;
     let mut bytes = Vec::with_capacity(length.into());
@@ -97,7 +97,7 @@ pub(crate) fn accounting_request(identifier: u8, attributes: &[u8], secret: &Sec
     bytes
 }
 
-/// What both requests say about us, the service and the port.
+/// Adds the attributes about the gateway, the service and the port that both requests have.
 fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
     push_text(packet, Kind::NAS_IDENTIFIER, Some(&nas.identifier));
     if let Some(address) = nas.ipv4 {
@@ -171,7 +171,7 @@ fn push_usage(packet: &mut Packet, record: &AccountingRecord) {
     }
 }
 
-/// An attribute without a value must not be sent (RFC 2865 §5).
+/// Adds a text. An attribute without a value must not be sent (RFC 2865 §5).
 fn push_text(packet: &mut Packet, kind: Kind, text: Option<&str>) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         packet.push(kind, text);
@@ -204,7 +204,7 @@ fn seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// Every Reply-Message joined; what is not UTF-8 is a matter for the peer's screen.
+/// All Reply-Messages joined. They may contain octets that are not UTF-8.
 pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
     packet
         .all(Kind::REPLY_MESSAGE)
@@ -214,8 +214,8 @@ pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
         .collect()
 }
 
-/// What an Access-Accept grants. An accept that we could honour only in part is none: no attribute that cannot be read,
-/// or that stands there twice with one place to put it, is passed over.
+/// Decodes an Access-Accept. One that we could honour only in part counts as a rejection: unreadable attributes, and repeated
+/// ones with room for one value only, are not ignored.
 pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccept, RejectReason> {
     let invalid = |value: &Value| matches!(value, Value::Invalid(_));
     let others = packet
@@ -256,7 +256,7 @@ fn name(kind: Kind) -> &'static str {
     kind.name().unwrap_or("attribute")
 }
 
-/// RFC 2865 §5.6: a service that we do not give is to be taken as a refusal.
+/// Checks the service. RFC 2865 §5.6: an Access-Accept for an unsupported service counts as a rejection.
 fn expect(packet: &Packet, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
     match integer(packet, kind)? {
         Some(other) if other != only => Err(RejectReason::Unsupported(name(kind))),
@@ -286,7 +286,7 @@ fn integer(packet: &Packet, kind: Kind) -> core::result::Result<Option<u32>, Rej
     })
 }
 
-/// A time in seconds; zero is how servers say "none".
+/// Time in seconds. Servers use zero for "none".
 fn time(packet: &Packet, kind: Kind) -> core::result::Result<Option<Duration>, RejectReason> {
     Ok(integer(packet, kind)?
         .filter(|&time| time > 0)
@@ -306,7 +306,7 @@ fn framed_ip(packet: &Packet) -> core::result::Result<Option<Ipv4Addr>, RejectRe
         _ => None,
     })?;
     match address.map(|address| address.octets()) {
-        // RFC 2865 §5.8: the user may choose, which ours does not, or the NAS shall.
+        // RFC 2865 §5.8: the user may choose, which we do not support, or the NAS chooses.
         None | Some([255, 255, 255, 255 | 254]) => Ok(None),
         Some([0 | 127 | 224.., ..]) => Err(RejectReason::Malformed(name(Kind::FRAMED_IP_ADDRESS))),
         Some(_) => Ok(address),
@@ -338,7 +338,7 @@ fn framed_routes(packet: &Packet) -> core::result::Result<Vec<IpNet>, RejectReas
     ipv4.chain(ipv6).collect()
 }
 
-/// The first word of a route is the net. A gateway and metrics may follow: there is only one way to the peer.
+/// Destination of a route: its first word. A gateway and metrics may follow, but there is only one way to the peer.
 fn route(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => text.split_whitespace().next(),
@@ -346,7 +346,8 @@ fn route(value: &Value) -> Option<&str> {
     }
 }
 
-/// Without a length, a net has that of its class (RFC 2865 §5.22). Everything is no route of a subscriber.
+/// Network of an IPv4 route. Without a length it has that of its class (RFC 2865 §5.22). 0.0.0.0/0 cannot be a subscriber's
+/// route.
 fn ipv4_route(net: &str) -> Option<Ipv4Net> {
     let net = match net.contains('/') {
         true => net.parse().ok()?,

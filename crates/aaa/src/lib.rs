@@ -1,10 +1,10 @@
-//! Authentication and accounting: a RADIUS client, and users that are known without one.
+//! Authentication and accounting: a RADIUS client, and local users.
 //!
-//! The [`Client`] is sans-IO: whoever drives it (the control plane) gives it requests, received datagrams and the time, and
-//! does what comes out of [`Client::poll_output`]. It knows ordered servers for authentication and for accounting,
-//! retransmits (RFC 5080 §2.2.1), passes over servers that do not answer, delivers accounting records until a server has
-//! them, bounds what is open at one time, and takes no reply that does not prove where it comes from. [`Users`] answers the same [`AccessRequest`] with the same [`Outcome`]
-//! from a file. Neither touches the network, and no password or secret is ever seen in a `Debug` form.
+//! The [`Client`] is sans-IO. The control plane passes it requests, received datagrams and the time, and carries out the outputs
+//! of [`Client::poll_output`]. The client has ordered servers for authentication and for accounting. It retransmits (RFC 5080
+//! §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
+//! number of open requests, and ignores replies that do not prove their origin. [`Users`] answers the same [`AccessRequest`] with
+//! the same [`Outcome`] from a file. Neither does network I/O, and no `Debug` output contains a password or secret.
 //!
 //! ```
 //! use core::time::Duration;

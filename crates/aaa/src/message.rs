@@ -1,4 +1,4 @@
-//! What the gateway asks and what it is told, whoever answers: RADIUS servers or the configured users.
+//! Requests of the gateway and their results, from RADIUS servers or from local users.
 
 use core::net::Ipv4Addr;
 use core::time::Duration;
@@ -8,7 +8,7 @@ use wire::Malformed;
 
 use crate::Secret;
 
-/// How a subscriber proves who he is.
+/// Proof of a subscriber's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// PAP (RFC 1334): the password itself.
@@ -22,7 +22,7 @@ pub enum Credentials {
         id: u8,
         /// The challenge that we sent.
         challenge: Vec<u8>,
-        /// The peer's answer to it.
+        /// The peer's response.
         response: [u8; 16],
     },
 }
@@ -30,13 +30,13 @@ pub enum Credentials {
 /// NAS port: where a subscriber is attached. Every request carries it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NasPort {
-    /// The kind of port.
+    /// Type of the port.
     pub port_type: PortType,
-    /// NAS-Port: a number of the port, by custom slot, port and VLANs packed into 32 bits.
+    /// NAS-Port: the port as a number. By convention, slot, port and VLANs packed into 32 bits.
     pub port: Option<u32>,
-    /// NAS-Port-Id: the port in words, for example `up1/access0:100.7`.
+    /// NAS-Port-Id: the port as text, for example `up1/access0:100.7`.
     pub port_id: Option<String>,
-    /// Calling-Station-Id: the MAC address in words.
+    /// Calling-Station-Id: the MAC address as text.
     pub calling_station: Option<String>,
     /// Called-Station-Id, for example the service name.
     pub called_station: Option<String>,
@@ -60,12 +60,12 @@ pub enum PortType {
     PppoeOverQinq,
 }
 
-/// A question: may this subscriber come in, and with what?
+/// Request to authenticate a subscriber and to get its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRequest {
-    /// The name as the peer sent it; any bytes.
+    /// User name as the peer sent it; any octets.
     pub username: Vec<u8>,
-    /// The proof.
+    /// Proof of identity.
     pub credentials: Credentials,
     /// Acct-Session-Id of the accounting records that will follow (RFC 2866 §5.5 allows it here).
     pub acct_session_id: String,
@@ -73,75 +73,75 @@ pub struct AccessRequest {
     pub nas_port: NasPort,
 }
 
-/// A subscriber may come in.
+/// Settings of an accepted subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessAccept {
-    /// Framed-IP-Address; `None` also for the two values that leave the choice to us (RFC 2865 §5.8).
+    /// Framed-IP-Address. `None` also for the two values that leave the choice to the user or to us (RFC 2865 §5.8).
     pub framed_ip: Option<Ipv4Addr>,
     /// Framed-IPv6-Prefix (RFC 3162).
     pub framed_ipv6_prefix: Option<Ipv6Net>,
-    /// Every Framed-Route and Framed-IPv6-Route: nets behind the peer (RFC 2865 §5.22, RFC 3162 §2.5).
+    /// All Framed-Routes and Framed-IPv6-Routes: networks behind the peer (RFC 2865 §5.22, RFC 3162 §2.5).
     pub framed_routes: Vec<IpNet>,
-    /// Framed-Interface-Id: the interface identifier that the peer shall use (RFC 3162).
+    /// Framed-Interface-Id: interface identifier that the peer must use (RFC 3162).
     pub framed_interface_id: Option<u64>,
-    /// Framed-Pool: name of the IPv4 pool to take an address from (RFC 2869).
+    /// Framed-Pool: name of the subscriber's IPv4 pool (RFC 2869).
     pub framed_pool: Option<String>,
-    /// What the subscriber gets, by name (Filter-Id, RFC 2865 §5.11).
+    /// Filter-Id: name of the subscriber's settings (RFC 2865 §5.11).
     pub filter_id: Option<String>,
-    /// Framed-IPv6-Pool: name of the pool to take a prefix from (RFC 3162).
+    /// Framed-IPv6-Pool: name of the subscriber's IPv6 prefix pool (RFC 3162).
     pub framed_ipv6_pool: Option<String>,
-    /// Every Class, to be echoed in order in each accounting record (RFC 2865 §5.25).
+    /// All Class attributes. Each accounting record repeats them in order (RFC 2865 §5.25).
     pub class: Vec<Vec<u8>>,
     /// Session-Timeout: the session ends after this time.
     pub session_timeout: Option<Duration>,
-    /// Idle-Timeout: the session ends when it was idle for this time (RFC 2865 §5.28).
+    /// Idle-Timeout: the session ends after it was idle for this time (RFC 2865 §5.28).
     pub idle_timeout: Option<Duration>,
     /// Acct-Interim-Interval: time between interim records.
     pub acct_interim: Option<Duration>,
     /// Framed-MTU.
     pub framed_mtu: Option<u32>,
-    /// Every Reply-Message joined, for the peer's screen.
+    /// All Reply-Messages joined, to be shown to the peer.
     pub reply_message: Vec<u8>,
 }
 
-/// A subscriber may not come in.
+/// Rejection of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessReject {
-    /// Every Reply-Message joined, for the peer's screen.
+    /// All Reply-Messages joined, to be shown to the peer.
     pub reply_message: Vec<u8>,
-    /// Who said no, and why.
+    /// Reason of the rejection.
     pub reason: RejectReason,
 }
 
-/// Why a subscriber is refused.
+/// Why a subscriber is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectReason {
-    /// The server said Access-Reject, or no user is known by this name with this proof.
+    /// The server sent an Access-Reject, or no local user has this name and proof.
     #[error("refused by the server")]
     Refused,
-    /// The server wants to ask back, which neither PAP nor CHAP can do (RFC 2865 §4.4: to be taken as a refusal).
+    /// The server sent an Access-Challenge, which neither PAP nor CHAP can answer (RFC 2865 §4.4: treat as a rejection).
     #[error("the server sent a challenge, which PAP and CHAP cannot answer")]
     Challenged,
-    /// The server accepted, but with an attribute that cannot be read (RFC 2865 §5: to be taken as a refusal).
+    /// The server accepted, but with an unusable attribute (RFC 2865 §5: treat as a rejection).
     #[error("the server's Access-Accept carries an unusable {0}")]
     Malformed(&'static str),
-    /// The server accepted for a service that this gateway does not give (RFC 2865 §5.6: to be taken as a refusal).
+    /// The server accepted for a service that this gateway does not support (RFC 2865 §5.6: treat as a rejection).
     #[error("the server's Access-Accept asks for another service: {0}")]
     Unsupported(&'static str),
 }
 
-/// Which record of a session.
+/// Kind of an accounting record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountingKind {
-    /// The session is up.
+    /// The session has started.
     Start,
-    /// The session is still up.
+    /// The session continues.
     Interim,
-    /// The session is over.
+    /// The session has ended.
     Stop(TerminateCause),
 }
 
-/// Acct-Terminate-Cause (RFC 2866 §5.10): those that a broadband gateway has.
+/// Acct-Terminate-Cause (RFC 2866 §5.10): the values that a broadband gateway needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)] // the RFC's names say it
@@ -167,56 +167,56 @@ pub enum Authentic {
     /// A RADIUS server.
     #[default]
     Radius,
-    /// The gateway itself, by its own users.
+    /// The gateway itself, from its local users.
     Local,
 }
 
-/// What went one way in a session, as totals since its start.
+/// Traffic of a session in one direction, as totals since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Octets, of what the user plane counts.
+    /// Octets, as the user plane counts them.
     pub octets: u64,
     /// Packets. RADIUS has 32 bits for them, so they wrap there.
     pub packets: u64,
 }
 
-/// One accounting record (RFC 2866).
+/// Accounting record (RFC 2866).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountingRecord {
-    /// Which one.
+    /// Kind of the record.
     pub kind: AccountingKind,
-    /// The name of the subscriber.
+    /// User name of the subscriber.
     pub username: Vec<u8>,
-    /// The session, unique also over restarts.
+    /// Acct-Session-Id, unique across restarts.
     pub acct_session_id: String,
     /// NAS port of the subscriber.
     pub nas_port: NasPort,
-    /// Every Class of the Access-Accept, in order.
+    /// All Class attributes of the Access-Accept, in order.
     pub class: Vec<Vec<u8>>,
-    /// The IPv4 address, once there is one.
+    /// IPv4 address, if there is one.
     pub framed_ip: Option<Ipv4Addr>,
-    /// The IPv6 prefix on the subscriber's link, once there is one.
+    /// IPv6 prefix on the subscriber's link, if there is one.
     pub framed_ipv6_prefix: Option<Ipv6Net>,
-    /// The peer's interface identifier, once there is one.
+    /// The peer's interface identifier, if there is one.
     pub framed_interface_id: Option<u64>,
     /// Who authenticated the subscriber.
     pub authentic: Authentic,
-    /// When it happened, in seconds since 1970 (Event-Timestamp, RFC 2869 §5.3).
+    /// Time of the event, in seconds since 1970 (Event-Timestamp, RFC 2869 §5.3).
     pub event_time: u32,
-    /// How long the session has lasted; zero in a Start.
+    /// Duration of the session; zero in a Start.
     pub session_time: Duration,
-    /// From the subscriber (Acct-Input-…).
+    /// Traffic from the subscriber (Acct-Input-…).
     pub input: Traffic,
-    /// To the subscriber (Acct-Output-…).
+    /// Traffic to the subscriber (Acct-Output-…).
     pub output: Traffic,
 }
 
-/// How a question ended.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The subscriber may come in.
+    /// The subscriber is accepted.
     Accept(Box<AccessAccept>),
-    /// The subscriber may not come in.
+    /// The subscriber is rejected.
     Reject(AccessReject),
     /// Nobody decided.
     Unavailable(Unavailable),
@@ -228,10 +228,10 @@ pub enum Unavailable {
     /// No server is configured for this.
     #[error("no RADIUS server is configured for this")]
     NoServer,
-    /// Every server was asked, none answered.
+    /// Every server was tried, and none answered.
     #[error("no RADIUS server answered")]
     NoAnswer,
-    /// Too many requests are open already.
+    /// Too many requests are open.
     #[error("too many RADIUS requests are open")]
     QueueFull,
     /// The request does not fit into RADIUS, for example a name of more than 253 octets.

@@ -1,10 +1,10 @@
-//! Numbers that nobody outside can foresee, from the seed that the client was given.
+//! Unpredictable numbers from the client's seed.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// HMAC-SHA-256 of a counter under the seed. A request authenticator must be unpredictable and must never repeat
-/// (RFC 2865 §3): who can foresee it can prepare replies.
+/// HMAC-SHA-256 of a counter, with the seed as key. A request authenticator must be unpredictable and must never repeat (RFC 2865
+/// §3): whoever can predict it can prepare replies.
 #[derive(Clone)]
 pub(crate) struct Random {
     key: Hmac<Sha256>,

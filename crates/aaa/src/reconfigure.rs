@@ -1,4 +1,4 @@
-//! Other servers for a client that has requests under way.
+//! Changes the servers of a client that has open requests.
 
 use core::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::client::Peer;
 use crate::server::Server;
 use crate::{Client, ClientConfig, ServerConfig};
 
-/// Whether what a server was asked can be answered by another: it is the same one, and knows us by the same secret.
+/// Whether both are the same server with the same secret. Only then can it answer an earlier request.
 fn is_same(one: &ServerConfig, other: &ServerConfig) -> bool {
     one.address == other.address && one.secret.matches(other.secret.expose())
 }
 
-/// Where each of the servers is among the new ones.
+/// Position of each old server among the new ones.
 fn places(old: &[&ServerConfig], new: &[ServerConfig]) -> Vec<Option<usize>> {
     let place = |one: &&ServerConfig| new.iter().position(|other| is_same(one, other));
     old.iter().map(place).collect()
@@ -22,8 +22,8 @@ fn moved(asked: &[usize], places: &[Option<usize>]) -> Vec<usize> {
 }
 
 impl Client {
-    /// Follows a changed configuration, apart from the bounds in it. What a server that is gone was asked goes to the next
-    /// one. Accounting records wait for a server if there is none.
+    /// Applies a changed configuration, except its limits. Open requests of a removed server go to the next server. Without a
+    /// server, accounting records wait for one.
     pub fn reconfigure(&mut self, now: Duration, config: ClientConfig) {
         self.nas = config.nas;
         self.change_authentication(now, config.authentication);

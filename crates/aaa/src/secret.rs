@@ -1,25 +1,25 @@
-//! Bytes that must never be seen in a log.
+//! Octets that must never appear in a log.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// A password or a shared secret. Its `Debug` form tells nothing, not even the length.
+/// Password or shared secret. Its `Debug` form reveals nothing, not even the length.
 #[derive(Clone, Default)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Wraps the bytes.
+    /// Wraps the octets.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
 
-    /// The bytes themselves, for a computation only.
+    /// The octets themselves, for a computation only.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether both are the same, in a time that does not depend on where they differ. Digests are compared, so that
-    /// not even the lengths show.
+    /// Whether both are equal. The time does not depend on where they differ. It compares digests, so that not even the lengths
+    /// show.
     pub fn matches(&self, other: &[u8]) -> bool {
         Sha256::digest(&self.0).ct_eq(&Sha256::digest(other)).into()
     }

@@ -1,4 +1,4 @@
-//! What the client knows of a server: whether it lives, and which identifiers are open.
+//! State of a server: whether it is alive, and its identifiers in use.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -6,18 +6,18 @@ use std::collections::VecDeque;
 
 use crate::ServerConfig;
 
-/// An identifier on a socket: what servers know a repeated request by, together with what it says (RFC 2866 §3,
-/// RFC 5080 §2.2.2).
+/// Identifier on a socket. Servers recognize a repeated request by it, together with the request's content (RFC 2866 §3, RFC 5080
+/// §2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// The identifier on the socket of this number.
+    /// Slot for an identifier on the socket with this number.
     pub fn new(socket: u16, identifier: u8) -> Self {
         Self(u32::from(socket) << 8 | u32::from(identifier))
     }
 
-    /// The number of the socket.
+    /// Number of the socket.
     pub fn socket(self) -> u16 {
         (self.0 >> 8) as u16
     }
@@ -28,17 +28,17 @@ impl Slot {
     }
 }
 
-/// Identifiers on sockets, and who has each.
+/// Identifiers on sockets, with the owner of each.
 pub(crate) struct Slots<T> {
     max_sockets: u16,
-    /// By slot.
+    /// Owners by slot.
     owners: Vec<Option<T>>,
-    /// A free identifier rests behind the others, so that a late reply rarely meets another request.
+    /// Free slots. A released one goes to the end, so that a late reply rarely meets another request.
     free: VecDeque<Slot>,
 }
 
 impl<T: Copy> Slots<T> {
-    /// None is taken. They grow by the 256 identifiers of another socket when all are.
+    /// Creates slots without a socket. When all slots are in use, another socket adds 256 identifiers.
     pub(crate) fn new(max_sockets: u16) -> Self {
         Self {
             max_sockets,
@@ -47,8 +47,8 @@ impl<T: Copy> Slots<T> {
         }
     }
 
-    /// All that there can be, beginning somewhere: a client that was started again shall not use those first that the one
-    /// before has just used, because a server may take the new request for the old one (RFC 2866 §3).
+    /// Creates all slots, starting at `begin`. A restarted client must not reuse first the identifiers that its predecessor used
+    /// last: a server may take the new request for the old one (RFC 2866 §3).
     pub(crate) fn all(max_sockets: u16, begin: u32) -> Self {
         let mut slots = Self::new(max_sockets);
         while slots.open_socket() {}
@@ -57,7 +57,7 @@ impl<T: Copy> Slots<T> {
         slots
     }
 
-    /// A free identifier, of a further socket if need be.
+    /// Allocates a free slot; adds a socket if needed.
     pub(crate) fn take(&mut self) -> Option<Slot> {
         if self.free.is_empty() {
             self.open_socket();
@@ -65,13 +65,13 @@ impl<T: Copy> Slots<T> {
         self.free.pop_front()
     }
 
-    /// Takes this one, if it is free.
+    /// Allocates this slot. Returns whether it was free.
     pub(crate) fn claim(&mut self, slot: Slot) -> bool {
         let at = self.free.iter().position(|free| *free == slot);
         at.is_some_and(|at| self.free.remove(at).is_some())
     }
 
-    /// Whether [`take`](Self::take) would give one.
+    /// Whether [`take`](Self::take) would return a slot.
     pub(crate) fn has_free(&self) -> bool {
         !self.free.is_empty() || self.sockets() < self.max_sockets
     }
@@ -105,28 +105,28 @@ impl<T: Copy> Slots<T> {
     }
 }
 
-/// How a server is doing, and what was asked of it since it was configured (in the terms of RFC 4668 and RFC 4670).
+/// Status of a server with its counters since it was configured (in the terms of RFC 4668 and RFC 4670).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// Where it listens.
+    /// Address and UDP port.
     pub address: SocketAddr,
-    /// It is asked; otherwise it is passed over as long as another one is left to ask.
+    /// Whether requests go to it. Otherwise it is skipped as long as another server can be tried.
     pub alive: bool,
-    /// Since when it has not answered; `None` if it answered what it was asked last, or was not asked yet.
+    /// Time since when it does not answer; `None` if it answered its last request, or had none yet.
     pub out_since: Option<Duration>,
-    /// Requests sent to it, without those sent again.
+    /// Requests sent to it, without retransmissions.
     pub requests: u64,
-    /// Requests sent again.
+    /// Retransmitted requests.
     pub retransmissions: u64,
-    /// Answers that proved to be its own.
+    /// Authentic answers.
     pub answers: u64,
-    /// Requests that it never answered, and that went elsewhere or were given up.
+    /// Requests that it never answered. They went to another server or were given up.
     pub timeouts: u64,
-    /// From a request to its answer, of the last one that did not have to be sent again.
+    /// Round-trip time of the last request that was not retransmitted.
     pub round_trip: Option<Duration>,
 }
 
-/// A server, and whether it is thought to live.
+/// Server, and whether it counts as alive.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// A request was sent to it, this often with this time.
+    /// Counts a request that was sent to it; `sent`: number of transmissions to it.
     pub(crate) fn asked(&mut self, sent: u32) {
         match sent {
             1 => self.requests += 1,
@@ -162,8 +162,8 @@ impl Server {
         }
     }
 
-    /// A reply came that only this server can have sent, to a request that was sent so often and first at `asked_at`. Which
-    /// sending of several it answers cannot be known.
+    /// Handles an authentic reply to a request that was sent `sent` times, first at `asked_at`. It is unknown which of the
+    /// transmissions it answers.
     pub(crate) fn heard(&mut self, now: Duration, asked_at: Duration, sent: u32) {
         self.last_heard = Some(now);
         self.dead_until = None;
@@ -174,7 +174,7 @@ impl Server {
         }
     }
 
-    /// How it is doing.
+    /// Status of the server.
     pub(crate) fn status(&self, now: Duration) -> ServerStatus {
         ServerStatus {
             address: self.config.address,
@@ -188,7 +188,8 @@ impl Server {
         }
     }
 
-    /// A request first sent at `since` was never answered. A server that has answered others since then lives.
+    /// Handles a request, first sent at `since`, that was never answered. The server stays alive if it has answered others since
+    /// then. Returns whether it was declared dead.
     pub(crate) fn missed(&mut self, now: Duration, since: Duration) -> bool {
         let dies = self.last_heard.is_none_or(|heard| heard < since) && self.is_alive(now);
         self.timeouts += 1;
@@ -203,12 +204,12 @@ impl Server {
         self.dead_until.is_none_or(|until| until <= now)
     }
 
-    /// Whether it was declared dead and has not been heard since.
+    /// Whether it was declared dead and has not answered since.
     pub(crate) fn is_silent(&self) -> bool {
         self.dead_until.is_some()
     }
 
-    /// Until when it is passed over.
+    /// Time until which it is skipped.
     pub(crate) fn dead_until(&self) -> Duration {
         self.dead_until.unwrap_or_default()
     }
