@@ -56,8 +56,8 @@ pub struct TimerWheel {
 }
 
 impl TimerWheel {
-    /// Creates a wheel that starts at time zero and turns by `tick`. No timer fires early. Every [`pop`](Self::pop) from one tick
-    /// after its time on fires it.
+    /// Creates a wheel that starts at time zero and turns by `tick`. No timer fires early. Each is due at most one tick after its
+    /// time, and fires at the next [`pop`](Self::pop).
     ///
     /// # Panics
     /// If `tick` is zero.

@@ -1,4 +1,4 @@
-//! What the store asks of the machine: a seam, so that a test can put a disk there that fails when it is told to.
+//! Disk interface of the store, so that tests can use a disk that fails on demand.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};

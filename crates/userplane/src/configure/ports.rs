@@ -113,8 +113,8 @@ impl UserPlane {
         let path = Path::from_iter(["ports", name]);
         let index = self.free_place(&path)?;
         let core = !is_access(document);
-        // The gateway's addresses towards subscribers are virtual, and the kernel behind a core port joins multicast
-        // groups that the device is not told of.
+        // The gateway's addresses towards subscribers are virtual. The kernel behind a core port joins multicast groups without
+        // the device's knowledge.
         let options = PortOptions {
             mtu: Some(document.mtu),
             tags: if core { 0 } else { TAGS },

@@ -41,8 +41,8 @@ fn open() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Socket for changes of the kernel's tables. The kernel handles a request within `send`, so its answer is there when `send`
-/// returns, and reading it does not block the loop.
+/// Socket for requests that change the kernel's tables. The kernel handles a request within `send`, so its answer is there when
+/// `send` returns, and reading it does not block the loop.
 pub struct Requester {
     socket: Socket,
     buffer: Vec<u8>,

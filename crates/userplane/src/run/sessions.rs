@@ -101,8 +101,7 @@ impl UserPlane {
         }
     }
 
-    /// Applies to every instance: all share the one network namespace. Further namespaces would need adjacency ranges of their
-    /// own.
+    /// Applies a change to the only instance: there is one network namespace. Further ones would need their own adjacency ranges.
     fn each_fib(&mut self, act: impl Fn(&mut crate::fib::Fib)) {
         if let Some(instance) = self.instances.first_mut() {
             act(&mut instance.fib);

@@ -48,7 +48,7 @@ impl Bench {
     }
 }
 
-/// A default session with two nets, and two subscribers, one of which reports.
+/// A default session with two prefixes, and two subscribers, one of which reports its usage.
 fn served() -> (Bench, u64, u64) {
     let mut bench = Bench::new();
     let (establish, _) = default_spec(&["100.64.0.0/24", "2001:db8:64::/56"]).establish();
