@@ -71,6 +71,12 @@ impl Server {
         Ok(self.records(lab)?.into_iter().filter(about).collect())
     }
 
+    /// Those about a session. A user's earlier session may still be said to have ended after the next one has begun.
+    pub fn accounting_of(&self, lab: &Lab, session: &str) -> Result<Vec<Entry>> {
+        let about = |entry: &Entry| entry.get("Acct-Session-Id").is_some_and(|id| id == session);
+        Ok(self.records(lab)?.into_iter().filter(about).collect())
+    }
+
     /// How many subscribers it has accepted since it was started last.
     pub fn accepted(&self, lab: &Lab) -> Result<usize> {
         let log = lab.dir().join(format!("{}.log", self.name));

@@ -2,7 +2,7 @@ use crate::accounting::is;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
 use crate::home::Home;
-use crate::radius::{ALONE, Entry};
+use crate::radius::ALONE;
 use crate::site::Setup;
 use anyhow::{Result, ensure};
 use lab::topology::INTERNET_V4;
@@ -29,9 +29,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
 
     let (lab, mut cause) = (stage.lab, None);
     stage.site.wait_for("Accounting-Stop", PATIENCE, |_| {
-        let records = ALONE.accounting(lab, "alice")?;
-        let its = |record: &&Entry| record.get("Acct-Session-Id") == Some(&id);
-        let stop = records.iter().filter(its).find(|record| is(record, "Stop"));
+        let records = ALONE.accounting_of(lab, &id)?;
+        let stop = records.iter().find(|record| is(record, "Stop"));
         cause = stop.and_then(|stop| stop.get("Acct-Terminate-Cause").cloned());
         Ok(stop.is_some())
     })?;

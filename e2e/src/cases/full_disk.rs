@@ -55,7 +55,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         site.sluice().run(&["clear", "session", &ended.id])?;
         site.wait_for("the alarm", SOON, |site| is_alarmed(site))?;
         while_full(&mut site, &network, &probe)?;
-        let written = stops(lab, &ended.user, &ended.id)?;
+        let written = stops(lab, &ended.id)?;
         ensure!(
             written == 0,
             "its end is with RADIUS before it is on the disk"
@@ -71,7 +71,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             status.at(State::Online) == u32::from(HOMES)
         })?;
         site.wait_for("its Accounting-Stop", SOON, |_| {
-            Ok(stops(lab, &ended.user, &ended.id)? == 1)
+            Ok(stops(lab, &ended.id)? == 1)
         })?;
         network.hang_up(SOON)?;
         site.wait_empty(SOON)?;
@@ -142,13 +142,7 @@ fn is_alarmed(site: &Site) -> Result<bool> {
 }
 
 /// How many Accounting-Stops of a session are with RADIUS.
-fn stops(lab: &Lab, user: &str, session: &str) -> Result<usize> {
-    let records = ALONE.accounting(lab, user)?;
-    let its = records.iter().filter(|record| {
-        is(record, "Stop")
-            && record
-                .get("Acct-Session-Id")
-                .is_some_and(|id| id == session)
-    });
-    Ok(its.count())
+fn stops(lab: &Lab, session: &str) -> Result<usize> {
+    let records = ALONE.accounting_of(lab, session)?;
+    Ok(records.iter().filter(|record| is(record, "Stop")).count())
 }

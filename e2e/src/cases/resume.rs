@@ -44,6 +44,8 @@ const NO_POOLS: &str = "";
 /// How many times as long a restarted user plane may take as it took both planes to start and the user plane to be told
 /// everything for the first time. A restarted control plane tells nothing, and is there sooner.
 const MOST_TIMES: u32 = 2;
+/// What takes less is not held against the first start: on a busy machine the start of a process alone varies by as much.
+const SOON: Duration = Duration::from_secs(1);
 /// How long a control plane that has a machine for itself may take until it has gone on with all sessions and audited them.
 const RESUME_LIMIT: Duration = Duration::from_secs(5);
 /// Sessions that are to be put back in a second. On two processors that others use as well it is not reached, so it is shown
@@ -161,7 +163,7 @@ impl<'a> Planes<'a> {
     /// Holds what a restart took against the first start.
     fn judge(&self, took: Duration, times: u32) -> Result<()> {
         ensure!(
-            took <= times * self.first,
+            took <= SOON.max(times * self.first),
             "a restart takes {took:.2?}, the first start took {:.2?}",
             self.first
         );
