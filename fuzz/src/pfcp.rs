@@ -307,7 +307,7 @@ fn spec() -> SessionSpec {
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
         pppoe_session_id: 0x1001,
-        subscriber: 77,
+        subscriber: Some(77),
         uplink: tunnel(0x10, 1),
         downlink: tunnel(0x20, 2),
         forwarding: Forwarding {

@@ -47,6 +47,8 @@ counters! {
     SessionTableFull = "session-table-full",
     /// A PADR was rejected: every PPPoE session id of its access segment is in use, or was released less than 60 seconds ago.
     SessionIdsExhausted = "session-ids-exhausted",
+    /// A session was rejected: its subscriber has as many as the access profile allows (`sessions-per-subscriber`).
+    SubscriberLimit = "subscriber-limit",
     /// The oldest half-open session was ended for a new one.
     HalfOpenShed = "half-open-shed",
     /// A session was replaced: its subscriber reconnected.

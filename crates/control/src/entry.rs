@@ -2,14 +2,14 @@
 
 use crate::evaluate::AaaAnswer;
 use crate::history::Families;
-use crate::topology::{GroupId, InstanceId, SegmentId, Seid};
+use crate::topology::{GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
-use pfcp::bng::Usage;
+use pfcp::bng::{Told, Usage};
 use policy::{Binding, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
-use session::{Circuit, Session};
+use session::{Circuit, Phase, Session};
 use std::sync::Arc;
 use wire::eth::MacAddr;
 
@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub pppoe_id: u16,
     /// Ids of the access line from the access node (TR-101), for AAA.
     pub line: LineIds,
+    /// Its subscriber; with identities by user name `None` before authentication.
+    pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
     /// PPP session, once PADS was sent.
     pub link: Option<Box<Session>>,
@@ -59,7 +61,7 @@ pub(crate) struct Noted {
 }
 
 /// Circuit and remote id of the subscriber's line (TR-101, RFC 4679).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct LineIds {
     pub circuit_id: Option<Box<[u8]>>,
     pub remote_id: Option<Box<[u8]>>,
@@ -109,9 +111,9 @@ pub(crate) struct Rules {
     pub put_back: bool,
     /// Address families whose rules were requested: IPv4, IPv6.
     pub families: [bool; 2],
-    /// Forwarding that was sent last, and the one before the pending modification.
-    pub last_sent: Forwarding,
-    pub sent_before: Forwarding,
+    /// What was sent last, and what was sent before the pending modification.
+    pub last_sent: Told,
+    pub sent_before: Told,
     /// Proposed policy in the pending modification.
     pub sending: Option<Arc<Policy>>,
     /// Whether a modification is pending. There is at most one, because PFCP does not keep the order of two.
@@ -243,6 +245,14 @@ impl Entry {
         matches!(self.stage, Stage::Closing(_))
     }
 
+    /// Whether the session's end has begun. It is then not in the index of access lines or in the half-open list, and counts against no
+    /// limit.
+    pub fn is_ending(&self) -> bool {
+        let link = self.link.as_ref();
+        let over = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
+        self.is_closing() || link.is_some_and(|link| over(link.phase()))
+    }
+
     /// Its IPv4 address.
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
         self.policy.forwarding.bindings.ipv4()
@@ -342,6 +352,9 @@ pub(crate) struct Record {
     /// Fields that version 5 added.
     #[serde(skip)]
     pub fifth: Option<Fifth>,
+    /// Fields that version 6 added.
+    #[serde(skip)]
+    pub sixth: Option<Sixth>,
 }
 
 /// Fields that version 2 added to [`Record`].
@@ -388,6 +401,13 @@ pub(crate) struct Fifth {
     pub policy: Policy,
 }
 
+/// Fields that version 6 added to [`Record`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sixth {
+    /// Subscriber's handle, and whether it is known by its user name instead of its access line.
+    pub subscriber: Option<(SubscriberId, bool)>,
+}
+
 /// Stored accounting record that no server has acknowledged yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
@@ -400,7 +420,7 @@ pub(crate) struct Owed {
 }
 
 /// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 5;
+pub(crate) const RECORD_VERSION: u8 = 6;
 
 /// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -431,10 +451,11 @@ fn unknown(version: u8) -> String {
 impl Record {
     /// Encodes the record in the version that its fields need. A record of an earlier version keeps that version.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let version = match (&self.third, &self.fourth, &self.fifth) {
-            (Some(_), Some(_), Some(_)) => RECORD_VERSION,
-            (Some(_), Some(_), None) => 4,
-            (Some(_), None, _) => 3,
+        let version = match (&self.third, &self.fourth, &self.fifth, &self.sixth) {
+            (Some(_), Some(_), Some(_), Some(_)) => RECORD_VERSION,
+            (Some(_), Some(_), Some(_), None) => 5,
+            (Some(_), Some(_), None, _) => 4,
+            (Some(_), None, ..) => 3,
             (None, ..) => 2,
         };
         let mut bytes = extend(&self.second, extend(self, vec![version]));
@@ -448,6 +469,9 @@ impl Record {
             let AaaAnswer { profile, overrides } = &fifth.answer;
             bytes = extend(&(profile, overrides.encoded()), bytes);
             bytes = extend(&fifth.policy.to_bytes(), bytes);
+        }
+        if let (6.., Some(sixth)) = (version, &self.sixth) {
+            bytes = extend(sixth, bytes);
         }
         bytes
     }
@@ -476,6 +500,13 @@ impl Record {
             let policy: Vec<u8> = take(&mut rest)?;
             let policy = Policy::from_bytes(&policy)?;
             record.fifth = Some(Fifth { answer, policy });
+        }
+        if version > 5 {
+            let sixth: Sixth = take(&mut rest)?;
+            if sixth.subscriber.is_some_and(|(id, _)| id.0 >= MAX_SESSIONS) {
+                return Err("its subscriber's handle is out of range".into());
+            }
+            record.sixth = Some(sixth);
         }
         Ok(record)
     }

@@ -12,7 +12,8 @@
 //! header   "sluicehist" · version (u16) · salt (u64) · CRC32C of all that (u32)
 //! frame    block (u64) · payload length (u32) · CRC32C of these two (u32) · CRC32C of the payload (u32) · payload
 //! payload  events: length (u16) · event
-//! filter   a frame of number 2^64-1: a Bloom filter of the keys of the segment's events
+//! filter   a frame of number 2^64-2: a Bloom filter of the keys of the segment's events; earlier versions wrote one of number
+//!          2^64-1, without the access lines
 //! trailer  filter's offset (u64) · first and last time (u32 each) · first and last block (u64 each) · events (u32) ·
 //!          lengths of IPv6 prefixes (u128, a bit for each) · CRC32C of all that (u32)
 //! ```

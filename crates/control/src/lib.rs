@@ -36,6 +36,7 @@ mod relay;
 pub mod runtime;
 pub mod session_ids;
 pub mod store;
+mod subscribers;
 pub mod topology;
 mod trace;
 mod user_planes;

@@ -24,6 +24,7 @@ mod release;
 mod restore;
 mod retire;
 mod rules;
+mod subscribers;
 mod tables;
 mod tunnel;
 
@@ -36,6 +37,7 @@ use crate::entry::Entry;
 use crate::history::{Bounds, Outbox};
 use crate::session_ids::SessionIdAllocator;
 use crate::store::Record as StoreRecord;
+use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
 use crate::wheel::TimerWheel;
@@ -202,6 +204,7 @@ pub struct ControlPlane {
     /// Number of sessions of each user plane.
     counts: BTreeMap<UserPlaneId, u64>,
     by_line: HashMap<LineKey, Seid>,
+    subscribers: Subscribers,
     /// Sessions in the order of their PADR, to find the oldest half-open one.
     admitted: VecDeque<Seid>,
     half_open: usize,
@@ -282,6 +285,7 @@ impl ControlPlane {
             sessions: Slab::new(),
             counts: BTreeMap::new(),
             by_line: HashMap::new(),
+            subscribers: Subscribers::default(),
             admitted: VecDeque::new(),
             half_open: 0,
             wheel: TimerWheel::new(Duration::from_millis(10)),

@@ -6,6 +6,7 @@
 
 use config::{Configuration, Fault, Path, SvlanSet};
 use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::eth::{MacAddr, Tags};
@@ -43,8 +44,8 @@ ids! {
     InstanceId => instances, instance: Instance;
 }
 
-/// Subscriber. All its sessions have the same QER Correlation ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Handle of a subscriber, below [`MAX_SESSIONS`]. All its sessions have it as QER Correlation ID (TS 29.244 §8.2.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SubscriberId(pub u32);
 
 /// Bits of a session's index in TEIDs and SEIDs: room for 1,048,576 sessions.

@@ -228,6 +228,18 @@ fn cases() -> Vec<Case> {
             has,
         ),
         case(
+            "access-profiles pppoe subscriber-identity",
+            ["user-name", "line"],
+            ["4", "1"],
+            subscribers,
+        ),
+        case(
+            "access-profiles pppoe sessions-per-subscriber",
+            ["1", "3"],
+            ["1", "3"],
+            from_one_line,
+        ),
+        case(
             "subscriber-profiles home network-instance",
             ["red", "blue"],
             ["10.1.1.0", "10.2.1.0"],
@@ -481,6 +493,28 @@ fn come_in(w: &mut World) -> String {
     (0..4).for_each(|n| w.dial(n));
     w.run(10 * SECOND);
     online(w).to_string()
+}
+
+/// How many of four come in that share a line.
+fn from_one_line(w: &mut World) -> String {
+    quiet(w);
+    for home in &mut w.homes {
+        let tags = wire::eth::Tags::qinq(100, 1);
+        let config = cpe::HomeConfig {
+            tags,
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(config, 1);
+    }
+    come_in(w)
+}
+
+/// How many subscribers four homes are that share a line.
+fn subscribers(w: &mut World) -> String {
+    from_one_line(w);
+    let sessions = w.sessions().into_iter();
+    let handles: BTreeSet<u32> = sessions.filter_map(|s| s.subscriber_handle).collect();
+    handles.len().to_string()
 }
 
 /// How many of four are left after 1.2 s on a user plane that is drained.

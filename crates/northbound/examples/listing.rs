@@ -100,6 +100,8 @@ fn session(number: usize) -> Session {
         ipv4: Some("100.64.0.9".into()),
         ipv6_prefix: Some("2001:db8:100:7::/64".into()),
         routes: Vec::new(),
+        subscriber: "up1/access0.100.7".into(),
+        subscriber_handle: Some(number as u32),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
     }

@@ -4,11 +4,15 @@ use crate::{Session, SessionState, WatchedUserPlane, Worker};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A row of [`crate::catalogue::SUBSCRIBERS`]: the sessions under one name.
+/// A row of [`crate::catalogue::SUBSCRIBERS`]: the sessions of one subscriber.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SubscriberRow {
-    /// The name.
+    /// The user name of a session, the first of them in order.
     pub name: String,
+    /// What it is known by: its access line, or its user name.
+    pub subscriber: String,
+    /// Its handle.
+    pub subscriber_handle: Option<u32>,
     /// How many sessions there are.
     pub sessions: u64,
     /// How many of them are online.
@@ -28,12 +32,18 @@ pub struct SubscriberRow {
 }
 
 impl SubscriberRow {
-    /// A row for each name, in order. Sessions without a name are nobody's yet.
+    /// A row for each subscriber, in the order of names. Sessions that are not authenticated are left out.
     pub fn of(sessions: &[Session]) -> Vec<Self> {
-        let mut all: BTreeMap<&str, SubscriberRow> = BTreeMap::new();
+        let mut all: BTreeMap<(Option<u32>, &str), SubscriberRow> = BTreeMap::new();
         for session in sessions.iter().filter(|session| !session.user.is_empty()) {
-            let subscriber = all.entry(&session.user).or_default();
-            subscriber.name.clone_from(&session.user);
+            let handle = session.subscriber_handle;
+            let without = handle.map_or(&*session.user, |_| "");
+            let subscriber = all.entry((handle, without)).or_default();
+            if subscriber.sessions == 0 || session.user < subscriber.name {
+                subscriber.name.clone_from(&session.user);
+            }
+            subscriber.subscriber.clone_from(&session.subscriber);
+            subscriber.subscriber_handle = handle;
             subscriber.sessions += 1;
             subscriber.online += u64::from(session.state() == SessionState::Online);
             subscriber.ipv4.extend(session.ipv4.clone());
@@ -45,7 +55,9 @@ impl SubscriberRow {
                 subscriber.user_planes.push(session.user_plane.clone());
             }
         }
-        all.into_values().collect()
+        let mut rows: Vec<SubscriberRow> = all.into_values().collect();
+        rows.sort_by(|a, b| (&a.name, &a.subscriber).cmp(&(&b.name, &b.subscriber)));
+        rows
     }
 }
 
@@ -75,9 +87,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_of_one_name_are_one_subscriber() {
-        let session = |user: &str, ipv4: &str, seconds| Session {
+    fn sessions_of_one_handle_are_one_subscriber() {
+        let session = |handle, user: &str, ipv4: &str, seconds| Session {
             user: user.into(),
+            subscriber: format!("up1/access0.100.{handle}"),
+            subscriber_handle: Some(handle),
             state: SessionState::Online.into(),
             ipv4: Some(ipv4.into()),
             online_seconds: seconds,
@@ -86,14 +100,15 @@ mod tests {
             ..Session::default()
         };
         let sessions = [
-            session("bob", "100.64.0.3", 5),
-            session("alice", "100.64.0.2", 7),
-            session("bob", "100.64.0.4", 9),
-            session("", "100.64.0.5", 1),
+            session(3, "bob", "100.64.0.3", 5),
+            session(4, "alice", "100.64.0.2", 7),
+            session(3, "bob-tv", "100.64.0.4", 9),
+            session(5, "", "100.64.0.5", 1),
+            session(6, "bob", "100.64.0.6", 1),
         ];
         let all = SubscriberRow::of(&sessions);
         let names: Vec<_> = all.iter().map(|s| (s.name.as_str(), s.sessions)).collect();
-        assert_eq!(names, [("alice", 1), ("bob", 2)]);
+        assert_eq!(names, [("alice", 1), ("bob", 2), ("bob", 1)]);
         assert_eq!(all[1].ipv4, ["100.64.0.3", "100.64.0.4"]);
         assert_eq!((all[1].online_seconds, all[1].user_planes.len()), (9, 1));
     }

@@ -65,8 +65,8 @@ pub struct SessionSpec {
     pub circuit: Circuit,
     /// PPPoE session id.
     pub pppoe_session_id: u16,
-    /// Subscriber handle. Sessions of one home share it.
-    pub subscriber: u32,
+    /// Subscriber handle. Sessions of one home share it. `None` as long as the subscriber is not identified.
+    pub subscriber: Option<u32>,
     /// Control plane's end of the tunnel for the session's control packets.
     pub uplink: Tunnel,
     /// User plane's end of that tunnel. The TEID is in the subscriber group's range.
@@ -78,6 +78,15 @@ pub struct SessionSpec {
     pub urr_id: u32,
     /// Interval of usage reports in seconds; `None` for no periodic reports.
     pub usage_period: Option<u32>,
+}
+
+/// What a user plane was told of a session, as far as a modification can change it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Subscriber handle.
+    pub subscriber: Option<u32>,
+    /// Forwarding part of the policy.
+    pub forwarding: Forwarding,
 }
 
 /// Specification of a default session: tunnels for discovery packets and answers, and the prefix blocks that the user plane announces.

@@ -78,7 +78,7 @@ fn spec() -> SessionSpec {
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
         pppoe_session_id: 0x1001,
-        subscriber: 77,
+        subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x10,
             address: CP,
@@ -347,7 +347,20 @@ fn the_mtu_is_that_of_the_way_to_the_subscriber() {
  108 00000007
  11
   3561:32776 0578";
-    assert_body(smaller.change_from(&spec().forwarding).unwrap(), change);
+    assert_body(smaller.change_from(&spec().told()).unwrap(), change);
+}
+
+#[test]
+fn the_subscriber_is_the_correlation_id_of_the_qer() {
+    let known = SessionSpec {
+        subscriber: Some(78),
+        ..spec()
+    };
+    let change = "
+14                                      # Update QER
+ 109 00000001
+ 28 0000004e                            # QER Correlation ID";
+    assert_body(known.change_from(&spec().told()).unwrap(), change);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn spec() -> SessionSpec {
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
         pppoe_session_id: 0x1001,
-        subscriber: 77,
+        subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x10,
             address: CP.ip(),

@@ -198,7 +198,7 @@ fn session_spec() -> SessionSpec {
             gateway_mac: GATEWAY,
         },
         pppoe_session_id: SESSION,
-        subscriber: 1,
+        subscriber: Some(1),
         uplink: Tunnel {
             teid: 0x21,
             address: CP,

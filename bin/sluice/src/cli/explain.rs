@@ -21,7 +21,7 @@ const DROPS: usize = 5;
 /// `sluice explain`.
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// A name, a MAC address, a session, or an address
+    /// A name, a line, a circuit id, a MAC address, a session, or an address
     #[arg(value_name = "SUBSCRIBER")]
     subscriber: String,
     /// Print JSON

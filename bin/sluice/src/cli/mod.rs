@@ -102,6 +102,14 @@ enum Show {
         #[command(flatten)]
         format: Format,
     },
+    #[command(about = catalogue::SHOW_SUBSCRIBER.about)]
+    Subscriber {
+        /// A name, a line, a circuit id, a MAC address, a session, or an address
+        #[arg(value_name = "SUBSCRIBER")]
+        subscriber: String,
+        #[command(flatten)]
+        format: Format,
+    },
     #[command(about = catalogue::SHOW_CONFIGURATION.about)]
     Configuration {
         /// As it was in this version
@@ -209,6 +217,9 @@ impl Show {
         match self {
             Show::Table(query) => query.answer(sockets),
             Show::Session { id, format } => show::session(sockets, &id, format.json),
+            Show::Subscriber { subscriber, format } => {
+                show::subscriber(sockets, &subscriber, format.json)
+            }
             Show::Configuration { version, format } => {
                 configuration::show(sockets, version, format.json)
             }

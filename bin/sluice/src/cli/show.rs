@@ -2,8 +2,8 @@
 
 use super::ask::{Failure, Sockets};
 use super::listing::word;
-use super::units::{count, duration, octets};
-use northbound::{Drain, Session};
+use super::units::{count, counted, duration, octets};
+use northbound::{Drain, Session, SessionState};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -61,6 +61,55 @@ pub fn session(sockets: &Sockets, id: &str, json: bool) -> Result<Answer, Failur
     }
 }
 
+/// `sluice show subscriber SUBSCRIBER`.
+pub fn subscriber(sockets: &Sockets, asked: &str, json: bool) -> Result<Answer, Failure> {
+    let found = sockets.history(|history| history.subscriber(asked))?;
+    let mut sessions: Vec<Session> = found
+        .subscribers
+        .into_iter()
+        .filter_map(|state| state.session)
+        .collect();
+    if sessions.is_empty() {
+        return Err(Failure::Other(format!(
+            "`{asked}` has no session now: `sluice explain {asked}` says what is known"
+        )));
+    }
+    sessions.sort_by(|a, b| (a.subscriber_handle, &a.id).cmp(&(b.subscriber_handle, &b.id)));
+    match json {
+        true => Answer::json(&sessions),
+        false => Ok(Answer::of(subscriber_pages(&sessions))),
+    }
+}
+
+/// The subscribers of sessions, which stand in the order of their handles.
+fn subscriber_pages(sessions: &[Session]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for own in sessions.chunk_by(|a, b| a.subscriber_handle == b.subscriber_handle) {
+        let online = own.iter().filter(|s| s.state() == SessionState::Online);
+        let known_by = match &*own[0].subscriber {
+            "" => "not known before its user name is authenticated",
+            known_by => known_by,
+        };
+        lines.push(format!("subscriber        {known_by}"));
+        let all = counted(own.len(), "session");
+        lines.push(format!(
+            "sessions          {all}, {} online",
+            online.count()
+        ));
+        for session in own {
+            lines.push(String::new());
+            lines.extend(
+                session_page(session)
+                    .into_iter()
+                    .map(|line| format!("  {line}")),
+            );
+        }
+        lines.push(String::new());
+    }
+    lines.pop();
+    lines
+}
+
 /// How far a user plane is drained that has so many sessions left.
 pub(super) fn drained(drain: &Drain, left: u64) -> String {
     if left == 0 {
@@ -99,6 +148,7 @@ fn session_page(s: &Session) -> Vec<String> {
         ("session", s.id.clone()),
         ("state", word(&[], s.state())),
         ("user", s.user.clone()),
+        ("subscriber", s.subscriber.clone()),
         (
             "line",
             format!(
@@ -162,7 +212,7 @@ pub(super) fn print_lines(lines: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use northbound::{SessionState, Traffic};
+    use northbound::Traffic;
 
     fn example() -> Session {
         Session {
@@ -181,6 +231,8 @@ mod tests {
             ipv4: Some("100.64.0.9".into()),
             ipv6_prefix: Some("2001:db8:100:7::/64".into()),
             routes: vec!["192.0.2.0/29".into(), "2001:db8:77::/48".into()],
+            subscriber: "up1/access0.100.7".into(),
+            subscriber_handle: Some(7),
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,
@@ -207,6 +259,28 @@ mod tests {
         assert!(said(0, None, false, 312).ends_with("sessions left after 1m 00s"));
         assert!(said(10, None, true, 312).ends_with("so none is ended"));
         assert!(said(10, Some(0), false, 0).contains("no session is left"));
+    }
+
+    #[test]
+    fn a_subscriber_page_has_each_of_its_sessions() {
+        let second = Session {
+            id: "65f0a1-00000009".into(),
+            state: SessionState::Connecting.into(),
+            ..example()
+        };
+        let other = Session {
+            subscriber: String::new(),
+            subscriber_handle: None,
+            ..example()
+        };
+        let page = subscriber_pages(&[example(), second, other]).join("\n");
+        let heads = "subscriber        up1/access0.100.7\nsessions          2 sessions, 1 online\n\n  session ";
+        assert!(page.starts_with(heads), "{page}");
+        assert_eq!(page.matches("\n  session ").count(), 3, "{page}");
+        assert!(
+            page.contains("subscriber        not known before"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub struct AccessProfile {
     /// Subscriber profile used when neither RADIUS nor the user entry names one. Default: the built-in defaults.
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub subscriber_profile: Option<String>,
+    /// What tells one subscriber from another. Sessions of the same subscriber belong together: in `show subscriber`, in limits, and
+    /// at the user plane. A change applies to new sessions.
+    pub subscriber_identity: SubscriberIdentity,
+    /// Maximum number of sessions of a subscriber at the same time. A further one is refused. A change applies to new sessions.
+    /// 0: unlimited.
+    pub sessions_per_subscriber: u16,
 }
 
 impl Default for AccessProfile {
@@ -44,8 +50,20 @@ impl Default for AccessProfile {
             echo_failures: 3,
             server_group: None,
             subscriber_profile: None,
+            subscriber_identity: SubscriberIdentity::Line,
+            sessions_per_subscriber: 0,
         }
     }
+}
+
+/// What a subscriber is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubscriberIdentity {
+    /// The access line: the circuit id and remote id of the access node (TR-101), or else both VLAN ids, or else the MAC address.
+    Line,
+    /// The user name, once authenticated.
+    UserName,
 }
 
 /// PPP authentication protocol.

@@ -5,6 +5,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 use session::Cause;
+use std::borrow::Cow;
 
 /// Event of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,16 @@ pub struct Subscriber<'a> {
     pub vlans: [Option<u16>; 2],
     /// Circuit and remote id of the line (TR-101), as far as they are known.
     pub line: [Option<&'a [u8]>; 2],
+}
+
+impl Subscriber<'_> {
+    /// Access line, as NAS-Port-Id names it: `up1/access0.100.7`.
+    pub fn place(&self) -> String {
+        let [outer, inner] = self
+            .vlans
+            .map(|id| id.map_or(String::new(), |id| format!(".{id}")));
+        format!("{}/{}{outer}{inner}", self.user_plane, self.port)
+    }
 }
 
 /// Addresses of both families.
@@ -156,6 +167,10 @@ pub(crate) enum Key<'a> {
     User(&'a [u8]),
     Mac([u8; 6]),
     Session(u64),
+    /// Circuit id or remote id.
+    Line(&'a [u8]),
+    /// Access line, as [`Subscriber::place`] prints it.
+    Place(Cow<'a, str>),
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Net),
     /// Resource of events of the system.
@@ -171,6 +186,8 @@ impl Key<'_> {
             Key::User(name) => hash(b'n', name),
             Key::Mac(mac) => hash(b'm', mac),
             Key::Session(id) => hash(b's', &id.to_be_bytes()),
+            Key::Line(id) => hash(b'l', id),
+            Key::Place(place) => hash(b'p', place.as_bytes()),
             Key::Ipv4(address) => hash(b'4', &address.octets()),
             Key::Ipv6(net) => {
                 let mut octets = [0; 17];
@@ -224,6 +241,11 @@ impl<'a> Event<'a> {
                 }
                 found(Key::Session(who.session));
                 found(Key::Mac(who.mac));
+                found(Key::Place(who.place().into()));
+                who.line
+                    .into_iter()
+                    .flatten()
+                    .for_each(|id| found(Key::Line(id)));
                 if !who.user.is_empty() {
                     found(Key::User(who.user));
                 }

@@ -194,7 +194,7 @@ pub(super) fn holder(held: Held) -> Holder {
 /// Who has an address by what the control plane says of a session.
 pub(super) fn live(state: &SubscriberState) -> Option<Held> {
     let session = state.session.as_ref()?;
-    if session.state() != SessionState::Online {
+    if session.state() != SessionState::Online || state.sibling {
         return None;
     }
     let octets = |text: &Option<String>| text.as_deref().map(unescaped);

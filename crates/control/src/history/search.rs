@@ -58,10 +58,13 @@ impl Part {
         };
         let may_be_about = |subject: &Subject| {
             !subject.can_be_filtered(summary.prefix_lengths)
-                || closed.may_contain(&subject.hashes(summary.prefix_lengths))
+                || closed.may_contain(
+                    &subject.hashes(summary.prefix_lengths),
+                    subject.may_be_line(),
+                )
         };
         in_time
-            && (!query.alarms || closed.may_contain(&[Key::Alarms.hash()]))
+            && (!query.alarms || closed.may_contain(&[Key::Alarms.hash()], false))
             && query.subject.as_ref().is_none_or(may_be_about)
     }
 

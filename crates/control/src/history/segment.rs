@@ -15,7 +15,9 @@ use std::sync::atomic::AtomicBool;
 const MAGIC: &[u8; 10] = b"sluicehist";
 const VERSION: u16 = 1;
 /// Number of a filter's frame.
-const FILTER: u64 = u64::MAX;
+const FILTER: u64 = u64::MAX - 1;
+/// Number of the frame of a filter of earlier versions. It does not have the access lines of events.
+const FILTER_WITHOUT_LINES: u64 = u64::MAX;
 pub(super) const TRAILER: usize = 56;
 
 /// Summary of a segment's events, known without reading them.
@@ -175,16 +177,19 @@ impl Closed {
         }))
     }
 
-    /// Whether it may contain one of these hashes. Its filter is read each time: the operating system caches those in use, and
-    /// all filters of a large history would take gigabytes.
-    pub fn may_contain(&self, hashes: &[u64]) -> bool {
-        match self.filter_frame() {
-            Ok(frame) => match whole_frame(self.salt, FILTER, &frame) {
-                Ok(filter) => hashes.iter().any(|hash| filter::may_contain(filter, *hash)),
-                Err(_) => true,
-            },
-            Err(_) => true, // whoever reads the segment says why it cannot be read
-        }
+    /// Whether it may contain one of these hashes; `line` says whether they may be those of an access line. Its filter is read each
+    /// time: the operating system caches those in use, and all filters of a large history would take gigabytes.
+    pub fn may_contain(&self, hashes: &[u64], line: bool) -> bool {
+        let Ok(frame) = self.filter_frame() else {
+            return true; // whoever reads the segment says why it cannot be read
+        };
+        let filter = match whole_frame(self.salt, FILTER, &frame) {
+            Err(_) if !line => whole_frame(self.salt, FILTER_WITHOUT_LINES, &frame),
+            filter => filter,
+        };
+        filter.map_or(true, |filter| {
+            hashes.iter().any(|hash| filter::may_contain(filter, *hash))
+        })
     }
 
     /// Octets after the blocks.
@@ -211,7 +216,8 @@ pub(super) struct Blocks<'a> {
 /// Whether these are the first octets of the filter after the blocks. A crash may have cut it short.
 fn begins_filter(salt: u64, bytes: &[u8]) -> bool {
     bytes.get(..FRAME_HEADER).is_some_and(|header| {
-        u64_at(header, 0) == FILTER && checksum(salt, &header[..12]) == u32_at(header, 12)
+        [FILTER, FILTER_WITHOUT_LINES].contains(&u64_at(header, 0))
+            && checksum(salt, &header[..12]) == u32_at(header, 12)
     })
 }
 

@@ -1,14 +1,17 @@
 //! Whom or what somebody asks about.
 
-use super::event::{Address, Event, Families, Key, Step, What};
+use super::event::{Address, Event, Families, Key, Step, Subscriber, What};
 use super::segment;
 use ipnet::IpNet;
 
-/// Whom or what events are about, as somebody has typed it: it may be a name, a MAC address, a session's id or an address.
+/// Whom or what events are about, as somebody has typed it: it may be a user name, an access line, a circuit or remote id, a MAC
+/// address, a session's id or an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The name as it was typed, and what that stands for if it was typed as names are shown.
-    users: Vec<Vec<u8>>,
+    /// User name, circuit id or remote id as it was typed, and what that stands for if it was typed as names are shown.
+    names: Vec<Vec<u8>>,
+    /// Access line, as [`Subscriber::place`] prints it.
+    place: Option<String>,
     mac: Option<[u8; 6]>,
     session: Option<u64>,
     address: Option<Address>,
@@ -25,13 +28,14 @@ impl Subject {
         if text.len() > MOST_TEXT {
             return Subject::default();
         }
-        let mut users = vec![text.as_bytes().to_vec(), unescaped(text)];
-        users.dedup();
+        let mut names = vec![text.as_bytes().to_vec(), unescaped(text)];
+        names.dedup();
         let mac = text.parse::<wire::eth::MacAddr>().ok().map(|mac| mac.0);
         let is_session = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let session = is_session.then(|| u64::from_str_radix(text, 16).ok());
         Subject {
-            users,
+            names,
+            place: text.contains('/').then(|| text.to_owned()),
             mac,
             session: session.flatten(),
             address: Address::parse(text),
@@ -62,28 +66,25 @@ impl Subject {
             }
             What::Subscriber(who, step) => {
                 let (now, before) = addresses_of(step);
-                self.is(
-                    who.session,
-                    who.mac,
-                    who.user,
-                    now.into_iter().chain(before),
-                )
+                self.is(who, now.into_iter().chain(before))
             }
         }
     }
 
-    /// Whether it is a session of this id and subscriber, with addresses among these.
-    pub fn is(
-        &self,
-        session: u64,
-        mac: [u8; 6],
-        user: &[u8],
-        addresses: impl IntoIterator<Item = Families>,
-    ) -> bool {
+    /// Whether it is this session or its subscriber, or one of these addresses.
+    pub fn is(&self, who: &Subscriber<'_>, addresses: impl IntoIterator<Item = Families>) -> bool {
         let has = |address: Address| addresses.into_iter().any(|own| own.contains(&address));
-        self.session == Some(session)
-            || self.mac == Some(mac)
-            || self.users.iter().any(|own| own == user)
+        let [circuit, remote] = who.line;
+        let names = [Some(who.user), circuit, remote].into_iter().flatten();
+        self.session == Some(who.session)
+            || self.mac == Some(who.mac)
+            || names
+                .into_iter()
+                .any(|name| self.names.iter().any(|own| own == name))
+            || self
+                .place
+                .as_ref()
+                .is_some_and(|place| *place == who.place())
             || self.address.is_some_and(has)
     }
 
@@ -99,7 +100,10 @@ impl Subject {
     /// What a segment's filter knows it by, if its prefixes have lengths among these.
     pub(super) fn hashes(&self, lengths: u128) -> Vec<u64> {
         let mut keys: Vec<Key<'_>> = Vec::new();
-        keys.extend(self.users.iter().map(|user| Key::User(user)));
+        for name in &self.names {
+            keys.extend([Key::User(name), Key::Line(name)]);
+        }
+        keys.extend(self.place.iter().map(|place| Key::Place(place.into())));
         keys.extend(self.mac.map(Key::Mac));
         keys.extend(self.session.map(Key::Session));
         keys.extend(self.resources.iter().map(|name| Key::Resource(name)));
@@ -114,6 +118,14 @@ impl Subject {
             None => {}
         }
         keys.iter().map(Key::hash).collect()
+    }
+
+    /// Whether it may be an access line, a circuit id or a remote id.
+    pub(super) fn may_be_line(&self) -> bool {
+        !self.names.is_empty()
+            && self.mac.is_none()
+            && self.session.is_none()
+            && self.address.is_none()
     }
 
     /// Whether filters can tell: not when somebody asks for a prefix of many.

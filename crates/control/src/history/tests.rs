@@ -1,5 +1,6 @@
 use super::event::events;
 use super::*;
+use crate::store::log::{emit_frame, u64_at};
 use core::ops::ControlFlow;
 use proptest::prelude::*;
 use session::Cause;
@@ -146,6 +147,49 @@ fn events_are_found_by_name_mac_session_and_address_across_segments_and_restarts
         (log, opened) = open(directory.path());
         assert_eq!(opened, Opened { last: 50, cut: 0 });
     }
+}
+
+#[test]
+fn events_are_found_by_their_line_in_segments_of_earlier_versions_too() {
+    for is_earlier in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut log, _) = open(directory.path());
+        for n in 0..40 {
+            let event = online(n as u32, n, addresses(Some(n as u8), None));
+            add(&mut log, n + 1, &block(&[event]));
+        }
+        drop(log);
+        if is_earlier {
+            let segments = segments(directory.path());
+            let rewritten = segments.iter().filter(|path| with_earlier_filter(path));
+            assert!(rewritten.count() > 3);
+        }
+        let (log, _) = open(directory.path());
+        let reader = log.reader();
+        assert_eq!(times(&reader, "up1/access0.100.7"), [7]);
+        assert_eq!(times(&reader, "olt 1/2").len(), 40);
+        assert_eq!(times(&reader, "olt 1/3"), [] as [u32; 0]);
+        assert_eq!(times(&reader, "02:00:00:00:00:09"), [9]);
+    }
+}
+
+/// Gives a closed segment a filter as earlier versions wrote it, which knows MAC addresses but no lines. Returns false for the open
+/// segment.
+fn with_earlier_filter(path: &Path) -> bool {
+    let bytes = fs::read(path).unwrap();
+    let (body, trailer) = bytes.split_at(bytes.len() - segment::TRAILER);
+    let end = u64_at(trailer, 0) as usize;
+    if end >= body.len() || u64_at(body, end) != u64::MAX - 1 {
+        return false;
+    }
+    let macs = (0..40).map(|n| event::Key::Mac(who(n).mac).hash());
+    let macs: Vec<u64> = macs.collect();
+    let mut earlier = body[..end].to_vec();
+    let filter = filter::build(macs.into_iter());
+    emit_frame(u64_at(&bytes, 12), u64::MAX, &filter, &mut earlier);
+    earlier.extend(trailer);
+    fs::write(path, earlier).unwrap();
+    true
 }
 
 #[test]

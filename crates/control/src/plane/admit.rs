@@ -100,6 +100,18 @@ impl ControlPlane {
         if self.sessions.len() >= self.configuration.limits.sessions as usize {
             return Err((Counter::SessionTableFull, "no session left"));
         }
+        let boxed = |octets: &Option<Vec<u8>>| octets.clone().map(Vec::into_boxed_slice);
+        let line = LineIds {
+            circuit_id: boxed(&padr.circuit_id),
+            remote_id: boxed(&padr.remote_id),
+        };
+        let identity = self.line_identity(segment, circuit, &line);
+        if let Some(identity) = &identity
+            && let Err(why) = self.check_session_limit(segment, identity, None)
+        {
+            tracing::info!(why, mac = %circuit.mac, "a subscriber is refused");
+            return Err((Counter::SubscriberLimit, "too many sessions"));
+        }
         let pppoe_id = self
             .session_ids
             .entry(segment)
@@ -109,7 +121,6 @@ impl ControlPlane {
         let index = self.sessions.vacant_key() as u32;
         self.count_generation();
         let seid = Seid::new(self.generation, index);
-        let boxed = |octets: &Option<Vec<u8>>| octets.clone().map(Vec::into_boxed_slice);
         self.sessions.insert(Box::new(Entry {
             seid,
             segment,
@@ -118,10 +129,8 @@ impl ControlPlane {
             instance: self.first_instance(segment),
             circuit: circuit.clone(),
             pppoe_id,
-            line: LineIds {
-                circuit_id: boxed(&padr.circuit_id),
-                remote_id: boxed(&padr.remote_id),
-            },
+            line,
+            subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
             link: None,
             rules: Rules::default(),

@@ -75,7 +75,7 @@ impl ControlPlane {
         }
         let policy = Arc::new(policy);
         // what was told is not accepted yet while a modification is under way
-        if !entry.rules.modifying && entry.forwarding(&policy) == entry.rules.last_sent {
+        if !entry.rules.modifying && entry.forwarding(&policy) == entry.rules.last_sent.forwarding {
             self.put_in_force(now, index, policy);
         } else if is_up || entry.rules.establishing {
             entry.proposed = Some(policy);

@@ -230,6 +230,7 @@ impl ControlPlane {
             .port(self.topology.segment(entry.segment).port);
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
         SessionRow {
             id: entry.seid.to_string(),
             state: match entry.stage {
@@ -256,6 +257,10 @@ impl ControlPlane {
             ipv4: entry.ipv4().map(|a| a.to_string()),
             ipv6_prefix: entry.ipv6().map(|p| p.to_string()),
             routes: entry.routes().map(|net| net.to_string()).collect(),
+            subscriber: subscriber
+                .map(|known| known.identity.text(&self.topology))
+                .unwrap_or_default(),
+            subscriber_handle: entry.subscriber.map(|id| id.0),
             online_seconds: match entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),

@@ -4,9 +4,10 @@ use super::ControlPlane;
 use crate::entry::{Entry, Stage};
 use crate::history::{Families, Subject};
 use crate::plane::Now;
-use crate::topology::{AccessLine, Seid};
+use crate::topology::{AccessLine, Seid, SubscriberId};
 use northbound::{FindSubscriberResponse, PolicySetting, SubscriberState};
 use session::Phase;
+use std::collections::{BTreeSet, HashSet};
 
 /// Maximum number of sessions of a subscriber, and of similar names, in an answer.
 const MOST: usize = 64;
@@ -17,9 +18,12 @@ impl ControlPlane {
     pub(super) fn find_subscriber(&self, now: Now, text: &str) -> FindSubscriberResponse {
         let subject = Subject::parse(text);
         let subscribers: Vec<SubscriberState> = self
-            .entries_of(&subject)
+            .with_siblings(self.entries_of(&subject))
             .take(MOST)
-            .map(|entry| self.subscriber_state(now, entry))
+            .map(|(entry, sibling)| SubscriberState {
+                sibling,
+                ..self.subscriber_state(now, entry)
+            })
             .collect();
         let similar = match subscribers.is_empty() {
             true => self.similar_names(text),
@@ -33,20 +37,37 @@ impl ControlPlane {
         }
     }
 
-    /// Sessions of a subscriber. The search visits all sessions.
+    /// Sessions with the other sessions of their subscribers, which are marked.
+    fn with_siblings<'a>(
+        &'a self,
+        found: impl Iterator<Item = &'a Entry>,
+    ) -> impl Iterator<Item = (&'a Entry, bool)> {
+        let found: Vec<&Entry> = found.take(MOST).collect();
+        let own: HashSet<Seid> = found.iter().map(|entry| entry.seid).collect();
+        let subscribers: BTreeSet<SubscriberId> =
+            found.iter().filter_map(|entry| entry.subscriber).collect();
+        let subscribers = subscribers.into_iter();
+        let sessions = subscribers.filter_map(|id| self.subscribers.get(id));
+        let sessions = sessions.flat_map(|subscriber| subscriber.sessions.iter().copied());
+        let others = sessions.filter(move |seid| !own.contains(seid));
+        let others = others.filter_map(|seid| self.find(seid));
+        let others = others.map(|index| (&*self.sessions[index as usize], true));
+        found.into_iter().map(|entry| (entry, false)).chain(others)
+    }
+
+    /// Sessions that match. The search visits all sessions.
     fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
         self.entries().filter(|entry| {
             let addresses = Families {
                 ipv4: entry.ipv4(),
                 ipv6: entry.ipv6(),
             };
-            let (session, mac) = (entry.seid.0, entry.circuit.mac.0);
-            subject.is(session, mac, &entry.who.username, [addresses])
+            subject.is(&self.named(entry), [addresses])
                 || entry.routes().any(|net| subject.is_within(&net))
         })
     }
 
-    /// Sessions of a subscriber with their access lines. The search visits all sessions.
+    /// Sessions that match, with their access lines. The search visits all sessions.
     pub(crate) fn lines_of(&self, subject: &Subject) -> impl Iterator<Item = (Seid, AccessLine)> {
         let entries = self.entries_of(subject);
         entries.map(|entry| (entry.seid, self.access_line(entry)))
@@ -74,6 +95,7 @@ impl ControlPlane {
             pools: self.pools_of(entry),
             mtu: entry.policy.forwarding.packets.largest_packet().into(),
             on_user_plane: entry.rules.up_seid.is_some(),
+            sibling: false,
             policy: match entry.has_policy() {
                 true => self.policy_rows(entry),
                 false => Vec::new(),

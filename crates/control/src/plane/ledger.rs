@@ -11,11 +11,11 @@ pub(super) use check::Check;
 use super::{Awaited, ControlPlane, LineKey, Now};
 use crate::addresses::Net;
 use crate::entry::Entry;
-use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, UserPlaneId};
+use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::user_planes::{Request, UsageFor};
 use ipnet::IpNet;
 use northbound::{Differences, Ledger};
-use session::{Family, Phase};
+use session::Family;
 use std::collections::{BTreeMap, HashSet};
 
 /// Waiting operation that needs a pending counterpart.
@@ -48,6 +48,7 @@ impl ControlPlane {
         self.compare_announcements(&mut ledger);
         self.compare_session_ids(&mut ledger);
         self.compare_lines(&mut ledger);
+        self.compare_subscribers(&mut ledger);
         self.compare_timers(&mut ledger);
         self.compare_half_open(&mut ledger);
         self.compare_put_back(&mut ledger);
@@ -173,13 +174,29 @@ impl ControlPlane {
             let found = self.by_line.get(&line);
             let own = found == Some(&entry.seid);
             let free = found.is_none_or(|seid| self.find(*seid).is_none());
-            (own || free && !is_ending(entry)).then_some(((line, entry.seid), entry.seid))
+            (own || free && !entry.is_ending()).then_some(((line, entry.seid), entry.seid))
         });
         ledger.compare(&kinds::LINE, booked, owned, |(line, seid)| {
             let (segment, outer, inner, mac) = line;
             let vlan = |id: &Option<u16>| id.map_or(String::new(), |id| format!(".{id}"));
             let port = self.name_port(self.topology.segment(*segment).port);
             format!("{mac} on {port}{}{} to {seid}", vlan(outer), vlan(inner))
+        })
+    }
+
+    fn compare_subscribers(&self, ledger: &mut Ledger) -> Differences<(SubscriberId, Seid), Seid> {
+        let owned = self.entries().filter_map(|entry| {
+            let subscriber = entry.subscriber?;
+            Some(((subscriber, entry.seid), entry.seid))
+        });
+        let booked = self.subscribers.members();
+        ledger.compare(&kinds::SUBSCRIBER, booked, owned, |(id, seid)| {
+            let subscriber = self.subscribers.get(*id);
+            let known_by = subscriber.map(|s| s.identity.text(&self.topology));
+            format!(
+                "{seid} of {}",
+                known_by.unwrap_or_else(|| format!("handle {}", id.0))
+            )
         })
     }
 
@@ -201,7 +218,7 @@ impl ControlPlane {
 
     /// Compares the list of half-open sessions with the sessions, and their count.
     fn compare_half_open(&self, ledger: &mut Ledger) -> Differences<Seid, Seid> {
-        let sheds = |entry: &Entry| entry.is_half_open() && !is_ending(entry);
+        let sheds = |entry: &Entry| entry.is_half_open() && !entry.is_ending();
         let booked = self.admitted.iter().copied().filter(|seid| {
             let index = self.find(*seid);
             index.is_some_and(|index| sheds(&self.sessions[index as usize]))
@@ -414,13 +431,6 @@ impl ControlPlane {
             Wait::Nets(group) => self.topology.group(group).name.clone(),
         }
     }
-}
-
-/// Whether the session's end has begun. It is then not in the index of access lines or in the half-open list.
-fn is_ending(entry: &Entry) -> bool {
-    let link = entry.link.as_ref();
-    let over = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
-    entry.is_closing() || link.is_some_and(|link| over(link.phase()))
 }
 
 /// Addresses and prefixes of a session.

@@ -181,6 +181,10 @@ impl ControlPlane {
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, message);
         }
+        if let Err(why) = self.join_user(index) {
+            self.counters.count(Counter::SubscriberLimit);
+            return self.reject(now, index, &why, b"too many sessions".to_vec());
+        }
         let entry = self.entry(index);
         entry.answer = AaaAnswer::of(&accept);
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {

@@ -24,8 +24,8 @@ pub struct Note {
     pub text: String,
 }
 
-/// Subscriber and access line of a session.
-fn subscriber<'a>(topology: &'a Topology, entry: &'a Entry) -> Subscriber<'a> {
+/// Subscriber and access line of a session, as events name it.
+fn named<'a>(topology: &'a Topology, entry: &'a Entry) -> Subscriber<'a> {
     let port = topology.port(topology.segment(entry.segment).port);
     let (outer, inner) = entry.circuit.tags.vids();
     Subscriber {
@@ -55,9 +55,14 @@ impl ControlPlane {
         }
     }
 
+    /// Subscriber and access line of a session, as events name it.
+    pub(super) fn named<'a>(&'a self, entry: &'a Entry) -> Subscriber<'a> {
+        named(&self.topology, entry)
+    }
+
     /// Adds an event of a session.
     fn note_step(&mut self, now: Now, index: u32, step: Step<'_>) {
-        let who = subscriber(&self.topology, &self.sessions[index as usize]);
+        let who = named(&self.topology, &self.sessions[index as usize]);
         let (unix, what) = (now.unix, What::Subscriber(who, step));
         if !self.outbox.add(&Event { unix, what }) {
             self.counters.count(Counter::HistoryLost);

@@ -2,7 +2,7 @@
 
 use super::{ControlPlane, Now, RadiusPorts};
 use crate::entry::{
-    Ending, Fifth, Fourth, Record, Second, Sequence, Third, to_bytes, usage_to_array,
+    Ending, Fifth, Fourth, Record, Second, Sequence, Sixth, Third, to_bytes, usage_to_array,
 };
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, UserPlaneId};
@@ -132,6 +132,9 @@ impl ControlPlane {
             fifth: Some(Fifth {
                 answer: answer.clone(),
                 policy: (*entry.policy).clone(),
+            }),
+            sixth: Some(Sixth {
+                subscriber: self.known_by(entry),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

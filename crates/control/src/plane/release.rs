@@ -70,6 +70,7 @@ impl ControlPlane {
         self.take_back(now, index, |_| true);
         self.count_off(self.plane_of(index));
         let entry = self.sessions.remove(index as usize);
+        self.leave_subscriber(&entry);
         let tunnel = TunnelOwner::Session(entry.group, index);
         self.released_tunnels.remember(tunnel.teid());
         self.tally.closing -= 1;

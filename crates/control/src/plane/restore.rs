@@ -20,6 +20,7 @@ use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use core::net::Ipv4Addr;
 use core::time::Duration;
+use pfcp::bng::Told;
 use policy::{Bindings, Overrides};
 use rand::Rng;
 use session::{Cause, Session};
@@ -248,7 +249,9 @@ impl ControlPlane {
         let mut entries = Vec::new();
         let (mut replaced, mut without_address) = (Vec::new(), Vec::new());
         let mut ids: BTreeMap<SegmentId, Vec<u16>> = BTreeMap::new();
+        let mut members = Vec::new();
         for (seid, record) in restored.sessions {
+            let sixth = record.sixth;
             let started = restore_start(now, &record, restored.boot);
             let ending = restored.endings.get(&seid).copied();
             let mut entry = self.resume_one(now, seid, record, started, ending);
@@ -257,7 +260,12 @@ impl ControlPlane {
             {
                 without_address.push((seid, why));
             }
-            entry.rules.last_sent = entry.forwarding(&entry.policy);
+            let member = self.stored_subscriber(&entry, sixth);
+            entry.rules.last_sent = Told {
+                subscriber: member.as_ref().map(|(_, id)| id.0),
+                forwarding: entry.forwarding(&entry.policy),
+            };
+            members.extend(member.map(|(identity, id)| (identity, id, seid)));
             ids.entry(entry.segment).or_default().push(entry.pppoe_id);
             // sessions come in the order in which they began
             if entry.is_closing() {
@@ -278,6 +286,7 @@ impl ControlPlane {
         }
         let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
         self.sessions = entries.into_iter().collect();
+        self.resume_subscribers(members);
         for &index in &indexes {
             let plane = self.plane_of(index);
             *self.counts.entry(plane).or_default() += 1;
@@ -383,6 +392,7 @@ impl ControlPlane {
             circuit: record.circuit,
             pppoe_id: record.pppoe_id,
             line: record.line,
+            subscriber: None,
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,

@@ -54,8 +54,7 @@ impl ControlPlane {
                 gateway_mac: entry.gateway_mac,
             },
             pppoe_session_id: entry.pppoe_id,
-            // one session is one subscriber until policy knows of homes
-            subscriber: index,
+            subscriber: entry.subscriber.map(|subscriber| subscriber.0),
             uplink: self.user_planes.uplink(port.user_plane, owner),
             downlink: self.user_planes.downlink(port.user_plane, owner),
             forwarding,
@@ -79,7 +78,7 @@ impl ControlPlane {
         let entry = self.entry(index);
         entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
         entry.rules.establishing = true;
-        entry.rules.last_sent = spec.forwarding.clone();
+        entry.rules.last_sent = spec.told();
         entry.rules.sending = None;
         entry.rules.modifying = false;
         entry.rules.modification = entry.rules.modification.wrapping_add(1);
@@ -132,7 +131,7 @@ impl ControlPlane {
         };
         let number = rules.modification.wrapping_add(1);
         let entry = self.entry(index);
-        entry.rules.sent_before = std::mem::replace(&mut entry.rules.last_sent, spec.forwarding);
+        entry.rules.sent_before = std::mem::replace(&mut entry.rules.last_sent, spec.told());
         entry.rules.sending.clone_from(&entry.proposed);
         (entry.rules.modifying, entry.rules.modification) = (true, number);
         let request = Request::Modify(entry.seid, number);
@@ -321,7 +320,7 @@ impl ControlPlane {
     fn rules_are_there(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
             let entry = &self.sessions[index as usize];
-            let told = &entry.rules.last_sent.bindings;
+            let told = &entry.rules.last_sent.forwarding.bindings;
             let wanted = entry.rules.families[family as usize];
             let there = match family {
                 Family::Ipv4 => told.ipv4().is_some() && told.ipv4() == entry.ipv4(),

@@ -6,6 +6,7 @@ use super::{Action, Argument, Takes};
 /// Every action.
 pub const ACTIONS: &[&Action] = &[
     &SHOW_SESSION,
+    &SHOW_SUBSCRIBER,
     &SHOW_CONFIGURATION,
     &EXPLAIN,
     &WHO,
@@ -29,6 +30,22 @@ pub const SHOW_SESSION: Action = Action {
     arguments: &[SESSION],
 };
 
+/// One subscriber.
+pub const SHOW_SUBSCRIBER: Action = Action {
+    name: "show subscriber",
+    about: "One subscriber, with all of its sessions",
+    calls: &["History/FindSubscriber"],
+    access: Read,
+    arguments: &[SUBSCRIBER],
+};
+
+const SUBSCRIBER: Argument = Argument::new(
+    "subscriber",
+    Takes::Subscriber,
+    "A name, a line, a circuit id, a MAC address, a session, or an address",
+)
+.required();
+
 /// The configuration as a document.
 pub const SHOW_CONFIGURATION: Action = Action {
     name: "show configuration",
@@ -48,12 +65,7 @@ pub const EXPLAIN: Action = Action {
     about: "Say why a subscriber is online or not, and where its packets go",
     calls: &["History/FindSubscriber"],
     access: Read,
-    arguments: &[Argument::new(
-        "subscriber",
-        Takes::Subscriber,
-        "A name, a MAC address, a session, or an address",
-    )
-    .required()],
+    arguments: &[SUBSCRIBER],
 };
 
 /// Who had an address.

@@ -71,21 +71,25 @@ pub const SESSIONS: Table = Table {
         Column::new("network_instance", Text, "Network instance (VRF) of its addresses"),
         Column::new("profile", Text, "Subscriber profile; empty: the defaults"),
         Column::new("routes", Texts, "Other prefixes that are routed to it"),
+        Column::new("subscriber", Text, "What its subscriber is known by: the access line, or the user name"),
+        Column::new("subscriber_handle", Number(Id), "Handle of its subscriber; also its QER Correlation ID"),
     ],
 };
 
 /// `sluice show subscribers`; the rows are [`crate::SubscriberRow`].
 pub const SUBSCRIBERS: Table = Table {
     name: "subscribers",
-    about: "The subscribers by name, with their sessions and addresses",
+    about: "The subscribers, with their sessions and addresses",
     message: None,
-    key: &["name"],
+    key: &["name", "subscriber"],
     calls: &["ControlPlane/ListSessions"],
     access: Read,
     arguments: &[],
     columns: &[
-        Column::new("name", Text, "User name").under("SUBSCRIBER", 0),
-        Column::new("sessions", Number(Exact), "Sessions under this name").under("SESSIONS", 0),
+        Column::new("name", Text, "User name; of several, the first in order").under("SUBSCRIBER", 0),
+        Column::new("subscriber", Text, "What it is known by: its access line, or its user name").under("KNOWN BY", 5),
+        Column::new("subscriber_handle", Number(Id), "Handle, which its sessions share"),
+        Column::new("sessions", Number(Exact), "Its sessions").under("SESSIONS", 0),
         Column::new("online", Number(Exact), "Those of them that are online"),
         Column::new("ipv4", Texts, "IPv4 addresses").under("IPV4", 0),
         Column::new("ipv6_prefixes", Texts, "IPv6 prefixes of the links").under("IPV6", 3),

@@ -4,7 +4,7 @@
 //! control packets inside IPv6 before PDR 6. The FARs have the same numbers. The framed routes of an endpoint are announced (TS 29.244
 //! §5.16): routes, and addresses outside the group's prefix blocks.
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
-use super::{DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, settings};
+use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, settings};
 use ipnet::IpNet;
 use policy::{Binding, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
@@ -177,7 +177,7 @@ impl SessionSpec {
                 uplink: self.uplink,
                 downlink: Some(self.downlink),
             },
-            subscriber: Some(self.subscriber),
+            subscriber: self.subscriber,
             usage: Some(UsageRule {
                 urr_id: self.urr_id,
                 volume: true,
@@ -219,11 +219,28 @@ impl SessionSpec {
         }
     }
 
-    /// Modification from the rules of `before` to the rules of this specification; `None` without a difference.
-    pub fn change_from(&self, before: &Forwarding) -> Option<SessionModificationRequest> {
+    /// What the user plane knows of the session once it has these rules, as far as a modification can change it.
+    pub fn told(&self) -> Told {
+        Told {
+            subscriber: self.subscriber,
+            forwarding: self.forwarding.clone(),
+        }
+    }
+
+    /// Modification from what the user plane was told before to the rules of this specification; `None` without a difference. A
+    /// subscriber handle is replaced by another one, never taken away.
+    pub fn change_from(&self, told: &Told) -> Option<SessionModificationRequest> {
+        let before = &told.forwarding;
         let moved = before.network_instance != self.forwarding.network_instance;
         let parameters = settings::change(&before.packets, &self.forwarding.packets);
         let mut change = SessionModificationRequest::default();
+        if self.subscriber.is_some() && self.subscriber != told.subscriber {
+            change.update_qers.push(UpdateQer {
+                qer_id: QER,
+                correlation_id: self.subscriber,
+                ..Default::default()
+            });
+        }
         for family in [Family::Ipv4, Family::Ipv6] {
             let mut old = of_family(before, family).peekable();
             let mut new = of_family(&self.forwarding, family).peekable();
@@ -268,7 +285,7 @@ impl SessionSpec {
     fn qer(&self) -> CreateQer {
         CreateQer {
             qer_id: QER,
-            correlation_id: Some(self.subscriber),
+            correlation_id: self.subscriber,
             gate_status: GateStatus::OPEN,
             ..Default::default()
         }

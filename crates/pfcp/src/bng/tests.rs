@@ -21,7 +21,7 @@ fn spec() -> SessionSpec {
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
         pppoe_session_id: 0x1001,
-        subscriber: 77,
+        subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x10,
             address: [192, 0, 2, 1].into(),
@@ -165,10 +165,10 @@ fn every_setting_is_carried_told_again_and_part_of_the_digest() {
         let decoded = subscriber_rules(&established(spec.establish()));
         assert_eq!(decoded, spec.decoded());
         assert_ne!(spec.digest(), before.digest());
-        let change = spec.change_from(&before.forwarding).expect("a difference");
+        let change = spec.change_from(&before.told()).expect("a difference");
         assert_eq!(subscriber_rules(&modified(&rules, change)), decoded);
     }
-    assert_eq!(before.change_from(&before.forwarding), None);
+    assert_eq!(before.change_from(&before.told()), None);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_change_of_bindings_is_a_change_of_rules() {
         let before = spec_with(before.0, before.1);
         let now = spec_with(now.0, now.1);
         let rules = established(before.establish());
-        match now.change_from(&before.forwarding) {
+        match now.change_from(&before.told()) {
             Some(change) => assert_eq!(subscriber_rules(&modified(&rules, change)), now.decoded()),
             None => assert_eq!(before, now),
         }
@@ -226,9 +226,30 @@ fn a_change_of_bindings_is_a_change_of_rules() {
     let mut elsewhere = spec();
     elsewhere.forwarding.network_instance = "other".into();
     elsewhere.forwarding.bindings = Bindings::of(Some([10, 0, 0, 9].into()), None);
-    let change = elsewhere.change_from(&spec().forwarding).unwrap();
+    let change = elsewhere.change_from(&spec().told()).unwrap();
     let rules = modified(&established(spec().establish()), change);
     assert_eq!(subscriber_rules(&rules), elsewhere.decoded());
+}
+
+#[test]
+fn a_subscriber_that_becomes_known_is_told_in_a_change() {
+    let unknown = SessionSpec {
+        subscriber: None,
+        ..spec()
+    };
+    let rules = established(unknown.establish());
+    assert_eq!(subscriber_rules(&rules).subscriber, None);
+    let change = spec().change_from(&unknown.told()).unwrap();
+    assert_eq!(
+        subscriber_rules(&modified(&rules, change)),
+        spec().decoded()
+    );
+    assert_ne!(unknown.digest(), spec().digest());
+    assert_eq!(
+        unknown.change_from(&spec().told()),
+        None,
+        "it is never taken away"
+    );
 }
 
 /// A session with every kind of binding: of the pools, fixed ones, and some that are announced.
@@ -262,9 +283,9 @@ fn every_kind_of_binding_is_carried_told_again_and_part_of_the_digest() {
         let mut less = spec.clone();
         less.forwarding.bindings = spec.forwarding.bindings.filtered(|b| b != left_out);
         assert_ne!(less.digest(), spec.digest(), "{left_out}");
-        let change = less.change_from(&spec.forwarding).unwrap();
+        let change = less.change_from(&spec.told()).unwrap();
         assert_eq!(subscriber_rules(&modified(&rules, change)), less.decoded());
-        let change = spec.change_from(&less.forwarding).unwrap();
+        let change = spec.change_from(&less.told()).unwrap();
         let before = established(less.establish());
         assert_eq!(subscriber_rules(&modified(&before, change)), spec.decoded());
         if left_out.role == Role::Route {
@@ -277,7 +298,7 @@ fn every_kind_of_binding_is_carried_told_again_and_part_of_the_digest() {
         let mut announced = less.clone();
         announced.forwarding.bindings = less.forwarding.bindings.with(other).unwrap();
         assert_ne!(announced.digest(), spec.digest(), "{left_out}");
-        let change = announced.change_from(&spec.forwarding).unwrap();
+        let change = announced.change_from(&spec.told()).unwrap();
         assert_eq!(
             subscriber_rules(&modified(&rules, change)),
             announced.decoded()

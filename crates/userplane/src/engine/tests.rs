@@ -238,7 +238,7 @@ fn spec(n: u16) -> SessionSpec {
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
         pppoe_session_id: n,
-        subscriber: 77,
+        subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x100 + u32::from(n),
             address: cp().ip(),
@@ -325,6 +325,14 @@ fn a_session_grows_by_families_and_ends_with_its_usage() {
         (bench.entry(seid).ipv4, bench.entry(seid).ipv6),
         (None, bindings.ipv6())
     );
+
+    let known = SessionSpec {
+        subscriber: Some(78),
+        ..spec.clone()
+    };
+    let response = bench.modify(seid, known.change_from(&spec.told()).unwrap());
+    assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);
+    assert_eq!(bench.entry(seid).subscriber, 78);
 
     bench.count(seid, 500);
     bench.now.ntp += 60;

@@ -39,6 +39,11 @@ pub(super) const LINE: Kind = Kind::new(
     "it leads to a session that no longer exists",
     "the session is not found when its subscriber reconnects: the subscriber would have two sessions",
 );
+pub(super) const SUBSCRIBER: Kind = Kind::new(
+    "session of a subscriber",
+    "it counts against the subscriber's sessions, but no longer exists: the subscriber may be refused too early",
+    "it does not count among the subscriber's sessions: the subscriber may have more than it is allowed",
+);
 pub(super) const TIMER: Kind = Kind::new(
     "timer",
     "it fires for a session that no longer exists or needs no timer",

@@ -16,6 +16,7 @@ impl ControlPlane {
         self.repair_nets(now);
         self.repair_session_ids(now);
         self.repair_lines();
+        self.repair_subscribers(now);
         self.repair_counts();
         self.repair_ports(now);
         self.repair_requests(now);
@@ -100,6 +101,20 @@ impl ControlPlane {
         }
         let missing = found.missing.into_iter().map(|(found, _)| found);
         self.by_line.extend(missing);
+    }
+
+    fn repair_subscribers(&mut self, now: Now) {
+        let found = self.compare_subscribers(&mut Ledger::default());
+        for (subscriber, seid) in found.without_owner {
+            self.subscribers.leave(subscriber, seid);
+        }
+        for (_, seid) in found.missing {
+            let index = seid.index();
+            let known_by = self.stored_subscriber(&self.sessions[index as usize], None);
+            let joined = known_by.map(|(identity, _)| self.subscribers.join(identity, seid));
+            self.entry(index).subscriber = joined;
+            self.adjust(now, index);
+        }
     }
 
     fn repair_timers(&mut self) {

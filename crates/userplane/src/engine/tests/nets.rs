@@ -160,7 +160,7 @@ fn what_a_session_has_alone_is_announced_as_long_as_it_is_there() {
     let mut less = spec.clone();
     let is_host = |binding: &Binding| binding.role == Role::Host;
     less.forwarding.bindings = spec.forwarding.bindings.filtered(is_host);
-    let change = less.change_from(&spec.forwarding).unwrap();
+    let change = less.change_from(&spec.told()).unwrap();
     bench.modify(seid, change);
     assert_eq!(bench.nets, withdrawn(&ALONE[..1]));
     assert!(bench.entry(seid).routed.is_empty());
@@ -179,7 +179,7 @@ fn a_change_of_routes_that_the_worker_refuses_is_taken_back() {
     let route = Binding::new(Role::Route, net("198.51.100.0/24"));
     other.forwarding.bindings = spec.forwarding.bindings.with(route).unwrap();
     bench.refuse = Some(Refusal::AddressTaken);
-    let change = other.change_from(&spec.forwarding).unwrap();
+    let change = other.change_from(&spec.told()).unwrap();
     let response = bench.modify(seid, change);
     assert_ne!(response.cause, Cause::REQUEST_ACCEPTED);
     let net = net("198.51.100.0/24");

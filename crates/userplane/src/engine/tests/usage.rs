@@ -439,7 +439,7 @@ fn packets_to_the_subscriber_count_against_idleness_only_if_wanted() {
         }
         assert_eq!(told(&bench), usize::from(!both_ways));
         // Without an idle timeout, no session is idle.
-        let before = spec.forwarding.clone();
+        let before = spec.told();
         spec.forwarding.packets.idle_timeout = None;
         let response = bench.modify(seid, spec.change_from(&before).unwrap());
         assert_eq!(response.cause, Cause::REQUEST_ACCEPTED);

@@ -1,0 +1,120 @@
+//! The subscribers of sessions, and the maximum number of their sessions.
+
+use super::ControlPlane;
+use crate::entry::{Entry, LineIds, Sixth};
+use crate::subscribers::{Identity, Subscriber, Subscribers};
+use crate::topology::{SegmentId, Seid, SubscriberId};
+use config::model::SubscriberIdentity;
+use session::Circuit;
+use std::sync::Arc;
+
+impl ControlPlane {
+    /// Identity of the subscriber on an access line; `None` if the line's access profile takes the user name instead.
+    pub(super) fn line_identity(
+        &self,
+        segment: SegmentId,
+        circuit: &Circuit,
+        line: &LineIds,
+    ) -> Option<Identity> {
+        let port = self.topology.segment(segment).port;
+        match self.view().access_profile(segment).subscriber_identity {
+            SubscriberIdentity::Line => Some(Identity::of_line(port, circuit, line)),
+            SubscriberIdentity::UserName => None,
+        }
+    }
+
+    /// Adds a session to its subscriber when AAA has accepted the user name, if that is its identity.
+    ///
+    /// # Errors
+    /// The subscriber has as many sessions as it may.
+    pub(super) fn join_user(&mut self, index: u32) -> Result<(), String> {
+        let entry = &self.sessions[index as usize];
+        if entry.subscriber.is_some() {
+            return Ok(());
+        }
+        let identity = Identity::User(entry.who.username.clone());
+        let (segment, seid) = (entry.segment, entry.seid);
+        self.check_session_limit(segment, &identity, Some(seid))?;
+        let subscriber = self.subscribers.join(identity.into(), seid);
+        self.entry(index).subscriber = Some(subscriber);
+        Ok(())
+    }
+
+    /// Whether the subscriber of this identity may have one more session beside its own `but`. Sessions that are ending do not count.
+    pub(super) fn check_session_limit(
+        &self,
+        segment: SegmentId,
+        identity: &Identity,
+        but: Option<Seid>,
+    ) -> Result<(), String> {
+        let most = self.view().access_profile(segment).sessions_per_subscriber;
+        let subscriber = self.subscribers.find(identity).filter(|_| most > 0);
+        let sessions = subscriber.map_or(0, |subscriber| self.live_sessions(subscriber, but));
+        if sessions < usize::from(most) || most == 0 {
+            return Ok(());
+        }
+        Err(format!(
+            "the subscriber {} has {sessions} sessions, and the access profile allows {most} (`sessions-per-subscriber`)",
+            identity.text(&self.topology)
+        ))
+    }
+
+    fn live_sessions(&self, subscriber: &Subscriber, but: Option<Seid>) -> usize {
+        let others = subscriber
+            .sessions
+            .iter()
+            .filter(|seid| Some(**seid) != but);
+        let found = others.filter_map(|seid| self.find(*seid));
+        let live = found.filter(|index| !self.sessions[*index as usize].is_ending());
+        live.count()
+    }
+
+    /// Handle of a session's subscriber, and whether it is known by its user name.
+    pub(super) fn known_by(&self, entry: &Entry) -> Option<(SubscriberId, bool)> {
+        let id = entry.subscriber?;
+        let subscriber = self.subscribers.get(id)?;
+        Some((id, subscriber.identity.is_user()))
+    }
+
+    /// Subscriber of a stored session, with the handle that its user plane knows. In records of earlier versions each session is its own
+    /// subscriber, with its index as handle; what the subscriber is known by follows from the configuration.
+    pub(super) fn stored_subscriber(
+        &self,
+        entry: &Entry,
+        sixth: Option<Sixth>,
+    ) -> Option<(Arc<Identity>, SubscriberId)> {
+        let port = self.topology.segment(entry.segment).port;
+        let of_line = || Identity::of_line(port, &entry.circuit, &entry.line);
+        let of_user = || Identity::User(entry.who.username.clone());
+        let (identity, id) = match sixth {
+            Some(Sixth { subscriber }) => match subscriber? {
+                (id, true) => (of_user(), id),
+                (id, false) => (of_line(), id),
+            },
+            None => {
+                let line = self.line_identity(entry.segment, &entry.circuit, &entry.line);
+                (
+                    line.unwrap_or_else(of_user),
+                    SubscriberId(entry.seid.index()),
+                )
+            }
+        };
+        Some((identity.into(), id))
+    }
+
+    /// Restores the subscribers of the stored sessions.
+    pub(super) fn resume_subscribers(&mut self, members: Vec<(Arc<Identity>, SubscriberId, Seid)>) {
+        let (subscribers, handles) = Subscribers::resume(members);
+        self.subscribers = subscribers;
+        for (seid, id) in handles {
+            self.entry(seid.index()).subscriber = Some(id);
+        }
+    }
+
+    /// Removes a session from its subscriber.
+    pub(super) fn leave_subscriber(&mut self, entry: &Entry) {
+        if let Some(subscriber) = entry.subscriber {
+            self.subscribers.leave(subscriber, entry.seid);
+        }
+    }
+}

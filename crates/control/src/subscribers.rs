@@ -1,0 +1,215 @@
+//! Subscribers: homes with one or several sessions, each known by its access line or its user name.
+
+use crate::entry::LineIds;
+use crate::topology::{PortId, Seid, SubscriberId, Topology};
+use session::Circuit;
+use slab::Slab;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use wire::eth::MacAddr;
+
+/// What a subscriber is known by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Identity {
+    /// Circuit and remote id, which the access node of the port adds (TR-101 §3.9).
+    Circuit(PortId, LineIds),
+    /// Outer and inner VLAN id: the access node gives each line its own (TR-101 §2.5.1.1).
+    Vlans(PortId, u16, u16),
+    /// MAC address behind an outer VLAN id that several lines share, or behind none.
+    Mac(PortId, Option<u16>, MacAddr),
+    /// User name, as authenticated.
+    User(Box<[u8]>),
+}
+
+impl Identity {
+    /// Identity by an access line of a port.
+    pub fn of_line(port: PortId, circuit: &Circuit, line: &LineIds) -> Self {
+        match circuit.tags.vids() {
+            _ if line.circuit_id.is_some() || line.remote_id.is_some() => {
+                Identity::Circuit(port, line.clone())
+            }
+            (Some(outer), Some(inner)) => Identity::Vlans(port, outer, inner),
+            (outer, _) => Identity::Mac(port, outer, circuit.mac),
+        }
+    }
+
+    /// Whether it is a user name.
+    pub fn is_user(&self) -> bool {
+        matches!(self, Identity::User(_))
+    }
+
+    /// Text for operators: `up1/access0.100.7`.
+    pub fn text(&self, topology: &Topology) -> String {
+        let at = |port: PortId| {
+            let port = topology.port(port);
+            let user_plane = &topology.user_plane(port.user_plane).node_id;
+            format!("{user_plane}/{}", port.name)
+        };
+        match self {
+            Identity::Circuit(port, line) => {
+                let ids = [&line.circuit_id, &line.remote_id].into_iter().flatten();
+                let ids: Vec<String> = ids.map(|id| id.escape_ascii().to_string()).collect();
+                format!("{} at {}", ids.join(" "), at(*port))
+            }
+            Identity::Vlans(port, outer, inner) => format!("{}.{outer}.{inner}", at(*port)),
+            Identity::Mac(port, Some(outer), mac) => format!("{mac} at {}.{outer}", at(*port)),
+            Identity::Mac(port, None, mac) => format!("{mac} at {}", at(*port)),
+            Identity::User(name) => name.escape_ascii().to_string(),
+        }
+    }
+}
+
+/// Subscriber. It exists as long as it has a session.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    /// What it is known by.
+    pub identity: Arc<Identity>,
+    /// Its sessions in the order in which they joined, including those that are ending.
+    pub sessions: Vec<Seid>,
+}
+
+/// All subscribers.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    all: Slab<Subscriber>,
+    by_identity: HashMap<Arc<Identity>, SubscriberId>,
+}
+
+impl Subscribers {
+    /// Subscribers of stored sessions, with the handles that their user planes know. A handle that another identity has is replaced;
+    /// the second result has the handle of each session.
+    pub fn resume(
+        members: impl IntoIterator<Item = (Arc<Identity>, SubscriberId, Seid)>,
+    ) -> (Self, HashMap<Seid, SubscriberId>) {
+        let mut found: BTreeMap<u32, Subscriber> = BTreeMap::new();
+        let mut by_identity: HashMap<Arc<Identity>, SubscriberId> = HashMap::new();
+        let (mut handles, mut others) = (HashMap::new(), Vec::new());
+        for (identity, stored, session) in members {
+            let known = by_identity.get(&identity).copied();
+            let id = known.unwrap_or(stored);
+            if known.is_none() && found.contains_key(&id.0) {
+                others.push((identity, session));
+                continue;
+            }
+            by_identity.insert(identity.clone(), id);
+            let subscriber = found.entry(id.0).or_insert(Subscriber {
+                identity,
+                sessions: Vec::new(),
+            });
+            subscriber.sessions.push(session);
+            handles.insert(session, id);
+        }
+        let all = found.into_iter().map(|(id, s)| (id as usize, s)).collect();
+        let mut subscribers = Subscribers { all, by_identity };
+        for (identity, session) in others {
+            handles.insert(session, subscribers.join(identity, session));
+        }
+        (subscribers, handles)
+    }
+
+    /// Adds a session to the subscriber of this identity.
+    pub fn join(&mut self, identity: Arc<Identity>, session: Seid) -> SubscriberId {
+        let id = match self.by_identity.get(&identity) {
+            Some(id) => *id,
+            None => {
+                let id = SubscriberId(self.all.insert(Subscriber {
+                    identity: identity.clone(),
+                    sessions: Vec::new(),
+                }) as u32);
+                self.by_identity.insert(identity, id);
+                id
+            }
+        };
+        let sessions = &mut self.all[id.0 as usize].sessions;
+        if !sessions.contains(&session) {
+            sessions.push(session);
+        }
+        id
+    }
+
+    /// Removes a session from its subscriber. Without a session the subscriber ends, and its handle is free.
+    pub fn leave(&mut self, id: SubscriberId, session: Seid) {
+        let Some(subscriber) = self.all.get_mut(id.0 as usize) else {
+            return;
+        };
+        subscriber.sessions.retain(|own| *own != session);
+        if subscriber.sessions.is_empty() {
+            let subscriber = self.all.remove(id.0 as usize);
+            self.by_identity.remove(&subscriber.identity);
+        }
+    }
+
+    /// The subscriber of a handle.
+    pub fn get(&self, id: SubscriberId) -> Option<&Subscriber> {
+        self.all.get(id.0 as usize)
+    }
+
+    /// The subscriber of an identity.
+    pub fn find(&self, identity: &Identity) -> Option<&Subscriber> {
+        self.by_identity.get(identity).and_then(|id| self.get(*id))
+    }
+
+    /// Each session with its subscriber.
+    pub fn members(&self) -> impl Iterator<Item = (SubscriberId, Seid)> {
+        self.all.iter().flat_map(|(id, subscriber)| {
+            let sessions = subscriber.sessions.iter();
+            sessions.map(move |session| (SubscriberId(id as u32), *session))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str) -> Arc<Identity> {
+        Arc::new(Identity::User(name.as_bytes().into()))
+    }
+
+    fn sessions(subscribers: &Subscribers, identity: &Identity) -> Vec<u64> {
+        let found = subscribers.find(identity).map(|s| &s.sessions[..]);
+        found
+            .unwrap_or_default()
+            .iter()
+            .map(|seid| seid.0)
+            .collect()
+    }
+
+    #[test]
+    fn a_subscriber_lasts_as_long_as_one_of_its_sessions() {
+        let mut subscribers = Subscribers::default();
+        let alice = subscribers.join(user("alice"), Seid(1));
+        let bob = subscribers.join(user("bob"), Seid(2));
+        assert_ne!(alice, bob);
+        assert_eq!(subscribers.join(user("alice"), Seid(3)), alice);
+        assert_eq!(subscribers.join(user("alice"), Seid(3)), alice);
+        assert_eq!(sessions(&subscribers, &user("alice")), [1, 3]);
+        subscribers.leave(alice, Seid(1));
+        subscribers.leave(alice, Seid(1));
+        assert_eq!(sessions(&subscribers, &user("alice")), [3]);
+        subscribers.leave(alice, Seid(3));
+        assert!(subscribers.find(&user("alice")).is_none());
+        assert_eq!(subscribers.members().collect::<Vec<_>>(), [(bob, Seid(2))]);
+        let carol = subscribers.join(user("carol"), Seid(4));
+        assert_eq!(carol, alice, "its handle is free");
+    }
+
+    #[test]
+    fn handles_are_those_of_before_unless_somebody_else_has_them() {
+        let stored = [
+            (user("alice"), SubscriberId(7), Seid(1)),
+            (user("bob"), SubscriberId(7), Seid(2)),
+            (user("carol"), SubscriberId(3), Seid(3)),
+            (user("alice"), SubscriberId(9), Seid(4)),
+        ];
+        let (mut subscribers, handles) = Subscribers::resume(stored);
+        assert_eq!(handles[&Seid(1)], SubscriberId(7));
+        assert_eq!(handles[&Seid(3)], SubscriberId(3));
+        assert_eq!(handles[&Seid(4)], SubscriberId(7), "one subscriber has one");
+        assert!(![3, 7].contains(&handles[&Seid(2)].0));
+        assert_eq!(sessions(&subscribers, &user("alice")), [1, 4]);
+        assert_eq!(sessions(&subscribers, &user("bob")), [2]);
+        subscribers.leave(handles[&Seid(2)], Seid(2));
+        assert_eq!(subscribers.members().count(), 3);
+    }
+}
