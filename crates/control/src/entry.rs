@@ -2,7 +2,10 @@
 
 use crate::evaluate::AaaAnswer;
 use crate::history::Families;
-use crate::topology::{GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId};
+use crate::sessions::{LineKey, line_key};
+use crate::topology::{
+    GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
+};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
@@ -16,6 +19,7 @@ use wire::eth::MacAddr;
 /// Session of a subscriber.
 pub(crate) struct Entry {
     pub seid: Seid,
+    pub user_plane: UserPlaneId,
     pub segment: SegmentId,
     /// Subscriber group in which the session began.
     pub group: GroupId,
@@ -236,6 +240,40 @@ impl Sequence {
 }
 
 impl Entry {
+    /// A session that connects and has nothing yet.
+    pub fn new(
+        seid: Seid,
+        user_plane: UserPlaneId,
+        segment: SegmentId,
+        group: GroupId,
+        instance: InstanceId,
+        circuit: Circuit,
+    ) -> Self {
+        Entry {
+            seid,
+            user_plane,
+            segment,
+            group,
+            gateway_mac: MacAddr::default(),
+            instance,
+            circuit,
+            pppoe_id: 0,
+            line: LineIds::default(),
+            subscriber: None,
+            stage: Stage::Connecting,
+            link: None,
+            rules: Rules::default(),
+            who: Who::default(),
+            servers: None,
+            answer: AaaAnswer::default(),
+            policy: Arc::default(),
+            proposed: None,
+            account: Account::default(),
+            noted: Noted::default(),
+            stored: false,
+        }
+    }
+
     /// Whether the session is not online yet.
     pub fn is_half_open(&self) -> bool {
         matches!(self.stage, Stage::Admitted(_) | Stage::Connecting)
@@ -251,6 +289,20 @@ impl Entry {
         let link = self.link.as_ref();
         let over = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
         self.is_closing() || link.is_some_and(|link| over(link.phase()))
+    }
+
+    /// Makes it a session that waits for its last counters.
+    pub fn close(&mut self, ending: Ending) {
+        self.stage = Stage::Closing(ending);
+        self.link = None;
+        self.proposed = None;
+        self.account.next_interim = None;
+        self.account.ends_at = None;
+    }
+
+    /// Key of its access line.
+    pub fn line_key(&self) -> LineKey {
+        line_key(self.segment, &self.circuit)
     }
 
     /// Its IPv4 address.

@@ -35,6 +35,7 @@ pub mod pool;
 mod relay;
 pub mod runtime;
 pub mod session_ids;
+mod sessions;
 pub mod store;
 mod subscribers;
 pub mod topology;

@@ -36,11 +36,11 @@ use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
 use crate::history::{Bounds, Outbox};
 use crate::session_ids::SessionIdAllocator;
+use crate::sessions::SessionTable;
 use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
-use crate::wheel::TimerWheel;
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -51,10 +51,8 @@ use profiles::AccessProfiles;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use session::Family;
-use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use wire::eth::MacAddr;
 use wire::pfcp::Cause as PfcpCause;
 
 pub(crate) use alarm::severity;
@@ -169,9 +167,6 @@ pub enum Output {
     },
 }
 
-/// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the session of a subscriber that reconnects.
-type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
-
 /// Operation that waits until a batch of records is on disk.
 struct Waiting {
     batch: u64,
@@ -200,15 +195,8 @@ pub struct ControlPlane {
     topology: Topology,
     access: AccessProfiles,
     cookie_key: [u8; 32],
-    sessions: Slab<Box<Entry>>,
-    /// Number of sessions of each user plane.
-    counts: BTreeMap<UserPlaneId, u64>,
-    by_line: HashMap<LineKey, Seid>,
+    sessions: SessionTable,
     subscribers: Subscribers,
-    /// Sessions in the order of their PADR, to find the oldest half-open one.
-    admitted: VecDeque<Seid>,
-    half_open: usize,
-    wheel: TimerWheel,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
     addresses: Addresses,
     user_planes: UserPlanes,
@@ -251,7 +239,6 @@ pub struct ControlPlane {
     boot: u32,
     random: StdRng,
     counters: Counters,
-    tally: overview::Tally,
     outputs: VecDeque<Output>,
 }
 
@@ -282,13 +269,8 @@ impl ControlPlane {
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, keys[1]),
             session_ids: BTreeMap::new(),
-            sessions: Slab::new(),
-            counts: BTreeMap::new(),
-            by_line: HashMap::new(),
+            sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
-            admitted: VecDeque::new(),
-            half_open: 0,
-            wheel: TimerWheel::new(Duration::from_millis(10)),
             user_planes,
             numbers: restored.numbers().clone(),
             radius_ports: restored.radius_ports().clone(),
@@ -312,7 +294,6 @@ impl ControlPlane {
             boot: restored.boot,
             random,
             counters: Counters::default(),
-            tally: overview::Tally::default(),
             outputs: VecDeque::new(),
             topology,
             start: start.clone(),
@@ -364,7 +345,7 @@ impl ControlPlane {
         if self.retirement.look_at.is_some_and(|at| at <= now.at) {
             self.look_at_retired(now);
         }
-        while let Some(index) = self.wheel.pop(now.at) {
+        while let Some(index) = self.sessions.pop_due(now.at) {
             self.on_session_timeout(now, index);
         }
         self.user_planes.on_timeout(now.at, &self.topology);
@@ -376,7 +357,7 @@ impl ControlPlane {
     /// Time at which [`ControlPlane::on_timeout`] must be called.
     pub fn poll_at(&self) -> Option<Duration> {
         let times = [
-            self.wheel.next_at(),
+            self.sessions.next_at(),
             self.user_planes.poll_at(),
             self.aaa.poll_at(),
             self.retirement.look_at,
@@ -464,7 +445,7 @@ impl ControlPlane {
                     family,
                     asked,
                 } => {
-                    if let Some(index) = self.find(seid) {
+                    if let Some(index) = self.sessions.find(seid) {
                         self.on_family_durable(now, index, family, asked);
                     }
                 }
@@ -480,22 +461,8 @@ impl ControlPlane {
         }
     }
 
-    /// The index of a session, if it still exists.
-    fn find(&self, seid: Seid) -> Option<u32> {
-        let entry = self.sessions.get(seid.index() as usize)?;
-        (entry.seid == seid).then_some(seid.index())
-    }
-
     fn entry(&mut self, index: u32) -> &mut Entry {
-        &mut self.sessions[index as usize]
-    }
-
-    /// Arms the one timer of a session.
-    fn arm(&mut self, index: u32) {
-        match self.sessions.get(index as usize).and_then(|e| e.wake_at()) {
-            Some(at) => self.wheel.arm(index, at),
-            None => self.wheel.cancel(index),
-        }
+        &mut self.sessions[index]
     }
 }
 

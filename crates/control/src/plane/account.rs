@@ -148,7 +148,7 @@ impl ControlPlane {
     }
 
     fn accounting_record(&self, now: Now, index: u32, kind: AccountingKind) -> AccountingRecord {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let usage = entry.account.usage;
         let (session_time, event_time) = match entry.stage {
             Stage::Closing(ending) => (ending.lasted, ending.unix),

@@ -1,21 +1,15 @@
 //! A subscriber dials in: discovery, the bounds of what one may make us hold, and the session's identifiers.
 
 use super::tunnel::Refused;
-use super::{ControlPlane, LineKey, Now};
+use super::{ControlPlane, Now};
 use crate::counters::Counter;
-use crate::entry::{Account, Entry, LineIds, Noted, Rules, Stage, Who};
-use crate::evaluate::AaaAnswer;
+use crate::entry::{Entry, LineIds, Noted, Stage};
+use crate::sessions::line_key;
 use crate::topology::{InstanceId, SegmentId, Seid};
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
 use session::{Cause, Circuit, Session};
-use std::sync::Arc;
 use wire::eth::PPPOE_DISCOVERY;
-
-pub(super) fn line_key(segment: SegmentId, circuit: &Circuit) -> LineKey {
-    let (outer, inner) = circuit.tags.vids();
-    (segment, outer, inner, circuit.mac)
-}
 
 impl ControlPlane {
     pub(super) fn on_discovery(
@@ -76,8 +70,7 @@ impl ControlPlane {
         circuit: &Circuit,
         padr: &Padr,
     ) -> Result<(), (Counter, &'static str)> {
-        let key = line_key(segment, circuit);
-        if let Some(index) = self.by_line.get(&key).and_then(|seid| self.find(*seid)) {
+        if let Some(index) = self.sessions.on_line(&line_key(segment, circuit)) {
             if self.answer_repeated_padr(index, padr) {
                 return Ok(());
             }
@@ -94,7 +87,7 @@ impl ControlPlane {
         }
         self.takes_sessions(now)
             .map_err(|counter| (counter, "gateway is not ready"))?;
-        if self.half_open >= self.configuration.limits.half_open as usize {
+        if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
             self.shed_oldest(now);
         }
         if self.sessions.len() >= self.configuration.limits.sessions as usize {
@@ -118,49 +111,29 @@ impl ControlPlane {
             .or_default()
             .allocate(now.at);
         let pppoe_id = pppoe_id.ok_or((Counter::SessionIdsExhausted, "no session id left"))?;
-        let index = self.sessions.vacant_key() as u32;
+        let index = self.sessions.next_index();
         self.count_generation();
         let seid = Seid::new(self.generation, index);
-        self.sessions.insert(Box::new(Entry {
-            seid,
-            segment,
-            group,
+        let instance = self.first_instance(segment);
+        self.sessions.insert(Entry {
             gateway_mac: self.topology.group(group).virtual_mac,
-            instance: self.first_instance(segment),
-            circuit: circuit.clone(),
             pppoe_id,
             line,
             subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
-            link: None,
-            rules: Rules::default(),
-            who: Who::default(),
-            servers: None,
-            answer: AaaAnswer::default(),
-            policy: Arc::default(),
-            proposed: None,
-            account: Account::default(),
             noted: Noted {
                 dialled: now.unix,
                 ..Noted::default()
             },
-            stored: false,
-        }));
-        *self.counts.entry(plane).or_default() += 1;
-        self.by_line.insert(key, seid);
-        if self.admitted.len() >= 2 * self.configuration.limits.half_open as usize {
-            self.forget_admitted();
-        }
-        self.admitted.push_back(seid);
-        self.half_open += 1;
-        self.tally.begun += 1;
+            ..Entry::new(seid, plane, segment, group, instance, circuit.clone())
+        });
         self.establish(now, index);
         Ok(())
     }
 
     /// A PADR that comes again while its session is being set up gets the same answer again.
     fn answer_repeated_padr(&mut self, index: u32, padr: &Padr) -> bool {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         match &entry.stage {
             Stage::Admitted(first) => **first == *padr,
             Stage::Connecting
@@ -178,32 +151,17 @@ impl ControlPlane {
         }
     }
 
-    /// Forgets the order of those that need no shedding any more.
-    fn forget_admitted(&mut self) {
-        let mut admitted = std::mem::take(&mut self.admitted);
-        admitted.retain(|seid| {
-            let index = self.find(*seid);
-            index.is_some_and(|index| self.sessions[index as usize].is_half_open())
-        });
-        self.admitted = admitted;
-    }
-
     /// Ends the oldest session that is not online yet.
     pub(super) fn shed_oldest(&mut self, now: Now) {
-        while let Some(seid) = self.admitted.pop_front() {
-            let Some(index) = self.find(seid) else {
-                continue;
-            };
-            if self.entry(index).is_half_open() {
-                self.counters.count(Counter::HalfOpenShed);
-                return self.end(now, index, Cause::NasRequest);
-            }
+        if let Some(oldest) = self.sessions.take_oldest() {
+            self.counters.count(Counter::HalfOpenShed);
+            self.end(now, oldest, Cause::NasRequest);
         }
     }
 
     /// The user plane is ready for the session's control packets: PADS goes out and PPP begins.
     pub(super) fn confirm(&mut self, now: Now, index: u32) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let Stage::Admitted(padr) = &entry.stage else {
             return;
         };
@@ -228,7 +186,7 @@ impl ControlPlane {
     /// The user plane cannot take the session: PADS says so, and the session is released.
     pub(super) fn refuse(&mut self, now: Now, index: u32, counter: Counter) {
         self.counters.count(counter);
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         if let Stage::Admitted(padr) = &entry.stage {
             let discovery = &self.access(entry.segment).discovery;
             let refusal =

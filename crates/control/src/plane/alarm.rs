@@ -54,7 +54,7 @@ impl ControlPlane {
                     reachable",
                 plane.node_id,
                 plane.address,
-                sessions(self.count_on(id))
+                sessions(self.sessions.on_user_plane(id))
             );
             condition(Fault::UserPlaneLost, &plane.node_id, text)
         })

@@ -16,7 +16,7 @@ impl ControlPlane {
     /// Evaluates the policy of a session and applies it. If the policy cannot be applied, the previous one stays in force.
     pub(super) fn renew_policy(&mut self, now: Now, index: u32) {
         if let Err(why) = self.assign_policy(now, index) {
-            let entry = &self.sessions[index as usize];
+            let entry = &self.sessions[index];
             let user = entry.who.username.escape_ascii().to_string();
             tracing::error!(session = %entry.seid, user, why, "cannot change the session's policy: the previous policy \
                 stays in force");
@@ -29,7 +29,7 @@ impl ControlPlane {
     /// # Errors
     /// The reason for which the policy cannot be applied.
     pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<(), String> {
-        let (policy, _) = self.view().evaluate(&self.sessions[index as usize]);
+        let (policy, _) = self.view().evaluate(&self.sessions[index]);
         self.check_capability(index, &policy)?;
         self.apply(now, index, policy);
         Ok(())
@@ -99,7 +99,7 @@ impl ControlPlane {
         {
             self.arm_times(now, index);
         }
-        self.arm(index);
+        self.sessions.arm(index);
     }
 
     /// Handles an accepted modification.
@@ -150,7 +150,7 @@ impl ControlPlane {
     /// Evaluates the policies of all sessions of a user plane again, because the configuration may have changed while it was away.
     pub(super) fn renew_policies(&mut self, now: Now, plane: UserPlaneId) {
         for index in self.sessions_of(plane) {
-            let entry = &self.sessions[index as usize];
+            let entry = &self.sessions[index];
             let differs = || self.view().evaluate(entry).0 != *entry.policy;
             if entry.has_policy() && differs() {
                 self.adjusting.push_back(entry.seid);

@@ -111,8 +111,8 @@ impl ControlPlane {
 
     /// What the user plane is expected to have of a session; `None` if that is not settled now.
     fn name_in_audit(&self, seid: Seid) -> Option<(u64, u64)> {
-        let index = self.find(seid)?;
-        let entry = &self.sessions[index as usize];
+        let index = self.sessions.find(seid)?;
+        let entry = &self.sessions[index];
         let up_seid = entry.rules.up_seid?;
         if entry.is_closing() || entry.rules.modifying {
             return None;
@@ -221,8 +221,9 @@ impl ControlPlane {
     /// Whether what a user plane has is a session of ours, as far as we know now.
     pub(super) fn is_own(&self, seid: Seid, up_seid: u64) -> bool {
         let own = self
+            .sessions
             .find(seid)
-            .map(|index| &self.sessions[index as usize].rules);
+            .map(|index| &self.sessions[index].rules);
         let underway = |rules: &Rules| rules.establishing || rules.unsettled;
         own.is_some_and(|rules| underway(rules) || rules.up_seid == Some(up_seid))
     }

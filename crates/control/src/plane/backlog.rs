@@ -77,9 +77,9 @@ impl ControlPlane {
                 family,
                 asked,
             } => {
-                let index = self.find(*seid);
+                let index = self.sessions.find(*seid);
                 index.is_some_and(|index| {
-                    let rules = &self.sessions[index as usize].rules;
+                    let rules = &self.sessions[index].rules;
                     rules.asked[*family as usize] == *asked
                 }) && families.insert((*seid, *family as usize))
             }

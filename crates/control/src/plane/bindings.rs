@@ -30,7 +30,7 @@ impl ControlPlane {
     }
 
     fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let has = entry.ipv4();
         if has.is_some() && (fixed.is_none() || fixed == has) {
             return;
@@ -51,7 +51,7 @@ impl ControlPlane {
     }
 
     fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let has = entry.ipv6();
         if has.is_some() && (fixed.is_none() || fixed == has) {
             return;
@@ -99,7 +99,7 @@ impl ControlPlane {
         let is_gone = |had: &Binding| had.role == Role::Route && !routes.contains(&had.prefix);
         self.take_back(now, index, is_gone);
         for net in routes {
-            let entry = &self.sessions[index as usize];
+            let entry = &self.sessions[index];
             let bindings = &entry.policy.forwarding.bindings;
             if bindings.iter().any(|binding| binding.prefix == *net) {
                 continue;
@@ -118,7 +118,7 @@ impl ControlPlane {
 
     /// Holder of the session's addresses.
     fn holder(&self, index: u32) -> Holder {
-        holder(&self.sessions[index as usize])
+        holder(&self.sessions[index])
     }
 
     /// Adds a binding to the session.
@@ -167,7 +167,7 @@ impl ControlPlane {
     pub(super) fn follow_version(&mut self, now: Now, plane: UserPlaneId) {
         let mut alone: Vec<(GroupId, Net)> = Vec::new();
         for index in self.sessions_of(plane) {
-            let entry = &self.sessions[index as usize];
+            let entry = &self.sessions[index];
             let bindings = entry.policy.forwarding.bindings.iter();
             alone.extend(bindings.filter(|binding| binding.is_announced).map(|b| {
                 let (instance, net) = (entry.instance, b.prefix);
@@ -222,7 +222,7 @@ impl ControlPlane {
             return self.unusable(index, &fixed, &error.to_string());
         }
         self.counters.count(exhausted);
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
         tracing::warn!(session = %entry.seid, user, %error, "no address for the subscriber in one address family");
     }
@@ -230,7 +230,7 @@ impl ControlPlane {
     /// Reports that a prefix from AAA is not available.
     fn unusable(&mut self, index: u32, prefix: &str, why: &str) {
         self.counters.count(Counter::FixedAddressUnusable);
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
         tracing::warn!(session = %entry.seid, user, prefix, why, "an address or route from AAA is not available: the \
             subscriber does not get it");

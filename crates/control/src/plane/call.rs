@@ -80,7 +80,7 @@ impl ControlPlane {
                 .sessions
                 .iter()
                 .filter(|(_, entry)| !entry.is_half_open());
-            let online: Vec<u32> = online.map(|(index, _)| index as u32).collect();
+            let online: Vec<u32> = online.map(|(index, _)| index).collect();
             let ask = |index: &u32| self.ask_usage(now, *index, UsageFor::List(ticket));
             asked = online.iter().map(ask).filter(|asked| *asked).count();
         }
@@ -104,20 +104,21 @@ impl ControlPlane {
 
     /// Answers with a page of the table of sessions.
     pub(super) fn answer_sessions(&mut self, now: Now, ticket: u64, from: usize) {
-        let places = from..self.sessions.capacity();
-        let entries = places.filter_map(|place| Some((place, &**self.sessions.get(place)?)));
-        let page: Vec<(usize, &Entry)> = entries.take(PAGE).collect();
+        let page: Vec<(u32, &Entry)> = match u32::try_from(from) {
+            Ok(from) => self.sessions.from(from).take(PAGE).collect(),
+            Err(_) => Vec::new(),
+        };
         let last = page.last().filter(|_| page.len() == PAGE);
-        let next = last.map(|(place, _)| place + 1);
+        let next = last.map(|(index, _)| *index as usize + 1);
         let rows = page.iter().map(|(_, entry)| self.session_row(now, entry));
         let sessions = rows.collect();
         self.answer(ticket, Ok(Response::Sessions { sessions, next }));
     }
 
     pub(super) fn answer_session(&mut self, now: Now, ticket: u64, seid: Seid) {
-        let answer = match self.find(seid) {
+        let answer = match self.sessions.find(seid) {
             Some(index) => {
-                let session = self.session_row(now, &self.sessions[index as usize]);
+                let session = self.session_row(now, &self.sessions[index]);
                 Ok(Response::Session {
                     session: Box::new(session),
                 })
@@ -133,7 +134,7 @@ impl ControlPlane {
 
     fn find_by_id(&self, id: &str) -> Result<Seid, Refusal> {
         let seid = u64::from_str_radix(id, 16).ok().map(Seid);
-        let found = seid.filter(|seid| self.find(*seid).is_some());
+        let found = seid.filter(|seid| self.sessions.find(*seid).is_some());
         found.ok_or_else(|| {
             Refusal::NotFound(format!(
                 "session `{id}` does not exist: expected an id that `sluice show sessions` prints"
@@ -196,7 +197,7 @@ impl ControlPlane {
             .collect();
         let sessions = self.sessions_of(plane);
         let missing = |index: &u32| {
-            let entry = &self.sessions[*index as usize];
+            let entry = &self.sessions[*index];
             matches!(entry.stage, Stage::Online) && entry.rules.up_seid.is_none()
         };
         let restoring = self.audits.contains_key(&plane)

@@ -114,7 +114,7 @@ impl ControlPlane {
         self.end_displaced(now);
         self.follow_drains(now);
         let most = self.configuration.limits.half_open as usize;
-        for _ in most..self.half_open {
+        for _ in most..self.sessions.half_open() {
             self.shed_oldest(now);
         }
         self.bound_history();
@@ -158,7 +158,10 @@ impl ControlPlane {
         self.find_drained(new, &mut change);
         self.find_affected(now, new, &mut change);
         self.find_moved(&mut change);
-        let excess = self.half_open.saturating_sub(new.limits.half_open as usize) as u64;
+        let excess = self
+            .sessions
+            .half_open()
+            .saturating_sub(new.limits.half_open as usize) as u64;
         if excess > 0 {
             let what = sessions(excess);
             let text = format!("the oldest {what} that are not online yet end");
@@ -190,7 +193,7 @@ impl ControlPlane {
 
     fn find_displaced(&self, new: &Configuration, change: &mut Change) {
         let mut by_reason: BTreeMap<String, u64> = BTreeMap::new();
-        for entry in self.entries().filter(|entry| !entry.is_closing()) {
+        for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
             let segment = change.topology.segment(entry.segment);
             let port = change.topology.port(segment.port);
             let plane = change.topology.user_plane(port.user_plane);
@@ -229,7 +232,7 @@ impl ControlPlane {
         };
         let mut counts: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
         let (mut over, mut affected) = (0, Vec::new());
-        for entry in self.entries().filter(|entry| !entry.is_closing()) {
+        for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
             let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
             let link = before.link_settings(entry) != after.link_settings(entry);
             let settings = || policy.differences(&old).filter(|_| entry.has_policy());
@@ -271,7 +274,7 @@ impl ControlPlane {
     fn find_moved(&self, change: &mut Change) {
         for id in &change.moved {
             let plane = change.topology.user_plane(*id);
-            let count = self.count_on(*id);
+            let count = self.sessions.on_user_plane(*id);
             let text = format!(
                 "user plane {} moves to {}: its {} are established there again, and forward nothing until then",
                 plane.node_id,
@@ -327,7 +330,7 @@ impl ControlPlane {
             policy,
         } in affected
         {
-            let entry = &self.sessions[index as usize];
+            let entry = &self.sessions[index];
             let seid = entry.seid;
             if link {
                 let config = self.access(entry.segment).session.clone();
@@ -340,7 +343,7 @@ impl ControlPlane {
                 Some(Reach::Control) => self.renew_policy(now, index),
                 None => {}
             }
-            self.arm(index);
+            self.sessions.arm(index);
         }
         self.adjust_more(now);
     }

@@ -6,11 +6,12 @@
 
 use super::change::{Change, effect, sessions};
 use super::{ControlPlane, Now};
+use crate::entry::Entry;
 use crate::topology::UserPlaneId;
 use config::Configuration;
 use config::model::AdminState;
 use core::time::Duration;
-use session::{Cause, Phase};
+use session::Cause;
 use std::collections::BTreeMap;
 
 /// Interval of checks of a user plane that does not answer.
@@ -30,7 +31,7 @@ pub(super) struct Drain {
     /// Time of the next session's end; `None` if no session is to end, or all were ended.
     next_at: Option<Duration>,
     /// Position in the session table of the search for it.
-    place: usize,
+    index: u32,
     /// The user plane does not answer.
     waits: bool,
 }
@@ -73,14 +74,14 @@ impl ControlPlane {
                 }
                 (Some(_), Some(_)) | (None, None) => {}
                 (Some(rate), None) => {
-                    let left = self.count_on(id);
+                    let left = self.sessions.on_user_plane(id);
                     tracing::info!(user_plane = %name, sessions = left, rate, "user plane is drained: it takes no new sessions");
                     let drain = Drain {
                         began: now.at,
                         before: left,
                         rate,
                         next_at: (rate > 0).then_some(now.at),
-                        place: 0,
+                        index: 0,
                         waits: false,
                     };
                     self.drains.insert(id, drain);
@@ -125,39 +126,28 @@ impl ControlPlane {
     }
 
     fn end_next(&mut self, now: Now, plane: UserPlaneId) {
-        let Some(from) = self.drains.get(&plane).map(|drain| drain.place) else {
+        let Some(from) = self.drains.get(&plane).map(|drain| drain.index) else {
             return;
         };
-        let found = (from..self.sessions.capacity())
-            .find(|place| self.sessions.contains(*place) && self.stays(*place as u32, plane));
+        let mut left = self.sessions.from(from);
+        let found = left
+            .find(|(_, entry)| stays(entry, plane))
+            .map(|(index, _)| index);
+        drop(left);
         if let Some(drain) = self.drains.get_mut(&plane) {
             match found {
-                Some(place) => drain.place = place + 1,
+                Some(index) => drain.index = index + 1,
                 None => drain.next_at = None,
             }
         }
-        if let Some(place) = found {
-            self.end(now, place as u32, Cause::AdminReboot);
+        if let Some(index) = found {
+            self.end(now, index, Cause::AdminReboot);
         }
     }
 
-    /// Whether a session is on this user plane and is not ending.
-    fn stays(&self, index: u32, plane: UserPlaneId) -> bool {
-        let entry = &self.sessions[index as usize];
-        let phase = entry.link.as_ref().map(|link| link.phase());
-        let leaves = matches!(phase, Some(Phase::Terminate | Phase::Closed));
-        !entry.is_closing() && !leaves && self.plane_of(index) == plane
-    }
-
-    /// Notes the end of a session of this user plane.
-    pub(super) fn count_off(&mut self, plane: UserPlaneId) {
-        let left = self.counts.entry(plane).or_default();
-        *left = left.saturating_sub(1);
-        if *left > 0 {
-            return;
-        }
-        self.counts.remove(&plane);
-        if self.is_drained(plane) {
+    /// Notes that the last session of a drained user plane has ended.
+    pub(super) fn note_drained(&self, plane: UserPlaneId) {
+        if self.sessions.on_user_plane(plane) == 0 && self.is_drained(plane) {
             let name = &self.topology.user_plane(plane).node_id;
             tracing::info!(user_plane = %name, "user plane is drained: no session is left");
         }
@@ -168,11 +158,8 @@ impl ControlPlane {
         let drain = self.drains.get(&plane)?;
         let ends = drain.rate > 0 && !drain.waits;
         let untold = || {
-            let places = drain.place..self.sessions.capacity();
-            let there = places.filter(|place| self.sessions.contains(*place));
-            there
-                .filter(|place| self.stays(*place as u32, plane))
-                .count() as u64
+            let left = self.sessions.from(drain.index);
+            left.filter(|(_, entry)| stays(entry, plane)).count() as u64
         };
         Some(northbound::Drain {
             sessions_before: drain.before,
@@ -191,7 +178,7 @@ impl ControlPlane {
             if before == after || !new.user_planes.contains_key(name) {
                 continue;
             }
-            let count = self.count_on(id);
+            let count = self.sessions.on_user_plane(id);
             let (ends, text) = match (before, after) {
                 (_, Some(rate @ 1..)) if count > 0 => {
                     let seconds = count.div_ceil(rate.into());
@@ -217,6 +204,11 @@ impl ControlPlane {
                 .push(effect(if ends { count } else { 0 }, ends, text));
         }
     }
+}
+
+/// Whether a session is on this user plane and is not ending.
+fn stays(entry: &Entry, plane: UserPlaneId) -> bool {
+    entry.user_plane == plane && !entry.is_ending()
 }
 
 /// Configured number of sessions to end per second on a drained user plane; `None` if it is not drained.

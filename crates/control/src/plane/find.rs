@@ -50,14 +50,14 @@ impl ControlPlane {
         let sessions = subscribers.filter_map(|id| self.subscribers.get(id));
         let sessions = sessions.flat_map(|subscriber| subscriber.sessions.iter().copied());
         let others = sessions.filter(move |seid| !own.contains(seid));
-        let others = others.filter_map(|seid| self.find(seid));
-        let others = others.map(|index| (&*self.sessions[index as usize], true));
+        let others = others.filter_map(|seid| self.sessions.find(seid));
+        let others = others.map(|index| (&self.sessions[index], true));
         found.into_iter().map(|entry| (entry, false)).chain(others)
     }
 
     /// Sessions that match. The search visits all sessions.
     fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
-        self.entries().filter(|entry| {
+        self.sessions.entries().filter(|entry| {
             let addresses = Families {
                 ipv4: entry.ipv4(),
                 ipv6: entry.ipv6(),
@@ -134,7 +134,7 @@ impl ControlPlane {
     }
 
     fn similar_names(&self, text: &str) -> Vec<String> {
-        let online = self.entries().map(|entry| &*entry.who.username);
+        let online = self.sessions.entries().map(|entry| &*entry.who.username);
         let configured = self.configuration.users.keys().map(String::as_bytes);
         let like = online
             .chain(configured)

@@ -8,9 +8,10 @@ mod repair;
 
 pub(super) use check::Check;
 
-use super::{Awaited, ControlPlane, LineKey, Now};
+use super::{Awaited, ControlPlane, Now};
 use crate::addresses::Net;
 use crate::entry::Entry;
+use crate::sessions::LineKey;
 use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::user_planes::{Request, UsageFor};
 use ipnet::IpNet;
@@ -70,19 +71,15 @@ impl ControlPlane {
         self.ledger().after_repair_of(found)
     }
 
-    pub(in crate::plane) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.sessions.iter().map(|(_, entry)| &**entry)
-    }
-
     /// Compares sessions with their entries in the table, which determine SEIDs and TEIDs.
     fn compare_sessions(&self, ledger: &mut Ledger) {
-        let booked = self.sessions.iter().map(|(index, _)| index as u32);
-        let owned = self.entries().map(|e| (e.seid.index(), e.seid));
+        let booked = self.sessions.iter().map(|(index, _)| index);
+        let owned = self.sessions.entries().map(|e| (e.seid.index(), e.seid));
         ledger.compare(&kinds::SESSION, booked, owned, |index| index.to_string());
     }
 
     pub(super) fn compare_addresses(&self, ledger: &mut Ledger) -> Differences<Net, Seid> {
-        let owned = self.entries().flat_map(|entry| {
+        let owned = self.sessions.entries().flat_map(|entry| {
             let instance = entry.instance;
             addresses(entry).map(move |net| (Net { instance, net }, entry.seid))
         });
@@ -93,7 +90,7 @@ impl ControlPlane {
     /// Prefix blocks that sessions need, by group, each with one of its sessions.
     fn needed_nets(&self) -> BTreeMap<(GroupId, Net), Seid> {
         let mut needed = BTreeMap::new();
-        for entry in self.entries() {
+        for entry in self.sessions.entries() {
             let instance = entry.instance;
             for binding in entry.policy.forwarding.bindings.iter() {
                 let net = binding.prefix;
@@ -112,8 +109,8 @@ impl ControlPlane {
 
     /// Bindings that old user planes announce as prefix blocks of groups, because these do not support announcements by sessions.
     fn alone_as_nets(&self) -> impl Iterator<Item = ((GroupId, Net), Seid)> {
-        self.sessions.iter().flat_map(move |(index, entry)| {
-            let plane = self.plane_of(index as u32);
+        self.sessions.entries().flat_map(move |entry| {
+            let plane = entry.user_plane;
             let bindings = entry.policy.forwarding.bindings.iter();
             let alone = bindings.filter(move |binding| self.is_net_of_group(plane, binding));
             alone.map(|binding| {
@@ -158,7 +155,10 @@ impl ControlPlane {
     fn compare_session_ids(&self, ledger: &mut Ledger) -> Differences<(SegmentId, u16), Seid> {
         let segments = self.session_ids.iter();
         let booked = segments.flat_map(|(segment, ids)| ids.allocated().map(|id| (*segment, id)));
-        let owned = self.entries().map(|e| ((e.segment, e.pppoe_id), e.seid));
+        let owned = self
+            .sessions
+            .entries()
+            .map(|e| ((e.segment, e.pppoe_id), e.seid));
         ledger.compare(&kinds::SESSION_ID, booked, owned, |(segment, id)| {
             let port = self.topology.segment(*segment).port;
             format!("{id} on {}", self.name_port(port))
@@ -167,13 +167,13 @@ impl ControlPlane {
 
     /// The index by access line leads to each session. A session that was replaced on its line, or that ends, needs no entry.
     fn compare_lines(&self, ledger: &mut Ledger) -> Differences<(LineKey, Seid), Seid> {
-        let booked = self.by_line.iter().map(|(line, seid)| (*line, *seid));
-        let live = self.entries().filter(|entry| !entry.is_closing());
+        let booked = self.sessions.lines();
+        let live = self.sessions.entries().filter(|entry| !entry.is_closing());
         let owned = live.filter_map(|entry| {
-            let line = super::admit::line_key(entry.segment, &entry.circuit);
-            let found = self.by_line.get(&line);
-            let own = found == Some(&entry.seid);
-            let free = found.is_none_or(|seid| self.find(*seid).is_none());
+            let line = entry.line_key();
+            let found = self.sessions.on_line(&line);
+            let own = found == Some(entry.seid.index());
+            let free = found.is_none();
             (own || free && !entry.is_ending()).then_some(((line, entry.seid), entry.seid))
         });
         ledger.compare(&kinds::LINE, booked, owned, |(line, seid)| {
@@ -185,7 +185,7 @@ impl ControlPlane {
     }
 
     fn compare_subscribers(&self, ledger: &mut Ledger) -> Differences<(SubscriberId, Seid), Seid> {
-        let owned = self.entries().filter_map(|entry| {
+        let owned = self.sessions.entries().filter_map(|entry| {
             let subscriber = entry.subscriber?;
             Some(((subscriber, entry.seid), entry.seid))
         });
@@ -202,14 +202,17 @@ impl ControlPlane {
 
     fn compare_timers(&self, ledger: &mut Ledger) -> Differences<u32, Seid> {
         let wakes = |index: u32| {
-            let entry = self.sessions.get(index as usize);
+            let entry = self.sessions.get(index);
             match entry.and_then(|entry| entry.wake_at()) {
-                Some(at) => self.wheel.wakes(index, at),
+                Some(at) => self.sessions.wakes(index, at),
                 None => true,
             }
         };
-        let booked = self.wheel.armed().filter(|index| wakes(*index));
-        let owned = self.entries().filter(|entry| entry.wake_at().is_some());
+        let booked = self.sessions.armed().filter(|index| wakes(*index));
+        let owned = self
+            .sessions
+            .entries()
+            .filter(|entry| entry.wake_at().is_some());
         let owned = owned.map(|entry| (entry.seid.index(), entry.seid));
         ledger.compare(&kinds::TIMER, booked, owned, |index| {
             format!("of entry {index} in the session table")
@@ -219,20 +222,26 @@ impl ControlPlane {
     /// Compares the list of half-open sessions with the sessions, and their count.
     fn compare_half_open(&self, ledger: &mut Ledger) -> Differences<Seid, Seid> {
         let sheds = |entry: &Entry| entry.is_half_open() && !entry.is_ending();
-        let booked = self.admitted.iter().copied().filter(|seid| {
-            let index = self.find(*seid);
-            index.is_some_and(|index| sheds(&self.sessions[index as usize]))
+        let booked = self.sessions.by_age().filter(|seid| {
+            let index = self.sessions.find(*seid);
+            index.is_some_and(|index| sheds(&self.sessions[index]))
         });
         let owned = self
+            .sessions
             .entries()
             .filter(|entry| sheds(entry))
             .map(|e| (e.seid, e.seid));
         let name = |seid: &Seid| seid.to_string();
         let order = ledger.compare(&kinds::SHEDDING, booked, owned, name);
-        let half_open = self.entries().filter(|entry| entry.is_half_open());
+        let half_open = self.sessions.entries().filter(|entry| entry.is_half_open());
         let owned = (0..).zip(half_open.map(|entry| entry.seid));
         let number = |n: &usize| format!("the {}th", n + 1);
-        ledger.compare(&kinds::HALF_OPEN, 0..self.half_open, owned, number);
+        ledger.compare(
+            &kinds::HALF_OPEN,
+            0..self.sessions.half_open(),
+            owned,
+            number,
+        );
         order
     }
 
@@ -253,7 +262,7 @@ impl ControlPlane {
     }
 
     fn put_back(&self, plane: UserPlaneId) -> impl Iterator<Item = Seid> {
-        let put_back = self.entries().filter(|entry| entry.rules.put_back);
+        let put_back = self.sessions.entries().filter(|entry| entry.rules.put_back);
         let seids = put_back.map(|entry| entry.seid);
         seids.filter(move |seid| self.plane_of(seid.index()) == plane)
     }
@@ -324,7 +333,7 @@ impl ControlPlane {
 
     fn waits(&self) -> Vec<Wait> {
         let mut waits = Vec::new();
-        for entry in self.entries() {
+        for entry in self.sessions.entries() {
             let (seid, rules) = (entry.seid, &entry.rules);
             let up = self.user_planes.is_up(self.plane_of(seid.index()));
             if rules.establishing || up && (entry.is_closing() || rules.up_seid.is_none()) {
@@ -350,12 +359,13 @@ impl ControlPlane {
     fn seen_to(&self) -> HashSet<Wait> {
         let mut seen_to: HashSet<Wait> = self.user_planes.resync_queue().map(Wait::Rules).collect();
         let later = self
+            .sessions
             .entries()
             .filter(|entry| entry.rules.delete_at.is_some());
         seen_to.extend(later.map(|entry| Wait::Rules(entry.seid)));
         let asked = |seid: Seid, family: Family, asked: u8| {
-            let index = self.find(seid);
-            index.is_some_and(|i| self.sessions[i as usize].rules.asked[family as usize] == asked)
+            let index = self.sessions.find(seid);
+            index.is_some_and(|i| self.sessions[i].rules.asked[family as usize] == asked)
         };
         for (_, request) in self.user_planes.requests() {
             if let Request::Modify(seid, _) = *request {

@@ -3,7 +3,6 @@
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::counters::Counter;
-use crate::entry::Stage;
 use crate::evaluate::AaaAnswer;
 use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
@@ -37,16 +36,13 @@ impl ControlPlane {
     }
 
     pub(super) fn on_session_timeout(&mut self, now: Now, index: u32) {
-        let Some(entry) = self.sessions.get_mut(index as usize) else {
+        let Some(entry) = self.sessions.get_mut(index) else {
             return;
         };
         if entry.is_closing() {
             return self.delete(now, index); // once more
         }
-        let plane = self
-            .topology
-            .port(self.topology.segment(entry.segment).port)
-            .user_plane;
+        let plane = entry.user_plane;
         if let Some(link) = &mut entry.link {
             if !self.user_planes.is_answering(plane) {
                 link.excuse_silence(now.at);
@@ -72,12 +68,9 @@ impl ControlPlane {
     /// Carries out a session's outputs in order.
     pub(super) fn carry_out(&mut self, now: Now, index: u32) {
         loop {
-            let link = self
-                .sessions
-                .get_mut(index as usize)
-                .and_then(|e| e.link.as_mut());
+            let link = self.sessions.get_mut(index).and_then(|e| e.link.as_mut());
             let Some(output) = link.and_then(|link| link.poll_output()) else {
-                return self.arm(index);
+                return self.sessions.arm(index);
             };
             match output {
                 Output::Ppp(frame) => self.send_ppp(index, &frame),
@@ -124,7 +117,7 @@ impl ControlPlane {
             acct_session_id: seid.to_string(),
             nas_port,
         };
-        let segment = self.sessions[index as usize].segment;
+        let segment = self.sessions[index].segment;
         let servers = self.view().access_profile(segment).server_group.clone();
         let entry = self.entry(index);
         if entry.account.started.is_none() {
@@ -139,13 +132,13 @@ impl ControlPlane {
     pub(super) fn on_outcome(&mut self, now: Now, pending: PendingAuth, outcome: Outcome) {
         let PendingAuth { seid, attempt } = pending;
         let waits = |index: &u32| {
-            let entry = &self.sessions[*index as usize];
+            let entry = &self.sessions[*index];
             let link = entry.link.as_ref();
             entry.who.attempt == attempt
                 && link.is_some_and(|link| link.phase() == session::Phase::Authenticate)
         };
         // otherwise the session ended meanwhile, or its subscriber began anew
-        let Some(index) = self.find(seid).filter(waits) else {
+        let Some(index) = self.sessions.find(seid).filter(waits) else {
             return;
         };
         match outcome {
@@ -217,7 +210,7 @@ impl ControlPlane {
 
     /// Sets the network instance of the subscriber's profile. Bindings in another instance are released.
     fn set_instance(&mut self, now: Now, index: u32) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let name = &self.subscriber_profile(entry).network_instance;
         let instance = self.topology.find_instance(name);
         let instance = instance.expect("the topology has those of all profiles");
@@ -229,7 +222,7 @@ impl ControlPlane {
 
     /// Gateway's IPv4 address in the session's network instance.
     pub(super) fn gateway_ipv4(&self, index: u32) -> Option<Ipv4Addr> {
-        let instance = self.sessions[index as usize].instance;
+        let instance = self.sessions[index].instance;
         let name = &self.topology.instance(instance).name;
         let instance = self.configuration.network_instances.get(name);
         instance.and_then(|instance| instance.gateway_ipv4())
@@ -237,7 +230,7 @@ impl ControlPlane {
 
     /// Addresses that PPP negotiates.
     fn grant(&self, index: u32, interface_id: Option<u64>) -> Grant {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let (gateway, control) = (self.gateway_ipv4(index), &entry.policy.control);
         let ipv4 = entry
             .ipv4()
@@ -257,15 +250,14 @@ impl ControlPlane {
 
     /// Notes that an address family is open. The first one makes the session online.
     fn on_family_up(&mut self, index: u32, family: Family) {
-        let entry = &mut self.sessions[index as usize];
+        let entry = &mut self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
         tracing::debug!(session = %entry.seid, user, %family, "address family is open");
         if !entry.is_half_open() {
             return;
         }
-        self.half_open -= 1;
-        self.tally.opened += 1;
-        entry.stage = Stage::Online;
+        self.sessions.open(index);
+        let entry = &self.sessions[index];
         let (mac, ipv4) = (entry.circuit.mac, entry.ipv4().map(|a| a.to_string()));
         let ipv6 = entry.ipv6().map(|a| a.to_string());
         tracing::info!(session = %entry.seid, user, %mac, ipv4, ipv6, "subscriber is online");
@@ -273,7 +265,7 @@ impl ControlPlane {
 
     /// NAS port of the subscriber in AAA requests.
     pub(super) fn nas_port(&self, index: u32) -> NasPort {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let line = self.access_line(entry);
         let octets = |o: &Option<Box<[u8]>>| o.as_deref().map(<[u8]>::to_vec);
         NasPort {

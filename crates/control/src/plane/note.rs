@@ -62,7 +62,7 @@ impl ControlPlane {
 
     /// Adds an event of a session.
     fn note_step(&mut self, now: Now, index: u32, step: Step<'_>) {
-        let who = named(&self.topology, &self.sessions[index as usize]);
+        let who = named(&self.topology, &self.sessions[index]);
         let (unix, what) = (now.unix, What::Subscriber(who, step));
         if !self.outbox.add(&Event { unix, what }) {
             self.counters.count(Counter::HistoryLost);
@@ -101,7 +101,7 @@ impl ControlPlane {
         if !self.takes_attempt(now) {
             return;
         }
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let servers = entry.servers.clone();
         let step = Step::Refused {
             dialled: entry.noted.dialled,
@@ -122,7 +122,7 @@ impl ControlPlane {
 
     /// Adds an event with the addresses of a session, if they differ from the last event's.
     pub(super) fn note_addresses(&mut self, now: Now, index: u32) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let (addresses, noted) = (entry.open_addresses(), entry.noted.clone());
         if addresses == noted.addresses {
             return;
@@ -150,7 +150,7 @@ impl ControlPlane {
 
     /// Adds an event of a session's end.
     pub(super) fn note_end(&mut self, now: Now, index: u32, cause: Cause) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let noted = entry.noted.clone();
         if !noted.online {
             // a refusal has said it

@@ -2,20 +2,11 @@
 
 use super::ControlPlane;
 use crate::entry::Entry;
+use crate::sessions::Tally;
 use crate::topology::{AccessLine, GroupId, Seid};
 use crate::trace::Traced;
 use core::net::IpAddr;
 use northbound::{SessionCounts, WatchStateResponse, WatchedUserPlane};
-
-/// Counts of sessions that began, came online and ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    /// Sessions that wait for their last counters.
-    pub closing: u64,
-    pub begun: u64,
-    pub opened: u64,
-    pub ended: u64,
-}
 
 impl ControlPlane {
     /// State without its time and without the user planes' data.
@@ -41,13 +32,13 @@ impl ControlPlane {
     }
 
     fn session_counts(&self) -> SessionCounts {
-        let (all, connecting) = (self.sessions.len() as u64, self.half_open as u64);
+        let (all, connecting) = (self.sessions.len() as u64, self.sessions.half_open() as u64);
         let Tally {
             closing,
             begun,
             opened,
             ended,
-        } = self.tally;
+        } = self.sessions.tally();
         SessionCounts {
             connecting,
             online: all.saturating_sub(connecting + closing),
@@ -63,7 +54,7 @@ impl ControlPlane {
 impl ControlPlane {
     /// Identifiers of a session in messages.
     pub(crate) fn traced(&self, seid: Seid) -> Option<Traced> {
-        let entry = &self.sessions[self.find(seid)? as usize];
+        let entry = &self.sessions[self.sessions.find(seid)?];
         Some(Traced {
             line: self.access_line(entry),
             user_plane: self
@@ -76,7 +67,10 @@ impl ControlPlane {
 
     /// Sessions on an access line. The search visits all sessions.
     pub(crate) fn sessions_at(&self, line: &AccessLine) -> impl Iterator<Item = (Seid, Traced)> {
-        let alike = self.entries().filter(|e| e.circuit.mac == line.mac);
+        let alike = self
+            .sessions
+            .entries()
+            .filter(|e| e.circuit.mac == line.mac);
         let traced = alike.filter_map(|e| Some((e.seid, self.traced(e.seid)?)));
         traced.filter(|(_, traced)| traced.line == *line)
     }
@@ -95,7 +89,7 @@ impl ControlPlane {
 
     /// Access line of the session that a control tunnel's group and index name.
     pub(crate) fn line_at(&self, group: GroupId, index: u32) -> Option<AccessLine> {
-        let entry = self.sessions.get(index as usize)?;
+        let entry = self.sessions.get(index)?;
         (entry.group == group).then(|| self.access_line(entry))
     }
 

@@ -79,7 +79,7 @@ impl ControlPlane {
     /// Adds the session's record to the current batch, if it has something to keep. A session that is being restored has no SEID on
     /// its user plane, but its reported usage is kept. The history gets the same state of an online session as the store.
     pub(super) fn persist(&mut self, now: Now, index: u32) -> bool {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let up_seid = entry.rules.up_seid.or(entry.stored.then_some(0));
         let snapshot = entry.link.as_ref().and_then(|link| link.snapshot());
         let (Some(up_seid), Some(snapshot)) = (up_seid, snapshot) else {
@@ -148,7 +148,7 @@ impl ControlPlane {
 
     /// Stores the end of a stored session.
     pub(super) fn persist_ending(&mut self, index: u32, ending: Ending) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         if entry.stored {
             let record = StoreRecord::put(ending_key(entry.seid), to_bytes(&ending));
             self.records.push(record);

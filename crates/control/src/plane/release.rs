@@ -1,9 +1,8 @@
 //! Release of a session: the one code path that releases all its resources, whatever ended it.
 
-use super::admit::line_key;
 use super::persist::{ending_key, session_key};
 use super::{ControlPlane, Now};
-use crate::entry::{Ending, Stage};
+use crate::entry::Ending;
 use crate::store::Record as StoreRecord;
 use crate::topology::TunnelOwner;
 use session::Cause;
@@ -12,15 +11,10 @@ impl ControlPlane {
     /// Ends a session. The subscriber may reconnect at once. The session on the user plane is deleted first, because its last
     /// counters belong in the accounting record.
     pub(super) fn release(&mut self, now: Now, index: u32, cause: Cause) {
-        let entry = &mut self.sessions[index as usize];
+        let entry = &self.sessions[index];
         if entry.is_closing() {
             return;
         }
-        if entry.is_half_open() {
-            self.half_open -= 1;
-        }
-        self.tally.ended += 1;
-        self.tally.closing += 1;
         let user = entry.who.username.escape_ascii().to_string();
         let mac = entry.circuit.mac;
         tracing::info!(session = %entry.seid, user, %mac, %cause, "session ends");
@@ -29,19 +23,10 @@ impl ControlPlane {
             lasted: entry.account.lasted(now.at),
             unix: now.unix,
         };
-        entry.stage = Stage::Closing(ending);
-        entry.link = None;
-        entry.proposed = None;
-        entry.account.next_interim = None;
-        entry.account.ends_at = None;
-        let key = line_key(entry.segment, &entry.circuit);
-        if self.by_line.get(&key) == Some(&entry.seid) {
-            self.by_line.remove(&key);
-        }
-        self.wheel.cancel(index);
+        self.sessions.close(index, ending);
         self.note_end(now, index, cause);
         self.persist_ending(index, ending);
-        if !self.sessions[index as usize].rules.establishing {
+        if !self.sessions[index].rules.establishing {
             self.delete(now, index);
         }
     }
@@ -49,7 +34,7 @@ impl ControlPlane {
     /// Deletes the session on the user plane. It waits for a user plane that is not associated.
     pub(super) fn delete(&mut self, now: Now, index: u32) {
         if self.entry(index).rules.delete_at.take().is_some() {
-            self.arm(index);
+            self.sessions.arm(index);
         }
         let rules = &self.entry(index).rules;
         if rules.up_seid.is_none() && !rules.unsettled {
@@ -68,12 +53,11 @@ impl ControlPlane {
         self.put_back_done(now, index);
         self.close_account(now, index);
         self.take_back(now, index, |_| true);
-        self.count_off(self.plane_of(index));
-        let entry = self.sessions.remove(index as usize);
+        let entry = self.sessions.remove(index);
+        self.note_drained(entry.user_plane);
         self.leave_subscriber(&entry);
         let tunnel = TunnelOwner::Session(entry.group, index);
         self.released_tunnels.remember(tunnel.teid());
-        self.tally.closing -= 1;
         let ids = self.session_ids.entry(entry.segment).or_default();
         ids.release(entry.pppoe_id, now.at);
         if entry.stored {

@@ -10,12 +10,13 @@ use crate::accounting::RecordKind;
 use crate::alarms::Condition;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Noted, Owed, Record, Reports, Rules, Second,
-    Stage, Started, Third, Who, from_bytes, usage_from_array,
+    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Owed, Record, Reports, Rules, Second, Stage,
+    Started, Third, Who, from_bytes, usage_from_array,
 };
 use crate::evaluate::AaaAnswer;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::session_ids::SessionIdAllocator;
+use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
 use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use core::net::Ipv4Addr;
@@ -247,7 +248,7 @@ impl ControlPlane {
     /// Resumes the stored sessions.
     pub(super) fn resume(&mut self, restored: Restored, now: Now) {
         let mut entries = Vec::new();
-        let (mut replaced, mut without_address) = (Vec::new(), Vec::new());
+        let mut without_address = Vec::new();
         let mut ids: BTreeMap<SegmentId, Vec<u16>> = BTreeMap::new();
         let mut members = Vec::new();
         for (seid, record) in restored.sessions {
@@ -267,30 +268,17 @@ impl ControlPlane {
             };
             members.extend(member.map(|(identity, id)| (identity, id, seid)));
             ids.entry(entry.segment).or_default().push(entry.pppoe_id);
-            // sessions come in the order in which they began
-            if entry.is_closing() {
-                self.tally.closing += 1;
-            } else {
-                let key = super::admit::line_key(entry.segment, &entry.circuit);
-                replaced.extend(self.by_line.insert(key, seid));
-            }
-            if entry.is_half_open() {
-                self.half_open += 1;
-                self.admitted.push_back(seid);
-            }
-            entries.push((seid.index() as usize, Box::new(entry)));
+            entries.push(entry);
         }
         for (segment, allocated) in ids {
             self.session_ids
                 .insert(segment, SessionIdAllocator::with_allocated(allocated));
         }
-        let indexes: Vec<u32> = entries.iter().map(|(index, _)| *index as u32).collect();
-        self.sessions = entries.into_iter().collect();
+        let indexes: Vec<u32> = entries.iter().map(|entry| entry.seid.index()).collect();
+        // sessions come in the order in which they began
+        let (sessions, replaced) = SessionTable::resume(entries);
+        self.sessions = sessions;
         self.resume_subscribers(members);
-        for &index in &indexes {
-            let plane = self.plane_of(index);
-            *self.counts.entry(plane).or_default() += 1;
-        }
         self.update_aaa(now, &restored.owed);
         self.resume_records(now, restored.owed);
         for index in indexes {
@@ -326,7 +314,7 @@ impl ControlPlane {
         for (seid, why) in sessions {
             self.counters.count(Counter::NotResumed);
             tracing::error!(session = %seid, why, "cannot resume a stored session: it ends");
-            if let Some(index) = self.find(seid) {
+            if let Some(index) = self.sessions.find(seid) {
                 self.end(now, index, Cause::NasError);
             }
         }
@@ -341,6 +329,8 @@ impl ControlPlane {
         ending: Option<Ending>,
     ) -> Entry {
         let (segment, group, instance) = self.find_scope(&record);
+        let port = self.topology.segment(segment).port;
+        let user_plane = self.topology.port(port).user_plane;
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
@@ -384,15 +374,9 @@ impl ControlPlane {
             ..Account::default()
         };
         let mut entry = Entry {
-            seid,
-            segment,
-            group,
             gateway_mac: third.gateway_mac,
-            instance,
-            circuit: record.circuit,
             pppoe_id: record.pppoe_id,
             line: record.line,
-            subscriber: None,
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,
@@ -414,10 +398,9 @@ impl ControlPlane {
             servers: third.servers.map(Into::into),
             answer,
             policy: Arc::new(policy.unwrap_or_default()),
-            proposed: None,
             account,
-            noted: Noted::default(),
             stored: true,
+            ..Entry::new(seid, user_plane, segment, group, instance, record.circuit)
         };
         if !has_policy {
             // earlier versions stored its addresses alone

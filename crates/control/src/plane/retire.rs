@@ -38,13 +38,13 @@ impl ControlPlane {
             let has_place = self.topology.has_place(entry.segment, &entry.circuit.tags);
             !entry.is_closing() && !has_place
         });
-        displaced.map(|(index, _)| index as u32).collect()
+        displaced.map(|(index, _)| index).collect()
     }
 
     /// Ends the sessions whose segment is no longer configured, and starts the checks of retired objects.
     pub(super) fn end_displaced(&mut self, now: Now) {
         for index in self.displaced() {
-            if self.sessions.contains(index as usize) {
+            if self.sessions.get(index).is_some() {
                 self.entry(index).noted.by = Some(OF_CONFIGURATION.into());
                 self.end(now, index, Cause::AdminReset);
             }
@@ -62,7 +62,7 @@ impl ControlPlane {
         if ports.any(|(id, port)| port.retired && answers(id)) {
             return true;
         }
-        self.entries().any(|entry| {
+        self.sessions.entries().any(|entry| {
             let placed = self.topology.has_place(entry.segment, &entry.circuit.tags);
             !placed && answers(self.topology.segment(entry.segment).port)
         })
@@ -119,7 +119,7 @@ impl ControlPlane {
             if !matches!(self.entry(index).stage, Stage::Closing(_)) {
                 self.release(now, index, Cause::AdminReset);
             }
-            if self.sessions.contains(index as usize) {
+            if self.sessions.get(index).is_some() {
                 self.counters.count(Counter::TakenOutUnheard);
                 unheard += 1;
                 self.entry(index).rules.establishing = false;
@@ -148,7 +148,11 @@ impl ControlPlane {
         let retired = self.topology.ports().filter(|(_, port)| port.retired);
         let retired: BTreeSet<PortId> = retired.map(|(id, _)| id).collect();
         let port_of = |segment| self.topology.segment(segment).port;
-        let used: BTreeSet<PortId> = self.entries().map(|entry| port_of(entry.segment)).collect();
+        let used: BTreeSet<PortId> = self
+            .sessions
+            .entries()
+            .map(|entry| port_of(entry.segment))
+            .collect();
         for id in retired.difference(&used) {
             let plane = self.topology.port(*id).user_plane;
             let groups = || {
@@ -171,7 +175,7 @@ impl ControlPlane {
     }
 
     fn forget_groups_and_segments(&mut self) {
-        let used = self.entries().map(|entry| entry.group);
+        let used = self.sessions.entries().map(|entry| entry.group);
         // a session of another group may have an address of one of its nets
         let lending = self.addresses.lent_nets().map(|(group, _)| group);
         let used: BTreeSet<GroupId> = used.chain(lending).collect();
@@ -183,7 +187,8 @@ impl ControlPlane {
             self.user_planes.forget_group(group);
             self.topology.remove_group(group);
         }
-        let used: BTreeSet<SegmentId> = self.entries().map(|entry| entry.segment).collect();
+        let used: BTreeSet<SegmentId> =
+            self.sessions.entries().map(|entry| entry.segment).collect();
         let segments = self.topology.segments();
         let segments = segments.filter(|(id, segment)| segment.retired && !used.contains(id));
         let segments: Vec<SegmentId> = segments.map(|(id, _)| id).collect();

@@ -25,12 +25,12 @@ const DELETE_AGAIN: Duration = Duration::from_secs(5);
 impl ControlPlane {
     /// PFCP rules of a session with the policy in force.
     pub(super) fn spec(&self, index: u32) -> SessionSpec {
-        self.spec_with(index, &self.sessions[index as usize].policy)
+        self.spec_with(index, &self.sessions[index].policy)
     }
 
     /// PFCP rules of a session with the given policy.
     fn spec_with(&self, index: u32, policy: &Policy) -> SessionSpec {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
@@ -64,16 +64,13 @@ impl ControlPlane {
     }
 
     pub(super) fn plane_of(&self, index: u32) -> UserPlaneId {
-        let segment = self.sessions[index as usize].segment;
-        self.topology
-            .port(self.topology.segment(segment).port)
-            .user_plane
+        self.sessions[index].user_plane
     }
 
     /// Establishes the PFCP session with its control tunnel, and with the rules of address families that are already open.
     pub(super) fn establish(&mut self, now: Now, index: u32) {
         // the highest bit would name a rule that the user plane brings along (TS 29.244 §8.2.54)
-        self.sessions[index as usize].rules.urr_id = self.random.random_range(1..=i32::MAX as u32);
+        self.sessions[index].rules.urr_id = self.random.random_range(1..=i32::MAX as u32);
         let (spec, plane) = (self.spec(index), self.plane_of(index));
         let entry = self.entry(index);
         entry.rules.up_seid_before = entry.rules.up_seid.take().or(entry.rules.up_seid_before);
@@ -116,7 +113,7 @@ impl ControlPlane {
     /// Sends a modification with the differences from what was sent last. It waits for a pending establishment or modification,
     /// because one request may overtake another.
     pub(super) fn adjust(&mut self, now: Now, index: u32) {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let rules = &entry.rules;
         let Some(up_seid) = rules.up_seid.filter(|_| !rules.modifying) else {
             return;
@@ -157,14 +154,14 @@ impl ControlPlane {
     /// Renews the policy of the next waiting session.
     fn adjust_next(&mut self, now: Now) {
         while let Some(seid) = self.adjusting.pop_front() {
-            let Some(index) = self.find(seid) else {
+            let Some(index) = self.sessions.find(seid) else {
                 continue;
             };
-            if !self.sessions[index as usize].has_policy() {
+            if !self.sessions[index].has_policy() {
                 continue;
             }
             self.renew_policy(now, index);
-            if self.sessions[index as usize].rules.modifying {
+            if self.sessions[index].rules.modifying {
                 return; // its answer lets the next one go
             }
         }
@@ -226,7 +223,7 @@ impl ControlPlane {
     }
 
     fn on_established(&mut self, now: Now, seid: Seid, message: Answer) {
-        let Some(index) = self.find(seid) else {
+        let Some(index) = self.sessions.find(seid) else {
             return;
         };
         let plane = self.plane_of(index);
@@ -244,7 +241,7 @@ impl ControlPlane {
                     _ => {
                         self.rules_are_there(now, index);
                         self.persist(now, index);
-                        if self.sessions[index as usize].has_policy() {
+                        if self.sessions[index].has_policy() {
                             self.renew_policy(now, index);
                         }
                     }
@@ -280,8 +277,11 @@ impl ControlPlane {
             return; // the answer came twice, or another is still to come
         }
         tracing::info!(session = %seid, "the user plane repeated an old request: restoring the session");
-        let index = self.find(seid).filter(|i| self.plane_of(*i) == plane);
-        match index.filter(|i| !self.sessions[*i as usize].is_closing()) {
+        let index = self
+            .sessions
+            .find(seid)
+            .filter(|i| self.plane_of(*i) == plane);
+        match index.filter(|i| !self.sessions[*i].is_closing()) {
             Some(index) => self.establish(now, index),
             None => self.delete_unknown_session(now, plane, up_seid),
         }
@@ -319,7 +319,7 @@ impl ControlPlane {
     /// Handles an accepted request. Address families whose rules are installed continue, and later changes are sent.
     fn rules_are_there(&mut self, now: Now, index: u32) {
         for family in [Family::Ipv4, Family::Ipv6] {
-            let entry = &self.sessions[index as usize];
+            let entry = &self.sessions[index];
             let told = &entry.rules.last_sent.forwarding.bindings;
             let wanted = entry.rules.families[family as usize];
             let there = match family {
@@ -335,7 +335,7 @@ impl ControlPlane {
     }
 
     fn on_modified(&mut self, now: Now, seid: Seid, number: u8, message: Answer) {
-        let Some(index) = self.find(seid) else {
+        let Some(index) = self.sessions.find(seid) else {
             return;
         };
         let entry = self.entry(index);
@@ -373,7 +373,7 @@ impl ControlPlane {
     }
 
     fn waits_for_rules(&self, index: u32) -> bool {
-        let link = self.sessions[index as usize].link.as_ref();
+        let link = self.sessions[index].link.as_ref();
         let families = [Family::Ipv4, Family::Ipv6];
         link.is_some_and(|link| families.iter().any(|family| link.waits_for_rules(*family)))
     }
@@ -382,7 +382,7 @@ impl ControlPlane {
     /// ending.
     fn on_modify_failed(&mut self, now: Now, index: u32, counter: Counter) {
         self.counters.count(counter);
-        let link = self.sessions[index as usize].link.as_ref();
+        let link = self.sessions[index].link.as_ref();
         let ending = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
         let stays = link.is_some_and(|link| !ending(link.phase()));
         if self.waits_for_rules(index) {
@@ -394,14 +394,14 @@ impl ControlPlane {
 
     /// Lets the packet that opens an address family wait until the session is on disk.
     fn await_durable(&mut self, now: Now, index: u32, family: Family) {
-        if self.sessions[index as usize].rules.up_seid.is_none() {
+        if self.sessions[index].rules.up_seid.is_none() {
             return; // it is being put back, and waits for that: before, there is nothing that can be stored
         }
         self.begin_account(now, index);
         if self.persist(now, index) {
             self.note_addresses(now, index);
         }
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         let what = Awaited::Family {
             seid: entry.seid,
             family,
@@ -428,7 +428,7 @@ impl ControlPlane {
     }
 
     fn on_usage(&mut self, now: Now, seid: Seid, purpose: UsageFor, message: Answer) {
-        let index = self.find(seid);
+        let index = self.sessions.find(seid);
         if let (Some(index), Ok(Message::SessionModificationResponse(m))) = (index, &message) {
             self.add_usage(index, &m.usage_reports);
             self.persist(now, index);
@@ -442,7 +442,7 @@ impl ControlPlane {
     }
 
     fn on_deleted(&mut self, now: Now, seid: Seid, message: Answer) {
-        let Some(index) = self.find(seid) else {
+        let Some(index) = self.sessions.find(seid) else {
             return;
         };
         match message {
@@ -464,7 +464,7 @@ impl ControlPlane {
                 self.counters.count(Counter::UserPlaneRefused);
                 tracing::debug!(session = %seid, cause = %m.cause, "user plane does not delete the session: retrying");
                 self.entry(index).rules.delete_at = Some(now.at + DELETE_AGAIN);
-                self.arm(index);
+                self.sessions.arm(index);
             }
             Err(FailReason::TimedOut) => {
                 self.counters.count(Counter::UserPlaneSilent);
@@ -485,7 +485,7 @@ impl ControlPlane {
         };
         // a session is its own user plane's to speak of
         let from = self.user_planes.find(id.peer.ip());
-        let index = self.find(seid);
+        let index = self.sessions.find(seid);
         match index.filter(|index| from == Some(self.plane_of(*index))) {
             Some(index) => {
                 self.add_usage(index, &report.usage_reports);
@@ -500,7 +500,7 @@ impl ControlPlane {
                     let cause = PfcpCause::REQUEST_ACCEPTED;
                     self.user_planes.acknowledge(id, up_seid, cause);
                 }
-                let packets = self.sessions[index as usize].policy.forwarding.packets;
+                let packets = self.sessions[index].policy.forwarding.packets;
                 if is_idle && packets.idle_timeout.is_some() {
                     self.end(now, index, Cause::IdleTimeout);
                 }
@@ -522,7 +522,7 @@ impl ControlPlane {
             self.entry(index).rules.put_back = false; // what was under way with the association before is void
         }
         let again = |index: &u32| {
-            let entry = &self.sessions[*index as usize];
+            let entry = &self.sessions[*index];
             lost || entry.is_closing() || entry.rules.up_seid.is_none()
         };
         let (again, kept): (Vec<u32>, Vec<u32>) = of_plane.into_iter().partition(again);
@@ -554,7 +554,7 @@ impl ControlPlane {
 
     /// Handles the end of an association.
     pub(super) fn on_user_plane_down(&mut self, now: Now, plane: UserPlaneId, why: &str) {
-        let its = sessions(self.count_on(plane));
+        let its = sessions(self.sessions.on_user_plane(plane));
         let text = format!("{why}; it keeps forwarding as long as it can, with {its}");
         self.note_user_plane(now, plane, Kind::UserPlaneLost, &text);
     }
@@ -568,23 +568,19 @@ impl ControlPlane {
         }
     }
 
-    /// Number of a user plane's sessions.
-    pub(super) fn count_on(&self, plane: UserPlaneId) -> u64 {
-        self.counts.get(&plane).copied().unwrap_or(0)
-    }
-
     /// Indexes of a user plane's sessions.
     pub(super) fn sessions_of(&self, plane: UserPlaneId) -> Vec<u32> {
-        let indexes = self.sessions.iter().map(|(index, _)| index as u32);
-        indexes
-            .filter(|&index| self.plane_of(index) == plane)
-            .collect()
+        let on_it = self
+            .sessions
+            .iter()
+            .filter(|(_, entry)| entry.user_plane == plane);
+        on_it.map(|(index, _)| index).collect()
     }
 
     /// Restores sessions up to the maximum number of pending establishments.
     pub(super) fn resync(&mut self, now: Now, plane: UserPlaneId) {
         while let Some(seid) = self.user_planes.next_resync(plane) {
-            let Some(index) = self.find(seid) else {
+            let Some(index) = self.sessions.find(seid) else {
                 self.resync_done(now, plane);
                 continue;
             };

@@ -28,7 +28,7 @@ impl ControlPlane {
     /// # Errors
     /// The subscriber has as many sessions as it may.
     pub(super) fn join_user(&mut self, index: u32) -> Result<(), String> {
-        let entry = &self.sessions[index as usize];
+        let entry = &self.sessions[index];
         if entry.subscriber.is_some() {
             return Ok(());
         }
@@ -64,8 +64,8 @@ impl ControlPlane {
             .sessions
             .iter()
             .filter(|seid| Some(**seid) != but);
-        let found = others.filter_map(|seid| self.find(*seid));
-        let live = found.filter(|index| !self.sessions[*index as usize].is_ending());
+        let found = others.filter_map(|seid| self.sessions.find(*seid));
+        let live = found.filter(|index| !self.sessions[*index].is_ending());
         live.count()
     }
 

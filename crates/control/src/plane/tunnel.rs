@@ -57,7 +57,7 @@ impl ControlPlane {
 
     /// Whether this tunnel of a user plane belongs to a session.
     fn has_tunnel(&self, plane: UserPlaneId, group: GroupId, index: u32) -> bool {
-        let entry = self.sessions.get(index as usize);
+        let entry = self.sessions.get(index);
         entry.is_some_and(|entry| entry.group == group) && self.plane_of(index) == plane
     }
 
@@ -168,7 +168,7 @@ impl ControlPlane {
 
     /// Sends a PPPoE packet to a session through its own tunnel.
     pub(super) fn send_to_session(&mut self, index: u32, ethertype: u16, payload: &[u8]) {
-        let entry: &Entry = &self.sessions[index as usize];
+        let entry: &Entry = &self.sessions[index];
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);

@@ -67,11 +67,11 @@ impl ControlPlane {
             })
             .collect();
         let settled = |seid: &Seid| {
-            let entry = self.find(*seid).map(|index| &self.sessions[index as usize]);
+            let entry = self.sessions.find(*seid).map(|index| &self.sessions[index]);
             entry.is_some_and(|entry| !entry.is_closing() && !changing.contains(seid))
         };
         let wrong: Vec<Seid> = wrong.iter().copied().filter(settled).collect();
-        let unknown = |seid: &Seid| self.find(*seid).is_none();
+        let unknown = |seid: &Seid| self.sessions.find(*seid).is_none();
         let unknown_sessions: Vec<Seid> =
             unknown_sessions.iter().copied().filter(unknown).collect();
         if let Some(check) = &mut self.check {

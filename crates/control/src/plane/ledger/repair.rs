@@ -34,7 +34,7 @@ impl ControlPlane {
             self.end_without(now, seid, net);
         }
         for (net, seid) in found.missing {
-            let entry = &self.sessions[seid.index() as usize];
+            let entry = &self.sessions[seid.index()];
             let bindings = &entry.policy.forwarding.bindings;
             let binding = bindings.iter().find(|binding| binding.prefix == net.net);
             let given = binding.map(|binding| self.addresses.give_again(holder(entry), binding));
@@ -48,7 +48,7 @@ impl ControlPlane {
 
     /// Ends a session with an address that another session has, without releasing that address.
     fn end_without(&mut self, now: Now, seid: Seid, net: Net) {
-        let Some(index) = self.find(seid) else {
+        let Some(index) = self.sessions.find(seid) else {
             return;
         };
         self.entry(index)
@@ -88,7 +88,7 @@ impl ControlPlane {
             self.session_ids.entry(segment).or_default().reserve(id);
         }
         for (_, seid) in found.twice {
-            if let Some(index) = self.find(seid) {
+            if let Some(index) = self.sessions.find(seid) {
                 self.end(now, index, Cause::NasError);
             }
         }
@@ -97,10 +97,11 @@ impl ControlPlane {
     fn repair_lines(&mut self) {
         let found = self.compare_lines(&mut Ledger::default());
         for (line, _) in found.without_owner {
-            self.by_line.remove(&line);
+            self.sessions.forget_line(&line);
         }
-        let missing = found.missing.into_iter().map(|(found, _)| found);
-        self.by_line.extend(missing);
+        for ((line, seid), _) in found.missing {
+            self.sessions.set_line(line, seid);
+        }
     }
 
     fn repair_subscribers(&mut self, now: Now) {
@@ -110,7 +111,7 @@ impl ControlPlane {
         }
         for (_, seid) in found.missing {
             let index = seid.index();
-            let known_by = self.stored_subscriber(&self.sessions[index as usize], None);
+            let known_by = self.stored_subscriber(&self.sessions[index], None);
             let joined = known_by.map(|(identity, _)| self.subscribers.join(identity, seid));
             self.entry(index).subscriber = joined;
             self.adjust(now, index);
@@ -121,15 +122,14 @@ impl ControlPlane {
         let found = self.compare_timers(&mut Ledger::default());
         let missing = found.missing.into_iter().map(|(index, _)| index);
         for index in found.without_owner.into_iter().chain(missing) {
-            self.arm(index);
+            self.sessions.arm(index);
         }
     }
 
     fn repair_counts(&mut self) {
         let order = self.compare_half_open(&mut Ledger::default());
         let missing = order.missing.into_iter().map(|(seid, _)| seid);
-        self.admitted.extend(missing);
-        self.half_open = self.entries().filter(|e| e.is_half_open()).count();
+        self.sessions.repair_half_open(missing);
         let planes = self.topology.user_planes();
         let counts: Vec<_> = planes
             .map(|(plane, _)| (plane, self.put_back(plane).count()))
@@ -166,7 +166,7 @@ impl ControlPlane {
                 // what the user plane has of the family is not known: the session is told whole
                 Wait::Rules(seid) | Wait::Family(seid, _) => self.ask_rules_again(now, seid),
                 Wait::Verdict(seid) => {
-                    if let Some(index) = self.find(seid) {
+                    if let Some(index) = self.sessions.find(seid) {
                         let message = b"authentication is not available".to_vec();
                         self.reject(now, index, "the question to AAA was lost", message);
                     }
@@ -182,7 +182,7 @@ impl ControlPlane {
     }
 
     fn ask_rules_again(&mut self, now: Now, seid: Seid) {
-        let Some(index) = self.find(seid) else {
+        let Some(index) = self.sessions.find(seid) else {
             return;
         };
         let entry = self.entry(index);

@@ -207,10 +207,15 @@ fn session_ids_and_lines() {
     let kind = "access line";
     let stray = |plane: &mut ControlPlane, _: Now| {
         let nobody = (SegmentId(0), Some(9), None, [2, 9, 9, 9, 9, 9].into());
-        plane.by_line.insert(nobody, Seid::new(1, 77));
+        plane.sessions.set_line(nobody, Seid::new(1, 77));
     };
     broken(stray, kind, Fault::WithoutOwner);
-    let lost = |plane: &mut ControlPlane, _: Now| plane.by_line.clear();
+    let lost = |plane: &mut ControlPlane, _: Now| {
+        let lines: Vec<_> = plane.sessions.lines().collect();
+        lines
+            .iter()
+            .for_each(|(line, _)| plane.sessions.forget_line(line));
+    };
     let mut w = broken(lost, kind, Fault::Missing);
     // whoever dials in anew replaces its session, and has not two
     let config = w.homes[0].config().clone();
@@ -223,21 +228,27 @@ fn session_ids_and_lines() {
 #[test]
 fn timers() {
     let stray = |plane: &mut ControlPlane, now: Now| {
-        plane.wheel.arm(500, now.at + Duration::from_secs(3600));
+        plane
+            .sessions
+            .wheel()
+            .arm(500, now.at + Duration::from_secs(3600));
     };
     broken(stray, "timer", Fault::WithoutOwner);
-    let lost = |plane: &mut ControlPlane, _: Now| plane.wheel.cancel(1);
+    let lost = |plane: &mut ControlPlane, _: Now| plane.sessions.wheel().cancel(1);
     let w = broken(lost, "timer", Fault::Missing);
     assert_eq!(w.online(), 4);
     let late = |plane: &mut ControlPlane, now: Now| {
-        plane.wheel.arm(1, now.at + Duration::from_secs(86_400));
+        plane
+            .sessions
+            .wheel()
+            .arm(1, now.at + Duration::from_secs(86_400));
     };
     broken(late, "timer", Fault::Missing);
 }
 
 #[test]
 fn counts() {
-    let more = |plane: &mut ControlPlane, _: Now| plane.half_open += 2;
+    let more = |plane: &mut ControlPlane, _: Now| plane.sessions.miscount_half_open(2);
     broken(more, "half-open count", Fault::WithoutOwner);
     let put_back = |plane: &mut ControlPlane, _: Now| plane.user_planes.set_resyncing(PLANE, 3);
     broken(put_back, "put back", Fault::WithoutOwner);
@@ -275,17 +286,12 @@ fn whoever_waits_for_what_nobody_does() {
 
     let closing = |plane: &mut ControlPlane, _: Now| {
         let seid = plane.sessions[0].seid;
-        let line = super::super::admit::line_key(SegmentId(0), &plane.sessions[0].circuit);
-        plane.by_line.remove(&line);
-        plane.wheel.cancel(seid.index());
-        let entry = plane.entry(seid.index());
-        entry.stage = crate::entry::Stage::Closing(crate::entry::Ending {
+        let ending = crate::entry::Ending {
             cause: session::Cause::LostCarrier,
             lasted: Duration::ZERO,
             unix: 0,
-        });
-        entry.link = None;
-        plane.tally.closing += 1;
+        };
+        plane.sessions.close(seid.index(), ending);
     };
     let mut w = broken(closing, "wait", Fault::Missing);
     assert_eq!(w.sessions().len(), 3, "it has ended");
@@ -361,7 +367,7 @@ fn user_planes_are_audited_and_put_right() {
     );
 
     // what only the user plane has goes
-    let index = w.plane.find(w.plane.sessions[0].seid).unwrap();
+    let index = w.plane.sessions.find(w.plane.sessions[0].seid).unwrap();
     w.plane.entry(index).rules.up_seid = None;
     let now = w.moment();
     w.plane.release(now, index, session::Cause::LostCarrier);
@@ -415,7 +421,13 @@ fn an_audit_whose_default_session_is_gone_begins_again_on_a_new_one() {
 #[test]
 fn an_answer_about_an_audit_that_was_replaced_is_not_taken_for_one_about_the_next() {
     let mut w = online(100);
-    let names = |w: &World| -> Vec<_> { w.plane.entries().map(|e| e.rules.up_seid).collect() };
+    let names = |w: &World| -> Vec<_> {
+        w.plane
+            .sessions
+            .entries()
+            .map(|e| e.rules.up_seid)
+            .collect()
+    };
     let before = names(&w);
     w.up.damage_one();
     let now = w.moment();

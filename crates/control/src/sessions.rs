@@ -1,0 +1,454 @@
+//! The session table: sessions by index, and what finds them by access line, by age and by time.
+
+use crate::entry::{Ending, Entry, Stage};
+use crate::topology::{SegmentId, Seid, UserPlaneId};
+use crate::wheel::TimerWheel;
+use core::ops::{Index, IndexMut};
+use core::time::Duration;
+use session::Circuit;
+use slab::Slab;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use wire::eth::MacAddr;
+
+/// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the session of a subscriber that reconnects.
+pub(crate) type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
+
+pub(crate) fn line_key(segment: SegmentId, circuit: &Circuit) -> LineKey {
+    let (outer, inner) = circuit.tags.vids();
+    (segment, outer, inner, circuit.mac)
+}
+
+/// Precision of the sessions' timers.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Counts of sessions: how many wait for their last counters, and how many began, came online and ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub closing: u64,
+    pub begun: u64,
+    pub opened: u64,
+    pub ended: u64,
+}
+
+/// All sessions. The stage of a session changes only by [`SessionTable::open`] and [`SessionTable::close`], so that the counts hold.
+pub(crate) struct SessionTable {
+    entries: Slab<Box<Entry>>,
+    by_line: HashMap<LineKey, Seid>,
+    /// Number of sessions of each user plane.
+    on_user_plane: BTreeMap<UserPlaneId, u64>,
+    /// Half-open sessions in the order of their PADR, and some that are no longer half-open.
+    by_age: VecDeque<Seid>,
+    half_open: usize,
+    wheel: TimerWheel,
+    tally: Tally,
+}
+
+impl SessionTable {
+    pub fn new() -> Self {
+        SessionTable {
+            entries: Slab::new(),
+            by_line: HashMap::new(),
+            on_user_plane: BTreeMap::new(),
+            by_age: VecDeque::new(),
+            half_open: 0,
+            wheel: TimerWheel::new(TICK),
+            tally: Tally::default(),
+        }
+    }
+
+    /// A table of stored sessions in the order in which they began, and those of them that a later one on their access line replaced.
+    pub fn resume(entries: Vec<Entry>) -> (Self, Vec<Seid>) {
+        let mut table = SessionTable::new();
+        let mut replaced = Vec::new();
+        for entry in &entries {
+            match entry.is_closing() {
+                true => table.tally.closing += 1,
+                false => replaced.extend(table.by_line.insert(entry.line_key(), entry.seid)),
+            }
+            if entry.is_half_open() {
+                table.half_open += 1;
+                table.by_age.push_back(entry.seid);
+            }
+            *table.on_user_plane.entry(entry.user_plane).or_default() += 1;
+        }
+        let entries = entries.into_iter();
+        let by_index = entries.map(|entry| (entry.seid.index() as usize, Box::new(entry)));
+        table.entries = by_index.collect();
+        (table, replaced)
+    }
+
+    /// Index of the next session.
+    pub fn next_index(&self) -> u32 {
+        self.entries.vacant_key() as u32
+    }
+
+    /// Adds a session at [`SessionTable::next_index`], which its SEID has.
+    pub fn insert(&mut self, entry: Entry) {
+        *self.on_user_plane.entry(entry.user_plane).or_default() += 1;
+        self.by_line.insert(entry.line_key(), entry.seid);
+        if self.by_age.len() > 2 * self.half_open {
+            self.forget_opened();
+        }
+        self.by_age.push_back(entry.seid);
+        self.half_open += 1;
+        self.tally.begun += 1;
+        self.entries.insert(Box::new(entry));
+    }
+
+    /// Forgets the age of sessions that are no longer half-open.
+    fn forget_opened(&mut self) {
+        let mut by_age = std::mem::take(&mut self.by_age);
+        by_age.retain(|seid| self.is_half_open(*seid));
+        self.by_age = by_age;
+    }
+
+    fn is_half_open(&self, seid: Seid) -> bool {
+        let index = self.find(seid);
+        index.is_some_and(|index| self[index].is_half_open())
+    }
+
+    /// Makes a half-open session an online one.
+    pub fn open(&mut self, index: u32) {
+        self.half_open -= 1;
+        self.tally.opened += 1;
+        self[index].stage = Stage::Online;
+    }
+
+    /// Makes a session one that is closing: its access line is free, and it has no timer.
+    pub fn close(&mut self, index: u32, ending: Ending) {
+        if self[index].is_half_open() {
+            self.half_open -= 1;
+        }
+        self.tally.ended += 1;
+        self.tally.closing += 1;
+        let entry = &mut self[index];
+        entry.close(ending);
+        let (line, seid) = (entry.line_key(), entry.seid);
+        if self.by_line.get(&line) == Some(&seid) {
+            self.by_line.remove(&line);
+        }
+        self.wheel.cancel(index);
+    }
+
+    /// Removes a session that is closing.
+    pub fn remove(&mut self, index: u32) -> Box<Entry> {
+        let entry = self.entries.remove(index as usize);
+        self.tally.closing -= 1;
+        self.wheel.cancel(index);
+        let left = self.on_user_plane.entry(entry.user_plane).or_default();
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.on_user_plane.remove(&entry.user_plane);
+        }
+        entry
+    }
+
+    /// Index of a session, if it still exists.
+    pub fn find(&self, seid: Seid) -> Option<u32> {
+        let entry = self.get(seid.index())?;
+        (entry.seid == seid).then_some(seid.index())
+    }
+
+    /// Session of an index, if there is one.
+    pub fn get(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(index as usize).map(|entry| &**entry)
+    }
+
+    /// Session of an index, if there is one.
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut Entry> {
+        self.entries
+            .get_mut(index as usize)
+            .map(|entry| &mut **entry)
+    }
+
+    /// Index of the session on an access line.
+    pub fn on_line(&self, line: &LineKey) -> Option<u32> {
+        self.by_line.get(line).and_then(|seid| self.find(*seid))
+    }
+
+    /// All sessions with their indexes, in the order of these.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        let entries = self.entries.iter();
+        entries.map(|(index, entry)| (index as u32, &**entry))
+    }
+
+    /// All sessions.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.iter().map(|(_, entry)| entry)
+    }
+
+    /// The sessions from an index on, without a visit to those before.
+    pub fn from(&self, index: u32) -> impl Iterator<Item = (u32, &Entry)> {
+        let indexes = index..self.entries.capacity() as u32;
+        indexes.filter_map(|index| Some((index, self.get(index)?)))
+    }
+
+    /// Number of sessions in any stage.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Number of half-open sessions.
+    pub fn half_open(&self) -> usize {
+        self.half_open
+    }
+
+    /// Number of sessions of a user plane.
+    pub fn on_user_plane(&self, plane: UserPlaneId) -> u64 {
+        self.on_user_plane.get(&plane).copied().unwrap_or(0)
+    }
+
+    /// Counts of sessions.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Takes the oldest half-open session out of the order of age.
+    pub fn take_oldest(&mut self) -> Option<u32> {
+        while let Some(seid) = self.by_age.pop_front() {
+            if self.is_half_open(seid) {
+                return Some(seid.index());
+            }
+        }
+        None
+    }
+
+    /// Sets the one timer of a session to its next time.
+    pub fn arm(&mut self, index: u32) {
+        match self.get(index).and_then(Entry::wake_at) {
+            Some(at) => self.wheel.arm(index, at),
+            None => self.wheel.cancel(index),
+        }
+    }
+
+    /// Next session whose time has come.
+    pub fn pop_due(&mut self, now: Duration) -> Option<u32> {
+        self.wheel.pop(now)
+    }
+
+    /// Time of the next timer.
+    pub fn next_at(&self) -> Option<Duration> {
+        self.wheel.next_at()
+    }
+}
+
+/// What the resource audit compares with the sessions, and mends.
+impl SessionTable {
+    pub fn lines(&self) -> impl Iterator<Item = (LineKey, Seid)> {
+        self.by_line.iter().map(|(line, seid)| (*line, *seid))
+    }
+
+    pub fn set_line(&mut self, line: LineKey, seid: Seid) {
+        self.by_line.insert(line, seid);
+    }
+
+    pub fn forget_line(&mut self, line: &LineKey) {
+        self.by_line.remove(line);
+    }
+
+    pub fn by_age(&self) -> impl Iterator<Item = Seid> {
+        self.by_age.iter().copied()
+    }
+
+    /// Adds half-open sessions that are not in the order of age, and counts half-open sessions again.
+    pub fn repair_half_open(&mut self, missing: impl IntoIterator<Item = Seid>) {
+        self.by_age.extend(missing);
+        self.half_open = self.entries().filter(|entry| entry.is_half_open()).count();
+    }
+
+    /// Sessions whose timer is set.
+    pub fn armed(&self) -> impl Iterator<Item = u32> {
+        self.wheel.armed()
+    }
+
+    /// Whether the timer of a session fires at this time.
+    pub fn wakes(&self, index: u32, at: Duration) -> bool {
+        self.wheel.wakes(index, at)
+    }
+}
+
+/// What tests of the resource audit put out of order.
+#[cfg(test)]
+impl SessionTable {
+    pub fn wheel(&mut self) -> &mut TimerWheel {
+        &mut self.wheel
+    }
+
+    pub fn miscount_half_open(&mut self, by: usize) {
+        self.half_open += by;
+    }
+}
+
+impl Index<u32> for SessionTable {
+    type Output = Entry;
+
+    fn index(&self, index: u32) -> &Entry {
+        &self.entries[index as usize]
+    }
+}
+
+impl IndexMut<u32> for SessionTable {
+    fn index_mut(&mut self, index: u32) -> &mut Entry {
+        &mut self.entries[index as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Started;
+    use crate::topology::{GroupId, InstanceId};
+    use session::Cause;
+    use wire::eth::Tags;
+
+    const PLANE: UserPlaneId = UserPlaneId(1);
+    const ENDING: Ending = Ending {
+        cause: Cause::UserRequest,
+        lasted: Duration::ZERO,
+        unix: 0,
+    };
+
+    /// A session of the line with this inner VLAN id, at the table's next index.
+    fn session(table: &SessionTable, generation: u64, line: u16) -> Entry {
+        let seid = Seid::new(generation, table.next_index());
+        let circuit = Circuit {
+            logical_port: b"access0".as_slice().into(),
+            tags: Tags::qinq(100, line),
+            mac: MacAddr([2, 0, 0, 0, 0, 1]),
+        };
+        Entry::new(
+            seid,
+            PLANE,
+            SegmentId(0),
+            GroupId(0),
+            InstanceId(0),
+            circuit,
+        )
+    }
+
+    fn filled(lines: u16) -> SessionTable {
+        let mut table = SessionTable::new();
+        for line in 0..lines {
+            let entry = session(&table, 1, line);
+            table.insert(entry);
+        }
+        table
+    }
+
+    #[test]
+    fn counts_follow_the_stages() {
+        let mut table = filled(3);
+        let counts = |table: &SessionTable| {
+            let tally = table.tally();
+            (table.len(), table.half_open(), tally.opened, tally.closing)
+        };
+        assert_eq!(counts(&table), (3, 3, 0, 0));
+        table.open(0);
+        assert_eq!(counts(&table), (3, 2, 1, 0));
+        table.close(0, ENDING);
+        table.close(1, ENDING);
+        assert_eq!(counts(&table), (3, 1, 1, 2));
+        assert_eq!(table.on_user_plane(PLANE), 3);
+        table.remove(0);
+        table.remove(1);
+        assert_eq!(counts(&table), (1, 1, 1, 0));
+        assert_eq!(table.on_user_plane(PLANE), 1);
+        assert_eq!((table.tally().begun, table.tally().ended), (3, 2));
+    }
+
+    #[test]
+    fn a_line_leads_to_its_latest_session() {
+        let mut table = filled(2);
+        let line = table[0].line_key();
+        assert_eq!(table.on_line(&line), Some(0));
+        let again = session(&table, 2, 0);
+        table.insert(again);
+        assert_eq!(table.on_line(&line), Some(2));
+        table.close(0, ENDING);
+        assert_eq!(table.on_line(&line), Some(2), "the one before was replaced");
+        table.close(2, ENDING);
+        assert_eq!(table.on_line(&line), None);
+    }
+
+    #[test]
+    fn an_identifier_of_before_finds_nothing() {
+        let mut table = filled(1);
+        let before = table[0].seid;
+        table.close(0, ENDING);
+        assert_eq!(table.find(before), Some(0), "until it is removed");
+        table.remove(0);
+        let next = session(&table, 2, 0);
+        table.insert(next);
+        assert_eq!(table.find(before), None);
+        assert_eq!(table.find(Seid::new(2, 0)), Some(0));
+    }
+
+    #[test]
+    fn the_oldest_half_open_session_goes_first_and_the_order_stays_short() {
+        let mut table = filled(4);
+        table.open(0);
+        table.close(1, ENDING);
+        assert_eq!(table.take_oldest(), Some(2));
+        assert_eq!(table.take_oldest(), Some(3));
+        assert_eq!(table.take_oldest(), None);
+        for line in 10..1000 {
+            let entry = session(&table, 1, line);
+            let index = table.next_index();
+            table.insert(entry);
+            table.open(index);
+            assert!(table.by_age().count() <= 2 * table.half_open() + 2);
+        }
+    }
+
+    #[test]
+    fn a_timer_is_that_of_the_session_and_ends_with_it() {
+        let mut table = filled(2);
+        for index in 0..2 {
+            table[index].account.next_interim = Some(Duration::from_secs(5));
+            table.arm(index);
+        }
+        table.close(1, ENDING);
+        assert_eq!(table.pop_due(Duration::from_secs(4)), None);
+        assert_eq!(table.pop_due(Duration::from_secs(6)), Some(0));
+        assert_eq!(table.pop_due(Duration::from_secs(60)), None);
+    }
+
+    #[test]
+    fn a_restored_table_is_the_one_of_before() {
+        let table = SessionTable::new();
+        let mut entries: Vec<Entry> = (0..4u16)
+            .map(|n| {
+                let mut entry = session(&table, u64::from(n) + 1, n % 3);
+                entry.seid = Seid::new(u64::from(n) + 1, u32::from(n) * 7);
+                entry
+            })
+            .collect();
+        entries[1].stage = Stage::Online;
+        entries[1].account.started = Some(Started {
+            at: Duration::ZERO,
+            before: 0,
+            unix: 1,
+        });
+        entries[2].close(ENDING);
+        let (seids, line): (Vec<Seid>, _) = (
+            entries.iter().map(|entry| entry.seid).collect(),
+            entries[0].line_key(),
+        );
+        let (table, replaced) = SessionTable::resume(entries);
+        assert_eq!(
+            replaced,
+            [seids[0]],
+            "the fourth is on the first one's line"
+        );
+        assert_eq!(table.on_line(&line), Some(21));
+        assert!(
+            seids
+                .iter()
+                .all(|seid| table.find(*seid) == Some(seid.index()))
+        );
+        assert_eq!((table.half_open(), table.tally().closing), (2, 1));
+        assert_eq!(table.on_user_plane(PLANE), 4);
+        let from: Vec<u32> = table.from(8).map(|(index, _)| index).collect();
+        assert_eq!(from, [14, 21]);
+    }
+}
