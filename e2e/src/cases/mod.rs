@@ -45,6 +45,7 @@ mod synced;
 mod top;
 mod trace;
 mod tshark_wire;
+mod two_sessions;
 mod unconfirmed;
 mod upgrade;
 mod wall_clock;
@@ -350,6 +351,11 @@ pub const CASES: &[Case] = &[
         "framed-routes",
         "networks behind a subscriber's router, as RADIUS names them, are announced, reached, and gone with the session",
         framed_routes::run,
+    ).with_machine(),
+    case(
+        "two-sessions",
+        "two sessions of a user are one subscriber: one handle, one page, one limit",
+        two_sessions::run,
     ).with_machine(),
     case(
         "pool-full",
