@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use config::model::{Port as PortDocument, PortRole};
 use config::{Capabilities, Fault, HoldSessions, Path, UserPlaneDocument};
-use dataplane::{InstanceIndex, PortIndex};
+use dataplane::PortIndex;
 use dpdk::{Eal, Pool};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
@@ -275,11 +275,11 @@ impl UserPlane {
             .iter()
             .map(|(name, (index, _))| (*index, name.clone()));
         self.redirection.set_ports(tunnels.collect());
-        let instances = self.instances.iter().zip(0..);
+        let instances = self.instances.iter();
         self.engine.set_layout(Layout {
             access_ports: named.into_iter().collect(),
             instances: instances
-                .map(|(instance, index)| (instance.name.clone(), InstanceIndex(index)))
+                .map(|(index, instance)| (instance.name.clone(), *index))
                 .collect(),
             address: Some(self.address),
         });

@@ -4,7 +4,7 @@
 //! The worker shows its tables in pieces ([`dataplane::Piece`]) between bursts. A piece includes every command from before its
 //! request. Whatever was commanded between the request and the comparison is not judged, so that nothing has to stop.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use dataplane::{
@@ -133,8 +133,13 @@ pub struct Wrong {
 }
 
 impl Shown {
-    /// Compares a piece. `fibs` are the instances' routes, in order.
-    pub fn judge<T: Copy>(&mut self, engine: &Engine<T>, fibs: &[&Fib], piece: &Piece) {
+    /// Compares a piece. `fibs` are the instances' routes.
+    pub fn judge<T: Copy>(
+        &mut self,
+        engine: &Engine<T>,
+        fibs: &BTreeMap<InstanceIndex, &Fib>,
+        piece: &Piece,
+    ) {
         match piece.part {
             Part::Sessions(from) => self.judge_sessions(engine, from, piece),
             Part::Ids(_) => {
@@ -146,12 +151,12 @@ impl Shown {
             }
             Part::Routes(instance, after) => {
                 self.judge_host_routes(engine, piece);
-                if let Some(fib) = fibs.get(usize::from(instance.0)) {
+                if let Some(fib) = fibs.get(&instance) {
                     self.judge_routes(fib, instance, after, piece);
                 }
             }
             Part::Adjacencies(from) => {
-                if let Some(fib) = fibs.first() {
+                if let Some(fib) = fibs.values().next() {
                     self.judge_adjacencies(fib, from, piece);
                 }
             }

@@ -158,7 +158,7 @@ pub struct UserPlane {
     /// What the machine lacks, one sentence each.
     host: Vec<String>,
     pub(crate) ports: BTreeMap<String, Port>,
-    pub(crate) instances: Vec<Instance>,
+    pub(crate) instances: BTreeMap<InstanceIndex, Instance>,
     pub(crate) kept: Kept,
     pub(crate) parked: Vec<Parked>,
     pub(crate) management: Management,
@@ -230,7 +230,7 @@ impl UserPlane {
             set_level: parts.set_level,
             host: parts.host,
             ports: BTreeMap::new(),
-            instances: Vec::new(),
+            instances: BTreeMap::new(),
             kept: Kept::from_supervisor(),
             parked: Vec::new(),
             management,
@@ -261,9 +261,9 @@ impl UserPlane {
     /// TAPs with their dataplane interfaces, and TUNs with their instances.
     fn devices(&self) -> impl Iterator<Item = (&Device, Result<PortIndex, InstanceIndex>)> {
         let taps = self.ports.values().flat_map(Port::interfaces);
-        let tuns = self.instances.iter().zip(0..);
+        let tuns = self.instances.iter();
         taps.map(|(index, tap)| (tap, Ok(index)))
-            .chain(tuns.map(|(instance, index)| (&instance.tun, Err(InstanceIndex(index)))))
+            .chain(tuns.map(|(index, instance)| (&instance.tun, Err(*index))))
     }
 
     /// Runs until `shutdown` completes, then withdraws all announcements.
@@ -378,7 +378,7 @@ impl UserPlane {
         let taps = self.ports.values().flat_map(Port::interfaces);
         let devices: Vec<&Device> = taps
             .map(|(_, tap)| tap)
-            .chain(self.instances.iter().map(|instance| &instance.tun))
+            .chain(self.instances.values().map(|instance| &instance.tun))
             .collect();
         tokio::select! {
             () = shutdown => Ready::Shutdown,
@@ -443,7 +443,10 @@ impl UserPlane {
         }
         if self.end_keeping_at.is_some_and(|at| at <= now.monotonic) {
             self.end_keeping_at = None;
-            let fibs = self.instances.iter_mut().map(|instance| &mut instance.fib);
+            let fibs = self
+                .instances
+                .values_mut()
+                .map(|instance| &mut instance.fib);
             fibs.for_each(Fib::end_keeping);
         }
     }

@@ -211,7 +211,7 @@ impl UserPlane {
         } = self;
         let taps = ports.values().flat_map(|port| port.interfaces());
         let taps = taps.map(|(_, tap)| tap);
-        let tuns = instances.iter().map(|instance| &instance.tun);
+        let tuns = instances.values().map(|instance| &instance.tun);
         for device in taps.chain(tuns) {
             let name = device.kept_as();
             if kept.given.contains(&name) {
@@ -274,8 +274,12 @@ impl UserPlane {
     pub(super) fn open_instances(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
         for (name, document) in &to.network_instances {
             let path = Path::from_iter(["network-instances", name]);
-            match self.instances.iter().position(|i| i.name == *name) {
-                Some(place) => self.change_instance(&path, place, document)?,
+            let mut known = self.instances.iter();
+            match known
+                .find(|(_, i)| i.name == *name)
+                .map(|(index, _)| *index)
+            {
+                Some(index) => self.change_instance(&path, index, document)?,
                 None => self.add_instance(&path, name, document)?,
             }
         }
@@ -307,17 +311,18 @@ impl UserPlane {
         if self.end_keeping_at.is_none() {
             fib.end_keeping();
         }
-        let index = InstanceIndex(self.instances.len() as u16);
+        let index = free_index(&self.instances);
         for net in self.engine.announced(index) {
             fib.add_net(net);
         }
-        self.instances.push(Instance {
+        let instance = Instance {
             name: name.to_owned(),
             fib,
             errors: ErrorSource::new(&document.gateway),
             tun,
             document: document.clone(),
-        });
+        };
+        self.instances.insert(index, instance);
         self.read_again();
         Ok(())
     }
@@ -325,42 +330,51 @@ impl UserPlane {
     fn change_instance(
         &mut self,
         path: &Path,
-        place: usize,
+        index: InstanceIndex,
         document: &DeviceDocument,
     ) -> Result<(), Fault> {
-        let was = self.instances[place].document.clone();
-        if was == *document {
+        let Some(mut instance) = self.instances.remove(&index) else {
             return Ok(());
-        }
+        };
+        let changed = self.change_removed(path, &mut instance, document);
+        self.instances.insert(index, instance);
+        self.read_again();
+        changed
+    }
+
+    /// Changes an instance that is not among the others meanwhile.
+    fn change_removed(
+        &mut self,
+        path: &Path,
+        instance: &mut Instance,
+        document: &DeviceDocument,
+    ) -> Result<(), Fault> {
+        let was = instance.document.clone();
         if was.interface == document.interface {
             let (old, new) = (host_nets(&was), host_nets(document));
-            let instance = self.instances.remove(place);
-            let changed = self.change_addresses(path, &instance.tun, &old, &new);
-            self.instances.insert(place, instance);
-            changed?;
+            self.change_addresses(path, &instance.tun, &old, &new)?;
         } else {
             let tun = self.make_tun(path, document)?;
-            let instance = &mut self.instances[place];
             instance.fib.move_tun(tun.index());
             let old = std::mem::replace(&mut instance.tun, tun);
             self.park_device(old, None, host_nets(&was));
         }
-        let instance = &mut self.instances[place];
         instance.errors.set_sources(&document.gateway);
         instance.document = document.clone();
-        self.read_again();
         Ok(())
     }
 
     /// Closes network instances that are no longer in the document.
     pub(super) fn close_instances(&mut self, to: &UserPlaneDocument) -> Result<(), Fault> {
         let gone = |i: &Instance| !to.network_instances.contains_key(&i.name);
-        while let Some(place) = self.instances.iter().position(gone) {
-            let path = Path::from_iter(["network-instances", &self.instances[place].name]);
-            self.instances[place].fib.clear();
+        while let Some((index, instance)) = self.instances.iter_mut().find(|(_, i)| gone(i)) {
+            let path = Path::from_iter(["network-instances", &instance.name]);
+            let index = *index;
+            instance.fib.clear();
             self.catch_up(&path)?;
-            let instance = self.instances.remove(place);
-            self.park_device(instance.tun, None, host_nets(&instance.document));
+            if let Some(instance) = self.instances.remove(&index) {
+                self.park_device(instance.tun, None, host_nets(&instance.document));
+            }
         }
         Ok(())
     }
@@ -371,6 +385,31 @@ impl UserPlane {
     }
 }
 
+/// The lowest free index. Instances keep theirs when another one goes, because sessions and routes name them by it.
+fn free_index<T>(instances: &BTreeMap<InstanceIndex, T>) -> InstanceIndex {
+    let taken = instances.keys().zip(0..);
+    let free = taken.take_while(|(index, place)| index.0 == *place).count();
+    InstanceIndex(free as u16)
+}
+
 fn host_nets(document: &DeviceDocument) -> Vec<IpNet> {
     document.gateway.iter().map(|a| IpNet::from(*a)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_free_when_its_instance_is_gone_and_the_others_keep_theirs() {
+        let mut instances = BTreeMap::new();
+        for name in ["default", "red", "blue"] {
+            instances.insert(free_index(&instances), name);
+        }
+        instances.remove(&InstanceIndex(1));
+        assert_eq!(instances[&InstanceIndex(2)], "blue");
+        assert_eq!(free_index(&instances), InstanceIndex(1));
+        instances.insert(InstanceIndex(1), "green");
+        assert_eq!(free_index(&instances), InstanceIndex(3));
+    }
 }

@@ -197,7 +197,7 @@ impl UserPlane {
 
     /// Routes through this TAP lead to this interface from now on.
     fn kernel_owns(&mut self, link: u32, index: PortIndex) {
-        for instance in &mut self.instances {
+        for instance in self.instances.values_mut() {
             instance.fib.add_port(link, index.0);
         }
         self.read_again();
@@ -205,7 +205,7 @@ impl UserPlane {
 
     /// Routes through this TAP lead nowhere from now on.
     fn kernel_leaves(&mut self, link: u32) {
-        for instance in &mut self.instances {
+        for instance in self.instances.values_mut() {
             instance.fib.remove_port(link);
         }
         self.read_again();

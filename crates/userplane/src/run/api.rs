@@ -186,9 +186,9 @@ impl UserPlane {
     fn control_counters(&self) -> [(&'static str, u64, &'static str); 29] {
         let (io, cpri) = (self.counters, self.redirection.counters);
         let (sessions, node) = (self.engine.counters, self.node.counters());
-        let fibs = || self.instances.iter().map(|instance| &instance.fib);
+        let fibs = || self.instances.values().map(|instance| &instance.fib);
         let fragmented = self.controller.fragments().packets;
-        let suppressed = self.instances.iter().map(|i| i.errors.suppressed).sum();
+        let suppressed = self.instances.values().map(|i| i.errors.suppressed).sum();
         let full: u64 = fibs().map(|fib| fib.adjacencies_refused).sum();
         let adjacencies = full + io.adjacencies_refused;
         let groups: u64 = fibs().map(|fib| fib.groups_refused()).sum();

@@ -18,63 +18,70 @@ impl UserPlane {
     pub(crate) fn settle(&mut self) {
         while self.settle_node() | self.settle_engine() {}
         self.send_pfcp();
-        for index in 0..self.instances.len() {
-            self.settle_fib(index);
+        let instances = self.instances.iter_mut();
+        let commands = instances.flat_map(|(index, instance)| {
+            let commands = instance.fib.take_commands().into_iter();
+            commands.map(|command| (*index, command))
+        });
+        let commands: Vec<_> = commands.collect();
+        for (instance, command) in commands {
+            self.carry_out(instance, command);
         }
         self.flush();
         self.engine.worker_behind = self.backlog.len() > BACKLOG;
     }
 
-    fn settle_fib(&mut self, index: usize) {
-        let instance = InstanceIndex(index as u16);
-        for command in self.instances[index].fib.take_commands() {
-            match command {
-                Command::SetRoute(prefix, target) => {
-                    let to = destination(target);
-                    self.for_worker(ForWorker::SetRoute(instance, prefix, to));
-                }
-                Command::RemoveRoute(prefix) => {
-                    // A route that every instance has from the start is restored.
-                    let first = first_routes().find(|(net, _)| *net == prefix);
-                    self.for_worker(match first {
-                        Some((_, to)) => ForWorker::SetRoute(instance, prefix, to),
-                        None => ForWorker::RemoveRoute(instance, prefix),
-                    });
-                }
-                Command::SetAdjacency { id, port, mac } => {
-                    let to = mac.map(|mac| Adjacency {
-                        port: PortIndex(port),
-                        mac: MacAddr(mac),
-                    });
-                    self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), to));
-                }
-                Command::RemoveAdjacency(id) => {
-                    self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), None));
-                }
-                Command::SetGroup(id, members) => {
-                    let members = members.into_iter().map(AdjacencyIndex).collect();
-                    self.for_worker(ForWorker::SetGroup(GroupIndex(id), members));
-                }
-                Command::RemoveGroup(id) => {
-                    self.for_worker(ForWorker::RemoveGroup(GroupIndex(id)));
-                }
-                Command::UseNeighbour(link, address) => {
-                    let asked = self
-                        .requester
-                        .request(request::use_neighbour(link, address));
-                    self.counters.neighbour_requests_failed += u64::from(asked.is_err());
-                }
-                Command::Export(net) => self.export(index, net),
-                Command::Withdraw(net, link) => self.withdraw(net, link),
-                Command::Resync => {
-                    self.kernel.read_again(self.clock.now().monotonic);
-                }
+    /// Carries out what the routes of an instance ask for.
+    fn carry_out(&mut self, instance: InstanceIndex, command: Command) {
+        match command {
+            Command::SetRoute(prefix, target) => {
+                let to = destination(target);
+                self.for_worker(ForWorker::SetRoute(instance, prefix, to));
+            }
+            Command::RemoveRoute(prefix) => {
+                // A route that every instance has from the start is restored.
+                let first = first_routes().find(|(net, _)| *net == prefix);
+                self.for_worker(match first {
+                    Some((_, to)) => ForWorker::SetRoute(instance, prefix, to),
+                    None => ForWorker::RemoveRoute(instance, prefix),
+                });
+            }
+            Command::SetAdjacency { id, port, mac } => {
+                let to = mac.map(|mac| Adjacency {
+                    port: PortIndex(port),
+                    mac: MacAddr(mac),
+                });
+                self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), to));
+            }
+            Command::RemoveAdjacency(id) => {
+                self.for_worker(ForWorker::SetAdjacency(AdjacencyIndex(id), None));
+            }
+            Command::SetGroup(id, members) => {
+                let members = members.into_iter().map(AdjacencyIndex).collect();
+                self.for_worker(ForWorker::SetGroup(GroupIndex(id), members));
+            }
+            Command::RemoveGroup(id) => {
+                self.for_worker(ForWorker::RemoveGroup(GroupIndex(id)));
+            }
+            Command::UseNeighbour(link, address) => {
+                let asked = self
+                    .requester
+                    .request(request::use_neighbour(link, address));
+                self.counters.neighbour_requests_failed += u64::from(asked.is_err());
+            }
+            Command::Export(net) => self.export(instance, net),
+            Command::Withdraw(net, link) => self.withdraw(net, link),
+            Command::Resync => {
+                self.kernel.read_again(self.clock.now().monotonic);
             }
         }
     }
 
-    fn export(&mut self, index: usize, net: ipnet::IpNet) {
-        let tun = &self.instances[index].tun;
+    fn export(&mut self, index: InstanceIndex, net: ipnet::IpNet) {
+        let Some(instance) = self.instances.get(&index) else {
+            return;
+        };
+        let tun = &instance.tun;
         match self.requester.request(request::export(net, tun.index())) {
             Ok(()) => debug!(%net, device = tun.name(), "the kernel has a subscriber prefix"),
             Err(error) => {
@@ -147,10 +154,13 @@ impl UserPlane {
     /// Withdraws the announcements on a clean exit, because nobody forwards any more. After a crash they stay for the next
     /// process. TAPs and TUNs stay in either case.
     pub(super) fn shut_down(&mut self) {
-        for index in 0..self.instances.len() {
-            let link = self.instances[index].tun.index();
-            let nets: Vec<_> = self.instances[index].fib.nets().collect();
-            nets.into_iter().for_each(|net| self.withdraw(net, link));
+        let announced = self.instances.values().flat_map(|instance| {
+            let link = instance.tun.index();
+            instance.fib.nets().map(move |net| (net, link))
+        });
+        let announced: Vec<_> = announced.collect();
+        for (net, link) in announced {
+            self.withdraw(net, link);
         }
         let sessions = self.engine.sessions();
         info!(

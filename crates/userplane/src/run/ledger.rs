@@ -1,9 +1,9 @@
 //! Resource audit in the background: the worker's tables piece by piece, then the kernel's twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dataplane::Part;
+use dataplane::{InstanceIndex, Part};
 use mi::{Answer, Response};
 use northbound::{Ledger, Refusal};
 use tokio::sync::oneshot;
@@ -125,10 +125,10 @@ impl UserPlane {
         let Some(check) = &mut self.check else {
             return;
         };
-        let fibs: Vec<&Fib> = self
+        let fibs: BTreeMap<InstanceIndex, &Fib> = self
             .instances
             .iter()
-            .map(|instance| &instance.fib)
+            .map(|(index, instance)| (*index, &instance.fib))
             .collect();
         check.shown.judge(&self.engine, &fibs, &piece);
         match piece.next {
@@ -188,7 +188,7 @@ impl UserPlane {
     }
 
     fn kernel_read(&mut self, snapshot: Snapshot, first: Option<Reading>) {
-        let Some(instance) = self.instances.first() else {
+        let Some(instance) = self.instances.values().next() else {
             return self.conclude_check(None);
         };
         let comparing = Comparing {
@@ -200,7 +200,7 @@ impl UserPlane {
     }
 
     fn compare_portion(&mut self, mut comparing: Box<Comparing>) {
-        let Some(instance) = self.instances.first() else {
+        let Some(instance) = self.instances.values().next() else {
             return self.conclude_check(None);
         };
         let Comparing {
@@ -296,7 +296,7 @@ impl UserPlane {
         for (instance, net) in wrong.host_routes {
             self.for_worker(ForWorker::RemoveHostRoute(instance, net));
         }
-        let Some(instance) = self.instances.first() else {
+        let Some(instance) = self.instances.values().next() else {
             return;
         };
         let (fib, mut commands) = (&instance.fib, Vec::new());
@@ -315,7 +315,7 @@ impl UserPlane {
 
     /// Repairs the kernel's tables by reading them again: announcements without an owner are withdrawn, missing ones are added.
     fn repair_kernel(&mut self, unresolved: Vec<ipnet::IpNet>, snapshot: &Snapshot) {
-        let Some(instance) = self.instances.first_mut() else {
+        let Some(instance) = self.instances.values_mut().next() else {
             return;
         };
         for link in instance.fib.down_in(snapshot) {

@@ -57,7 +57,7 @@ impl UserPlane {
             (row.network_instance.clone(), row.port.clone(), address)
         };
         let names = self.names();
-        let all = self.instances.iter().flat_map(|instance| {
+        let all = self.instances.values().flat_map(|instance| {
             let all = instance.fib.shown_neighbours();
             all.map(|neighbour| self.neighbour(instance, &names, neighbour))
         });
@@ -72,7 +72,7 @@ impl UserPlane {
     }
 
     fn instances_by_name(&self) -> Vec<&Instance> {
-        let mut instances: Vec<&Instance> = self.instances.iter().collect();
+        let mut instances: Vec<&Instance> = self.instances.values().collect();
         instances.sort_by(|a, b| a.name.cmp(&b.name));
         instances
     }

@@ -102,11 +102,11 @@ impl UserPlane {
                 write_device(tap.map(|(_, tap)| tap), punt.frame, counters);
             }
             PuntKind::Local(instance) => {
-                let instance = instances.get(usize::from(instance.0));
+                let instance = instances.get(&instance);
                 write_device(instance.map(|i| &i.tun), punt.frame, counters);
             }
             PuntKind::TtlExpired(index) => {
-                let instance = instances.get_mut(usize::from(index.0));
+                let instance = instances.get_mut(&index);
                 let error =
                     instance.and_then(|i| i.errors.time_exceeded(now.monotonic, punt.frame));
                 errors.extend(error.map(|packet| (index, packet)));
@@ -117,7 +117,7 @@ impl UserPlane {
                     mtu,
                 } = to;
                 let own = matches!(punt.kind, PuntKind::OwnTooBig(_));
-                let Some(instance) = instances.get_mut(usize::from(index.0)) else {
+                let Some(instance) = instances.get_mut(&index) else {
                     return;
                 };
                 match instance.errors.too_big(now.monotonic, punt.frame, mtu, own) {

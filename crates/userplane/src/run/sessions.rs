@@ -54,12 +54,12 @@ impl UserPlane {
                     }
                 }
                 engine::Output::AddNet(instance, net) => {
-                    if let Some(instance) = self.instances.get_mut(usize::from(instance.0)) {
+                    if let Some(instance) = self.instances.get_mut(&instance) {
                         instance.fib.add_net(net);
                     }
                 }
                 engine::Output::RemoveNet(instance, net) => {
-                    if let Some(instance) = self.instances.get_mut(usize::from(instance.0)) {
+                    if let Some(instance) = self.instances.get_mut(&instance) {
                         instance.fib.remove_net(net);
                     }
                 }
@@ -103,7 +103,7 @@ impl UserPlane {
 
     /// Applies a change to the only instance: there is one network namespace. Further ones would need their own adjacency ranges.
     fn each_fib(&mut self, act: impl Fn(&mut crate::fib::Fib)) {
-        if let Some(instance) = self.instances.first_mut() {
+        if let Some(instance) = self.instances.values_mut().next() {
             act(&mut instance.fib);
         }
     }

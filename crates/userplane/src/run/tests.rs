@@ -74,7 +74,12 @@ async fn run() {
     ip(&format!("route add {STALE} dev sl-default proto 96"));
     disable_ipv6(true);
     for net in [WANTED, REFUSED] {
-        user_plane.instances[0].fib.add_net(net.parse().unwrap());
+        user_plane
+            .instances
+            .get_mut(&dataplane::InstanceIndex(0))
+            .unwrap()
+            .fib
+            .add_net(net.parse().unwrap());
     }
 
     let (end_worker, worker) = channel::<()>();

@@ -2,6 +2,7 @@
 
 use dataplane::{Held, Part, Piece};
 use northbound::{Fault, Ledger};
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::ledger::{Shown, Wrong};
@@ -28,7 +29,7 @@ impl Bench {
             next: None,
             workers: 1,
         };
-        shown.judge(&self.engine, &[], &piece);
+        shown.judge(&self.engine, &BTreeMap::new(), &piece);
         let wrong = shown.compare(&mut ledger);
         (ledger, wrong)
     }
