@@ -6,7 +6,7 @@ use pfcp::bng::{
     Circuit, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, delete, query_usage,
 };
 use pfcp::{Config, Event, Features, Node, Output, Role};
-use policy::{Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, PacketSettings};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -306,7 +306,7 @@ fn spec() -> SessionSpec {
             mac: MacAddr([2, 0, 0, 0, 0, 7]),
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
-        pppoe_session_id: 0x1001,
+        access: Access::Pppoe(0x1001),
         subscriber: Some(77),
         uplink: tunnel(0x10, 1),
         downlink: tunnel(0x20, 2),

@@ -18,7 +18,7 @@ use mi::{Configured, Document, DocumentFault, InForce, Keep, Response};
 use northbound::{Ledger, Refusal};
 use pfcp::{Node, RequestId};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -233,7 +233,7 @@ impl UserPlane {
                 next: None,
                 workers: 1, // all of them in one piece
             };
-            shown.judge(&self.engine, &[], &piece);
+            shown.judge(&self.engine, &BTreeMap::new(), &piece);
         }
         shown.compare(&mut ledger);
         ledger

@@ -10,7 +10,7 @@ use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use pfcp::bng::{Told, Usage};
-use policy::{Binding, Forwarding, Overrides, Policy, Role};
+use policy::{Access, Binding, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
 use session::{Circuit, Phase, Session};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub(crate) struct Entry {
     pub gateway_mac: MacAddr,
     pub instance: InstanceId,
     pub circuit: Circuit,
-    pub pppoe_id: u16,
+    /// How it is attached to its access line.
+    pub access: Access,
     /// Ids of the access line from the access node (TR-101), for AAA.
     pub line: LineIds,
     /// Its subscriber; with identities by user name `None` before authentication.
@@ -248,6 +249,7 @@ impl Entry {
         group: GroupId,
         instance: InstanceId,
         circuit: Circuit,
+        access: Access,
     ) -> Self {
         Entry {
             seid,
@@ -257,7 +259,7 @@ impl Entry {
             gateway_mac: MacAddr::default(),
             instance,
             circuit,
-            pppoe_id: 0,
+            access,
             line: LineIds::default(),
             subscriber: None,
             stage: Stage::Connecting,

@@ -298,6 +298,7 @@ mod tests {
     use super::*;
     use crate::entry::Started;
     use crate::topology::{GroupId, InstanceId};
+    use policy::Access;
     use session::Cause;
     use wire::eth::Tags;
 
@@ -323,6 +324,7 @@ mod tests {
             GroupId(0),
             InstanceId(0),
             circuit,
+            Access::Pppoe(1 + line),
         )
     }
 

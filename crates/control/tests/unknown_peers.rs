@@ -68,7 +68,7 @@ fn a_tunnel_is_its_user_plane_s_alone() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
     let rules = w.up.subscribers().remove(0);
-    let padt = session::discovery::padt(rules.pppoe_session_id, "forged");
+    let padt = session::frames::end(rules.access, "forged").1;
     let goodbye = gpdu(
         rules.tunnel.uplink.teid,
         &frame(&w, 0, PPPOE_DISCOVERY, &padt),
@@ -105,7 +105,7 @@ fn tunnels_that_no_session_has_are_counted() {
     w.dial_all();
     let rules = w.up.subscribers().remove(0);
     let own = rules.tunnel.uplink.teid;
-    let padt = session::discovery::padt(rules.pppoe_session_id, "forged");
+    let padt = session::frames::end(rules.access, "forged").1;
     let goodbye = frame(&w, 0, PPPOE_DISCOVERY, &padt);
     let free_index = own + 7;
     let other_group = own + (1 << 20);
@@ -157,7 +157,7 @@ fn what_was_on_its_way_when_a_session_ended_is_counted_apart() {
     w.dial_all();
     let rules = w.up.subscribers().remove(0);
     let teid = rules.tunnel.uplink.teid;
-    let late = session::discovery::padt(rules.pppoe_session_id, "again");
+    let late = session::frames::end(rules.access, "again").1;
     let late = frame(&w, 0, PPPOE_DISCOVERY, &late);
     w.hang_up(0);
     w.run(MINUTE);

@@ -18,7 +18,7 @@ pub use settings::{numbered_settings, without_numbered};
 
 use core::net::IpAddr;
 use ipnet::IpNet;
-use policy::Forwarding;
+use policy::{Access, Forwarding};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::{FSeid, NodeId, UsageReport, UsageReportTrigger, VolumeMeasurement};
 
@@ -63,8 +63,8 @@ pub struct SessionSpec {
     pub cp_f_seid: FSeid,
     /// Access line and MAC addresses.
     pub circuit: Circuit,
-    /// PPPoE session id.
-    pub pppoe_session_id: u16,
+    /// How it is attached to the line.
+    pub access: Access,
     /// Subscriber handle. Sessions of one home share it. `None` as long as the subscriber is not identified.
     pub subscriber: Option<u32>,
     /// Control plane's end of the tunnel for the session's control packets.

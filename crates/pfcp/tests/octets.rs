@@ -4,7 +4,7 @@
 
 use core::net::IpAddr;
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
-use policy::{Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, PacketSettings};
 use wire::eth::{MacAddr, TPID_8021AD, Tag, Tags};
 use wire::pfcp::{FSeid, Message, NodeId, Packet};
 
@@ -77,7 +77,7 @@ fn spec() -> SessionSpec {
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
-        pppoe_session_id: 0x1001,
+        access: Access::Pppoe(0x1001),
         subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x10,

@@ -9,7 +9,7 @@ use pfcp::bng::{
     self, Circuit, DecodedRules, DefaultSpec, Family, PoolNet, RuleSet, SessionSpec, Tunnel, Usage,
     UsageMeter,
 };
-use policy::{Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, PacketSettings};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn spec() -> SessionSpec {
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
-        pppoe_session_id: 0x1001,
+        access: Access::Pppoe(0x1001),
         subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x10,

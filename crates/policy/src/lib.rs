@@ -21,10 +21,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access;
 mod bindings;
 mod settings;
 mod stored;
 
+pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, Role};
 pub use settings::{
     ControlSettings, Origin, Origins, Overrides, PacketSettings, Reach, Row, Setting,

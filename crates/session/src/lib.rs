@@ -38,6 +38,7 @@
 mod auth;
 mod automaton;
 pub mod discovery;
+pub mod frames;
 mod ipcp;
 mod ipv6cp;
 mod keepalive;

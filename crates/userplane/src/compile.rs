@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use dataplane::{InstanceIndex, PortIndex, SessionEntry, SessionIndex};
 use ipnet::IpNet;
 use pfcp::bng::{ControlTunnel, DecodedRules, DefaultRules, Rejection, SubscriberRules, UsageRule};
+use policy::Access;
 use wire::eth::MacAddr;
 use wire::pfcp::{Cause, IeId, bbf_ie, ie};
 
@@ -130,7 +131,8 @@ impl Layout {
         rules: &SubscriberRules,
     ) -> Result<CompiledSession, Rejection> {
         self.check_tunnel(&rules.tunnel)?;
-        if rules.pppoe_session_id == 0 {
+        let Access::Pppoe(pppoe_session_id) = rules.access;
+        if pppoe_session_id == 0 {
             return Err(refused(bbf_ie::PPPOE_SESSION_ID));
         }
         if !rules.circuit.mac.is_station() {
@@ -167,7 +169,7 @@ impl Layout {
             tags: rules.circuit.tags,
             peer_mac: rules.circuit.mac,
             gateway_mac,
-            pppoe_session_id: rules.pppoe_session_id,
+            pppoe_session_id,
             instance,
             packets: forwarding.packets,
             subscriber: rules.subscriber.unwrap_or(0).into(),

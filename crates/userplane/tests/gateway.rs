@@ -11,7 +11,7 @@ use config::UserPlaneDocument;
 use northbound::{Fault, Ledger};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
 use pfcp::{Event, Node, Output, Role};
-use policy::{Bindings, Forwarding, PacketSettings};
+use policy::{Access, Bindings, Forwarding, PacketSettings};
 use tokio::net::UdpSocket;
 use userplane::configure::Management;
 use userplane::device::{Device, Kind};
@@ -197,7 +197,7 @@ fn session_spec() -> SessionSpec {
             mac: HOME,
             gateway_mac: GATEWAY,
         },
-        pppoe_session_id: SESSION,
+        access: Access::Pppoe(SESSION),
         subscriber: Some(1),
         uplink: Tunnel {
             teid: 0x21,

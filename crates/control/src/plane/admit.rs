@@ -6,6 +6,7 @@ use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
 use crate::sessions::line_key;
 use crate::topology::{InstanceId, SegmentId, Seid};
+use policy::Access;
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
 use session::{Cause, Circuit, Session};
@@ -114,10 +115,9 @@ impl ControlPlane {
         let index = self.sessions.next_index();
         self.count_generation();
         let seid = Seid::new(self.generation, index);
-        let instance = self.first_instance(segment);
+        let (instance, access) = (self.first_instance(segment), Access::Pppoe(pppoe_id));
         self.sessions.insert(Entry {
             gateway_mac: self.topology.group(group).virtual_mac,
-            pppoe_id,
             line,
             subscriber: identity.map(|identity| self.subscribers.join(identity.into(), seid)),
             stage: Stage::Admitted(Box::new(padr.clone())),
@@ -125,7 +125,15 @@ impl ControlPlane {
                 dialled: now.unix,
                 ..Noted::default()
             },
-            ..Entry::new(seid, plane, segment, group, instance, circuit.clone())
+            ..Entry::new(
+                seid,
+                plane,
+                segment,
+                group,
+                instance,
+                circuit.clone(),
+                access,
+            )
         });
         self.establish(now, index);
         Ok(())
@@ -142,8 +150,8 @@ impl ControlPlane {
                     .as_ref()
                     .is_some_and(|l| l.phase() == session::Phase::Establish) =>
             {
-                let discovery = &self.access(entry.segment).discovery;
-                let pads = discovery.pads(padr, entry.pppoe_id);
+                let Access::Pppoe(id) = entry.access;
+                let pads = self.access(entry.segment).discovery.pads(padr, id);
                 self.send_to_session(index, PPPOE_DISCOVERY, &pads);
                 true
             }
@@ -166,7 +174,8 @@ impl ControlPlane {
             return;
         };
         let access = self.access(entry.segment);
-        let pads = access.discovery.pads(padr, entry.pppoe_id);
+        let Access::Pppoe(id) = entry.access;
+        let pads = access.discovery.pads(padr, id);
         let (config, max_payload) = (access.session.clone(), padr.max_payload);
         let random = session::Random {
             magic: self.random.random(),

@@ -9,6 +9,7 @@ use northbound::{
     Answer, PAGE, Refusal, Request, Response, Session as SessionRow, SessionState, Traffic,
     UserPlane, UserPlanePort, UserPlaneState,
 };
+use policy::Access;
 use session::Cause;
 
 /// Seconds between 1900 (PFCP) and 1970.
@@ -232,6 +233,7 @@ impl ControlPlane {
         let (s_tag, c_tag) = entry.circuit.tags.vids();
         let usage = entry.account.usage;
         let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let Access::Pppoe(pppoe_id) = entry.access;
         SessionRow {
             id: entry.seid.to_string(),
             state: match entry.stage {
@@ -252,7 +254,7 @@ impl ControlPlane {
             s_tag: s_tag.map(u32::from),
             c_tag: c_tag.map(u32::from),
             mac: entry.circuit.mac.to_string(),
-            pppoe_session_id: entry.pppoe_id.into(),
+            pppoe_session_id: pppoe_id.into(),
             group: self.topology.group(entry.group).name.clone(),
             network_instance: self.topology.instance(entry.instance).name.clone(),
             ipv4: entry.ipv4().map(|a| a.to_string()),

@@ -7,6 +7,7 @@ use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, TunnelOwner, UserPlaneId};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
+use policy::Access;
 use session::Circuit;
 
 /// Stage of a session.
@@ -106,12 +107,13 @@ impl ControlPlane {
         let port = self
             .topology
             .port(self.topology.segment(entry.segment).port);
+        let Access::Pppoe(pppoe_id) = entry.access;
         Held {
             seid: entry.seid,
             user_plane: port.user_plane,
             teid: TunnelOwner::Session(entry.group, entry.seid.index()).teid(),
             circuit: &entry.circuit,
-            pppoe_id: entry.pppoe_id,
+            pppoe_id,
             ipv4: entry.ipv4(),
             ipv6: entry.ipv6(),
             stage: match entry.stage {

@@ -16,6 +16,7 @@ use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, SubscriberId, User
 use crate::user_planes::{Request, UsageFor};
 use ipnet::IpNet;
 use northbound::{Differences, Ledger};
+use policy::Access;
 use session::Family;
 use std::collections::{BTreeMap, HashSet};
 
@@ -155,10 +156,10 @@ impl ControlPlane {
     fn compare_session_ids(&self, ledger: &mut Ledger) -> Differences<(SegmentId, u16), Seid> {
         let segments = self.session_ids.iter();
         let booked = segments.flat_map(|(segment, ids)| ids.allocated().map(|id| (*segment, id)));
-        let owned = self
-            .sessions
-            .entries()
-            .map(|e| ((e.segment, e.pppoe_id), e.seid));
+        let owned = self.sessions.entries().map(|entry| {
+            let Access::Pppoe(id) = entry.access;
+            ((entry.segment, id), entry.seid)
+        });
         ledger.compare(&kinds::SESSION_ID, booked, owned, |(segment, id)| {
             let port = self.topology.segment(*segment).port;
             format!("{id} on {}", self.name_port(port))

@@ -8,8 +8,8 @@ use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, 
 use core::net::Ipv4Addr;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output,
+    frames,
 };
-use wire::eth::PPPOE_DISCOVERY;
 
 impl ControlPlane {
     /// Passes an input to a session and carries out its outputs.
@@ -73,10 +73,13 @@ impl ControlPlane {
                 return self.sessions.arm(index);
             };
             match output {
-                Output::Ppp(frame) => self.send_ppp(index, &frame),
+                Output::Ppp(frame) => {
+                    let (ethertype, payload) = frames::ppp(self.sessions[index].access, &frame);
+                    self.send_to_session(index, ethertype, &payload);
+                }
                 Output::Padt(reason) => {
-                    let padt = session::discovery::padt(self.entry(index).pppoe_id, reason);
-                    self.send_to_session(index, PPPOE_DISCOVERY, &padt);
+                    let (ethertype, payload) = frames::end(self.sessions[index].access, reason);
+                    self.send_to_session(index, ethertype, &payload);
                 }
                 Output::Authenticate(request) => self.authenticate(now, index, request),
                 Output::Install(family) => self.install(now, index, family),

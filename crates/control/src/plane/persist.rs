@@ -8,6 +8,7 @@ use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, UserPlaneId};
 use core::net::IpAddr;
 use core::time::Duration;
+use policy::Access;
 
 /// Key of the control plane's PFCP Recovery Time Stamp (u32, big endian). It stays the same as long as the store exists.
 pub const STORE_RECOVERY_KEY: &[u8] = b"recovery-time-stamp";
@@ -90,13 +91,14 @@ impl ControlPlane {
             .port(self.topology.segment(entry.segment).port);
         let seconds = |d: Option<Duration>| d.map(|d| d.as_secs() as u32);
         let (answer, control) = (&entry.answer, &entry.policy.control);
+        let Access::Pppoe(pppoe_id) = entry.access;
         let record = Record {
             user_plane: self.topology.user_plane(port.user_plane).node_id.clone(),
             group: self.topology.group(entry.group).name.clone(),
             group_number: entry.group.0,
             instance: self.topology.instance(entry.instance).name.clone(),
             circuit: entry.circuit.clone(),
-            pppoe_id: entry.pppoe_id,
+            pppoe_id,
             line: entry.line.clone(),
             up_seid,
             families: entry.rules.families,

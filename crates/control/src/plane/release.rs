@@ -5,6 +5,7 @@ use super::{ControlPlane, Now};
 use crate::entry::Ending;
 use crate::store::Record as StoreRecord;
 use crate::topology::TunnelOwner;
+use policy::Access;
 use session::Cause;
 
 impl ControlPlane {
@@ -59,7 +60,8 @@ impl ControlPlane {
         let tunnel = TunnelOwner::Session(entry.group, index);
         self.released_tunnels.remember(tunnel.teid());
         let ids = self.session_ids.entry(entry.segment).or_default();
-        ids.release(entry.pppoe_id, now.at);
+        let Access::Pppoe(id) = entry.access;
+        ids.release(id, now.at);
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.records.extend(keys.map(StoreRecord::delete));

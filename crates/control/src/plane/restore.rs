@@ -22,6 +22,7 @@ use crate::topology::{GroupId, InstanceId, Numbers, SegmentId, Seid, Topology};
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use pfcp::bng::Told;
+use policy::Access;
 use policy::{Bindings, Overrides};
 use rand::Rng;
 use session::{Cause, Session};
@@ -267,7 +268,8 @@ impl ControlPlane {
                 forwarding: entry.forwarding(&entry.policy),
             };
             members.extend(member.map(|(identity, id)| (identity, id, seid)));
-            ids.entry(entry.segment).or_default().push(entry.pppoe_id);
+            let Access::Pppoe(id) = entry.access;
+            ids.entry(entry.segment).or_default().push(id);
             entries.push(entry);
         }
         for (segment, allocated) in ids {
@@ -331,6 +333,7 @@ impl ControlPlane {
         let (segment, group, instance) = self.find_scope(&record);
         let port = self.topology.segment(segment).port;
         let user_plane = self.topology.port(port).user_plane;
+        let access = Access::Pppoe(record.pppoe_id);
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
@@ -375,7 +378,6 @@ impl ControlPlane {
         };
         let mut entry = Entry {
             gateway_mac: third.gateway_mac,
-            pppoe_id: record.pppoe_id,
             line: record.line,
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),
@@ -400,7 +402,15 @@ impl ControlPlane {
             policy: Arc::new(policy.unwrap_or_default()),
             account,
             stored: true,
-            ..Entry::new(seid, user_plane, segment, group, instance, record.circuit)
+            ..Entry::new(
+                seid,
+                user_plane,
+                segment,
+                group,
+                instance,
+                record.circuit,
+                access,
+            )
         };
         if !has_policy {
             // earlier versions stored its addresses alone

@@ -53,7 +53,7 @@ impl ControlPlane {
                 mac: entry.circuit.mac,
                 gateway_mac: entry.gateway_mac,
             },
-            pppoe_session_id: entry.pppoe_id,
+            access: entry.access,
             subscriber: entry.subscriber.map(|subscriber| subscriber.0),
             uplink: self.user_planes.uplink(port.user_plane, owner),
             downlink: self.user_planes.downlink(port.user_plane, owner),

@@ -6,8 +6,9 @@ use crate::entry::Entry;
 use crate::topology::{GroupId, PortId, TunnelOwner, UserPlaneId};
 use core::net::SocketAddr;
 use session::Circuit;
-use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION, Tags};
-use wire::{gtpu, nsh, pppoe};
+use session::frames::{self, NotTaken};
+use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, Tags};
+use wire::{gtpu, nsh};
 
 /// Reason for which a redirected frame is dropped.
 pub(super) type Refused = Counter;
@@ -121,19 +122,17 @@ impl ControlPlane {
 
     fn on_session_frame(&mut self, now: Now, index: u32, bytes: &[u8]) -> Result<(), Refused> {
         let frame = Frame::parse(bytes).map_err(|_| Counter::MalformedFrame)?;
-        let packet = pppoe::Packet::parse(frame.payload).map_err(|_| Counter::MalformedFrame)?;
-        let entry = self.entry(index);
+        let entry = &self.sessions[index];
         let own = frame.header.source == entry.circuit.mac
-            && frame.header.tags.vids() == entry.circuit.tags.vids()
-            && packet.session_id == entry.pppoe_id;
+            && frame.header.tags.vids() == entry.circuit.tags.vids();
         if !own {
             return Err(Counter::ForeignFrame);
         }
-        let input = match (frame.header.ethertype, packet.code) {
-            (PPPOE_DISCOVERY, pppoe::PADT) => session::Input::Padt,
-            (PPPOE_SESSION, 0) => session::Input::Ppp(packet.payload),
-            _ => return Err(Counter::MalformedFrame),
-        };
+        let input = frames::open(entry.access, frame.header.ethertype, frame.payload);
+        let input = input.map_err(|why| match why {
+            NotTaken::Malformed => Counter::MalformedFrame,
+            NotTaken::Foreign => Counter::ForeignFrame,
+        })?;
         self.drive(now, index, input);
         Ok(())
     }
@@ -154,19 +153,7 @@ impl ControlPlane {
         }
     }
 
-    /// Sends a PPP frame to a session.
-    pub(super) fn send_ppp(&mut self, index: u32, ppp: &[u8]) {
-        let mut payload = Vec::with_capacity(ppp.len() + 6);
-        let packet = pppoe::Packet {
-            code: 0,
-            session_id: self.entry(index).pppoe_id,
-            payload: ppp,
-        };
-        packet.emit(&mut payload);
-        self.send_to_session(index, PPPOE_SESSION, &payload);
-    }
-
-    /// Sends a PPPoE packet to a session through its own tunnel.
+    /// Sends the payload of a frame to a session through its own tunnel.
     pub(super) fn send_to_session(&mut self, index: u32, ethertype: u16, payload: &[u8]) {
         let entry: &Entry = &self.sessions[index];
         let port = self

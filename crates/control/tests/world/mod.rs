@@ -10,6 +10,7 @@ use cpe::{Home, HomeConfig, State};
 use northbound::{Answer, Request, Response, Session};
 use pfcp::bng::DecodedRules;
 use pfcp::{Config, Event, Node, Role};
+use policy::Access;
 use radius::Radius;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -530,7 +531,7 @@ impl World {
         let packet = wire::pppoe::Packet::parse(frame.payload).unwrap();
         let own = self.up.decoded().find_map(|decoded| match decoded {
             DecodedRules::Session(s)
-                if packet.session_id != 0 && s.pppoe_session_id == packet.session_id =>
+                if packet.session_id != 0 && s.access == Access::Pppoe(packet.session_id) =>
             {
                 Some(s.tunnel.uplink)
             }
@@ -557,6 +558,7 @@ impl World {
     #[allow(dead_code)] // of bindings, and of changes that overtake one another
     pub fn begin_ppp_anew(&mut self, session: usize) {
         let rules = &self.up.subscribers()[session];
+        let Access::Pppoe(session_id) = rules.access;
         let header = wire::eth::Header {
             destination: rules.circuit.gateway_mac,
             source: rules.circuit.mac,
@@ -568,7 +570,7 @@ impl World {
         let request = [0xc0, 0x21, wire::ppp::CONFIGURE_REQUEST, 99, 0, 4];
         let packet = wire::pppoe::Packet {
             code: 0,
-            session_id: rules.pppoe_session_id,
+            session_id,
             payload: &request,
         };
         packet.emit(&mut frame);

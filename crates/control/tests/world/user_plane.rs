@@ -149,7 +149,7 @@ impl UserPlane {
             DecodedRules::Default(_) => None,
         };
         let mut sessions: Vec<SubscriberRules> = self.decoded().filter_map(session).collect();
-        sessions.sort_by_key(|s| s.pppoe_session_id);
+        sessions.sort_by_key(|s| s.access);
         sessions
     }
 

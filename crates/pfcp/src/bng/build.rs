@@ -6,7 +6,7 @@
 use super::decoded::{ControlTunnel, SubscriberRules, UsageRule};
 use super::{DefaultSpec, Family, PoolNet, SessionSpec, Told, Tunnel, settings};
 use ipnet::IpNet;
-use policy::{Binding, Forwarding, Role};
+use policy::{Access, Binding, Forwarding, Role};
 use wire::eth::PPPOE_DISCOVERY;
 use wire::pfcp::*;
 
@@ -172,7 +172,7 @@ impl SessionSpec {
         let has_ipv6 = of_family(&self.forwarding, Family::Ipv6).next().is_some();
         SubscriberRules {
             circuit: self.circuit.clone(),
-            pppoe_session_id: self.pppoe_session_id,
+            access: self.access,
             tunnel: ControlTunnel {
                 uplink: self.uplink,
                 downlink: Some(self.downlink),
@@ -305,6 +305,7 @@ impl SessionSpec {
     }
 
     fn access_endpoint(&self, id: u8) -> CreateTrafficEndpoint {
+        let Access::Pppoe(pppoe_session_id) = self.access;
         CreateTrafficEndpoint {
             id,
             logical_port: Some(self.circuit.logical_port.clone()),
@@ -316,7 +317,7 @@ impl SessionSpec {
                 destination: Some(self.circuit.gateway_mac),
                 ..Default::default()
             }),
-            pppoe_session_id: Some(self.pppoe_session_id),
+            pppoe_session_id: Some(pppoe_session_id),
             ..Default::default()
         }
     }

@@ -1,7 +1,7 @@
 //! Rules of a PFCP session, decoded: what they mean for the user plane.
 use super::{Circuit, PoolNet, Tunnel, settings};
 use core::net::IpAddr;
-use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 
 /// Both ends of a tunnel for control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,8 +52,8 @@ pub struct UsageRule {
 pub struct SubscriberRules {
     /// Access line and MAC addresses.
     pub circuit: Circuit,
-    /// PPPoE session id.
-    pub pppoe_session_id: u16,
+    /// How it is attached to the line.
+    pub access: Access,
     /// Tunnel for the session's control packets, as plain frames.
     pub tunnel: ControlTunnel,
     /// Subscriber handle (QER Correlation ID).
@@ -86,7 +86,9 @@ impl SubscriberRules {
         }
         hash.bytes(&mac.0);
         hash.bytes(&gateway_mac.0);
-        hash.bytes(&self.pppoe_session_id.to_be_bytes());
+        match self.access {
+            Access::Pppoe(id) => hash.bytes(&id.to_be_bytes()),
+        }
         for tunnel in [Some(self.tunnel.uplink), self.tunnel.downlink] {
             hash.optional(tunnel.map(|t| t.teid.to_be_bytes()));
             hash.address(tunnel.map(|t| t.address));

@@ -1,6 +1,6 @@
 //! Specs come out of rules as they went in, and what cannot be done is refused.
 use super::*;
-use policy::{Binding, Bindings, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, PacketSettings, Role};
 use wire::eth::{TPID_8021AD, Tag};
 use wire::pfcp::*;
 
@@ -20,7 +20,7 @@ fn spec() -> SessionSpec {
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
-        pppoe_session_id: 0x1001,
+        access: Access::Pppoe(0x1001),
         subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x10,
@@ -342,7 +342,7 @@ fn a_digest_changes_with_every_fact() {
     let mut digests = vec![
         decoded.digest(),
         of(&|f| f.circuit.tags.inner = None),
-        of(&|f| f.pppoe_session_id = 1),
+        of(&|f| f.access = Access::Pppoe(1)),
         of(&|f| f.tunnel = uplink),
         of(&|f| f.tunnel = address),
         of(&|f| f.subscriber = None),
@@ -379,7 +379,7 @@ fn a_session_grows_by_families_and_shrinks_again() {
     let control = established(spec.establish_control());
     let decoded = subscriber_rules(&control);
     assert_eq!(decoded.circuit, spec.circuit);
-    assert_eq!(decoded.pppoe_session_id, 0x1001);
+    assert_eq!(decoded.access, Access::Pppoe(0x1001));
     assert_eq!(
         decoded.tunnel,
         ControlTunnel {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dataplane::{PortIndex, Refusal};
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel, delete, query_usage};
-use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::eth::{MacAddr, Tags};
 use wire::pfcp::*;
 
@@ -237,7 +237,7 @@ fn spec(n: u16) -> SessionSpec {
             mac: MacAddr([2, 0, 0, 0, 1, n as u8]),
             gateway_mac: MacAddr([2, 0, 0, 0, 0, 0xfe]),
         },
-        pppoe_session_id: n,
+        access: Access::Pppoe(n),
         subscriber: Some(77),
         uplink: Tunnel {
             teid: 0x100 + u32::from(n),
@@ -435,7 +435,7 @@ fn rules_that_cannot_be_done_are_refused_with_their_element() {
             bbf_ie::LOGICAL_PORT,
         ),
         (
-            |s| s.pppoe_session_id = 0,
+            |s| s.access = Access::Pppoe(0),
             Cause::RULE_CREATION_FAILURE,
             bbf_ie::PPPOE_SESSION_ID,
         ),

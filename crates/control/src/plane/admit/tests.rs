@@ -43,5 +43,5 @@ fn without_a_session_id_a_subscriber_is_refused_until_one_has_rested() {
     w.dial(1);
     w.run(Duration::from_secs(5));
     assert_eq!(w.homes[1].state(), State::Online);
-    assert_eq!(w.up.subscribers()[0].pppoe_session_id, 1);
+    assert_eq!(w.up.subscribers()[0].access, policy::Access::Pppoe(1));
 }

@@ -194,7 +194,7 @@ fn session_ids_and_lines() {
     };
     broken(stray, kind, Fault::WithoutOwner);
     let lost = |plane: &mut ControlPlane, now: Now| {
-        let id = plane.sessions[2].pppoe_id;
+        let policy::Access::Pppoe(id) = plane.sessions[2].access;
         plane
             .session_ids
             .get_mut(&SegmentId(0))

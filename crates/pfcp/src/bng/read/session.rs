@@ -7,14 +7,14 @@ use super::super::settings;
 use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
 use super::{Outcome, control_tunnel, subscriber, usage_rule};
 use ipnet::{IpNet, Ipv6Net};
-use policy::{Binding, Bindings, Forwarding, PacketSettings, Role};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::pfcp::*;
 
 /// What the rules have said so far.
 #[derive(Default)]
 struct Gathered<'a> {
     line: Option<AccessLine<'a>>,
-    pppoe_session_id: Option<u16>,
+    access: Option<Access>,
     uplink: Option<Tunnel>,
     downlink: Option<Tunnel>,
     network_instance: Option<&'a str>,
@@ -70,8 +70,8 @@ impl<'a> Gathered<'a> {
         let id = want(view.pppoe_session_id(), view.pdr, bbf_ie::PPPOE_SESSION_ID)?;
         forbid(id == 0, view.pdr, bbf_ie::PPPOE_SESSION_ID)?;
         agree(
-            &mut self.pppoe_session_id,
-            id,
+            &mut self.access,
+            Access::Pppoe(id),
             view.pdr,
             bbf_ie::PPPOE_SESSION_ID,
         )
@@ -196,9 +196,7 @@ impl<'a> Gathered<'a> {
         }
         Ok(SubscriberRules {
             circuit: self.line.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?.into(),
-            pppoe_session_id: self
-                .pppoe_session_id
-                .ok_or(missing(bbf_ie::PPPOE_SESSION_ID))?,
+            access: self.access.ok_or(missing(bbf_ie::PPPOE_SESSION_ID))?,
             tunnel: control_tunnel(self.uplink, self.downlink)?,
             subscriber: subscriber(rules)?,
             usage: usage_rule(rules)?,
