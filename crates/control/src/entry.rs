@@ -12,6 +12,7 @@ use ipnet::{IpNet, Ipv6Net};
 use pfcp::bng::{Told, Usage};
 use policy::{Access, Binding, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
+use session::discovery::Padr;
 use session::{Circuit, Phase, Session};
 use std::sync::Arc;
 use wire::eth::MacAddr;
@@ -72,10 +73,21 @@ pub(crate) struct LineIds {
     pub remote_id: Option<Box<[u8]>>,
 }
 
+impl LineIds {
+    /// What the access node added to a PADR.
+    pub fn of(padr: &Padr) -> Self {
+        let boxed = |octets: &Option<Vec<u8>>| octets.clone().map(Vec::into_boxed_slice);
+        LineIds {
+            circuit_id: boxed(&padr.circuit_id),
+            remote_id: boxed(&padr.remote_id),
+        }
+    }
+}
+
 /// Stage of a session.
 pub(crate) enum Stage {
     /// Its PADR is accepted, and PADS waits for the user plane's answer.
-    Admitted(Box<session::discovery::Padr>),
+    Admitted(Box<Padr>),
     /// PADS was sent, and no address family is open yet.
     Connecting,
     /// At least one address family has been open.

@@ -5,7 +5,7 @@ use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::{Entry, LineIds, Noted, Stage};
 use crate::sessions::line_key;
-use crate::topology::{InstanceId, SegmentId, Seid};
+use crate::topology::{InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
@@ -80,25 +80,8 @@ impl ControlPlane {
         }
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);
-        if self.is_drained(plane) {
-            return Err((Counter::Drained, "gateway takes no new sessions"));
-        }
-        if !self.user_planes.is_up(plane) {
-            return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
-        }
-        self.takes_sessions(now)
-            .map_err(|counter| (counter, "gateway is not ready"))?;
-        if self.sessions.half_open() >= self.configuration.limits.half_open as usize {
-            self.shed_oldest(now);
-        }
-        if self.sessions.len() >= self.configuration.limits.sessions as usize {
-            return Err((Counter::SessionTableFull, "no session left"));
-        }
-        let boxed = |octets: &Option<Vec<u8>>| octets.clone().map(Vec::into_boxed_slice);
-        let line = LineIds {
-            circuit_id: boxed(&padr.circuit_id),
-            remote_id: boxed(&padr.remote_id),
-        };
+        self.check_ready(now, plane)?;
+        let line = LineIds::of(padr);
         let identity = self.line_identity(segment, circuit, &line);
         if let Some(identity) = &identity
             && let Err(why) = self.check_session_limit(segment, identity, None)
@@ -106,16 +89,11 @@ impl ControlPlane {
             tracing::info!(why, mac = %circuit.mac, "a subscriber is refused");
             return Err((Counter::SubscriberLimit, "too many sessions"));
         }
-        let pppoe_id = self
-            .session_ids
-            .entry(segment)
-            .or_default()
-            .allocate(now.at);
-        let pppoe_id = pppoe_id.ok_or((Counter::SessionIdsExhausted, "no session id left"))?;
+        let access = self.make_room(now, segment)?;
         let index = self.sessions.next_index();
         self.count_generation();
         let seid = Seid::new(self.generation, index);
-        let (instance, access) = (self.first_instance(segment), Access::Pppoe(pppoe_id));
+        let instance = self.first_instance(segment);
         self.sessions.insert(Entry {
             gateway_mac: self.topology.group(group).virtual_mac,
             line,
@@ -137,6 +115,38 @@ impl ControlPlane {
         });
         self.establish(now, index);
         Ok(())
+    }
+
+    /// Whether a user plane takes sessions now.
+    fn check_ready(&mut self, now: Now, plane: UserPlaneId) -> Result<(), (Counter, &'static str)> {
+        if self.is_drained(plane) {
+            return Err((Counter::Drained, "gateway takes no new sessions"));
+        }
+        if !self.user_planes.is_up(plane) {
+            return Err((Counter::UserPlaneAbsent, "gateway is not ready"));
+        }
+        let takes = self.takes_sessions(now);
+        takes.map_err(|counter| (counter, "gateway is not ready"))
+    }
+
+    /// Allocates a PPPoE session id for one session more, for which an old half-open one may have to go.
+    fn make_room(
+        &mut self,
+        now: Now,
+        segment: SegmentId,
+    ) -> Result<Access, (Counter, &'static str)> {
+        let limits = &self.configuration.limits;
+        let (half_open, sessions) = (limits.half_open as usize, limits.sessions as usize);
+        if self.sessions.half_open() >= half_open {
+            self.shed_oldest(now);
+        }
+        if self.sessions.len() >= sessions {
+            return Err((Counter::SessionTableFull, "no session left"));
+        }
+        let ids = self.session_ids.entry(segment).or_default();
+        let id = ids.allocate(now.at);
+        id.map(Access::Pppoe)
+            .ok_or((Counter::SessionIdsExhausted, "no session id left"))
     }
 
     /// A PADR that comes again while its session is being set up gets the same answer again.

@@ -23,18 +23,23 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a session to its subscriber when AAA has accepted the user name, if that is its identity.
+    /// Adds a session to its subscriber when AAA has accepted the user name, if that is its identity. A session that began to connect
+    /// under another name leaves that one's subscriber.
     ///
     /// # Errors
     /// The subscriber has as many sessions as it may.
     pub(super) fn join_user(&mut self, index: u32) -> Result<(), String> {
         let entry = &self.sessions[index];
-        if entry.subscriber.is_some() {
+        let identity = Identity::User(entry.who.username.clone());
+        let (segment, seid, before) = (entry.segment, entry.seid, entry.subscriber);
+        let known = before.and_then(|id| self.subscribers.get(id));
+        if known.is_some_and(|known| !known.identity.is_user() || *known.identity == identity) {
             return Ok(());
         }
-        let identity = Identity::User(entry.who.username.clone());
-        let (segment, seid) = (entry.segment, entry.seid);
         self.check_session_limit(segment, &identity, Some(seid))?;
+        if let Some(before) = before {
+            self.subscribers.leave(before, seid);
+        }
         let subscriber = self.subscribers.join(identity.into(), seid);
         self.entry(index).subscriber = Some(subscriber);
         Ok(())
@@ -116,5 +121,26 @@ impl ControlPlane {
         if let Some(subscriber) = entry.subscriber {
             self.subscribers.leave(subscriber, entry.seid);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::world::{Choice, World};
+
+    #[test]
+    fn a_session_that_is_accepted_under_another_name_is_another_subscribers() {
+        let mut w = World::new(2, Choice::default());
+        w.configure(&["set access-profiles pppoe subscriber-identity user-name"])
+            .unwrap();
+        w.dial_all();
+        let plane = &mut w.plane;
+        let before = plane.sessions[0].subscriber;
+        plane.entry(0).who.username = b"home1".as_slice().into();
+        plane.join_user(0).unwrap();
+        assert_eq!(plane.sessions[0].subscriber, plane.sessions[1].subscriber);
+        assert_ne!(plane.sessions[0].subscriber, before);
+        assert!(plane.ledger().is_balanced());
+        assert_eq!(plane.subscribers.members().count(), 2);
     }
 }
