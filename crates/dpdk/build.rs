@@ -56,12 +56,18 @@ fn main() {
         );
 
     let mut shim = cc::Build::new();
-    shim.files(["c/shim.c", "c/eal.c", "c/af_xdp.c", "c/xdp_program.c"])
-        .opt_level(3)
-        .flag("-include")
-        .flag("rte_config.h")
-        .flag("-march=corei7")
-        .std("gnu11");
+    shim.files([
+        "c/shim.c",
+        "c/pool.c",
+        "c/eal.c",
+        "c/af_xdp.c",
+        "c/xdp_program.c",
+    ])
+    .opt_level(3)
+    .flag("-include")
+    .flag("rte_config.h")
+    .flag("-march=corei7")
+    .std("gnu11");
     for path in &dpdk.include_paths {
         // System headers: DPDK's own warnings are not ours.
         shim.flag("-isystem")

@@ -1,4 +1,4 @@
-/* The C side of this crate, but for eal.c and af_xdp.c: what DPDK offers only as inline functions, set-up that wants its
+/* The C side of this crate, but for pool.c, eal.c and af_xdp.c: what DPDK offers only as inline functions, set-up that wants its
  * structures, and asserts that Rust's picture of an mbuf is DPDK's. Functions return a negative errno on failure. */
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -11,9 +11,7 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
-#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
-#include <rte_memzone.h>
 #include <rte_ring.h>
 
 #define AT(field, offset) _Static_assert(offsetof(struct rte_mbuf, field) == offset, #field)
@@ -44,37 +42,6 @@ int sl_register_thread(void) { return rte_lcore_id() != LCORE_ID_ANY ? 0 : rte_t
 void sl_unregister_thread(void) { rte_thread_unregister(); }
 uint64_t sl_tsc_hz(void) { return rte_get_tsc_hz(); }
 
-/* As rte_pktmbuf_pool_create, but one buffer right after the other. That one starts each on a page of its own where pages
- * are small: 4 KiB apiece, all headers in the same set of the first cache, and behind the end of what net_af_xdp registers
- * with the kernel (buffers times their size), which never gives back a buffer that it does not know. Where devices know
- * physical addresses alone, huge pages are not one piece of memory: there DPDK's own way is right, and pages are large; without
- * the flag, so that no buffer crosses a page and each knows its physical address. */
-struct rte_mempool *sl_pool(const char *name, unsigned n, unsigned cache) {
-  struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE};
-  unsigned size = sizeof(struct rte_mbuf) + RTE_MBUF_DEFAULT_BUF_SIZE;
-  int physical = rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_PA;
-  struct rte_mempool *p = rte_mempool_create_empty(name, n, size, cache, sizeof private, SOCKET_ID_ANY,
-                                                   physical ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
-  if (!p) return NULL;
-  size_t octets = (size_t)n * (p->header_size + p->elt_size + p->trailer_size);
-  const struct rte_memzone *zone = NULL;
-  int r = rte_mempool_set_ops_byname(p, rte_mbuf_best_mempool_ops(), NULL);
-  if (r == 0) rte_pktmbuf_pool_init(p, &private);
-  if (r == 0 && physical) {
-    r = rte_mempool_populate_default(p);
-  } else if (r == 0) {
-    zone = rte_memzone_reserve_aligned(name, octets, SOCKET_ID_ANY, RTE_MEMZONE_IOVA_CONTIG, RTE_MEMPOOL_ALIGN);
-    r = zone ? rte_mempool_populate_iova(p, zone->addr, zone->iova, octets, NULL, NULL) : -rte_errno;
-  }
-  if (r != (int)n) {
-    rte_mempool_free(p);
-    rte_memzone_free(zone);
-    rte_errno = r < 0 ? -r : ENOMEM;
-    return NULL;
-  }
-  rte_mempool_obj_iter(p, rte_pktmbuf_init, NULL);
-  return p;
-}
 struct rte_ring *sl_ring(const char *name, unsigned n) {
   return rte_ring_create(name, n, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
 }

@@ -5,11 +5,12 @@ use crate::{BURST, Burst, Eal, Error, Mbuf};
 use core::ffi::{c_uint, c_void};
 use std::ffi::CString;
 
-/// A pool of packet buffers of 2 KiB. It is never freed; a handle is all there is to it, shared by any thread.
+/// A pool of packet buffers of 2 KiB. It is never freed; a handle is all there is to it, shared by any thread. No thread waits
+/// for another one in it, wherever that was preempted.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool(pub(crate) *mut c_void);
 
-// SAFETY: mempools with the default ring handler may be used from any number of threads.
+// SAFETY: our handler (c/pool.c) may be used from any number of threads.
 unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
