@@ -11,9 +11,9 @@ use wire::eth::MacAddr;
 /// What a subscriber is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
-    /// Circuit and remote id, which the access node of the port adds (TR-101 §3.9).
+    /// Circuit and remote id, which the access node of the port adds (TR-101).
     Circuit(PortId, LineIds),
-    /// Outer and inner VLAN id: the access node gives each line its own (TR-101 §2.5.1.1).
+    /// Outer and inner VLAN id: the access node gives each line its own (1:1 VLANs of TR-101).
     Vlans(PortId, u16, u16),
     /// MAC address behind an outer VLAN id that several lines share, or behind none.
     Mac(PortId, Option<u16>, MacAddr),
