@@ -2,7 +2,7 @@
 //! safe some time after it was handed over. The disk may be slow, full or failing, lose its power, and flip bits.
 
 #[allow(dead_code)]
-#[path = "../../crates/control/tests/disk/mod.rs"]
+#[path = "../../crates/control/tests/behaviour/disk/mod.rs"]
 mod machine;
 
 use control::plane::MOST_BATCHES;

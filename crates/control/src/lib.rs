@@ -42,10 +42,10 @@ pub mod topology;
 mod trace;
 mod user_planes;
 pub mod wheel;
-// the tests in `tests/` use more of it
+// `tests/behaviour` uses more of it
 #[cfg(test)]
 #[allow(dead_code)]
-#[path = "../tests/world/mod.rs"]
+#[path = "../tests/behaviour/world/mod.rs"]
 mod world;
 
 pub use configuration::SetLevel;

@@ -154,7 +154,6 @@ impl UserPlane {
     }
 
     /// What it calls subscribers' sessions: each establishment gives another name.
-    #[allow(dead_code)] // changes of the configuration
     pub fn names(&self) -> Vec<u64> {
         let subscribers = self.sessions.iter();
         let subscribers =
@@ -163,7 +162,6 @@ impl UserPlane {
     }
 
     /// How many default sessions there are.
-    #[allow(dead_code)] // changes of the configuration close them
     pub fn default_sessions(&self) -> usize {
         let default = |decoded: &&DecodedRules| matches!(decoded, DecodedRules::Default(_));
         self.decoded().filter(default).count()
@@ -210,13 +208,13 @@ impl UserPlane {
     }
 
     /// The default sessions are gone.
-    #[allow(dead_code)] // the ledger's tests do this
+    #[allow(dead_code)] // the ledger's own tests'
     pub fn forget_default(&mut self) {
         let subscriber = |held: &Held| matches!(held.decoded, DecodedRules::Session(_));
         self.sessions.retain(|_, held| subscriber(held));
     }
 
-    #[allow(dead_code)]
+    #[allow(dead_code)] // the ledger's own tests'
     pub fn forget_last(&mut self) {
         let subscriber =
             |(_, held): &(&u64, &Held)| matches!(held.decoded, DecodedRules::Session(_));
@@ -232,14 +230,12 @@ impl UserPlane {
     }
 
     /// One session was deleted, and nobody heard the answer.
-    #[allow(dead_code)] // what is owed of sessions
     pub fn depart_one(&mut self) {
         let (seid, held) = self.take_one();
         self.departed.insert(seid, held);
     }
 
     /// One session has another name; nobody is told.
-    #[allow(dead_code)] // what is owed of sessions
     pub fn rename_one(&mut self) {
         let (_, held) = self.take_one();
         self.next_seid += 1;

@@ -1,15 +1,11 @@
 //! Stored sessions that cannot be resumed after a restart: each ends with its Accounting-Stop, told once.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::radius::number;
+use crate::world::{Choice, World, checked};
 use control::counters::Counter;
 use control::plane::Restored;
 use core::time::Duration;
 use wire::radius::Kind;
-use world::radius::number;
-use world::{Choice, World, checked};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const START: u32 = 1;

@@ -149,6 +149,7 @@ impl Machine {
     }
 
     /// Another machine with the same on its disk, whose chances are others.
+    #[allow(dead_code)] // the simulation's
     pub fn copy(&self) -> Machine {
         let state = &mut *self.0.borrow_mut();
         let copy = Machine::new(state.random.random());
@@ -165,6 +166,7 @@ impl Machine {
     }
 
     /// Flips a bit of a file, as a disk may: by chance where, in what was written a while ago.
+    #[allow(dead_code)] // the simulation's
     pub fn flip(&self, name: &str) {
         let state = &mut *self.0.borrow_mut();
         let file = state.names.now.get(name);

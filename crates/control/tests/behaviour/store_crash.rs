@@ -2,11 +2,8 @@
 //! either the whole batch or nothing of it.
 
 // The disk is shared with the simulation, which uses more of it.
-#[allow(dead_code)]
-mod disk;
-
+use crate::disk::{Fault, Machine, Remains, Trouble};
 use control::store::{Limits, Record, Store};
-use disk::{Fault, Machine, Remains, Trouble};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;

@@ -1,16 +1,12 @@
 //! What a session used last is in its Stop, whatever kept the user plane from telling it at once.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::radius::number;
+use crate::world::{Choice, UP, World};
 use control::counters::Counter;
 use core::time::Duration;
 use northbound::Request;
 use wire::pfcp::Cause;
 use wire::radius::Kind;
-use world::radius::number;
-use world::{Choice, UP, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const START: u32 = 1;

@@ -1,17 +1,13 @@
 //! Every setting that concerns the control plane is set, changed and deleted at run time, and looked at where it takes
 //! effect. Each of these cases must fail when its own setting does not reach the control plane.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::World;
 use config::schema;
 use core::time::Duration;
 use cpe::State;
 use std::collections::BTreeSet;
 use wire::eth::{Frame, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::radius::Kind;
-use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
 

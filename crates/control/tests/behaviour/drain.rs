@@ -1,17 +1,13 @@
 //! A user plane that is drained: nobody new, and those that it has end at the wanted rate.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::radius::number;
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use control::plane::Effect;
 use core::time::Duration;
 use northbound::{Drain, Request, Response, UserPlane};
 use proptest::prelude::*;
 use wire::radius::Kind;
-use world::radius::number;
-use world::{Choice, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 const DRAIN: &str = "set user-planes up1 admin-state shutting-down";

@@ -1,13 +1,9 @@
 //! A store that writes nothing for a while: running sessions go on, nobody new comes online, records wait within their
 //! bound, and when there is room again everything goes on.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
-use world::{Choice, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,14 +1,10 @@
 //! What the history is told of sessions and of the system, whatever dies.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::history::{Event, Kind, Step, What, events};
 use core::time::Duration;
 use northbound::{Request, Response};
 use session::Cause;
-use world::{Choice, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 

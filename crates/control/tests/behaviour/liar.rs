@@ -1,16 +1,12 @@
 //! A user plane that says more than it may.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::radius::number;
+use crate::world::{Choice, World};
 use core::net::SocketAddr;
 use northbound::Session;
 use pfcp::{Config, Event, Node, Role};
 use wire::pfcp::{Cause, NodeId, ReportType, SessionReportRequest, UsageReport, VolumeMeasurement};
 use wire::radius::Kind;
-use world::radius::number;
-use world::{Choice, World};
 
 /// A second user plane, of the same control plane.
 fn other(w: &mut World) -> Node {

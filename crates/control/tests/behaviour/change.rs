@@ -1,9 +1,7 @@
 //! A configuration that changes under running sessions: it concerns whom it concerns, and does what was planned.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::radius::number;
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use control::plane::Effect;
 use core::net::IpAddr;
@@ -13,8 +11,6 @@ use policy::PacketSettings;
 use proptest::prelude::*;
 use wire::eth::Frame;
 use wire::radius::Kind;
-use world::radius::number;
-use world::{Choice, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,17 +1,13 @@
 //! Accounting records at a RADIUS server: each session has exactly one Start and one Stop, whichever process dies and when.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::radius::number;
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use northbound::Request;
 use std::collections::BTreeSet;
 use wire::pfcp::Cause;
 use wire::radius::{Kind, Packet};
-use world::radius::number;
-use world::{Choice, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);

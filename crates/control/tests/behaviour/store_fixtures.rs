@@ -1,9 +1,6 @@
 //! Stores that releases have written are read by every later one: see `fixtures/README.md`.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::store::{Live, Record, Store, check, export, import};
 use control::{ControlPlane, Input, Now, Output, Restored};
 use core::time::Duration;
@@ -12,7 +9,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::radius::Kind;
-use world::{Choice, World};
 
 /// The folder of what this release writes.
 const PRESENT: &str = "store-2-6";
@@ -107,7 +103,7 @@ aaa:
     };
     let start = config::parse(start, "cp.yaml").unwrap();
     let restored = Restored::read(live, 1, "boot").unwrap();
-    let configuration = world::checked(document).configuration;
+    let configuration = crate::world::checked(document).configuration;
     let mut plane = ControlPlane::new(&start, configuration, restored, [1; 32], now).unwrap();
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);

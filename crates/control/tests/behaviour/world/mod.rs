@@ -227,7 +227,6 @@ impl World {
     }
 
     /// Changes the configuration as an operator does, line by line; what it does.
-    #[allow(dead_code)]
     pub fn configure(&mut self, lines: &[&str]) -> Result<Vec<Effect>, Vec<Fault>> {
         let mut tree = self.tree.clone();
         for line in lines {
@@ -282,14 +281,12 @@ impl World {
     }
 
     /// The numbers that the store keeps.
-    #[allow(dead_code)] // changes of the configuration are looked at by it
     pub fn numbers(&self) -> Vec<String> {
         let keys = self.store.keys().filter(|key| key.starts_with(b"number/"));
         keys.map(|key| key.escape_ascii().to_string()).collect()
     }
 
     /// Whether an edit can be carried out.
-    #[allow(dead_code)]
     pub fn can_edit(&self, line: &str) -> bool {
         let edit = Edit::parse(line).unwrap();
         edit.apply(&mut self.tree.clone()).is_ok()
@@ -362,13 +359,11 @@ impl World {
     }
 
     /// From now on, the user plane lets requests about sessions wait.
-    #[allow(dead_code)] // changes of the configuration
     pub fn be_late(&mut self) {
         self.up.late = Some(Vec::new());
     }
 
     /// The user plane answers what waits, and waits no more.
-    #[allow(dead_code)] // changes of the configuration
     pub fn answer_late(&mut self) {
         for (id, seid, message) in self.up.late.take().unwrap_or_default() {
             let (cp_seid, response) = self.up.serve(seid, message);
@@ -378,7 +373,6 @@ impl World {
     }
 
     /// The user plane is one of before settings of a policy travelled by number.
-    #[allow(dead_code)] // changes of the configuration
     pub fn without_settings(&mut self) {
         self.lives += 1;
         self.up = UserPlane::before_settings(7 + self.lives);
@@ -386,7 +380,6 @@ impl World {
     }
 
     /// The user plane is one of before sessions had bindings of all kinds.
-    #[allow(dead_code)] // of bindings
     pub fn without_bindings(&mut self) {
         self.lives += 1;
         self.up = UserPlane::before_bindings(7 + self.lives);
@@ -400,7 +393,6 @@ impl World {
     }
 
     /// The user plane repeats a report that it made before.
-    #[allow(dead_code)] // of last counters
     pub fn user_plane_repeats(&mut self, report: (u64, SessionReportRequest)) {
         self.up.report_again(self.now, report);
         self.settle();
@@ -444,7 +436,6 @@ impl World {
     }
 
     /// Another user plane says what it has to say; what it hears.
-    #[allow(dead_code)] // of those that lie
     pub fn settle_other(&mut self, other: &mut Node) -> Vec<Event> {
         let mut heard = Vec::new();
         loop {
@@ -555,7 +546,6 @@ impl World {
     }
 
     /// A home begins LCP anew: it has to prove itself again, and its address families go and come again.
-    #[allow(dead_code)] // of bindings, and of changes that overtake one another
     pub fn begin_ppp_anew(&mut self, session: usize) {
         let rules = &self.up.subscribers()[session];
         let Access::Pppoe(session_id) = rules.access;

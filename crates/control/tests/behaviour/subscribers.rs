@@ -1,16 +1,12 @@
 //! Subscribers with several sessions: what tells them apart, what their user plane is told, and how many sessions they may have.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
 use northbound::{FindSubscriberResponse, Request, Response};
 use std::collections::BTreeSet;
 use wire::eth::Tags;
-use world::{Choice, World};
 
 const WHILE: Duration = Duration::from_secs(30);
 const BY_NAME: &str = "set access-profiles pppoe subscriber-identity user-name";

@@ -1,10 +1,7 @@
 //! The control plane against emulated homes and a user plane that keeps rules: what sessions acquire, what they give
 //! back, and what happens when something dies or runs out.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use cpe::State;
@@ -12,7 +9,6 @@ use northbound::{AaaRole, PAGE, Refusal, Request, Response, SessionState, UserPl
 use std::collections::BTreeSet;
 use wire::pfcp::Cause;
 use wire::radius::Kind;
-use world::{Choice, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -1,9 +1,6 @@
 //! Unexpected input: from unknown peers, through unknown tunnels, or out of turn. It is counted and changes nothing.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use control::{Input, Output};
 use core::net::SocketAddr;
@@ -12,7 +9,6 @@ use cpe::State;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::pppoe::{Discovery, PADI, PADO, PADR, PADS, Tag};
 use wire::{gtpu, nsh};
-use world::{Choice, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

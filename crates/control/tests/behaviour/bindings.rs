@@ -1,14 +1,10 @@
 //! What sessions hold beside an address and a link prefix of the pools: prefixes and routes that AAA chose.
 
-// The world is shared with other tests, which use more of it.
-#[allow(dead_code)]
-mod world;
-
+use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use policy::{Binding, Role};
 use wire::radius::{Kind, Value};
-use world::{Choice, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -1,0 +1,19 @@
+//! The control plane from outside: homes, RADIUS and user planes talk to it in a world of one thread, with a clock of its own.
+
+mod backlog;
+mod bindings;
+mod change;
+mod disk;
+mod drain;
+mod history;
+mod last_counters;
+mod leaves;
+mod liar;
+mod plane;
+mod radius_records;
+mod resume;
+mod store_crash;
+mod store_fixtures;
+mod subscribers;
+mod unknown_peers;
+mod world;
