@@ -87,6 +87,11 @@ impl Mbuf {
         unsafe { core::slice::from_raw_parts(m.buf.add(m.off as usize), m.len as usize) }
     }
 
+    /// Octets of the whole frame.
+    pub fn frame_len(&self) -> usize {
+        self.raw().pkt_len as usize
+    }
+
     /// Is the whole packet in one segment?
     pub fn is_whole(&self) -> bool {
         self.raw().segs == 1
