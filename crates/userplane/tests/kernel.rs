@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 use std::process::Command as Process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use northbound::{Fault, Ledger};
@@ -173,18 +173,20 @@ fn addresses_and_routes_of_the_kernel_are_read_and_followed() {
             "a TUN needs no link-local"
         );
 
-        let commands = bench.read_all();
-        for expected in [
+        let all = [
             Command::SetRoute(net("198.51.100.0/24"), Target::OnLink(PORT)),
             Command::SetRoute(net("198.51.100.1/32"), Target::Local),
             Command::SetRoute(net("100.64.0.1/32"), Target::Local),
             Command::SetRoute(net("2001:db8:1::/64"), Target::OnLink(PORT)),
             Command::SetRoute(net("2001:db8:64::1/128"), Target::Local),
-        ] {
-            assert!(
-                commands.contains(&expected),
-                "{expected:?} is not in {commands:#?}"
-            );
+        ];
+        // The kernel adds the routes of IPv6 addresses a while after the addresses.
+        let (mut commands, begun) = (bench.read_all(), Instant::now());
+        while let Some(missing) = all.iter().find(|expected| !commands.contains(expected)) {
+            let hangs = begun.elapsed() > Duration::from_secs(60);
+            assert!(!hangs, "{missing:?} is not in {commands:#?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            commands.extend(bench.read_all());
         }
 
         ip("route add 203.0.113.0/24 via 198.51.100.9");
