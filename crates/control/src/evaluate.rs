@@ -6,7 +6,7 @@ use config::model::{AccessProfile, SubscriberProfile};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
-    Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy,
+    Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy, Rate,
 };
 use std::sync::LazyLock;
 
@@ -91,6 +91,10 @@ impl<'a> PolicyInputs<'a> {
         );
         let (idle_both_ways, both_origin) =
             chosen(&answer.idle_both_ways, (profile.idle_both_ways, of_profile));
+        let (rate_up, rate_up_origin) =
+            chosen(&answer.rate_up, (rate(profile.rate_up), of_profile));
+        let (rate_down, rate_down_origin) =
+            chosen(&answer.rate_down, (rate(profile.rate_down), of_profile));
         let (mtu, mtu_origin) = least([
             chosen(&answer.mtu, (Some(profile.mtu), of_profile)),
             (Some(self.link_mtu), Origin::Link),
@@ -104,6 +108,8 @@ impl<'a> PolicyInputs<'a> {
                     vlan_priority,
                     idle_timeout,
                     idle_both_ways,
+                    rate_up,
+                    rate_down,
                 },
             },
             control: ControlSettings {
@@ -117,6 +123,8 @@ impl<'a> PolicyInputs<'a> {
             vlan_priority: priority_origin,
             idle_timeout: idle_origin,
             idle_both_ways: both_origin,
+            rate_up: rate_up_origin,
+            rate_down: rate_down_origin,
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
@@ -150,6 +158,11 @@ fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
     if size(b.0) < size(a.0) { b } else { a }
 }
 
+/// A rate in kbit/s; none if it is 0.
+fn rate(kbps: u32) -> Option<Rate> {
+    (kbps > 0).then(|| Rate(kbps.into()))
+}
+
 /// A time in seconds; none if it is 0.
 fn seconds(seconds: u32) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
@@ -164,7 +177,7 @@ mod tests {
         let text = "
             network-instances: {default: {}}
             subscriber-profiles:
-              gold: {mtu: 1480, vlan-priority: 6, idle-timeout: 300, session-timeout: 3600, dns: [192.0.2.53]}
+              gold: {mtu: 1480, vlan-priority: 6, idle-timeout: 300, rate-up: 20000, rate-down: 100000, session-timeout: 3600, dns: [192.0.2.53]}
             aaa:
               servers: {a: {address: 192.0.2.9, secret-key: abcdefgh}}
               server-groups: {isp: {servers: [a], interim-interval: 600}}";
@@ -206,6 +219,8 @@ mod tests {
             row("vlan_priority ", "default"),
             row("idle_timeout ", "default"),
             row("idle_both_ways ", "default"),
+            row("rate_up ", "default"),
+            row("rate_down ", "default"),
             row("session_timeout ", "default"),
             row("interim_interval 600 s", "server-group"),
             row("dns ", "default"),
@@ -217,6 +232,8 @@ mod tests {
             row("vlan_priority 6", "profile"),
             row("idle_timeout 300 s", "profile"),
             row("idle_both_ways ", "profile"),
+            row("rate_up 20000 kbit/s", "profile"),
+            row("rate_down 100000 kbit/s", "profile"),
             row("session_timeout 3600 s", "profile"),
             row("interim_interval 600 s", "server-group"),
             row("dns 192.0.2.53", "profile"),
@@ -229,6 +246,8 @@ mod tests {
             row("vlan_priority 6", "profile"),
             row("idle_timeout 300 s", "profile"),
             row("idle_both_ways ", "profile"),
+            row("rate_up 20000 kbit/s", "profile"),
+            row("rate_down 100000 kbit/s", "profile"),
             row("session_timeout 7200 s", "aaa"),
             row("interim_interval 3600 s", "aaa"),
             row("dns 192.0.2.53", "profile"),

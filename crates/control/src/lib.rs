@@ -28,6 +28,7 @@ pub mod counters;
 mod entry;
 mod evaluate;
 pub mod history;
+mod lanes;
 mod live;
 pub mod management;
 pub mod plane;

@@ -1,6 +1,7 @@
 //! The session table: sessions by index, and what finds them by access line, by age and by time.
 
 use crate::entry::{Ending, Entry, Stage};
+use crate::lanes::Load;
 use crate::topology::{SegmentId, Seid, UserPlaneId};
 use crate::wheel::TimerWheel;
 use core::ops::{Index, IndexMut};
@@ -9,6 +10,7 @@ use session::Circuit;
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::eth::MacAddr;
+use wire::pfcp::Lanes;
 
 /// Key of an access line: segment, outer and inner VLAN, MAC address. It finds the session of a subscriber that reconnects.
 pub(crate) type LineKey = (SegmentId, Option<u16>, Option<u16>, MacAddr);
@@ -34,8 +36,8 @@ pub(crate) struct Tally {
 pub(crate) struct SessionTable {
     entries: Slab<Box<Entry>>,
     by_line: HashMap<LineKey, Seid>,
-    /// Number of sessions of each user plane.
-    on_user_plane: BTreeMap<UserPlaneId, u64>,
+    /// Number of sessions of each user plane, by lane.
+    on_user_plane: BTreeMap<UserPlaneId, Load>,
     /// Half-open sessions in the order of their PADR, and some that are no longer half-open.
     by_age: VecDeque<Seid>,
     half_open: usize,
@@ -69,7 +71,7 @@ impl SessionTable {
                 table.half_open += 1;
                 table.by_age.push_back(entry.seid);
             }
-            *table.on_user_plane.entry(entry.user_plane).or_default() += 1;
+            table.count(entry);
         }
         let entries = entries.into_iter();
         let by_index = entries.map(|entry| (entry.seid.index() as usize, Box::new(entry)));
@@ -84,7 +86,7 @@ impl SessionTable {
 
     /// Adds a session at [`SessionTable::next_index`], which its SEID has.
     pub fn insert(&mut self, entry: Entry) {
-        *self.on_user_plane.entry(entry.user_plane).or_default() += 1;
+        self.count(&entry);
         self.by_line.insert(entry.line_key(), entry.seid);
         if self.by_age.len() > 2 * self.half_open {
             self.forget_opened();
@@ -93,6 +95,11 @@ impl SessionTable {
         self.half_open += 1;
         self.tally.begun += 1;
         self.entries.insert(Box::new(entry));
+    }
+
+    fn count(&mut self, entry: &Entry) {
+        let load = self.on_user_plane.entry(entry.user_plane);
+        load.or_insert(Load::NONE).add(Load::lane(entry.access));
     }
 
     /// Forgets the age of sessions that are no longer half-open.
@@ -135,10 +142,8 @@ impl SessionTable {
         let entry = self.entries.remove(index as usize);
         self.tally.closing -= 1;
         self.wheel.cancel(index);
-        let left = self.on_user_plane.entry(entry.user_plane).or_default();
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            self.on_user_plane.remove(&entry.user_plane);
+        if let Some(load) = self.on_user_plane.get_mut(&entry.user_plane) {
+            load.remove(Load::lane(entry.access));
         }
         entry
     }
@@ -195,7 +200,15 @@ impl SessionTable {
 
     /// Number of sessions of a user plane.
     pub fn on_user_plane(&self, plane: UserPlaneId) -> u64 {
-        self.on_user_plane.get(&plane).copied().unwrap_or(0)
+        self.on_user_plane.get(&plane).map_or(0, Load::sessions)
+    }
+
+    /// Lane for the next session of a user plane whose workers have these.
+    pub fn lightest_lane(&self, plane: UserPlaneId, lanes: &Lanes) -> u8 {
+        self.on_user_plane
+            .get(&plane)
+            .unwrap_or(&Load::NONE)
+            .lightest(lanes)
     }
 
     /// Counts of sessions.

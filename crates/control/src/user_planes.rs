@@ -5,9 +5,10 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use pfcp::bng::Tunnel;
 use pfcp::{Config, Event, FailReason, Node, Output, RequestError, RequestId, Role};
+use policy::Setting;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::pfcp::{Cause, FSeid, Message, NodeId};
+use wire::pfcp::{Cause, FSeid, Lanes, Message, NodeId};
 
 mod ledger;
 mod ports;
@@ -260,16 +261,23 @@ impl UserPlanes {
         peer.is_some_and(|peer| self.node.is_associated(peer.address))
     }
 
-    /// Whether the user plane supports numbered policy settings. True for one that is not associated.
-    pub fn takes_settings(&self, plane: UserPlaneId) -> bool {
+    /// Whether the user plane can carry out a policy setting. True for one that is not associated.
+    pub fn takes_setting(&self, plane: UserPlaneId, setting: &Setting) -> bool {
         let info = self.node.peer_info(self.peer(plane).address);
-        info.is_none_or(|info| info.features.settings())
+        info.is_none_or(|info| info.features.takes_setting(setting))
     }
 
     /// Whether the user plane supports all bindings and their announcement. True for one that is not associated.
     pub fn takes_bindings(&self, plane: UserPlaneId) -> bool {
         let info = self.node.peer_info(self.peer(plane).address);
         info.is_none_or(|info| info.features.bindings())
+    }
+
+    /// Workers of the user plane's sessions. One of before does not say them: it has at most 16, in turn.
+    pub fn lanes(&self, plane: UserPlaneId) -> Lanes {
+        let info = self.node.peer_info(self.peer(plane).address);
+        let said = info.and_then(|info| info.features.lanes);
+        said.unwrap_or_else(|| Lanes::even(16))
     }
 
     /// Whether the path is alive, so that control packets of its subscribers arrive.

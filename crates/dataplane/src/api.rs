@@ -16,7 +16,7 @@ pub struct PortIndex(pub u16);
 pub struct InstanceIndex(pub u16);
 
 /// A session's place in the tables, chosen by the control thread; 0 to [`Limits::sessions`] - 1. Divided by
-/// [`Config::workers`] it leaves the same as the session's PPPoE session id.
+/// [`Config::workers`] it leaves the worker of the session's PPPoE session id, by [`Lanes::even`](wire::pfcp::Lanes::even).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionIndex(pub u32);
 

@@ -29,16 +29,21 @@ pub(crate) struct Waiting {
     pub rate: Option<u64>,
 }
 
-/// The longest sleep by which nothing is lost in any of these; `None`: there is none.
-pub(crate) fn longest(all: impl Iterator<Item = Waiting>) -> Option<Duration> {
+/// The longest sleep by which nothing is lost in any of these, and that is over in time for what is to be done then; `None`: there is
+/// none.
+pub(crate) fn longest(
+    all: impl Iterator<Item = Waiting>,
+    until: Option<Duration>,
+) -> Option<Duration> {
     let fills = all.map(|Waiting { room, rate }| {
         let rate = rate.unwrap_or(ASSUMED_RATE).max(1);
         Duration::from_nanos(u64::from(room) * 1_000_000_000 / rate)
     });
-    let Some(first) = fills.min() else {
-        return Some(WOKEN);
+    let bound = match fills.min() {
+        Some(first) => first.saturating_sub(LATE).min(LONGEST),
+        None => WOKEN,
     };
-    let sleep = first.saturating_sub(LATE).min(LONGEST);
+    let sleep = until.map_or(bound, |until| bound.min(until.saturating_sub(LATE)));
     (sleep >= SHORTEST).then_some(sleep)
 }
 
@@ -88,7 +93,7 @@ mod tests {
         let rates = [1, 10, 25, 40, 100, 400].map(|gigabits| Some(line_rate(gigabits)));
         for rate in rates.into_iter().chain([None]) {
             for room in [64, 256, 512, 1024, 2048, 4096, 16384] {
-                let Some(sleep) = longest([Waiting { room, rate }].into_iter()) else {
+                let Some(sleep) = longest([Waiting { room, rate }].into_iter(), None) else {
                     continue;
                 };
                 let most = (sleep + LATE).as_secs_f64() * rate.unwrap_or(ASSUMED_RATE) as f64;
@@ -108,11 +113,21 @@ mod tests {
             room: 1024,
             rate: None,
         };
-        let of = |all: &[Waiting]| longest(all.iter().copied()).map(|sleep| sleep.as_micros());
+        let until = |all: &[Waiting], until| {
+            longest(all.iter().copied(), until).map(|sleep| sleep.as_micros())
+        };
+        let of = |all: &[Waiting]| until(all, None);
         assert_eq!(of(&[unknown]), Some(60));
         assert_eq!(of(&[port(1)]), Some(60));
         assert_eq!(of(&[unknown, port(1), port(10)]), Some(48));
         assert_eq!(of(&[port(10), port(100)]), None);
         assert_eq!(of(&[]), Some(1000));
+        // a packet that may leave at a time is not left waiting
+        let at = |micros| Some(Duration::from_micros(micros));
+        assert_eq!(until(&[], at(500)), Some(480));
+        assert_eq!(until(&[port(10)], at(500)), Some(48));
+        assert_eq!(until(&[port(10)], at(50)), Some(30));
+        assert_eq!(until(&[unknown], at(25)), None);
+        assert_eq!(until(&[], at(0)), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::nodes::lookup::Batch;
 use crate::nodes::punt::Punter;
 use crate::ports::Ports;
 use crate::routes::{Generations, Routes};
-use crate::shard::Shard;
+use crate::shard::{Ids, Shard};
 use crate::tables::adjacency::{Adjacencies, Asked};
 use crate::tables::fib::{Reader, Writer};
 use crate::tables::groups::Groups;
@@ -19,6 +19,7 @@ use crate::worker::Worker;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use dpdk::{Burst, Eal, Exits, Pool, TxBuffers, tsc_hz};
 use std::sync::Arc;
+use wire::pfcp::Lanes;
 
 /// Why a data plane cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +54,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
     let mut writer = Writer::new(limits.instances, limits.routes)?;
     let groups = Groups::new(limits.groups)?;
     let generations: Generations = (0..limits.sessions).map(|_| AtomicU32::new(0)).collect();
+    let lanes = Lanes::even(config.workers);
     let (mut links, mut workers) = (Vec::new(), Vec::new());
     for own in 0..config.workers {
         let common = Common {
@@ -62,6 +64,7 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
             wake: &wake,
             name: format!("{name}w{own}"),
             shard: Shard::new(own, config.workers),
+            ids: Ids::new(own, &lanes),
             generations: &generations,
         };
         let (link, worker) = common.worker(writer.reader(), groups.clone())?;
@@ -81,6 +84,8 @@ pub fn channel(eal: &Eal, pool: Pool, config: Config) -> Result<(Controller, Vec
         links: links.into(),
         wake,
         shard: Shard::new(0, config.workers),
+        lanes,
+        hz: tsc_hz(eal),
         turn: 0,
         inspecting: false,
         pool,
@@ -101,6 +106,7 @@ struct Common<'a> {
     wake: &'a Arc<Wake>,
     name: String,
     shard: Shard,
+    ids: Ids,
     generations: &'a Generations,
 }
 
@@ -153,7 +159,7 @@ impl Common<'_> {
             busy_since: None,
             tables: Tables {
                 interfaces: Interfaces::new(limits.interfaces),
-                sessions: Sessions::new(&limits, self.shard)?,
+                sessions: Sessions::new(&limits, self.shard, self.ids, second)?,
                 fibs,
                 likely: InstanceIndex(0),
                 six: Batch::new(),

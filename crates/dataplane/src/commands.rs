@@ -37,6 +37,15 @@ pub(crate) fn apply(worker: &mut Worker, command: Command) {
             None
         }
         Command::SetAdjacency(index, to) => set_adjacency(worker, index, to),
+        Command::SetEgress(port, egress) => {
+            worker.set_egress(port, egress);
+            None
+        }
+        Command::RemovePort(port) => {
+            worker.unschedule(port);
+            remove_port(worker, port);
+            None
+        }
         Command::Inspect(part, found) => {
             let piece = inspect::inspect(worker, part, found);
             // one is under way at a time
@@ -92,17 +101,6 @@ fn ports(worker: &mut Worker, command: Command) {
             sessions.set_segments(index, Some(vlans));
             worker.sweep = Some(Sweep::default());
         }
-        Command::RemovePort(index) => {
-            interfaces.remove(index);
-            adjacencies.forget(index);
-            sessions.set_segments(index, None);
-            let leaving = worker.ports.iter_mut().find(|p| p.index == index);
-            leaving.expect("the port is there").polled = false;
-            worker.sweep = Some(Sweep {
-                removing: Some(index),
-                ..Sweep::default()
-            });
-        }
         Command::AddSubinterface(index, part) => interfaces.add_subinterface(index, part),
         Command::RemoveSubinterface(index) => {
             interfaces.remove(index);
@@ -114,6 +112,18 @@ fn ports(worker: &mut Worker, command: Command) {
         }
         _ => {}
     }
+}
+
+fn remove_port(worker: &mut Worker, index: PortIndex) {
+    worker.tables.interfaces.remove(index);
+    worker.tables.adjacencies.forget(index);
+    worker.tables.sessions.set_segments(index, None);
+    let leaving = worker.ports.iter_mut().find(|p| p.index == index);
+    leaving.expect("the port is there").polled = false;
+    worker.sweep = Some(Sweep {
+        removing: Some(index),
+        ..Sweep::default()
+    });
 }
 
 /// A search for sessions whose port or VLAN was taken away, a little at a time: there may be very many. Packets from their

@@ -2,6 +2,7 @@
 use crate::api::*;
 use crate::counters::{self, Shared, Wake};
 use crate::drops::DropReason;
+use crate::egress::{Egress, Shaper};
 use crate::graph::Source;
 use crate::handoff;
 use crate::inspect::{Held, PIECE, Part, Piece};
@@ -14,11 +15,13 @@ use crate::tables::sessions::Sources;
 use crate::worker::WorkerPort;
 use dpdk::{Consumer, Pool, Producer, Queue};
 use ipnet::IpNet;
+use policy::Rate;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use wire::eth::MacAddr;
+use wire::pfcp::Lanes;
 
 /// The control thread's end of the data plane: commands and packets in, events and punts out.
 ///
@@ -30,6 +33,9 @@ pub struct Controller {
     pub(crate) wake: Arc<Wake>,
     /// That of worker 0.
     pub(crate) shard: Shard,
+    pub(crate) lanes: Lanes,
+    /// Ticks of a second.
+    pub(crate) hz: u64,
     /// How often punts were asked for.
     pub(crate) turn: usize,
     /// A piece was asked for and has not been taken.
@@ -154,7 +160,6 @@ impl Controller {
         let own = config.mac.unwrap_or(MacAddr(config.port.mac()));
         let (mtu, source) = (config.port.mtu(), Source::of(index, &config.role, own));
         let (vlans, queues) = (self.ports).add(index, config, self.links.len() as u16)?;
-        // Workers for which there is no queue send by those of the others, in turns.
         let with_queue = queues.len() as u16;
         let mut queues = queues.into_iter();
         Ok(self.send_all(|worker| {
@@ -164,10 +169,32 @@ impl Controller {
                 own,
                 mtu,
                 queue: queues.next(),
-                by: worker % with_queue.max(1),
+                egress: Egress::unscheduled(worker, with_queue),
                 polled: true,
             };
             Command::AddPort(port, vlans.clone())
+        })?)
+    }
+
+    /// Sets the rate at which packets leave by a port, in octets of the wire (IEEE 802.3: preamble, gap and frame check sequence
+    /// included); `None`: as fast as the port takes them. One worker sends them all then.
+    pub fn set_egress_rate(
+        &mut self,
+        index: PortIndex,
+        rate: Option<Rate>,
+    ) -> Result<(), PortError> {
+        self.settled()?;
+        let (queues, hz) = (self.ports.queues(index)?, self.hz);
+        let sender = index.0 % queues.max(1);
+        Ok(self.send_all(|worker| {
+            let egress = match rate {
+                None => Egress::unscheduled(worker, queues),
+                Some(rate) if worker == sender => {
+                    Egress::Scheduled(Box::new(Shaper::new(rate, hz)))
+                }
+                Some(_) => Egress::By(sender),
+            };
+            Command::SetEgress(index, egress)
         })?)
     }
 
@@ -267,8 +294,8 @@ impl Controller {
         self.catch_up();
         self.room()?;
         let index = entry.index;
-        let admitted = match self.shard.of(index.0) == self.shard.of(entry.pppoe_session_id.into())
-        {
+        let worker = self.lanes.worker(entry.pppoe_session_id);
+        let admitted = match self.shard.of(index.0) == worker.into() {
             true => self.routes.admit(&entry),
             false => Err(Refusal::Malformed),
         };

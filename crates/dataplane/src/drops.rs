@@ -57,6 +57,10 @@ drops! {
         "The IPv6 source address is not one of the session's.",
     LinkLocal "link-local" [Session]
         "A link-local IPv6 packet from a subscriber is not one that the control plane answers.",
+    RateExceededUp "rate-exceeded-up" [Policy]
+        "The packet from a subscriber is above the rate that its policy permits.",
+    RateExceededDown "rate-exceeded-down" [Policy]
+        "The packet to a subscriber is above the rate that its policy permits.",
     BadIpv4 "bad-ipv4" [Session, Ip, Fragment]
         "The IPv4 header's version or lengths are wrong.",
     BadChecksum "bad-checksum" [Session, Ip]
@@ -87,6 +91,8 @@ drops! {
         "A packet of the gateway itself, or of another worker, cannot be sent: no such port (any more), or it leads back to the gateway.",
     HandOverFull "hand-over-full" [HandOver]
         "The queue to the worker that the packet's session belongs to is full.",
+    EgressQueueFull "egress-queue-full" [Tx]
+        "More packets wait for the port's egress rate than it lets wait.",
     TxQueueFull "tx-queue-full" [Tx]
         "The port's transmit queue is full.",
 }

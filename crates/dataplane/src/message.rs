@@ -1,5 +1,6 @@
 //! Commands from the control thread to a worker.
 use crate::api::*;
+use crate::egress::Egress;
 use crate::inspect::{Held, Part};
 use crate::routes::Admitted;
 use crate::tables::Vlans;
@@ -28,4 +29,5 @@ pub(crate) enum Command {
     AddSubinterface(PortIndex, Subinterface),
     RemoveSubinterface(PortIndex),
     SetMtu(PortIndex, u16),
+    SetEgress(PortIndex, Egress),
 }

@@ -1,7 +1,64 @@
-//! Which worker has which session.
+//! Which worker has which session. Both ways a packet says by itself whose it is: up by the lane of its PPPoE session id, down by
+//! the index of its session.
 
-/// One worker's share of the sessions. A session belongs to the worker that its index names by its last bits, which are those
-/// of its PPPoE session id too: both ways a packet says by itself whose it is.
+use wire::pfcp::Lanes;
+
+/// A worker's share of the PPPoE session ids: the lane of an id, its low octet, names the worker.
+pub(crate) struct Ids {
+    own: u16,
+    /// How many lanes are this worker's.
+    pub here: u32,
+    lanes: [Lane; 256],
+}
+
+#[derive(Clone, Copy)]
+struct Lane {
+    worker: u8,
+    /// How many lanes before it are its worker's.
+    rank: u8,
+}
+
+impl Ids {
+    /// The share of worker `own`.
+    pub fn new(own: u16, Lanes(workers): &Lanes) -> Self {
+        let lane = |lane: usize| {
+            let worker = workers[lane];
+            let before = workers[..lane].iter().filter(|w| **w == worker);
+            let rank = before.count() as u8;
+            Lane { worker, rank }
+        };
+        Ids {
+            own,
+            here: workers.iter().filter(|w| u16::from(**w) == own).count() as u32,
+            lanes: core::array::from_fn(lane),
+        }
+    }
+
+    #[inline(always)]
+    fn lane(&self, id: u16) -> Lane {
+        self.lanes[usize::from(Lanes::of(id))]
+    }
+
+    /// The worker of an id.
+    #[inline(always)]
+    pub fn of(&self, id: u16) -> u16 {
+        self.lane(id).worker.into()
+    }
+
+    /// Is the id this worker's?
+    #[inline(always)]
+    pub fn has(&self, id: u16) -> bool {
+        self.of(id) == self.own
+    }
+
+    /// The place of an id among the worker's that have the same high octet: below [`Ids::here`], if the id is this worker's.
+    #[inline(always)]
+    pub fn place(&self, id: u16) -> u32 {
+        self.lane(id).rank.into()
+    }
+}
+
+/// One worker's share of the session indexes, whose last bits name the worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shard {
     /// The worker.
@@ -26,7 +83,7 @@ impl Shard {
         1 << self.bits
     }
 
-    /// The worker of a session with this index or PPPoE session id.
+    /// The worker of an index.
     #[inline(always)]
     pub fn of(self, number: u32) -> u16 {
         number as u16 & self.mask
@@ -38,7 +95,7 @@ impl Shard {
         self.of(number) == self.own
     }
 
-    /// The place of an index or id among those of its worker.
+    /// The place of an index among those of its worker.
     #[inline(always)]
     pub fn place(self, number: u32) -> u32 {
         number >> self.bits
@@ -65,6 +122,22 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_session_id_has_one_worker_and_a_place_of_its_own_there() {
+        let mut uneven = Lanes::even(4);
+        uneven.0[..40].fill(3);
+        for lanes in [Lanes::even(1), Lanes::even(2), Lanes::even(16), uneven] {
+            for own in 0..16 {
+                let ids = Ids::new(own, &lanes);
+                let held: Vec<u16> = (0..=u16::MAX).filter(|id| ids.has(*id)).collect();
+                assert_eq!(held.len(), 256 * ids.here as usize);
+                assert!(held.iter().all(|id| u16::from(lanes.worker(*id)) == own));
+                let places = held.iter().map(|id| ids.place(*id));
+                assert!(places.eq((0..256).flat_map(|_| 0..ids.here)));
+            }
+        }
+    }
 
     #[test]
     fn each_number_has_one_worker_and_a_place_there() {

@@ -6,6 +6,7 @@ use crate::commands::{self, Sweep};
 use crate::counters::{Shared, Wake, add};
 use crate::drops::DropReason;
 use crate::edges::Edge;
+use crate::egress::Egress;
 use crate::graph::{self, Source, Tables};
 use crate::handoff::{FRAME, PACKET, READY, ROUTE};
 use crate::inspect::Piece;
@@ -13,7 +14,7 @@ use crate::message::Command;
 use crate::nodes::Exit;
 use crate::nodes::punt::Punter;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use dpdk::{Burst, Consumer, Eal, Exits, Producer, Queue, TxBuffers, tsc};
+use dpdk::{Burst, Consumer, Eal, Exits, Producer, Queue, Sent, TxBuffers, tsc};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::eth::MacAddr;
@@ -23,8 +24,8 @@ pub(crate) struct WorkerPort {
     pub index: PortIndex,
     /// Its own queue; of a port that has too few, it has none.
     pub queue: Option<Queue>,
-    /// The worker by whose queue its packets leave if it has none.
-    pub by: u16,
+    /// How its packets leave.
+    pub egress: Egress,
     pub source: Source,
     pub own: MacAddr,
     pub mtu: u16,
@@ -77,7 +78,7 @@ impl Worker {
         while !stop.load(Relaxed) {
             let work = self.step();
             if backoff.is_idle(work)
-                && let Some(most) = self.longest_sleep()
+                && let Some(most) = self.longest_sleep(tsc())
             {
                 self.count_busy(tsc());
                 dpdk::await_packets(self.queues(), most);
@@ -91,8 +92,8 @@ impl Worker {
         polled.filter_map(|port| port.queue.as_ref())
     }
 
-    /// Queues that wake the worker bound no sleep; others do, and rings of other workers.
-    fn longest_sleep(&self) -> Option<Duration> {
+    /// Queues that wake the worker bound no sleep; others do, and rings of other workers, and what is to be done at a time.
+    fn longest_sleep(&self, now: u64) -> Option<Duration> {
         let queues = self.queues().filter(|queue| !queue.wakes());
         let queues = queues.map(|queue| Waiting {
             room: queue.descriptors(),
@@ -102,7 +103,24 @@ impl Worker {
             room: self.limits.handed_over,
             rate: None,
         });
-        backoff::longest(queues.chain(rings))
+        let until = self
+            .deadline()
+            .map(|at| self.duration(at.saturating_sub(now)));
+        backoff::longest(queues.chain(rings), until)
+    }
+
+    /// When (TSC) the worker has to do something although no packet came.
+    fn deadline(&self) -> Option<u64> {
+        let departures = self.ports.iter().filter_map(|port| match &port.egress {
+            Egress::Scheduled(shaper) => shaper.deadline(),
+            _ => None,
+        });
+        departures.chain([self.report_at]).min()
+    }
+
+    fn duration(&self, ticks: u64) -> Duration {
+        let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(self.tables.second);
+        Duration::from_nanos(nanoseconds as u64)
     }
 
     /// One round over commands, injected packets and ports; how much there was to do.
@@ -121,6 +139,16 @@ impl Worker {
     pub fn step_traced(&mut self, at: Duration) -> usize {
         let ticks = at.as_nanos() * u128::from(self.tables.second) / 1_000_000_000;
         self.round::<true>(self.tables.now.max(ticks as u64))
+    }
+
+    /// When a packet that waits may leave, as [`Worker::step_traced`] counts time; `None` if none waits.
+    pub fn next_departure(&self) -> Option<Duration> {
+        let shapers = self.ports.iter().filter_map(|port| match &port.egress {
+            Egress::Scheduled(shaper) => shaper.deadline(),
+            _ => None,
+        });
+        let at = shapers.min()?;
+        Some(self.duration(at) + Duration::from_nanos(1))
     }
 
     /// The edges that packets took in traced rounds, one after the other: each packet's path begins with the edge from
@@ -146,6 +174,7 @@ impl Worker {
         for port in 0..self.ports.len() {
             work += self.poll::<TRACE>(port);
         }
+        work += self.depart();
         self.report_adjacencies();
         self.tables.fibs.pass();
         self.wake_control();
@@ -284,28 +313,84 @@ impl Worker {
             if n == 0 {
                 continue;
             }
-            let Some(queue) = &mut p.queue else {
-                let by = p.by;
-                out.set_meta([READY, index as u32]);
-                for _ in 0..n {
-                    self.tables.took::<TRACE>(Edge::ByOther);
+            let reason = match (&mut p.egress, &mut p.queue) {
+                (Egress::Direct, Some(queue)) => {
+                    count_sent(&self.shared, index, queue.tx(out));
+                    DropReason::TxQueueFull
                 }
-                self.hand_over(by, index);
-                continue;
+                (Egress::Scheduled(shaper), _) => {
+                    shaper.take(out);
+                    DropReason::EgressQueueFull
+                }
+                (Egress::By(by), _) => {
+                    let by = *by;
+                    out.set_meta([READY, index as u32]);
+                    for _ in 0..n {
+                        self.tables.took::<TRACE>(Edge::ByOther);
+                    }
+                    self.hand_over(by, index);
+                    continue;
+                }
+                (Egress::Direct, None) => DropReason::TxQueueFull,
             };
-            let sent = queue.tx(out);
-            let counters = &self.shared.ports[index];
-            add(&counters.tx_packets, sent.packets as u64);
-            add(&counters.tx_octets, sent.octets);
-            if sent.packets < n {
-                add(&counters.tx_dropped, (n - sent.packets) as u64);
-                self.shared
-                    .count_drop(DropReason::TxQueueFull, (n - sent.packets) as u64);
+            let left = out.len() as u64;
+            if left > 0 {
+                add(&self.shared.ports[index].tx_dropped, left);
+                self.shared.count_drop(reason, left);
                 out.clear();
             }
         }
         for other in 0..self.handed.len() {
             self.hand_over(other as u16, self.tables.others + other);
+        }
+    }
+
+    /// Sends what waits for the rates of its ports and may leave now; how much that is.
+    fn depart(&mut self) -> usize {
+        let mut all = 0;
+        for port in &mut self.ports {
+            let (Egress::Scheduled(shaper), Some(queue)) = (&mut port.egress, &mut port.queue)
+            else {
+                continue;
+            };
+            shaper.release(self.tables.now, &mut self.inbox);
+            if !self.inbox.is_empty() {
+                let sent = queue.tx(&mut self.inbox);
+                all += sent.packets;
+                count_sent(&self.shared, port.index.0.into(), sent);
+                shaper.give_back(&mut self.inbox);
+            }
+        }
+        all
+    }
+
+    /// Lets what waits for the rate of a port leave at once.
+    pub(crate) fn unschedule(&mut self, index: PortIndex) {
+        let mut ports = self.ports.iter().filter(|port| port.index == index);
+        if ports.any(|port| matches!(port.egress, Egress::Scheduled(_))) {
+            self.set_egress(index, Egress::Direct);
+        }
+    }
+
+    /// Changes how the packets of a port leave. What waits goes on waiting for the new rate, or leaves at once.
+    pub(crate) fn set_egress(&mut self, index: PortIndex, egress: Egress) {
+        let Some(port) = self.ports.iter_mut().find(|port| port.index == index) else {
+            return;
+        };
+        match (
+            core::mem::replace(&mut port.egress, egress),
+            &mut port.egress,
+        ) {
+            (Egress::Scheduled(before), Egress::Scheduled(shaper)) => {
+                shaper.continue_with(*before);
+            }
+            (Egress::Scheduled(mut before), _) => {
+                while before.empty(&mut self.inbox) {
+                    self.outs.push_all(index.0.into(), &mut self.inbox);
+                    self.flush::<false>();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -359,4 +444,10 @@ impl Worker {
                 || self.punter.waiting()
         });
     }
+}
+
+fn count_sent(shared: &Shared, port: usize, sent: Sent) {
+    let counters = &shared.ports[port];
+    add(&counters.tx_packets, sent.packets as u64);
+    add(&counters.tx_octets, sent.octets);
 }

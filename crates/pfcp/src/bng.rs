@@ -14,7 +14,6 @@ pub use build::{NETS_PER_MESSAGE, audit, delete, query_usage};
 pub use decoded::{ControlTunnel, DecodedRules, DefaultRules, SubscriberRules, UsageRule};
 pub use released_tunnels::ReleasedTunnels;
 pub use rules::{Rejection, RuleSet};
-pub use settings::{numbered_settings, without_numbered};
 
 use core::net::IpAddr;
 use ipnet::IpNet;

@@ -7,10 +7,11 @@ mod transport;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use peer::{Peer, Purpose};
+use policy::Setting;
 use std::collections::{BTreeMap, VecDeque};
 use wire::pfcp::{
-    BbfUpFeatures, Cause, CpFunctionFeatures, Message, NodeId, Packet, SEQUENCE_MASK,
-    SluiceFeatures, UpFunctionFeatures,
+    BbfUpFeatures, Cause, CpFunctionFeatures, KnownSettings, Lanes, Message, NodeId, Packet,
+    SEQUENCE_MASK, SluiceFeatures, UpFunctionFeatures,
 };
 
 /// Role of an entity. Both roles may set up an association (TS 29.244 §6.2.6). Only the control plane releases one by itself, and sets up
@@ -34,6 +35,10 @@ pub struct Features {
     pub bbf: Option<BbfUpFeatures>,
     /// Our own.
     pub sluice: Option<SluiceFeatures>,
+    /// Workers of the user plane's sessions.
+    pub lanes: Option<Lanes>,
+    /// Policy settings that the user plane can carry out.
+    pub known_settings: Option<KnownSettings>,
 }
 
 impl Features {
@@ -43,10 +48,16 @@ impl Features {
             .is_some_and(|f| f.contains(SluiceFeatures::DEFAULT_CP_TO_UP_RULE))
     }
 
-    /// Whether forwarding parameters may have numbered policy settings.
-    pub fn settings(&self) -> bool {
-        self.sluice
-            .is_some_and(|f| f.contains(SluiceFeatures::SETTINGS))
+    /// Whether the peer can carry out a policy setting. One that does not say which it knows has those of its time.
+    pub fn takes_setting(&self, setting: &Setting) -> bool {
+        let numbered = SluiceFeatures::SETTINGS;
+        match self.known_settings {
+            Some(known) => known.contains(setting.id),
+            None if self.sluice.is_some_and(|f| f.contains(numbered)) => {
+                matches!(setting.id, 1 | 5..=7)
+            }
+            None => setting.id == 1,
+        }
     }
 
     /// Whether a session may have any bindings, which the peer announces if requested.

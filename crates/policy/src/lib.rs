@@ -29,7 +29,7 @@ mod stored;
 pub use access::Access;
 pub use bindings::{Binding, Bindings, Contradiction, MOST_BINDINGS, Role};
 pub use settings::{
-    ControlSettings, Origin, Origins, Overrides, PacketSettings, Reach, Row, Setting,
+    ControlSettings, Origin, Origins, Overrides, PacketSettings, Rate, Reach, Row, Setting,
 };
 
 /// The largest IP packet over PPPoE unless both sides agree on more, in octets (RFC 2516 §7).

@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 /// Which plane carries a setting out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,6 +157,10 @@ settings! {
         6 idle_timeout: Option<Duration>, "idle timeout";
         /// Packets to the subscriber keep the session from being idle, too.
         7 idle_both_ways: bool, "direction of the idle timeout";
+        /// Rate of IP packets from the subscriber above which packets are dropped. `None`: no limit.
+        8 rate_up: Option<Rate>, "rate up";
+        /// Rate of IP packets to the subscriber above which packets are dropped. `None`: no limit.
+        9 rate_down: Option<Rate>, "rate down";
     }
 
     /// Settings that the control plane alone carries out.
@@ -167,6 +172,19 @@ settings! {
         3 interim_interval: Option<Duration>, "interval of interim records";
         /// Name servers, the preferred ones first.
         4 dns: Vec<IpAddr>, "name servers";
+    }
+}
+
+/// Bit rate in kbit/s (1,000 bits a second), from 1 to [`Rate::MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// Largest rate: one less than the largest number of an MBR (TS 29.244 §8.2.8), which stands for no limit.
+    pub const MOST: Rate = Rate((1 << 40) - 2);
+
+    fn is_sound(self) -> bool {
+        (Rate(1)..=Rate::MOST).contains(&self)
     }
 }
 
@@ -190,12 +208,26 @@ impl PacketSettings {
         let sound = |setting: &&'static Setting| match setting.name {
             "vlan_priority" => self.vlan_priority <= 7,
             "idle_timeout" => self.idle_timeout.is_none_or(|time| time >= SHORTEST_IDLE),
+            "rate_up" => self.rate_up.is_none_or(Rate::is_sound),
+            "rate_down" => self.rate_down.is_none_or(Rate::is_sound),
             _ => true,
         };
         match Self::SETTINGS.iter().find(|setting| !sound(setting)) {
             Some(setting) => Err(setting),
             None => Ok(()),
         }
+    }
+
+    /// The same settings without those that somebody does not know; these are at their defaults.
+    pub fn limited_to(&self, is_known: impl Fn(&Setting) -> bool) -> Self {
+        let mut limited = PacketSettings::default();
+        for (setting, value) in self.encoded() {
+            if is_known(setting) {
+                let decoded = limited.decode(setting.id, &value);
+                debug_assert_eq!(decoded, Some(Ok(())));
+            }
+        }
+        limited
     }
 
     /// Size of the largest IP packet sent to the subscriber, in octets.
@@ -269,6 +301,12 @@ impl Value for Option<u16> {
     }
 }
 
+impl Value for Option<Rate> {
+    fn text(&self) -> String {
+        self.map_or(String::new(), |Rate(kbps)| format!("{kbps} kbit/s"))
+    }
+}
+
 impl Value for Option<Duration> {
     fn text(&self) -> String {
         self.map_or(String::new(), |time| format!("{} s", time.as_secs()))
@@ -307,6 +345,8 @@ mod tests {
             vlan_priority: Some(5),
             idle_timeout: Some(Some(Duration::from_secs(600))),
             idle_both_ways: Some(true),
+            rate_up: Some(Some(Rate(20_000))),
+            rate_down: Some(Some(Rate::MOST)),
             session_timeout: Some(None),
             interim_interval: Some(Some(Duration::from_secs(60))),
             dns: Some(vec![[192, 0, 2, 53].into()]),
@@ -346,6 +386,8 @@ mod tests {
                 row("vlan_priority", "", "default"),
                 row("idle_timeout", "", "default"),
                 row("idle_both_ways", "", "default"),
+                row("rate_up", "", "default"),
+                row("rate_down", "", "default"),
                 row("session_timeout", "3600 s", "aaa"),
                 row("interim_interval", "", "default"),
                 row("dns", "192.0.2.53, 2001:db8::53", "default"),

@@ -61,6 +61,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rate;
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -73,6 +74,8 @@ mod tests {
         policy.forwarding.packets.vlan_priority = 5;
         policy.forwarding.packets.idle_timeout = Some(Duration::from_secs(600));
         policy.forwarding.packets.idle_both_ways = true;
+        policy.forwarding.packets.rate_up = Some(Rate(10_000));
+        policy.forwarding.packets.rate_down = Some(Rate(50_000));
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];

@@ -16,11 +16,12 @@ use mi::{Call, Configured, Kept};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
+use policy::PacketSettings;
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
-use wire::pfcp::{BbfUpFeatures, NodeId, SluiceFeatures, UpFunctionFeatures};
+use wire::pfcp::{BbfUpFeatures, KnownSettings, Lanes, NodeId, SluiceFeatures, UpFunctionFeatures};
 
 use crate::configure::Source;
 use crate::cpri::Redirection;
@@ -333,6 +334,10 @@ pub fn node_config(document: &Document, ntp: u32, sequence: u32) -> pfcp::Config
                 | SluiceFeatures::SETTINGS
                 | SluiceFeatures::BINDINGS,
         ),
+        lanes: Some(Lanes::even(document.workers)),
+        known_settings: Some(KnownSettings::of(
+            PacketSettings::SETTINGS.iter().map(|setting| setting.id),
+        )),
         ..Default::default()
     };
     config.first_sequence = sequence;

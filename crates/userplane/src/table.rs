@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use dataplane::SessionIndex;
 use pfcp::bng::ReleasedTunnels;
+use wire::pfcp::Lanes;
 
 /// SEID: a place with the generation of its session. No SEID is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +38,7 @@ struct Slot<S> {
     session: Option<S>,
 }
 
-/// Places of one worker's sessions: those whose number modulo the number of workers is the worker's number.
+/// Places of one worker's sessions: those that divided by the number of workers leave the worker's.
 #[derive(Debug)]
 struct Share {
     free: VecDeque<u32>,
@@ -50,6 +51,7 @@ pub struct Table<S> {
     slots: Vec<Slot<S>>,
     /// For each worker: free places, the longest-rested first, and the first place that was never used.
     shares: Vec<Share>,
+    lanes: Lanes,
     capacity: u32,
     first_generation: u32,
     teids: HashMap<u32, Seid>,
@@ -69,6 +71,7 @@ impl<S> Table<S> {
             // A session is large: the table never moves, and takes memory only as it fills.
             slots: Vec::with_capacity(capacity as usize),
             shares: (0..workers.into()).map(share).collect(),
+            lanes: Lanes::even(workers),
             capacity,
             first_generation: seed.max(1),
             teids: HashMap::new(),
@@ -82,19 +85,19 @@ impl<S> Table<S> {
         self.shares.len() as u32
     }
 
-    /// The share that a number belongs to.
-    fn share(&self, number: u32) -> &Share {
-        &self.shares[(number % self.workers()) as usize]
+    /// The share that a place belongs to.
+    fn share(&self, place: u32) -> &Share {
+        &self.shares[(place % self.workers()) as usize]
     }
 
-    fn share_mut(&mut self, number: u32) -> &mut Share {
-        let worker = number % self.workers();
+    fn share_mut(&mut self, place: u32) -> &mut Share {
+        let worker = place % self.workers();
         &mut self.shares[worker as usize]
     }
 
     /// Place for the next session with this PPPoE session id; `None` if the table is full.
     pub fn vacancy(&self, id: u16) -> Option<SessionIndex> {
-        let share = self.share(id.into());
+        let share = &self.shares[usize::from(self.lanes.worker(id))];
         let most = self.capacity * self.workers();
         let fresh = Some(share.fresh).filter(|fresh| *fresh < most);
         let rested = share.free.front().copied();
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_leaves_the_same_as_the_session_id_and_one_worker_may_have_all() {
+    fn a_place_is_one_of_its_workers_which_may_have_all() {
         let mut table = Table::new(5, 4, 7);
         let ids = [6, 2, 9, 10, 14];
         let seids = ids.map(|id| table.insert(id, id).unwrap());

@@ -40,7 +40,7 @@ pub use ethernet::{MacAddresses, SdfFilter, VlanTag};
 pub use features::*;
 pub use kinds::{FailedRule, Interface, OuterHeaderRemoval, PdnType};
 pub use messages::*;
-pub use own::{Audit, AuditResult, Settings, SluiceFeatures};
+pub use own::{Audit, AuditResult, KnownSettings, Lanes, Settings, SluiceFeatures};
 pub use rules::*;
 pub use usage::{BitRate, GateStatus, VolumeMeasurement};
 pub use values::{

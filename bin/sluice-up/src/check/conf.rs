@@ -57,6 +57,9 @@ pub struct Port {
     /// The queues of the port, one for each of the first workers; packets come by that of worker 0.
     #[serde(default = "one")]
     pub queues: u16,
+    /// Rate at which packets leave by it, in kbit/s.
+    #[serde(default)]
+    pub egress_rate: Option<u64>,
     /// It was there, and is gone before the first packet comes.
     #[serde(default)]
     pub removed: bool,
@@ -125,6 +128,11 @@ pub struct Session {
     /// Priority in the tags of what is sent to it, 0 to 7.
     #[serde(default)]
     vlan_priority: u8,
+    /// Rates from and to the subscriber above which packets are dropped, in kbit/s.
+    #[serde(default)]
+    rate_up: Option<u64>,
+    #[serde(default)]
+    rate_down: Option<u64>,
     /// The subscriber's address.
     pub mac: MacAddr,
     /// The gateway's address towards it, if not that of the port.
@@ -306,6 +314,8 @@ impl Session {
     pub fn packets(&self) -> Result<PacketSettings, String> {
         let packets = PacketSettings {
             vlan_priority: self.vlan_priority,
+            rate_up: self.rate_up.map(dataplane::Rate),
+            rate_down: self.rate_down.map(dataplane::Rate),
             ..PacketSettings::with_mtu(self.mtu)
         };
         match packets.check() {

@@ -251,6 +251,12 @@ impl Plane {
         if !port.is_access() {
             self.controller.set_mtu(index, port.mtu).map_err(fault)?;
         }
+        if let Some(kbps) = port.egress_rate {
+            let rate = Some(Rate(kbps));
+            self.controller
+                .set_egress_rate(index, rate)
+                .map_err(fault)?;
+        }
         for (name, part) in &port.subinterfaces {
             let own = self.names.interface(name).expect("its own name");
             let instance = self.names.instance(&part.network_instance);
@@ -343,12 +349,20 @@ impl Plane {
         }
     }
 
-    fn work(&mut self, at: Duration) {
-        while self
-            .workers
-            .iter_mut()
-            .any(|worker| worker.step_traced(at) > 0)
-        {}
+    /// Works until there is nothing left to do, also when packets that wait for their ports' rates may leave.
+    fn work(&mut self, mut at: Duration) {
+        loop {
+            while self
+                .workers
+                .iter_mut()
+                .any(|worker| worker.step_traced(at) > 0)
+            {}
+            let departures = self.workers.iter().filter_map(Worker::next_departure);
+            let Some(next) = departures.min() else {
+                return;
+            };
+            at = next;
+        }
     }
 
     /// Has all commands applied; what was refused, if anything was.

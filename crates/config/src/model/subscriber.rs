@@ -46,6 +46,13 @@ pub struct SubscriberProfile {
     pub idle_timeout: u32,
     /// Whether packets to the subscriber also restart the idle time-out.
     pub idle_both_ways: bool,
+    /// Rate of IP packets from the subscriber. Packets above it are dropped, after a burst of 100 ms of the rate or ten packets of
+    /// 1,500 octets, whichever is more. 0: no limit.
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub rate_up: u32,
+    /// Rate of IP packets to the subscriber, with the same burst. 0: no limit.
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub rate_down: u32,
     /// Maximum duration of a session if AAA sends no Session-Timeout. 0: unlimited.
     #[schemars(extend("x-unit" = "seconds"))]
     pub session_timeout: u32,
@@ -62,6 +69,8 @@ impl Default for SubscriberProfile {
             vlan_priority: 0,
             idle_timeout: 0,
             idle_both_ways: false,
+            rate_up: 0,
+            rate_down: 0,
             session_timeout: 0,
         }
     }

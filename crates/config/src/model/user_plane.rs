@@ -81,6 +81,11 @@ pub struct Port {
     #[serde(default = "mtu")]
     #[schemars(range(min = 1280, max = 9600), extend("x-unit" = "octets"))]
     pub mtu: u16,
+    /// Rate at which packets leave by the port, with everything that a frame takes on the wire (preamble, gap and frame check sequence).
+    /// Packets wait for it for 20 ms at most. Default: the port's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub egress_rate: Option<u32>,
     /// Core: 802.1Q sub-interfaces.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-key" = "the sub-interface's name"))]

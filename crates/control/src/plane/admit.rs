@@ -89,7 +89,10 @@ impl ControlPlane {
             tracing::info!(why, mac = %circuit.mac, "a subscriber is refused");
             return Err((Counter::SubscriberLimit, "too many sessions"));
         }
-        let access = self.make_room(now, segment)?;
+        let home = identity
+            .as_ref()
+            .and_then(|home| self.lane_of_home(plane, home));
+        let access = self.make_room(now, (plane, segment), home)?;
         let index = self.sessions.next_index();
         self.count_generation();
         let seid = Seid::new(self.generation, index);
@@ -129,11 +132,13 @@ impl ControlPlane {
         takes.map_err(|counter| (counter, "gateway is not ready"))
     }
 
-    /// Allocates a PPPoE session id for one session more, for which an old half-open one may have to go.
+    /// Allocates a PPPoE session id for one session more, for which an old half-open one may have to go. The lane is that of the
+    /// subscriber's other sessions, so that one worker has them all, or one of the worker with the fewest sessions.
     fn make_room(
         &mut self,
         now: Now,
-        segment: SegmentId,
+        (plane, segment): (UserPlaneId, SegmentId),
+        lane: Option<u8>,
     ) -> Result<Access, (Counter, &'static str)> {
         let limits = &self.configuration.limits;
         let (half_open, sessions) = (limits.half_open as usize, limits.sessions as usize);
@@ -143,8 +148,10 @@ impl ControlPlane {
         if self.sessions.len() >= sessions {
             return Err((Counter::SessionTableFull, "no session left"));
         }
+        let lightest = || (self.sessions).lightest_lane(plane, &self.user_planes.lanes(plane));
+        let lane = lane.unwrap_or_else(lightest);
         let ids = self.session_ids.entry(segment).or_default();
-        let id = ids.allocate(now.at);
+        let id = ids.allocate(lane, now.at);
         id.map(Access::Pppoe)
             .ok_or((Counter::SessionIdsExhausted, "no session id left"))
     }

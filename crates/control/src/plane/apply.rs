@@ -7,7 +7,6 @@
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::topology::UserPlaneId;
-use pfcp::bng;
 use policy::{Bindings, Policy};
 use std::sync::Arc;
 use wire::pfcp::Cause;
@@ -38,10 +37,9 @@ impl ControlPlane {
     /// Whether the session's user plane supports a policy.
     fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
         let plane = self.plane_of(index);
-        let needed = bng::numbered_settings(&policy.forwarding.packets);
-        let settings = needed.map(|setting| setting.label);
-        let takes_settings = self.user_planes.takes_settings(plane);
-        let mut lacking: Vec<&str> = settings.filter(|_| !takes_settings).collect();
+        let needed = policy.forwarding.packets.encoded().into_iter();
+        let lacking = needed.filter(|(setting, _)| !self.user_planes.takes_setting(plane, setting));
+        let mut lacking: Vec<&str> = lacking.map(|(setting, _)| setting.label).collect();
         let bindings = &policy.forwarding.bindings;
         let known = Bindings::of(bindings.ipv4(), bindings.ipv6());
         let others = bindings.iter().count() > known.iter().count();

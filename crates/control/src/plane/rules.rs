@@ -36,10 +36,9 @@ impl ControlPlane {
             .port(self.topology.segment(entry.segment).port);
         let owner = TunnelOwner::Session(entry.group, index);
         let mut forwarding = entry.forwarding(policy);
-        if !self.user_planes.takes_settings(port.user_plane) {
-            // it took the place of a newer one: what it would skip must not differ in every audit
-            forwarding.packets = bng::without_numbered(&forwarding.packets);
-        }
+        // a user plane may have taken the place of a newer one: what it would skip must not differ in every audit
+        let is_known = |setting: &_| self.user_planes.takes_setting(port.user_plane, setting);
+        forwarding.packets = forwarding.packets.limited_to(is_known);
         if !self.user_planes.takes_bindings(port.user_plane) {
             forwarding.bindings =
                 Bindings::of(forwarding.bindings.ipv4(), forwarding.bindings.ipv6());

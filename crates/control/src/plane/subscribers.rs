@@ -2,8 +2,9 @@
 
 use super::ControlPlane;
 use crate::entry::{Entry, LineIds, Sixth};
+use crate::lanes::Load;
 use crate::subscribers::{Identity, Subscriber, Subscribers};
-use crate::topology::{SegmentId, Seid, SubscriberId};
+use crate::topology::{SegmentId, Seid, SubscriberId, UserPlaneId};
 use config::model::SubscriberIdentity;
 use session::Circuit;
 use std::sync::Arc;
@@ -72,6 +73,16 @@ impl ControlPlane {
         let found = others.filter_map(|seid| self.sessions.find(*seid));
         let live = found.filter(|index| !self.sessions[*index].is_ending());
         live.count()
+    }
+
+    /// Lane of the sessions that a subscriber has on a user plane already.
+    pub(super) fn lane_of_home(&self, plane: UserPlaneId, identity: &Identity) -> Option<u8> {
+        let subscriber = self.subscribers.find(identity)?;
+        let sessions = subscriber.sessions.iter();
+        let found = sessions.filter_map(|seid| self.sessions.find(*seid));
+        let mut entries = found.map(|index| &self.sessions[index]);
+        let there = entries.find(|entry| entry.user_plane == plane)?;
+        Some(Load::lane(there.access))
     }
 
     /// Handle of a session's subscriber, and whether it is known by its user name.

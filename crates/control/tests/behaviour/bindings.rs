@@ -4,6 +4,7 @@ use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
 use policy::{Binding, Role};
+use wire::pfcp::SluiceFeatures;
 use wire::radius::{Kind, Value};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -121,7 +122,7 @@ fn a_subscriber_that_is_accepted_anew_has_the_routes_of_now() {
 #[test]
 fn an_older_user_plane_announces_addresses_as_nets_of_the_group() {
     let mut w = World::new(2, Choice::radius());
-    w.without_bindings();
+    w.with_earlier_user_plane(SluiceFeatures::SETTINGS);
     w.run(MINUTE);
     w.radius.accept = accept("203.0.113.1", &[]);
     w.dial(0);
@@ -139,7 +140,7 @@ fn an_older_user_plane_announces_addresses_as_nets_of_the_group() {
     assert_eq!(w.up.nets(), ["2001:db8:100::/56"]);
     assert!(has(&w, 0, Role::Host, "203.0.113.1/32"));
     // And back.
-    w.without_bindings();
+    w.with_earlier_user_plane(SluiceFeatures::SETTINGS);
     w.run(MINUTE);
     assert_eq!(w.up.nets(), ["203.0.113.1/32", "2001:db8:100::/56"]);
     w.hang_up(0);

@@ -7,9 +7,10 @@ use control::plane::Effect;
 use core::net::IpAddr;
 use core::time::Duration;
 use northbound::{PolicySetting, Request, Response};
-use policy::PacketSettings;
+use policy::{PacketSettings, Rate};
 use proptest::prelude::*;
 use wire::eth::Frame;
+use wire::pfcp::SluiceFeatures;
 use wire::radius::Kind;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -241,7 +242,7 @@ fn what_is_sent_to_a_subscriber_has_the_priority_of_its_profile() {
 #[test]
 fn a_user_plane_that_is_too_old_for_a_policy_costs_nobody_its_session() {
     let mut w = World::new(2, Choice::default());
-    w.without_settings();
+    w.with_earlier_user_plane(SluiceFeatures::default());
     w.run(MINUTE);
     w.dial(0);
     w.run(SECOND);
@@ -259,6 +260,54 @@ fn a_user_plane_that_is_too_old_for_a_policy_costs_nobody_its_session() {
     w.dial(1);
     w.run(SECOND);
     assert_eq!(w.online(), 2);
+    assert_balanced(&w);
+}
+
+#[test]
+fn a_setting_that_a_user_plane_does_not_know_is_refused_by_name_and_others_are_taken() {
+    let mut w = World::new(2, Choice::default());
+    w.with_earlier_user_plane(SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS);
+    w.run(MINUTE);
+    w.dial(0);
+    w.run(SECOND);
+    w.configure(&["set subscriber-profiles home vlan-priority 5"])
+        .unwrap();
+    w.run(SECOND);
+    assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (1, 0));
+    w.configure(&["set subscriber-profiles home rate-down 1000"])
+        .unwrap();
+    w.run(SECOND);
+    w.dial(1);
+    w.run(SECOND);
+    assert_eq!((w.online(), w.count(Counter::PolicyRefused)), (1, 2));
+    let packets = w.up.subscribers()[0].forwarding.packets;
+    assert_eq!((packets.vlan_priority, packets.rate_down), (5, None));
+    assert_balanced(&w);
+}
+
+#[test]
+fn rates_of_the_profile_reach_the_user_plane_and_end_with_it() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let rates = |w: &World| {
+        let packets = w.up.subscribers()[0].forwarding.packets;
+        (packets.rate_up, packets.rate_down)
+    };
+    w.configure(&["set subscriber-profiles home rate-down 50000"])
+        .unwrap();
+    w.run(SECOND);
+    assert_eq!(rates(&w), (None, Some(Rate(50_000))));
+    w.configure(&["set subscriber-profiles home rate-up 10000"])
+        .unwrap();
+    w.run(SECOND);
+    assert_eq!(rates(&w), (Some(Rate(10_000)), Some(Rate(50_000))));
+    w.configure(&[
+        "delete subscriber-profiles home rate-up",
+        "delete subscriber-profiles home rate-down",
+    ])
+    .unwrap();
+    w.run(SECOND);
+    assert_eq!((w.online(), rates(&w)), (1, (None, None)));
     assert_balanced(&w);
 }
 
@@ -281,7 +330,7 @@ fn a_user_plane_that_is_replaced_by_an_older_one_has_what_it_can_do() {
     w.configure(&["set subscriber-profiles home vlan-priority 5"])
         .unwrap();
     w.dial_all();
-    w.without_settings();
+    w.with_earlier_user_plane(SluiceFeatures::default());
     w.run(2 * MINUTE);
     let packets = w.up.subscribers().into_iter().map(|s| s.forwarding.packets);
     let packets: Vec<PacketSettings> = packets.collect();

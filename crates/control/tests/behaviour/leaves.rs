@@ -284,6 +284,18 @@ fn cases() -> Vec<Case> {
             has,
         ),
         case(
+            "subscriber-profiles home rate-up",
+            ["10000", "20000"],
+            ["up=Some(Rate(10000))", "up=Some(Rate(20000))"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home rate-down",
+            ["50000", "90000"],
+            ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
+            has,
+        ),
+        case(
             "subscriber-profiles home session-timeout",
             ["30", "60"],
             ["30", "60"],
@@ -592,11 +604,13 @@ fn describe(w: &World) -> String {
         .and_then(|a| ipnet::IpNet::new(a.into(), 48).ok());
     let dns: Vec<_> = w.homes[0].dns().collect();
     format!(
-        "mtu={} priority={} idle={:?} both={} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
+        "mtu={} priority={} idle={:?} both={} up={:?} down={:?} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
         packets.and_then(|packets| packets.mtu).unwrap_or_default(),
         packets.map_or(0, |packets| packets.vlan_priority),
         packets.and_then(|packets| packets.idle_timeout),
         packets.is_some_and(|packets| packets.idle_both_ways),
+        packets.and_then(|packets| packets.rate_up),
+        packets.and_then(|packets| packets.rate_down),
         rules.map(|rules| rules.circuit.gateway_mac.to_string()),
         net(ipv4),
         net(ipv6),

@@ -6,6 +6,7 @@ mod change;
 mod disk;
 mod drain;
 mod history;
+mod lanes;
 mod last_counters;
 mod leaves;
 mod liar;

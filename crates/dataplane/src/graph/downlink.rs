@@ -45,6 +45,9 @@ pub(super) fn from_core<const TRACE: bool>(
         }
         _ => {}
     });
+    if t.sessions.any_policed() {
+        seen.ask(|_, (_, target)| t.ask_for_policy(*target));
+    }
     let arrived = PacketContext {
         origin: Origin::Core(PortIndex(port)),
         instance,
@@ -95,8 +98,13 @@ pub(super) fn from_gateway<const TRACE: bool>(
     rest: &mut Exits<Exit>,
 ) {
     let table = t.fibs.table(InstanceIndex(instance));
-    let seen = burst.look(rest, |w, _| {
-        let family = ip::family(w, IP);
+    let seen = burst.look(rest, |w, len| {
+        // An empty one has no version, but what the buffer had before. IPv4's check refuses it.
+        let family = if len > IP - HEAD {
+            ip::family(w, IP)
+        } else {
+            Family::V4
+        };
         (family, t.lookup_ahead(family, table, w, IP))
     });
     let sessions = t.sessions.down_lines();
@@ -179,6 +187,17 @@ impl Tables {
             self.adjacencies.touch(index);
         }
         target
+    }
+
+    /// Asks for the policy line of a destination that is a session with one.
+    #[cold]
+    #[inline(never)]
+    fn ask_for_policy(&mut self, target: Target) {
+        if let Some(index) = target.session()
+            && self.sessions.down(index).is_some_and(|down| down.policed)
+        {
+            self.sessions.ask_for_policy(index);
+        }
     }
 
     /// What `run` looks for in a frame from the core, for one with a tag.

@@ -7,7 +7,7 @@ use crate::handoff;
 use crate::nodes::classify::ETHERNET;
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Origin};
-use crate::nodes::{Exit, fragment, mss, rewrite, session};
+use crate::nodes::{Exit, fragment, mss, policy, rewrite, session};
 use crate::punt::{NextHop, PuntKind};
 use crate::tables::fib::Target;
 use core::sync::atomic::Ordering::Acquire;
@@ -140,6 +140,32 @@ fn to_subscriber<const TRACE: bool>(
         return packet.leave(leave);
     }
     t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
+    let frame = match t.sessions.down(index) {
+        Some(down) if down.policed => return policed::<TRACE>(t, index, a, total, packet),
+        Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
+            rewrite::to_subscriber(down, a.family, w, a.ip(), total)
+        }
+        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, packet),
+    };
+    t.took::<TRACE>(Edge::Encapsulated);
+    packet.send(frame.port, frame.start as u32, frame.len as u32)
+}
+
+/// The same to a session whose policy has to permit the packet.
+#[inline(never)]
+fn policed<const TRACE: bool>(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: PacketContext,
+    total: usize,
+    mut packet: Packet<'_, Exit>,
+) -> Gone {
+    t.took::<TRACE>(Edge::PolicyDown);
+    if let Err(reason) = policy::down(&mut t.sessions, index, total, t.now) {
+        return packet.leave(reason.into());
+    }
+    t.took::<TRACE>(Edge::PermittedDown);
+    let w = packet.window();
     let frame = match t.sessions.down(index) {
         Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
             rewrite::to_subscriber(down, a.family, w, a.ip(), total)

@@ -2,12 +2,13 @@
 use super::Tables;
 use super::forward::{PacketContext, forward};
 use crate::api::{InstanceIndex, PortIndex};
+use crate::drops::DropReason::{self, NotForUs, WrongMac, WrongTag};
 use crate::edges::Edge;
 use crate::handoff;
 use crate::nodes::classify::{self, Access};
 use crate::nodes::ip::{self, Family};
 use crate::nodes::lookup::{self, Batch};
-use crate::nodes::{Exit, Part, mss, session};
+use crate::nodes::{Exit, Part, mss, policy, session};
 use crate::punt::PuntKind;
 use crate::tables::Vlans;
 use crate::tables::fib::{Reader, Table};
@@ -34,6 +35,9 @@ pub(super) fn from_access<const TRACE: bool>(
     let mut seen = burst.look(rest, |w, len| first.look(w, len));
     if t.sessions.any_routed() {
         t.ask_for_sources(&mut seen);
+    }
+    if t.sessions.any_policed() {
+        t.ask_for_policies(&mut seen);
     }
     t.six.find(&t.fibs, table);
     let (sessions, words) = (t.sessions.up_lines(), t.fibs.lines());
@@ -141,7 +145,8 @@ fn from_access_seldom<const TRACE: bool>(
             t.took::<TRACE>(Edge::OfSession);
             let (up, whose) = t.sessions.entry(slot);
             let leave = session::terminate(up, whose, packet.window(), depth);
-            packet.leave(t.left_session::<TRACE>(leave))
+            let leave = t.left_session::<TRACE>(leave, slot, packet.window());
+            packet.leave(leave)
         }
         Access::Discovery => {
             t.took::<TRACE>(Edge::Discovery);
@@ -173,10 +178,17 @@ fn upstream<const TRACE: bool, const DEPTH: usize>(
     let (family, total) = match admitted {
         Ok(admitted) => admitted,
         Err(Exit::Sampled) => return sampled_upstream::<TRACE, DEPTH>(t, slot, packet),
-        Err(leave) => return packet.leave(t.left_session::<TRACE>(leave)),
+        Err(leave) => {
+            let leave = t.left_session::<TRACE>(leave, slot, packet.window());
+            return packet.leave(leave);
+        }
     };
-    let arrived = PacketContext::upstream::<DEPTH>(up.instance);
-    if up.instance != table.instance().0 {
+    let (instance, policed) = (up.instance, up.is_policed());
+    if policed && let Err(leave) = t.permit_up::<TRACE>(slot, total) {
+        return packet.leave(leave);
+    }
+    let arrived = PacketContext::upstream::<DEPTH>(instance);
+    if instance != table.instance().0 {
         return elsewhere_upstream::<TRACE>(t, slot, arrived, packet);
     }
     let place = Some(place);
@@ -223,8 +235,18 @@ fn sampled_upstream<const TRACE: bool, const DEPTH: usize>(
     let admitted = session::admit::<DEPTH>(up, whose, packet.window(), len, &t.fibs);
     up.sample(true);
     let (arrived, index) = (PacketContext::upstream::<DEPTH>(up.instance), whose.index());
-    if let Err(leave) = admitted {
-        return packet.leave(t.left_session::<TRACE>(leave));
+    let policed = up.is_policed();
+    match admitted {
+        Ok((_, total)) if policed => {
+            if let Err(leave) = t.permit_up::<TRACE>(slot, total) {
+                return packet.leave(leave);
+            }
+        }
+        Ok(_) => {}
+        Err(leave) => {
+            let leave = t.left_session::<TRACE>(leave, slot, packet.window());
+            return packet.leave(leave);
+        }
     }
     t.took::<TRACE>(Edge::SampledUp);
     if let Some(port) = t.sessions.get(index).map(|entry| entry.port) {
@@ -282,11 +304,46 @@ fn connecting<const TRACE: bool>(
 impl Tables {
     /// What `session` did not admit is dropped there, or punted.
     #[inline(always)]
-    fn left_session<const TRACE: bool>(&mut self, leave: Exit) -> Exit {
+    fn left_session<const TRACE: bool>(&mut self, leave: Exit, slot: u32, w: &Window) -> Exit {
         if TRACE && matches!(leave, Exit::Punt(..)) {
             self.took::<TRACE>(Edge::SessionControl);
         }
-        leave
+        match leave {
+            Exit::Drop(reason @ (NotForUs | WrongMac | WrongTag)) => {
+                self.not_of_session(reason, slot, w).into()
+            }
+            leave => leave,
+        }
+    }
+
+    /// What is not of the session at a slot may be of none at all: segments share pages.
+    #[cold]
+    #[inline(never)]
+    fn not_of_session(&self, reason: DropReason, slot: u32, w: &Window) -> DropReason {
+        match (self.sessions).is_in_segment(slot, classify::outer_vid(w)) {
+            true => reason,
+            false => DropReason::UnknownSession,
+        }
+    }
+
+    /// Whether the session's policy permits a packet from its subscriber.
+    #[inline(never)]
+    fn permit_up<const TRACE: bool>(&mut self, slot: u32, total: usize) -> Result<(), Exit> {
+        self.took::<TRACE>(Edge::PolicyUp);
+        policy::up(&mut self.sessions, slot, total, self.now)?;
+        self.took::<TRACE>(Edge::PermittedUp);
+        Ok(())
+    }
+
+    /// Asks for the policy lines of those sessions that have one.
+    #[cold]
+    #[inline(never)]
+    fn ask_for_policies(&mut self, all: &mut dpdk::Seen<Seen>) {
+        all.ask(|_, seen| {
+            if seen.kind.is_session() && self.sessions.up(seen.slot).is_policed() {
+                self.sessions.ask_for_policy(self.sessions.index(seen.slot));
+            }
+        });
     }
 
     /// Asks for the lines of those sources that are to be found in the routes.

@@ -116,8 +116,8 @@ pub(crate) fn access<const DEPTH: usize>(
         return discovery::<DEPTH>(w, len, vlans, sessions);
     }
     let id = session_id::<DEPTH>(w);
-    if !sessions.shard.has(id.into()) {
-        return (Access::Other(sessions.shard.of(id.into())), 0);
+    if !sessions.ids().has(id) {
+        return (Access::Other(sessions.ids().of(id)), 0);
     }
     match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
         None => (Access::Drop(DropReason::UnknownVlan), 0),
@@ -141,13 +141,21 @@ fn discovery<const DEPTH: usize>(
         return (Access::Drop(DropReason::UnexpectedType), 0);
     }
     let id = session_id::<DEPTH>(w);
-    if !sessions.shard.has(id.into()) && id != 0 {
-        return (Access::Other(sessions.shard.of(id.into())), 0);
+    if !sessions.ids().has(id) && id != 0 {
+        return (Access::Other(sessions.ids().of(id)), 0);
     }
     match sessions.slot_in(vlans, vid::<DEPTH>(w), id) {
         None => (Access::Drop(DropReason::UnknownVlan), 0),
         Some(_) if id == 0 => (Access::Discovery, 0),
         Some(slot) => (Access::Termination(DEPTH as u8), slot),
+    }
+}
+
+/// The outer VLAN id, 0 without tags.
+pub(crate) fn outer_vid(w: &Window) -> u16 {
+    match depth(w) {
+        0 => vid::<0>(w),
+        _ => vid::<1>(w),
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod fragment;
 pub(crate) mod ip;
 pub(crate) mod lookup;
 pub(crate) mod mss;
+pub(crate) mod policy;
 pub(crate) mod punt;
 pub(crate) mod rewrite;
 pub(crate) mod session;

@@ -4,6 +4,7 @@ pub(crate) mod adjacency;
 pub mod fib;
 pub(crate) mod groups;
 pub(crate) mod interfaces;
+pub(crate) mod policies;
 pub(crate) mod samples;
 pub(crate) mod sessions;
 

@@ -2,13 +2,16 @@
 use crate::api::{Limits, PortIndex, Refusal, SessionEntry, SessionIndex, Usage};
 use crate::nodes::classify::number;
 use crate::police::Bucket;
-use crate::shard::Shard;
+use crate::shard::{Ids, Shard};
 use crate::tables::fib::Target;
+use crate::tables::policies::PolicyLine;
 use crate::tables::{NO_VLANS, Vlans};
 use dpdk::Lines;
 use ipnet::{IpNet, Ipv6Net};
+use pages::{Pages, Vacancy};
 use wire::eth::{PPPOE_SESSION, TPID_8021AD, TPID_8021Q, Tag, Tags};
 
+mod pages;
 mod whole;
 
 /// What upstream packets of a session are checked against, and their counters: one cache line. Octets of the frame are as
@@ -19,7 +22,7 @@ pub(crate) struct Up {
     /// Octets 6 to 13 of the frame: the MAC address and, with tags, the outer TPID.
     pub mac: u64,
     /// Octets 14 to 21 of the frame, as far as they are tags, without priorities. The last two, which no tag has, are the length
-    /// of the delegated prefix and [`ROUTED`].
+    /// of the delegated prefix and flags: [`ROUTED`] and [`POLICED`].
     pub tags: u64,
     /// Octets 0 to 7 of the frame: the gateway's address and the beginning of the subscriber's.
     pub begin: u64,
@@ -40,6 +43,8 @@ pub(crate) struct Up {
 
 /// The subscriber may send from what the routes say, too.
 const ROUTED: u8 = 1;
+/// What the subscriber sends has a rate.
+const POLICED: u8 = 2;
 
 /// The depth of an entry without a session: no frame has it.
 const VACANT: u8 = 0x80;
@@ -95,6 +100,18 @@ impl Up {
         self.tags.to_ne_bytes()[7] & ROUTED != 0
     }
 
+    /// Whether the session's policy has to permit what the subscriber sends.
+    #[inline(always)]
+    pub fn is_policed(&self) -> bool {
+        self.tags.to_ne_bytes()[7] & POLICED != 0
+    }
+
+    /// Takes a packet out of the counters that is dropped after all.
+    pub fn uncount(&mut self, octets: usize) {
+        self.packets -= 1;
+        self.octets -= octets as u64;
+    }
+
     /// The entry with the same counters and what `entry` and `sources` say.
     fn with(self, entry: &SessionEntry, sources: Sources) -> Up {
         let tpid = entry.tags.outer.map_or(0, |t| t.tpid);
@@ -106,7 +123,8 @@ impl Up {
         };
         let (v6, v6_length) = half(entry.ipv6);
         let (delegated, delegated_length) = half(sources.delegated);
-        let flags = if sources.routed { ROUTED } else { 0 };
+        let policed = entry.packets.rate_up.is_some();
+        let flags = if sources.routed { ROUTED } else { 0 } | if policed { POLICED } else { 0 };
         let mac = number(entry.peer_mac);
         let tags = tag(entry.tags.outer) << 48 | inner_tpid << 32 | tag(entry.tags.inner) << 16;
         Up {
@@ -141,6 +159,8 @@ pub(crate) struct Down {
     pub mtu: u16,
     /// Length of the header, 0 if there is no session.
     pub length: u8,
+    /// Whether the session's policy has to permit what is sent.
+    pub policed: bool,
 }
 
 const _: () = assert!(size_of::<Up>() == 64 && size_of::<Down>() == 64);
@@ -177,6 +197,7 @@ impl Down {
             plain: if self.is_sampled() { 0 } else { mtu },
             mtu,
             length: 32 - at as u8,
+            policed: entry.packets.rate_down.is_some(),
             ..self
         }
     }
@@ -218,34 +239,24 @@ struct Known {
     punts: Bucket,
 }
 
-/// Session ids in a page of a bank.
-const PAGE: usize = 256;
-
-/// The pages of an access segment's 65,536 session ids: 0 for those that have no session.
-struct SessionPages([u32; 65536 / PAGE]);
-
 /// All sessions of a worker.
 pub(crate) struct Sessions {
     /// Tables have places for these alone.
     pub shard: Shard,
     /// For each port and VLAN: the segment's bank + 1, or 0. Only access ports have them.
     segments: Box<[Option<Box<Vlans>>]>,
-    /// One for each access segment; those of segments that are gone are empty.
-    banks: Vec<SessionPages>,
-    /// Pages of upstream entries. Page 0 is vacant and stays so: what has no page points there.
-    up: dpdk::Table<Up>,
-    /// Whose the entries are: seldom asked, so not in their lines.
-    indexes: Vec<SessionIndex>,
-    /// Sessions in each page.
-    in_page: Vec<u16>,
-    free_pages: Vec<u32>,
+    pages: Pages,
     down: dpdk::Table<Down>,
+    /// What those need that have something in their policy for each packet, by the place of the session.
+    policies: dpdk::Table<PolicyLine>,
     known: Vec<Option<Known>>,
     /// Sessions whose subscribers may send from what the routes say.
     routed: usize,
+    /// Sessions with policy lines.
+    policed: usize,
+    /// Ticks of a second.
+    hz: u64,
     limit: u32,
-    /// The most pages.
-    pages: usize,
 }
 
 /// Whose an upstream entry is: looked up only where it is needed.
@@ -285,29 +296,21 @@ impl DownLines {
     }
 }
 
-/// The most pages: enough for sessions that have a page each, as long as there are not very many.
-const MOST_PAGES: usize = 1 << 16;
-
 impl Sessions {
     /// Tables for sessions, on ports that are yet to come.
-    pub fn new(limits: &Limits, shard: Shard) -> Result<Self, dpdk::Error> {
+    pub fn new(limits: &Limits, shard: Shard, ids: Ids, hz: u64) -> Result<Self, dpdk::Error> {
         let sessions = shard.places(limits.sessions) as usize;
-        let pages = 1 + sessions.min(MOST_PAGES);
-        let mut up = dpdk::Table::new(pages * PAGE)?;
-        up.resize(PAGE, Up::NONE);
         Ok(Sessions {
             shard,
             segments: (0..limits.interfaces).map(|_| None).collect(),
-            banks: Vec::with_capacity(limits.segments as usize),
-            up,
-            indexes: vec![SessionIndex(0); PAGE],
-            in_page: vec![0],
-            free_pages: Vec::new(),
+            pages: Pages::new(sessions, limits.interfaces, limits.segments.into(), ids)?,
             down: dpdk::Table::new(sessions)?,
+            policies: dpdk::Table::new(sessions)?,
             known: Vec::with_capacity(sessions),
             routed: 0,
+            policed: 0,
+            hz,
             limit: limits.sessions,
-            pages,
         })
     }
 
@@ -316,11 +319,8 @@ impl Sessions {
     /// ([`Sessions::misplaced`]) and removed before its bank is anybody's again.
     pub fn set_segments(&mut self, PortIndex(port): PortIndex, banks: Option<Box<Vlans>>) {
         let most = banks.iter().flat_map(|vlans| vlans.iter()).max();
-        let most = most.map_or(0, |bank| *bank as usize);
-        if most > self.banks.len() {
-            self.banks
-                .resize_with(most, || SessionPages([0; 65536 / PAGE]));
-        }
+        let most = most.map_or(0, |bank| usize::from(*bank));
+        self.pages.set_segments(PortIndex(port), most);
         self.segments[port as usize] = banks;
     }
 
@@ -339,6 +339,12 @@ impl Sessions {
             self.bank(entry.port.0, outer_vid(entry.tags)) != Some(*bank as usize)
         });
         misplaced.map(|known| known.entry.index)
+    }
+
+    /// The worker's share of the session ids.
+    #[inline(always)]
+    pub fn ids(&self) -> &Ids {
+        &self.pages.ids
     }
 
     #[inline(always)]
@@ -364,33 +370,30 @@ impl Sessions {
     #[inline(always)]
     pub fn slot_in(&self, vlans: &Vlans, vid: u16, id: u16) -> Option<u32> {
         let bank = bank(vlans, vid)?;
-        let id = self.shard.place(id.into());
-        let page = self.banks[bank].0[id as usize / PAGE];
-        // Of the vacant page any place will do.
-        Some(page * PAGE as u32 + id % PAGE as u32)
+        Some(self.pages.slot(bank, id))
     }
 
     /// Upstream entries, by their slots.
     #[inline(always)]
     pub fn up_lines(&self) -> Lines<Up> {
-        Lines::of(&self.up)
+        Lines::of(&self.pages.up)
     }
 
     #[inline(always)]
     pub fn up(&mut self, slot: u32) -> &mut Up {
-        &mut self.up[slot as usize]
+        &mut self.pages.up[slot as usize]
     }
 
     /// The same, and whose it is.
     #[inline(always)]
     pub fn entry(&mut self, slot: u32) -> (&mut Up, Whose<'_>) {
-        let indexes = &self.indexes;
-        (&mut self.up[slot as usize], Whose { indexes, slot })
+        let Pages { up, indexes, .. } = &mut self.pages;
+        (&mut up[slot as usize], Whose { indexes, slot })
     }
 
     /// Whose an upstream entry is, if it is not vacant.
     pub fn index(&self, slot: u32) -> SessionIndex {
-        self.indexes[slot as usize]
+        self.pages.indexes[slot as usize]
     }
 
     /// The largest IP packet that the subscriber of an upstream entry takes.
@@ -402,6 +405,26 @@ impl Sessions {
     #[inline(always)]
     pub fn any_routed(&self) -> bool {
         self.routed > 0
+    }
+
+    /// Is there a session with a policy line?
+    #[inline(always)]
+    pub fn any_policed(&self) -> bool {
+        self.policed > 0
+    }
+
+    /// The policy line of a session that has one.
+    #[inline(always)]
+    pub fn policy(&mut self, index: SessionIndex) -> Option<&mut PolicyLine> {
+        let place = self.place(index);
+        self.policies.get_mut(place).filter(|line| line.has_rates())
+    }
+
+    /// Asks for the policy line of a session.
+    pub fn ask_for_policy(&self, index: SessionIndex) {
+        if let Some(line) = self.policies.get(self.place(index)) {
+            dpdk::prefetch(line);
+        }
     }
 
     /// Downstream sides, by the sessions' indexes.
@@ -426,7 +449,7 @@ impl Sessions {
         let Some(Some(known)) = self.known.get(place) else {
             return false;
         };
-        self.up[known.slot as usize].sample(on);
+        self.pages.up[known.slot as usize].sample(on);
         let down = &mut self.down[place];
         down.plain = if on { 0 } else { down.mtu };
         true
@@ -449,16 +472,13 @@ impl Sessions {
         if entry.pppoe_session_id == 0 || !well_formed(entry.tags) {
             return Err(Refusal::Malformed);
         }
-        let slot = self
-            .slot(port, outer_vid(entry.tags), entry.pppoe_session_id)
-            .ok_or(Refusal::NoSegment)?;
-        let there = &self.up[slot as usize];
-        let new_page = (slot as usize) < PAGE;
-        let room = !new_page || !self.free_pages.is_empty() || self.in_page.len() < self.pages;
-        match there.vacant() || self.index(slot) == entry.index {
-            true if entry.index.0 < self.limit && room => Ok(()),
-            true => Err(Refusal::TableFull),
-            false => Err(Refusal::IdTaken),
+        let bank = self.bank(port, outer_vid(entry.tags));
+        let bank = bank.ok_or(Refusal::NoSegment)?;
+        match self.pages.vacancy(entry.port, bank, entry.pppoe_session_id) {
+            Vacancy::Taken(other) if other != entry.index => Err(Refusal::IdTaken),
+            Vacancy::Full => Err(Refusal::TableFull),
+            _ if entry.index.0 >= self.limit => Err(Refusal::TableFull),
+            _ => Ok(()),
         }
     }
 
@@ -476,10 +496,16 @@ impl Sessions {
         let bank = self
             .bank(entry.port.0, outer_vid(entry.tags))
             .expect("the segment was checked");
-        let slot = self.occupy(bank, entry.pppoe_session_id);
+        self.set_policy(index, PolicyLine::of(&entry.packets, self.hz));
+        let (shard, known) = (self.shard, &mut self.known);
+        let moved = |SessionIndex(index), slot| {
+            let known = known[shard.place(index) as usize].as_mut();
+            known.expect("an entry has its session").slot = slot;
+        };
+        let id = (bank, entry.pppoe_session_id);
+        let up = (was.with(&entry, sources), entry.index);
+        let slot = self.pages.occupy(entry.port, id, up, moved);
         self.routed += usize::from(sources.routed);
-        self.up[slot as usize] = was.with(&entry, sources);
-        self.indexes[slot as usize] = entry.index;
         self.down[index] = Down {
             generation,
             ..self.down[index].with(&entry)
@@ -500,14 +526,27 @@ impl Sessions {
         let known = self.known[place].take()?;
         self.vacate(&known);
         self.down[place] = Down::default();
+        self.set_policy(place, PolicyLine::default());
         Some((known.entry, usage))
+    }
+
+    /// Gives the session at a place its policy line. Sessions without rates take no memory for it, unless later ones have them.
+    fn set_policy(&mut self, place: usize, line: PolicyLine) {
+        if line.has_rates() && self.policies.len() <= place {
+            self.policies.resize(place + 1, PolicyLine::default());
+        }
+        if let Some(there) = self.policies.get_mut(place) {
+            self.policed -= usize::from(there.has_rates());
+            self.policed += usize::from(line.has_rates());
+            *there = line.continuing(*there);
+        }
     }
 
     /// What the session has used so far.
     pub fn usage(&self, index: SessionIndex) -> Option<Usage> {
         let place = self.place(index);
         let known = self.known.get(place)?.as_ref()?;
-        let (up, down) = (&self.up[known.slot as usize], &self.down[place]);
+        let (up, down) = (&self.pages.up[known.slot as usize], &self.down[place]);
         Some(Usage {
             up_packets: up.packets,
             up_octets: up.octets,
@@ -516,34 +555,18 @@ impl Sessions {
         })
     }
 
-    /// A place for a session id, in a new page if it is the first of its ids.
-    fn occupy(&mut self, bank: usize, id: u16) -> u32 {
-        let id = self.shard.place(id.into());
-        let noted = &mut self.banks[bank].0[id as usize / PAGE];
-        if *noted == 0 {
-            *noted = self.free_pages.pop().unwrap_or_else(|| {
-                self.up.resize(self.up.len() + PAGE, Up::NONE);
-                self.indexes.resize(self.up.len(), SessionIndex(0));
-                self.in_page.push(0);
-                self.in_page.len() as u32 - 1
-            });
-        }
-        let page = *noted;
-        self.in_page[page as usize] += 1;
-        page * PAGE as u32 + id % PAGE as u32
-    }
-
-    /// Empties the session's place, and frees its page if it was the last there.
+    /// Empties the session's place.
     fn vacate(&mut self, known: &Known) -> Up {
         self.routed -= usize::from(known.sources.routed);
-        let page = known.slot / PAGE as u32;
-        self.in_page[page as usize] -= 1;
-        if self.in_page[page as usize] == 0 {
-            let id = self.shard.place(known.entry.pppoe_session_id.into());
-            self.banks[known.bank as usize].0[id as usize / PAGE] = 0;
-            self.free_pages.push(page);
-        }
-        core::mem::replace(&mut self.up[known.slot as usize], Up::NONE)
+        self.pages.vacate(known.slot)
+    }
+
+    /// Whether an upstream entry is that of a session in the segment of this outer VLAN id: pages are shared by those of a port.
+    #[cold]
+    pub fn is_in_segment(&self, slot: u32, vid: u16) -> bool {
+        let session = self.get(self.index(slot));
+        let bank = session.and_then(|entry| self.bank(entry.port.0, vid));
+        bank == Some(self.pages.row(slot).bank())
     }
 }
 
@@ -568,13 +591,17 @@ fn well_formed(tags: Tags) -> bool {
 
 #[cfg(test)]
 impl Sessions {
+    /// Ticks of a second in tests.
+    pub const HZ: u64 = 1_000_000_000;
+
     /// Tables with port 0, an access port with these segments.
     pub fn with(limit: u32, segments: &[core::ops::RangeInclusive<u16>]) -> Self {
         let limits = Limits {
             sessions: limit,
             ..Limits::default()
         };
-        let mut sessions = Sessions::new(&limits, Shard::default()).expect("memory");
+        let ids = Ids::new(0, &wire::pfcp::Lanes::even(1));
+        let mut sessions = Sessions::new(&limits, Shard::default(), ids, Self::HZ).expect("memory");
         let mut vlans = crate::tables::no_vlans();
         for (range, bank) in segments.iter().zip(1..) {
             range.clone().for_each(|vid| vlans[vid as usize] = bank);
@@ -590,6 +617,7 @@ mod tests {
     use crate::api::InstanceIndex;
     use crate::tables::no_vlans;
     use policy::PacketSettings;
+    use proptest::prelude::*;
     use wire::eth::MacAddr;
 
     pub(super) fn entry(index: u32, vid: u16, id: u16) -> SessionEntry {
@@ -730,19 +758,115 @@ mod tests {
                 t.remove(SessionIndex(i)).unwrap();
             }
         }
-        assert!(t.up.len() <= 11 * PAGE, "{} pages", t.up.len() / PAGE);
-        assert!(t.up.iter().all(Up::vacant) && t.banks.iter().all(|b| b.0 == [0; 256]));
+        assert!(t.pages.count() <= 11, "{} pages", t.pages.count());
+        assert!(t.pages.are_empty());
+    }
+
+    /// A table of segments of one VLAN each, from 1 on.
+    fn small_segments(segments: u16) -> Sessions {
+        let vlans: Vec<_> = (1..=segments).map(|vid| vid..=vid).collect();
+        Sessions::with(10_000, &vlans)
+    }
+
+    #[test]
+    fn segments_of_few_sessions_share_pages() {
+        let mut t = small_segments(4000);
+        for (index, vid) in (0..).zip(1..=4000) {
+            let entry = entry(index, vid, 1 + index as u16 % 255);
+            t.check(&entry).unwrap();
+            t.set(entry, Sources::default(), 0);
+        }
+        assert_eq!(t.pages.count(), 1 + 4000_usize.div_ceil(255));
+        assert!((0..4000).all(|index| t.is_whole(SessionIndex(index))));
+        // the place of another segment's session is none of this one
+        let slot = t.slot(0, 2, 1).unwrap();
+        assert!(!t.up(slot).vacant() && !t.is_in_segment(slot, 2) && t.is_in_segment(slot, 1));
+        (0..4000).for_each(|index| drop(t.remove(SessionIndex(index)).unwrap()));
+        assert!(t.pages.are_empty());
+    }
+
+    #[test]
+    fn a_row_whose_place_is_taken_moves_with_its_counters() {
+        let mut t = small_segments(2);
+        let others = [entry(0, 1, 7), entry(1, 2, 8), entry(2, 2, 9)];
+        others
+            .into_iter()
+            .for_each(|entry| t.set(entry, Sources::default(), 0));
+        let slot = |t: &Sessions, vid, id| t.slot(0, vid, id).unwrap();
+        let before = slot(&t, 2, 8);
+        t.up(before).octets = 99;
+        assert_eq!(before, slot(&t, 1, 8), "one page");
+        let fourth = entry(3, 2, 7);
+        assert_eq!(t.check(&fourth), Ok(()));
+        t.set(fourth, Sources::default(), 0);
+        assert_ne!(slot(&t, 2, 8), before);
+        assert_eq!(t.usage(SessionIndex(1)).unwrap().up_octets, 99);
+        assert!((0..4).all(|index| t.is_whole(SessionIndex(index))));
+        assert_eq!(t.check(&entry(9, 2, 7)), Err(Refusal::IdTaken));
+    }
+
+    #[test]
+    fn sessions_of_two_ports_share_no_page() {
+        let mut t = small_segments(1);
+        let mut vlans = no_vlans();
+        vlans[1] = 2;
+        t.set_segments(PortIndex(1), Some(vlans));
+        t.set(entry(0, 1, 5), Sources::default(), 0);
+        let elsewhere = SessionEntry {
+            port: PortIndex(1),
+            ..entry(1, 1, 6)
+        };
+        t.set(elsewhere, Sources::default(), 0);
+        let slot = t.slot(1, 1, 5).unwrap();
+        assert!(
+            t.up(slot).vacant(),
+            "the same tags and address, but another port"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_leads_to_its_session_whatever_came_and_went(
+            steps in proptest::collection::vec((0..40u32, 1..5u16, 0..3u16, 1..6u16, any::<bool>()), 0..200)
+        ) {
+            let mut t = small_segments(4);
+            let mut there = std::collections::BTreeMap::new();
+            for (index, vid, high, lane, stay) in steps {
+                let id = high << 8 | lane;
+                let session = entry(index, vid, id);
+                let taken = there.iter().any(|(other, at)| *other != index && *at == (vid, id));
+                prop_assert_eq!(t.check(&session), if taken { Err(Refusal::IdTaken) } else { Ok(()) });
+                if stay && !taken {
+                    t.set(session, Sources::default(), 0);
+                    there.insert(index, (vid, id));
+                } else {
+                    prop_assert_eq!(t.remove(SessionIndex(index)).is_some(), there.remove(&index).is_some());
+                }
+                for vid in 1..5 {
+                    for id in (0..3u16).flat_map(|high| (1..6).map(move |lane| high << 8 | lane)) {
+                        let slot = t.slot(0, vid, id).unwrap();
+                        let met = !t.up(slot).vacant() && t.is_in_segment(slot, vid);
+                        let met = met.then(|| t.index(slot).0);
+                        let of = there.iter().find(|(_, at)| **at == (vid, id));
+                        prop_assert_eq!(met, of.map(|(index, _)| *index));
+                    }
+                }
+                prop_assert!(there.keys().all(|index| t.is_whole(SessionIndex(*index))));
+            }
+            there.into_keys().for_each(|index| drop(t.remove(SessionIndex(index))));
+            prop_assert!(t.pages.are_empty());
+        }
     }
 
     #[test]
     fn a_page_more_than_there_can_be_is_refused() {
         let mut t = Sessions::with(2, &[0..=4095]);
-        for (index, id) in [(0, 5), (1, 5 + PAGE as u16)] {
+        for (index, id) in [(0, 5), (1, 5 + 256)] {
             t.check(&entry(index, 100, id)).unwrap();
             t.set(entry(index, 100, id), Sources::default(), 0);
         }
         // Both pages have a session each; there is none for a third place, but one in those that there are.
-        let third = 5 + 2 * PAGE as u16;
+        let third = 5 + 2 * 256;
         assert_eq!(t.check(&entry(1, 100, third)), Err(Refusal::TableFull));
         assert_eq!(t.check(&entry(1, 100, 6)), Ok(()));
         t.remove(SessionIndex(0)).unwrap();
@@ -767,11 +891,11 @@ mod tests {
         t.remove(SessionIndex(2)).unwrap();
         assert_eq!(t.misplaced(0, 1000), None);
         assert!(t.is_whole(SessionIndex(0)));
-        assert!(t.banks[2].0 == [0; 256] && t.banks[0].0 == [0; 256]);
+        assert_eq!(t.pages.rows_with_sessions(), 1);
         t.set_segments(PortIndex(0), None);
         assert_eq!(t.misplaced(0, 1000), Some(SessionIndex(0)));
         assert_eq!(t.check(&entry(5, 100, 7)), Err(Refusal::NoSegment));
         t.remove(SessionIndex(0)).unwrap();
-        assert!(t.up.iter().all(Up::vacant) && t.banks.iter().all(|b| b.0 == [0; 256]));
+        assert!(t.pages.are_empty());
     }
 }

@@ -2,6 +2,7 @@
 mod bursts;
 mod cases;
 mod churn;
+mod egress;
 mod frames;
 mod inspect;
 mod model;

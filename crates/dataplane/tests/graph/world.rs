@@ -297,6 +297,21 @@ impl World {
         while self.step() > 0 || !self.controller.catch_up() {}
     }
 
+    /// The same at a time after the start.
+    pub fn settle_at(&mut self, at: std::time::Duration) {
+        let step = |worker: &mut Worker| {
+            let work = worker.step_traced(at);
+            worker.take_path();
+            work
+        };
+        while self.workers.iter_mut().map(step).sum::<usize>() > 0 {}
+    }
+
+    /// When the next packet may leave that waits for its port's rate.
+    pub fn next_departure(&self) -> Option<std::time::Duration> {
+        self.workers.iter().filter_map(Worker::next_departure).min()
+    }
+
     /// One round of each worker.
     pub fn step(&mut self) -> usize {
         self.workers.iter_mut().map(Worker::step).sum()

@@ -234,10 +234,15 @@ impl SessionSpec {
         let moved = before.network_instance != self.forwarding.network_instance;
         let parameters = settings::change(&before.packets, &self.forwarding.packets);
         let mut change = SessionModificationRequest::default();
-        if self.subscriber.is_some() && self.subscriber != told.subscriber {
+        let rate = settings::change_of_rate(&before.packets, &self.forwarding.packets);
+        let handle = self
+            .subscriber
+            .filter(|handle| Some(*handle) != told.subscriber);
+        if handle.is_some() || rate.is_some() {
             change.update_qers.push(UpdateQer {
                 qer_id: QER,
-                correlation_id: self.subscriber,
+                correlation_id: handle,
+                maximum_bit_rate: rate,
                 ..Default::default()
             });
         }
@@ -287,6 +292,7 @@ impl SessionSpec {
             qer_id: QER,
             correlation_id: self.subscriber,
             gate_status: GateStatus::OPEN,
+            maximum_bit_rate: settings::maximum_bit_rate(&self.forwarding.packets),
             ..Default::default()
         }
     }

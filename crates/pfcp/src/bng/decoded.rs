@@ -101,7 +101,7 @@ impl SubscriberRules {
         hash.forwarding(&self.forwarding);
         hash.bytes(&[self.redirect_nd.into(), self.redirect_dhcpv6.into()]);
         hash.further(&self.forwarding.bindings);
-        hash.numbered(&self.forwarding.packets);
+        hash.settings(&self.forwarding.packets);
         hash.0
     }
 }
@@ -165,10 +165,11 @@ impl Fnv {
         }
     }
 
-    /// Hashes the settings that differ from their defaults, so that a new setting at its default leaves the digest unchanged.
-    fn numbered(&mut self, packets: &PacketSettings) {
-        for (number, value) in settings::numbered(packets).0 {
-            self.bytes(&[number]);
+    /// Hashes all settings but the MTU, as far as they differ from their defaults, so that a new setting at its default leaves the digest unchanged.
+    fn settings(&mut self, packets: &PacketSettings) {
+        let others = packets.encoded().into_iter();
+        for (setting, value) in others.filter(|(setting, _)| setting.id != settings::MTU) {
+            self.bytes(&[setting.id]);
             self.bytes(&value);
         }
     }

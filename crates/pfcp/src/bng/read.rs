@@ -88,8 +88,9 @@ fn pool_net(view: &View<'_>) -> Outcome<PoolNet> {
     })
 }
 
-/// The session's QER: the subscriber handle. Rates and closed gates are refused for as long as nothing enforces them.
-fn subscriber(rules: &RuleSet) -> Outcome<Option<u32>> {
+/// The session's QER, which has the subscriber handle and the rates. Guaranteed rates and closed gates are refused for as long as nothing
+/// enforces them.
+fn qer(rules: &RuleSet) -> Outcome<Option<&CreateQer>> {
     let [qer] = &rules.qers[..] else {
         let second = rules
             .qers
@@ -98,16 +99,13 @@ fn subscriber(rules: &RuleSet) -> Outcome<Option<u32>> {
         return second.map_or(Ok(None), Err);
     };
     let refused = |offending| Err(Rejection::rule(FailedRule::Qer(qer.qer_id), offending));
-    if qer.maximum_bit_rate.is_some() {
-        return refused(ie::MBR);
-    }
     if qer.guaranteed_bit_rate.is_some() {
         return refused(ie::GBR);
     }
     if qer.gate_status != GateStatus::OPEN {
         return refused(ie::GATE_STATUS);
     }
-    Ok(qer.correlation_id)
+    Ok(Some(qer))
 }
 
 fn usage_rule(rules: &RuleSet) -> Outcome<Option<UsageRule>> {

@@ -2,44 +2,65 @@
 //!
 //! A setting for which 3GPP or the BBF has an element travels in that. All others travel by number in an element of our own
 //! ([`Settings`]), so that one more needs nothing here.
-use policy::{PacketSettings, Setting};
+use policy::{PacketSettings, Rate};
 use wire::pfcp::{
-    Change, ForwardingParameters, IeId, Settings, UpdateForwardingParameters, bbf_ie, own,
+    BitRate, Change, ForwardingParameters, IeId, Settings, UpdateForwardingParameters, bbf_ie, ie,
+    own,
 };
 
-/// The numbers of the settings that have elements: the MTU.
-const WITH_ELEMENTS: [u8; 1] = [1];
+/// Number of the MTU, which the BBF's element carries.
+pub(super) const MTU: u8 = 1;
+/// Numbers of the rates, which the session's QER carries.
+const RATES: [u8; 2] = [8, 9];
 
-/// The settings that travel by number, unless they are at their defaults, each with its value.
-fn by_number(
-    packets: &PacketSettings,
-) -> impl Iterator<Item = (&'static Setting, Vec<u8>)> + use<> {
-    let all = packets.encoded().into_iter();
-    all.filter(|(setting, _)| !WITH_ELEMENTS.contains(&setting.id))
+/// Rate that stands for no limit in an MBR, which always has both directions.
+const NO_LIMIT: u64 = Rate::MOST.0 + 1;
+
+fn has_element(id: u8) -> bool {
+    id == MTU || RATES.contains(&id)
 }
 
-/// Their element.
-pub(super) fn numbered(packets: &PacketSettings) -> Settings {
+/// Element with the settings that travel by number, without those at their defaults.
+fn numbered(packets: &PacketSettings) -> Settings {
+    let all = packets.encoded().into_iter();
+    let by_number = all.filter(|(setting, _)| !has_element(setting.id));
     Settings(
-        by_number(packets)
+        by_number
             .map(|(setting, value)| (setting.id, value))
             .collect(),
     )
 }
 
-/// The settings that only a user plane with [`wire::pfcp::SluiceFeatures::SETTINGS`] can carry out.
-pub fn numbered_settings(
-    packets: &PacketSettings,
-) -> impl Iterator<Item = &'static Setting> + use<> {
-    by_number(packets).map(|(setting, _)| setting)
+/// Maximum bit rate of the session's QER; `None` without any limit.
+pub fn maximum_bit_rate(packets: &PacketSettings) -> Option<BitRate> {
+    let kbps = |rate: Option<Rate>| rate.map_or(NO_LIMIT, |Rate(kbps)| kbps);
+    let limits = packets.rate_up.or(packets.rate_down);
+    limits.map(|_| BitRate {
+        uplink_kbps: kbps(packets.rate_up),
+        downlink_kbps: kbps(packets.rate_down),
+    })
 }
 
-/// What any other user plane can carry out: all others are at their defaults.
-pub fn without_numbered(packets: &PacketSettings) -> PacketSettings {
-    PacketSettings {
-        mtu: packets.mtu,
-        ..PacketSettings::default()
-    }
+/// What changes the maximum bit rate of the session's QER; `None` without a difference.
+pub fn change_of_rate(before: &PacketSettings, now: &PacketSettings) -> Option<BitRate> {
+    let no_limit = BitRate {
+        uplink_kbps: NO_LIMIT,
+        downlink_kbps: NO_LIMIT,
+    };
+    let rate = maximum_bit_rate(now);
+    (rate != maximum_bit_rate(before)).then(|| rate.unwrap_or(no_limit))
+}
+
+/// The settings with the maximum bit rate of a QER, or the element that cannot be carried out.
+pub fn with_rate(packets: PacketSettings, rate: Option<BitRate>) -> Result<PacketSettings, IeId> {
+    let limit = |kbps| Some(Rate(kbps)).filter(|_| kbps != NO_LIMIT);
+    let limited = PacketSettings {
+        rate_up: rate.and_then(|rate| limit(rate.uplink_kbps)),
+        rate_down: rate.and_then(|rate| limit(rate.downlink_kbps)),
+        ..packets
+    };
+    limited.check().map_err(|_| ie::MBR)?;
+    Ok(limited)
 }
 
 /// Adds the settings to the way towards the subscriber.
@@ -64,7 +85,7 @@ pub fn read(to_subscriber: &ForwardingParameters) -> Result<PacketSettings, IeId
     let mut packets = PacketSettings::default();
     for (id, value) in to_subscriber.settings.iter().flat_map(|s| &s.0) {
         match packets.decode(*id, value) {
-            Some(Ok(())) if !WITH_ELEMENTS.contains(id) => {}
+            Some(Ok(())) if !has_element(*id) => {}
             _ => return Err(own::SETTINGS),
         }
     }

@@ -75,6 +75,8 @@ impl Node {
                 .then(SessionRetentionInformation::default),
             bbf_features: features.bbf,
             sluice_features: features.sluice,
+            lanes: features.lanes,
+            known_settings: features.known_settings,
         };
         self.send_node_request(now, peer, request, Purpose::Setup);
     }
@@ -266,6 +268,8 @@ impl Node {
             cp_features: features.cp,
             bbf_features: features.bbf,
             sluice_features: features.sluice,
+            lanes: features.lanes,
+            known_settings: features.known_settings,
         };
         self.answer(id, Packet::node(id.sequence, response));
         self.go_up(
@@ -279,6 +283,8 @@ impl Node {
                     cp: request.cp_features,
                     bbf: request.bbf_features,
                     sluice: request.sluice_features,
+                    lanes: request.lanes,
+                    known_settings: request.known_settings,
                 },
                 retain_sessions: request.session_retention.is_some(),
             },
@@ -353,6 +359,8 @@ impl Node {
                             cp: response.cp_features,
                             bbf: response.bbf_features,
                             sluice: response.sluice_features,
+                            lanes: response.lanes,
+                            known_settings: response.known_settings,
                         },
                         retain_sessions: false,
                     },

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use config::model::{Port as Document, Segment as SegmentDocument, Subinterface as PartDocument};
 use config::{Fault, Path, capabilities::linux_interface};
-use dataplane::{InstanceIndex, PortConfig, PortIndex, Role, Segment, SessionEntry, Subinterface};
+use dataplane::{
+    InstanceIndex, PortConfig, PortIndex, Rate, Role, Segment, SessionEntry, Subinterface,
+};
 use dpdk::PortOptions;
 use ipnet::IpNet;
 use tracing::info;
@@ -176,7 +178,23 @@ impl UserPlane {
             parts: BTreeMap::new(),
         };
         self.ports.insert(name.to_owned(), port);
+        if document.egress_rate.is_some() {
+            self.set_egress_rate(name, document)?;
+        }
         self.change_parts(name, document)
+    }
+
+    fn set_egress_rate(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let path = Path::from_iter(["ports", name, "egress-rate"]);
+        self.catch_up(&path)?;
+        let Some(port) = self.ports.get_mut(name) else {
+            return Ok(());
+        };
+        let rate = new.egress_rate.map(|kbps| Rate(kbps.into()));
+        let set = self.controller.set_egress_rate(port.index, rate);
+        set.map_err(|error| fault(&path, error))?;
+        port.config.egress_rate = new.egress_rate;
+        Ok(())
     }
 
     fn make_tap(
@@ -212,6 +230,10 @@ impl UserPlane {
     }
 
     pub(super) fn change_port(&mut self, name: &str, new: &Document) -> Result<(), Fault> {
+        let port = self.ports.get(name);
+        if port.is_some_and(|port| port.config.egress_rate != new.egress_rate) {
+            self.set_egress_rate(name, new)?;
+        }
         match is_access(new) {
             true => {
                 self.change_access_mtu(name, new)?;

@@ -5,7 +5,7 @@ use super::codec::{Fault, Outcome, Value, group};
 use super::features::*;
 use super::ie;
 use super::kinds::{FailedRule, PdnType};
-use super::own::{self, Audit, AuditResult, SluiceFeatures};
+use super::own::{self, Audit, AuditResult, KnownSettings, Lanes, SluiceFeatures};
 use super::rules::*;
 use super::values::{EntityAddress, FSeid, NodeId};
 
@@ -50,6 +50,10 @@ group! {
         optional bbf_features: BbfUpFeatures = bbf::UP_FUNCTION_FEATURES,
         /// What it can do of our own.
         optional sluice_features: SluiceFeatures = own::FEATURES,
+        /// Whose the sessions are, if it is a user plane.
+        optional lanes: Lanes = own::LANES,
+        /// Policy settings that it can carry out, if it is a user plane.
+        optional known_settings: KnownSettings = own::KNOWN_SETTINGS,
     }
 }
 
@@ -70,6 +74,10 @@ group! {
         optional bbf_features: BbfUpFeatures = bbf::UP_FUNCTION_FEATURES,
         /// What it can do of our own.
         optional sluice_features: SluiceFeatures = own::FEATURES,
+        /// Whose the sessions are, if it is a user plane.
+        optional lanes: Lanes = own::LANES,
+        /// Policy settings that it can carry out, if it is a user plane.
+        optional known_settings: KnownSettings = own::KNOWN_SETTINGS,
     }
 }
 

@@ -445,6 +445,8 @@ fn an_association_and_its_end() {
         }),
         bbf_features: Some(BbfUpFeatures::PPPOE),
         sluice_features: Some(SluiceFeatures::DEFAULT_CP_TO_UP_RULE),
+        lanes: None,
+        known_settings: None,
     };
     let octets = "
         20 05 0040 000001 00          # version 1 without SEID, Association Setup Request
@@ -545,4 +547,9 @@ fn elements_of_our_own() {
     agree(own::AUDIT_RESULT, result, octets);
     let settings = Settings(vec![(5, vec![6]), (9, vec![])]);
     agree(own::SETTINGS, settings, "8005 0007 7ed9 05 01 06 09 00");
+    let octets = format!("8006 0102 7ed9 {}", "00 01 02 03".repeat(64));
+    agree(own::LANES, Lanes::even(4), &octets);
+    let known = KnownSettings::of([9, 1, 200]);
+    agree(own::KNOWN_SETTINGS, known, "8007 0005 7ed9 01 09 c8");
+    assert!(known.contains(200) && !known.contains(8));
 }

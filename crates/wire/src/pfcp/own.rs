@@ -20,7 +20,7 @@ flags! {
         /// The default session may have a rule from the control plane to the access side, whose packets carry CPR-NSH
         /// with the logical port and whole frames: answers to discovery without per-subscriber state.
         DEFAULT_CP_TO_UP_RULE = 0x01,
-        /// Forwarding parameters may carry [`Settings`].
+        /// Forwarding parameters may carry [`Settings`]; [`KnownSettings`] says which.
         SETTINGS = 0x02,
         /// A session may have any bindings: beside an IPv4 address and a /64, delegated prefixes (IPv6D) and framed routes.
         /// What is named as a framed route is announced as long as the session is there; of its own addresses, too.
@@ -41,6 +41,59 @@ pub const SETTINGS: IeId = IeId::vendor(0x8005, ENTERPRISE);
 /// Payload: for each setting its number (1 octet), the length of its value (1 octet), and the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(pub Vec<(u8, Vec<u8>)>);
+
+/// Type of [`KnownSettings`], in an association's setup.
+pub const KNOWN_SETTINGS: IeId = IeId::vendor(0x8007, ENTERPRISE);
+
+/// Numbers of the policy settings that a user plane can carry out, whatever element carries them.
+///
+/// Payload: the numbers in ascending order (1 octet each).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownSettings([u64; 4]);
+
+impl KnownSettings {
+    /// These numbers.
+    pub fn of(numbers: impl IntoIterator<Item = u8>) -> Self {
+        let mut known = KnownSettings::default();
+        for number in numbers {
+            known.0[usize::from(number / 64)] |= 1 << (number % 64);
+        }
+        known
+    }
+
+    /// Whether a number is among them.
+    pub fn contains(&self, number: u8) -> bool {
+        self.0[usize::from(number / 64)] >> (number % 64) & 1 == 1
+    }
+}
+
+/// Type of [`Lanes`], in an association's setup.
+pub const LANES: IeId = IeId::vendor(0x8006, ENTERPRISE);
+
+/// The worker of each lane of PPPoE session ids. An id's low octet is its lane, and its sessions are this worker's.
+///
+/// Payload: the number of a worker (1 octet) for each of the 256 lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes(pub [u8; 256]);
+
+impl Lanes {
+    /// The lanes in turn to so many workers, at most 256.
+    pub fn even(workers: u16) -> Self {
+        Lanes(core::array::from_fn(|lane| {
+            (lane % usize::from(workers)) as u8
+        }))
+    }
+
+    /// The lane of a PPPoE session id.
+    pub fn of(id: u16) -> u8 {
+        id as u8
+    }
+
+    /// The worker of a PPPoE session id.
+    pub fn worker(&self, id: u16) -> u8 {
+        self.0[usize::from(Self::of(id))]
+    }
+}
 
 /// The most sessions of one [`Audit`] or [`AuditResult`], so that a message stays well within 1,500 octets.
 pub const AUDIT_BLOCK: usize = 80;
@@ -99,6 +152,26 @@ impl Value for Audit {
         out.extend_from_slice(&self.epoch.to_be_bytes());
         out.push(self.last.into());
         emit_pairs(&self.sessions, out);
+    }
+}
+
+impl Value for Lanes {
+    fn read(payload: &[u8], _ignored: &mut u32) -> Outcome<Self> {
+        Ok(Lanes(Cursor(payload).array()?))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+}
+
+impl Value for KnownSettings {
+    fn read(payload: &[u8], _ignored: &mut u32) -> Outcome<Self> {
+        Ok(KnownSettings::of(payload.iter().copied()))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend((0..=u8::MAX).filter(|number| self.contains(*number)));
     }
 }
 

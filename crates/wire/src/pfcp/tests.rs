@@ -97,6 +97,8 @@ samples! {
         session_id: u16::sample(e),
     };
     VerificationTimers: |e| VerificationTimers { interval: u16::sample(e), count: e.octet() };
+    KnownSettings: |e| KnownSettings::of(u64::sample(e).to_be_bytes());
+    Lanes: |e| Lanes(core::array::from_fn(|_| e.octet()));
     MagicNumbers: |e| MagicNumbers { transmitted: u32::sample(e), received: u32::sample(e) };
     GateStatus: |e| GateStatus { uplink_open: bool::sample(e), downlink_open: bool::sample(e) };
     EntityAddress: |e| EntityAddress { ipv4: e.option(), ipv6: e.option() };

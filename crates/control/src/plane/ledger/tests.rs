@@ -189,7 +189,7 @@ fn session_ids_and_lines() {
             .session_ids
             .get_mut(&SegmentId(0))
             .unwrap()
-            .allocate(now.at)
+            .allocate(0, now.at)
             .unwrap();
     };
     broken(stray, kind, Fault::WithoutOwner);

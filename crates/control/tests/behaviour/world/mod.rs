@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 pub use user_plane::UserPlane;
 use wire::eth::Frame;
-use wire::pfcp::{Cause, Message, NodeId, SessionReportRequest, ntp_seconds};
+use wire::pfcp::{Cause, Message, NodeId, SessionReportRequest, SluiceFeatures, ntp_seconds};
 use wire::{gtpu, nsh};
 
 pub mod radius;
-mod user_plane;
+pub mod user_plane;
 
 const CP: &str = "192.0.2.1";
 pub const UP: &str = "192.0.2.2";
@@ -372,17 +372,11 @@ impl World {
         self.settle();
     }
 
-    /// The user plane is one of before settings of a policy travelled by number.
-    pub fn without_settings(&mut self) {
+    /// An earlier user plane takes the place of the one that was there: it has these features, and says neither its lanes nor which
+    /// settings it knows.
+    pub fn with_earlier_user_plane(&mut self, features: SluiceFeatures) {
         self.lives += 1;
-        self.up = UserPlane::before_settings(7 + self.lives);
-        self.settle();
-    }
-
-    /// The user plane is one of before sessions had bindings of all kinds.
-    pub fn without_bindings(&mut self) {
-        self.lives += 1;
-        self.up = UserPlane::before_bindings(7 + self.lives);
+        self.up = UserPlane::of_before(7 + self.lives, features);
         self.settle();
     }
 

@@ -3,14 +3,17 @@
 use super::{CP, PORT, UP, at};
 use core::time::Duration;
 use pfcp::bng::{DecodedRules, RuleSet, SubscriberRules};
-use pfcp::{Config, Node, RequestId, Role};
-use policy::Bindings;
+use pfcp::{Config, Features, Node, RequestId, Role};
+use policy::{Bindings, PacketSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{
-    Cause, FSeid, Message, NodeId, ReportType, SessionEstablishmentRequest, SessionReportRequest,
-    SluiceFeatures,
+    Cause, FSeid, KnownSettings, Lanes, Message, NodeId, ReportType, SessionEstablishmentRequest,
+    SessionReportRequest, SluiceFeatures,
 };
+
+/// Workers of a user plane.
+pub const WORKERS: u16 = 4;
 
 /// What a user plane knows: rules by its own SEID.
 pub struct UserPlane {
@@ -92,26 +95,32 @@ impl Held {
 
 impl UserPlane {
     pub(super) fn new(recovery: u32) -> Self {
-        Self::with_features(
-            recovery,
-            SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS,
-        )
+        let all = PacketSettings::SETTINGS.iter().map(|setting| setting.id);
+        let features = Features {
+            sluice: Some(SluiceFeatures::SETTINGS | SluiceFeatures::BINDINGS),
+            lanes: Some(Lanes::even(WORKERS)),
+            known_settings: Some(KnownSettings::of(all)),
+            ..Features::default()
+        };
+        Self::with_features(recovery, features)
     }
 
-    pub(super) fn before_settings(recovery: u32) -> Self {
-        Self::with_features(recovery, SluiceFeatures::default())
+    /// One of before, which says neither its lanes nor which settings it knows.
+    pub(super) fn of_before(recovery: u32, sluice: SluiceFeatures) -> Self {
+        let features = Features {
+            sluice: Some(sluice),
+            ..Features::default()
+        };
+        Self::with_features(recovery, features)
     }
 
-    pub(super) fn before_bindings(recovery: u32) -> Self {
-        Self::with_features(recovery, SluiceFeatures::SETTINGS)
-    }
-
-    fn with_features(recovery: u32, features: SluiceFeatures) -> Self {
+    fn with_features(recovery: u32, features: Features) -> Self {
         let mut config = Config::new(Role::User, NodeId::Fqdn("up1".into()), recovery);
-        config.features.sluice = Some(features);
+        config.features = features;
+        let sluice = features.sluice.unwrap_or_default();
         UserPlane {
             node: Node::new(config),
-            takes_settings: features.contains(SluiceFeatures::SETTINGS),
+            takes_settings: sluice.contains(SluiceFeatures::SETTINGS),
             sessions: BTreeMap::new(),
             next_seid: 100,
             departed: BTreeMap::new(),

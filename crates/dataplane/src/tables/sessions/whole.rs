@@ -1,7 +1,8 @@
 //! Whether what packets meet of a session is what the control thread set.
-use super::{Known, PAGE, Sessions, Up, outer_vid};
+use super::{Known, Sessions, Up, outer_vid};
 use crate::api::SessionIndex;
 use crate::inspect::Held;
+use crate::tables::policies::PolicyLine;
 
 impl Sessions {
     /// How many places there are for sessions, by index; later ones are empty.
@@ -20,17 +21,21 @@ impl Sessions {
                 ..
             } = known;
             let place = self.slot(entry.port.0, outer_vid(entry.tags), entry.pppoe_session_id);
-            let (up, down) = (&self.up[*slot as usize], &self.down[self.place(index)]);
+            let here = self.place(index);
+            let (up, down) = (&self.pages.up[*slot as usize], &self.down[here]);
+            let policy = PolicyLine::of(&entry.packets, self.hz);
+            let held = self.policies.get(here).copied().unwrap_or_default();
             place == Some(*slot)
                 && self.index(*slot) == index
                 && *up == up.with(entry, *sources)
                 && *down == down.with(entry)
+                && policy.agrees(held)
         })
     }
 
     /// Looks at `most` upstream entries from `place` on for those whose session is elsewhere; where to go on.
     pub fn stray_ids(&self, place: u32, most: u32, found: &mut Vec<Held>) -> Option<u32> {
-        let end = (place + most).min(self.up.len() as u32);
+        let end = (place + most).min(self.pages.up.len() as u32);
         for place in place..end {
             let index = self.index(place);
             if self.is_stray(place) {
@@ -38,11 +43,11 @@ impl Sessions {
                 found.push(Held::StrayId { place, index });
             }
         }
-        (end < self.up.len() as u32).then_some(end)
+        (end < self.pages.up.len() as u32).then_some(end)
     }
 
     fn is_stray(&self, place: u32) -> bool {
-        if self.up.get(place as usize).is_none_or(Up::vacant) {
+        if self.pages.up.get(place as usize).is_none_or(Up::vacant) {
             return false;
         }
         let known = self
@@ -57,14 +62,7 @@ impl Sessions {
         if !self.is_stray(place) {
             return;
         }
-        self.up[place as usize] = Up::NONE;
-        let page = place / PAGE as u32;
-        self.in_page[page as usize] -= 1;
-        if self.in_page[page as usize] == 0 {
-            let pages = self.banks.iter_mut().flat_map(|bank| &mut bank.0);
-            pages.filter(|p| **p == page).for_each(|p| *p = 0);
-            self.free_pages.push(page);
-        }
+        self.pages.vacate(place);
     }
 }
 
@@ -73,6 +71,7 @@ mod tests {
     use super::super::Sources;
     use super::super::tests::{entry, tables};
     use super::*;
+    use policy::Rate;
 
     fn strays(t: &Sessions) -> Vec<Held> {
         let (mut found, mut from) = (Vec::new(), Some(0));
@@ -97,20 +96,23 @@ mod tests {
         assert_eq!((strays(&t), t.is_whole(SessionIndex(3))), (vec![], true));
         // its page is free again
         t.set(entry(4, 200, 7), Sources::default(), 0);
-        assert!(t.is_whole(SessionIndex(4)) && t.slot(0, 100, 900) == Some(900 % PAGE as u32));
+        assert!(t.is_whole(SessionIndex(4)) && t.slot(0, 100, 900) == Some(900 % 256));
     }
 
     #[test]
     fn what_packets_meet_must_be_what_was_set() {
         let index = SessionIndex(4);
         for damage in [
-            |t: &mut Sessions, slot: u32| t.up[slot as usize].v4 += 1,
-            |t: &mut Sessions, slot: u32| t.indexes[slot as usize] = SessionIndex(5),
+            |t: &mut Sessions, slot: u32| t.pages.up[slot as usize].v4 += 1,
+            |t: &mut Sessions, slot: u32| t.pages.indexes[slot as usize] = SessionIndex(5),
             |t: &mut Sessions, _| t.down[4].mtu = 9,
-            |t: &mut Sessions, _| t.banks[1].0[0] = 0,
+            |t: &mut Sessions, _| t.policies[4] = Default::default(),
+            |t: &mut Sessions, _| t.pages.mislead(1, 5),
         ] {
             let mut t = tables();
-            t.set(entry(4, 100, 5), Sources::default(), 0);
+            let mut entry = entry(4, 100, 5);
+            entry.packets.rate_up = Some(Rate(1000));
+            t.set(entry, Sources::default(), 0);
             let slot = t.slot(0, 100, 5).unwrap();
             assert!(t.is_whole(index));
             damage(&mut t, slot);

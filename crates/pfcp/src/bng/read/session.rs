@@ -5,7 +5,7 @@ use super::super::decoded::SubscriberRules;
 use super::super::rules::{Rejection, RuleSet};
 use super::super::settings;
 use super::view::{AccessLine, View, agree, downlink_of, find_endpoint, forbid, uplink_of, want};
-use super::{Outcome, control_tunnel, subscriber, usage_rule};
+use super::{Outcome, control_tunnel, qer, usage_rule};
 use ipnet::{IpNet, Ipv6Net};
 use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::pfcp::*;
@@ -194,16 +194,22 @@ impl<'a> Gathered<'a> {
         {
             return Err(refused(ie::PRECEDENCE));
         }
+        let qer = qer(rules)?;
+        let packets = match (self.packets, qer) {
+            (Some(packets), Some(qer)) => settings::with_rate(packets, qer.maximum_bit_rate)
+                .map_err(|mbr| Rejection::rule(FailedRule::Qer(qer.qer_id), mbr))?,
+            (packets, _) => packets.unwrap_or_default(),
+        };
         Ok(SubscriberRules {
             circuit: self.line.ok_or(missing(ie::TRAFFIC_ENDPOINT_ID))?.into(),
             access: self.access.ok_or(missing(bbf_ie::PPPOE_SESSION_ID))?,
             tunnel: control_tunnel(self.uplink, self.downlink)?,
-            subscriber: subscriber(rules)?,
+            subscriber: qer.and_then(|qer| qer.correlation_id),
             usage: usage_rule(rules)?,
             forwarding: Forwarding {
                 network_instance: self.network_instance.unwrap_or_default().to_owned(),
                 bindings,
-                packets: self.packets.unwrap_or_default(),
+                packets,
             },
             redirect_nd: self.nd,
             redirect_dhcpv6: self.dhcpv6,
