@@ -21,6 +21,14 @@ impl Egress {
             false => Egress::By(worker % queues.max(1)),
         }
     }
+
+    /// The rate, if the worker keeps it.
+    pub fn rate(&self) -> Option<Rate> {
+        match self {
+            Egress::Scheduled(shaper) => Some(shaper.rate),
+            _ => None,
+        }
+    }
 }
 
 /// Packets that wait at most.
@@ -36,6 +44,7 @@ const CATCH_UP: u64 = 200;
 /// Lets a port's packets wait until its rate lets them leave.
 pub(crate) struct Shaper {
     waiting: Fifo,
+    rate: Rate,
     /// Octets that wait at most.
     most: u64,
     /// Time in which an octet leaves.
@@ -51,6 +60,7 @@ impl Shaper {
     pub fn new(rate: Rate, hz: u64) -> Self {
         Shaper {
             waiting: Fifo::new(PACKETS),
+            rate,
             most: (rate.0 * LONGEST_WAIT / 8).max(LEAST_QUEUE),
             per_octet: TICK_PARTS.per_octet(rate, hz),
             catch_up: hz / 1_000_000 * CATCH_UP << TICK_PARTS.bits,

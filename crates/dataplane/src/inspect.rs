@@ -5,6 +5,7 @@ use crate::nodes::lookup;
 use crate::worker::Worker;
 use core::net::Ipv4Addr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use policy::Rate;
 
 /// How many places of a table, or routes, are in a piece.
 pub(crate) const PIECE: usize = 128;
@@ -91,6 +92,8 @@ pub enum Held {
         /// The largest IP packet.
         mtu: u16,
     },
+    /// The rate at which the worker lets packets leave by a port.
+    EgressRate(PortIndex, Rate),
     /// VLANs of an access port that have the same PPPoE session ids.
     Segment {
         /// The port.
@@ -169,6 +172,12 @@ pub(crate) fn inspect(worker: &Worker, part: Part, mut found: Vec<Held>) -> Piec
         Part::Interfaces(PortIndex(from)) => {
             let end = (from + PIECE as u16).min(worker.limits.interfaces);
             found.extend((from..end).filter_map(|index| interface(worker, PortIndex(index))));
+            let here = worker.ports.iter();
+            let here = here.filter(|port| (from..end).contains(&port.index.0));
+            found.extend(here.filter_map(|port| {
+                let rate = port.egress.rate()?;
+                Some(Held::EgressRate(port.index, rate))
+            }));
             match end < worker.limits.interfaces {
                 true => Part::Interfaces(PortIndex(end)),
                 false => Part::Segments(PortIndex(0), 0),

@@ -94,6 +94,12 @@ fn cases() -> Vec<Case> {
             tables,
         ),
         case(
+            of(CORE, "egress-rate"),
+            ["1000", "2000"],
+            ["rate 1000 of core0", "rate 2000 of core0"],
+            tables,
+        ),
+        case(
             of(CORE, "tap"),
             ["outer", "other"],
             ["outer ", "other "],

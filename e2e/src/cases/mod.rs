@@ -34,6 +34,7 @@ mod pppd_wrong_password;
 mod previous;
 mod radius_bad_authenticator;
 mod radius_servers;
+mod rates;
 mod refused_commits;
 pub mod resume;
 mod session_table_full;
@@ -307,6 +308,11 @@ pub const CASES: &[Case] = &[
         "forged addresses, MACs, session ids and tags are dropped and counted by name",
         spoofing::run,
     ).with_machine(),
+    case(
+        "rates",
+        "packets above the rate of a profile or a port are lost, and nothing else is",
+        rates::run,
+    ),
     case(
         "subscriber-to-subscriber",
         "two subscribers reach each other only through the gateway",

@@ -12,13 +12,14 @@ use wire::radius::Kind;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What takes effect elsewhere: on user planes, and in the daemon around the control plane.
-const ELSEWHERE: [&str; 14] = [
+const ELSEWHERE: [&str; 15] = [
     "logging level",
     "network-instances * interface",
     "user-planes * hold-sessions",
     "user-planes * management",
     "user-planes * ports * addresses",
     "user-planes * ports * device",
+    "user-planes * ports * egress-rate",
     "user-planes * ports * mtu",
     "user-planes * ports * network-instance",
     "user-planes * ports * subinterfaces * addresses",

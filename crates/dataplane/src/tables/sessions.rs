@@ -778,6 +778,9 @@ mod tests {
         }
         assert_eq!(t.pages.count(), 1 + 4000_usize.div_ceil(255));
         assert!((0..4000).all(|index| t.is_whole(SessionIndex(index))));
+        let known = size_of::<Option<Known>>() + size_of::<Down>();
+        let octets = t.pages.octets() + t.known.len() * known;
+        assert!(octets / 4000 < 1024, "{} octets a home", octets / 4000);
         // the place of another segment's session is none of this one
         let slot = t.slot(0, 2, 1).unwrap();
         assert!(!t.up(slot).vacant() && !t.is_in_segment(slot, 2) && t.is_in_segment(slot, 1));

@@ -5,6 +5,7 @@ use dpdk::{Eal, EalOptions, Mbuf, MemoryPeer, Pool};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 use wire::eth::{MacAddr, Tag, Tags};
 
 /// The ports of every world.
@@ -58,6 +59,8 @@ pub struct World {
     sent: u64,
     got: u64,
     free: u32,
+    /// Time of the workers, if not the machine's.
+    clock: Option<Duration>,
     /// What ports counted that were removed.
     gone: PortCounters,
     opened: u32,
@@ -138,6 +141,7 @@ impl World {
             sent: 0,
             got: 0,
             free,
+            clock: None,
             gone: PortCounters::default(),
             opened: 0,
             turn,
@@ -297,24 +301,29 @@ impl World {
         while self.step() > 0 || !self.controller.catch_up() {}
     }
 
-    /// The same at a time after the start.
-    pub fn settle_at(&mut self, at: std::time::Duration) {
-        let step = |worker: &mut Worker| {
-            let work = worker.step_traced(at);
-            worker.take_path();
-            work
-        };
-        while self.workers.iter_mut().map(step).sum::<usize>() > 0 {}
+    /// The same at a time that the test says, from now on instead of the machine's.
+    pub fn settle_at(&mut self, at: Duration) {
+        self.clock = Some(at);
+        self.settle();
     }
 
     /// When the next packet may leave that waits for its port's rate.
-    pub fn next_departure(&self) -> Option<std::time::Duration> {
+    pub fn next_departure(&self) -> Option<Duration> {
         self.workers.iter().filter_map(Worker::next_departure).min()
     }
 
     /// One round of each worker.
     pub fn step(&mut self) -> usize {
-        self.workers.iter_mut().map(Worker::step).sum()
+        let clock = self.clock;
+        let step = |worker: &mut Worker| match clock {
+            None => worker.step(),
+            Some(at) => {
+                let work = worker.step_traced(at);
+                worker.take_path();
+                work
+            }
+        };
+        self.workers.iter_mut().map(step).sum()
     }
 
     /// One round of one worker.
@@ -328,7 +337,7 @@ impl World {
         loop {
             let mut work = 0;
             for worker in &mut self.workers {
-                work += worker.step_traced(std::time::Duration::ZERO);
+                work += worker.step_traced(Duration::ZERO);
                 path.extend(worker.take_path());
             }
             if work == 0 {

@@ -131,6 +131,7 @@ fn line(
             };
             format!("route {net} of {} to {to}", instance.0)
         }
+        Held::EgressRate(port, rate) => format!("rate {} of {}", rate.0, name(port)),
         Held::Adjacency(_, to) => format!("next hop {}", hop(to)),
         Held::Session { .. }
         | Held::StrayId { .. }

@@ -249,6 +249,12 @@ impl Pages {
         self.enter(Row::of(bank, id), 0);
     }
 
+    /// Octets that all of it takes.
+    pub fn octets(&self) -> usize {
+        let place = size_of::<Up>() + size_of::<SessionIndex>() + size_of::<Row>();
+        self.up.len() * place + size_of_val(&self.directories[..])
+    }
+
     /// How many pages there are, with the vacant one.
     pub fn count(&self) -> usize {
         self.used.len()
