@@ -2,11 +2,16 @@
 
 use crate::world::radius::number;
 use crate::world::{Choice, World};
+use control::topology::MAX_SESSIONS;
 use core::net::SocketAddr;
-use northbound::Session;
+use core::time::Duration;
+use northbound::{Request, Response, Session};
 use pfcp::{Config, Event, Node, Role};
+use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Cause, NodeId, ReportType, SessionReportRequest, UsageReport, VolumeMeasurement};
 use wire::radius::Kind;
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// A second user plane, of the same control plane.
 fn other(w: &mut World) -> Node {
@@ -65,4 +70,28 @@ fn a_user_plane_cannot_report_the_usage_of_another_ones_session() {
     let stop = w.radius.records.last().unwrap();
     assert_eq!(number(stop, Kind::ACCT_STATUS_TYPE), 2);
     assert!(number(stop, Kind::ACCT_INPUT_GIGAWORDS) == 0, "{stop:?}");
+}
+
+#[test]
+fn a_user_plane_that_names_unknown_sessions_without_end_is_not_believed_for_ever() {
+    let mut w = World::new(1, Choice::default());
+    w.dial_all();
+    let (names, before) = (w.up.names(), w.up.audited);
+    // as many blocks as the sessions take that a user plane can have, with one that is too many
+    let most = MAX_SESSIONS as usize / AUDIT_BLOCK + 1;
+    w.up.invents_sessions = most + 100;
+    w.restart_control_plane();
+    w.run(MINUTE);
+    assert_eq!(w.up.audited - before, most);
+    assert_eq!((w.up.names(), w.online()), (names, 1));
+
+    w.up.invents_sessions = 0;
+    let rules = w.up.subscribers();
+    w.up.damage_one();
+    let audited = w.call(Request::CheckLedger { repair: false });
+    let Ok(Response::Ledger { ledger }) = audited else {
+        panic!("{audited:?}")
+    };
+    assert_eq!(ledger.findings.len(), 1, "{ledger:?}");
+    assert_eq!((w.up.subscribers(), w.online()), (rules, 1));
 }

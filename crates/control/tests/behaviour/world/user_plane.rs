@@ -40,6 +40,10 @@ pub struct UserPlane {
     pub silent_about_changes: bool,
     /// Changes of subscribers' rules wait here, if there is such a place, until [`super::World::answer_late`].
     pub(super) late: Option<Vec<(RequestId, u64, Message)>>,
+    /// Maximum number of further audit blocks whose answers name as many unknown sessions as fit, each with new SEIDs.
+    pub invents_sessions: usize,
+    /// Blocks of audits that it answered.
+    pub audited: usize,
     /// Reports say that sessions are idle.
     pub says_idle: bool,
     /// Sessions are not deleted, and nobody is told why.
@@ -133,6 +137,8 @@ impl UserPlane {
             least_mtu: 0,
             silent_about_changes: false,
             late: None,
+            invents_sessions: 0,
+            audited: 0,
             says_idle: false,
             keeps_all: false,
             kept: 0,
@@ -185,6 +191,7 @@ impl UserPlane {
     }
 
     fn audit(&mut self, audit: &wire::pfcp::Audit) -> wire::pfcp::AuditResult {
+        self.audited += 1;
         if self.epoch != audit.epoch {
             self.epoch = audit.epoch;
             self.named.clear();
@@ -207,6 +214,12 @@ impl UserPlane {
                 .collect();
             self.named
                 .extend(result.unknown_sessions.iter().map(|(_, seid)| seid)); // each is told once
+        }
+        if self.invents_sessions > 0 {
+            self.invents_sessions -= 1;
+            let first = (self.audited * AUDIT_BLOCK) as u64;
+            let invented = (first..).map(|n| (n << 20, 1 << 32 | n));
+            result.unknown_sessions = invented.take(AUDIT_BLOCK).collect();
         }
         result
     }
