@@ -1,14 +1,17 @@
 //! A store that writes nothing for a while: running sessions go on, nobody new comes online, records wait within their
 //! bound, and when there is room again everything goes on.
 
+use crate::world::radius::number;
 use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
+use wire::radius::Kind;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const START: u32 = 1;
 const STOP: u32 = 2;
+const INTERIM: u32 = 3;
 
 #[test]
 fn running_sessions_stay_and_nobody_new_is_let_in_until_the_store_writes_again() {
@@ -67,6 +70,22 @@ fn records_wait_in_memory_up_to_their_bound_and_are_counted_beyond_it() {
     w.run(MINUTE);
     assert_eq!(w.radius.kinds()[8..], [STOP; 3]);
     assert_eq!((w.stored_sessions(), w.stored_records()), (0, 0));
+}
+
+#[test]
+fn of_the_interim_records_that_wait_only_the_latest_arrives() {
+    let mut w = World::new(1, Choice::radius());
+    w.radius.accept = vec![(Kind::ACCT_INTERIM_INTERVAL, 60.into())];
+    w.dial_all();
+    w.stall_disk();
+    w.run(5 * MINUTE);
+    assert_eq!(w.radius.kinds(), [START], "none is sent that is not stored");
+    w.disk_recovers();
+    assert_eq!(w.radius.kinds(), [START, INTERIM]);
+    let last = &w.radius.records[1];
+    // whenever the user plane is asked it has counted 1,000 octets more
+    assert_eq!(number(last, Kind::ACCT_INPUT_OCTETS), 5000);
+    assert_eq!(number(last, Kind::ACCT_SESSION_TIME), 300);
 }
 
 #[test]
