@@ -24,6 +24,7 @@ pub(crate) struct Outbox {
     open: Vec<u8>,
     /// Blocks that the history does not have yet, with number and size.
     waiting: VecDeque<(u64, usize)>,
+    /// Octets of these blocks.
     octets: usize,
     /// Blocks that the history has and the store has not deleted yet.
     done: Vec<u64>,
@@ -49,7 +50,7 @@ impl Outbox {
 
     /// Adds an event. Returns false if there is no room for it.
     pub fn add(&mut self, event: &Event<'_>) -> bool {
-        let room = self.octets + self.open.len() < MOST_OCTETS;
+        let room = !self.is_full();
         if room {
             event.emit(&mut self.open);
         }
@@ -73,12 +74,12 @@ impl Outbox {
 
     /// Size of events that wait for the history, in octets.
     pub fn octets(&self) -> usize {
-        self.octets
+        self.octets + self.open.len()
     }
 
     /// Whether there is no room for more events.
     pub fn is_full(&self) -> bool {
-        self.octets >= MOST_OCTETS
+        self.octets() >= MOST_OCTETS
     }
 
     /// Whether the history has every event and the store has deleted its copies.

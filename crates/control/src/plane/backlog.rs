@@ -108,7 +108,8 @@ fn keep_last(records: &mut Vec<Record>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plane::PfcpCause;
+    use crate::history::Kind;
+    use crate::plane::{Input, Note, PfcpCause};
     use crate::world::{Choice, World};
 
     #[test]
@@ -133,22 +134,31 @@ mod tests {
         assert_eq!(w.up.told, [PfcpCause::REQUEST_ACCEPTED; 3]);
     }
 
+    fn note(w: &mut World, text: String) {
+        let note = Note {
+            kind: Kind::Started,
+            resource: String::new(),
+            by: None,
+            text,
+        };
+        w.plane.handle(w.moment(), Input::Note(note));
+        w.settle();
+    }
+
+    /// Checks for faults as the runtime does. Returns the raised alarms.
+    fn look(w: &mut World) -> Vec<String> {
+        w.plane.handle(w.moment(), Input::Look(Vec::new()));
+        w.settle();
+        let alarms = w.plane.alarm_rows().alarms.into_iter();
+        alarms.map(|alarm| alarm.name).collect()
+    }
+
     #[test]
     fn the_events_that_wait_are_cut_into_blocks() {
         let mut w = World::new(1, Choice::default());
         w.dial_all();
         w.stall_disk();
-        let note = crate::plane::Note {
-            kind: crate::history::Kind::Started,
-            resource: String::new(),
-            by: None,
-            text: "x".repeat(1000),
-        };
-        for _ in 0..2000 {
-            let now = w.moment();
-            w.plane.handle(now, crate::Input::Note(note.clone()));
-            w.settle();
-        }
+        (0..2000).for_each(|_| note(&mut w, "x".repeat(1000)));
         w.disk_recovers();
         let longest = w.history.iter().map(|(_, block)| block.len()).max();
         assert!(
@@ -162,6 +172,33 @@ mod tests {
             longest.is_some_and(|longest| longest < 300 << 10),
             "{longest:?}"
         );
+    }
+
+    #[test]
+    fn events_beyond_64_mib_are_counted_and_raise_an_alarm_until_the_history_has_the_others() {
+        let mut w = World::new(1, Choice::default());
+        w.dial_all();
+        w.stall_disk();
+        assert_eq!(look(&mut w), [""; 0]);
+        let (long, mut noted) = ("\u{1f4be}".repeat(1024), 0);
+        while w.count(Counter::HistoryLost) == 0 {
+            note(&mut w, long.clone());
+            noted += long.len();
+            assert!(noted <= 64 << 20);
+        }
+        assert_eq!(look(&mut w), ["history-not-written"]);
+
+        w.disk_recovers();
+        for _ in 0..60 {
+            w.run(Duration::from_secs(1));
+            look(&mut w);
+        }
+        assert_eq!(look(&mut w), [""; 0]);
+        let kept: usize = w.history.iter().map(|(_, block)| block.len()).sum();
+        assert!(kept >= 64 << 20, "{kept} octets are kept");
+        let lost = w.count(Counter::HistoryLost);
+        note(&mut w, "kept".into());
+        assert_eq!(w.count(Counter::HistoryLost), lost);
     }
 
     #[test]
