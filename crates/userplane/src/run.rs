@@ -268,6 +268,13 @@ impl UserPlane {
 
     /// Runs until `shutdown` completes, then withdraws all announcements.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        self.serve(shutdown).await?;
+        self.shut_down();
+        Ok(())
+    }
+
+    /// Serves until `shutdown` completes, or a worker or a port has stopped for good.
+    async fn serve(&mut self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut drained = true;
         loop {
@@ -275,7 +282,7 @@ impl UserPlane {
             // The thread sleeps only if the worker has nothing for it.
             let busy = !drained || !self.controller.arm() || !self.follows_kernel();
             match self.wait(shutdown.as_mut(), busy).await {
-                Ready::Shutdown => break,
+                Ready::Shutdown => return Ok(()),
                 Ready::Pfcp => self.receive_pfcp(),
                 Ready::Gtpu => self.receive_gtpu(),
                 Ready::Device(index) => {
@@ -297,8 +304,6 @@ impl UserPlane {
             }
             self.watch()?;
         }
-        self.shut_down();
-        Ok(())
     }
 
     /// Whether the user plane has no configuration yet. Until then it has no ports for sessions, so it neither calls control

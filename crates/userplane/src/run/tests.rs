@@ -2,8 +2,12 @@
 //! plane. DPDK starts once per process, so all are in one test.
 
 use super::*;
+use crate::device::Kind;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::Write;
 use std::process::Command;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 
 /// Prefix that an earlier run announced, and that nobody requests.
 const STALE: &str = "100.64.7.0/24";
@@ -13,6 +17,11 @@ const WANTED: &str = "100.64.0.0/24";
 const REFUSED: &str = "2001:db8:7::/56";
 /// How long stale prefixes are kept in this test, instead of a minute.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// A frame that nobody wants.
+const FRAME: [u8; 64] = [0xff; 64];
+/// A frame that no buffer holds: the kernel drops it, and counts it as lost by the socket.
+const TOO_LARGE: [u8; 2500] = [0xff; 2500];
 
 fn ip(arguments: &str) -> String {
     let output = Command::new("ip").args(arguments.split(' ')).output();
@@ -31,7 +40,7 @@ fn disable_ipv6(disabled: bool) {
     std::fs::write(file, if disabled { "1" } else { "0" }).unwrap();
 }
 
-fn eventually(what: &str, holds: impl Fn() -> bool) {
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..600 {
         if holds() {
             return;
@@ -41,8 +50,22 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     panic!("not so after a minute: {what}");
 }
 
+/// The network's end of an access port.
+fn access_network() -> File {
+    let device = Device::open("access0", Kind::Tap).unwrap();
+    ip("link set access0 up");
+    device.as_fd().try_clone_to_owned().unwrap().into()
+}
+
+/// A thread that stands in for the worker threads until the sender is dropped.
+fn stand_in() -> (Sender<()>, WorkerThreads) {
+    let (end, ended) = channel();
+    let thread = std::thread::spawn(move || drop(ended.recv()));
+    (end, WorkerThreads::of(vec![thread]))
+}
+
 #[test]
-fn stale_nets_are_withdrawn_refused_ones_are_announced_later_and_a_dead_worker_ends_all() {
+fn a_user_plane_keeps_its_announcements_and_ends_with_a_worker_or_a_port() {
     assert!(nix::unistd::geteuid().is_root(), "this test needs root");
     let thread = std::thread::spawn(|| {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
@@ -62,7 +85,9 @@ async fn run() {
         directory = directory.path().display()
     );
     let start = config::parse(&start, "up.yaml").unwrap();
-    let document = "network-instances: {default: {interface: sl-default, gateway: [100.64.0.1]}}";
+    let mut network = access_network();
+    let document = "network-instances: {default: {interface: sl-default, gateway: [100.64.0.1]}}
+ports: {access0: {role: access, device: 'net_af_xdp0,iface=access0'}}";
     let document: UserPlaneDocument = serde_saphyr::from_str(document).unwrap();
     let started = crate::start(&start, Some(&document), Box::new(|_| {}));
     let mut user_plane = started.await.unwrap();
@@ -82,15 +107,12 @@ async fn run() {
             .add_net(net.parse().unwrap());
     }
 
-    let (end_worker, worker) = channel::<()>();
-    let worker = std::thread::spawn(move || {
-        let _ = worker.recv();
+    eventually("the port receives", || {
+        network.write_all(&FRAME).unwrap();
+        user_plane.controller.ports()[0].rx_packets > 0
     });
-    let stand_in = WorkerThreads::of(vec![worker]);
-    let working = std::mem::replace(&mut user_plane.workers, stand_in);
-
-    let running = user_plane.run(std::future::pending());
-    let running = tokio::time::timeout(Duration::from_secs(150), running);
+    let (end_worker, threads) = stand_in();
+    let working = std::mem::replace(&mut user_plane.workers, threads);
     let story = tokio::task::spawn_blocking(move || {
         // It is announced once the kernel's routes have been read.
         eventually("a net is announced", || is_announced(WANTED));
@@ -100,12 +122,31 @@ async fn run() {
         eventually("what was refused is announced", || is_announced(REFUSED));
         eventually("a stale net is withdrawn", || !is_announced(STALE));
         assert!(is_announced(WANTED));
-        end_worker.send(()).unwrap();
+        drop(end_worker);
     });
-    let (ended, told) = tokio::join!(running, story);
-    told.unwrap();
-    let ended = ended.expect("it ends with its worker");
-    let why = ended.unwrap_err().to_string();
+    let why = end(&mut user_plane).await;
+    story.await.unwrap();
     assert!(why.contains("worker"), "{why}");
-    drop(working);
+
+    // From now on the port loses every frame, as if its driver had stopped.
+    user_plane.workers = working;
+    let why = tokio::select! {
+        why = end(&mut user_plane) => why,
+        never = send_for_ever(network, &TOO_LARGE) => match never {},
+    };
+    assert!(why.contains("port access0"), "{why}");
+}
+
+async fn send_for_ever(mut network: File, frame: &[u8]) -> Infallible {
+    loop {
+        network.write_all(frame).unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Why a user plane ends.
+async fn end(user_plane: &mut UserPlane) -> String {
+    let serving = user_plane.serve(std::future::pending());
+    let ended = tokio::time::timeout(Duration::from_secs(150), serving).await;
+    ended.expect("it ends").unwrap_err().to_string()
 }
