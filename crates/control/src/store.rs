@@ -430,4 +430,4 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stor
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,6 +4,7 @@
 use super::*;
 use crate::history::Bounds;
 use crate::management::tests::{user_plane, user_plane_on};
+use crate::store::tests::mortal_thread;
 use config::{Checked, check};
 use northbound::{Change, CommitRequest, ConfigurationClient, Response, change};
 use std::path::PathBuf;
@@ -124,6 +125,20 @@ fn a_store_that_writes_for_long_raises_an_alarm_until_it_has_written() {
         assert_eq!(look(edge, 5).await, ["store-slow"], "it may come again");
         edge.writing.clear();
         assert_eq!(look(edge, 10).await, NONE);
+    });
+}
+
+#[test]
+fn a_store_without_its_thread_ends_the_control_plane() {
+    Bench::new("").live(async |edge| {
+        settle(edge).await;
+        edge.store = mortal_thread();
+        let mut ended = Ok(());
+        for _ in 0..MOST_BATCHES {
+            edge.note(Kind::Started, "");
+            ended = ended.and(edge.carry_out().await);
+        }
+        assert_eq!(ended, Err("the store's thread has ended".into()));
     });
 }
 

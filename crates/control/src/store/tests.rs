@@ -1,6 +1,5 @@
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::log::HEADER;
@@ -397,19 +396,38 @@ fn u32_of(value: &[u8]) -> u32 {
     u32::from_le_bytes(value.try_into().unwrap())
 }
 
-/// A disk that can be made full. It keeps nothing.
-#[derive(Clone)]
-struct Full(Arc<AtomicBool>);
+/// What is wrong with a disk.
+#[derive(Clone, Copy)]
+enum Trouble {
+    Nothing,
+    Full,
+    /// Its driver ends the thread that writes.
+    Panics,
+}
 
-impl Disk for Full {
-    type File = Full;
+/// A disk with a trouble that can be changed. It keeps nothing.
+#[derive(Clone)]
+struct Troubled(Arc<Mutex<Trouble>>);
+
+impl Troubled {
+    fn new(trouble: Trouble) -> Self {
+        Troubled(Arc::new(Mutex::new(trouble)))
+    }
+
+    fn trouble(&self) -> Trouble {
+        *self.0.lock().unwrap()
+    }
+}
+
+impl Disk for Troubled {
+    type File = Troubled;
     fn read(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
         Ok(Some(log::header(7).to_vec()))
     }
-    fn create(&mut self, _: &str) -> io::Result<Full> {
+    fn create(&mut self, _: &str) -> io::Result<Troubled> {
         Err(io::ErrorKind::StorageFull.into())
     }
-    fn open(&mut self, _: &str) -> io::Result<Full> {
+    fn open(&mut self, _: &str) -> io::Result<Troubled> {
         Ok(self.clone())
     }
     fn rename(&mut self, _: &str, _: &str) -> io::Result<()> {
@@ -429,11 +447,12 @@ impl Disk for Full {
     }
 }
 
-impl DiskFile for Full {
+impl DiskFile for Troubled {
     fn append(&mut self, _: &[u8]) -> io::Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            true => Err(io::ErrorKind::StorageFull.into()),
-            false => Ok(()),
+        match self.trouble() {
+            Trouble::Nothing => Ok(()),
+            Trouble::Full => Err(io::ErrorKind::StorageFull.into()),
+            Trouble::Panics => panic!("the disk's driver panics"),
         }
     }
     fn sync(&mut self) -> io::Result<()> {
@@ -446,7 +465,7 @@ impl DiskFile for Full {
 
 #[test]
 fn a_full_disk_is_told_and_what_waits_is_written_when_there_is_room() {
-    let full = Full(Arc::new(AtomicBool::new(true)));
+    let full = Troubled::new(Trouble::Full);
     let (store, _) = Store::open_on(full.clone(), Limits::default()).unwrap();
     let (sender, receiver) = mpsc::channel();
     let acknowledge = move |done: Acknowledgement| {
@@ -457,7 +476,7 @@ fn a_full_disk_is_told_and_what_waits_is_written_when_there_is_room() {
     assert_eq!(receiver.recv(), Ok(None), "the error is told");
     thread.submit(vec![Record::put("c", "d")]).unwrap();
     assert_eq!(receiver.recv(), Ok(None), "and told again");
-    full.0.store(false, Ordering::Relaxed);
+    *full.0.lock().unwrap() = Trouble::Nothing;
     let done = receiver.into_iter().find(Option::is_some);
     assert_eq!(done, Some(Some(2)), "both, once there is room");
     drop(thread);
@@ -465,9 +484,26 @@ fn a_full_disk_is_told_and_what_waits_is_written_when_there_is_room() {
 
 #[test]
 fn a_thread_that_is_to_end_does_not_wait_for_a_full_disk() {
-    let full = Full(Arc::new(AtomicBool::new(true)));
+    let full = Troubled::new(Trouble::Full);
     let (store, _) = Store::open_on(full, Limits::default()).unwrap();
     let mut thread = StoreThread::start(store, 2, |done| assert!(done.is_err())).unwrap();
     thread.submit(vec![Record::put("a", "b")]).unwrap();
     drop(thread);
+}
+
+/// A thread that dies of the first batch.
+pub(crate) fn mortal_thread() -> StoreThread {
+    let disk = Troubled::new(Trouble::Panics);
+    let (store, _) = Store::open_on(disk, Limits::default()).unwrap();
+    StoreThread::start(store, 2, |done| panic!("{done:?}")).unwrap()
+}
+
+#[test]
+fn after_its_thread_a_store_takes_nothing() {
+    let mut thread = mortal_thread();
+    let mut submit = || thread.submit(vec![Record::put("a", "b")]);
+    // the queue holds two, and the thread has taken one
+    let taken = (0..4).take_while(|_| submit().is_ok()).count();
+    assert!((1..4).contains(&taken), "{taken}");
+    assert_eq!(submit(), Err(Ended));
 }
