@@ -1,34 +1,40 @@
 //! Huge pages, reserved for the time of the bench.
 use anyhow::{Context, Result, ensure};
-use std::fs;
+use std::fs::{self, File};
 
 const RESERVED: &str = "/proc/sys/vm/nr_hugepages";
 
-/// So many pages of 2 MiB are reserved while this lives; then there are as many as before.
-pub struct HugePages(String);
+/// So many pages of 2 MiB are reserved while this lives; then there are as many fewer.
+pub struct HugePages(i32);
 
 impl HugePages {
     pub fn reserve(pages: u32) -> Result<Self> {
-        let before = fs::read_to_string(RESERVED).context(RESERVED)?;
-        let already: u32 = before.trim().parse()?;
-        let guard = HugePages(before);
-        let wanted = already + pages;
-        fs::write(RESERVED, wanted.to_string())
-            .with_context(|| format!("{RESERVED}: huge pages are reserved by root alone"))?;
-        let got: u32 = fs::read_to_string(RESERVED)?.trim().parse()?;
+        let guard = HugePages(change(pages as i32)?);
         ensure!(
-            got >= wanted,
+            guard.0 >= pages as i32,
             "{} of {pages} huge pages of 2 MiB could be had: memory is too full or in too small pieces",
-            got - already
+            guard.0
         );
         Ok(guard)
     }
 }
 
+/// Changes the number of pages, and says by how many it has changed. Tests and benches of other clones do so under the same
+/// lock, so that none undoes another one's change.
+fn change(by: i32) -> Result<i32> {
+    let lock = File::open(RESERVED).context(RESERVED)?;
+    lock.lock().context(RESERVED)?;
+    let count = || anyhow::Ok(fs::read_to_string(RESERVED)?.trim().parse::<i32>()?);
+    let before = count()?;
+    fs::write(RESERVED, (before + by).to_string())
+        .with_context(|| format!("{RESERVED}: huge pages are reserved by root alone"))?;
+    Ok(count()? - before)
+}
+
 impl Drop for HugePages {
     fn drop(&mut self) {
-        if let Err(e) = fs::write(RESERVED, self.0.trim()) {
-            eprintln!("{RESERVED} could not be set back to {}: {e}", self.0.trim());
+        if let Err(e) = change(-self.0) {
+            eprintln!("{} huge pages could not be given back: {e:#}", self.0);
         }
     }
 }
