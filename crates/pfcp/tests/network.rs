@@ -15,7 +15,7 @@ fn unknown_peer() -> SocketAddr {
     "203.0.113.9:8805".parse().unwrap()
 }
 
-/// Request number n asks to delete session n; its answer names n again, as the number of further reports.
+/// Request number n asks to delete session n; its answer names n again, as the type of an element.
 fn answer_requests(world: &mut World, seen: &mut BTreeMap<u64, u32>) {
     for event in world.take_events(UP) {
         if let Event::Request {
@@ -27,7 +27,7 @@ fn answer_requests(world: &mut World, seen: &mut BTreeMap<u64, u32>) {
             *seen.entry(seid).or_default() += 1;
             let response = SessionDeletionResponse {
                 cause: Cause::REQUEST_ACCEPTED,
-                additional_reports: Some(seid as u16),
+                offending_ie: Some(seid as u16),
                 ..Default::default()
             };
             world.node(UP).respond(id, seid, response);
@@ -134,7 +134,7 @@ proptest! {
         for event in world.take_events(CP) {
             match event {
                 Event::Response { token, message: Message::SessionDeletionResponse(response), .. } => {
-                    prop_assert_eq!(response.additional_reports, Some(token as u16));
+                    prop_assert_eq!(response.offending_ie, Some(token as u16));
                     ended.push(token);
                 }
                 Event::Failed { token, reason: FailReason::TimedOut, .. } => {

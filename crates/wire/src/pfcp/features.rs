@@ -116,28 +116,12 @@ flags! {
 }
 
 flags! {
-    /// PFCPSEReq-Flags (§8.2.132), of a Session Establishment Request.
-    pub struct EstablishmentFlags(u8), least 1 {
-        /// RESTI: an earlier session with the same SEID of the control plane is to be replaced.
-        RESTORATION = 0x01,
-    }
-}
-
-flags! {
     /// PFCPSMReq-Flags (§8.2.35), of a Session Modification Request.
     pub struct ModificationFlags(u8), least 1 {
         /// DROBU: drop what is buffered.
         DROP_BUFFERED = 0x01,
         /// QAURR: report the usage of all URRs.
         QUERY_ALL_URRS = 0x04,
-    }
-}
-
-flags! {
-    /// PFCPSRRsp-Flags (§8.2.36), of a Session Report Response.
-    pub struct ReportResponseFlags(u8), least 1 {
-        /// DROBU: drop what is buffered.
-        DROP_BUFFERED = 0x01,
     }
 }
 

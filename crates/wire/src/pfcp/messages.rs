@@ -156,8 +156,6 @@ group! {
         repeated create_traffic_endpoints: CreateTrafficEndpoint = ie::CREATE_TRAFFIC_ENDPOINT,
         /// What kind of session; a default session has none.
         optional pdn_type: PdnType = ie::PDN_TYPE,
-        /// Finer points.
-        optional flags: EstablishmentFlags = ie::PFCPSEREQ_FLAGS,
         /// The user plane shall keep the PPP link alive.
         optional lcp_connectivity: PppLcpConnectivity = bbf::PPP_LCP_CONNECTIVITY,
     }
@@ -174,12 +172,8 @@ group! {
         optional offending_ie: u16 = ie::OFFENDING_IE,
         /// The user plane's name for the session.
         optional up_f_seid: FSeid = ie::F_SEID,
-        /// What the user plane chose.
-        repeated created_pdrs: CreatedPdr = ie::CREATED_PDR,
         /// Which rule was wrong.
         optional failed_rule: FailedRule = ie::FAILED_RULE_ID,
-        /// What the user plane chose.
-        repeated created_traffic_endpoints: CreatedTrafficEndpoint = ie::CREATED_TRAFFIC_ENDPOINT,
     }
 }
 
@@ -236,16 +230,10 @@ group! {
         required cause: Cause = ie::CAUSE,
         /// What was wrong.
         optional offending_ie: u16 = ie::OFFENDING_IE,
-        /// What the user plane chose.
-        repeated created_pdrs: CreatedPdr = ie::CREATED_PDR,
         /// What was used.
         repeated usage_reports: UsageReport = ie::USAGE_REPORT_IN_MODIFICATION,
         /// Which rule was wrong.
         optional failed_rule: FailedRule = ie::FAILED_RULE_ID,
-        /// How many more reports will come by Session Report Request.
-        optional additional_reports: u16 = ie::ADDITIONAL_USAGE_REPORTS_INFORMATION,
-        /// What the user plane chose.
-        repeated created_traffic_endpoints: CreatedTrafficEndpoint = ie::CREATED_TRAFFIC_ENDPOINT,
         /// What it has otherwise (Sluice's own element).
         optional audit_result: AuditResult = own::AUDIT_RESULT,
     }
@@ -266,8 +254,6 @@ group! {
         optional offending_ie: u16 = ie::OFFENDING_IE,
         /// What was used.
         repeated usage_reports: UsageReport = ie::USAGE_REPORT_IN_DELETION,
-        /// How many more reports will come by Session Report Request.
-        optional additional_reports: u16 = ie::ADDITIONAL_USAGE_REPORTS_INFORMATION,
     }
 }
 
@@ -278,8 +264,6 @@ group! {
         required report_type: ReportType = ie::REPORT_TYPE,
         /// What was used.
         repeated usage_reports: UsageReport = ie::USAGE_REPORT_IN_REPORT,
-        /// A peer did not know a tunnel.
-        optional error_indication: ErrorIndicationReport = ie::ERROR_INDICATION_REPORT,
     }
 }
 
@@ -290,8 +274,6 @@ group! {
         required cause: Cause = ie::CAUSE,
         /// What was wrong.
         optional offending_ie: u16 = ie::OFFENDING_IE,
-        /// Finer points.
-        optional flags: ReportResponseFlags = ie::PFCPSRRSP_FLAGS,
     }
 }
 

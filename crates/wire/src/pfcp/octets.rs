@@ -170,6 +170,9 @@ fn usage_is_asked_for_by_rule() {
     message_agrees(Packet::session(0xabc, 7, request), octets);
     let all = ModificationFlags::QUERY_ALL_URRS;
     agree(ie::PFCPSMREQ_FLAGS, all, "0031 0001 04"); // §8.2.35: QAURR is bit 3
+    // §8.2.21: bit 1 DLDR, 2 USAR, 3 ERIR, 4 UPIR
+    let idle = ReportType::USAGE | ReportType::INACTIVITY;
+    agree(ie::REPORT_TYPE, idle, "0027 0001 0a");
 }
 
 #[test]
@@ -406,6 +409,57 @@ fn what_was_wrong() {
 }
 
 #[test]
+fn rules_that_change() {
+    let pdr = UpdatePdr {
+        pdr_id: 3,
+        precedence: Some(200),
+        outer_header_removal: Some(Change::Clear),
+        far_id: Some(4),
+        urr_ids: vec![5],
+        qer_ids: vec![6],
+        predefined_rules: vec!["gold".into()],
+        ..Default::default()
+    };
+    let octets = "
+        0009 0032                # Update PDR (table 7.5.4.2-1)
+          0038 0002 0003         # PDR ID
+          001d 0004 000000c8     # Precedence
+          005f 0000              # Outer Header Removal: none any more
+          006c 0004 00000004     # FAR ID
+          0051 0004 00000005     # URR ID
+          006d 0004 00000006     # QER ID
+          006a 0004 676f6c64     # Activate Predefined Rules (§8.2.72)";
+    agree(ie::UPDATE_PDR, pdr, octets);
+    let urr = UpdateUrr {
+        urr_id: 1,
+        measurement_method: Some(MeasurementMethod::VOLUME),
+        reporting_triggers: Some(ReportingTriggers::PERIODIC),
+        measurement_period: Some(60),
+        measurement_information: Some(MeasurementInformation::PACKETS),
+    };
+    let octets = "
+        000d 0020                # Update URR (table 7.5.4.4-1)
+          0051 0004 00000001     # URR ID
+          003e 0001 02           # Measurement Method: VOLUM
+          0025 0002 0100         # Reporting Triggers: PERIO
+          0040 0004 0000003c     # Measurement Period
+          0064 0001 10           # Measurement Information: MNOP";
+    agree(ie::UPDATE_URR, urr, octets);
+    let endpoint = UpdateTrafficEndpoint {
+        id: 2,
+        f_teid: Some(FTeid::new(0x20, ipv4().into())),
+        ue_ip_addresses: vec![UeIpAddress::v4([100, 64, 0, 2].into())],
+        ..Default::default()
+    };
+    let octets = "
+        0081 001b                # Update Traffic Endpoint (table 7.5.4.13-1)
+          0083 0001 02           # Traffic Endpoint ID
+          0015 0009 01 00000020 c0000201
+          005d 0005 02 64400002";
+    agree(ie::UPDATE_TRAFFIC_ENDPOINT, endpoint, octets);
+}
+
+#[test]
 fn rules_that_go() {
     let request = SessionModificationRequest {
         remove_pdrs: vec![RemovePdr { pdr_id: 3 }],
@@ -464,6 +518,9 @@ fn an_association_and_its_end() {
     };
     let octets = "20 09 000d 000002 00 003c 0005 00 c0000201";
     message_agrees(Packet::node(2, release), octets);
+    // §8.2.77: bit 1 SARR, 2 URSS
+    let id = ie::PFCP_ASSOCIATION_RELEASE_REQUEST;
+    agree(id, ReleaseRequest::RELEASE, "006f 0001 01");
     let heartbeat = HeartbeatResponse {
         recovery_time_stamp: 1,
     };

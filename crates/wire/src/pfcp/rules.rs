@@ -344,26 +344,6 @@ group! {
 }
 
 group! {
-    /// Created PDR (table 7.5.3.2-1).
-    pub struct CreatedPdr {
-        /// Which rule.
-        required pdr_id: u16 = ie::PDR_ID,
-        /// The tunnel that was chosen.
-        optional f_teid: FTeid = ie::F_TEID,
-    }
-}
-
-group! {
-    /// Created Traffic Endpoint (table 7.5.3.5-1).
-    pub struct CreatedTrafficEndpoint {
-        /// Which endpoint.
-        required id: u8 = ie::TRAFFIC_ENDPOINT_ID,
-        /// The tunnel that was chosen.
-        optional f_teid: FTeid = ie::F_TEID,
-    }
-}
-
-group! {
     /// Usage Report, the same in a modification's response, a deletion's response and a report (tables 7.5.5.2-1,
     /// 7.5.7.2-1, 7.5.8.3-1). It counts from the report before it.
     pub struct UsageReport {
@@ -381,13 +361,5 @@ group! {
         optional volume: VolumeMeasurement = ie::VOLUME_MEASUREMENT,
         /// How long, in seconds.
         optional duration: u32 = ie::DURATION_MEASUREMENT,
-    }
-}
-
-group! {
-    /// Error Indication Report (table 7.5.8.4-1).
-    pub struct ErrorIndicationReport {
-        /// The tunnels that a peer did not know.
-        needed f_teids: FTeid = ie::F_TEID,
     }
 }
