@@ -3,8 +3,9 @@
 //! mistake in them would be made alike on both sides.
 
 use core::net::IpAddr;
+use core::time::Duration;
 use pfcp::bng::{Circuit, DefaultSpec, Family, PoolNet, SessionSpec, Tunnel};
-use policy::{Access, Bindings, Forwarding, PacketSettings};
+use policy::{Access, Binding, Bindings, Forwarding, PacketSettings, Role};
 use wire::eth::{MacAddr, TPID_8021AD, Tag, Tags};
 use wire::pfcp::{FSeid, Message, NodeId, Packet};
 
@@ -258,17 +259,22 @@ fn control_endpoints() -> String {
     endpoint("01", CIRCUIT) + &endpoint("04", tunnel)
 }
 
-fn family_endpoints(ids: [&str; 2], address: &str) -> String {
-    let with_address = format!("\n 22 76706e31\n 93 {address}");
-    endpoint(ids[0], &(with_address.clone() + CIRCUIT)) + &endpoint(ids[1], &with_address)
+/// The endpoints of a family on the access side and on the core side.
+fn endpoints(ids: [&str; 2], addresses: &str) -> String {
+    let with_addresses = format!("\n 22 76706e31{addresses}");
+    endpoint(ids[0], &(with_addresses.clone() + CIRCUIT)) + &endpoint(ids[1], &with_addresses)
 }
 
 fn ipv4_endpoints() -> String {
-    family_endpoints(["02", "03"], "02 64400002") // UE IP Address: V4
+    let address = "
+ 93 02 64400002                         # UE IP Address: V4";
+    endpoints(["02", "03"], address)
 }
 
 fn ipv6_endpoints() -> String {
-    family_endpoints(["05", "06"], "01 20010db8000000010000000000000000") // V6, of 64 bits
+    let address = "
+ 93 01 20010db8000000010000000000000000 # V6, of 64 bits";
+    endpoints(["05", "06"], address)
 }
 
 const PDN_TYPE: &str = "
@@ -348,6 +354,47 @@ fn the_mtu_is_that_of_the_way_to_the_subscriber() {
  11
   3561:32776 0578";
     assert_body(smaller.change_from(&spec().told()).unwrap(), change);
+}
+
+#[test]
+fn settings_without_an_element_travel_by_number() {
+    let mut told = spec();
+    told.forwarding.packets.vlan_priority = 5;
+    told.forwarding.packets.idle_timeout = Some(Duration::from_secs(300));
+    told.forwarding.packets.idle_both_ways = true;
+    // our own element, of number, length and value: VLAN priority 5; an idle time-out of 300 s (in LEB128) and 0 ns; in both
+    // directions
+    let settings = "
+  32473:32773 05 01 05  06 04 01 ac02 00  07 01 01";
+    let change = |far: &str| format!("\n10\n 108 {far}\n 11{settings}"); // Update FAR, Update Forwarding Parameters
+    let changes = change("00000004") + &change("00000007");
+    assert_body(told.change_from(&spec().told()).unwrap(), &changes);
+    // the last element of the last FAR, which leads to the subscriber
+    let ipv4 = [IPV4_PDRS, IPV4_FARS, settings, &ipv4_endpoints()].concat();
+    assert_body(told.add_family(Family::Ipv4).unwrap(), &ipv4);
+}
+
+#[test]
+fn prefixes_and_routes_of_the_subscriber_are_at_its_endpoints() {
+    let mut with_all = spec();
+    let delegated = Binding::new(Role::Delegated, "2001:db8:7::/56".parse().unwrap());
+    let route = Binding::new(Role::Route, "203.0.113.0/24".parse().unwrap());
+    let route6 = Binding::new(Role::Route, "2001:db8:9::/48".parse().unwrap());
+    for binding in [delegated, route, route6] {
+        let bindings = &mut with_all.forwarding.bindings;
+        *bindings = bindings.with(binding).unwrap();
+    }
+    let ipv4 = "
+ 93 02 64400002                         # UE IP Address
+ 153 3230332e302e3131332e302f3234       # Framed-Route: 203.0.113.0/24";
+    let ipv4 = [IPV4_PDRS, IPV4_FARS, &endpoints(["02", "03"], ipv4)].concat();
+    assert_body(with_all.add_family(Family::Ipv4).unwrap(), &ipv4);
+    let ipv6 = "
+ 93 01 20010db8000000010000000000000000
+ 93 09 20010db8000700000000000000000000 08  # V6 and IPv6D: 8 bits less than 64
+ 155 323030313a6462383a393a3a2f3438     # Framed-IPv6-Route: 2001:db8:9::/48";
+    let ipv6 = [IPV6_PDRS, IPV6_FARS, &endpoints(["05", "06"], ipv6)].concat();
+    assert_body(with_all.add_family(Family::Ipv6).unwrap(), &ipv6);
 }
 
 #[test]
