@@ -125,9 +125,14 @@ fn die(stage: &mut Stage<'_>) -> Result<()> {
 /// Nobody has the address any more; who had it then is known, and why no longer.
 fn ended(sluice: &Sluice, address: Ipv4Addr, began: &Value) -> Result<()> {
     let now = who(sluice, address, None)?;
-    let holders = now["holders"].as_array().context("no holders")?;
-    // the second in which it ended is its still
-    ensure!(holders.iter().all(|held| held["now"] == false), "{now:#}");
+    // The second in which the session ended is still the session's.
+    let found = ["holders", "others"].map(|key| now[key].as_array().map(Vec::as_slice));
+    let found = found.into_iter().flatten().flatten();
+    let last = found.last().context("no holder, and none before")?;
+    ensure!(
+        last["now"] == false && last["subscriber"]["session"] == began["subscriber"]["session"],
+        "{now:#}"
+    );
     let from = began["from"].as_u64().context("since when?")?;
     let ago = now["at"].as_u64().context("no time")? - from;
     let then = holder(sluice, address, Some(&format!("-{ago}s")))?;

@@ -191,7 +191,8 @@ impl Gateway<'_> {
                 .iter()
                 .filter(|s| s.state() == SessionState::Online);
             let associated = |p: &northbound::UserPlane| p.state() == UserPlaneState::Associated;
-            Ok(online.count() == usize::from(HOMES) && planes.iter().all(associated))
+            let whole = planes.len() == 1 && planes.iter().all(associated);
+            Ok(online.count() == usize::from(HOMES) && whole)
         };
         self.cp
             .wait_until("every session to be there", PATIENCE, || {
