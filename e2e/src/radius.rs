@@ -53,7 +53,7 @@ pub const PAIR: [Server; 2] = [
 ];
 
 /// For how long the control plane passes over a server that did not answer.
-pub const DEAD_TIME: Duration = Duration::from_secs(5);
+const DEAD_TIME: Duration = Duration::from_secs(5);
 
 impl Server {
     /// The accounting records that it has received so far, in order.
