@@ -1,6 +1,7 @@
 use super::commits::commit;
 use crate::fixture::Fixture;
 use crate::frames::{ac_name, padi};
+use crate::guard::PATIENCE;
 use crate::probe::Probe;
 use crate::site::{CONFIGURED_AS, Setup, Site, daemon};
 use anyhow::{Context, Result, ensure};
@@ -10,12 +11,14 @@ use northbound::{Change, CommitRequest, CommitResponse, ConfigurationClient, cha
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a version waits to be confirmed, in seconds.
-const WITHIN: u32 = 3;
+/// How long a version waits that is confirmed, in seconds.
+const LONG: u32 = 120;
+/// How long at least a version waits whose end is waited for, in seconds.
+const SHORT: u64 = 3;
+/// So many times what it took the version that was confirmed to be in force.
+const TIMES_SHORT: u32 = 4;
 /// How much longer is waited to see that nothing happens.
 const LONGER: Duration = Duration::from_secs(2);
-/// No time is measured that way: it ends a wait for what does not come.
-const LIMIT: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(50);
 /// What the version changes: the user plane's addresses, and what the control plane calls itself.
 const ADDRESS: &str = "198.51.100.9";
@@ -32,12 +35,20 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         lab,
         probe: Probe::join(lab)?,
         site,
+        within: LONG,
     };
     gateway.wait_for(false)?;
+    let took = gateway.confirmed()?;
+    let short = Duration::from_secs(SHORT).max(TIMES_SHORT * took);
+    gateway.within = short.as_secs_f64().ceil() as u32;
+    println!(
+        "        a version is in force after {took:.2?}: the next ones wait {} s",
+        gateway.within
+    );
+    gateway.stays()?;
     gateway.given_up(Death::None)?;
     gateway.given_up(Death::Short)?;
-    gateway.given_up(Death::Long)?;
-    gateway.confirmed()
+    gateway.given_up(Death::Long)
 }
 
 /// What becomes of the control plane while a version waits.
@@ -54,6 +65,8 @@ struct Gateway<'a> {
     lab: &'a Lab,
     probe: Probe,
     site: &'a mut Site,
+    /// How long a version waits to be confirmed, in seconds.
+    within: u32,
 }
 
 impl Gateway<'_> {
@@ -62,14 +75,13 @@ impl Gateway<'_> {
         let before = self.client()?.get(None)?;
         let begun = Instant::now();
         let version = self.commit()?;
-        if death == Death::None {
-            self.keeps_others_out(version)?;
-        } else {
+        self.wait_for(true)?;
+        if death != Death::None {
             self.site.cp.signal(Signal::SIGKILL)?;
             self.site.cp.stop()?;
         }
         if death == Death::Long {
-            sleep(Duration::from_secs(WITHIN.into()) + LONGER);
+            self.outlast();
             ensure!(
                 self.address_answers(),
                 "a user plane without its control plane gave the version up"
@@ -80,7 +92,7 @@ impl Gateway<'_> {
         }
         self.wait_for(false)?;
         // The time of a version is counted in whole seconds.
-        let least = Duration::from_secs(u64::from(WITHIN) - 1);
+        let least = self.time() - Duration::from_secs(1);
         ensure!(begun.elapsed() >= least, "{death:?}: it went too early");
         let mut client = self.client()?;
         let (versions, after) = (client.versions()?, client.get(None)?);
@@ -104,37 +116,74 @@ impl Gateway<'_> {
         self.is_in_the_history(last.version, &why)
     }
 
-    /// A version that is confirmed in time.
-    fn confirmed(&mut self) -> Result<()> {
+    /// A version that keeps others out until it is confirmed; how long it took to be in force.
+    fn confirmed(&mut self) -> Result<Duration> {
+        let before = self.client()?.get(None)?.version;
+        let begun = Instant::now();
+        let version = self.commit()?;
+        self.wait_for(true)?;
+        let took = begun.elapsed();
+        self.keeps_others_out(version)?;
+        self.confirm(version)?;
+        self.go_back(before)?;
+        Ok(took)
+    }
+
+    /// A version that is confirmed is there when its time is over.
+    fn stays(&mut self) -> Result<()> {
         let before = self.client()?.get(None)?.version;
         let version = self.commit()?;
+        self.confirm(version)?;
+        self.outlast();
+        self.is_confirmed(version)?;
+        self.wait_for(true)?;
+        self.go_back(before)
+    }
+
+    fn confirm(&self, version: u64) -> Result<()> {
         let confirmed = self.client()?.confirm(0)?;
         ensure!(confirmed == version, "version {confirmed} is confirmed");
-        sleep(Duration::from_secs(WITHIN.into()) + LONGER);
-        let mut client = self.client()?;
-        let last = client.versions()?.pop().context("no version")?;
+        self.is_confirmed(version)
+    }
+
+    /// This version is the last one, and waits for nobody.
+    fn is_confirmed(&self, version: u64) -> Result<()> {
+        let last = self.client()?.versions()?.pop().context("no version")?;
         ensure!(
             last.version == version && last.confirm_by.is_none(),
             "{last:?}"
         );
-        self.wait_for(true)?;
+        Ok(())
+    }
+
+    /// Waits until a version that was committed before would have been given up.
+    fn outlast(&self) {
+        sleep(self.time() + LONGER);
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_secs(self.within.into())
+    }
+
+    /// Makes an earlier version the last one.
+    fn go_back(&self, before: u64) -> Result<()> {
         let back = CommitRequest {
             change: Some(Change {
                 change: Some(change::Change::Version(before)),
             }),
             ..CommitRequest::default()
         };
-        accepted(&client.commit(back)?)?;
+        accepted(&self.client()?.commit(back)?)?;
         self.wait_for(false)
     }
 
-    /// Commits a version that waits to be confirmed, and sees it in force.
-    fn commit(&mut self) -> Result<u64> {
+    /// Commits a version that waits to be confirmed.
+    fn commit(&self) -> Result<u64> {
         let mut client = self.client()?;
         let port = ["user-planes", CONFIGURED_AS, "ports", CORE_PORT];
         let address = format!("{ADDRESS}/24");
         let waiting = CommitRequest {
-            confirm_within: WITHIN,
+            confirm_within: self.within,
             ..commit(
                 client.get(None)?.version,
                 &[
@@ -145,7 +194,6 @@ impl Gateway<'_> {
         };
         let done = client.commit(waiting)?;
         accepted(&done)?;
-        self.wait_for(true)?;
         Ok(done.version)
     }
 
@@ -177,7 +225,7 @@ impl Gateway<'_> {
                 return Ok(());
             }
             ensure!(
-                begun.elapsed() < LIMIT,
+                begun.elapsed() < PATIENCE,
                 "{resource} is not in the history: {events:#?}"
             );
             sleep(TICK);
@@ -194,7 +242,7 @@ impl Gateway<'_> {
                 return Ok(());
             }
             ensure!(
-                begun.elapsed() < LIMIT,
+                begun.elapsed() < PATIENCE + self.time(),
                 "the control plane calls itself {name:?}; does the user plane answer for {ADDRESS}: {answers}"
             );
             sleep(TICK);
@@ -223,7 +271,7 @@ impl Gateway<'_> {
         self.site.cp = daemon(self.lab, Place::ControlPlane, "sluice-cp", &file)?;
         let begun = Instant::now();
         while self.client().is_err() {
-            ensure!(begun.elapsed() < LIMIT, "{}", self.site.cp.tail());
+            ensure!(begun.elapsed() < PATIENCE, "{}", self.site.cp.tail());
             sleep(TICK);
         }
         Ok(())
@@ -231,7 +279,7 @@ impl Gateway<'_> {
 
     fn client(&self) -> Result<ConfigurationClient> {
         let socket = self.lab.dir().join("cp.sock");
-        Ok(ConfigurationClient::connect(&socket, LIMIT)?)
+        Ok(ConfigurationClient::connect(&socket, PATIENCE)?)
     }
 }
 
