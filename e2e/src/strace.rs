@@ -1,5 +1,6 @@
 //! System calls of a running daemon, as strace sees them.
 
+use crate::guard::PATIENCE;
 use anyhow::{Context, Result};
 use lab::process::Process;
 use lab::topology::Lab;
@@ -53,17 +54,23 @@ impl Strace {
         command.arg(&file);
         let mut process = Process::spawn(lab.dir(), &name, command)?;
         let log = process.log().to_owned();
-        process.wait_until("its daemon", Duration::from_secs(20), || {
+        process.wait_until("its daemon", PATIENCE, || {
             std::fs::read_to_string(&log).is_ok_and(|text| text.contains(" attached"))
         })?;
         Ok(Strace { process, file })
     }
 
+    /// What it did so far.
+    pub fn so_far(&self) -> Result<Trace> {
+        let text = std::fs::read_to_string(&self.file)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        read(&text[..whole]).context("no trace of strace")
+    }
+
     /// Ends it; the daemon goes on. What it did.
     pub fn end(mut self) -> Result<Trace> {
         self.process.stop()?;
-        let text = std::fs::read_to_string(&self.file)?;
-        read(&text).context("no trace of strace")
+        self.so_far()
     }
 }
 

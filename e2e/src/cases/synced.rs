@@ -1,20 +1,19 @@
 use super::commits::commit;
 use crate::access_network::{AccessNetwork, home};
 use crate::fixture::Fixture;
-use crate::site::{CONFIGURED_AS, Setup};
+use crate::guard::PATIENCE;
+use crate::site::{CONFIGURED_AS, Setup, Site};
 use crate::strace::{Call, Strace, Trace};
 use anyhow::{Context, Result, ensure};
+use control::store::check;
 use northbound::ConfigurationClient;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 const HOMES: u16 = 3;
-/// A daemon that is traced takes its time.
-const SOON: Duration = Duration::from_secs(60);
-/// After this long without work the store has its seal, and the history its last block.
-const QUIET: Duration = Duration::from_secs(3);
+const TICK: Duration = Duration::from_millis(200);
 /// PPP's protocols, and what leads to them in a frame: PPPoE's ethertype, version and code (RFC 2516 section 4).
 const PPPOE: [u8; 4] = [0x88, 0x64, 0x11, 0];
 const IPCP_ACK: [u8; 3] = [0x80, 0x21, 2];
@@ -27,8 +26,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let cp = Strace::attach(lab, &site.cp)?;
     let up = Strace::attach(lab, &site.up)?;
     let network = AccessNetwork::dial(lab, HOMES)?;
-    network.wait_online(SOON)?;
-    let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), SOON)?;
+    network.wait_online(PATIENCE)?;
+    let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), PATIENCE)?;
     let base = client.versions()?.last().context("no version")?.version;
     let hold = (100 + base).to_string();
     let hold = ["user-planes", CONFIGURED_AS, "hold-sessions", &hold];
@@ -38,11 +37,19 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         done.faults.is_empty() && done.pending.is_empty(),
         "{done:?}"
     );
-    network.hang_up(SOON)?;
-    site.wait_empty(SOON)?;
-    sleep(QUIET);
-    let (cp, up) = (cp.end()?, up.end()?);
+    let sessions = site.sessions()?.into_iter().map(|session| session.id);
+    let sessions: Vec<String> = sessions.collect();
+    ensure!(sessions.len() == usize::from(HOMES), "{sessions:?}");
+    network.hang_up(PATIENCE)?;
+    site.wait_empty(PATIENCE)?;
     let (store, documents) = (lab.dir().join("store"), lab.dir().join("up"));
+    site.wait_for("the store to rest", PATIENCE, |site| {
+        rests(site, &store, &sessions)
+    })?;
+    for (daemon, folder) in [(&cp, &store), (&up, &documents)] {
+        wait_synced(daemon, folder)?;
+    }
+    let (cp, up) = (cp.end()?, up.end()?);
     for number in 1..=HOMES {
         released(&cp, &store, number)?;
         accounted(&cp, &store, number)?;
@@ -50,16 +57,43 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let version = format!("{:06}.yaml", done.version);
     named(&cp, &store.join("configuration"), &version, committed)?;
     named(&up, &documents, "document", committed)?;
-    for (trace, folder) in [(&cp, &store), (&up, &documents)] {
-        let left = trace.not_synced(folder, trace.end());
-        ensure!(left.is_empty(), "never synced: {left:?}");
-    }
     println!(
         "        {} calls of the control plane and {} of the user plane",
         cp.calls.len(),
         up.calls.len()
     );
     Ok(())
+}
+
+/// RADIUS has every record, the history has the end of each session, and the store has its seal.
+fn rests(site: &Site, store: &Path, sessions: &[String]) -> Result<bool> {
+    let checked = check(store)?;
+    let mut keys = checked.live.iter().map(|(key, _)| key);
+    if !checked.sealed || keys.any(|key| key.starts_with(b"accounting/")) {
+        return Ok(false);
+    }
+    for session in sessions {
+        let events = site.sluice().run(&["show", "events", session, "--json"])?;
+        let events: Vec<serde_json::Value> = serde_json::from_str(&events)?;
+        if events.iter().all(|event| event["kind"] != "ended") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Waits until all that a daemon has changed below a folder is synced.
+fn wait_synced(daemon: &Strace, folder: &Path) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let trace = daemon.so_far()?;
+        let left = trace.not_synced(folder, trace.end());
+        if left.is_empty() {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "never synced: {left:?}");
+        sleep(TICK);
+    }
 }
 
 /// Each packet that releases a home follows a sync of the record with the addresses that it is about.
