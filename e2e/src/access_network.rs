@@ -1,11 +1,13 @@
 //! Emulated homes with verified traffic in both families, as the lab has them.
 
+use crate::scenario::GIVEN_UP;
 use crate::site::UP;
 use anyhow::{Result, ensure};
 use cpe::{HomeConfig, State};
 use lab::access_network::{self, Order, Residents};
 use lab::internet::{self, Internet};
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place};
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ pub struct AccessNetwork {
     homes: access_network::AccessNetwork,
     internet: Internet,
     count: u32,
+    /// Packets that had not arrived when traffic last paused.
+    missing: Cell<u64>,
 }
 
 impl AccessNetwork {
@@ -53,6 +57,7 @@ impl AccessNetwork {
             )?,
             internet,
             count: count.into(),
+            missing: Cell::new(0),
         })
     }
 
@@ -106,14 +111,18 @@ impl AccessNetwork {
             let sent = homes.sent + internet.sent.iter().sum::<u64>();
             (sent, homes.counts.received + internet.counts.received)
         };
+        let missing = |(sent, arrived): (u64, u64)| sent.saturating_sub(arrived);
         let (mut last, mut since) = (count(), Instant::now());
-        while since.elapsed() < SETTLED {
+        while since.elapsed() < SETTLED
+            || missing(last) > self.missing.get() && since.elapsed() < GIVEN_UP
+        {
             sleep(TICK);
             let now = count();
             if now != last {
                 (last, since) = (now, Instant::now());
             }
         }
+        self.missing.set(missing(last));
         last
     }
 

@@ -162,9 +162,19 @@ impl BackgroundLab {
 
     /// Waits until it has said this.
     pub fn wait_said(&mut self, what: &str) -> Result<()> {
+        self.wait_times(what, 1)
+    }
+
+    /// Waits until it has said this once more than so far.
+    pub fn wait_said_again(&mut self, what: &str) -> Result<()> {
+        let before = fs::read_to_string(self.0.log())?.matches(what).count();
+        self.wait_times(what, before + 1)
+    }
+
+    fn wait_times(&mut self, what: &str, times: usize) -> Result<()> {
         let log = self.0.log().to_owned();
         self.0.wait_until(&format!("\"{what}\""), PATIENCE, || {
-            fs::read_to_string(&log).is_ok_and(|said| said.contains(what))
+            fs::read_to_string(&log).is_ok_and(|said| said.matches(what).count() >= times)
         })
     }
 

@@ -34,7 +34,7 @@ const CURIOUS: u16 = 40;
 /// Packets under way have arrived when for this long nothing did: more than two looks at the counters.
 const SETTLED: Duration = Duration::from_millis(600);
 /// The same while more packets are missing than before: on a busy machine somebody may have been without a turn.
-const GIVEN_UP: Duration = Duration::from_secs(3);
+pub const GIVEN_UP: Duration = Duration::from_secs(3);
 /// What the lab's access network says of a frame to a MAC address that is not there.
 const FLOODED: &str = "a frame for no home";
 /// How often anything is looked at.

@@ -20,7 +20,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let own = fixture.without_site()?;
     let blocks = page::of_how_to("README.md")?;
     ensure!(blocks.len() == 10, "{} blocks of ten jobs", blocks.len());
-    let lab = BackgroundLab::start(own, HOMES)?;
+    let mut lab = BackgroundLab::start(own, HOMES)?;
     let sluice = |commands: &str| pipe(own, commands);
     let before = sluice("show configuration\n")?;
     let address = address_of(own, FIRST)?;
@@ -39,7 +39,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         versions.contains("as it was at the beginning") && versions.contains("root"),
         "who and why is not told:\n{versions}"
     );
-    sleep(Duration::from_secs(2)); // the lab looks at its homes once in a while
+    lab.wait_said_again(&format!("{HOMES} of {HOMES} homes online"))?;
     let report = lab.end()?;
     println!("        {report:?}");
     // Jobs 5 and 8 end the sessions of the user plane that has half of the homes.

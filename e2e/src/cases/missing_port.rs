@@ -1,4 +1,5 @@
 use crate::fixture::Fixture;
+use crate::guard::PATIENCE;
 use crate::site::{Setup, UP, forget, program};
 use anyhow::{Result, ensure};
 use lab::topology::Place;
@@ -20,7 +21,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let before = links()?;
     let mut command = lab.netns(Place::UserPlane(UP)).command("timeout");
     let done = command
-        .arg("10")
+        .arg(PATIENCE.as_secs().to_string())
         .arg(program("sluice-up")?)
         .arg(&file)
         .output()?;

@@ -3,6 +3,7 @@ use crate::access_network::AccessNetwork;
 use crate::disk::loss::Loss;
 use crate::disk::{self, Disk, image::Change, image::Image};
 use crate::fixture::Fixture;
+use crate::guard::PATIENCE;
 use crate::site::{CONFIGURED_AS, Setup, Site};
 use anyhow::{Context, Result, ensure};
 use config::folder;
@@ -25,7 +26,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const HOMES: u16 = 8;
-const SOON: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(2);
 /// The folder of the disk in the lab's, and on it that of the state folders, which the daemons make.
 const DISK: &str = "disk";
@@ -96,7 +96,7 @@ fn record(lab: &Lab) -> Result<(Vec<Change>, Vec<Promise>)> {
         ..Setup::default()
     };
     let mut site = Site::start(lab, &setup)?;
-    let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), SOON)?;
+    let mut client = ConfigurationClient::connect(&lab.dir().join("cp.sock"), PATIENCE)?;
     configured(&mut client, &mut promises)?;
     let network = AccessNetwork::dial(lab, HOMES)?;
     all_online(&network, &mut promises)?;
@@ -105,8 +105,8 @@ fn record(lab: &Lab) -> Result<(Vec<Change>, Vec<Promise>)> {
     // From here on records of accounting stay, because nobody takes them.
     site.radius.take().context("no RADIUS server")?.stop()?;
     promises.end("session");
-    network.hang_up(SOON)?;
-    site.wait_empty(SOON)?;
+    network.hang_up(PATIENCE)?;
+    site.wait_empty(PATIENCE)?;
     for home in 1..=HOMES {
         promises.add(format!("record of home{home}"));
         promises.add(format!("end of home{home}"));
@@ -131,7 +131,7 @@ fn all_online(network: &AccessNetwork, promises: &mut Promises<'_>) -> Result<()
         if users.len() == usize::from(HOMES) {
             return Ok(());
         }
-        ensure!(begun.elapsed() < SOON, "online are only {users:?}");
+        ensure!(begun.elapsed() < PATIENCE, "online are only {users:?}");
         sleep(TICK);
     }
 }
