@@ -12,6 +12,9 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+/// Ends the wait for something that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn ip(arguments: &str) -> String {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.unwrap();
@@ -22,10 +25,7 @@ fn ip(arguments: &str) -> String {
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "waited for: {what}"
-        );
+        assert!(start.elapsed() < PATIENCE, "waited for: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -105,10 +105,7 @@ impl Supervisor {
         let start = Instant::now();
         while self.ready == before {
             let said = std::fs::read_to_string(&log).unwrap();
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "not ready: {said}"
-            );
+            assert!(start.elapsed() < PATIENCE, "not ready: {said}");
             std::thread::sleep(Duration::from_millis(10));
             self.listen();
         }

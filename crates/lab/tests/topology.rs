@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 /// Any of them will do.
 const UP: UserPlane = UserPlane::One;
+/// Ends the wait for a frame that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn receive(device: &tun_rs::SyncDevice, wanted: &[u8]) -> bool {
     let start = Instant::now();
     let mut frame = [0; 2048];
-    while start.elapsed() < Duration::from_secs(2) {
+    while start.elapsed() < PATIENCE {
         match device.recv(&mut frame) {
             Ok(n) if &frame[..n] == wanted => return true,
             Ok(_) => {}

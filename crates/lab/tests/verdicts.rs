@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use toy::{Fault, Toy, UP};
 
 const HOMES: u32 = 20;
+/// Ends the wait for something that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
 const TRAFFIC: Duration = Duration::from_secs(1);
 /// Ten packets a second each way and family, and a few more.
 const INTERVAL: Duration = Duration::from_millis(95);
@@ -21,10 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(95);
 fn wait(what: &str, done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "waited for {what}"
-        );
+        assert!(start.elapsed() < PATIENCE, "waited for {what}");
         sleep(Duration::from_millis(20));
     }
 }

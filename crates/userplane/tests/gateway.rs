@@ -27,6 +27,8 @@ const ROUTER: MacAddr = MacAddr([2, 0, 0, 0, 2, 9]);
 const HOME_ADDRESS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 7);
 const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 5);
 const SESSION: u16 = 0x1234;
+/// Ends the wait for something that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn ip(arguments: &str) -> String {
     let output = Process::new("ip")
@@ -89,7 +91,7 @@ impl ControlPlane {
 
     /// Runs PFCP until an event comes that is wanted.
     async fn until<T>(&mut self, wanted: impl Fn(&Event) -> Option<T>) -> T {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let now = self.origin.elapsed();
             self.node.on_timeout(now);
@@ -143,8 +145,7 @@ impl ControlPlane {
 
     async fn receive_gtpu(&self) -> (u32, Vec<u8>) {
         let mut buffer = [0; 4096];
-        let received =
-            tokio::time::timeout(Duration::from_secs(5), self.gtpu.recv_from(&mut buffer));
+        let received = tokio::time::timeout(PATIENCE, self.gtpu.recv_from(&mut buffer));
         let (length, from) = received.await.expect("a packet in a tunnel").unwrap();
         assert_eq!(from, SocketAddr::new(UP, gtpu::PORT));
         match gtpu::Packet::parse(&buffer[..length]).unwrap() {
@@ -276,7 +277,7 @@ async fn expect<T>(port: &Device, what: &str, wanted: impl Fn(&eth::Frame<'_>) -
             }
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(5), search).await;
+    let found = tokio::time::timeout(PATIENCE, search).await;
     found.unwrap_or_else(|_| panic!("{what} did not come"))
 }
 
@@ -288,13 +289,11 @@ fn to_home(frame: &eth::Frame<'_>) -> Option<Vec<u8>> {
 }
 
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..100 {
-        if holds() {
-            return;
-        }
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "not so: {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("not so: {what}");
 }
 
 fn announced() -> String {
@@ -519,7 +518,7 @@ fn check_usage(reports: &[UsageReport], up: u64, down: u64) {
 async fn check_ledger(api: &Path, repair: bool) -> Ledger {
     let api = api.to_owned();
     let ask = move || {
-        let mut user_plane = mi::blocking::Client::connect(&api, Duration::from_secs(20))?;
+        let mut user_plane = mi::blocking::Client::connect(&api, PATIENCE)?;
         user_plane.check_ledger(repair)
     };
     tokio::task::spawn_blocking(ask).await.unwrap().unwrap()
@@ -540,7 +539,7 @@ async fn shown(api: &Path) {
         if addresses(&all) == ["198.51.100.8", "198.51.100.9"] {
             break all;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{all:?}");
+        assert!(begun.elapsed() < PATIENCE, "{all:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(!all.more);

@@ -15,6 +15,8 @@ use userplane::netlink::socket::{Change, Monitor, RECEIVE_BUFFER, Requester};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const PORT: u16 = 3;
+/// Ends the wait for something that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn net(text: &str) -> IpNet {
     text.parse().unwrap()
@@ -134,7 +136,7 @@ impl Bench {
     async fn until(&mut self, wanted: impl Fn(&Command) -> bool) -> Vec<Command> {
         let mut seen = Vec::new();
         while !seen.iter().any(&wanted) {
-            let next = tokio::time::timeout(Duration::from_secs(5), self.monitor.next()).await;
+            let next = tokio::time::timeout(PATIENCE, self.monitor.next()).await;
             let Ok(Ok(Change::Facts(facts))) = next else {
                 panic!("{next:?}; so far {seen:?}")
             };
@@ -242,7 +244,7 @@ fn the_kernel_resolves_a_neighbour_when_asked() {
             .request(request::use_neighbour(tap, address))
             .unwrap();
         let mut frame = [0; 2048];
-        let arp = tokio::time::timeout(Duration::from_secs(5), async {
+        let arp = tokio::time::timeout(PATIENCE, async {
             loop {
                 bench.tap.readable().await.unwrap();
                 if let Ok(length) = bench.tap.try_read(&mut frame)
