@@ -8,10 +8,10 @@ use northbound::DropCounter;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const HOMES: u16 = 20;
-/// Packets a second of all homes: each is sent 60 a second of some 100 octets, and sends 40.
-const TRAFFIC: u32 = 2000;
-/// The smallest rate, in kbit/s: a home is sent some 50.
+const HOMES: u16 = 10;
+/// Packets a second of all homes: each is sent 240 a second of some 100 octets, and sends 160.
+const TRAFFIC: u32 = 4000;
+/// The smallest rate, in kbit/s: a home is sent some 200.
 const SLOW: &str = "8";
 
 /// The setting, the counter of what is above it, and whether every packet that is lost is one of those.

@@ -60,7 +60,7 @@ fn access_network() -> File {
 /// A thread that stands in for the worker threads until the sender is dropped.
 fn stand_in() -> (Sender<()>, WorkerThreads) {
     let (end, ended) = channel();
-    let thread = std::thread::spawn(move || drop(ended.recv()));
+    let thread = std::thread::spawn(move || _ = ended.recv());
     (end, WorkerThreads::of(vec![thread]))
 }
 
