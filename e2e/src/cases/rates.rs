@@ -14,7 +14,7 @@ const TRAFFIC: u32 = 4000;
 /// The smallest rate, in kbit/s: a home is sent some 200.
 const SLOW: &str = "8";
 
-/// The setting, the counter of what is above it, and whether every packet that is lost is one of those.
+/// A setting, and the counter of packets above it.
 const LIMITS: [(&str, &str); 3] = [
     ("subscriber-profiles home rate-down", "rate-exceeded-down"),
     ("subscriber-profiles home rate-up", "rate-exceeded-up"),
