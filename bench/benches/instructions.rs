@@ -2,9 +2,10 @@
 //! load: `scripts/instructions` compares them with `bench/instructions`.
 #![allow(missing_docs)] // of what macros make
 
-use bench::frames::{self, Family, Size, Spec, Way};
+use bench::frames::{Family, Size, Spec, Way};
+use bench::layout::Layout;
 use bench::routes::{Prefixes, Routes};
-use bench::world::World;
+use bench::world::{Plan, World};
 use dataplane::{InstanceIndex, SessionEntry};
 use dpdk::{BURST, Eal, EalOptions, Pool, tsc};
 use gungraun::{library_benchmark, library_benchmark_group, main};
@@ -46,7 +47,7 @@ fn forwarded(way: Way, family: Family, octets: u16) -> Round {
     prepared(|world| {
         let size = Size::Octets(octets);
         let mut input =
-            || Spec::random(way, family, size, 64, &world.routes, &mut random).input(way);
+            || Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
         (way, (0..BURST).map(|_| input()).collect())
     })
 }
@@ -62,16 +63,16 @@ fn behind_routers(family: Family, octets: u16) -> Round {
             };
             let entry = SessionEntry {
                 routed: Box::new([lan]),
-                ..frames::entry(session)
+                ..Layout::PLAIN.entry(session)
             };
             world.controller.set_session(entry).expect("room");
         }
         let mut input = || {
             let (way, size) = (Way::Up, Size::Octets(octets));
             let mut frame =
-                Spec::random(way, family, size, 64, &world.routes, &mut random).input(way);
+                Spec::random(way, family, size, 64, &world.routes[0], &mut random).input(way);
             let session = u32::from(u16::from_be_bytes([frame[24], frame[25]]))
-                - u32::from(frames::pppoe_id(0));
+                - u32::from(Layout::PLAIN.pppoe_id(0));
             let ip = &mut frame[30..];
             match ip[0] >> 4 {
                 4 => {
@@ -127,7 +128,7 @@ fn prepared(make: impl FnOnce(&mut World) -> (Way, Vec<Vec<u8>>)) -> Round {
 
 fn world() -> (Eal, Pool, World) {
     let (eal, pool) = pool();
-    let world = World::new(&eal, pool, "w", 64, routes()).expect("a world");
+    let world = World::new(&eal, pool, "w", Plan::plain(64, routes())).expect("a world");
     (eal, pool, world)
 }
 
@@ -152,7 +153,7 @@ fn rare(world: &mut World, name: &str) -> (Way, Vec<u8>) {
     let mut random = SmallRng::seed_from_u64(3);
     let mut spec = |way, octets| {
         let size = Size::Octets(octets);
-        Spec::random(way, Family::V4, size, 64, &world.routes, &mut random)
+        Spec::random(way, Family::V4, size, 64, &world.routes[0], &mut random)
     };
     let mut up = spec(Way::Up, 64).input(Way::Up);
     let mut down = spec(Way::Down, 64).input(Way::Down);

@@ -1,5 +1,6 @@
 //! Parsing, session and anti-spoof alone, beside one bulk lookup of the same keys in `rte_hash`.
-use crate::frames::{ACCESS, Family, PER_SEGMENT, Size, Way, pppoe_id};
+use crate::frames::{ACCESS, Way};
+use crate::layout::Layout;
 use crate::report::{Entry, Samples};
 use crate::whole::SESSIONS;
 use crate::world::{COLD, Scenario, Stock, Traffic, World};
@@ -14,13 +15,7 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, rounds: usize) -
     for session in 0..SESSIONS {
         hash.add(key(session))?;
     }
-    let scenario = Scenario {
-        way: Way::Up,
-        family: Family::V4,
-        size: Size::Octets(64),
-        sessions: SESSIONS,
-        packets: COLD,
-    };
+    let scenario = Scenario::plain(Way::Up, SESSIONS, COLD);
     let mut traffic = Traffic::new(scenario, &world.routes);
     let mut admission = Admission::default();
     let (mut own, mut peer) = (Samples::default(), Samples::default());
@@ -44,7 +39,8 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock, rounds: usize) -
 
 /// Port, outer VLAN and session id: what a session is found by.
 fn key(session: u32) -> u64 {
-    ((session / PER_SEGMENT) as u64 + 100) << 16 | pppoe_id(session) as u64
+    let layout = Layout::PLAIN;
+    u64::from(layout.outer_vlan(session)) << 16 | u64::from(layout.pppoe_id(session))
 }
 
 /// Cycles a packet, rings not included.

@@ -1,5 +1,6 @@
 //! How many sessions come, change and go in a second while packets are forwarded, all of it on one core.
-use crate::frames::{Family, Size, Way, entry};
+use crate::frames::Way;
+use crate::layout::Layout;
 use crate::report::{Entry, Samples};
 use crate::world::{HOT, Scenario, Stock, Traffic, World};
 use anyhow::Result;
@@ -21,13 +22,7 @@ enum Step {
 
 /// The control thread's calls and what the worker does for them and for the packets are timed, nothing else.
 pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock) -> Result<Entry> {
-    let scenario = Scenario {
-        way: Way::Down,
-        family: Family::V4,
-        size: Size::Octets(64),
-        sessions: 1,
-        packets: HOT,
-    };
+    let scenario = Scenario::plain(Way::Down, 1, HOT);
     let mut traffic = Traffic::new(scenario, &world.routes);
     let mut samples = Samples::default();
     let sessions: Vec<u32> = CHANGING.collect();
@@ -51,13 +46,14 @@ pub fn measure(eal: &Eal, world: &mut World, stock: &mut Stock) -> Result<Entry>
 }
 
 fn say(world: &mut World, step: Step, session: u32) -> Result<()> {
+    let entry = Layout::PLAIN.entry(session);
     match step {
         Step::Remove => world.controller.remove_session(SessionIndex(session))?,
-        Step::Add => world.controller.set_session(entry(session))?,
+        Step::Add => world.controller.set_session(entry)?,
         Step::Change => {
             let smaller = SessionEntry {
                 packets: PacketSettings::with_mtu(1480),
-                ..entry(session)
+                ..entry
             };
             world.controller.set_session(smaller)?;
         }

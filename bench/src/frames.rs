@@ -1,18 +1,14 @@
 //! The frames that go in, and what has to come out.
+use crate::layout::Layout;
 use crate::routes::{NEIGHBOURS, Routes};
-use dataplane::{InstanceIndex, PacketSettings, PortIndex, SessionEntry, SessionIndex};
+use dataplane::{InstanceIndex, PortIndex};
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use std::net::Ipv6Addr;
-use wire::eth::{Header, IPV4, IPV6, MacAddr, PPPOE_SESSION, TPID_8021AD, Tag, Tags};
+use wire::eth::{Header, IPV4, IPV6, MacAddr, PPPOE_SESSION, Tag, Tags};
 
 pub const ACCESS: PortIndex = PortIndex(0);
 pub const CORE: PortIndex = PortIndex(1);
 pub const GATEWAY: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xfe]);
-
-/// Sessions with the same S-tag: a segment of their own.
-pub const PER_SEGMENT: u32 = 4096;
-pub const FIRST_VLAN: u16 = 100;
 
 /// Which way packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +26,7 @@ pub enum Family {
     Both,
 }
 
-/// How large the frames are where they come in, in octets without the check sequence.
+/// How large the frames are where they come in, in octets without the check sequence and without a VLAN tag of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     Octets(u16),
@@ -46,9 +42,11 @@ pub struct Spec {
     neighbour: u32,
     v6: bool,
     octets: u16,
+    layout: Layout,
 }
 
 impl Spec {
+    /// One of a session in the plain layout.
     pub fn random(
         way: Way,
         family: Family,
@@ -82,6 +80,17 @@ impl Spec {
             neighbour,
             v6,
             octets: octets.max(least),
+            layout: Layout::PLAIN,
+        }
+    }
+
+    /// The same of a session in this instance of a layout, whose routes the address was taken from.
+    pub fn within(self, layout: Layout, InstanceIndex(instance): InstanceIndex) -> Self {
+        let instances = u32::from(layout.instances);
+        Spec {
+            session: self.session / instances * instances + u32::from(instance),
+            layout,
+            ..self
         }
     }
 
@@ -118,12 +127,12 @@ impl Spec {
         Header {
             destination,
             source,
-            tags: tags(self.session),
+            tags: self.layout.tags(self.session),
             ethertype: PPPOE_SESSION,
         }
         .emit(&mut frame);
         frame.extend([0x11, 0]);
-        frame.extend(pppoe_id(self.session).to_be_bytes());
+        frame.extend(self.layout.pppoe_id(self.session).to_be_bytes());
         frame.extend((ip.len() as u16 + 2).to_be_bytes());
         frame.extend(if self.v6 { [0, 0x57] } else { [0, 0x21] });
         frame.extend(ip);
@@ -132,10 +141,14 @@ impl Spec {
 
     fn core_frame(&self, ip: &[u8], destination: MacAddr, source: MacAddr) -> Vec<u8> {
         let mut frame = Vec::with_capacity(2048);
+        let vlan = self.layout.core_vlan(self.layout.instance(self.session));
         Header {
             destination,
             source,
-            tags: Tags::NONE,
+            tags: Tags {
+                outer: vlan.map(Tag::new),
+                inner: None,
+            },
             ethertype: if self.v6 { IPV6 } else { IPV4 },
         }
         .emit(&mut frame);
@@ -195,45 +208,10 @@ pub fn home(session: u32) -> MacAddr {
     MacAddr([2, 0, 1, b, c, d])
 }
 
-fn tags(session: u32) -> Tags {
-    let outer = Tag {
-        tpid: TPID_8021AD,
-        ..Tag::new(FIRST_VLAN + (session / PER_SEGMENT) as u16)
-    };
-    Tags {
-        outer: Some(outer),
-        inner: Some(Tag::new((session % 4000) as u16 + 1)),
-    }
-}
-
-/// It names the same worker as the index, and fills whole pages.
-pub fn pppoe_id(session: u32) -> u16 {
-    (session % PER_SEGMENT) as u16 + 256
-}
-
-fn address_v4(session: u32) -> u32 {
+pub fn address_v4(session: u32) -> u32 {
     0x6440_0000 + session
 }
 
-fn address_v6(session: u32) -> u128 {
+pub fn address_v6(session: u32) -> u128 {
     0x2001_0db8 << 96 | (session as u128) << 64
-}
-
-/// The session as the data plane is told of it.
-pub fn entry(session: u32) -> SessionEntry {
-    let prefix = Ipv6Addr::from(address_v6(session));
-    SessionEntry {
-        index: SessionIndex(session),
-        port: ACCESS,
-        tags: tags(session),
-        peer_mac: home(session),
-        gateway_mac: GATEWAY,
-        pppoe_session_id: pppoe_id(session),
-        instance: InstanceIndex(0),
-        packets: PacketSettings::with_mtu(1492),
-        subscriber: session.into(),
-        ipv4: Some(address_v4(session).into()),
-        ipv6: Some(ipnet::Ipv6Net::new_assert(prefix, 64)),
-        routed: Box::default(),
-    }
 }

@@ -1,6 +1,6 @@
 //! How long a packet is in the daemon's worker: a generator on one core, [`Worker::run`](dataplane::Worker::run) on another, asleep
 //! where it is when a user plane has little to do.
-use crate::frames::{Family, Size, Way};
+use crate::frames::Way;
 use crate::pin;
 use crate::report::{Entry, Samples};
 use crate::whole::SESSIONS;
@@ -67,13 +67,7 @@ pub fn measure(eal: &Eal, world: World, stock: &mut Stock, core: usize) -> Resul
                     Way::Up => (&mut home.to_port, &mut router.from_port),
                     Way::Down => (&mut router.to_port, &mut home.from_port),
                 };
-                let scenario = Scenario {
-                    way,
-                    family: Family::V4,
-                    size: Size::Octets(64),
-                    sessions: SESSIONS,
-                    packets: HOT,
-                };
+                let scenario = Scenario::plain(way, SESSIONS, HOT);
                 let traffic = Traffic::new(scenario, &routes);
                 let mut generator = Generator::new(&traffic, way, to, from, stock);
                 let second = tsc_hz(eal) as f64;

@@ -1,7 +1,7 @@
 //! What the packet path costs, measured.
 //!
 //! **What lives here:** the bench (`make bench`), whose parts are modules, and what they share: frames and what has to
-//! become of them (`frames`), a data plane between two rings (`world`), real prefixes (`routes`). `benches/` counts the
+//! become of them (`frames`), where sessions are (`layout`), a data plane between two rings (`world`), real prefixes (`routes`). `benches/` counts the
 //! instructions of each way through the graph, for `make check`.
 //! **Who may call it:** nobody else.
 //!
@@ -19,9 +19,11 @@ pub mod admission;
 pub mod changes;
 pub mod fib;
 pub mod frames;
+pub mod handover;
 pub mod huge;
 pub mod kernel;
 pub mod latency;
+pub mod layout;
 pub mod plot;
 pub mod report;
 pub mod routes;

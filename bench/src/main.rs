@@ -6,8 +6,8 @@
 use anyhow::{Context, Result};
 use bench::report::Report;
 use bench::routes::{Prefixes, Routes};
-use bench::world::{Stock, World};
-use bench::{admission, changes, fib, huge, kernel, latency, pin, plot, whole, workers};
+use bench::world::{Plan, Stock, World};
+use bench::{admission, changes, fib, handover, huge, kernel, latency, pin, plot, whole, workers};
 use clap::Parser;
 use dpdk::{Eal, EalOptions, tsc_hz};
 use std::fs;
@@ -22,7 +22,8 @@ struct Arguments {
     /// How often everything is measured, in turns.
     #[arg(long, default_value_t = 12)]
     rounds: usize,
-    /// Only figures whose id contains this: `up-v4-64`, `fib`, `kernel`, `session`, `latency`.
+    /// Only figures whose id contains this: `up-v4-64`, `segments`, `instances`, `fib`, `kernel`, `workers`, `handover`,
+    /// `session`, `latency`.
     #[arg(long)]
     only: Option<String>,
     /// Writes the table and the picture of the document in this folder anew, too.
@@ -74,13 +75,16 @@ fn main() -> Result<()> {
     }
     if wanted("workers") {
         eprintln!("  two workers");
-        let routes = Routes::first(&prefixes, 600_000);
-        entries.extend(workers::measure(&eal, pool, routes, core, rounds)?);
+        entries.extend(workers::measure(&eal, pool, &prefixes, core, rounds)?);
+    }
+    if wanted("handover") {
+        eprintln!("  many workers on one core");
+        entries.extend(handover::measure(&eal, pool, &prefixes, rounds)?);
     }
     if wanted("session") || wanted("latency") {
         eprintln!("  sessions and latencies");
         let routes = Routes::first(&prefixes, 600_000);
-        let mut world = World::new(&eal, pool, "stages", whole::SESSIONS, routes)?;
+        let mut world = World::new(&eal, pool, "stages", Plan::plain(whole::SESSIONS, routes))?;
         entries.push(admission::measure(&eal, &mut world, &mut stock, rounds)?);
         entries.push(changes::measure(&eal, &mut world, &mut stock)?);
         entries.extend(latency::measure(&eal, world, &mut stock, core)?);

@@ -10,7 +10,7 @@ const PEER: RGBColor = RGBColor(0xd6, 0x27, 0x28);
 /// Pixels of a bar.
 const BAR: u32 = 18;
 
-/// One bar for each figure without a target, as long as its median; a line where testpmd is.
+/// One bar for each figure of the whole path without a target, as long as its median; a line where testpmd is.
 pub fn whole_path(report: &Report, file: &Path) -> Result<()> {
     let bars: Vec<&Entry> = report.entries.iter().filter(|e| is_bar(e)).collect();
     if bars.is_empty() {
@@ -20,7 +20,7 @@ pub fn whole_path(report: &Report, file: &Path) -> Result<()> {
 }
 
 fn is_bar(e: &Entry) -> bool {
-    e.met.is_none() && e.routes.is_some() && e.sessions.is_some()
+    e.met.is_none() && e.headers.is_some()
 }
 
 fn draw(

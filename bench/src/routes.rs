@@ -52,24 +52,26 @@ pub struct Routes {
 impl Routes {
     /// Default routes, and of each family as many others as there are up to `most` in all.
     pub fn first(prefixes: &Prefixes, most: usize) -> Self {
+        Self::share(prefixes, most, 0, 1)
+    }
+
+    /// The routes of so many tables, `most` in all. Each table has a default route, and prefixes and neighbours that no other has.
+    pub fn shares(prefixes: &Prefixes, most: usize, tables: u16) -> Vec<Self> {
+        let share = |table| Self::share(prefixes, most / usize::from(tables), table, tables);
+        (0..tables).map(share).collect()
+    }
+
+    fn share(prefixes: &Prefixes, most: usize, table: u16, tables: u16) -> Self {
         let mut random = SmallRng::seed_from_u64(2);
-        let mut v4 = vec![(Ipv4Net::default(), 0)];
-        let mut v6 = vec![(Ipv6Net::default(), 0)];
-        let others = most - 1;
-        v4.extend(
-            prefixes
-                .v4
-                .iter()
-                .take(others)
-                .map(|net| (*net, random.random_range(0..NEIGHBOURS))),
-        );
-        v6.extend(
-            prefixes
-                .v6
-                .iter()
-                .take(others)
-                .map(|net| (*net, random.random_range(0..NEIGHBOURS))),
-        );
+        let (first, step) = (u32::from(table), u32::from(tables));
+        let mut to = || random.random_range(0..NEIGHBOURS) / step * step + first;
+        let (skip, step, others) = (table.into(), tables.into(), most - 1);
+        let mut v4 = vec![(Ipv4Net::default(), first)];
+        let own = prefixes.v4.iter().skip(skip).step_by(step).take(others);
+        v4.extend(own.map(|net| (*net, to())));
+        let mut v6 = vec![(Ipv6Net::default(), first)];
+        let own = prefixes.v6.iter().skip(skip).step_by(step).take(others);
+        v6.extend(own.map(|net| (*net, to())));
         let by_prefix_v4 = v4
             .iter()
             .map(|(net, to)| ((u32::from(net.network()), net.prefix_len()), *to));
@@ -118,5 +120,33 @@ impl Routes {
             self.by_prefix_v6.get(&(address & mask, length))
         });
         (address, *found.expect("the default route"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn tables_share_prefixes_and_neighbours_out() {
+        let v4 = (0..100).map(|n| Ipv4Net::new_assert((n << 8).into(), 24));
+        let prefixes = Prefixes {
+            v4: v4.collect(),
+            v6: Vec::new(),
+        };
+        let tables = Routes::shares(&prefixes, 80, 8);
+        let mut seen = HashSet::new();
+        for (own, table) in (0..).zip(&tables) {
+            assert_eq!(table.v4.len(), 10);
+            assert_eq!(table.v4[0], (Ipv4Net::default(), own));
+            assert!(
+                table
+                    .v4
+                    .iter()
+                    .all(|(_, to)| to % 8 == own && *to < NEIGHBOURS)
+            );
+            assert!(table.v4[1..].iter().all(|(net, _)| seen.insert(*net)));
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The whole path, from ring to ring, with everything that a product does to a packet.
 use crate::frames::{Family, Size, Way};
+use crate::layout::Layout;
 use crate::report::{Entry, Samples};
 use crate::routes::{Prefixes, Routes};
 use crate::testpmd;
-use crate::world::{COLD, HOT, Scenario, Stock, Traffic, World};
+use crate::world::{COLD, HOT, Plan, RUN, Scenario, Stock, Traffic, World};
 use anyhow::Result;
 use dpdk::{Eal, Pool};
 use std::time::{Duration, Instant};
@@ -30,6 +31,9 @@ pub const SESSIONS: u32 = 131_072;
 const ROUTES: usize = 600_000;
 /// The tables: a default route and so many others. Of IPv6 there are as many as the real table has, at most.
 const TABLES: [usize; 4] = [1, 50_000, ROUTES, 968_000];
+/// Network instances, and the routes of all of them together: small tables, and such as have IPv4's large array, of which there is
+/// no room for 64.
+const INSTANCES: [(u16, usize); 2] = [(64, 64_000), (8, ROUTES)];
 
 /// A scenario, its table and what was measured.
 struct Figure {
@@ -41,49 +45,64 @@ struct Figure {
 
 /// Every scenario that is measured, with its table.
 fn scenarios() -> Vec<(Scenario, usize)> {
+    let ways = [Way::Up, Way::Down];
+    let mut all: Vec<_> = ways.into_iter().flat_map(plain).collect();
+    all.extend(ways.into_iter().flat_map(split));
+    all.extend(ways.into_iter().flat_map(over_instances));
+    all
+}
+
+/// Those of one instance, and of segments with many sessions.
+fn plain(way: Way) -> Vec<(Scenario, usize)> {
     let mut all = Vec::new();
-    let small = Size::Octets(64);
-    for way in [Way::Up, Way::Down] {
-        let plain = Scenario {
-            way,
-            family: Family::V4,
-            size: small,
-            sessions: SESSIONS,
-            packets: HOT,
-        };
+    for packets in [HOT, COLD] {
+        for sessions in [4096, 32_768, SESSIONS] {
+            all.push((Scenario::plain(way, sessions, packets), ROUTES));
+        }
+        for table in TABLES.into_iter().filter(|&table| table != ROUTES) {
+            all.push((Scenario::plain(way, SESSIONS, packets), table));
+        }
+    }
+    for size in [Size::Octets(128), Size::Octets(512), Size::Imix] {
+        let plain = Scenario::plain(way, SESSIONS, COLD);
+        all.push((Scenario { size, ..plain }, ROUTES));
+    }
+    for family in [Family::V6, Family::Both] {
         for packets in [HOT, COLD] {
-            for sessions in [4096, 32_768, SESSIONS] {
+            let plain = Scenario::plain(way, SESSIONS, packets);
+            all.push((Scenario { family, ..plain }, ROUTES));
+        }
+    }
+    all
+}
+
+/// Those of 4,096 segments, with one session each that has traffic, and with 32.
+fn split(way: Way) -> Vec<(Scenario, usize)> {
+    let mut all = Vec::new();
+    for packets in [HOT, COLD] {
+        for sessions in [4096, SESSIONS] {
+            let scenario = Scenario {
+                layout: Layout::SPLIT,
+                ..Scenario::plain(way, sessions, packets)
+            };
+            all.push((scenario, ROUTES));
+        }
+    }
+    all
+}
+
+/// Those of several instances.
+fn over_instances(way: Way) -> Vec<(Scenario, usize)> {
+    let mut all = Vec::new();
+    for (instances, table) in INSTANCES {
+        for packets in [HOT, COLD] {
+            for in_runs in [false, true] {
                 let scenario = Scenario {
-                    sessions,
-                    packets,
-                    ..plain
+                    layout: Layout::over(instances),
+                    in_runs,
+                    ..Scenario::plain(way, SESSIONS, packets)
                 };
-                all.push((scenario, ROUTES));
-            }
-            for table in TABLES.into_iter().filter(|&table| table != ROUTES) {
-                all.push((Scenario { packets, ..plain }, table));
-            }
-        }
-        for size in [Size::Octets(128), Size::Octets(512), Size::Imix] {
-            all.push((
-                Scenario {
-                    size,
-                    packets: COLD,
-                    ..plain
-                },
-                ROUTES,
-            ));
-        }
-        for family in [Family::V6, Family::Both] {
-            for packets in [HOT, COLD] {
-                all.push((
-                    Scenario {
-                        family,
-                        packets,
-                        ..plain
-                    },
-                    ROUTES,
-                ));
+                all.push((scenario, table));
             }
         }
     }
@@ -105,24 +124,31 @@ pub fn measure(
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut worlds = Vec::new();
-    for table in TABLES {
-        if wanted.iter().any(|(_, wanted)| *wanted == table) {
-            eprintln!("  {SESSIONS} sessions, {table} routes");
-            let routes = Routes::first(prefixes, table);
-            let world = World::new(eal, pool, &format!("w{table}"), SESSIONS, routes)?;
-            worlds.push((table, world));
+    let mut worlds: Vec<World> = Vec::new();
+    let mut made: Vec<(Layout, usize)> = Vec::new();
+    for (Scenario { layout, .. }, table) in &wanted {
+        if !made.contains(&(*layout, *table)) {
+            let Layout { instances, .. } = *layout;
+            let name = format!("w{}", worlds.len());
+            eprintln!("  {SESSIONS} sessions, {table} routes{}", spread(*layout));
+            let plan = Plan {
+                sessions: SESSIONS,
+                layout: *layout,
+                routes: Routes::shares(prefixes, *table, instances),
+                workers: 1,
+            };
+            worlds.push(World::new(eal, pool, &name, plan)?);
+            made.push((*layout, *table));
         }
     }
-    let tables: Vec<usize> = worlds.iter().map(|(table, _)| *table).collect();
-    let at = |table| {
-        let place = tables.iter().position(|&t| t == table);
-        place.expect("a table that is wanted")
+    let at = |scenario: Scenario, table| {
+        let place = made.iter().position(|&m| m == (scenario.layout, table));
+        place.expect("a world that is wanted")
     };
     let figure = |(scenario, table)| Figure {
         scenario,
         table,
-        traffic: Traffic::new(scenario, &worlds[at(table)].1.routes),
+        traffic: Traffic::new(scenario, &worlds[at(scenario, table)].routes),
         samples: Samples::default(),
     };
     let mut figures: Vec<Figure> = wanted.into_iter().map(figure).collect();
@@ -130,16 +156,16 @@ pub fn measure(
     for round in 1..=rounds {
         eprintln!("  whole path, round {round} of {rounds}");
         let first = &mut figures[0];
-        warm(first, &mut worlds[at(first.table)].1, stock)?;
+        warm(first, &mut worlds[at(first.scenario, first.table)], stock)?;
         for f in &mut figures {
-            let (_, world) = &mut worlds[at(f.table)];
+            let world = &mut worlds[at(f.scenario, f.table)];
             f.samples
                 .0
                 .push(pass(f.scenario, &mut f.traffic, world, stock)?);
         }
         mac.0.push(testpmd::mac(core)?);
     }
-    for (_, world) in &worlds {
+    for world in &worlds {
         world.check_drops()?;
     }
     Ok(entries(&figures, &mac))
@@ -173,18 +199,11 @@ fn pass(
 }
 
 fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
-    let find = |way, sessions, packets| {
-        let scenario = Scenario {
-            way,
-            family: Family::V4,
-            size: Size::Octets(64),
-            sessions,
-            packets,
-        };
-        figures
-            .iter()
-            .find(|f| f.table == ROUTES && f.scenario == scenario)
+    let of = |scenario, table| {
+        let mut figures = figures.iter();
+        figures.find(|f| f.table == table && f.scenario == scenario)
     };
+    let find = |way, sessions, packets| of(Scenario::plain(way, sessions, packets), ROUTES);
     let mut all = Vec::new();
     if let Some(up) = find(Way::Up, SESSIONS, HOT) {
         let ratio = entry("up-vs-mac", "uplink / testpmd mac, hot", up);
@@ -207,11 +226,34 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
             all.push(scale.ratio_at_most("4,096 sessions", &small.samples, target));
         }
     }
-    all.extend(
-        figures
-            .iter()
-            .map(|f| entry(&id(f.scenario, f.table), label(f), f)),
-    );
+    for (instances, table) in INSTANCES {
+        let mixed = Scenario {
+            layout: Layout::over(instances),
+            ..Scenario::plain(Way::Up, SESSIONS, COLD)
+        };
+        let in_runs = Scenario {
+            in_runs: true,
+            ..mixed
+        };
+        if let Some((mixed, in_runs)) = of(mixed, table).zip(of(in_runs, table)) {
+            all.push(likely(instances, mixed, in_runs));
+        }
+    }
+    for f in figures {
+        let entry = entry(&id(f.scenario, f.table), label(f), f);
+        let layout = Layout::PLAIN;
+        let plain = of(
+            Scenario {
+                layout,
+                ..f.scenario
+            },
+            f.table,
+        );
+        all.push(match plain.filter(|_| f.scenario.layout == Layout::SPLIT) {
+            Some(plain) => entry.beside("large segments", &plain.samples, |own, peer| own / peer),
+            None => entry,
+        });
+    }
     let peer = Entry::new(
         "testpmd-mac",
         "testpmd mac over a ring, 64 octets, hot",
@@ -222,7 +264,15 @@ fn entries(figures: &[Figure], mac: &Samples) -> Vec<Entry> {
     all
 }
 
-/// A figure's id: way, family, frame, sessions, routes, headers.
+/// What it costs that a worker takes a packet's instance for that of the one before.
+fn likely(instances: u16, mixed: &Figure, in_runs: &Figure) -> Entry {
+    let name = format!("uplink, {instances} instances at random / {RUN} packets of each");
+    let id = format!("likely-instance-{instances}");
+    let entry = Entry::new(&id, name, "cycles", &mixed.samples);
+    entry.beside("in runs", &in_runs.samples, |own, peer| own / peer)
+}
+
+/// A figure's id: way, family, frame, sessions, routes, segments or instances, headers.
 fn id(scenario: Scenario, table: usize) -> String {
     let family = format!("{:?}", scenario.family).to_lowercase();
     let size = match scenario.size {
@@ -230,7 +280,18 @@ fn id(scenario: Scenario, table: usize) -> String {
         Size::Imix => "imix".into(),
     };
     let (way, sessions, headers) = (word(scenario.way), scenario.sessions, headers(scenario));
-    format!("{way}-{family}-{size}-{sessions}-{table}-{headers}")
+    let spread = spread(scenario.layout).replace(' ', "-");
+    let runs = if scenario.in_runs { "-runs" } else { "" };
+    format!("{way}-{family}-{size}-{sessions}-{table}{spread}{runs}-{headers}")
+}
+
+/// What is to be said of a layout that is not the plain one.
+fn spread(layout: Layout) -> String {
+    match layout {
+        Layout { is_split: true, .. } => " 4K segments".into(),
+        Layout { instances: 1, .. } => String::new(),
+        Layout { instances, .. } => format!(" {instances} instances"),
+    }
 }
 
 fn word(way: Way) -> &'static str {
@@ -267,7 +328,11 @@ fn label(f: &Figure) -> String {
         0..1000 => f.table.to_string(),
         n => format!("{}K", n / 1000),
     };
-    format!("{way}link {family} {frame} {sessions}K sessions {routes} routes {headers}")
+    let spread = spread(f.scenario.layout);
+    let runs = if f.scenario.in_runs { " in runs" } else { "" };
+    format!(
+        "{way}link {family} {frame} {sessions}K sessions {routes} routes{spread}{runs} {headers}"
+    )
 }
 
 fn entry(id: &str, name: impl Into<String>, f: &Figure) -> Entry {

@@ -1,10 +1,11 @@
-//! Two workers on two cores beside one: where each receives its own sessions' packets, and where each receives the other's.
+//! Two workers on two cores beside one: where each receives its own sessions' packets, and where each receives the other's; with
+//! tables that lie in memory, and with some that the caches hold.
 use crate::frames::{Family, Size, Spec, Way};
 use crate::pin;
 use crate::report::{Entry, Samples};
-use crate::routes::Routes;
+use crate::routes::{Prefixes, Routes};
 use crate::whole::SESSIONS;
-use crate::world::{SPECS, Stock, World};
+use crate::world::{Plan, SPECS, Stock, World};
 use anyhow::{Context, Result, ensure};
 use dataplane::Worker;
 use dpdk::{Eal, MemoryPeer, Pool, tsc};
@@ -31,67 +32,130 @@ enum Steering {
     Other,
 }
 
+/// How many times as fast as one worker two have to be where the caches hold all tables: what is shared there is ours.
+const ALONE: f64 = 1.9;
+
+/// Tables: how large they are, and the workers that have them.
+struct Case {
+    id: &'static str,
+    sessions: u32,
+    routes: usize,
+    world: World,
+}
+
+impl Case {
+    fn new(
+        eal: &Eal,
+        pool: Pool,
+        prefixes: &Prefixes,
+        id: &'static str,
+        (sessions, routes): (u32, usize),
+    ) -> Result<Self> {
+        let plan = Plan {
+            workers: WORKERS as u16,
+            ..Plan::plain(sessions, Routes::first(prefixes, routes))
+        };
+        let name = format!("two{id}");
+        Ok(Case {
+            id,
+            sessions,
+            routes,
+            world: World::new(eal, pool, &name, plan)?,
+        })
+    }
+
+    /// The rows of one way: each worker with its own packets, and with the other's.
+    fn rows(&self, way: Way, [one, own, other]: &[Samples; 3]) -> [Entry; 2] {
+        let (word, down) = match way {
+            Way::Up => ("uplink", ""),
+            Way::Down => ("downlink", "-down"),
+        };
+        let small = match self.id {
+            "" => "",
+            _ => ", small tables",
+        };
+        let id = format!("workers{}{down}", self.id);
+        let name = format!("{word}{small}: two workers on two cores against one, own packets");
+        let entry = Entry::new(&id, name, "cycles", own);
+        let entry = match (way, self.id) {
+            (_, "-small") => entry.faster_at_least("one worker", one, ALONE),
+            (Way::Up, _) => entry.faster_at_least("one worker", one, 1.8),
+            (Way::Down, _) => entry.beside("one worker", one, |own, peer| peer / own),
+        };
+        let name = format!("{word}{small}: two workers that hand every packet over to each other");
+        let handed = Entry::new(&format!("{id}-handed-over"), name, "cycles", other);
+        let handed = handed.beside("own packets", own, |own, peer| own / peer);
+        [entry, handed].map(|entry| Entry {
+            sessions: Some(self.sessions),
+            routes: Some(self.routes),
+            frame: Some("64".into()),
+            ..entry
+        })
+    }
+}
+
 pub fn measure(
     eal: &Eal,
     pool: Pool,
-    routes: Routes,
+    prefixes: &Prefixes,
     core: usize,
     rounds: usize,
 ) -> Result<Vec<Entry>> {
-    let mut world = World::shared(eal, pool, "two", SESSIONS, routes, WORKERS as u16)?;
+    let mut cases = [
+        Case::new(eal, pool, prefixes, "", (SESSIONS, 600_000))?,
+        Case::new(eal, pool, prefixes, "-small", (4096, 1))?,
+    ];
     let mut stocks = [Stock::some(pool, PACKETS)?, Stock::some(pool, PACKETS)?];
     let mut entries = Vec::new();
-    for (way, id, handed, word) in [
-        (Way::Up, "workers", "workers-handed-over", "uplink"),
-        (
-            Way::Down,
-            "workers-down",
-            "workers-down-handed-over",
-            "downlink",
-        ),
-    ] {
-        let mut samples = [const { Samples(Vec::new()) }; 3];
-        let specs = specs(way, &world.routes);
+    for way in [Way::Up, Way::Down] {
+        let mut figures = [const { [const { Samples(Vec::new()) }; 3] }; 2];
+        let specs = cases.each_ref().map(|case| specs(way, case));
         for _ in 0..rounds {
-            let all = [Steering::One, Steering::Own, Steering::Other];
-            for (steering, samples) in all.into_iter().zip(&mut samples) {
-                let work = Work {
-                    way,
-                    steering,
-                    specs: &specs,
-                };
-                samples
-                    .0
-                    .push(work.round(&mut world, &mut stocks, eal, core)?);
+            for ((case, specs), figures) in cases.iter_mut().zip(&specs).zip(&mut figures) {
+                let all = [Steering::One, Steering::Own, Steering::Other];
+                for (steering, samples) in all.into_iter().zip(figures) {
+                    let work = Work {
+                        way,
+                        steering,
+                        specs,
+                    };
+                    let figure = work.round(&mut case.world, &mut stocks, eal, core)?;
+                    samples.0.push(figure);
+                }
             }
         }
-        let [one, own, other] = &samples;
-        let name = format!("{word}: two workers on two cores against one, own packets");
-        let entry = Entry::new(id, name, "cycles", own);
-        let entry = match way {
-            Way::Up => entry.faster_at_least("one worker", one, 1.8),
-            Way::Down => entry.beside("one worker", one, |own, peer| peer / own),
-        };
-        entries.push(of(entry));
-        let name = format!("{word}: two workers that hand every packet over to each other");
-        let entry = Entry::new(handed, name, "cycles", other);
-        entries.push(of(entry.beside("own packets", own, |own, peer| own / peer)));
+        let [large, small] = &cases;
+        let mut of_large = large.rows(way, &figures[0]);
+        let of_small = small.rows(way, &figures[1]);
+        of_large[0].name += verdict(of_large[0].ratio, of_small[0].ratio);
+        entries.extend(of_large.into_iter().chain(of_small));
     }
-    world.check_drops()?;
+    for case in &cases {
+        case.world.check_drops()?;
+    }
     Ok(entries)
 }
 
-fn of(mut entry: Entry) -> Entry {
-    (entry.sessions, entry.routes) = (Some(SESSIONS), Some(600_000));
-    entry.frame = Some("64".into());
-    entry
+/// Whether what two workers lack with large tables is ours, or the machine's memory.
+fn verdict(large: Option<f64>, small: Option<f64>) -> &'static str {
+    let reached = |ratio: Option<f64>| ratio.is_some_and(|ratio| ratio >= ALONE);
+    match (reached(large), reached(small)) {
+        (true, _) => "",
+        (false, true) => " (small tables reach 1.9: the rest is memory)",
+        (false, false) => " (small tables miss 1.9 too: not memory alone)",
+    }
 }
 
 /// Different packets, as many as in the other figures.
-fn specs(way: Way, routes: &Routes) -> Vec<Spec> {
+fn specs(
+    way: Way,
+    Case {
+        sessions, world, ..
+    }: &Case,
+) -> Vec<Spec> {
     let mut random = SmallRng::seed_from_u64(3);
-    let (family, size) = (Family::V4, Size::Octets(64));
-    let spec = |_| Spec::random(way, family, size, SESSIONS, routes, &mut random);
+    let (family, size, routes) = (Family::V4, Size::Octets(64), &world.routes[0]);
+    let spec = |_| Spec::random(way, family, size, *sessions, routes, &mut random);
     (0..SPECS).map(spec).collect()
 }
 
@@ -261,5 +325,18 @@ impl Place<'_> {
             together.wait(2 * pass + 2);
         }
         Ok(times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::verdict;
+
+    #[test]
+    fn only_large_tables_that_are_slower_alone_show_memory() {
+        let says = |large, small| verdict(Some(large), Some(small));
+        assert_eq!(says(1.9, 1.5), "");
+        assert!(says(1.5, 1.9).contains("the rest is memory"));
+        assert!(says(1.5, 1.8).contains("not memory alone"));
     }
 }

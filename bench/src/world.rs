@@ -1,11 +1,12 @@
 //! A data plane with sessions and routes between two rings, and packets that go round in it.
 use crate::frames::*;
+use crate::layout::Layout;
 use crate::routes::{NEIGHBOURS, Routes};
 use anyhow::{Context, Result, bail, ensure};
 use dataplane::*;
 use dpdk::{BURST, Burst, Eal, Mbuf, MemoryPeer, Pool, tsc};
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 /// Packets that go round at most.
 pub const COLD: usize = 8192;
@@ -14,8 +15,43 @@ pub const HOT: usize = 512;
 /// Different packets of a scenario.
 pub const SPECS: usize = 1 << 16;
 
+/// Packets of one instance in a row: each of 64 instances has its turn.
+pub const RUN: usize = SPECS / 64;
+
 /// Octets in which all headers lie.
 const HEADERS: usize = 96;
+
+/// What a world is made of.
+pub struct Plan {
+    pub sessions: u32,
+    pub layout: Layout,
+    /// Those of each instance.
+    pub routes: Vec<Routes>,
+    pub workers: u16,
+}
+
+impl Plan {
+    /// One worker, and sessions in the plain layout.
+    pub fn plain(sessions: u32, routes: Routes) -> Self {
+        Plan {
+            sessions,
+            layout: Layout::PLAIN,
+            routes: vec![routes],
+            workers: 1,
+        }
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config {
+            workers: self.workers,
+            ..Config::default()
+        };
+        config.limits.sessions = config.limits.sessions.max(self.sessions);
+        config.limits.instances = self.layout.instances;
+        config.limits.routes = 4 << 20;
+        config
+    }
+}
 
 /// A data plane at work, whose workers have a queue of each port.
 pub struct World {
@@ -23,42 +59,17 @@ pub struct World {
     pub workers: Vec<Worker>,
     pub homes: Vec<MemoryPeer>,
     pub routers: Vec<MemoryPeer>,
-    pub routes: Routes,
+    pub routes: Vec<Routes>,
     pub sessions: u32,
 }
 
 impl World {
-    /// One with a single worker.
-    pub fn new(eal: &Eal, pool: Pool, name: &str, sessions: u32, routes: Routes) -> Result<Self> {
-        Self::shared(eal, pool, name, sessions, routes, 1)
-    }
-
-    pub fn shared(
-        eal: &Eal,
-        pool: Pool,
-        name: &str,
-        sessions: u32,
-        routes: Routes,
-        workers: u16,
-    ) -> Result<Self> {
+    pub fn new(eal: &Eal, pool: Pool, name: &str, plan: Plan) -> Result<Self> {
         let size = 2 * COLD as u32;
-        let (access, homes) = eal.memory_port(&format!("{name}a"), size, pool, workers)?;
-        let (core, routers) = eal.memory_port(&format!("{name}c"), size, pool, workers)?;
-        let mut config = Config {
-            workers,
-            ..Config::default()
-        };
-        config.limits.sessions = config.limits.sessions.max(sessions);
-        config.limits.routes = 4 << 20;
-        let (mut controller, workers) = channel(eal, pool, config)?;
-        let segment = |n: u32| Segment {
-            id: n as u16,
-            vlans: {
-                let vlan = FIRST_VLAN + n as u16;
-                vec![vlan..=vlan]
-            },
-        };
-        let segments = (0..sessions.div_ceil(PER_SEGMENT)).map(segment).collect();
+        let (access, homes) = eal.memory_port(&format!("{name}a"), size, pool, plan.workers)?;
+        let (core, routers) = eal.memory_port(&format!("{name}c"), size, pool, plan.workers)?;
+        let (mut controller, workers) = channel(eal, pool, plan.config())?;
+        let segments = plan.layout.segments(plan.sessions);
         let instance = InstanceIndex(0);
         for (index, port, role) in [
             (ACCESS, access, Role::Access { segments }),
@@ -72,30 +83,47 @@ impl World {
             workers,
             homes,
             routers,
-            routes,
-            sessions,
+            routes: plan.routes,
+            sessions: plan.sessions,
         };
-        world.fill()?;
+        world.fill(plan.layout)?;
         Ok(world)
     }
 
-    fn fill(&mut self) -> Result<()> {
-        for n in 0..NEIGHBOURS {
-            let to = Adjacency {
+    fn fill(&mut self, layout: Layout) -> Result<()> {
+        let instances = || (0..layout.instances).map(InstanceIndex);
+        for instance in instances() {
+            let Some(vlan) = layout.core_vlan(instance) else {
+                continue;
+            };
+            let part = Subinterface {
                 port: CORE,
+                vlan,
+                instance,
+                mtu: 1500,
+            };
+            let interface = layout.core_interface(instance);
+            self.controller.add_subinterface(interface, part)?;
+        }
+        for n in 0..NEIGHBOURS {
+            let instance = InstanceIndex((n % u32::from(layout.instances)) as u16);
+            let to = Adjacency {
+                port: layout.core_interface(instance),
                 mac: neighbour(n),
             };
             self.controller.set_adjacency(AdjacencyIndex(n), to)?;
         }
         for n in 0..self.sessions {
             self.settle()?;
-            self.controller.set_session(entry(n))?;
+            self.controller.set_session(layout.entry(n))?;
         }
-        let routes: Vec<_> = self.routes.all().collect();
-        for (net, to) in routes {
-            self.settle()?;
-            let to = Destination::Adjacency(AdjacencyIndex(to));
-            self.controller.set_route(InstanceIndex(0), net, to)?;
+        for instance in instances() {
+            let routes: Vec<_> = self.routes[usize::from(instance.0)].all().collect();
+            for (net, to) in routes {
+                self.settle()?;
+                let to = Destination::Adjacency(AdjacencyIndex(to));
+                self.controller.set_route(instance, net, to)?;
+            }
         }
         while self.controller.free_commands() < 4096 {
             self.step();
@@ -146,10 +174,29 @@ pub struct Scenario {
     pub way: Way,
     pub family: Family,
     pub size: Size,
+    /// That of the world.
+    pub layout: Layout,
+    /// [`RUN`] packets in a row are of one instance, then as many of the next; else each is of any.
+    pub in_runs: bool,
     /// Sessions that have traffic: the first so many.
     pub sessions: u32,
     /// Packets that go round.
     pub packets: usize,
+}
+
+impl Scenario {
+    /// IPv4 in frames of 64 octets, of sessions in the plain layout.
+    pub fn plain(way: Way, sessions: u32, packets: usize) -> Self {
+        Scenario {
+            way,
+            family: Family::V4,
+            size: Size::Octets(64),
+            layout: Layout::PLAIN,
+            in_runs: false,
+            sessions,
+            packets,
+        }
+    }
 }
 
 /// A scenario's packets.
@@ -160,16 +207,27 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub fn new(scenario: Scenario, routes: &Routes) -> Self {
+    /// With the routes of each instance.
+    pub fn new(scenario: Scenario, routes: &[Routes]) -> Self {
         let mut random = SmallRng::seed_from_u64(3);
+        let mut turns = SmallRng::seed_from_u64(4);
         let Scenario {
             way,
             family,
             size,
             sessions,
+            layout,
             ..
         } = scenario;
-        let spec = |_| Spec::random(way, family, size, sessions, routes, &mut random);
+        let spec = |n: usize| {
+            let instance = match scenario.in_runs {
+                true => n / RUN % routes.len(),
+                false => turns.random_range(0..routes.len()),
+            };
+            let own = &routes[instance];
+            Spec::random(way, family, size, sessions, own, &mut random)
+                .within(layout, InstanceIndex(instance as u16))
+        };
         Traffic {
             scenario,
             specs: (0..SPECS).map(spec).collect(),
