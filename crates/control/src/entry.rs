@@ -230,22 +230,23 @@ impl Reports {
 /// Sequence numbers (UR-SEQN) of the reports of one URR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sequence {
-    /// Highest number plus 1; 0 before the first report.
+    /// Highest number plus 1, modulo 2^32.
     next: u32,
-    /// Bitmap of the highest number and the 31 before it. The lowest bit is the highest number.
+    /// Bitmap of the highest number and the 31 before it. The lowest bit is the highest number. 0 before the first report.
     seen: u32,
 }
 
 impl Sequence {
     /// Whether a number is new. Marks it as counted.
     fn is_new(&mut self, number: u32) -> bool {
-        if number >= self.next {
-            let ahead = number - self.next + 1;
+        let highest = self.next.wrapping_sub(1);
+        if self.seen == 0 || number > highest {
+            let ahead = number.wrapping_sub(highest);
             self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
-            self.next = number.saturating_add(1);
+            self.next = number.wrapping_add(1);
             return true;
         }
-        let bit = 1u32.checked_shl(self.next - 1 - number).unwrap_or(0);
+        let bit = 1u32.checked_shl(highest - number).unwrap_or(0);
         let new = bit != 0 && self.seen & bit == 0;
         self.seen |= bit;
         new

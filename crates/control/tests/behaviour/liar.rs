@@ -9,7 +9,7 @@ use northbound::{Request, Response, Session};
 use pfcp::{Config, Event, Node, Role};
 use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{Cause, NodeId, ReportType, SessionReportRequest, UsageReport, VolumeMeasurement};
-use wire::radius::Kind;
+use wire::radius::{Kind, Packet};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -33,6 +33,24 @@ fn other(w: &mut World) -> Node {
     node
 }
 
+/// A usage report of so many octets up.
+fn report(sequence: u32, octets: u64) -> SessionReportRequest {
+    let volume = VolumeMeasurement {
+        uplink_octets: Some(octets),
+        ..VolumeMeasurement::default()
+    };
+    SessionReportRequest {
+        report_type: ReportType::USAGE,
+        usage_reports: vec![UsageReport {
+            urr_id: 1,
+            sequence,
+            volume: Some(volume),
+            ..UsageReport::default()
+        }],
+        ..SessionReportRequest::default()
+    }
+}
+
 #[test]
 fn a_user_plane_cannot_report_the_usage_of_another_ones_session() {
     let mut w = World::new(1, Choice::radius());
@@ -40,19 +58,7 @@ fn a_user_plane_cannot_report_the_usage_of_another_ones_session() {
     let sessions: Vec<Session> = w.sessions();
     let seid = u64::from_str_radix(&sessions[0].id, 16).unwrap();
     let mut other = other(&mut w);
-    let report = SessionReportRequest {
-        report_type: ReportType::USAGE,
-        usage_reports: vec![UsageReport {
-            urr_id: 1,
-            sequence: 7,
-            volume: Some(VolumeMeasurement {
-                uplink_octets: Some(1 << 40),
-                ..VolumeMeasurement::default()
-            }),
-            ..UsageReport::default()
-        }],
-        ..SessionReportRequest::default()
-    };
+    let report = report(7, 1 << 40);
     let peer = SocketAddr::from(([192, 0, 2, 1], 8805));
     other.request(w.now, peer, seid, report, 0).unwrap();
     let heard = w.settle_other(&mut other);
@@ -94,4 +100,40 @@ fn a_user_plane_that_names_unknown_sessions_without_end_is_not_believed_for_ever
     };
     assert_eq!(ledger.findings.len(), 1, "{ledger:?}");
     assert_eq!((w.up.subscribers(), w.online()), (rules, 1));
+}
+
+/// A user plane is believed about its own sessions, whatever it says: nobody else counts their packets.
+#[test]
+fn a_user_plane_spoils_the_accounting_of_its_own_sessions_alone() {
+    let mut w = World::new(3, Choice::radius());
+    w.dial_all();
+    w.user_plane_reports(5);
+    let sessions: Vec<Session> = w.sessions();
+    let seid = |n: usize| u64::from_str_radix(&sessions[n].id, 16).unwrap();
+    let say = |w: &mut World, n, sequence, octets| {
+        w.user_plane_repeats((seid(n), report(sequence, octets)));
+    };
+    // no report has a higher number, and each counts once
+    for _ in 0..2 {
+        say(&mut w, 0, u32::MAX, 1 << 40);
+    }
+    // more than there is room for stays at the most
+    for sequence in [100, 101, 102] {
+        say(&mut w, 1, sequence, 1 << 63);
+    }
+    assert_eq!(w.online(), 3);
+    w.restart_control_plane();
+    w.run(MINUTE);
+    say(&mut w, 0, u32::MAX, 1 << 40);
+    let told = w.up.told.clone();
+    assert_eq!(told, vec![Cause::REQUEST_ACCEPTED; told.len()]);
+    (0..3).for_each(|n| w.hang_up(n));
+    w.run(MINUTE);
+    let carried = |packet: &Packet| {
+        let [high, low] = [Kind::ACCT_INPUT_GIGAWORDS, Kind::ACCT_INPUT_OCTETS];
+        (number(packet, high), number(packet, low))
+    };
+    let stops: Vec<_> = w.radius.records[3..].iter().map(carried).collect();
+    // the true reports are of another rule: 5 octets, 1,000 for the list of sessions, and 70 with the end
+    assert_eq!(stops, [(256, 1075), (u32::MAX, u32::MAX), (0, 1075)]);
 }
