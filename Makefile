@@ -43,7 +43,7 @@ sim: packages
 	@$(BIN)/sim --seeds $(or $(SEEDS),0-1999) $(if $(TRACE),--trace)
 
 e2e: packages-test
-	$(if $(if $(CASE),$(filter previous,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
+	$(if $(if $(CASE),$(filter previous%,$(CASE)),all),-@CARGO=$(CARGO) scripts/previous > /dev/null)
 	$(CARGO) build --release $(TESTED)
 	@cd e2e/pfcp-peer && $(GO) build -o $(abspath $(BIN))/pfcp-peer .
 	@$(SUDO) e2e/vm/build > /dev/null

@@ -240,8 +240,13 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "previous",
-        "sessions of the version before go on under this one, either plane first; what cannot be is refused, unharmed",
-        previous::run,
+        "sessions of the version before go on under this one, either plane first, and both versions work together",
+        previous::managed::run,
+    ),
+    case(
+        "previous-unmanaged",
+        "the same of a version whose user plane had its own configuration; what cannot be is refused, unharmed",
+        previous::unmanaged::run,
     ),
     case(
         "top",
