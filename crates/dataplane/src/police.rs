@@ -79,14 +79,14 @@ impl TickParts {
     /// Time of an octet at a rate; `hz` ticks are a second.
     pub fn per_octet(&self, BitRate(kbps): BitRate, hz: u64) -> u64 {
         // u128: a slow rate's ticks with their fraction are more than 64 bits before they are divided.
-        let ticks = (u128::from(hz) * 8 << self.fraction) / (u128::from(kbps.max(1)) * 1000);
+        let ticks = ((u128::from(hz) * 8) << self.fraction) / (u128::from(kbps.max(1)) * 1000);
         (ticks as u64).max(1)
     }
 
     /// Time of so many octets.
     #[inline(always)]
     pub fn cost(&self, octets: u64, per_octet: u64) -> u64 {
-        octets * per_octet >> (self.fraction - self.bits)
+        (octets * per_octet) >> (self.fraction - self.bits)
     }
 }
 

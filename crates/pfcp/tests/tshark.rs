@@ -227,7 +227,6 @@ fn exchange() -> Vec<Sent> {
             .report(used, UsageReportTrigger::PERIODIC)
             .into_iter()
             .collect(),
-        ..Default::default()
     };
     let taken = SessionReportResponse {
         cause: Cause::REQUEST_ACCEPTED,

@@ -104,7 +104,6 @@ impl World<'_> {
         let report = SessionReportRequest {
             report_type: ReportType::USAGE,
             usage_reports: vec![usage],
-            ..SessionReportRequest::default()
         };
         let sequence = self.random.random_range(0..1 << 24);
         self.say_falsely(plane, Packet::session(seid, sequence, report));

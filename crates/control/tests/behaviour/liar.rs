@@ -47,7 +47,6 @@ fn report(sequence: u32, octets: u64) -> SessionReportRequest {
             volume: Some(volume),
             ..UsageReport::default()
         }],
-        ..SessionReportRequest::default()
     }
 }
 

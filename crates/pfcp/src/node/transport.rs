@@ -299,7 +299,6 @@ impl Node {
             56 => SessionReportResponse {
                 cause,
                 offending_ie,
-                ..Default::default()
             }
             .into(),
             _ => return None,

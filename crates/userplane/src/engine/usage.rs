@@ -169,7 +169,6 @@ impl<T: Copy> Engine<T> {
         let message = SessionReportRequest {
             report_type,
             usage_reports: kept.reports.clone(),
-            ..Default::default()
         };
         self.outputs.push_back(Output::Report {
             peer: session.peer,

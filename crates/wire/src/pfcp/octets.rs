@@ -95,7 +95,6 @@ fn a_report_of_the_user_plane_s_own_accord() {
     let request = SessionReportRequest {
         report_type: ReportType::USAGE,
         usage_reports: vec![usage],
-        ..Default::default()
     };
     let octets = "
         21 38 0068               # version 1 with SEID (§7.2.2), Session Report Request, length

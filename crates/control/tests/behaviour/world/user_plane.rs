@@ -402,7 +402,6 @@ impl UserPlane {
                 let report = SessionReportRequest {
                     report_type,
                     usage_reports: vec![held.report(octets)],
-                    ..Default::default()
                 };
                 self.last_report = Some((held.cp_seid, report.clone()));
                 let asked = self
