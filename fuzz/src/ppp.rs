@@ -1,12 +1,15 @@
-//! [`session::Session`]: any frames and events, in any order, before and after a negotiation that went well.
+//! [`session::Link`]: any PPP frames and events, in any order, before and after a negotiation that went well.
 use crate::{Step, script, steps};
 use core::time::Duration;
+use policy::Access;
 use session::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wire::ipv6;
+use wire::eth::{PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::ppp::{self, Control, Frame};
-use wire::{chap, icmp, pap};
+use wire::{chap, icmp, ipv6, pap, pppoe};
+
+const SESSION_ID: u16 = 7;
 
 const PROTOCOLS: [u16; 6] = [
     ppp::LCP,
@@ -55,24 +58,15 @@ mod op {
     pub const NEIGHBOUR: u8 = 12;
 }
 
-/// How far the rules of a family are, as the owner of a session sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Rules {
-    #[default]
-    Off,
-    Asked,
-    Installed,
-    Up,
-}
-
 struct World {
     config: Arc<SessionConfig>,
-    session: Session,
+    link: Link,
     now: Duration,
     attempt: u8,
     challenge: u8,
     requests: BTreeMap<u16, (u8, Vec<u8>)>,
-    rules: [Rules; 2],
+    /// How far the rules of a family are, as the owner of the link sees it.
+    rules: [RulesState; 2],
     closed: bool,
 }
 
@@ -88,7 +82,7 @@ pub fn run(input: &[u8]) {
     for step in steps(script) {
         world.step(step);
     }
-    world.take(Input::Terminate(Cause::AdminReset));
+    world.command(Command::Terminate(Cause::AdminReset));
     // Whatever happened before, a session that is to end does end.
     for _ in 0..64 {
         world.expire();
@@ -120,15 +114,16 @@ impl World {
         });
         let max_payload = (setup & 4 != 0).then_some(1500);
         let now = Duration::from_secs(100);
-        let session = Session::new(config.clone(), max_payload, random(), now);
+        let access = Access::Pppoe(SESSION_ID);
+        let link = Link::new(access, config.clone(), max_payload, random(), now);
         let mut world = World {
             config,
-            session,
+            link,
             now,
             attempt: 0,
             challenge: 0,
             requests: BTreeMap::new(),
-            rules: [Rules::Off; 2],
+            rules: [RulesState::Off; 2],
             closed: false,
         };
         world.drain();
@@ -140,7 +135,7 @@ impl World {
 
     fn step(&mut self, step: Step<'_>) {
         match step.op & 15 {
-            op::RAW => self.take(Input::Ppp(step.data)),
+            op::RAW => self.ppp(step.data),
             op::CONTROL => self.control(step),
             op::ANSWER => self.answer(step),
             op::CHAP => {
@@ -176,11 +171,14 @@ impl World {
             op::TIMERS => (0..step.octet(0) % 16).for_each(|_| self.expire()),
             op::WAIT => {
                 self.now += Duration::from_millis(100) * u32::from(step.number());
-                self.session.on_timeout(self.now);
+                self.link.on_timeout(self.now, true);
                 self.drain();
             }
-            op::PADT => self.take(Input::Padt),
-            op::TERMINATE => self.take(Input::Terminate(CAUSES[usize::from(step.octet(0) & 3)])),
+            op::PADT => self.pppoe(PPPOE_DISCOVERY, pppoe::PADT, &[]),
+            op::TERMINATE => {
+                let cause = CAUSES[usize::from(step.octet(0) & 3)];
+                self.command(Command::Terminate(cause));
+            }
             op::RESTART => self.restart(),
             op::NEIGHBOUR => self.neighbour(step),
             _ => {}
@@ -190,7 +188,26 @@ impl World {
     fn frame(&mut self, emit: impl FnOnce(&mut Vec<u8>)) {
         let mut frame = Vec::new();
         emit(&mut frame);
-        self.take(Input::Ppp(&frame));
+        self.ppp(&frame);
+    }
+
+    fn ppp(&mut self, frame: &[u8]) {
+        self.pppoe(PPPOE_SESSION, pppoe::SESSION, frame);
+    }
+
+    fn pppoe(&mut self, ethertype: u16, code: u8, payload: &[u8]) {
+        let mut bytes = Vec::new();
+        pppoe::Packet {
+            code,
+            session_id: SESSION_ID,
+            payload: &payload[..payload.len().min(0xffff)],
+        }
+        .emit(&mut bytes);
+        self.take(|link, now| link.on_frame(now, ethertype, &bytes));
+    }
+
+    fn command(&mut self, command: Command) {
+        self.take(|link, now| link.command(now, command));
     }
 
     fn control(&mut self, step: Step<'_>) {
@@ -240,7 +257,7 @@ impl World {
                 message,
             },
         };
-        self.take(Input::Auth {
+        self.command(Command::Auth {
             attempt: self.attempt,
             reply,
         });
@@ -248,9 +265,9 @@ impl World {
 
     fn installed(&mut self, family: u8) {
         let family = [Family::Ipv4, Family::Ipv6][usize::from(family & 1)];
-        if self.rules[family as usize] == Rules::Asked {
-            self.rules[family as usize] = Rules::Installed;
-            self.take(Input::Installed(family));
+        if self.rules[family as usize] == RulesState::Asked {
+            self.rules[family as usize] = RulesState::Installed;
+            self.command(Command::Installed(family));
         }
     }
 
@@ -287,9 +304,9 @@ impl World {
         });
     }
 
-    fn take(&mut self, input: Input<'_>) {
+    fn take<E>(&mut self, input: impl FnOnce(&mut Link, Duration) -> Result<(), E>) {
         self.now += Duration::from_millis(1);
-        let taken = self.session.handle(self.now, input);
+        let taken = input(&mut self.link, self.now);
         assert!(
             !self.closed || taken.is_err(),
             "a session goes on after its end"
@@ -299,26 +316,27 @@ impl World {
 
     /// The next timer expires.
     fn expire(&mut self) {
-        let Some(at) = self.session.poll_at() else {
+        let Some(at) = self.link.poll_at() else {
             return;
         };
         self.now = self.now.max(at);
-        self.session.on_timeout(self.now);
+        self.link.on_timeout(self.now, true);
         assert!(
-            self.session.poll_at().is_none_or(|next| next > self.now),
+            self.link.poll_at().is_none_or(|next| next > self.now),
             "a timer that does not stop"
         );
         self.drain();
     }
 
     fn restart(&mut self) {
-        let Some(snapshot) = self.session.snapshot() else {
+        let Some(snapshot) = self.link.snapshot() else {
             return;
         };
-        self.session = Session::restore(self.config.clone(), snapshot.clone(), 43, self.now);
+        let access = Access::Pppoe(SESSION_ID);
+        self.link = Link::restore(access, self.config.clone(), snapshot.clone(), 43, self.now);
         for rules in &mut self.rules {
-            if *rules != Rules::Off {
-                *rules = Rules::Up;
+            if *rules != RulesState::Off {
+                *rules = RulesState::Up;
             }
         }
         // A family that was not up yet is asked for anew, by a request with the next identifier.
@@ -327,7 +345,7 @@ impl World {
             ..snapshot
         };
         assert_eq!(
-            self.session.snapshot().map(but_for_requests),
+            self.link.snapshot().map(but_for_requests),
             Some(but_for_requests(snapshot)),
             "a restart changed the session"
         );
@@ -336,39 +354,44 @@ impl World {
 
     fn drain(&mut self) {
         let mut outputs = 0;
-        while let Some(output) = self.session.poll_output() {
+        while let Some(output) = self.link.poll_output() {
             outputs += 1;
             assert!(outputs <= MOST_OUTPUTS, "a storm");
             assert!(!self.closed, "{output:?} after the end");
             match output {
-                Output::Ppp(frame) => self.sent(&frame),
-                Output::Padt(_) => {}
+                Output::Frame(frame) if frame.ethertype == PPPOE_SESSION => {
+                    let packet = pppoe::Packet::parse(&frame.payload).expect("a frame of our own");
+                    assert_eq!(packet.session_id, SESSION_ID);
+                    self.sent(packet.payload);
+                }
+                Output::Frame(_) => {}
                 Output::Authenticate(request) => self.attempt = request.attempt,
-                Output::Install(family) => self.change(family, &[Rules::Off], Rules::Asked),
-                Output::Up(family) => self.change(family, &[Rules::Installed], Rules::Up),
+                Output::Install(family) => {
+                    self.change(family, &[RulesState::Off], RulesState::Asked)
+                }
+                Output::Up(family) => self.change(family, &[RulesState::Installed], RulesState::Up),
                 Output::Down(family) => {
                     self.change(
                         family,
-                        &[Rules::Asked, Rules::Installed, Rules::Up],
-                        Rules::Off,
+                        &[RulesState::Asked, RulesState::Installed, RulesState::Up],
+                        RulesState::Off,
                     );
                 }
                 Output::Closed(_) => {
-                    assert_eq!(self.rules, [Rules::Off; 2], "rules that nobody takes back");
-                    assert_eq!(self.session.poll_at(), None);
+                    assert_eq!(
+                        self.rules,
+                        [RulesState::Off; 2],
+                        "rules that nobody takes back"
+                    );
+                    assert_eq!(self.link.poll_at(), None);
                     self.closed = true;
                 }
             }
         }
-        for family in [Family::Ipv4, Family::Ipv6] {
-            assert_eq!(
-                self.session.is_up(family),
-                self.rules[family as usize] == Rules::Up
-            );
-        }
+        assert_eq!(self.link.status().rules, self.rules);
     }
 
-    fn change(&mut self, family: Family, from: &[Rules], to: Rules) {
+    fn change(&mut self, family: Family, from: &[RulesState], to: RulesState) {
         let rules = &mut self.rules[family as usize];
         assert!(from.contains(rules), "{family}: from {rules:?} to {to:?}");
         *rules = to;
@@ -487,7 +510,7 @@ mod tests {
         for setup in 0..16 {
             let mut world = World::new(setup);
             steps(&dial_in()).for_each(|step| world.step(step));
-            assert_eq!(world.rules, [Rules::Up; 2], "setup {setup}");
+            assert_eq!(world.rules, [RulesState::Up; 2], "setup {setup}");
         }
     }
 }

@@ -13,7 +13,7 @@ use pfcp::bng::{Told, Usage};
 use policy::{Access, Binding, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
 use session::discovery::Padr;
-use session::{Circuit, Phase, Session};
+use session::{Circuit, Link, Phase, Status};
 use std::sync::Arc;
 use wire::eth::MacAddr;
 
@@ -35,8 +35,8 @@ pub(crate) struct Entry {
     /// Its subscriber; with identities by user name `None` before authentication.
     pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
-    /// PPP session, once PADS was sent.
-    pub link: Option<Box<Session>>,
+    /// What speaks on its access line, once PADS was sent.
+    pub link: Option<Box<Link>>,
     pub rules: Rules,
     pub who: Who,
     /// Server group that authenticated the session and gets its accounting records; `None` for a local user.
@@ -301,9 +301,13 @@ impl Entry {
     /// Whether the session's end has begun. It is then not in the index of access lines or in the half-open list, and counts against no
     /// limit.
     pub fn is_ending(&self) -> bool {
-        let link = self.link.as_ref();
-        let over = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
-        self.is_closing() || link.is_some_and(|link| over(link.phase()))
+        let over = |status: Status| matches!(status.phase, Phase::Terminate | Phase::Closed);
+        self.is_closing() || self.status().is_some_and(over)
+    }
+
+    /// State of its link, once PADS was sent.
+    pub fn status(&self) -> Option<Status> {
+        self.link.as_ref().map(|link| link.status())
     }
 
     /// Makes it a session that waits for its last counters.

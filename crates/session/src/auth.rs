@@ -225,7 +225,7 @@ impl Authenticator {
             name: core.config.name.as_bytes(),
         }
         .emit(&mut frame);
-        core.outputs.push_back(Output::Ppp(frame));
+        core.send_frame(frame);
     }
 
     fn send_result(&self, core: &mut Core, message: &[u8]) {
@@ -238,7 +238,7 @@ impl Authenticator {
             (AuthProtocol::Chap, true) => chap::Packet::Success { id, message }.emit(&mut frame),
             (AuthProtocol::Chap, false) => chap::Packet::Failure { id, message }.emit(&mut frame),
         }
-        core.outputs.push_back(Output::Ppp(frame));
+        core.send_frame(frame);
     }
 
     /// Challenges must be unique and unpredictable (RFC 1994 §2.3). The seed is secret, and the hash does not reveal it.

@@ -1,6 +1,6 @@
 //! Stateless PPPoE discovery of the access concentrator (RFC 2516). The AC-Cookie, a keyed hash of access line and time, links a PADI with
 //! its PADR.
-use crate::types::{Cause, Circuit, Discarded};
+use crate::types::{Circuit, Discarded};
 use core::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -294,11 +294,6 @@ pub fn padt(session_id: u16, reason: &str) -> Vec<u8> {
         session_id,
         vec![Tag::GenericError(reason.as_bytes())],
     )
-}
-
-/// PADT for a session that ended for this cause.
-pub fn padt_for(session_id: u16, cause: Cause) -> Vec<u8> {
-    padt(session_id, cause.text())
 }
 
 /// Tags that every PADS returns unchanged.

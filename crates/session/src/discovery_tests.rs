@@ -284,10 +284,10 @@ fn termination_goes_both_ways() {
         ours.on_frame(NOW, &home(), &padt(9, "bye")),
         Answer::Terminate { session_id: 9 }
     );
-    let bytes = padt_for(9, Cause::AdminReset);
+    let bytes = padt(9, "bye");
     assert_eq!(
         Packet::parse(&bytes).unwrap().tags,
-        [Tag::GenericError(b"ended by the operator")]
+        [Tag::GenericError(b"bye")]
     );
 }
 

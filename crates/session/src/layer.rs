@@ -1,6 +1,7 @@
 //! One control protocol: the automaton with its restart timer, identifiers and messages. A [`Protocol`] defines what the options
 //! mean.
 use crate::automaton::{Actions, Event, State, transition};
+use crate::session::Ppp;
 use crate::time::{Deadline, Rng};
 use crate::types::{Cause, Discarded, Output, SessionConfig};
 use core::time::Duration;
@@ -11,7 +12,7 @@ use wire::ppp::{self, Control};
 /// State that all parts of a session share.
 pub(crate) struct Core {
     pub(crate) config: Arc<SessionConfig>,
-    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) outputs: VecDeque<Output<Ppp>>,
     pub(crate) rng: Rng,
     /// Time of the input that is being handled.
     pub(crate) now: Duration,
@@ -21,7 +22,11 @@ impl Core {
     pub(crate) fn send(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
         let mut frame = Vec::with_capacity(data.len() + 6);
         Control { code, id, data }.emit(protocol, &mut frame);
-        self.outputs.push_back(Output::Ppp(frame));
+        self.send_frame(frame);
+    }
+
+    pub(crate) fn send_frame(&mut self, frame: Vec<u8>) {
+        self.outputs.push_back(Output::Frame(Ppp::Frame(frame)));
     }
 }
 

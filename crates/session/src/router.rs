@@ -2,7 +2,7 @@
 //! for the gateway's link-local address. PPP has no link-layer addresses, so no option has one.
 use crate::layer::Core;
 use crate::time::Deadline;
-use crate::types::{Discarded, Ipv6Grant, Output};
+use crate::types::{Discarded, Ipv6Grant};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use wire::ipv6::{ALL_NODES, link_local};
@@ -157,5 +157,5 @@ fn send(core: &mut Core, packet: &Packet) {
     let mut frame = Vec::with_capacity(160);
     frame.extend_from_slice(&ppp::IPV6.to_be_bytes());
     packet.emit(&mut frame);
-    core.outputs.push_back(Output::Ppp(frame));
+    core.send_frame(frame);
 }

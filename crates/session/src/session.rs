@@ -5,11 +5,12 @@ use crate::ipcp::{self, Ipcp};
 use crate::ipv6cp::Ipv6cp;
 use crate::keepalive::Keepalive;
 use crate::layer::{Core, Layer, Notes, REJECTED_PART};
-use crate::lcp::{AuthProtocol, Lcp};
+use crate::lcp::Lcp;
 use crate::router::{Ends, Router};
 use crate::time::{Deadline, Rng};
 use crate::types::{
-    Cause, Discarded, Family, Grant, Input, Ipv6Grant, Output, Phase, Random, SessionConfig,
+    Cause, Command, Discarded, Family, Grant, Ipv6Grant, Output, Phase, Random, RulesState,
+    SessionConfig, Status,
 };
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
@@ -18,21 +19,17 @@ use std::sync::Arc;
 use wire::lcp::{self as lcp_wire, ProtocolReject};
 use wire::ppp::{self, Control, Frame};
 
-/// State of an address family's rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(crate) enum Rules {
-    /// Not requested.
-    Off,
-    /// [`Output::Install`] went out.
-    Asked,
-    /// [`Input::Installed`] came in.
-    Installed,
-    /// [`Output::Up`] went out.
-    Up,
+/// What PPP sends.
+#[derive(Debug)]
+pub(crate) enum Ppp {
+    /// A PPP frame from its protocol field on.
+    Frame(Vec<u8>),
+    /// The session has ended, with this text for the peer.
+    End(&'static str),
 }
 
-/// PPP session, server side. The crate's documentation describes its use.
-pub struct Session {
+/// PPP session, server side.
+pub(crate) struct Session {
     pub(crate) core: Core,
     pub(crate) phase: Phase,
     pub(crate) lcp: Layer<Lcp>,
@@ -41,8 +38,8 @@ pub struct Session {
     pub(crate) ipv6cp: Layer<Ipv6cp>,
     pub(crate) has_ipv4: bool,
     pub(crate) ipv6: Option<Ipv6Grant>,
-    pub(crate) ipv4_rules: Rules,
-    pub(crate) ipv6_rules: Rules,
+    pub(crate) ipv4_rules: RulesState,
+    pub(crate) ipv6_rules: RulesState,
     /// IPCP's acceptable Configure-Request (identifier and options) that waits for the rules.
     held: Option<(u8, Box<[u8]>)>,
     /// IPv4 and IPv6: the family was up, or the peer's request was acknowledged, and then the peer was out of reach.
@@ -59,9 +56,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session after PADS, which starts LCP. `max_payload` is the agreed PPP-Max-Payload
-    /// ([`crate::discovery::Padr::max_payload`]).
-    pub fn new(
+    pub(crate) fn new(
         config: Arc<SessionConfig>,
         max_payload: Option<u16>,
         random: Random,
@@ -87,8 +82,8 @@ impl Session {
             ipv6cp: Layer::new(Ipv6cp::new(interface_id, None)),
             has_ipv4: false,
             ipv6: None,
-            ipv4_rules: Rules::Off,
-            ipv6_rules: Rules::Off,
+            ipv4_rules: RulesState::Off,
+            ipv6_rules: RulesState::Off,
             held: None,
             lost: [false; 2],
             keepalive: Keepalive::off(),
@@ -135,8 +130,8 @@ impl Session {
             ipv6cp,
             has_ipv4: false,
             ipv6: None,
-            ipv4_rules: Rules::Off,
-            ipv6_rules: Rules::Off,
+            ipv4_rules: RulesState::Off,
+            ipv6_rules: RulesState::Off,
             held: None,
             lost: [false; 2],
             keepalive: Keepalive::off(),
@@ -149,33 +144,48 @@ impl Session {
         }
     }
 
-    /// Handles an input. A malformed or unexpected input changes nothing and returns an error.
-    pub fn handle(&mut self, now: Duration, input: Input<'_>) -> Result<(), Discarded> {
-        self.core.now = now;
-        if self.phase == Phase::Closed {
-            return Err(Discarded("session is over"));
-        }
-        // The peer speaks, so it listens; and whatever we want of it goes over a link that was started.
-        if !matches!(input, Input::Padt) {
-            self.start();
-        }
-        match input {
-            Input::Ppp(bytes) => self.on_frame(bytes),
-            Input::Padt => {
-                self.finish(Cause::UserRequest, false);
-                Ok(())
-            }
-            Input::Auth { attempt, reply } => self.on_auth_reply(attempt, reply),
-            Input::Installed(family) => self.on_installed(family),
-            Input::Terminate(cause) => {
+    /// Handles a PPP frame from its protocol field on. A malformed or unexpected one changes nothing and returns an error.
+    pub(crate) fn on_ppp(&mut self, now: Duration, frame: &[u8]) -> Result<(), Discarded> {
+        self.begin(now)?;
+        // The peer speaks, so it listens.
+        self.start();
+        self.on_frame(frame)
+    }
+
+    /// Handles a PADT of the subscriber.
+    pub(crate) fn on_padt(&mut self, now: Duration) -> Result<(), Discarded> {
+        self.begin(now)?;
+        self.finish(Cause::UserRequest, false);
+        Ok(())
+    }
+
+    /// Carries out a command of its owner. An unexpected one changes nothing and returns an error.
+    pub(crate) fn command(&mut self, now: Duration, command: Command) -> Result<(), Discarded> {
+        self.begin(now)?;
+        match command {
+            Command::Auth { attempt, reply } => return self.on_auth_reply(attempt, reply),
+            Command::Installed(family) => return self.on_installed(family),
+            Command::Terminate(cause) => {
+                // goodbye goes over a link that was started
+                self.start();
                 self.close(cause);
-                Ok(())
             }
+            Command::Configure(config) => self.reconfigure(config),
+            Command::SetDns { ipv4, ipv6 } => self.set_dns(ipv4, ipv6),
+        }
+        Ok(())
+    }
+
+    /// Begins to handle an input.
+    fn begin(&mut self, now: Duration) -> Result<(), Discarded> {
+        self.core.now = now;
+        match self.phase {
+            Phase::Closed => Err(Discarded("session is over")),
+            _ => Ok(()),
         }
     }
 
-    /// Next output; `None` if there is none.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub(crate) fn poll_output(&mut self) -> Option<Output<Ppp>> {
         let output = self.core.outputs.pop_front();
         if output.is_none() {
             // An open session is silent for most of its life; its queue's memory would be most of its size.
@@ -184,8 +194,7 @@ impl Session {
         output
     }
 
-    /// Time at which [`Session::on_timeout`] must be called.
-    pub fn poll_at(&self) -> Option<Duration> {
+    pub(crate) fn poll_at(&self) -> Option<Duration> {
         if self.phase == Phase::Closed {
             return None;
         }
@@ -201,9 +210,7 @@ impl Session {
             .get()
     }
 
-    /// Applies a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
-    pub fn reconfigure(&mut self, now: Duration, config: Arc<SessionConfig>) {
-        self.core.now = now;
+    fn reconfigure(&mut self, config: Arc<SessionConfig>) {
         let before = std::mem::replace(&mut self.core.config, config);
         let open = matches!(self.phase, Phase::Authenticate | Phase::Network);
         if open && self.core.config.echo_interval != before.echo_interval {
@@ -212,8 +219,7 @@ impl Session {
         }
     }
 
-    /// Sets other DNS servers, for the next IPCP negotiation and the next Router Advertisement.
-    pub fn set_dns(&mut self, ipv4: [Option<Ipv4Addr>; 2], ipv6: Vec<Ipv6Addr>) {
+    fn set_dns(&mut self, ipv4: [Option<Ipv4Addr>; 2], ipv6: Vec<Ipv6Addr>) {
         if self.has_ipv4 {
             self.ipcp.options.grant.dns = ipv4;
         }
@@ -222,18 +228,13 @@ impl Session {
         }
     }
 
-    /// Ignores the subscriber's silence while the path to its user plane is interrupted: missed echoes do not count, and a due echo is
-    /// postponed. Must be called before [`Session::on_timeout`] during the interruption.
-    pub fn excuse_silence(&mut self, now: Duration) {
-        self.core.now = now;
-        self.keepalive.excuse(&mut self.core);
-    }
-
-    /// Handles expired timers. An early call is harmless.
-    pub fn on_timeout(&mut self, now: Duration) {
-        self.core.now = now;
-        if self.phase == Phase::Closed {
+    /// Handles expired timers. Unless the peer is reachable, its silence is excused.
+    pub(crate) fn on_timeout(&mut self, now: Duration, is_reachable: bool) {
+        if self.begin(now).is_err() {
             return;
+        }
+        if !is_reachable {
+            self.keepalive.excuse(&mut self.core);
         }
         if self.start.is_due(now) {
             self.start();
@@ -243,11 +244,12 @@ impl Session {
         if self.auth.on_timeout(&mut self.core).is_err() {
             self.close(Cause::AuthFailed);
         }
-        let may_be_open = self.ipv4_rules != Rules::Off || self.ipcp.state() == State::AckSent;
+        let may_be_open = self.ipv4_rules != RulesState::Off || self.ipcp.state() == State::AckSent;
         let notes = self.ipcp.on_timeout(&mut self.core);
         self.lost[0] |= notes.finished && may_be_open;
         self.after_ipcp(notes);
-        let may_be_open = self.ipv6_rules != Rules::Off || self.ipv6cp.state() == State::AckSent;
+        let may_be_open =
+            self.ipv6_rules != RulesState::Off || self.ipv6cp.state() == State::AckSent;
         let notes = self.ipv6cp.on_timeout(&mut self.core);
         self.lost[1] |= notes.finished && may_be_open;
         self.after_ipv6cp(notes);
@@ -266,39 +268,15 @@ impl Session {
         }
     }
 
-    /// Phase of the session.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// Whether this address family is open.
-    pub fn is_up(&self, family: Family) -> bool {
-        *self.rules(family) == Rules::Up
-    }
-
-    /// Whether the session waits for AAA's answer.
-    pub fn waits_for_verdict(&self) -> bool {
-        self.auth.is_waiting()
-    }
-
-    /// Whether this address family's rules are requested but not installed yet.
-    pub fn waits_for_rules(&self, family: Family) -> bool {
-        *self.rules(family) == Rules::Asked
-    }
-
-    /// Largest IP packet that the subscriber accepts: its MRU.
-    pub fn mtu(&self) -> u16 {
-        self.lcp.options.peer_mru
-    }
-
-    /// Authentication protocol that was negotiated last.
-    pub fn auth_protocol(&self) -> AuthProtocol {
-        self.lcp.options.auth
-    }
-
-    /// The gateway's and the subscriber's interface identifiers; the latter is 0 before IPV6CP has it.
-    pub fn interface_ids(&self) -> (u64, u64) {
-        (self.ipv6cp.options.ours, self.ipv6cp.options.peer)
+    pub(crate) fn status(&self) -> Status {
+        let peer = self.ipv6cp.options.peer;
+        Status {
+            phase: self.phase,
+            mtu: self.lcp.options.peer_mru,
+            peer_interface_id: (peer != 0).then_some(peer),
+            waits_for_verdict: self.auth.is_waiting(),
+            rules: [self.ipv4_rules, self.ipv6_rules],
+        }
     }
 
     fn on_frame(&mut self, bytes: &[u8]) -> Result<(), Discarded> {
@@ -464,7 +442,7 @@ impl Session {
             // Whatever is said about this one, the one before is answered by it.
             self.held = None;
         }
-        let hold = self.ipv4_rules < Rules::Installed;
+        let hold = self.ipv4_rules < RulesState::Installed;
         let notes = self.ipcp.on_packet(&mut self.core, packet, hold)?;
         if notes.held {
             self.held = Some((packet.id, packet.data.into()));
@@ -477,8 +455,8 @@ impl Session {
         if notes.give_up.is_some() {
             notes = self.ipcp.on_event(&mut self.core, Event::FatalReject);
         }
-        if notes.held && self.ipv4_rules == Rules::Off {
-            self.ipv4_rules = Rules::Asked;
+        if notes.held && self.ipv4_rules == RulesState::Off {
+            self.ipv4_rules = RulesState::Asked;
             self.core.outputs.push_back(Output::Install(Family::Ipv4));
         }
         if notes.up {
@@ -493,12 +471,12 @@ impl Session {
         }
         if notes.up {
             match self.ipv6_rules {
-                Rules::Off => {
-                    self.ipv6_rules = Rules::Asked;
+                RulesState::Off => {
+                    self.ipv6_rules = RulesState::Asked;
                     self.core.outputs.push_back(Output::Install(Family::Ipv6));
                 }
-                Rules::Asked => {}
-                Rules::Installed | Rules::Up => {
+                RulesState::Asked => {}
+                RulesState::Installed | RulesState::Up => {
                     self.advertise();
                     self.report_up(Family::Ipv6);
                 }
@@ -508,10 +486,10 @@ impl Session {
     }
 
     fn on_installed(&mut self, family: Family) -> Result<(), Discarded> {
-        if *self.rules(family) != Rules::Asked {
+        if *self.rules(family) != RulesState::Asked {
             return Err(Discarded("rules installed that were not asked for"));
         }
-        *self.rules_mut(family) = Rules::Installed;
+        *self.rules_mut(family) = RulesState::Installed;
         match family {
             Family::Ipv4 => {
                 if let Some((id, options)) = self.held.take() {
@@ -529,8 +507,8 @@ impl Session {
     }
 
     fn report_up(&mut self, family: Family) {
-        if *self.rules(family) != Rules::Up {
-            *self.rules_mut(family) = Rules::Up;
+        if *self.rules(family) != RulesState::Up {
+            *self.rules_mut(family) = RulesState::Up;
             self.setup = Deadline::NEVER;
             self.core.outputs.push_back(Output::Up(family));
         }
@@ -538,13 +516,13 @@ impl Session {
 
     /// Removes the rules of an address family whose NCP has stopped. A renegotiated family keeps them, because its addresses do not change.
     fn settle_rules(&mut self) {
-        if self.ipv4_rules != Rules::Off && !self.ipcp.state().is_running() {
-            self.ipv4_rules = Rules::Off;
+        if self.ipv4_rules != RulesState::Off && !self.ipcp.state().is_running() {
+            self.ipv4_rules = RulesState::Off;
             self.held = None;
             self.core.outputs.push_back(Output::Down(Family::Ipv4));
         }
-        if self.ipv6_rules != Rules::Off && !self.ipv6cp.state().is_running() {
-            self.ipv6_rules = Rules::Off;
+        if self.ipv6_rules != RulesState::Off && !self.ipv6cp.state().is_running() {
+            self.ipv6_rules = RulesState::Off;
             self.router = Router::silent();
             self.core.outputs.push_back(Output::Down(Family::Ipv6));
         }
@@ -552,7 +530,7 @@ impl Session {
 
     fn on_ipv6(&mut self, packet: &[u8]) -> Result<(), Discarded> {
         match &self.ipv6 {
-            Some(grant) if self.ipv6_rules >= Rules::Installed => {
+            Some(grant) if self.ipv6_rules >= RulesState::Installed => {
                 self.router
                     .on_packet(&mut self.core, ends(&self.ipv6cp), grant, packet)
             }
@@ -624,19 +602,20 @@ impl Session {
         self.on_link_down();
         self.phase = Phase::Closed;
         if tell_peer {
-            self.core.outputs.push_back(Output::Padt(cause.text()));
+            let end = Output::Frame(Ppp::End(cause.text()));
+            self.core.outputs.push_back(end);
         }
         self.core.outputs.push_back(Output::Closed(cause));
     }
 
-    fn rules(&self, family: Family) -> &Rules {
+    fn rules(&self, family: Family) -> &RulesState {
         match family {
             Family::Ipv4 => &self.ipv4_rules,
             Family::Ipv6 => &self.ipv6_rules,
         }
     }
 
-    fn rules_mut(&mut self, family: Family) -> &mut Rules {
+    fn rules_mut(&mut self, family: Family) -> &mut RulesState {
         match family {
             Family::Ipv4 => &mut self.ipv4_rules,
             Family::Ipv6 => &mut self.ipv6_rules,

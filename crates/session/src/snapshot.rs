@@ -6,9 +6,9 @@ use crate::ipv6cp::Ipv6cp;
 use crate::layer::{Core, Layer};
 use crate::lcp::{AuthProtocol, Lcp};
 use crate::router::Router;
-use crate::session::{Rules, Session};
+use crate::session::Session;
 use crate::time::Rng;
-use crate::types::{Grant, Phase, SessionConfig};
+use crate::types::{Grant, Phase, RulesState, SessionConfig};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -48,8 +48,7 @@ pub struct Snapshot {
 }
 
 impl Session {
-    /// Snapshot of the session; `None` before the network phase, because nothing is worth keeping then.
-    pub fn snapshot(&self) -> Option<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         if self.phase != Phase::Network {
             return None;
         }
@@ -70,17 +69,12 @@ impl Session {
             },
             interface_id: ipv6cp.ours,
             peer_interface_id: ipv6cp.peer,
-            ipv4: self.ipv4_rules != Rules::Off,
-            ipv6: self.ipv6_rules != Rules::Off,
+            ipv4: self.ipv4_rules != RulesState::Off,
+            ipv6: self.ipv6_rules != RulesState::Off,
         })
     }
 
-    /// Continues the session of a snapshot. The next echo request comes at a random time within its interval. A family whose
-    /// rules were requested counts as up, and no packet is sent for it: the packet that opens it may have been sent before. If it
-    /// was not, the subscriber repeats its request, and the NCP starts over by itself. A granted family that was not that far is
-    /// negotiated again, and we start: the subscriber may have our Configure-Ack, and then has no reason to send. `seed` must be
-    /// new.
-    pub fn restore(
+    pub(crate) fn restore(
         config: Arc<SessionConfig>,
         snapshot: Snapshot,
         seed: u64,
@@ -96,7 +90,7 @@ impl Session {
             (false, true) => State::Starting,
             (false, false) => State::Stopped,
         };
-        let rules = |up| if up { Rules::Up } else { Rules::Off };
+        let rules = |up| if up { RulesState::Up } else { RulesState::Off };
         let mut lcp = Lcp::new(&config, Some(snapshot.mru_limit), snapshot.magic);
         (lcp.mru, lcp.peer_mru) = (snapshot.mru, snapshot.peer_mru);
         (lcp.peer_magic, lcp.auth) = (snapshot.peer_magic, snapshot.auth);

@@ -4,6 +4,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use wire::eth::{MacAddr, Tags};
 
 /// Access line of a subscriber, with its MAC address.
@@ -139,13 +140,9 @@ impl fmt::Display for Family {
     }
 }
 
-/// Input of a session.
+/// Command of a link's owner.
 #[derive(Debug)]
-pub enum Input<'a> {
-    /// A PPP frame of this session from its protocol field on.
-    Ppp(&'a [u8]),
-    /// The subscriber sent a PADT.
-    Padt,
+pub enum Command {
     /// Result of [`Output::Authenticate`] with this attempt number. A result of an older attempt is ignored.
     Auth {
         /// [`AuthRequest::attempt`].
@@ -157,19 +154,35 @@ pub enum Input<'a> {
     Installed(Family),
     /// End the session for this reason.
     Terminate(Cause),
+    /// Apply a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
+    Configure(Arc<SessionConfig>),
+    /// Use other DNS servers, for the next IPCP negotiation and the next Router Advertisement.
+    SetDns {
+        /// IPv4.
+        ipv4: [Option<Ipv4Addr>; 2],
+        /// IPv6.
+        ipv6: Vec<Ipv6Addr>,
+    },
 }
 
-/// Output of a session. Outputs must be carried out in order.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Send this PPP frame (from its protocol field on).
-    Ppp(Vec<u8>),
-    /// Send a PADT with this text.
-    Padt(&'static str),
-    /// Authenticate the peer, and answer with [`Input::Auth`].
+/// Frame to the access line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Ethertype.
+    pub ethertype: u16,
+    /// What follows the ethertype.
+    pub payload: Vec<u8>,
+}
+
+/// Output of a link, in frames of type `F`. Outputs must be carried out in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<F = Frame> {
+    /// Send this frame.
+    Frame(F),
+    /// Authenticate the peer, and answer with [`Command::Auth`].
     Authenticate(AuthRequest),
-    /// Install the address family's rules, and answer with [`Input::Installed`]. The packet that opens the family (IPCP's Configure-Ack,
-    /// Router Advertisement) waits for that.
+    /// Install the address family's rules, and answer with [`Command::Installed`]. The packet that opens the family (IPCP's
+    /// Configure-Ack, Router Advertisement) waits for that.
     Install(Family),
     /// The address family is open: the subscriber has its address or prefix.
     Up(Family),
@@ -178,6 +191,20 @@ pub enum Output {
     Down(Family),
     /// The session has ended, and no output follows. All its resources can be released.
     Closed(Cause),
+}
+
+impl<F> Output<F> {
+    /// The same output in other frames.
+    pub(crate) fn in_frames<G>(self, frame: impl FnOnce(F) -> G) -> Output<G> {
+        match self {
+            Output::Frame(content) => Output::Frame(frame(content)),
+            Output::Authenticate(request) => Output::Authenticate(request),
+            Output::Install(family) => Output::Install(family),
+            Output::Up(family) => Output::Up(family),
+            Output::Down(family) => Output::Down(family),
+            Output::Closed(cause) => Output::Closed(cause),
+        }
+    }
 }
 
 /// Request to authenticate a peer.
@@ -365,6 +392,52 @@ pub enum Phase {
     Terminate,
     /// The session has ended.
     Closed,
+}
+
+/// State of an address family's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub enum RulesState {
+    /// Not requested.
+    Off,
+    /// [`Output::Install`] went out.
+    Asked,
+    /// [`Command::Installed`] came in.
+    Installed,
+    /// [`Output::Up`] went out: the address family is open.
+    Up,
+}
+
+/// State of a link, for its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Phase of the session.
+    pub phase: Phase,
+    /// Largest IP packet that the subscriber accepts.
+    pub mtu: u16,
+    /// The subscriber's interface identifier, once it is negotiated.
+    pub peer_interface_id: Option<u64>,
+    /// Whether the session waits for AAA's answer.
+    pub waits_for_verdict: bool,
+    /// Rules of IPv4 and IPv6.
+    pub rules: [RulesState; 2],
+}
+
+impl Status {
+    /// Whether this address family's rules are requested but not installed yet.
+    pub fn waits_for_rules(&self, family: Family) -> bool {
+        self.rules[family as usize] == RulesState::Asked
+    }
+}
+
+/// Why a frame changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It is malformed, or of a kind that no session gets.
+    Malformed,
+    /// It names another session.
+    Foreign,
+    /// The session has no use for what it carries.
+    Discarded(Discarded),
 }
 
 /// Ignored input with the reason, for a counter and a debug log.

@@ -1,7 +1,6 @@
 //! LCP, authentication and the end of a session, by scripts.
 mod support;
 use session::*;
-use std::sync::Arc;
 use std::time::Duration;
 use support::*;
 
@@ -16,12 +15,12 @@ fn a_silent_peer_is_asked_ten_times_in_thirty_seconds() {
         "a retransmission is the same packet"
     );
     line.pass(Duration::from_millis(1));
-    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(padt("PPP negotiation failed"));
     line.expect(Output::Closed(Cause::NegotiationFailed));
-    assert_eq!(line.session.poll_at(), None);
+    assert_eq!(line.link.poll_at(), None);
     assert_eq!(
-        line.session.handle(line.now, Input::Padt),
-        Err(Discarded("session is over"))
+        line.send_padt(),
+        Err(NotTaken::Discarded(Discarded("session is over")))
     );
 }
 
@@ -48,9 +47,9 @@ fn the_peer_is_left_to_speak_first_but_not_for_long() {
     assert_eq!(speaking.take_outputs(), [], "it was started once");
 
     let mut leaving = patient();
-    leaving.input(Input::Padt);
+    leaving.send_padt().unwrap();
     leaving.expect(Output::Closed(Cause::UserRequest));
-    assert_eq!(leaving.session.poll_at(), None);
+    assert_eq!(leaving.link.poll_at(), None);
 }
 
 #[test]
@@ -72,7 +71,7 @@ fn the_mru_and_the_magic_number_are_negotiated() {
     line.expect_packet(LCP, 3, 1, &[1, 4, 0x05, 0xd4]);
     line.send(LCP, 1, 2, &[1, 4, 0x05, 0x78]);
     line.expect_packet(LCP, 2, 2, &[1, 4, 0x05, 0x78]);
-    assert_eq!(line.session.mtu(), 1400);
+    assert_eq!(line.link.status().mtu, 1400);
     // It rejects our magic number, and wants us to receive no more than 1480.
     line.send(
         LCP,
@@ -110,7 +109,7 @@ fn naks_turn_into_rejects_and_in_the_end_the_session_is_given_up() {
     line.expect_kind(LCP, 5);
     line.pass(Duration::from_secs(6));
     line.expect_kind(LCP, 5);
-    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(padt("PPP negotiation failed"));
     line.expect(Output::Closed(Cause::NegotiationFailed));
 }
 
@@ -125,7 +124,7 @@ fn a_peer_that_naks_for_ever_is_given_up() {
     line.send(LCP, 3, id, &[5, 6, 1, 2, 3, 4]);
     let (id, _) = line.expect_kind(LCP, 5);
     line.send(LCP, 6, id, &[]);
-    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(padt("PPP negotiation failed"));
     line.expect(Output::Closed(Cause::NegotiationFailed));
 }
 
@@ -134,23 +133,22 @@ fn a_looped_line_is_recognised() {
     let mut line = Line::new();
     let mut closed = None;
     for _ in 0..200 {
-        match line.next() {
-            Output::Ppp(frame) => {
-                let _ = line.session.handle(line.now, Input::Ppp(&frame));
-                line.pass(Duration::ZERO);
-                let mut more = Vec::new();
-                while let Some(output) = line.session.poll_output() {
-                    more.push(output);
-                }
-                line.push(more);
-            }
-            Output::Closed(cause) => {
-                closed = Some(cause);
-                break;
-            }
-            Output::Padt(_) => {}
-            other => panic!("{other:?}"),
+        let output = line.next();
+        if let Output::Closed(cause) = output {
+            closed = Some(cause);
+            break;
         }
+        let Some(frame) = ppp_of(&output) else {
+            assert_eq!(output, padt("line is looped back"));
+            continue;
+        };
+        let _ = line.pass_frame(frame);
+        line.pass(Duration::ZERO);
+        let mut more = Vec::new();
+        while let Some(output) = line.link.poll_output() {
+            more.push(output);
+        }
+        line.push(more);
     }
     assert_eq!(closed, Some(Cause::Loopback));
 }
@@ -165,7 +163,6 @@ fn pap_is_used_when_the_peer_wants_it_and_the_policy_allows() {
     line.send(LCP, 2, id, &options);
     line.send(LCP, 1, 1, &home_lcp());
     line.expect_kind(LCP, 2);
-    assert_eq!(line.session.auth_protocol(), AuthProtocol::Pap);
     let request = packet(PAP, 1, 9, b"\x05alice\x06s3cret");
     line.send_frame(&request);
     let expected = AuthMethod::Pap {
@@ -180,7 +177,7 @@ fn pap_is_used_when_the_peer_wants_it_and_the_policy_allows() {
     );
     // AAA takes its time; the peer repeats itself with a new identifier.
     line.send_discarded(&packet(PAP, 1, 10, b"\x05alice\x06s3cret"));
-    line.input(Input::Auth {
+    line.command(Command::Auth {
         attempt: asked.attempt,
         reply: accept(grant()),
     });
@@ -199,7 +196,7 @@ fn a_policy_without_pap_refuses_it() {
     let (id, _) = line.expect_kind(LCP, 1);
     line.send(LCP, 3, id, &[3, 4, 0xc0, 0x23]);
     line.expect_kind(LCP, 5);
-    line.input(Input::Padt);
+    line.send_padt().unwrap();
     line.expect(Output::Closed(Cause::AuthFailed));
 }
 
@@ -208,7 +205,7 @@ fn a_rejected_peer_is_told_and_hung_up_on() {
     let mut line = Line::new();
     line.open_lcp();
     let attempt = line.answer_challenge();
-    line.input(Input::Auth {
+    line.command(Command::Auth {
         attempt,
         reply: AuthReply::Reject {
             message: b"wrong password".to_vec(),
@@ -226,7 +223,7 @@ fn a_rejected_peer_is_told_and_hung_up_on() {
         &[&[16][..], &[0x22; 16], b"alice"].concat(),
     ));
     line.send(LCP, 6, id, &[]);
-    line.expect(Output::Padt("authentication failed"));
+    line.expect(padt("authentication failed"));
     line.expect(Output::Closed(Cause::AuthFailed));
 }
 
@@ -246,7 +243,7 @@ fn a_challenge_is_repeated_and_then_given_up() {
     line.expect_kind(LCP, 5);
     line.pass(Duration::from_secs(6));
     line.expect_kind(LCP, 5);
-    line.expect(Output::Padt("authentication failed"));
+    line.expect(padt("authentication failed"));
     line.expect(Output::Closed(Cause::AuthFailed));
 }
 
@@ -282,7 +279,7 @@ fn chap_responses_are_checked_and_repeated_verdicts_given() {
     );
     assert!(!format!("{request:?}").contains("3, 3"), "a proof in a log");
     line.send_discarded(&response(id, 16));
-    line.input(Input::Auth {
+    line.command(Command::Auth {
         attempt: request.attempt,
         reply: accept(grant()),
     });
@@ -317,7 +314,7 @@ fn a_session_that_never_gets_anywhere_is_ended() {
     line.expect_kind(LCP, 5);
     line.pass(Duration::from_secs(6));
     line.expect_kind(LCP, 5);
-    line.expect(Output::Padt("PPP negotiation failed"));
+    line.expect(padt("PPP negotiation failed"));
     line.expect(Output::Closed(Cause::NegotiationFailed));
 }
 
@@ -363,14 +360,14 @@ fn three_missed_echoes_end_the_session() {
     }
     line.pass_to_next();
     line.expect(Output::Down(Family::Ipv4));
-    line.expect(Output::Padt("no answer to LCP echoes"));
+    line.expect(padt("no answer to LCP echoes"));
     line.expect(Output::Closed(Cause::LostCarrier));
 }
 
 #[test]
 fn a_padt_ends_it_at_once_and_is_not_answered() {
     let mut line = Line::open();
-    line.input(Input::Padt);
+    line.send_padt().unwrap();
     line.expect(Output::Down(Family::Ipv4));
     line.expect(Output::Down(Family::Ipv6));
     line.expect(Output::Closed(Cause::UserRequest));
@@ -384,12 +381,12 @@ fn the_peer_hangs_up() {
     line.expect_packet(LCP, 6, 9, &[]);
     line.expect(Output::Down(Family::Ipv4));
     line.expect(Output::Down(Family::Ipv6));
-    assert_eq!(line.session.phase(), Phase::Terminate);
+    assert_eq!(line.link.status().phase, Phase::Terminate);
     // Its Terminate-Request may be repeated for one restart interval.
     line.send(LCP, 5, 9, b"User request");
     line.expect_packet(LCP, 6, 9, &[]);
     line.pass(3 * SECOND);
-    line.expect(Output::Padt("user request"));
+    line.expect(padt("user request"));
     line.expect(Output::Closed(Cause::UserRequest));
 }
 
@@ -399,42 +396,42 @@ fn a_peer_that_hangs_up_while_negotiating_is_not_asked_any_more() {
     line.expect_kind(LCP, 1);
     line.send(LCP, 5, 9, &[]);
     line.expect_packet(LCP, 6, 9, &[]);
-    line.expect(Output::Padt("user request"));
+    line.expect(padt("user request"));
     line.expect(Output::Closed(Cause::UserRequest));
 }
 
 #[test]
 fn the_operator_hangs_up() {
     let mut line = Line::open();
-    line.input(Input::Terminate(Cause::AdminReset));
+    line.command(Command::Terminate(Cause::AdminReset));
     let outputs = line.take_outputs();
     let [
-        Output::Ppp(request),
+        request,
         Output::Down(Family::Ipv4),
         Output::Down(Family::Ipv6),
     ] = &outputs[..]
     else {
         panic!("{outputs:?}")
     };
-    line.send(LCP, 6, request[3], &[]);
-    line.expect(Output::Padt("ended by the operator"));
+    line.send(LCP, 6, ppp_of(request).unwrap()[3], &[]);
+    line.expect(padt("ended by the operator"));
     line.expect(Output::Closed(Cause::AdminReset));
 }
 
 #[test]
 fn the_operator_hangs_up_on_a_dead_peer() {
     let mut line = Line::open();
-    line.input(Input::Terminate(Cause::AdminReset));
+    line.command(Command::Terminate(Cause::AdminReset));
     line.pass(Duration::from_millis(5_999));
     assert_eq!(
         line.take_outputs()
             .iter()
-            .filter(|o| matches!(o, Output::Ppp(_)))
+            .filter(|o| ppp_of(o).is_some())
             .count(),
         2
     );
     line.pass(Duration::from_millis(1));
-    line.expect(Output::Padt("ended by the operator"));
+    line.expect(padt("ended by the operator"));
     line.expect(Output::Closed(Cause::AdminReset));
 }
 
@@ -451,14 +448,10 @@ fn a_new_configure_request_restarts_ppp() {
         downs,
         [&Output::Down(Family::Ipv4), &Output::Down(Family::Ipv6)]
     );
-    let Some(Output::Ppp(request)) = outputs
-        .iter()
-        .find(|o| matches!(o, Output::Ppp(f) if f[2] == 1))
-    else {
-        panic!("{outputs:?}")
-    };
-    assert!(outputs.contains(&Output::Ppp(packet(LCP, 2, 50, &home_lcp()))));
-    assert_eq!(line.session.phase(), Phase::Establish);
+    let mut frames = outputs.iter().filter_map(ppp_of);
+    let request = frames.find(|frame| frame[2] == 1).unwrap();
+    assert!(outputs.contains(&ppp(&packet(LCP, 2, 50, &home_lcp()))));
+    assert_eq!(line.link.status().phase, Phase::Establish);
     line.send(LCP, 2, request[3], &request[6..]);
     // A fresh challenge under a fresh identifier, and all the rest once more.
     let (id, data) = line.expect_kind(CHAP, 1);
@@ -470,12 +463,12 @@ fn a_new_configure_request_restarts_ppp() {
     };
     assert_eq!(request.attempt, 2);
     // The verdict on the first attempt is not the verdict on this one.
-    let late = Input::Auth {
+    let late = Command::Auth {
         attempt: 1,
         reply: accept(grant()),
     };
-    assert!(line.session.handle(line.now, late).is_err());
-    line.input(Input::Auth {
+    assert!(line.link.command(line.now, late).is_err());
+    line.command(Command::Auth {
         attempt: 2,
         reply: accept(Grant {
             ipv6: None,
@@ -484,7 +477,7 @@ fn a_new_configure_request_restarts_ppp() {
     });
     line.expect_kind(CHAP, 3);
     line.open_ipcp();
-    assert!(line.session.is_up(Family::Ipv4) && !line.session.is_up(Family::Ipv6));
+    assert!(line.is_up(Family::Ipv4) && !line.is_up(Family::Ipv6));
 }
 
 #[test]
@@ -551,22 +544,38 @@ fn ppp_frames_of_length_0_to_3_and_their_like_change_nothing() {
 #[test]
 fn mru_1500_after_ppp_max_payload() {
     let now = Duration::from_secs(1000);
-    let session = Session::new(
-        Arc::new(SessionConfig::default()),
-        Some(1500),
-        random(),
-        now,
-    );
-    let mut line = Line::around(session, now);
+    let mut line = Line::around(link(SessionConfig::default(), Some(1500), now), now);
     let (_, options) = line.expect_kind(LCP, 1);
     assert_eq!(options[..4], [1, 4, 0x05, 0xdc]);
     line.send(LCP, 1, 1, &[1, 4, 0x05, 0xdc]);
     line.expect_packet(LCP, 2, 1, &[1, 4, 0x05, 0xdc]);
-    assert_eq!(line.session.mtu(), 1500);
+    assert_eq!(line.link.status().mtu, 1500);
 }
 
 /// What 100,000 sessions cost is this times 100,000, beside what they negotiated.
 #[test]
 fn a_session_is_small() {
-    assert!(size_of::<Session>() < 400, "{}", size_of::<Session>());
+    assert!(size_of::<Link>() < 400, "{}", size_of::<Link>());
+}
+
+#[test]
+fn frames_that_are_not_the_session_s_change_nothing() {
+    let mut line = Line::new();
+    line.expect_kind(LCP, 1);
+    let request = pppoe(0, &packet(LCP, 1, 1, &home_lcp()));
+    let mut foreign = request.clone();
+    foreign[3] += 1;
+    let bye = pppoe(PADT, &[]);
+    for (ethertype, payload, why) in [
+        (SESSION, &foreign[..], NotTaken::Foreign),
+        (DISCOVERY, &request, NotTaken::Malformed),
+        (0x0800, &request, NotTaken::Malformed),
+        (SESSION, &request[..5], NotTaken::Malformed),
+        (SESSION, &bye, NotTaken::Malformed),
+    ] {
+        let taken = line.link.on_frame(line.now, ethertype, payload);
+        assert_eq!((taken, line.link.poll_output()), (Err(why), None));
+    }
+    line.send_padt().unwrap();
+    line.expect(Output::Closed(Cause::UserRequest));
 }

@@ -2,7 +2,6 @@
 mod support;
 use proptest::prelude::*;
 use session::*;
-use std::sync::Arc;
 use std::time::Duration;
 use support::*;
 use wire::nd::{Message, Opt, Packet};
@@ -49,13 +48,13 @@ fn the_address_is_released_only_when_its_rules_are_installed() {
     line.send(IPCP, 1, 3, &wanted);
     line.send(IPCP, 2, id, &options);
     line.expect_silence();
-    assert!(!line.session.is_up(Family::Ipv4));
-    line.input(Input::Installed(Family::Ipv4));
+    assert!(!line.is_up(Family::Ipv4));
+    line.command(Command::Installed(Family::Ipv4));
     line.expect_packet(IPCP, 2, 3, &wanted);
     line.expect(Output::Up(Family::Ipv4));
     assert!(
-        line.session
-            .handle(line.now, Input::Installed(Family::Ipv4))
+        line.link
+            .command(line.now, Command::Installed(Family::Ipv4))
             .is_err()
     );
 }
@@ -71,7 +70,7 @@ fn a_peer_that_changes_its_mind_while_rules_are_installed_is_corrected() {
     line.send(IPCP, 1, 2, &[3, 6, 10, 0, 0, 1]);
     line.expect_packet(IPCP, 3, 2, &home_ipcp());
     // The request that was held is void: the peer has replaced it.
-    line.input(Input::Installed(Family::Ipv4));
+    line.command(Command::Installed(Family::Ipv4));
     line.expect_silence();
     line.send(IPCP, 1, 3, &home_ipcp());
     line.expect_packet(IPCP, 2, 3, &home_ipcp());
@@ -90,7 +89,7 @@ fn an_ipv4_subscriber_is_refused_ipv6_and_the_other_way_round() {
     line.open_ipv6cp();
     line.send(IPCP, 1, 1, &home_ipcp());
     line.expect_kind(LCP, 8);
-    assert_eq!(line.session.phase(), Phase::Network);
+    assert_eq!(line.link.status().phase, Phase::Network);
 }
 
 #[test]
@@ -99,20 +98,20 @@ fn an_ncp_that_closes_does_not_end_the_link_and_may_come_back() {
     line.send(IPCP, 5, 9, &[]);
     line.expect_packet(IPCP, 6, 9, &[]);
     line.expect(Output::Down(Family::Ipv4));
-    assert!(line.session.is_up(Family::Ipv6));
+    assert!(line.is_up(Family::Ipv6));
     line.pass(3 * SECOND);
     line.expect_silence();
     line.send(IPCP, 1, 10, &home_ipcp());
     let (id, options) = line.expect_kind(IPCP, 1);
     line.expect(Output::Install(Family::Ipv4));
     line.send(IPCP, 2, id, &options);
-    line.input(Input::Installed(Family::Ipv4));
+    line.command(Command::Installed(Family::Ipv4));
     line.expect_packet(IPCP, 2, 10, &home_ipcp());
     line.expect(Output::Up(Family::Ipv4));
     line.send(IPV6CP, 5, 11, &[]);
     line.expect_packet(IPV6CP, 6, 11, &[]);
     line.expect(Output::Down(Family::Ipv6));
-    assert_eq!(line.session.phase(), Phase::Network);
+    assert_eq!(line.link.status().phase, Phase::Network);
     // No advertisements without IPv6.
     line.send_discarded(&ipv6_frame(
         "fe80::9",
@@ -129,14 +128,14 @@ fn a_repeated_request_on_an_open_ncp_keeps_the_rules() {
     line.expect_packet(IPCP, 2, 20, &home_ipcp());
     line.send(IPCP, 2, id, &options);
     line.expect_silence();
-    assert!(line.session.is_up(Family::Ipv4));
+    assert!(line.is_up(Family::Ipv4));
     // Another address is corrected; if the peer then falls silent, the family is down.
     line.send(IPCP, 1, 21, &[3, 6, 10, 0, 0, 1]);
     line.expect_kind(IPCP, 1);
     line.expect_packet(IPCP, 3, 21, &home_ipcp());
     line.pass(30 * SECOND);
     assert!(line.take_outputs().contains(&Output::Down(Family::Ipv4)));
-    assert!(line.session.is_up(Family::Ipv6));
+    assert!(line.is_up(Family::Ipv6));
 }
 
 #[test]
@@ -144,7 +143,8 @@ fn a_peer_without_ipv6_says_so_and_stays() {
     let mut line = Line::new();
     line.authenticate(grant());
     let outputs = line.take_outputs();
-    let [Output::Ppp(ipcp), Output::Ppp(ipv6cp)] = &outputs[..] else {
+    let frames: Vec<_> = outputs.iter().map(ppp_of).collect();
+    let [Some(ipcp), Some(ipv6cp)] = frames[..] else {
         panic!("{outputs:?}")
     };
     assert_eq!(ipv6cp[..2], [0x80, 0x57]);
@@ -152,16 +152,17 @@ fn a_peer_without_ipv6_says_so_and_stays() {
     line.send(IPCP, 2, ipcp[3], &ipcp[6..]);
     line.send(IPCP, 1, 7, &home_ipcp());
     line.expect(Output::Install(Family::Ipv4));
-    line.input(Input::Installed(Family::Ipv4));
+    line.command(Command::Installed(Family::Ipv4));
     line.pass(25 * SECOND);
     let outputs = line.take_outputs();
     assert!(
         outputs
             .iter()
-            .all(|o| !matches!(o, Output::Ppp(f) if f[..2] == [0x80, 0x57])),
+            .filter_map(ppp_of)
+            .all(|frame| frame[..2] != [0x80, 0x57]),
         "asked again"
     );
-    assert!(line.session.is_up(Family::Ipv4));
+    assert!(line.is_up(Family::Ipv4));
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn the_prefix_is_released_only_when_its_rules_are_installed() {
         Message::RouterSolicitation { options: vec![] },
     );
     line.send_discarded(&solicitation);
-    line.input(Input::Installed(Family::Ipv6));
+    line.command(Command::Installed(Family::Ipv6));
     let ra = expect_ra(&mut line);
     assert_eq!(
         (
@@ -334,7 +335,7 @@ fn a_family_that_was_lost_while_the_peer_was_out_of_reach_is_asked_for_when_it_i
     line.send(IPCP, 2, id, &options);
     line.send(IPCP, 1, 21, &home_ipcp());
     line.expect(Output::Install(Family::Ipv4));
-    line.input(Input::Installed(Family::Ipv4));
+    line.command(Command::Installed(Family::Ipv4));
     line.expect_packet(IPCP, 2, 21, &home_ipcp());
     line.expect(Output::Up(Family::Ipv4));
     // One that hung up this family itself is left alone.
@@ -379,22 +380,16 @@ fn a_family_that_the_peer_never_asked_for_is_left_alone() {
 #[test]
 fn an_open_session_goes_on_after_a_restart() {
     let line = Line::open();
-    let snapshot = line.session.snapshot().unwrap();
+    let snapshot = line.link.snapshot().unwrap();
     let text = serde_json::to_string(&snapshot).unwrap();
     let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
     // The clock of another process starts elsewhere.
     let now = Duration::from_secs(5);
-    let restored = Session::restore(
-        Arc::new(SessionConfig::default()),
-        snapshot.clone(),
-        1234,
-        now,
-    );
-    assert_eq!(restored.snapshot(), Some(snapshot));
-    let mut line = Line::around(restored, now);
+    let mut line = Line::around(restored(snapshot.clone(), now), now);
+    assert_eq!(line.link.snapshot(), Some(snapshot));
     line.expect_silence();
-    assert!(line.session.is_up(Family::Ipv4) && line.session.is_up(Family::Ipv6));
-    assert_eq!(line.session.mtu(), 1492);
+    assert!(line.is_up(Family::Ipv4) && line.is_up(Family::Ipv6));
+    assert_eq!(line.link.status().mtu, 1492);
     line.send(LCP, 9, 1, &HOME_MAGIC);
     line.expect_packet(LCP, 10, 1, &OUR_MAGIC.to_be_bytes());
     line.send_frame(&ipv6_frame(
@@ -420,9 +415,8 @@ fn an_open_session_goes_on_after_a_restart() {
 #[test]
 fn a_peer_that_begins_anew_after_a_restart_is_asked_as_often_as_ever() {
     let line = Line::open();
-    let snapshot = line.session.snapshot().unwrap();
-    let session = Session::restore(Arc::new(SessionConfig::default()), snapshot, 1234, line.now);
-    let mut line = Line::around(session, line.now);
+    let snapshot = line.link.snapshot().unwrap();
+    let mut line = Line::around(restored(snapshot, line.now), line.now);
     line.send(IPCP, 1, 30, &home_ipcp());
     let (id, _) = line.expect_kind(IPCP, 1);
     line.expect_packet(IPCP, 2, 30, &home_ipcp());
@@ -430,31 +424,22 @@ fn a_peer_that_begins_anew_after_a_restart_is_asked_as_often_as_ever() {
     line.pass(3 * SECOND);
     assert_eq!(line.expect_kind(IPCP, 1).0, id);
     line.expect_silence();
-    assert!(line.session.is_up(Family::Ipv4));
+    assert!(line.is_up(Family::Ipv4));
 }
 
 /// A verdict is on an attempt: one from before a restart must not be taken for the verdict on a later attempt.
 #[test]
 fn attempts_are_counted_on_after_a_restart() {
     let line = Line::open();
-    let first = line.session.snapshot().unwrap();
+    let first = line.link.snapshot().unwrap();
     assert_eq!(first.auth_attempt, 1);
-    let session = Session::restore(
-        Arc::new(SessionConfig::default()),
-        first.clone(),
-        1234,
-        line.now,
-    );
-    let mut line = Line::around(session, line.now);
-    assert_eq!(line.session.snapshot(), Some(first));
+    let mut line = Line::around(restored(first.clone(), line.now), line.now);
+    assert_eq!(line.link.snapshot(), Some(first));
     // The peer begins anew.
     line.send(LCP, 1, 50, &home_lcp());
     let outputs = line.take_outputs();
-    let is_request =
-        |output: &&Output| matches!(output, Output::Ppp(f) if f[..3] == [0xc0, 0x21, 1]);
-    let Some(Output::Ppp(request)) = outputs.iter().find(is_request) else {
-        panic!("{outputs:?}")
-    };
+    let mut frames = outputs.iter().filter_map(ppp_of);
+    let request = frames.find(|frame| frame[..3] == [0xc0, 0x21, 1]).unwrap();
     line.send(LCP, 2, request[3], &request[6..]);
     assert_eq!(line.answer_challenge(), 2);
 }
@@ -465,16 +450,15 @@ fn a_family_that_was_not_up_is_negotiated_from_our_side_after_a_restart() {
     line.authenticate(grant());
     let ipv6cp = line.take_outputs();
     assert_eq!(ipv6cp.len(), 2);
-    let snapshot = line.session.snapshot().unwrap();
-    let session = Session::restore(Arc::new(SessionConfig::default()), snapshot, 1234, line.now);
-    let mut line = Line::around(session, line.now);
-    assert!(!line.session.is_up(Family::Ipv4));
+    let snapshot = line.link.snapshot().unwrap();
+    let mut line = Line::around(restored(snapshot, line.now), line.now);
+    assert!(!line.is_up(Family::Ipv4));
     let (id, options) = line.expect_kind(IPCP, 1);
     line.expect_kind(IPV6CP, 1);
     line.send(IPCP, 1, 30, &home_ipcp());
     line.expect(Output::Install(Family::Ipv4));
     line.send(IPCP, 2, id, &options);
-    line.input(Input::Installed(Family::Ipv4));
+    line.command(Command::Installed(Family::Ipv4));
     line.expect_packet(IPCP, 2, 30, &home_ipcp());
     line.expect(Output::Up(Family::Ipv4));
 }
@@ -482,9 +466,9 @@ fn a_family_that_was_not_up_is_negotiated_from_our_side_after_a_restart() {
 #[test]
 fn before_authentication_there_is_nothing_to_keep() {
     let mut line = Line::new();
-    assert_eq!(line.session.snapshot(), None);
+    assert_eq!(line.link.snapshot(), None);
     line.open_lcp();
-    assert_eq!(line.session.snapshot(), None);
+    assert_eq!(line.link.snapshot(), None);
 }
 
 /// One step of a storm.
@@ -536,6 +520,9 @@ impl Promises {
     fn keep(&mut self, output: Output) {
         assert!(!self.closed, "{output:?} after Closed");
         let slot = |f: Family| f as usize;
+        if let Some(frame) = ppp_of(&output) {
+            self.last = frame.to_vec();
+        }
         match output {
             Output::Install(f) => assert_eq!(self.installed[slot(f)].replace(false), None),
             Output::Up(f) => assert_eq!(self.installed[slot(f)], Some(true), "up before its rules"),
@@ -544,8 +531,7 @@ impl Promises {
                 "down without install"
             ),
             Output::Authenticate(request) => self.attempt = request.attempt,
-            Output::Ppp(frame) => self.last = frame,
-            Output::Padt(_) => {}
+            Output::Frame(_) => {}
             Output::Closed(_) => {
                 assert_eq!(self.installed, [None; 2], "rules left behind");
                 self.closed = true;
@@ -565,42 +551,50 @@ proptest! {
             for output in line.take_outputs() {
                 promises.keep(output);
             }
-            let now = line.now;
-            let input = match &step {
-                Step::Frame(frame) => Input::Ppp(frame),
+            let command = match step {
+                Step::Frame(frame) => {
+                    let _ = line.pass_frame(&frame);
+                    None
+                }
                 Step::Pass(millis) => {
-                    line.pass(Duration::from_millis((*millis).into()));
+                    line.pass(Duration::from_millis(millis.into()));
                     continue;
                 }
-                Step::Verdict(good) => Input::Auth {
+                Step::Verdict(good) => Some(Command::Auth {
                     attempt: promises.attempt,
-                    reply: if *good { accept(grant()) } else { AuthReply::Reject { message: vec![1; 300] } },
-                },
+                    reply: if good { accept(grant()) } else { AuthReply::Reject { message: vec![1; 300] } },
+                }),
                 Step::Installed(family) => {
-                    if let Some(done) = &mut promises.installed[*family as usize] {
+                    if let Some(done) = &mut promises.installed[family as usize] {
                         *done = true;
                     }
-                    Input::Installed(*family)
+                    Some(Command::Installed(family))
                 }
-                Step::Terminate => Input::Terminate(Cause::AdminReset),
-                Step::Padt => Input::Padt,
+                Step::Terminate => Some(Command::Terminate(Cause::AdminReset)),
+                Step::Padt => {
+                    let _ = line.send_padt();
+                    None
+                }
                 Step::Echo(code) => {
                     if let Some(octet) = promises.last.get_mut(2) {
-                        *octet = *code;
+                        *octet = code;
                     }
-                    Input::Ppp(&promises.last)
+                    let _ = line.pass_frame(&promises.last);
+                    None
                 }
             };
-            let _ = line.session.handle(now, input);
+            if let Some(command) = command {
+                let _ = line.link.command(line.now, command);
+            }
             line.pass(Duration::ZERO);
-            while let Some(output) = line.session.poll_output() {
+            while let Some(output) = line.link.poll_output() {
                 promises.keep(output);
             }
-            prop_assert!(line.session.poll_at().is_none_or(|at| at > line.now));
+            prop_assert!(line.link.poll_at().is_none_or(|at| at > line.now));
         }
         // Nothing lives for ever that the operator has ended.
-        let _ = line.session.handle(line.now, Input::Terminate(Cause::AdminReset));
-        while let Some(output) = line.session.poll_output() {
+        let _ = line.link.command(line.now, Command::Terminate(Cause::AdminReset));
+        while let Some(output) = line.link.poll_output() {
             promises.keep(output);
         }
         line.pass(Duration::from_secs(10));
@@ -608,6 +602,6 @@ proptest! {
             promises.keep(output);
         }
         prop_assert!(promises.closed);
-        prop_assert_eq!(line.session.poll_at(), None);
+        prop_assert_eq!(line.link.poll_at(), None);
     }
 }

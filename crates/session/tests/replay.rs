@@ -324,7 +324,8 @@ impl<'a> Replay<'a> {
         if let Some(reply) = self.verdict(rung)
             && let Some(attempt) = self.server.attempt.take()
         {
-            self.server.input(rung.at, Input::Auth { attempt, reply });
+            self.server
+                .command(rung.at, Command::Auth { attempt, reply });
         }
         let releases_ipv4 = rung
             .control(ppp::IPCP)
@@ -335,7 +336,7 @@ impl<'a> Replay<'a> {
         ] {
             if releases && self.server.wanted.contains(&family) {
                 self.server.wanted.retain(|f| *f != family);
-                self.server.input(rung.at, Input::Installed(family));
+                self.server.command(rung.at, Command::Installed(family));
             }
         }
         let terminates = rung
@@ -343,7 +344,7 @@ impl<'a> Replay<'a> {
             .is_some_and(|c| c.code == ppp::TERMINATE_REQUEST);
         if terminates && !self.server.is_terminating() {
             self.server
-                .input(rung.at, Input::Terminate(self.cause_after(rung.at)));
+                .command(rung.at, Command::Terminate(self.cause_after(rung.at)));
         }
     }
 

@@ -7,21 +7,25 @@ use support::*;
 #[test]
 fn interface_identifiers_are_those_that_were_agreed_on() {
     let line = Line::new();
-    assert_eq!(line.session.interface_ids().1, 0, "not negotiated yet");
+    assert_eq!(
+        line.link.status().peer_interface_id,
+        None,
+        "not negotiated yet"
+    );
     let line = Line::open();
-    assert_eq!(line.session.interface_ids(), (0x1234, 9));
+    assert_eq!(line.link.status().peer_interface_id, Some(9));
 }
 
 #[test]
 fn a_verdict_is_waited_for_from_the_response_to_the_answer() {
     let mut line = Line::new();
     line.open_lcp();
-    assert!(!line.session.waits_for_verdict());
+    assert!(!line.link.status().waits_for_verdict);
     let attempt = line.answer_challenge();
-    assert!(line.session.waits_for_verdict());
+    assert!(line.link.status().waits_for_verdict);
     let reply = accept(grant());
-    line.input(Input::Auth { attempt, reply });
-    assert!(!line.session.waits_for_verdict());
+    line.command(Command::Auth { attempt, reply });
+    assert!(!line.link.status().waits_for_verdict);
 }
 
 /// RFC 1661 §6.4: zero is no magic number, and is answered by another one.
@@ -47,10 +51,10 @@ fn silence_that_is_excused_does_not_end_the_session() {
         line.pass_to_next();
         line.expect_kind(LCP, 9);
     }
-    let due = line.session.poll_at().unwrap();
-    line.session.excuse_silence(due);
-    line.pass(due - line.now);
+    line.is_reachable = false;
+    line.pass_to_next();
     line.expect_silence();
+    line.is_reachable = true;
     // From here on it is counted anew: three more, then the end.
     for _ in 0..3 {
         line.pass_to_next();
@@ -67,7 +71,7 @@ fn echoes_follow_a_changed_configuration() {
         echo_interval: 5 * SECOND,
         ..SessionConfig::default()
     };
-    line.session.reconfigure(line.now, Arc::new(shorter));
+    line.command(Command::Configure(Arc::new(shorter)));
     line.pass(5 * SECOND);
     line.expect_kind(LCP, 9);
 }

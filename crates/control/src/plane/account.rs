@@ -10,7 +10,7 @@ use super::{Awaited, ControlPlane, Now, Output, Waiting};
 use crate::aaa_clients::AaaClients;
 use crate::accounting::{RecordKind, RecordStage};
 use crate::counters::Counter;
-use crate::entry::{Entry, Owed, Stage, Started};
+use crate::entry::{Owed, Stage, Started};
 use crate::store::Record as StoreRecord;
 use crate::topology::Seid;
 use aaa::{AccountingKind, AccountingRecord, Delivery, Slot, TerminateCause, Traffic};
@@ -162,7 +162,7 @@ impl ControlPlane {
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),
             framed_ipv6_prefix: entry.ipv6(),
-            framed_interface_id: entry.peer_interface_id(),
+            framed_interface_id: entry.status().and_then(|status| status.peer_interface_id),
             authentic: AaaClients::authentic(entry.servers.as_deref()),
             event_time,
             session_time,
@@ -319,13 +319,5 @@ impl ControlPlane {
             }
         }
         others.into_iter().for_each(|token| self.prepare(token));
-    }
-}
-
-impl Entry {
-    /// The subscriber's interface identifier, once IPV6CP has it.
-    fn peer_interface_id(&self) -> Option<u64> {
-        let (_, peer) = self.link.as_ref()?.interface_ids();
-        (peer != 0).then_some(peer)
     }
 }

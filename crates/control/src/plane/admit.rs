@@ -9,7 +9,7 @@ use crate::topology::{InstanceId, SegmentId, Seid, UserPlaneId};
 use policy::Access;
 use rand::Rng;
 use session::discovery::{Answer, Padr, Refusal};
-use session::{Cause, Circuit, Session};
+use session::{Cause, Circuit, Link};
 use wire::eth::PPPOE_DISCOVERY;
 
 impl ControlPlane {
@@ -163,9 +163,8 @@ impl ControlPlane {
             Stage::Admitted(first) => **first == *padr,
             Stage::Connecting
                 if entry
-                    .link
-                    .as_ref()
-                    .is_some_and(|l| l.phase() == session::Phase::Establish) =>
+                    .status()
+                    .is_some_and(|status| status.phase == session::Phase::Establish) =>
             {
                 let Access::Pppoe(id) = entry.access;
                 let pads = self.access(entry.segment).discovery.pads(padr, id);
@@ -202,7 +201,7 @@ impl ControlPlane {
             seed: self.random.random(),
         };
         let entry = self.entry(index);
-        let link = Session::new(config, max_payload, random, now.at);
+        let link = Link::new(entry.access, config, max_payload, random, now.at);
         entry.link = Some(Box::new(link));
         entry.stage = Stage::Connecting;
         self.send_to_session(index, PPPOE_DISCOVERY, &pads);

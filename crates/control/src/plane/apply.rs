@@ -91,7 +91,7 @@ impl ControlPlane {
             self.persist(now, index);
         }
         if was.dns != is.dns {
-            self.set_dns(index);
+            self.set_dns(now, index);
         }
         if (was.session_timeout, was.interim_interval) != (is.session_timeout, is.interim_interval)
         {

@@ -8,6 +8,7 @@ use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
 use config::{Configuration, Fault};
 use northbound::Effect;
 use policy::{ControlSettings, Reach};
+use session::Command;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -334,9 +335,7 @@ impl ControlPlane {
             let seid = entry.seid;
             if link {
                 let config = self.access(entry.segment).session.clone();
-                if let Some(link) = &mut self.entry(index).link {
-                    link.reconfigure(now.at, config);
-                }
+                self.drive(now, index, Command::Configure(config));
             }
             match policy {
                 Some(Reach::Packets) => self.adjusting.push_back(seid),

@@ -167,9 +167,9 @@ fn is_like(name: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// State of PPP.
+/// State of its link.
 fn phase(entry: &Entry) -> &'static str {
-    match (&entry.stage, entry.link.as_ref().map(|link| link.phase())) {
+    match (&entry.stage, entry.status().map(|status| status.phase)) {
         (Stage::Closing(_), _) => "terminate",
         (_, None) => "discovery",
         (_, Some(Phase::Establish)) => "establish",

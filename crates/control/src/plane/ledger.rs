@@ -341,11 +341,11 @@ impl ControlPlane {
                 waits.push(Wait::Rules(seid));
                 continue;
             }
-            let Some(link) = &entry.link else { continue };
+            let Some(link) = entry.status() else { continue };
             let families = FAMILIES.into_iter().filter(|_| rules.up_seid.is_some());
             let families = families.filter(|family| link.waits_for_rules(*family));
             waits.extend(families.map(|f| Wait::Family(seid, f == Family::Ipv6)));
-            waits.extend(link.waits_for_verdict().then_some(Wait::Verdict(seid)));
+            waits.extend(link.waits_for_verdict.then_some(Wait::Verdict(seid)));
         }
         waits.extend(self.listings.keys().copied().map(Wait::Listing));
         let audited = self.audits.keys().copied();

@@ -1,4 +1,4 @@
-//! PPP of a session: its inputs and outputs, authentication and timers.
+//! Link of a session: its commands and outputs, authentication and timers.
 
 use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
@@ -7,22 +7,19 @@ use crate::evaluate::AaaAnswer;
 use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
 use session::{
-    AuthMethod, AuthReply, AuthRequest, Cause, Family, Grant, Input, Ipv4Grant, Ipv6Grant, Output,
-    frames,
+    AuthMethod, AuthReply, AuthRequest, Cause, Command, Family, Grant, Ipv4Grant, Ipv6Grant,
+    Output, Phase, Status,
 };
 
 impl ControlPlane {
-    /// Passes an input to a session and carries out its outputs.
-    pub(super) fn drive(&mut self, now: Now, index: u32, input: Input<'_>) {
+    /// Passes a command to a session's link and carries out its outputs.
+    pub(super) fn drive(&mut self, now: Now, index: u32, command: Command) {
         let entry = self.entry(index);
-        if entry.is_closing() {
-            return;
-        }
         let Some(link) = &mut entry.link else {
             return;
         };
-        if let Err(why) = link.handle(now.at, input) {
-            tracing::trace!(session = %entry.seid, why = why.0, "input discarded");
+        if let Err(why) = link.command(now.at, command) {
+            tracing::trace!(session = %entry.seid, why = why.0, "command discarded");
         }
         self.carry_out(now, index);
     }
@@ -30,7 +27,7 @@ impl ControlPlane {
     /// Ends a session and notifies the subscriber.
     pub(super) fn end(&mut self, now: Now, index: u32, cause: Cause) {
         match self.entry(index).link {
-            Some(_) => self.drive(now, index, Input::Terminate(cause)),
+            Some(_) => self.drive(now, index, Command::Terminate(cause)),
             None => self.release(now, index, cause),
         }
     }
@@ -44,10 +41,7 @@ impl ControlPlane {
         }
         let plane = entry.user_plane;
         if let Some(link) = &mut entry.link {
-            if !self.user_planes.is_answering(plane) {
-                link.excuse_silence(now.at);
-            }
-            link.on_timeout(now.at);
+            link.on_timeout(now.at, self.user_planes.is_answering(plane));
         }
         if entry.account.next_interim.is_some_and(|at| at <= now.at) {
             self.ask_interim(now, index);
@@ -73,13 +67,8 @@ impl ControlPlane {
                 return self.sessions.arm(index);
             };
             match output {
-                Output::Ppp(frame) => {
-                    let (ethertype, payload) = frames::ppp(self.sessions[index].access, &frame);
-                    self.send_to_session(index, ethertype, &payload);
-                }
-                Output::Padt(reason) => {
-                    let (ethertype, payload) = frames::end(self.sessions[index].access, reason);
-                    self.send_to_session(index, ethertype, &payload);
+                Output::Frame(frame) => {
+                    self.send_to_session(index, frame.ethertype, &frame.payload);
                 }
                 Output::Authenticate(request) => self.authenticate(now, index, request),
                 Output::Install(family) => self.install(now, index, family),
@@ -136,9 +125,8 @@ impl ControlPlane {
         let PendingAuth { seid, attempt } = pending;
         let waits = |index: &u32| {
             let entry = &self.sessions[*index];
-            let link = entry.link.as_ref();
-            entry.who.attempt == attempt
-                && link.is_some_and(|link| link.phase() == session::Phase::Authenticate)
+            let waits = |status: Status| status.phase == Phase::Authenticate;
+            entry.who.attempt == attempt && entry.status().is_some_and(waits)
         };
         // otherwise the session ended meanwhile, or its subscriber began anew
         let Some(index) = self.sessions.find(seid).filter(waits) else {
@@ -165,7 +153,7 @@ impl ControlPlane {
         tracing::info!(session = %seid, user, %mac, why, "subscriber is rejected");
         self.note_refused(now, index, why, &message);
         let reply = AuthReply::Reject { message };
-        self.drive(now, index, Input::Auth { attempt, reply });
+        self.drive(now, index, Command::Auth { attempt, reply });
     }
 
     fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
@@ -208,7 +196,7 @@ impl ControlPlane {
             grant: self.grant(index, accept.framed_interface_id),
             message: accept.reply_message,
         };
-        self.drive(now, index, Input::Auth { attempt, reply });
+        self.drive(now, index, Command::Auth { attempt, reply });
     }
 
     /// Sets the network instance of the subscriber's profile. Bindings in another instance are released.
@@ -231,7 +219,7 @@ impl ControlPlane {
         instance.and_then(|instance| instance.gateway_ipv4())
     }
 
-    /// Addresses that PPP negotiates.
+    /// Addresses of the subscriber.
     fn grant(&self, index: u32, interface_id: Option<u64>) -> Grant {
         let entry = &self.sessions[index];
         let (gateway, control) = (self.gateway_ipv4(index), &entry.policy.control);

@@ -1,6 +1,6 @@
 //! Access and subscriber profiles of sessions.
 
-use super::ControlPlane;
+use super::{ControlPlane, Now};
 use crate::entry::Entry;
 use crate::evaluate::{self, PolicyInputs};
 use crate::topology::{SegmentId, Topology};
@@ -9,7 +9,7 @@ use config::model::{AccessProfile, Authentication, SubscriberProfile};
 use core::time::Duration;
 use policy::{Origins, PPPOE_MTU, Policy};
 use session::discovery::{Discovery, DiscoveryConfig};
-use session::{AuthPolicy, SessionConfig};
+use session::{AuthPolicy, Command, SessionConfig};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
             configuration: self.configuration,
             access: self.access_profile(entry.segment),
             servers: entry.servers.as_deref(),
-            link_mtu: entry.link.as_ref().map_or(PPPOE_MTU, |link| link.mtu()),
+            link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
             answer: &entry.answer,
         }
     }
@@ -156,13 +156,11 @@ impl ControlPlane {
             .profile(entry.segment, entry.answer.profile.as_deref())
     }
 
-    /// Passes the DNS servers of the policy to the PPP session.
-    pub(super) fn set_dns(&mut self, index: u32) {
-        let entry = self.entry(index);
-        let control = &entry.policy.control;
-        if let Some(link) = &mut entry.link {
-            link.set_dns(control.dns_ipv4(), control.dns_ipv6());
-        }
+    /// Passes the DNS servers of the policy to the session's link.
+    pub(super) fn set_dns(&mut self, now: Now, index: u32) {
+        let control = &self.entry(index).policy.control;
+        let (ipv4, ipv6) = (control.dns_ipv4(), control.dns_ipv6());
+        self.drive(now, index, Command::SetDns { ipv4, ipv6 });
     }
 }
 

@@ -25,7 +25,7 @@ use pfcp::bng::Told;
 use policy::Access;
 use policy::{Bindings, Overrides};
 use rand::Rng;
-use session::{Cause, Session};
+use session::{Cause, Link};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -287,7 +287,7 @@ impl ControlPlane {
             if self.entry(index).has_policy() {
                 self.renew_policy(now, index);
             }
-            self.set_dns(index);
+            self.set_dns(now, index);
             self.arm_times(now, index);
             self.resume_account(now, index);
             self.carry_out(now, index);
@@ -337,7 +337,7 @@ impl ControlPlane {
         let seconds = |s: Option<u32>| s.map(|s| Duration::from_secs(s.into()));
         let seed = self.random.random();
         let config = self.access(segment).session.clone();
-        let link = Session::restore(config, record.link, seed, now.at);
+        let link = Link::restore(access, config, record.link, seed, now.at);
         let third = record.third.unwrap_or_else(|| {
             // version 2 knew one group of servers, and no times but those of AAA
             let profile = self.view().access_profile(segment);

@@ -12,7 +12,7 @@ use pfcp::bng::{self, SessionSpec, Usage};
 use pfcp::{FailReason, RequestId};
 use policy::{Bindings, Policy};
 use rand::Rng;
-use session::{Cause, Family, Input, Phase};
+use session::{Cause, Command, Family, RulesState};
 use wire::pfcp::{Cause as PfcpCause, Message, ReportType, UsageReport};
 
 /// Interval in seconds of the user plane's usage reports. A user plane that dies loses the usage since its last report.
@@ -325,8 +325,7 @@ impl ControlPlane {
                 Family::Ipv4 => told.ipv4().is_some() && told.ipv4() == entry.ipv4(),
                 Family::Ipv6 => told.ipv6().is_some() && told.ipv6() == entry.ipv6(),
             };
-            let link = entry.link.as_ref();
-            if wanted && there && link.is_some_and(|link| link.waits_for_rules(family)) {
+            if wanted && there && entry.status().is_some_and(|s| s.waits_for_rules(family)) {
                 self.await_durable(now, index, family);
             }
         }
@@ -372,18 +371,16 @@ impl ControlPlane {
     }
 
     fn waits_for_rules(&self, index: u32) -> bool {
-        let link = self.sessions[index].link.as_ref();
-        let families = [Family::Ipv4, Family::Ipv6];
-        link.is_some_and(|link| families.iter().any(|family| link.waits_for_rules(*family)))
+        let status = self.sessions[index].status();
+        status.is_some_and(|status| status.rules.contains(&RulesState::Asked))
     }
 
     /// Handles a rejected or lost request. A session that waits for its rules ends; any other one is established again, unless it is
     /// ending.
     fn on_modify_failed(&mut self, now: Now, index: u32, counter: Counter) {
         self.counters.count(counter);
-        let link = self.sessions[index].link.as_ref();
-        let ending = |phase| matches!(phase, Phase::Terminate | Phase::Closed);
-        let stays = link.is_some_and(|link| !ending(link.phase()));
+        let entry = &self.sessions[index];
+        let stays = entry.link.is_some() && !entry.is_ending();
         if self.waits_for_rules(index) {
             self.end(now, index, Cause::PortError);
         } else if stays && self.user_planes.is_up(self.plane_of(index)) {
@@ -412,7 +409,7 @@ impl ControlPlane {
 
     pub(super) fn on_family_durable(&mut self, now: Now, index: u32, family: Family, asked: u8) {
         if self.entry(index).rules.asked[family as usize] == asked {
-            self.drive(now, index, Input::Installed(family));
+            self.drive(now, index, Command::Installed(family));
         }
     }
 

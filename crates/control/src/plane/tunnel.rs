@@ -5,8 +5,7 @@ use crate::counters::Counter;
 use crate::entry::Entry;
 use crate::topology::{GroupId, PortId, TunnelOwner, UserPlaneId};
 use core::net::SocketAddr;
-use session::Circuit;
-use session::frames::{self, NotTaken};
+use session::{Circuit, NotTaken};
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, Tags};
 use wire::{gtpu, nsh};
 
@@ -122,18 +121,24 @@ impl ControlPlane {
 
     fn on_session_frame(&mut self, now: Now, index: u32, bytes: &[u8]) -> Result<(), Refused> {
         let frame = Frame::parse(bytes).map_err(|_| Counter::MalformedFrame)?;
-        let entry = &self.sessions[index];
+        let entry = self.entry(index);
         let own = frame.header.source == entry.circuit.mac
             && frame.header.tags.vids() == entry.circuit.tags.vids();
         if !own {
             return Err(Counter::ForeignFrame);
         }
-        let input = frames::open(entry.access, frame.header.ethertype, frame.payload);
-        let input = input.map_err(|why| match why {
-            NotTaken::Malformed => Counter::MalformedFrame,
-            NotTaken::Foreign => Counter::ForeignFrame,
-        })?;
-        self.drive(now, index, input);
+        let Some(link) = &mut entry.link else {
+            return Ok(());
+        };
+        match link.on_frame(now.at, frame.header.ethertype, frame.payload) {
+            Ok(()) => {}
+            Err(NotTaken::Malformed) => return Err(Counter::MalformedFrame),
+            Err(NotTaken::Foreign) => return Err(Counter::ForeignFrame),
+            Err(NotTaken::Discarded(why)) => {
+                tracing::trace!(session = %entry.seid, why = why.0, "frame discarded");
+            }
+        }
+        self.carry_out(now, index);
         Ok(())
     }
 

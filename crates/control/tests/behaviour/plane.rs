@@ -488,7 +488,8 @@ fn a_frame_of_another_home_in_a_session_s_tunnel_is_refused() {
         ethertype: wire::eth::PPPOE_DISCOVERY,
     };
     header.emit(&mut frame);
-    frame.extend_from_slice(&session::frames::end(b.access, "forged").1);
+    let policy::Access::Pppoe(session_id) = b.access;
+    frame.extend(session::discovery::padt(session_id, "forged"));
     w.tunnel(a.tunnel.uplink.teid, &frame);
     w.settle();
     assert_eq!(w.count(Counter::ForeignFrame), 1);

@@ -6,6 +6,7 @@ use control::{Input, Output};
 use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::State;
+use policy::Access;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
 use wire::pppoe::{Discovery, PADI, PADO, PADR, PADS, Tag};
 use wire::{gtpu, nsh};
@@ -59,12 +60,18 @@ fn in_nsh(logical_port: &[u8], frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// PADT of a session.
+fn padt(access: Access) -> Vec<u8> {
+    let Access::Pppoe(session_id) = access;
+    session::discovery::padt(session_id, "forged")
+}
+
 #[test]
 fn a_tunnel_is_its_user_plane_s_alone() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
     let rules = w.up.subscribers().remove(0);
-    let padt = session::frames::end(rules.access, "forged").1;
+    let padt = padt(rules.access);
     let goodbye = gpdu(
         rules.tunnel.uplink.teid,
         &frame(&w, 0, PPPOE_DISCOVERY, &padt),
@@ -101,7 +108,7 @@ fn tunnels_that_no_session_has_are_counted() {
     w.dial_all();
     let rules = w.up.subscribers().remove(0);
     let own = rules.tunnel.uplink.teid;
-    let padt = session::frames::end(rules.access, "forged").1;
+    let padt = padt(rules.access);
     let goodbye = frame(&w, 0, PPPOE_DISCOVERY, &padt);
     let free_index = own + 7;
     let other_group = own + (1 << 20);
@@ -153,7 +160,7 @@ fn what_was_on_its_way_when_a_session_ended_is_counted_apart() {
     w.dial_all();
     let rules = w.up.subscribers().remove(0);
     let teid = rules.tunnel.uplink.teid;
-    let late = session::frames::end(rules.access, "again").1;
+    let late = padt(rules.access);
     let late = frame(&w, 0, PPPOE_DISCOVERY, &late);
     w.hang_up(0);
     w.run(MINUTE);

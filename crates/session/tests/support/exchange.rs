@@ -56,9 +56,9 @@ impl Home {
         self.send(0x8864, SERVER.0, &payload);
     }
 
-    fn input(&mut self, input: Input<'_>) {
+    fn command(&mut self, command: Command) {
         self.now += Duration::from_millis(1);
-        self.server.input(self.now, input);
+        self.server.command(self.now, command);
         self.collect();
     }
 
@@ -151,7 +151,7 @@ fn negotiate(home: &mut Home) {
         &[&[16][..], &[0x22; 16], b"alice"].concat(),
     ));
     let attempt = home.server.attempt.expect("a question for AAA");
-    home.input(Input::Auth {
+    home.command(Command::Auth {
         attempt,
         reply: accept(grant()),
     });
@@ -182,8 +182,8 @@ fn open_network(home: &mut Home) {
         3,
         &[3, 6, 100, 64, 0, 7, 129, 6, 9, 9, 9, 9, 131, 6, 1, 1, 1, 1],
     ));
-    home.input(Input::Installed(Family::Ipv4));
-    home.input(Input::Installed(Family::Ipv6));
+    home.command(Command::Installed(Family::Ipv4));
+    home.command(Command::Installed(Family::Ipv6));
     home.ppp(&router_solicitation());
 }
 

@@ -5,11 +5,17 @@ pub mod exchange;
 pub mod pcap;
 pub mod server;
 
+use policy::Access;
 use session::ladder::{Direction, Ladder, describe_ppp};
 use session::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub const SESSION_ID: u16 = 0x0907;
+pub const DISCOVERY: u16 = 0x8863;
+pub const SESSION: u16 = 0x8864;
+pub const PADT: u8 = 0xa7;
 
 pub const LCP: u16 = 0xc021;
 pub const PAP: u16 = 0xc023;
@@ -63,10 +69,59 @@ pub fn packet(protocol: u16, code: u8, id: u8, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The payload of a PPPoE frame of the session.
+pub fn pppoe(code: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x11, code];
+    bytes.extend(SESSION_ID.to_be_bytes());
+    bytes.extend((payload.len() as u16).to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// The output that sends a PPP frame.
+pub fn ppp(frame: &[u8]) -> Output {
+    Output::Frame(Frame {
+        ethertype: SESSION,
+        payload: pppoe(0, frame),
+    })
+}
+
+/// The output that sends a PADT with a text.
+pub fn padt(text: &str) -> Output {
+    let tag = [&[0x02, 0x03, 0, text.len() as u8], text.as_bytes()].concat();
+    Output::Frame(Frame {
+        ethertype: DISCOVERY,
+        payload: pppoe(PADT, &tag),
+    })
+}
+
+/// The PPP frame that an output sends.
+pub fn ppp_of(output: &Output) -> Option<&[u8]> {
+    let Output::Frame(Frame { ethertype, payload }) = output else {
+        return None;
+    };
+    let frame = &payload[6..];
+    (*ethertype == SESSION && *payload == pppoe(0, frame)).then_some(frame)
+}
+
+/// A link after PADS, without random values.
+pub fn link(config: SessionConfig, max_payload: Option<u16>, now: Duration) -> Link {
+    let access = Access::Pppoe(SESSION_ID);
+    Link::new(access, Arc::new(config), max_payload, random(), now)
+}
+
+/// The link of a snapshot.
+pub fn restored(snapshot: Snapshot, now: Duration) -> Link {
+    let config = Arc::new(SessionConfig::default());
+    Link::restore(Access::Pppoe(SESSION_ID), config, snapshot, 1234, now)
+}
+
 /// A subscriber's line to a session, with the ladder of what went over it.
 pub struct Line {
-    pub session: Session,
+    pub link: Link,
     pub now: Duration,
+    /// Whether the path to the subscriber's user plane is there.
+    pub is_reachable: bool,
     pub ladder: Ladder,
     outputs: VecDeque<Output>,
 }
@@ -78,13 +133,14 @@ impl Line {
 
     pub fn with(config: SessionConfig) -> Self {
         let now = Duration::from_secs(1000);
-        Self::around(Session::new(Arc::new(config), None, random(), now), now)
+        Self::around(link(config, None, now), now)
     }
 
-    pub fn around(session: Session, now: Duration) -> Self {
+    pub fn around(link: Link, now: Duration) -> Self {
         let mut line = Line {
-            session,
+            link,
             now,
+            is_reachable: true,
             ladder: Ladder::new(),
             outputs: VecDeque::new(),
         };
@@ -93,18 +149,33 @@ impl Line {
     }
 
     fn drain(&mut self) {
-        while let Some(output) = self.session.poll_output() {
-            match &output {
-                Output::Ppp(frame) => self.ladder.ppp(self.now, Direction::ToHome, frame),
-                other => self.ladder.note(format_args!("{other:?}")),
+        while let Some(output) = self.link.poll_output() {
+            match ppp_of(&output) {
+                Some(frame) => self.ladder.ppp(self.now, Direction::ToHome, frame),
+                None => self.ladder.note(format_args!("{output:?}")),
             }
             self.outputs.push_back(output);
         }
     }
 
-    pub fn input(&mut self, input: Input<'_>) {
-        self.session.handle(self.now, input).unwrap();
+    pub fn command(&mut self, command: Command) {
+        self.link.command(self.now, command).unwrap();
         self.drain();
+    }
+
+    /// Passes a PPP frame to the link, without polling it.
+    pub fn pass_frame(&mut self, frame: &[u8]) -> Result<(), NotTaken> {
+        self.link.on_frame(self.now, SESSION, &pppoe(0, frame))
+    }
+
+    pub fn send_padt(&mut self) -> Result<(), NotTaken> {
+        let taken = self.link.on_frame(self.now, DISCOVERY, &pppoe(PADT, &[]));
+        self.drain();
+        taken
+    }
+
+    pub fn is_up(&self, family: Family) -> bool {
+        self.link.status().rules[family as usize] == RulesState::Up
     }
 
     pub fn send(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
@@ -113,15 +184,15 @@ impl Line {
 
     pub fn send_frame(&mut self, frame: &[u8]) {
         self.ladder.ppp(self.now, Direction::FromHome, frame);
-        self.input(Input::Ppp(frame));
+        self.pass_frame(frame).unwrap();
+        self.drain();
     }
 
     /// Sends what must be discarded, and says why it was.
     pub fn send_discarded(&mut self, frame: &[u8]) -> &'static str {
-        let Discarded(why) = self
-            .session
-            .handle(self.now, Input::Ppp(frame))
-            .unwrap_err();
+        let Err(NotTaken::Discarded(Discarded(why))) = self.pass_frame(frame) else {
+            panic!("taken: {}", describe_ppp(frame));
+        };
         self.drain();
         assert!(
             self.outputs.is_empty(),
@@ -134,12 +205,12 @@ impl Line {
     /// Lets time pass, doing what is due at its time.
     pub fn pass(&mut self, duration: Duration) {
         let end = self.now + duration;
-        while let Some(at) = self.session.poll_at().filter(|at| *at <= end) {
+        while let Some(at) = self.link.poll_at().filter(|at| *at <= end) {
             assert!(at >= self.now, "a deadline in the past");
             self.now = at;
-            self.session.on_timeout(at);
+            self.link.on_timeout(at, self.is_reachable);
             assert!(
-                self.session.poll_at().is_none_or(|next| next > at),
+                self.link.poll_at().is_none_or(|next| next > at),
                 "a timer that does not advance"
             );
             self.drain();
@@ -149,7 +220,7 @@ impl Line {
 
     /// Lets time pass up to the next deadline.
     pub fn pass_to_next(&mut self) {
-        let at = self.session.poll_at().expect("a deadline");
+        let at = self.link.poll_at().expect("a deadline");
         self.pass(at - self.now);
     }
 
@@ -167,31 +238,32 @@ impl Line {
     #[track_caller]
     pub fn expect_packet(&mut self, protocol: u16, code: u8, id: u8, data: &[u8]) {
         let expected = packet(protocol, code, id, data);
-        match self.next() {
-            Output::Ppp(frame) => assert_eq!(frame, expected, "got {}", describe_ppp(&frame)),
-            other => panic!("{other:?}"),
-        }
+        let output = self.next();
+        let Some(frame) = ppp_of(&output) else {
+            panic!("{output:?}")
+        };
+        assert_eq!(frame, expected, "got {}", describe_ppp(frame));
     }
 
     /// The next output must be a frame of this protocol and code; gives its identifier and data.
     #[track_caller]
     pub fn expect_kind(&mut self, protocol: u16, code: u8) -> (u8, Vec<u8>) {
-        match self.next() {
-            Output::Ppp(frame) => {
-                let got = (u16::from_be_bytes([frame[0], frame[1]]), frame[2]);
-                assert_eq!(got, (protocol, code), "got {}", describe_ppp(&frame));
-                (frame[3], frame[6..].to_vec())
-            }
-            other => panic!("{other:?}"),
-        }
+        let output = self.next();
+        let Some(frame) = ppp_of(&output) else {
+            panic!("{output:?}")
+        };
+        let got = (u16::from_be_bytes([frame[0], frame[1]]), frame[2]);
+        assert_eq!(got, (protocol, code), "got {}", describe_ppp(frame));
+        (frame[3], frame[6..].to_vec())
     }
 
     /// The next output must be an IPv6 packet, whose octets it gives.
     #[track_caller]
     pub fn expect_ipv6(&mut self) -> Vec<u8> {
-        match self.next() {
-            Output::Ppp(frame) if frame[..2] == [0x00, 0x57] => frame[2..].to_vec(),
-            other => panic!("{other:?}"),
+        let output = self.next();
+        match ppp_of(&output) {
+            Some([0x00, 0x57, packet @ ..]) => packet.to_vec(),
+            _ => panic!("{output:?}"),
         }
     }
 
@@ -237,7 +309,7 @@ impl Line {
     pub fn authenticate(&mut self, grant: Grant) {
         self.open_lcp();
         let attempt = self.answer_challenge();
-        self.input(Input::Auth {
+        self.command(Command::Auth {
             attempt,
             reply: accept(grant),
         });
@@ -251,7 +323,7 @@ impl Line {
         self.send(IPCP, 2, id, &options);
         self.send(IPCP, 1, 7, &home_ipcp());
         self.expect(Output::Install(Family::Ipv4));
-        self.input(Input::Installed(Family::Ipv4));
+        self.command(Command::Installed(Family::Ipv4));
         self.expect_packet(IPCP, 2, 7, &home_ipcp());
         self.expect(Output::Up(Family::Ipv4));
     }
@@ -264,7 +336,7 @@ impl Line {
         self.send(IPV6CP, 1, 8, &home_ipv6cp());
         self.expect_packet(IPV6CP, 2, 8, &home_ipv6cp());
         self.expect(Output::Install(Family::Ipv6));
-        self.input(Input::Installed(Family::Ipv6));
+        self.command(Command::Installed(Family::Ipv6));
         self.expect_ipv6();
         self.expect(Output::Up(Family::Ipv6));
     }

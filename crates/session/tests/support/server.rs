@@ -1,13 +1,13 @@
-//! Discovery and sessions behind one Ethernet port, as the control plane would put them together, with every frame and
+//! Discovery and links behind one Ethernet port, as the control plane would put them together, with every frame and
 //! every wish of a session written down. AAA and the user plane are whoever calls.
-use session::discovery::{Answer, Discovery, DiscoveryConfig, padt};
+use policy::Access;
+use session::discovery::{Answer, Discovery, DiscoveryConfig};
 use session::ladder::{Direction, Ladder};
 use session::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
-use wire::pppoe;
 
 /// A session that the next valid PADR gets.
 pub struct Prepared {
@@ -20,7 +20,7 @@ pub struct Server {
     pub mac: MacAddr,
     discovery: Discovery,
     prepared: VecDeque<Prepared>,
-    current: Option<(u16, Session)>,
+    current: Option<Link>,
     home: Option<Header>,
     /// What was sent: time and frame.
     pub sent: Vec<(Duration, Vec<u8>)>,
@@ -61,11 +61,7 @@ impl Server {
         self.home = Some(frame.header);
         match frame.header.ethertype {
             PPPOE_DISCOVERY => self.on_discovery(now, &frame),
-            PPPOE_SESSION => {
-                let packet = pppoe::Packet::parse(frame.payload).unwrap();
-                self.expect_session(packet.session_id);
-                self.input(now, Input::Ppp(packet.payload));
-            }
+            PPPOE_SESSION => self.on_session(now, &frame),
             other => panic!("EtherType {other:#06x}"),
         }
     }
@@ -90,31 +86,35 @@ impl Server {
                 } = self.prepared.pop_front().expect("one more session");
                 let pads = self.discovery.pads(&padr, session_id);
                 self.send(now, PPPOE_DISCOVERY, &pads);
-                let session = Session::new(Arc::new(config), padr.max_payload, random, now);
-                self.current = Some((session_id, session));
+                let access = Access::Pppoe(session_id);
+                let config = Arc::new(config);
+                self.current = Some(Link::new(access, config, padr.max_payload, random, now));
                 self.drain(now);
             }
-            Answer::Terminate { session_id } => {
-                self.expect_session(session_id);
-                self.input(now, Input::Padt);
-            }
+            Answer::Terminate { .. } => self.on_session(now, frame),
         }
     }
 
-    fn expect_session(&self, session_id: u16) {
-        let current = self.current.as_ref().map(|(id, _)| *id);
-        assert!(
-            current.is_none_or(|id| id == session_id),
-            "session {session_id} is not {current:?}"
-        );
-    }
-
-    /// An input for the session.
-    pub fn input(&mut self, now: Duration, input: Input<'_>) {
-        let Some((_, session)) = &mut self.current else {
+    fn on_session(&mut self, now: Duration, frame: &Frame<'_>) {
+        let Some(link) = &mut self.current else {
             return;
         };
-        if let Err(Discarded(why)) = session.handle(now, input) {
+        match link.on_frame(now, frame.header.ethertype, frame.payload) {
+            Ok(()) => {}
+            Err(NotTaken::Discarded(Discarded(why))) => {
+                self.ladder.note(format_args!("discarded: {why}"));
+            }
+            Err(why) => panic!("{why:?}"),
+        }
+        self.drain(now);
+    }
+
+    /// A command for the session.
+    pub fn command(&mut self, now: Duration, command: Command) {
+        let Some(link) = &mut self.current else {
+            return;
+        };
+        if let Err(Discarded(why)) = link.command(now, command) {
             self.ladder.note(format_args!("discarded: {why}"));
         }
         self.drain(now);
@@ -124,39 +124,28 @@ impl Server {
     pub fn is_terminating(&self) -> bool {
         self.current
             .as_ref()
-            .is_none_or(|(_, session)| session.phase() == Phase::Terminate)
+            .is_none_or(|link| link.status().phase == Phase::Terminate)
     }
 
     /// Does what is due up to `now`.
     pub fn advance(&mut self, now: Duration) {
-        while let Some((_, session)) = &mut self.current
-            && let Some(at) = session.poll_at().filter(|at| *at <= now)
+        while let Some(link) = &mut self.current
+            && let Some(at) = link.poll_at().filter(|at| *at <= now)
         {
-            session.on_timeout(at);
+            link.on_timeout(at, true);
             self.drain(at);
         }
     }
 
     fn drain(&mut self, now: Duration) {
-        while let Some((session_id, session)) = &mut self.current
-            && let Some(output) = session.poll_output()
+        while let Some(link) = &mut self.current
+            && let Some(output) = link.poll_output()
         {
-            let session_id = *session_id;
-            if !matches!(output, Output::Ppp(_) | Output::Padt(_)) {
+            if !matches!(output, Output::Frame(_)) {
                 self.ladder.note(format_args!("{output:?}"));
             }
             match output {
-                Output::Ppp(payload) => {
-                    let mut packet = Vec::new();
-                    pppoe::Packet {
-                        code: pppoe::SESSION,
-                        session_id,
-                        payload: &payload,
-                    }
-                    .emit(&mut packet);
-                    self.send(now, PPPOE_SESSION, &packet);
-                }
-                Output::Padt(reason) => self.send(now, PPPOE_DISCOVERY, &padt(session_id, reason)),
+                Output::Frame(frame) => self.send(now, frame.ethertype, &frame.payload),
                 Output::Authenticate(request) => self.attempt = Some(request.attempt),
                 Output::Install(family) => self.wanted.push(family),
                 Output::Up(family) => self.ups.push(family),
