@@ -1,7 +1,8 @@
 //! Generates messages, clients and servers from proto/sluice/v1. It needs `protoc`: Debian's protobuf-compiler.
 
 /// Fields that hold an enumeration, which prost keeps as a number and people read as a word.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 13] = [
+    ("Binding.role", "BindingRole"),
     ("Event.severity", "AlarmSeverity"),
     ("Alarm.severity", "AlarmSeverity"),
     ("Event.kind", "EventKind"),

@@ -1,9 +1,11 @@
 //! [`control::history`]: segments that were written well and damaged afterwards, and any octets in their place.
 use crate::{Step as Input, script, steps};
 use control::history::{
-    Address, Bounds, Event, Families, Log, Query, Reader, Step, Subject, Subscriber, What,
+    Bounds, Event, Log, Query, Reader, Step, Subject, Subscriber, What, parse_prefix,
 };
 use core::ops::ControlFlow;
+use ipnet::IpNet;
+use policy::{Binding, Bindings, Role};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -98,10 +100,9 @@ fn user(session: u8) -> String {
 
 fn emit(unix: u32, session: u8, block: &mut Vec<u8>) {
     let user = user(session);
-    let addresses = Families {
-        ipv4: Some([100, 64, 0, session].into()),
-        ipv6: None,
-    };
+    let network = IpNet::new([10, 0, session, 0].into(), 25).expect("a prefix");
+    let route = Binding::new(Role::Route, network);
+    let host = Bindings::of(Some([100, 64, 0, session].into()), None);
     let who = Subscriber {
         session: session.into(),
         user: user.as_bytes(),
@@ -116,7 +117,7 @@ fn emit(unix: u32, session: u8, block: &mut Vec<u8>) {
         servers: None,
         profile: None,
         instance: "default",
-        addresses,
+        bindings: host.with(route).expect("no contradiction"),
     };
     let what = What::Subscriber(who, step);
     Event { unix, what }.emit(block);
@@ -232,8 +233,8 @@ impl World {
     fn ask(&self, text: &str) {
         let Some(log) = &self.log else { return };
         times(&log.reader(), Some(text));
-        if let Some(address) = Address::parse(text) {
-            log.reader().who(address, self.now, 1, Vec::new(), self.now);
+        if let Some(prefix) = parse_prefix(text) {
+            log.reader().who(prefix, self.now, 1, Vec::new(), self.now);
         }
     }
 

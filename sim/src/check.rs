@@ -183,8 +183,8 @@ impl World<'_> {
                 house.home.state()
             ));
         }
-        if let Some(net) = self.unannounced(home) {
-            return Some(format!("home{home} is online, and {net} is not announced"));
+        if let Some(wrong) = self.wrong_route(home) {
+            return Some(format!("home{home} is online, and {wrong}"));
         }
         Family::ALL
             .into_iter()
@@ -205,8 +205,9 @@ impl World<'_> {
             })
     }
 
-    /// A network behind a home's router that is not announced, although the home has the address that came with it.
-    fn unannounced(&self, home: usize) -> Option<IpNet> {
+    /// A network behind a home's router that is not announced, or that the history does not know, although the home has the
+    /// address that came with it.
+    fn wrong_route(&self, home: usize) -> Option<String> {
         let house = &self.houses[home];
         let address = house.address(Family::V4)?;
         let own = fixed_address(home)? == address;
@@ -216,7 +217,16 @@ impl World<'_> {
             IpNet::V6(_) => own && house.wants(Family::V6),
         });
         let announced = self.announced();
-        open.find(|net| !announced.iter().any(|(other, _)| other == net))
+        open.find_map(|net| {
+            let holder = self.history.holder(net.broadcast());
+            if !announced.iter().any(|(other, _)| *other == net) {
+                Some(format!("{net} is not announced"))
+            } else if holder.and_then(Line::home) != Some(home) {
+                Some(format!("the history says that {holder:?} has {net}"))
+            } else {
+                None
+            }
+        })
     }
 
     /// Everybody has left: nothing may be left of them.

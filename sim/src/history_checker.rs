@@ -1,7 +1,8 @@
-//! Checks of the history, block by block: it must agree with itself and with the homes' addresses.
+//! Checks of the history, block by block: it must agree with itself and with the homes' addresses and routes.
 
 use crate::access_network::Line;
-use control::history::{Event, Families, Step, What, events};
+use control::history::{Event, Step, What, events};
+use policy::Bindings;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::eth::MacAddr;
@@ -11,8 +12,8 @@ use wire::eth::MacAddr;
 pub struct HistoryChecker {
     /// The last block.
     pub last: u64,
-    /// Sessions that are online, with their addresses and their lines.
-    online: BTreeMap<u64, (Families, Line)>,
+    /// Sessions that are online, with their bindings and their lines.
+    online: BTreeMap<u64, (Bindings, Line)>,
 }
 
 impl HistoryChecker {
@@ -35,13 +36,13 @@ impl HistoryChecker {
         let What::Subscriber(who, step) = &event.what else {
             return Ok(());
         };
-        let known = self.online.get(&who.session).map(|(has, _)| *has);
-        let now = match *step {
-            Step::Online { addresses, .. } if known.is_none() => addresses,
+        let known = self.online.get(&who.session).map(|(has, _)| has);
+        let now = match step {
+            Step::Online { bindings, .. } if known.is_none() => bindings,
             Step::Changed {
-                before, addresses, ..
-            } if known == Some(before) => addresses,
-            Step::Ended { addresses, .. } if known == Some(addresses) => {
+                before, bindings, ..
+            } if known == Some(before) => bindings,
+            Step::Ended { bindings, .. } if known == Some(bindings) => {
                 self.online.remove(&who.session);
                 return Ok(());
             }
@@ -52,9 +53,7 @@ impl HistoryChecker {
         };
         let others = self.online.iter().filter(|(id, _)| **id != who.session);
         for (id, (has, _)) in others {
-            let twice = now.ipv4.is_some() && now.ipv4 == has.ipv4
-                || now.ipv6.is_some() && now.ipv6 == has.ipv6;
-            if twice {
+            if overlap(has, now) {
                 return Err(format!(
                     "the history has {has:?} at {id:x}, and is told {event:?}"
                 ));
@@ -74,17 +73,14 @@ impl HistoryChecker {
             port,
             place,
         };
-        self.online.insert(who.session, (now, line));
+        self.online.insert(who.session, (now.clone(), line));
         Ok(())
     }
 
-    /// Line that has an address now.
+    /// Line that has an address now, by itself or in a prefix.
     pub fn holder(&self, address: IpAddr) -> Option<Line> {
-        let has = |has: &Families| match address {
-            IpAddr::V4(address) => has.ipv4 == Some(address),
-            IpAddr::V6(address) => has.ipv6.is_some_and(|net| net.contains(&address)),
-        };
-        let mut found = self.online.values().filter(|(addresses, _)| has(addresses));
+        let has = |has: &Bindings| has.iter().any(|own| own.prefix.contains(&address));
+        let mut found = self.online.values().filter(|(bindings, _)| has(bindings));
         found.next().map(|(_, line)| *line)
     }
 
@@ -94,4 +90,12 @@ impl HistoryChecker {
             format!("the history still has {id:x} at {line:?} with {has:?}")
         })
     }
+}
+
+/// Whether two sessions have a prefix in common.
+fn overlap(a: &Bindings, b: &Bindings) -> bool {
+    a.iter().map(|a| a.prefix).any(|a| {
+        let mut others = b.iter().map(|b| b.prefix);
+        others.any(|b| a.contains(&b) || b.contains(&a))
+    })
 }

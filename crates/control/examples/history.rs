@@ -2,11 +2,10 @@
 //! each second, which are a million events; then it is asked who had an address and what befell a subscriber. It writes
 //! about 200 MiB into the directory for temporary files, and syncs some thousand times.
 
-use control::history::{
-    Address, Bounds, Event, Families, Log, Query, Step, Subject, Subscriber, What,
-};
+use control::history::{Bounds, Event, Log, Query, Step, Subject, Subscriber, What};
 use core::ops::ControlFlow;
-use std::net::Ipv4Addr;
+use policy::Bindings;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -48,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for ago in [1_000, 250_000, 520_000] {
             let session = SESSIONS - ago;
             let began = Instant::now();
-            let asked = Address::Ipv4(address(session));
+            let asked = IpAddr::from(address(session)).into();
             let held = reader.who(asked, unix(session) + 1, 1, Vec::new(), u32::MAX);
             let took = began.elapsed();
             let then = held.iter().find(|held| held.session == id(session));
@@ -136,12 +135,10 @@ fn address(session: u64) -> Ipv4Addr {
     Ipv4Addr::from(0x6440_0000 + (session % HOMES) as u32)
 }
 
-fn addresses(session: u64) -> Families {
+fn bindings(session: u64) -> Bindings {
     let prefix = (0x2001_0db8_0000_0000 + (session % HOMES)) as u128;
-    Families {
-        ipv4: Some(address(session)),
-        ipv6: ipnet::Ipv6Net::new((prefix << 64).into(), 64).ok(),
-    }
+    let prefix = ipnet::Ipv6Net::new((prefix << 64).into(), 64).ok();
+    Bindings::of(Some(address(session)), prefix)
 }
 
 fn online(session: u64, block: &mut Vec<u8>) {
@@ -150,7 +147,7 @@ fn online(session: u64, block: &mut Vec<u8>) {
         servers: Some("radius"),
         profile: Some("gold"),
         instance: "default",
-        addresses: addresses(session),
+        bindings: bindings(session),
     };
     emit(session, unix(session), step, block);
 }
@@ -161,7 +158,7 @@ fn ended(session: u64, block: &mut Vec<u8>) {
         cause: session::Cause::UserRequest,
         by: None,
         instance: "default",
-        addresses: addresses(session),
+        bindings: bindings(session),
     };
     emit(session, unix(session) + LASTS as u32, step, block);
 }

@@ -1,7 +1,6 @@
 //! Sessions of the control plane, in memory and in the store.
 
 use crate::evaluate::AaaAnswer;
-use crate::history::Families;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
@@ -10,7 +9,7 @@ use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use pfcp::bng::{Told, Usage};
-use policy::{Access, Binding, Forwarding, Overrides, Policy, Role};
+use policy::{Access, Binding, Bindings, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
 use session::discovery::Padr;
 use session::{Circuit, Link, Phase, Status};
@@ -61,7 +60,8 @@ pub(crate) struct Noted {
     pub dialled: u32,
     pub refused: bool,
     pub online: bool,
-    pub addresses: Families,
+    /// Bindings in the last event.
+    pub bindings: Bindings,
     /// Administrator who ends it.
     pub by: Option<Box<str>>,
 }

@@ -11,7 +11,7 @@
 //! ```text
 //! header   "sluicehist" · version (u16) · salt (u64) · CRC32C of all that (u32)
 //! frame    block (u64) · payload length (u32) · CRC32C of these two (u32) · CRC32C of the payload (u32) · payload
-//! payload  events: length (u16) · event
+//! payload  events: length (u16) · event · bindings that the event does not contain itself; none for most events
 //! filter   a frame of number 2^64-2: a Bloom filter of the keys of the segment's events; earlier versions wrote one of number
 //!          2^64-1, without the access lines
 //! trailer  filter's offset (u64) · first and last time (u32 each) · first and last block (u64 each) · events (u32) ·
@@ -21,6 +21,7 @@
 //! A full segment has a filter and a trailer. The last segment has none: it is read when the history is opened, and an incomplete block at
 //! its end is removed, which the store still has. Damage elsewhere loses the later events of that segment, and is reported.
 
+mod bindings;
 mod event;
 mod filter;
 mod log;
@@ -32,10 +33,12 @@ mod segment;
 mod subject;
 mod thread;
 
-pub use event::{Address, Event, Families, Kind, Step, Subscriber, What, events};
+pub use bindings::parse_prefix;
+pub use event::{Event, Kind, Step, Subscriber, What, events};
 pub use log::{Bounds, Log, Opened, Reader, Status};
 pub(crate) use outbox::{BLOCK_PREFIX, Outbox};
 pub(crate) use queries::HistoryQueries;
+pub(crate) use rows::others as other_bindings;
 pub use search::{Held, Query, Until};
 pub use subject::Subject;
 pub(crate) use thread::HistoryThread;

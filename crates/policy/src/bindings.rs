@@ -163,9 +163,24 @@ impl Bindings {
         })
     }
 
+    /// All but [`Bindings::ipv4`] and [`Bindings::ipv6`].
+    pub fn others(&self) -> impl Iterator<Item = &Binding> {
+        self.0.iter().filter(|binding| match binding.role {
+            Role::Host => !binding.is_ipv4(),
+            Role::Link => false,
+            Role::Delegated | Role::Route => true,
+        })
+    }
+
     /// The bindings for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(&Binding) -> bool) -> Bindings {
         Bindings(self.0.iter().filter(|b| keep(b)).copied().collect())
+    }
+
+    /// These with the announcement that follows from their roles alone, as long as nobody looks at the pools.
+    pub fn regardless_of_pools(&self) -> Bindings {
+        let bindings = self.0.iter();
+        Bindings(bindings.map(|b| Binding::new(b.role, b.prefix)).collect())
     }
 
     /// These with one more.
@@ -232,6 +247,8 @@ mod tests {
         let all = Bindings::new(sound).unwrap();
         assert_eq!(all.ipv4(), Some([100, 64, 0, 7].into()));
         assert_eq!(all.ipv6(), Some("2001:db8:0:7::/64".parse().unwrap()));
+        let others: Vec<Binding> = all.others().copied().collect();
+        assert_eq!(others, [sound[1], sound[3], sound[4], sound[5]]);
         assert_eq!(all, Bindings::new(sound.into_iter().rev()).unwrap());
         assert_eq!(all, Bindings::new(sound.into_iter().chain(sound)).unwrap());
         let with = |role, prefix| Bindings::new(sound.into_iter().chain([binding(role, prefix)]));

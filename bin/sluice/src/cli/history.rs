@@ -1,11 +1,14 @@
 //! What happened, and who had an address.
 
 use super::ask::{Failure, Sockets};
-use super::listing::Row;
+use super::listing::{Row, word};
 use super::show::Answer;
 use super::time::{self, moment};
 use super::units::duration;
-use northbound::{Event, EventKind, FindHoldersResponse, Holder, ListEventsRequest, Subscriber};
+use northbound::{
+    Binding, BindingRole, Event, EventKind, FindHoldersResponse, Holder, ListEventsRequest,
+    Subscriber,
+};
 
 /// How many of the latest events are shown where nothing else is said.
 pub(super) const LATEST: u32 = 100;
@@ -13,7 +16,7 @@ pub(super) const LATEST: u32 = 100;
 /// `sluice who`.
 #[derive(Debug, clap::Args)]
 pub struct Who {
-    /// An IPv4 address, an IPv6 address or an IPv6 prefix
+    /// An IPv4 or IPv6 address or prefix
     #[arg(value_name = "ADDRESS")]
     address: String,
     /// When it was: `at` and a time such as 2026-11-22T07:15:00Z, 07:15 (UTC) or -2h [default: now]
@@ -63,21 +66,28 @@ pub(super) fn line(who: &Subscriber) -> String {
     format!("{}/{}{vlans}", who.user_plane, who.port)
 }
 
-fn addresses(ipv4: Option<&String>, ipv6: Option<&String>) -> String {
-    let all: Vec<&str> = [ipv4, ipv6]
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
+fn addresses(ipv4: Option<&String>, ipv6: Option<&String>, others: &[Binding]) -> String {
+    let own = [ipv4, ipv6].into_iter().flatten().cloned();
+    let others = others.iter().map(|other| match other.role() {
+        BindingRole::Host => other.prefix.clone(),
+        _ => binding(other),
+    });
+    let all: Vec<String> = own.chain(others).collect();
     match all.is_empty() {
         true => "no address".into(),
         false => all.join(" "),
     }
 }
 
+/// A binding with its role.
+fn binding(binding: &Binding) -> String {
+    format!("{} {}", word(&[], binding.role()), binding.prefix)
+}
+
 /// What an event says beside who and when.
 pub(super) fn told(event: &Event) -> String {
-    let has = addresses(event.ipv4.as_ref(), event.ipv6_prefix.as_ref());
+    let (ipv4, ipv6) = (event.ipv4.as_ref(), event.ipv6_prefix.as_ref());
+    let has = addresses(ipv4, ipv6, &event.other_bindings);
     let by = |text: &str| match &event.by {
         Some(by) if text.is_empty() => format!("by {by}"),
         Some(by) => format!("{text}, by {by}"),
@@ -161,12 +171,10 @@ fn holder_page(holder: &Holder) -> Vec<String> {
         Some(to) => format!("{} ({because}{by})", moment(to)),
         None => format!("unknown ({because})"),
     };
+    let (ipv4, ipv6) = (holder.ipv4.as_ref(), holder.ipv6_prefix.as_ref());
     let mut lines = vec![
         ("subscriber", who.user.clone()),
-        (
-            "has",
-            addresses(holder.ipv4.as_ref(), holder.ipv6_prefix.as_ref()),
-        ),
+        ("has", addresses(ipv4, ipv6, &holder.other_bindings)),
         (
             "from",
             holder.from.map_or("before what is kept".into(), moment),
@@ -177,6 +185,7 @@ fn holder_page(holder: &Holder) -> Vec<String> {
         ("session", who.session),
         ("network instance", holder.network_instance.clone()),
     ];
+    lines.extend(holder.binding.as_ref().map(|by| ("found by", binding(by))));
     lines.extend(who.circuit_id.map(|id| ("circuit id", id)));
     lines.extend(who.remote_id.map(|id| ("remote id", id)));
     let lines = lines.into_iter();
@@ -230,11 +239,40 @@ mod tests {
         );
     }
 
+    fn route() -> Binding {
+        Binding {
+            role: BindingRole::Route.into(),
+            prefix: "203.0.113.0/29".into(),
+        }
+    }
+
+    #[test]
+    fn an_event_is_told_with_the_roles_of_further_prefixes() {
+        let event = Event {
+            kind: EventKind::Online.into(),
+            ipv4: Some("100.64.0.9".into()),
+            other_bindings: vec![
+                Binding {
+                    role: BindingRole::Host.into(),
+                    prefix: "2001:db8:5::1".into(),
+                },
+                route(),
+            ],
+            ..Event::default()
+        };
+        assert_eq!(
+            told(&event),
+            "100.64.0.9 2001:db8:5::1 route 203.0.113.0/29"
+        );
+    }
+
     #[test]
     fn who_had_an_address_is_said_with_line_and_end() {
         let holder = Holder {
             subscriber: Some(example()),
             ipv4: Some("100.64.0.9".into()),
+            other_bindings: vec![route()],
+            binding: Some(route()),
             from: Some(1_795_331_000),
             to: Some(1_795_331_730),
             ended_because: "administrator".into(),
@@ -251,6 +289,8 @@ mod tests {
             "subscriber        home7@sluice",
             "until             2026-11-22 07:15:30Z (administrator by alice)",
             "line              up1/access0.100.7",
+            "has               100.64.0.9 route 203.0.113.0/29",
+            "found by          route 203.0.113.0/29",
         ] {
             assert!(said.contains(words), "{said}");
         }

@@ -1,8 +1,9 @@
 //! Events of the history, and their encoding.
 
+use super::bindings::{self, Others};
 use crate::alarms::Fault;
-use core::net::{Ipv4Addr, Ipv6Addr};
-use ipnet::Ipv6Net;
+use ipnet::IpNet;
+use policy::Bindings;
 use serde::{Deserialize, Serialize};
 use session::Cause;
 use std::borrow::Cow;
@@ -75,17 +76,8 @@ impl Subscriber<'_> {
     }
 }
 
-/// Addresses of both families.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Families {
-    /// The IPv4 address.
-    pub ipv4: Option<Ipv4Addr>,
-    /// The IPv6 prefix.
-    pub ipv6: Option<Ipv6Net>,
-}
-
 /// Event of a subscriber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step<'a> {
     /// AAA rejected it.
     Refused {
@@ -105,7 +97,7 @@ pub enum Step<'a> {
         /// Reason.
         cause: Cause,
     },
-    /// It came online with addresses.
+    /// It came online with bindings.
     Online {
         /// Time of its PADR.
         dialled: u32,
@@ -113,19 +105,22 @@ pub enum Step<'a> {
         servers: Option<&'a str>,
         /// Subscriber profile from AAA, if any.
         profile: Option<&'a str>,
-        /// The network instance of its addresses.
+        /// The network instance of its bindings.
         instance: &'a str,
-        /// Its addresses.
-        addresses: Families,
+        /// Its bindings.
+        #[serde(with = "bindings")]
+        bindings: Bindings,
     },
-    /// Its addresses changed.
+    /// Its bindings changed.
     Changed {
-        /// The network instance of its addresses.
+        /// The network instance of its bindings.
         instance: &'a str,
-        /// Previous addresses.
-        before: Families,
-        /// Current addresses.
-        addresses: Families,
+        /// Previous bindings.
+        #[serde(with = "bindings")]
+        before: Bindings,
+        /// Current bindings.
+        #[serde(with = "bindings")]
+        bindings: Bindings,
     },
     /// Its session ended.
     Ended {
@@ -135,11 +130,25 @@ pub enum Step<'a> {
         cause: Cause,
         /// Person who ended it, if any.
         by: Option<&'a str>,
-        /// The network instance of its addresses.
+        /// The network instance of its bindings.
         instance: &'a str,
-        /// Its addresses.
-        addresses: Families,
+        /// Its bindings.
+        #[serde(with = "bindings")]
+        bindings: Bindings,
     },
+}
+
+impl Step<'_> {
+    /// Its bindings, and those before a change.
+    pub(super) fn bindings(&self) -> [Option<&Bindings>; 2] {
+        match self {
+            Step::Online { bindings, .. } | Step::Ended { bindings, .. } => [Some(bindings), None],
+            Step::Changed {
+                before, bindings, ..
+            } => [Some(bindings), Some(before)],
+            Step::Refused { .. } | Step::Failed { .. } => [None; 2],
+        }
+    }
 }
 
 /// Kind of an event of the system.
@@ -171,8 +180,10 @@ pub(crate) enum Key<'a> {
     Line(&'a [u8]),
     /// Access line, as [`Subscriber::place`] prints it.
     Place(Cow<'a, str>),
-    Ipv4(Ipv4Addr),
-    Ipv6(Ipv6Net),
+    /// Prefix of a binding.
+    Prefix(IpNet),
+    /// Length of an IPv4 prefix that is no address. A query for an address looks for prefixes of these lengths only.
+    Ipv4Length(u8),
     /// Resource of events of the system.
     Resource(&'a str),
     /// Alarms of any kind.
@@ -188,13 +199,21 @@ impl Key<'_> {
             Key::Session(id) => hash(b's', &id.to_be_bytes()),
             Key::Line(id) => hash(b'l', id),
             Key::Place(place) => hash(b'p', place.as_bytes()),
-            Key::Ipv4(address) => hash(b'4', &address.octets()),
-            Key::Ipv6(net) => {
+            Key::Prefix(IpNet::V4(net)) => {
+                let [a, b, c, d] = net.network().octets();
+                match net.prefix_len() {
+                    // as earlier versions, which had no other prefixes
+                    32 => hash(b'4', &[a, b, c, d]),
+                    length => hash(b'4', &[a, b, c, d, length]),
+                }
+            }
+            Key::Prefix(IpNet::V6(net)) => {
                 let mut octets = [0; 17];
                 octets[..16].copy_from_slice(&net.network().octets());
                 octets[16] = net.prefix_len();
                 hash(b'6', &octets)
             }
+            Key::Ipv4Length(length) => hash(b'v', &[*length]),
             Key::Resource(name) => hash(b'r', name.as_bytes()),
             Key::Alarms => hash(b'a', b""),
         }
@@ -214,10 +233,6 @@ fn hash(kind: u8, octets: &[u8]) -> u64 {
 impl<'a> Event<'a> {
     /// Keys with which the event is found.
     pub(crate) fn keys(&self, mut found: impl FnMut(Key<'a>)) {
-        let mut addresses = |f: Families| {
-            f.ipv4.into_iter().for_each(|a| found(Key::Ipv4(a)));
-            f.ipv6.into_iter().for_each(|p| found(Key::Ipv6(p.trunc())));
-        };
         match &self.what {
             What::System { resource, .. } => found(Key::Resource(resource)),
             What::Alarm { resource, .. } => {
@@ -225,19 +240,18 @@ impl<'a> Event<'a> {
                 found(Key::Resource(resource));
             }
             What::Subscriber(who, step) => {
-                match step {
-                    Step::Online { addresses: now, .. } | Step::Ended { addresses: now, .. } => {
-                        addresses(*now);
+                for binding in step
+                    .bindings()
+                    .into_iter()
+                    .flatten()
+                    .flat_map(Bindings::iter)
+                {
+                    found(Key::Prefix(binding.prefix));
+                    if let IpNet::V4(net) = binding.prefix
+                        && net.prefix_len() < 32
+                    {
+                        found(Key::Ipv4Length(net.prefix_len()));
                     }
-                    Step::Changed {
-                        before,
-                        addresses: now,
-                        ..
-                    } => {
-                        addresses(*before);
-                        addresses(*now);
-                    }
-                    Step::Refused { .. } | Step::Failed { .. } => {}
                 }
                 found(Key::Session(who.session));
                 found(Key::Mac(who.mac));
@@ -257,8 +271,11 @@ impl<'a> Event<'a> {
     pub fn emit(&self, block: &mut Vec<u8>) {
         let begins = block.len();
         block.extend([0; 2]);
-        *block = postcard::to_extend(self, std::mem::take(block))
-            .expect("an event has a size that serde can state");
+        let sized = "an event has a size that serde can state";
+        *block = postcard::to_extend(self, std::mem::take(block)).expect(sized);
+        if let Some(others) = Others::of(self) {
+            *block = postcard::to_extend(&others, std::mem::take(block)).expect(sized);
+        }
         match u16::try_from(block.len() - begins - 2) {
             Ok(length) => block[begins..begins + 2].copy_from_slice(&length.to_le_bytes()),
             Err(_) => block.truncate(begins), // its texts are bounded: it cannot be
@@ -273,44 +290,12 @@ pub fn events(mut block: &[u8]) -> impl Iterator<Item = Event<'_>> {
             let (length, rest) = block.split_first_chunk()?;
             let (event, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
             block = rest;
-            if let Ok(event) = postcard::from_bytes(event) {
+            if let Ok((mut event, others)) = postcard::take_from_bytes::<Event<'_>>(event) {
+                if let Ok(others) = postcard::from_bytes::<Others>(others) {
+                    others.add_to(&mut event);
+                }
                 return Some(event);
             }
         }
     })
-}
-
-impl Families {
-    /// Whether an address equals or is inside one of these.
-    pub(crate) fn contains(&self, address: &Address) -> bool {
-        match address {
-            Address::Ipv4(address) => self.ipv4 == Some(*address),
-            Address::Ipv6(net) => self
-                .ipv6
-                .is_some_and(|own| own.contains(net) || net.contains(&own)),
-        }
-    }
-}
-
-/// Address in a query. An IPv6 address is a prefix of 128 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// Of IPv4.
-    Ipv4(Ipv4Addr),
-    /// Of IPv6.
-    Ipv6(Ipv6Net),
-}
-
-impl Address {
-    /// Parses an address or a prefix.
-    pub fn parse(text: &str) -> Option<Self> {
-        if let Ok(address) = text.parse::<Ipv4Addr>() {
-            return Some(Address::Ipv4(address));
-        }
-        let single = text.parse::<Ipv6Addr>().map(Ipv6Net::from);
-        single
-            .or_else(|_| text.parse::<Ipv6Net>())
-            .ok()
-            .map(|net| Address::Ipv6(net.trunc()))
-    }
 }

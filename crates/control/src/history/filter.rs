@@ -1,5 +1,7 @@
 //! Bloom filters: whether a segment may have something about a key.
 
+use super::event::Key;
+
 /// Bits for each key: about one segment in a hundred is read for nothing.
 const BITS: usize = 10;
 /// Bits that a key sets.
@@ -16,9 +18,20 @@ pub(super) fn build(hashes: impl ExactSizeIterator<Item = u64>) -> Vec<u8> {
     filter
 }
 
-/// Whether the filter may have been built with this one.
-pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
-    !filter.is_empty() && bits(hash, filter.len()).all(|bit| filter[bit / 8] & 1 << (bit % 8) != 0)
+/// Filter of a closed segment.
+pub(super) struct Filter {
+    pub octets: Vec<u8>,
+    /// Whether it has the access lines of events. Those of earlier versions have not.
+    pub has_lines: bool,
+}
+
+impl Filter {
+    /// Whether the segment may have events with this key.
+    pub fn may_have(&self, key: &Key<'_>) -> bool {
+        let octets = &self.octets;
+        !octets.is_empty()
+            && bits(key.hash(), octets.len()).all(|bit| octets[bit / 8] & 1 << (bit % 8) != 0)
+    }
 }
 
 fn bits(hash: u64, octets: usize) -> impl Iterator<Item = usize> {

@@ -1,8 +1,9 @@
 //! Queries about the history. Each runs in a task of its own and reads the segments outside the control plane's loop.
 
 use super::rows::{holder, live, row};
-use super::{Address, Held, Query, Reader, Subject, Until, What};
+use super::{Held, Query, Reader, Subject, Until, What, parse_prefix};
 use core::ops::ControlFlow;
+use ipnet::IpNet;
 use northbound::{
     Calls, FindHoldersRequest, FindHoldersResponse, FindSubscriberRequest, FindSubscriberResponse,
     HistoryCall, ListAlarmsResponse, ListEventsRequest, ListEventsResponse, Refusal, Request,
@@ -141,16 +142,16 @@ impl HistoryQueries {
     }
 
     async fn holders(&self, request: FindHoldersRequest) -> Result<FindHoldersResponse, Refusal> {
-        let address = Address::parse(&request.address).ok_or_else(|| {
+        let prefix = parse_prefix(&request.address).ok_or_else(|| {
             Refusal::Failed(format!(
-                "`{}` is no address: expected an IPv4 address, an IPv6 address or an IPv6 prefix",
+                "`{}` is no address: expected an IPv4 or IPv6 address or prefix",
                 request.address
             ))
         })?;
-        let mut held = self.held(&request, address).await?;
+        let mut held = self.held(&request, prefix).await?;
         if held.iter().any(|held| held.until == Until::Unknown(None)) {
             tokio::time::sleep(ON_ITS_WAY).await;
-            held = self.held(&request, address).await?;
+            held = self.held(&request, prefix).await?;
         }
         let at = when(&request, self.unix);
         let (then, others): (Vec<Held>, Vec<Held>) = held.into_iter().partition(|h| h.at(at));
@@ -158,10 +159,11 @@ impl HistoryQueries {
             true => neighbours(others, at),
             false => Vec::new(),
         };
+        let row = |held| holder(held, prefix);
         Ok(FindHoldersResponse {
             at: at.into(),
-            holders: then.into_iter().map(holder).collect(),
-            others: others.into_iter().map(holder).collect(),
+            holders: then.into_iter().map(row).collect(),
+            others: others.into_iter().map(row).collect(),
             oldest: self.reader.status().oldest.map(u64::from),
         })
     }
@@ -169,14 +171,14 @@ impl HistoryQueries {
     async fn held(
         &self,
         request: &FindHoldersRequest,
-        address: Address,
+        prefix: IpNet,
     ) -> Result<Vec<Held>, Refusal> {
         let asked = (self.unix)();
         let found = self.find(&request.address).await?;
         let live = found.subscribers.iter().filter_map(live).collect();
         let instances = found.network_instances as usize;
         let at = when(request, self.unix);
-        let who = move |reader: &Reader| reader.who(address, at, instances, live, asked);
+        let who = move |reader: &Reader| reader.who(prefix, at, instances, live, asked);
         Ok(self.read(who).await)
     }
 }

@@ -1,10 +1,13 @@
 //! What the history says, as the local API tells it.
 
+use super::bindings::longest;
 use super::subject::unescaped;
-use super::{Event, Families, Held, Kind, Step, Subscriber, Until, What};
+use super::{Event, Held, Kind, Step, Subscriber, Until, What, parse_prefix};
 use crate::plane::severity;
 use crate::topology::Seid;
-use northbound::{EventKind, Holder, Session, SessionState, SubscriberState};
+use ipnet::IpNet;
+use northbound::{BindingRole, EventKind, Holder, Session, SessionState, SubscriberState};
+use policy::{Binding, Bindings, Role};
 use session::Cause;
 
 fn text(octets: &[u8]) -> String {
@@ -71,7 +74,7 @@ pub(super) fn row(event: &Event<'_>) -> northbound::Event {
 
 fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
     let since = |unix: u32| Some(u64::from(unix)).filter(|unix| *unix > 0);
-    match *step {
+    match step {
         Step::Refused {
             dialled,
             servers,
@@ -79,14 +82,14 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             reply,
         } => {
             row.kind = EventKind::Refused.into();
-            row.since = since(dialled);
+            row.since = since(*dialled);
             row.server_group = servers.map(str::to_owned);
-            row.text = why.to_owned();
+            row.text = (*why).to_owned();
             row.reply = Some(text(reply)).filter(|reply| !reply.is_empty());
         }
         Step::Failed { dialled, cause } => {
             row.kind = EventKind::Failed.into();
-            row.since = since(dialled);
+            row.since = since(*dialled);
             row.text = cause.text().into();
         }
         Step::Online {
@@ -94,53 +97,76 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             servers,
             profile,
             instance,
-            addresses,
+            bindings,
         } => {
             row.kind = EventKind::Online.into();
-            row.since = since(dialled);
+            row.since = since(*dialled);
             row.server_group = servers.map(str::to_owned);
             row.text = profile.map_or(String::new(), |name| format!("profile {name}"));
-            put_addresses(row, instance, addresses);
+            put_bindings(row, instance, bindings);
         }
         Step::Changed {
             instance,
             before,
-            addresses,
+            bindings,
         } => {
             row.kind = EventKind::Changed.into();
-            row.text = format!("before: {}", list(&before));
-            put_addresses(row, instance, addresses);
+            row.text = format!("before: {}", list(before));
+            put_bindings(row, instance, bindings);
         }
         Step::Ended {
             started,
             cause,
             by,
             instance,
-            addresses,
+            bindings,
         } => {
             row.kind = EventKind::Ended.into();
-            row.since = since(started);
+            row.since = since(*started);
             row.by = by.map(str::to_owned);
             row.text = cause.text().into();
-            put_addresses(row, instance, addresses);
+            put_bindings(row, instance, bindings);
         }
     }
 }
 
-fn put_addresses(row: &mut northbound::Event, instance: &str, addresses: Families) {
+fn put_bindings(row: &mut northbound::Event, instance: &str, bindings: &Bindings) {
     row.network_instance = Some(instance.to_owned());
-    row.ipv4 = addresses.ipv4.map(|address| address.to_string());
-    row.ipv6_prefix = addresses.ipv6.map(|prefix| prefix.to_string());
+    row.ipv4 = bindings.ipv4().map(|address| address.to_string());
+    row.ipv6_prefix = bindings.ipv6().map(|prefix| prefix.to_string());
+    row.other_bindings = others(bindings);
 }
 
-fn list(addresses: &Families) -> String {
-    let ipv4 = addresses.ipv4.map(|address| address.to_string());
-    let ipv6 = addresses.ipv6.map(|prefix| prefix.to_string());
-    let all: Vec<String> = ipv4.into_iter().chain(ipv6).collect();
+/// Bindings as text, with the role of those that the subscriber's router does not have itself.
+fn list(bindings: &Bindings) -> String {
+    let all = bindings.iter().map(|binding| match binding.role {
+        Role::Host | Role::Link => binding.to_string(),
+        Role::Delegated => format!("delegated {binding}"),
+        Role::Route => format!("route {binding}"),
+    });
+    let all: Vec<String> = all.collect();
     match all.is_empty() {
         true => "none".into(),
         false => all.join(" and "),
     }
+}
+
+fn binding_row(binding: &Binding) -> northbound::Binding {
+    let role = match binding.role {
+        Role::Host => BindingRole::Host,
+        Role::Link => BindingRole::Link,
+        Role::Delegated => BindingRole::Delegated,
+        Role::Route => BindingRole::Route,
+    };
+    northbound::Binding {
+        role: role.into(),
+        prefix: binding.to_string(),
+    }
+}
+
+/// Bindings for which a row has no field of its own.
+pub(crate) fn others(bindings: &Bindings) -> Vec<northbound::Binding> {
+    bindings.others().map(binding_row).collect()
 }
 
 fn kind_of(kind: Kind) -> EventKind {
@@ -155,15 +181,15 @@ fn kind_of(kind: Kind) -> EventKind {
     }
 }
 
-/// Somebody who had an address, as the local API tells it.
-pub(super) fn holder(held: Held) -> Holder {
+/// Somebody who had an address or prefix, as the local API tells it.
+pub(super) fn holder(held: Held, prefix: IpNet) -> Holder {
     let [s_tag, c_tag] = held.vlans.map(|vlan| vlan.map(u32::from));
     let [circuit_id, remote_id] = held.line.map(|id| id.map(|id| text(&id)));
     let now = held.until == Until::Now;
     let (to, because, by) = match held.until {
         Until::Now => (None, String::new(), None),
         Until::Ended { at, cause, by } => {
-            let because = cause.map_or("it got another address", Cause::text);
+            let because = cause.map_or("its addresses changed", Cause::text);
             (Some(at), because.to_owned(), by)
         }
         Until::Unknown(before) => (before, "its end was not recorded".into(), None),
@@ -182,8 +208,10 @@ pub(super) fn holder(held: Held) -> Holder {
             remote_id,
         }),
         network_instance: held.instance,
-        ipv4: held.addresses.ipv4.map(|address| address.to_string()),
-        ipv6_prefix: held.addresses.ipv6.map(|prefix| prefix.to_string()),
+        ipv4: held.bindings.ipv4().map(|address| address.to_string()),
+        ipv6_prefix: held.bindings.ipv6().map(|prefix| prefix.to_string()),
+        other_bindings: others(&held.bindings),
+        binding: longest(&held.bindings, prefix).map(binding_row),
         from: held.from.map(u64::from),
         to: to.map(u64::from),
         ended_because: because,
@@ -208,17 +236,25 @@ pub(super) fn live(state: &SubscriberState) -> Option<Held> {
         vlans: [vlan(session.s_tag), vlan(session.c_tag)],
         line: [octets(&state.circuit_id), octets(&state.remote_id)],
         instance: session.network_instance.clone(),
-        addresses: addresses_of(session),
+        bindings: bindings_of(session, &state.other_bindings),
         from: state.online_since.and_then(|at| u32::try_from(at).ok()),
         until: Until::Now,
     })
 }
 
-fn addresses_of(session: &Session) -> Families {
-    let ipv4 = session.ipv4.as_deref();
+fn bindings_of(session: &Session, others: &[northbound::Binding]) -> Bindings {
+    let ipv4 = session.ipv4.as_deref().and_then(|text| text.parse().ok());
     let ipv6 = session.ipv6_prefix.as_deref();
-    Families {
-        ipv4: ipv4.and_then(|text| text.parse().ok()),
-        ipv6: ipv6.and_then(|text| text.parse().ok()),
-    }
+    let own = Bindings::of(ipv4, ipv6.and_then(|text| text.parse().ok()));
+    let others = others.iter().filter_map(|other| {
+        let role = match other.role() {
+            BindingRole::Host => Role::Host,
+            BindingRole::Link => Role::Link,
+            BindingRole::Delegated => Role::Delegated,
+            BindingRole::Route => Role::Route,
+            BindingRole::Unspecified => return None,
+        };
+        Some(Binding::new(role, parse_prefix(&other.prefix)?))
+    });
+    Bindings::new(own.iter().copied().chain(others)).unwrap_or(own)
 }

@@ -1,11 +1,14 @@
 //! Queries of the history: events, and who had an address.
 
-use super::event::{self, Address, Event, Families, Key, Step, Subscriber, What};
+use super::bindings::overlap;
+use super::event::{self, Event, Key, Step, Subscriber, What};
 use super::log::{OpenView, Reader};
 use super::segment::{self, Blocks, Closed, End};
 use super::subject::Subject;
 use crate::alarms::Condition;
 use core::ops::ControlFlow;
+use ipnet::IpNet;
+use policy::Bindings;
 use session::Cause;
 use std::collections::HashSet;
 use std::io;
@@ -56,16 +59,17 @@ impl Part {
         let Part::Closed(closed) = self else {
             return in_time;
         };
-        let may_be_about = |subject: &Subject| {
-            !subject.can_be_filtered(summary.prefix_lengths)
-                || closed.may_contain(
-                    &subject.hashes(summary.prefix_lengths),
-                    subject.may_be_line(),
-                )
-        };
-        in_time
-            && (!query.alarms || closed.may_contain(&[Key::Alarms.hash()], false))
-            && query.subject.as_ref().is_none_or(may_be_about)
+        let lengths = summary.prefix_lengths;
+        let subject = query.subject.as_ref();
+        let subject = subject.filter(|subject| subject.can_be_filtered(lengths));
+        if !in_time || !query.alarms && subject.is_none() {
+            return in_time;
+        }
+        // whoever reads the segment says why it cannot be read
+        closed.filter().is_none_or(|filter| {
+            (!query.alarms || filter.may_have(&Key::Alarms))
+                && subject.is_none_or(|subject| subject.may_be_in(&filter, lengths))
+        })
     }
 
     /// Octets of header and blocks, and the salt; `None` if the segment has been removed meanwhile or cannot be read.
@@ -226,8 +230,8 @@ pub struct Held {
     pub line: [Option<Vec<u8>>; 2],
     /// The network instance.
     pub instance: String,
-    /// All its addresses.
-    pub addresses: Families,
+    /// All its bindings.
+    pub bindings: Bindings,
     /// Start, in seconds since 1970; `None`: no longer known.
     pub from: Option<u32>,
     /// End.
@@ -243,7 +247,7 @@ pub enum Until {
     Ended {
         /// Seconds since 1970.
         at: u32,
-        /// Cause; `None`: it got another address.
+        /// Cause; `None`: its addresses changed.
         cause: Option<Cause>,
         /// Who ended it, if anybody.
         by: Option<String>,
@@ -253,7 +257,7 @@ pub enum Until {
 }
 
 impl Held {
-    fn new(who: &Subscriber<'_>, instance: &str, addresses: Families) -> Self {
+    fn new(who: &Subscriber<'_>, instance: &str, bindings: &Bindings) -> Self {
         Held {
             session: who.session,
             user: who.user.to_vec(),
@@ -263,7 +267,7 @@ impl Held {
             vlans: who.vlans,
             line: who.line.map(|id| id.map(<[u8]>::to_vec)),
             instance: instance.to_owned(),
-            addresses,
+            bindings: bindings.clone(),
             from: None,
             until: Until::Now,
         }
@@ -287,26 +291,25 @@ enum Mention {
     Loses(u32, Held, Option<u32>, Option<Cause>, Option<String>),
 }
 
-fn mention(event: &Event<'_>, address: &Address) -> Option<Mention> {
+fn mention(event: &Event<'_>, prefix: IpNet) -> Option<Mention> {
     let What::Subscriber(who, step) = &event.what else {
         return None;
     };
     let unix = event.unix;
+    let has = |bindings: &Bindings| bindings.iter().any(|own| overlap(own.prefix, prefix));
     Some(match step {
         Step::Online {
-            instance,
-            addresses,
-            ..
-        } => Mention::Gains(unix, Held::new(who, instance, *addresses)),
+            instance, bindings, ..
+        } => Mention::Gains(unix, Held::new(who, instance, bindings)),
         Step::Changed {
             instance,
             before,
-            addresses,
-        } => match (before.contains(address), addresses.contains(address)) {
-            (false, _) => Mention::Gains(unix, Held::new(who, instance, *addresses)),
-            (true, true) => Mention::Keeps(Held::new(who, instance, *addresses)),
+            bindings,
+        } => match (has(before), has(bindings)) {
+            (false, _) => Mention::Gains(unix, Held::new(who, instance, bindings)),
+            (true, true) => Mention::Keeps(Held::new(who, instance, bindings)),
             (true, false) => {
-                Mention::Loses(unix, Held::new(who, instance, *before), None, None, None)
+                Mention::Loses(unix, Held::new(who, instance, before), None, None, None)
             }
         },
         Step::Ended {
@@ -314,9 +317,9 @@ fn mention(event: &Event<'_>, address: &Address) -> Option<Mention> {
             cause,
             by,
             instance,
-            addresses,
+            bindings,
         } => {
-            let held = Held::new(who, instance, *addresses);
+            let held = Held::new(who, instance, bindings);
             let by = by.map(str::to_owned);
             Mention::Loses(unix, held, Some(*started), Some(*cause), by)
         }
@@ -325,25 +328,25 @@ fn mention(event: &Event<'_>, address: &Address) -> Option<Mention> {
 }
 
 impl Reader {
-    /// Sessions that had an address in the second `unix`, and those before and after it as far as the search met them. `live`:
+    /// Sessions that had an address or a prefix in the second `unix`, and those before and after it as far as the search met them. `live`:
     /// sessions that have it now, as known at the time `asked`. `instances`: number of network instances; in each, one session
     /// may have the address.
     pub fn who(
         &self,
-        address: Address,
+        prefix: IpNet,
         unix: u32,
         instances: usize,
         live: Vec<Held>,
         asked: u32,
     ) -> Vec<Held> {
         let query = Query {
-            subject: Some(Subject::address(address)),
+            subject: Some(Subject::prefix(prefix)),
             ..Query::default()
         };
         let mut met = Vec::new();
         let mut known = HashSet::new();
         self.backward(&query, |event| {
-            let Some(mention) = mention(event, &address) else {
+            let Some(mention) = mention(event, prefix) else {
                 return ControlFlow::Continue(());
             };
             // Earlier owners do not matter once the owner at that second is known.
@@ -381,7 +384,7 @@ fn fold(met: Vec<Mention>) -> Vec<Held> {
         let open = all.iter_mut().find(is_open);
         match (mention, open) {
             (Mention::Loses(at, lost, _, cause, by), Some(open)) => {
-                open.addresses = lost.addresses;
+                open.bindings = lost.bindings;
                 open.until = Until::Ended { at, cause, by };
             }
             (Mention::Loses(at, lost, from, cause, by), None) => all.push(Held {
@@ -390,7 +393,7 @@ fn fold(met: Vec<Mention>) -> Vec<Held> {
                 ..lost
             }),
             (Mention::Gains(_, held) | Mention::Keeps(held), Some(open)) => {
-                open.addresses = held.addresses;
+                open.bindings = held.bindings;
             }
             (Mention::Keeps(held), None) => all.push(held),
             (Mention::Gains(unix, held), None) => {

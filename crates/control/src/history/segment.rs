@@ -1,11 +1,12 @@
 //! Files of the history. The history's page describes their format.
 
 use super::event::{self, Key};
-use super::filter;
+use super::filter::{self, Filter};
 use crate::store::log::{
     FRAME_HEADER, HEADER, checksum, emit_frame, header_of, u32_at, u64_at, was_on_the_disk,
     whole_frame,
 };
+use ipnet::IpNet;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -79,7 +80,7 @@ impl Gathered {
             (*first, *last) = ((*first).min(event.unix), (*last).max(event.unix));
             self.summary.events += 1;
             event.keys(|key| {
-                if let Key::Ipv6(net) = key {
+                if let Key::Prefix(IpNet::V6(net)) = key {
                     self.summary.prefix_lengths |= length_bit(net.prefix_len());
                 }
                 self.hashes.insert(key.hash());
@@ -92,7 +93,7 @@ impl Gathered {
     }
 }
 
-/// Lengths of 0 and 128 bits share a bit: nobody delegates such prefixes.
+/// Bit for a length of IPv6 prefixes. Lengths 0 and 128 share one, and a query looks for both.
 pub(super) fn length_bit(length: u8) -> u128 {
     1 << (length % 128)
 }
@@ -177,18 +178,16 @@ impl Closed {
         }))
     }
 
-    /// Whether it may contain one of these hashes; `line` says whether they may be those of an access line. Its filter is read each
-    /// time: the operating system caches those in use, and all filters of a large history would take gigabytes.
-    pub fn may_contain(&self, hashes: &[u64], line: bool) -> bool {
-        let Ok(frame) = self.filter_frame() else {
-            return true; // whoever reads the segment says why it cannot be read
-        };
-        let filter = match whole_frame(self.salt, FILTER, &frame) {
-            Err(_) if !line => whole_frame(self.salt, FILTER_WITHOUT_LINES, &frame),
-            filter => filter,
-        };
-        filter.map_or(true, |filter| {
-            hashes.iter().any(|hash| filter::may_contain(filter, *hash))
+    /// Its filter; `None` if there is none, or it cannot be read. It is read each time: the operating system caches those in use,
+    /// and all filters of a large history would take gigabytes.
+    pub fn filter(&self) -> Option<Filter> {
+        let frame = self.filter_frame().ok()?;
+        let earlier = || whole_frame(self.salt, FILTER_WITHOUT_LINES, &frame).map(|f| (f, false));
+        let filter = whole_frame(self.salt, FILTER, &frame).map(|filter| (filter, true));
+        let (filter, has_lines) = filter.or_else(|_| earlier()).ok()?;
+        Some(Filter {
+            octets: filter.to_vec(),
+            has_lines,
         })
     }
 

@@ -1,11 +1,14 @@
 //! Whom or what somebody asks about.
 
-use super::event::{Address, Event, Families, Key, Step, Subscriber, What};
-use super::segment;
+use super::bindings::{overlap, parse_prefix};
+use super::event::{Event, Key, Subscriber, What};
+use super::filter::Filter;
+use super::segment::length_bit;
 use ipnet::IpNet;
+use policy::{Binding, Bindings};
 
 /// Whom or what events are about, as somebody has typed it: it may be a user name, an access line, a circuit or remote id, a MAC
-/// address, a session's id or an address.
+/// address, a session's id, an address or a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// User name, circuit id or remote id as it was typed, and what that stands for if it was typed as names are shown.
@@ -14,7 +17,7 @@ pub struct Subject {
     place: Option<String>,
     mac: Option<[u8; 6]>,
     session: Option<u64>,
-    address: Option<Address>,
+    prefix: Option<IpNet>,
     /// Events of the system about these.
     resources: Vec<String>,
 }
@@ -38,15 +41,15 @@ impl Subject {
             place: text.contains('/').then(|| text.to_owned()),
             mac,
             session: session.flatten(),
-            address: Address::parse(text),
+            prefix: parse_prefix(text),
             resources: Vec::new(),
         }
     }
 
-    /// An address alone.
-    pub(super) fn address(address: Address) -> Self {
+    /// An address or a prefix alone.
+    pub(super) fn prefix(prefix: IpNet) -> Self {
         Subject {
-            address: Some(address),
+            prefix: Some(prefix),
             ..Subject::default()
         }
     }
@@ -65,15 +68,19 @@ impl Subject {
                 self.resources.iter().any(|name| name == resource)
             }
             What::Subscriber(who, step) => {
-                let (now, before) = addresses_of(step);
-                self.is(who, now.into_iter().chain(before))
+                let bindings = step.bindings().into_iter().flatten();
+                self.is(who, bindings.flat_map(Bindings::iter))
             }
         }
     }
 
-    /// Whether it is this session or its subscriber, or one of these addresses.
-    pub fn is(&self, who: &Subscriber<'_>, addresses: impl IntoIterator<Item = Families>) -> bool {
-        let has = |address: Address| addresses.into_iter().any(|own| own.contains(&address));
+    /// Whether it is this session or its subscriber, or overlaps one of these bindings.
+    pub fn is<'a>(
+        &self,
+        who: &Subscriber<'_>,
+        bindings: impl IntoIterator<Item = &'a Binding>,
+    ) -> bool {
+        let has = |prefix| bindings.into_iter().any(|own| overlap(own.prefix, prefix));
         let [circuit, remote] = who.line;
         let names = [Some(who.user), circuit, remote].into_iter().flatten();
         self.session == Some(who.session)
@@ -85,20 +92,18 @@ impl Subject {
                 .place
                 .as_ref()
                 .is_some_and(|place| *place == who.place())
-            || self.address.is_some_and(has)
+            || self.prefix.is_some_and(has)
     }
 
-    /// Whether it is an address or prefix within a net.
-    pub fn is_within(&self, net: &IpNet) -> bool {
-        match (self.address, net) {
-            (Some(Address::Ipv4(address)), IpNet::V4(net)) => net.contains(&address),
-            (Some(Address::Ipv6(prefix)), IpNet::V6(net)) => net.contains(&prefix),
-            _ => false,
-        }
+    /// Whether a segment may have events about it, by its filter and the lengths of its IPv6 prefixes.
+    pub(super) fn may_be_in(&self, filter: &Filter, lengths: u128) -> bool {
+        self.keys().iter().any(|key| filter.may_have(key))
+            || self.prefix.is_some_and(|p| has_around(filter, lengths, p))
+            || !filter.has_lines && self.may_be_line()
     }
 
-    /// What a segment's filter knows it by, if its prefixes have lengths among these.
-    pub(super) fn hashes(&self, lengths: u128) -> Vec<u64> {
+    /// What filters know it by, except for its prefix.
+    fn keys(&self) -> Vec<Key<'_>> {
         let mut keys: Vec<Key<'_>> = Vec::new();
         for name in &self.names {
             keys.extend([Key::User(name), Key::Line(name)]);
@@ -107,47 +112,38 @@ impl Subject {
         keys.extend(self.mac.map(Key::Mac));
         keys.extend(self.session.map(Key::Session));
         keys.extend(self.resources.iter().map(|name| Key::Resource(name)));
-        match self.address {
-            Some(Address::Ipv4(address)) => keys.push(Key::Ipv4(address)),
-            Some(Address::Ipv6(net)) => {
-                let known =
-                    (1..=net.prefix_len()).filter(|l| lengths & segment::length_bit(*l) != 0);
-                let nets = known.filter_map(|l| ipnet::Ipv6Net::new(net.network(), l).ok());
-                keys.extend(nets.map(|net| Key::Ipv6(net.trunc())));
-            }
-            None => {}
-        }
-        keys.iter().map(Key::hash).collect()
+        keys
     }
 
     /// Whether it may be an access line, a circuit id or a remote id.
-    pub(super) fn may_be_line(&self) -> bool {
+    fn may_be_line(&self) -> bool {
         !self.names.is_empty()
             && self.mac.is_none()
             && self.session.is_none()
-            && self.address.is_none()
+            && self.prefix.is_none()
     }
 
-    /// Whether filters can tell: not when somebody asks for a prefix of many.
+    /// Whether filters can tell, for IPv6 prefixes of these lengths: not about a prefix that contains others.
     pub(super) fn can_be_filtered(&self, lengths: u128) -> bool {
-        match self.address {
-            Some(Address::Ipv6(net)) => {
-                (net.prefix_len() + 1..128).all(|l| lengths & segment::length_bit(l) == 0)
+        match self.prefix {
+            Some(IpNet::V4(net)) => net.prefix_len() == 32,
+            Some(IpNet::V6(net)) => {
+                (net.prefix_len() + 1..=128).all(|l| lengths & length_bit(l) == 0)
             }
-            _ => true,
+            None => true,
         }
     }
 }
 
-/// The addresses that a step speaks of, and those that were before.
-fn addresses_of(step: &Step<'_>) -> (Option<Families>, Option<Families>) {
-    match step {
-        Step::Online { addresses, .. } | Step::Ended { addresses, .. } => (Some(*addresses), None),
-        Step::Changed {
-            before, addresses, ..
-        } => (Some(*addresses), Some(*before)),
-        Step::Refused { .. } | Step::Failed { .. } => (None, None),
-    }
+/// Whether a segment may have a binding that is or contains a prefix.
+fn has_around(filter: &Filter, lengths: u128, prefix: IpNet) -> bool {
+    let occurs = |length: &u8| match prefix {
+        IpNet::V4(_) => *length == 32 || filter.may_have(&Key::Ipv4Length(*length)),
+        IpNet::V6(_) => lengths & length_bit(*length) != 0,
+    };
+    let known = (0..=prefix.prefix_len()).filter(occurs);
+    let mut around = known.filter_map(|length| IpNet::new(prefix.network(), length).ok());
+    around.any(|net| filter.may_have(&Key::Prefix(net.trunc())))
 }
 
 /// What a name is that is shown as [`u8::escape_ascii`] does it.

@@ -2,7 +2,7 @@
 
 use super::ControlPlane;
 use crate::entry::{Entry, Stage};
-use crate::history::{Families, Subject};
+use crate::history::{Subject, other_bindings};
 use crate::plane::Now;
 use crate::topology::{AccessLine, Seid, SubscriberId};
 use northbound::{FindSubscriberResponse, PolicySetting, SubscriberState};
@@ -58,12 +58,8 @@ impl ControlPlane {
     /// Sessions that match. The search visits all sessions.
     fn entries_of(&self, subject: &Subject) -> impl Iterator<Item = &Entry> {
         self.sessions.entries().filter(|entry| {
-            let addresses = Families {
-                ipv4: entry.ipv4(),
-                ipv6: entry.ipv6(),
-            };
-            subject.is(&self.named(entry), [addresses])
-                || entry.routes().any(|net| subject.is_within(&net))
+            let bindings = entry.policy.forwarding.bindings.iter();
+            subject.is(&self.named(entry), bindings)
         })
     }
 
@@ -95,6 +91,7 @@ impl ControlPlane {
             pools: self.pools_of(entry),
             mtu: entry.policy.forwarding.packets.largest_packet().into(),
             on_user_plane: entry.rules.up_seid.is_some(),
+            other_bindings: other_bindings(&entry.policy.forwarding.bindings),
             sibling: false,
             policy: match entry.has_policy() {
                 true => self.policy_rows(entry),

@@ -3,9 +3,10 @@
 use super::{Awaited, ControlPlane, Now, Output, Waiting};
 use crate::counters::Counter;
 use crate::entry::{Entry, Noted};
-use crate::history::{Bounds, Event, Families, Kind, Step, Subscriber, What};
+use crate::history::{Bounds, Event, Kind, Step, Subscriber, What};
 use crate::topology::{Topology, UserPlaneId};
 use config::Configuration;
+use policy::Bindings;
 use session::Cause;
 
 /// Maximum length of an event's text in characters, and of a server's reply in octets.
@@ -120,11 +121,11 @@ impl ControlPlane {
         takes
     }
 
-    /// Adds an event with the addresses of a session, if they differ from the last event's.
-    pub(super) fn note_addresses(&mut self, now: Now, index: u32) {
+    /// Adds an event with the bindings of a session, if they differ from the last event's.
+    pub(super) fn note_bindings(&mut self, now: Now, index: u32) {
         let entry = &self.sessions[index];
-        let (addresses, noted) = (entry.open_addresses(), entry.noted.clone());
-        if addresses == noted.addresses {
+        let (bindings, noted) = (entry.open_bindings(), entry.noted.clone());
+        if bindings == noted.bindings {
             return;
         }
         let instance = self.topology.instance(entry.instance).name.clone();
@@ -135,17 +136,17 @@ impl ControlPlane {
                 servers: servers.as_deref(),
                 profile: profile.as_deref(),
                 instance: &instance,
-                addresses,
+                bindings: bindings.clone(),
             },
             true => Step::Changed {
                 instance: &instance,
-                before: noted.addresses,
-                addresses,
+                before: noted.bindings,
+                bindings: bindings.clone(),
             },
         };
         self.note_step(now, index, step);
         let noted = &mut self.entry(index).noted;
-        (noted.online, noted.addresses) = (true, addresses);
+        (noted.online, noted.bindings) = (true, bindings);
     }
 
     /// Adds an event of a session's end.
@@ -166,7 +167,7 @@ impl ControlPlane {
             cause,
             by: noted.by.as_deref(),
             instance: &instance,
-            addresses: noted.addresses,
+            bindings: noted.bindings,
         };
         self.note_step(now, index, step);
     }
@@ -207,20 +208,18 @@ pub(crate) fn history_bounds(configuration: &Configuration) -> Bounds {
 }
 
 impl Entry {
-    /// Addresses of the address families that are open, or are about to open.
-    fn open_addresses(&self) -> Families {
-        let [ipv4, ipv6] = self.rules.families;
-        Families {
-            ipv4: self.ipv4().filter(|_| ipv4),
-            ipv6: self.ipv6().filter(|_| ipv6),
-        }
+    /// Bindings of the address families that are open, or are about to open. The history ignores how they are announced.
+    fn open_bindings(&self) -> Bindings {
+        let bindings = &self.policy.forwarding.bindings;
+        let open = bindings.filtered(|binding| self.is_open(binding));
+        open.regardless_of_pools()
     }
 
     /// State of a stored session in the history.
     pub(super) fn noted_before(&self) -> Noted {
         Noted {
             online: self.account.started.is_some(),
-            addresses: self.open_addresses(),
+            bindings: self.open_bindings(),
             ..Noted::default()
         }
     }

@@ -143,7 +143,7 @@ impl ControlPlane {
         self.records.push(record);
         self.entry(index).stored = true;
         if self.entry(index).noted.online {
-            self.note_addresses(now, index);
+            self.note_bindings(now, index);
         }
         true
     }

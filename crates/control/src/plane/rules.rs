@@ -395,7 +395,7 @@ impl ControlPlane {
         }
         self.begin_account(now, index);
         if self.persist(now, index) {
-            self.note_addresses(now, index);
+            self.note_bindings(now, index);
         }
         let entry = &self.sessions[index];
         let what = Awaited::Family {

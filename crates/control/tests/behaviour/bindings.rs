@@ -2,8 +2,12 @@
 
 use crate::world::{Choice, World};
 use control::counters::Counter;
+use control::history::{Bounds, Log, Query, Reader, Subject, Until, parse_prefix};
+use core::ops::ControlFlow;
 use core::time::Duration;
+use northbound::{BindingRole, Request, Response};
 use policy::{Binding, Role};
+use session::Cause;
 use wire::pfcp::SluiceFeatures;
 use wire::radius::{Kind, Value};
 
@@ -146,4 +150,91 @@ fn an_older_user_plane_announces_addresses_as_nets_of_the_group() {
     w.hang_up(0);
     w.run(MINUTE);
     assert!(w.up.nets().is_empty(), "{:?}", w.up.nets());
+}
+
+/// A reader of the history that the control plane has written so far.
+fn history(w: &World, directory: &tempfile::TempDir) -> Reader {
+    let bounds = Bounds {
+        keep: u32::MAX,
+        octets: u64::MAX,
+    };
+    let (mut log, _) = Log::open(directory.path(), bounds).unwrap();
+    let blocks = w
+        .history
+        .iter()
+        .map(|(number, block)| (*number, &block[..]));
+    log.append(blocks).unwrap();
+    log.reader()
+}
+
+/// How the session ended that had an address last, and its bindings; `None` if it has the address.
+fn last_holder(reader: &Reader, address: &str) -> (Option<Option<Cause>>, Vec<String>) {
+    let address = parse_prefix(address).unwrap();
+    let held = reader.who(address, u32::MAX, 1, Vec::new(), 0);
+    let last = held
+        .last()
+        .unwrap_or_else(|| panic!("nobody had {address}"));
+    let ended = match last.until {
+        Until::Ended { cause, .. } => Some(cause),
+        Until::Now => None,
+        Until::Unknown(_) => panic!("{last:?}"),
+    };
+    let bindings = last.bindings.iter();
+    let bindings = bindings.filter(|binding| binding.role == Role::Route);
+    (ended, bindings.map(Binding::to_string).collect())
+}
+
+#[test]
+fn the_history_leads_from_an_address_in_a_route_to_the_session_that_had_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut w = world();
+    let both = ["203.0.113.0/29", "2001:db8:77::/48"];
+    let subscriber = "2001:db8:77:5::9".to_owned();
+    let found = match w.call(Request::FindSubscriber { subscriber }) {
+        Ok(Response::Subscriber(found)) => found.subscribers,
+        other => panic!("{other:?}"),
+    };
+    let found: Vec<(BindingRole, &str)> = found[0]
+        .other_bindings
+        .iter()
+        .map(|binding| (binding.role(), &*binding.prefix))
+        .collect();
+    assert_eq!(found, both.map(|net| (BindingRole::Route, net)));
+    let reader = history(&w, &directory);
+    for address in ["203.0.113.1", "203.0.113.6", "2001:db8:77:5::9"] {
+        let held = last_holder(&reader, address);
+        assert_eq!(held, (None, both.map(String::from).to_vec()), "{address}");
+    }
+
+    let before = w.history.len();
+    w.restart_control_plane();
+    w.run(MINUTE);
+    w.restart_user_plane();
+    w.run(MINUTE);
+    let is_about_sessions = Query {
+        subject: Some(Subject::parse("home0")),
+        ..Query::default()
+    };
+    let mut steps = 0;
+    history(&w, &directory).forward(&is_about_sessions, |_| {
+        steps += 1;
+        ControlFlow::Continue(())
+    });
+    assert!(w.history.len() > before);
+    assert_eq!(steps, 2, "a restart changes nothing of what it has");
+
+    w.radius.accept = accept("203.0.113.1", &["203.0.113.64/26"]);
+    w.begin_ppp_anew(0);
+    w.run(MINUTE);
+    w.hang_up(0);
+    w.run(MINUTE);
+    let reader = history(&w, &directory);
+    let now = vec!["203.0.113.64/26".to_owned()];
+    let (another, over) = (Some(None), Some(Some(Cause::UserRequest)));
+    assert_eq!(last_holder(&reader, "203.0.113.70"), (over, now.clone()));
+    assert_eq!(last_holder(&reader, "203.0.113.1"), (over, now));
+    assert_eq!(last_holder(&reader, "2001:db8:77:5::9").0, another);
+    assert_eq!(last_holder(&reader, "203.0.113.6").0, another);
+    let nobody = parse_prefix("203.0.113.200").unwrap();
+    assert!(reader.who(nobody, 0, 1, Vec::new(), 0).is_empty());
 }

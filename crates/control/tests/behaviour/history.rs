@@ -46,20 +46,20 @@ fn a_session_that_comes_and_goes_is_told_with_its_addresses_and_its_end() {
         // one family opens first, the other one joins it
         assert!(matches!(steps[0], Step::Online { .. }), "{steps:?}");
         let last = steps.iter().rev().find_map(|step| match step {
-            Step::Online { addresses, .. } | Step::Changed { addresses, .. } => Some(addresses),
+            Step::Online { bindings, .. } | Step::Changed { bindings, .. } => Some(bindings),
             _ => None,
         });
         let last = last.unwrap();
-        assert_eq!(last.ipv4.map(|a| a.to_string()), row.ipv4);
-        assert_eq!(last.ipv6.map(|p| p.to_string()), row.ipv6_prefix);
+        assert_eq!(last.ipv4().map(|a| a.to_string()), row.ipv4);
+        assert_eq!(last.ipv6().map(|p| p.to_string()), row.ipv6_prefix);
     }
     let end = |n| match steps(&w, n).last() {
         Some(Step::Ended {
             cause,
             by,
-            addresses,
+            bindings,
             ..
-        }) => Some((*cause, by.map(str::to_owned), addresses.ipv4.is_some())),
+        }) => Some((*cause, by.map(str::to_owned), bindings.ipv4().is_some())),
         _ => None,
     };
     assert_eq!(end(0), Some((Cause::UserRequest, None, true)));

@@ -20,7 +20,11 @@ fn fixtures() -> PathBuf {
 fn kept() -> Vec<PathBuf> {
     let entries = fs::read_dir(fixtures()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.is_dir()).collect()
+    let is_store = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("store-"))
+    };
+    paths.filter(is_store).collect()
 }
 
 #[test]

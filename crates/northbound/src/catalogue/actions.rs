@@ -78,7 +78,7 @@ pub const WHO: Action = Action {
         Argument::new(
             "address",
             Takes::Address,
-            "An IPv4 address, an IPv6 address or an IPv6 prefix",
+            "An IPv4 or IPv6 address or prefix",
         )
         .required(),
         Argument::new(

@@ -211,7 +211,7 @@ pub enum Takes {
     Subscriber,
     /// The same, of which a MAC address need not have a session.
     Home,
-    /// An IPv4 address, an IPv6 address or an IPv6 prefix.
+    /// An IPv4 or IPv6 address or prefix.
     Address,
     /// A moment.
     Time,

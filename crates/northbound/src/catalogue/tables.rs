@@ -396,6 +396,14 @@ pub const EVENTS: Table = Table {
         Column::new("network_instance", Text, "Network instance (VRF) of the addresses"),
         Column::new("ipv4", Text, "IPv4 address of the subscriber"),
         Column::new("ipv6_prefix", Text, "IPv6 prefix of the subscriber"),
+        Column::new(
+            "other_bindings",
+            Cell(&[
+                Column::new("role", Word(AS_IT_IS), "What it is to the subscriber").under("", 0),
+                Column::new("prefix", Text, "Address or prefix").beside(" "),
+            ]),
+            "Other bindings of the subscriber",
+        ),
         Column::new("alarm", Text, "Name of the alarm that was raised or cleared"),
         Column::new("severity", Word(AS_IT_IS), "How severe the alarm is (RFC 8632)"),
     ],

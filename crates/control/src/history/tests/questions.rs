@@ -4,8 +4,8 @@ use super::super::HistoryQueries;
 use super::*;
 use crate::alarms::Fault;
 use northbound::{
-    Call, EventKind, FindHoldersRequest, FindSubscriberResponse, HistoryCall, ListEventsRequest,
-    Response, Session, SessionState, SubscriberState,
+    BindingRole, Call, EventKind, FindHoldersRequest, FindSubscriberResponse, HistoryCall,
+    ListEventsRequest, Response, Session, SessionState, SubscriberState,
 };
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -80,6 +80,81 @@ fn a_name_that_cannot_be_shown_as_it_is_is_shown_the_same_by_whoever_knows_it() 
     });
 }
 
+fn row(role: BindingRole, prefix: &str) -> northbound::Binding {
+    northbound::Binding {
+        role: role.into(),
+        prefix: prefix.into(),
+    }
+}
+
+#[test]
+fn who_has_or_had_an_address_in_a_prefix_is_told_with_the_roles() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(directory.path(), FOREVER).unwrap();
+    let delegated = (Role::Delegated, "2001:db8:7700::/56");
+    let had = [(Role::Route, "203.0.113.0/24"), delegated];
+    let has = [
+        (Role::Route, "203.0.113.0/24"),
+        (Role::Route, "203.0.113.64/26"),
+    ];
+    let own = || addresses(Some(7), None);
+    let events = [
+        online(4000, 7, with(own(), &had)),
+        changed(4500, 7, with(own(), &had), with(own(), &has)),
+    ];
+    add(&mut log, 1, &block(&events));
+    let routes = has.map(|(_, net)| row(BindingRole::Route, net));
+    let live = SubscriberState {
+        session: Some(Session {
+            id: format!("{:016x}", 7),
+            state: SessionState::Online.into(),
+            mac: "02:00:00:00:00:07".into(),
+            network_instance: "default".into(),
+            ipv4: Some("100.64.0.7".into()),
+            ..Session::default()
+        }),
+        other_bindings: routes.to_vec(),
+        online_since: Some(4000),
+        ..SubscriberState::default()
+    };
+    let empty = tempfile::tempdir().unwrap();
+    let (nothing, _) = Log::open(empty.path(), FOREVER).unwrap();
+    run(async {
+        // by the history, and by the control plane alone
+        for log in [&log, &nothing] {
+            let queries = queries(log, vec![live.clone()]);
+            let held = holders(&queries, "203.0.113.70").await;
+            assert_eq!((held.len(), held[0].now), (1, true));
+            assert_eq!(held[0].other_bindings, routes);
+            assert_eq!(held[0].binding, Some(routes[1].clone()), "the longest");
+        }
+        let queries = queries(&log, Vec::new());
+        let delegated = row(BindingRole::Delegated, "2001:db8:7700::/56");
+        let (reply, answer) = oneshot::channel();
+        let request = FindHoldersRequest {
+            address: "2001:db8:7700:9::1".into(),
+            at: Some(4200),
+        };
+        let call = HistoryCall::Holders(request, reply);
+        queries.send(call).await.unwrap();
+        let held = answer.await.unwrap().unwrap().holders;
+        assert_eq!((held.len(), held[0].to), (1, Some(4500)));
+        assert_eq!(held[0].binding, Some(delegated.clone()));
+
+        let (part, mut parts) = mpsc::channel(4);
+        let request = ListEventsRequest {
+            subscriber: "2001:db8:7700:9::1".into(),
+            ..ListEventsRequest::default()
+        };
+        let call = HistoryCall::Events(request, part);
+        queries.send(call).await.unwrap();
+        let events = parts.recv().await.unwrap().unwrap().events;
+        assert_eq!(events[0].other_bindings, [delegated, routes[0].clone()]);
+        let before = "before: 100.64.0.7 and delegated 2001:db8:7700::/56 and route 203.0.113.0/24";
+        assert_eq!(events[1].text, before);
+    });
+}
+
 #[test]
 fn a_name_is_found_as_it_is_shown_and_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -89,7 +164,7 @@ fn a_name_is_found_as_it_is_shown_and_as_it_is() {
         .chain([br"CORP\nadia".to_vec()])
         .collect();
     for (n, name) in names.iter().enumerate() {
-        let mut event = online(n as u32, 0, Families::default());
+        let mut event = online(n as u32, 0, Bindings::default());
         if let What::Subscriber(who, _) = &mut event.what {
             who.user = name;
         }

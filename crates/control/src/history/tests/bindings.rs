@@ -1,0 +1,136 @@
+//! Delegated prefixes, routes and IPv6 addresses of sessions.
+
+use super::*;
+use ipnet::IpNet;
+
+const ROUTES: [(Role, &str); 3] = [
+    (Role::Host, "2001:db8:5::1"),
+    (Role::Delegated, "2001:db8:7700::/56"),
+    (Role::Route, "203.0.113.0/29"),
+];
+
+/// As many bindings as a session may have, of the longest form.
+fn most() -> Bindings {
+    let routes = (0..62).map(|n| {
+        let network = IpNet::new([0x2001, 0xdb8, 0x9000, n, 1, 1, 1, 0].into(), 127);
+        Binding::new(Role::Route, network.unwrap())
+    });
+    let host = Binding::host([100, 64, 0, 1].into());
+    let link = Binding::link("2001:db8:0:1::/64".parse().unwrap());
+    let all = Bindings::new([host, link].into_iter().chain(routes)).unwrap();
+    assert_eq!(all.iter().count(), policy::MOST_BINDINGS);
+    all
+}
+
+/// Number of closed segments that are read for a question.
+fn read_for(reader: &Reader, text: &str) -> usize {
+    let query = Query {
+        subject: Some(Subject::parse(text)),
+        ..Query::default()
+    };
+    reader.parts(&query, false).count()
+}
+
+#[test]
+fn an_event_has_every_binding_and_begins_as_earlier_versions_write_it() {
+    let own = addresses(Some(1), Some(1));
+    let all = with(own.clone(), &ROUTES);
+    let pairs = [
+        (online(7, 1, own.clone()), online(7, 1, all.clone())),
+        (ended(7, 1, 3, own.clone()), ended(7, 1, 3, all.clone())),
+        (
+            changed(7, 1, own.clone(), own),
+            changed(7, 1, all.clone(), most()),
+        ),
+    ];
+    for (before, event) in pairs {
+        let (earlier, block) = (block(&[before]), block(&[event.clone(), event.clone()]));
+        assert_eq!(block[2..earlier.len()], earlier[2..]);
+        assert_eq!(events(&block).collect::<Vec<_>>(), [event.clone(), event]);
+    }
+    let most = block(&[changed(7, 1, most(), most())]);
+    assert!(most.len() < 2500, "{}", most.len());
+}
+
+#[test]
+fn further_bindings_that_cannot_be_cost_nothing_else() {
+    let event = online(7, 1, addresses(Some(1), None));
+    let mut block = block(core::slice::from_ref(&event));
+    let no_host = [(Role::Host, prefix("10.0.0.0/8"))];
+    let none: [(Role, IpNet); 0] = [];
+    block.extend(postcard::to_stdvec(&(&no_host[..], &none[..])).unwrap());
+    let length = block.len() as u16 - 2;
+    block[..2].copy_from_slice(&length.to_le_bytes());
+    assert_eq!(events(&block).collect::<Vec<_>>(), [event]);
+}
+
+#[test]
+fn an_address_in_a_prefix_is_found_without_reading_segments_that_lack_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path());
+    for n in 0..120u8 {
+        let network = format!("10.{n}.0.0/{}", 17 + n % 12);
+        let delegated = format!("2001:dba:{n:x}00::/{}", 48 + n % 12);
+        let others = [(Role::Route, &*network), (Role::Delegated, &*delegated)];
+        let has = with(addresses(Some(n), Some(n)), &others);
+        add(
+            &mut log,
+            u64::from(n) + 1,
+            &block(&[online(n.into(), n.into(), has)]),
+        );
+    }
+    drop(log);
+    let (log, _) = open(directory.path());
+    let reader = log.reader();
+    let all = reader.segments().0.len();
+    assert!(all > 20, "{all}");
+    let mut read = 0;
+    for n in 0..120u32 {
+        let inside = [
+            format!("100.64.0.{n}"),
+            format!("10.{n}.0.9"),
+            format!("2001:dba:{n:x}00::7"),
+            format!("2001:dba:{n:x}00::/64"),
+            format!("2001:db8:0:{n}::7"),
+        ];
+        for asked in &inside {
+            assert_eq!(times(&reader, asked), [n], "{asked}");
+            read += read_for(&reader, asked);
+        }
+        assert_eq!(times(&reader, &format!("10.{n}.128.9")), [0; 0]);
+        read += read_for(&reader, &format!("10.{n}.128.9"));
+    }
+    // the one that has it, the open one, and one in a hundred for each length of prefixes
+    assert!(read * 6 < 720 * all, "{read} of {}", 720 * all);
+    assert_eq!(times(&reader, "10.0.0.0/12").len(), 16);
+}
+
+#[test]
+fn segments_of_the_version_before_are_read() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/history-1");
+    let directory = tempfile::tempdir().unwrap();
+    for path in segments(Path::new(kept)) {
+        fs::copy(&path, directory.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let both = || addresses(Some(1), Some(1));
+    let had = |reader: &Reader, text: &str, at| {
+        let held = reader.who(prefix(text), at, 1, Vec::new(), 1000);
+        let held = held.into_iter().filter(|held| held.at(at));
+        held.map(|held| (held.session, held.bindings))
+            .collect::<Vec<_>>()
+    };
+    let (mut log, opened) = open(directory.path());
+    assert_eq!((opened.last, opened.cut), (6, 0));
+    let now = with(both(), &ROUTES);
+    add(&mut log, 7, &block(&[ended(300, 3, 210, now.clone())]));
+    for _ in 0..2 {
+        let reader = log.reader();
+        assert_eq!(times(&reader, ""), [100, 110, 120, 200, 210, 220, 300]);
+        assert_eq!(times(&reader, "100.64.0.1"), [100, 110, 200, 210, 300]);
+        assert_eq!(times(&reader, "up1/access0.100.2"), [120, 220]);
+        assert_eq!(had(&reader, "2001:db8:0:1::7", 150), [(1, both())]);
+        assert_eq!(had(&reader, "203.0.113.3", 250), [(3, now.clone())]);
+        drop(log);
+        (log, _) = open(directory.path());
+    }
+}
