@@ -238,3 +238,42 @@ fn the_history_leads_from_an_address_in_a_route_to_the_session_that_had_it() {
     let nobody = parse_prefix("203.0.113.200").unwrap();
     assert!(reader.who(nobody, 0, 1, Vec::new(), 0).is_empty());
 }
+
+/// Neither the number of messages and records nor the rules of the port grow with the number of subscribers on it.
+#[test]
+fn the_last_of_many_with_prefixes_of_aaa_costs_what_the_first_does() {
+    const MANY: usize = 2500;
+    let choice = Choice {
+        sessions: MANY as u32,
+        ..Choice::radius()
+    };
+    let mut w = World::new(1, choice);
+    let mut costs = Vec::new();
+    for n in 0..MANY {
+        let (high, low) = (n / 256, n % 256);
+        let routes = [
+            format!("10.{high}.{low}.0/29"),
+            format!("2001:db8:{:x}:{low:x}00::/56", 0x7700 + high),
+        ];
+        let routes = routes.each_ref().map(|route| &**route);
+        w.radius.accept = accept(&format!("10.{high}.{low}.1"), &routes);
+        let link = format!("2001:db8:6600:{n:x}::/64").parse().unwrap();
+        let link = (Kind::FRAMED_IPV6_PREFIX, Value::Ipv6Prefix(link));
+        w.radius.accept.push(link);
+        let (datagrams, said) = (w.told.len(), w.said);
+        w.dial_instead(n);
+        assert_eq!(w.online(), 1, "subscriber {n}");
+        costs.push((w.told.len() - datagrams, w.said - said));
+    }
+    let subscribers = w.up.subscribers();
+    assert_eq!(subscribers.len(), MANY);
+    for rules in subscribers {
+        let all = rules.forwarding.bindings;
+        assert_eq!(all.iter().filter(|b| b.is_announced).count(), 4, "{all:?}");
+    }
+    assert!(w.up.nets().is_empty(), "the port has no rules for them");
+    // the very first stores what the port needs as well
+    let (first, last) = (costs[1], costs[MANY - 1]);
+    assert_eq!(first, last);
+    assert!(costs[1..].iter().all(|cost| *cost == first));
+}

@@ -259,6 +259,13 @@ impl World {
         self.settle();
     }
 
+    /// The only home is replaced by the one of this number, which dials. The session of the one before stays.
+    #[allow(dead_code)] // not every program that has this world
+    pub fn dial_instead(&mut self, n: usize) {
+        self.homes = vec![home(n)];
+        self.dial(0);
+    }
+
     pub fn hang_up(&mut self, n: usize) {
         self.homes[n].hang_up(self.now);
         self.settle();
@@ -514,7 +521,8 @@ impl World {
     pub fn redirect(&mut self, bytes: &[u8]) {
         let frame = Frame::parse(bytes).unwrap();
         let packet = wire::pppoe::Packet::parse(frame.payload).unwrap();
-        let own = self.up.decoded().find_map(|decoded| match decoded {
+        // whose session is the latest sends most
+        let own = self.up.decoded().rev().find_map(|decoded| match decoded {
             DecodedRules::Session(s)
                 if packet.session_id != 0 && s.access == Access::Pppoe(packet.session_id) =>
             {
@@ -775,11 +783,12 @@ fn start(
 }
 
 fn home(n: usize) -> Home {
-    let mac = [2, 0, 0, 0, (n >> 8) as u8, n as u8].into();
+    let [.., high, middle, low] = n.to_be_bytes();
+    let mac = [2, 0, 0, high, middle, low].into();
     let mut config = HomeConfig::new(
         mac,
-        100,
-        1 + n as u16,
+        100 + (n / 4000) as u16,
+        1 + (n % 4000) as u16,
         format!("home{n}"),
         format!("secret{n}"),
     );

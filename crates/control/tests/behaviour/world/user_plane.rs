@@ -148,7 +148,7 @@ impl UserPlane {
         }
     }
 
-    pub(super) fn decoded(&self) -> impl Iterator<Item = &DecodedRules> {
+    pub(super) fn decoded(&self) -> impl DoubleEndedIterator<Item = &DecodedRules> {
         self.sessions.values().map(|held| &held.decoded)
     }
 
