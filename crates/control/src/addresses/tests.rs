@@ -200,3 +200,32 @@ fn a_prefix_that_overlaps_a_pool_is_refused_by_name() {
     let net = "100.64.1.0/29".parse().unwrap();
     assert_eq!(a.give_prefix(elsewhere, net), Ok(()));
 }
+
+/// After a restart a session has its bindings again, and nobody else can have them meanwhile.
+#[test]
+fn bindings_of_every_role_are_allocated_again() {
+    for (role, prefix, is_announced) in [
+        (Role::Host, "100.64.0.9/32", false),
+        (Role::Host, "203.0.113.1/32", true),
+        (Role::Host, "2001:db8:5::1/128", true),
+        (Role::Link, "2001:db8:0:7::/64", false),
+        (Role::Link, "2001:db8:6:7::/64", true),
+        (Role::Delegated, "2001:db8:7700::/56", true),
+        (Role::Route, "203.0.113.0/29", true),
+        (Role::Route, "2001:db8:ff::/48", true),
+    ] {
+        let mut a = addresses();
+        let binding = Binding::new(role, prefix.parse().unwrap());
+        let (again, new_net) = a.give_again(HOME, &binding).unwrap();
+        let expected = Binding {
+            is_announced,
+            ..binding
+        };
+        assert_eq!(again, expected);
+        assert_eq!(new_net.is_none(), is_announced, "{binding}");
+        assert_eq!(a.give_again(OTHER, &binding), Err(PoolError::InUse));
+        take(&mut a, binding.prefix);
+        assert_eq!(a.given().count(), 0, "{binding}");
+        assert!(a.give_again(OTHER, &binding).is_ok(), "{binding}");
+    }
+}

@@ -129,6 +129,49 @@ fn addresses() {
 }
 
 #[test]
+fn bindings_of_every_role() {
+    use policy::{Binding, Role};
+    for (role, prefix) in [
+        (Role::Host, "2001:db8:5::1/128"),
+        (Role::Delegated, "2001:db8:7700::/56"),
+        (Role::Route, "203.0.113.0/29"),
+    ] {
+        let net = net(prefix);
+        let binding = Binding {
+            is_announced: true,
+            ..Binding::new(role, net.net)
+        };
+        let stray = |plane: &mut ControlPlane, _: Now| {
+            let nobody = Holder {
+                instance: HERE,
+                group: GROUP,
+                session: 77,
+            };
+            plane.addresses.give_prefix(nobody, net.net).unwrap();
+        };
+        let mut w = broken(stray, "address", Fault::WithoutOwner);
+        assert_eq!((w.online(), check(&mut w, false).held("address")), (4, 8));
+
+        let lost = |plane: &mut ControlPlane, _: Now| plane.sessions[0].hold(binding);
+        let mut w = broken(lost, "address", Fault::Missing);
+        assert_eq!((w.online(), check(&mut w, false).held("address")), (4, 9));
+
+        let twice = |plane: &mut ControlPlane, now: Now| {
+            lost(plane, now);
+            plane.sessions[1].hold(binding);
+            let home = Holder {
+                instance: HERE,
+                group: GROUP,
+                session: 0,
+            };
+            plane.addresses.give_prefix(home, net.net).unwrap();
+        };
+        let w = broken(twice, "address", Fault::Twice);
+        assert_eq!(w.online(), 3, "who had it first keeps it");
+    }
+}
+
+#[test]
 fn nets() {
     let stray = |plane: &mut ControlPlane, now: Now| {
         let topology = &plane.topology;

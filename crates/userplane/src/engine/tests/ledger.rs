@@ -39,7 +39,7 @@ impl Bench {
         self.reports.iter().map(|(token, _)| *token).collect()
     }
 
-    fn repair(&mut self) {
+    pub(super) fn repair(&mut self) {
         let (_, wrong) = self.ledger();
         self.engine.repair(&self.open());
         for index in wrong.sessions {

@@ -169,6 +169,36 @@ fn what_a_session_has_alone_is_announced_as_long_as_it_is_there() {
     assert_eq!(bench.nets, withdrawn(&ALONE[1..]));
 }
 
+/// Whatever its role, a binding is in the session's entry, by which packets to it and from it are its own.
+#[test]
+fn bindings_of_every_role_are_in_the_workers_entry_and_audited() {
+    let others = [
+        (Role::Host, "2001:db8:5::1/128"),
+        (Role::Delegated, "2001:db8:7700::/56"),
+        (Role::Route, "203.0.113.0/29"),
+        (Role::Route, "2001:db8:ff::/48"),
+    ]
+    .map(|(role, prefix)| Binding::new(role, net(prefix)));
+    let mut bench = Bench::new();
+    let mut spec = spec(7);
+    let own = spec.forwarding.bindings.clone();
+    spec.forwarding.bindings = Bindings::new(own.iter().copied().chain(others)).unwrap();
+    let seid = bench.established_whole(&spec);
+    let entry = bench.entry(seid);
+    assert_eq!((entry.ipv4, entry.ipv6), (own.ipv4(), own.ipv6()));
+    assert_eq!(*entry.routed, others.map(|binding| binding.prefix));
+    let (index, routed) = (entry.index, entry.routed.clone());
+    for left_out in &routed {
+        let lost = routed.iter().filter(|net| *net != left_out).copied();
+        bench.entries.get_mut(&index).unwrap().routed = lost.collect();
+        let (ledger, _) = bench.ledger();
+        assert!(!ledger.is_balanced(), "{left_out}");
+        bench.repair();
+        assert!(bench.ledger().0.is_balanced(), "{left_out}");
+        assert_eq!(bench.entry(seid).routed, routed);
+    }
+}
+
 #[test]
 fn a_change_of_routes_that_the_worker_refuses_is_taken_back() {
     let mut bench = Bench::new();
