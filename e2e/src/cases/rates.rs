@@ -11,15 +11,18 @@ use std::time::{Duration, Instant};
 const HOMES: u16 = 10;
 /// Packets a second of all homes: each is sent 240 a second of some 100 octets, and sends 160.
 const TRAFFIC: u32 = 4000;
-/// The smallest rate, in kbit/s: a home is sent some 200.
-const SLOW: &str = "8";
-
-/// A setting, and the counter of packets above it.
-const LIMITS: [(&str, &str); 3] = [
-    ("subscriber-profiles home rate-down", "rate-exceeded-down"),
-    ("subscriber-profiles home rate-up", "rate-exceeded-up"),
+/// A setting, its value in kbit/s, and the counter of packets above it. A home is sent some 200 kbit/s; what waits for the port's rate
+/// has left in a few seconds.
+const LIMITS: [(&str, &str, &str); 3] = [
+    (
+        "subscriber-profiles home rate-down",
+        "8",
+        "rate-exceeded-down",
+    ),
+    ("subscriber-profiles home rate-up", "8", "rate-exceeded-up"),
     (
         "user-planes up1 ports core0 egress-rate",
+        "80",
         "egress-queue-full",
     ),
 ];
@@ -32,12 +35,12 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let mut crowd = Crowd::dial(lab, HOMES, TRAFFIC)?;
     crowd.wait_online(&scenario, PATIENCE)?;
     let sluice = Sluice::of(lab);
-    for (setting, counter) in LIMITS {
+    for (setting, rate, counter) in LIMITS {
         let none = lost(&mut crowd, counter, &sluice, |_| Ok(true))?;
         ensure!(none == (0, 0), "without {setting}: {none:?} are lost");
-        sluice.configure(&format!("set {setting} {SLOW}"))?;
+        sluice.configure(&format!("set {setting} {rate}"))?;
         let (lost_now, dropped) = lost(&mut crowd, counter, &sluice, |n| Ok(n > 100))?;
-        println!("        {setting} {SLOW}: {lost_now} packets lost, {dropped} {counter}");
+        println!("        {setting} {rate}: {lost_now} packets lost, {dropped} {counter}");
         ensure!(
             lost_now == dropped,
             "{setting}: {lost_now} packets are lost, {dropped} are {counter}"
