@@ -50,9 +50,9 @@ group! {
         optional bbf_features: BbfUpFeatures = bbf::UP_FUNCTION_FEATURES,
         /// What it can do of our own.
         optional sluice_features: SluiceFeatures = own::FEATURES,
-        /// Whose the sessions are, if it is a user plane.
+        /// Worker of each lane of session ids. User plane only.
         optional lanes: Lanes = own::LANES,
-        /// Policy settings that it can carry out, if it is a user plane.
+        /// Policy settings that it can carry out. User plane only.
         optional known_settings: KnownSettings = own::KNOWN_SETTINGS,
     }
 }
@@ -74,9 +74,9 @@ group! {
         optional bbf_features: BbfUpFeatures = bbf::UP_FUNCTION_FEATURES,
         /// What it can do of our own.
         optional sluice_features: SluiceFeatures = own::FEATURES,
-        /// Whose the sessions are, if it is a user plane.
+        /// Worker of each lane of session ids. User plane only.
         optional lanes: Lanes = own::LANES,
-        /// Policy settings that it can carry out, if it is a user plane.
+        /// Policy settings that it can carry out. User plane only.
         optional known_settings: KnownSettings = own::KNOWN_SETTINGS,
     }
 }
