@@ -93,8 +93,11 @@ impl Shaper {
         }
     }
 
-    /// Takes back what the port did not take.
+    /// Takes back what the port did not take; its time has not come yet.
     pub fn give_back(&mut self, burst: &mut Burst) {
+        let octets = burst.octets() + WIRE * burst.len() as u64;
+        let cost = TICK_PARTS.cost(octets, self.per_octet);
+        self.next = self.next.saturating_sub(cost);
         self.waiting.give_back(burst);
     }
 

@@ -111,11 +111,15 @@ impl Worker {
 
     /// When (TSC) the worker has to do something although no packet came.
     fn deadline(&self) -> Option<u64> {
-        let departures = self.ports.iter().filter_map(|port| match &port.egress {
+        self.departures().chain([self.report_at]).min()
+    }
+
+    /// When (TSC) the next packet may leave by each port for whose rate packets wait.
+    fn departures(&self) -> impl Iterator<Item = u64> {
+        self.ports.iter().filter_map(|port| match &port.egress {
             Egress::Scheduled(shaper) => shaper.deadline(),
             _ => None,
-        });
-        departures.chain([self.report_at]).min()
+        })
     }
 
     fn duration(&self, ticks: u64) -> Duration {
@@ -143,11 +147,7 @@ impl Worker {
 
     /// When a packet that waits may leave, as [`Worker::step_traced`] counts time; `None` if none waits.
     pub fn next_departure(&self) -> Option<Duration> {
-        let shapers = self.ports.iter().filter_map(|port| match &port.egress {
-            Egress::Scheduled(shaper) => shaper.deadline(),
-            _ => None,
-        });
-        let at = shapers.min()?;
+        let at = self.departures().min()?;
         Some(self.duration(at) + Duration::from_nanos(1))
     }
 

@@ -140,8 +140,23 @@ fn to_subscriber<const TRACE: bool>(
         return packet.leave(leave);
     }
     t.took::<TRACE>(a.way(Edge::ToSubscriber, Edge::OwnToSubscriber));
+    match t.sessions.down(index) {
+        Some(down) if down.policed => policed::<TRACE>(t, index, a, total, packet),
+        _ => encapsulated::<TRACE>(t, index, a, total, packet),
+    }
+}
+
+/// To a subscriber, behind everything that its policy has to say.
+#[inline(always)]
+fn encapsulated<const TRACE: bool>(
+    t: &mut Tables,
+    index: SessionIndex,
+    a: PacketContext,
+    total: usize,
+    mut packet: Packet<'_, Exit>,
+) -> Gone {
+    let w = packet.window();
     let frame = match t.sessions.down(index) {
-        Some(down) if down.policed => return policed::<TRACE>(t, index, a, total, packet),
         Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
             rewrite::to_subscriber(down, a.family, w, a.ip(), total)
         }
@@ -158,22 +173,14 @@ fn policed<const TRACE: bool>(
     index: SessionIndex,
     a: PacketContext,
     total: usize,
-    mut packet: Packet<'_, Exit>,
+    packet: Packet<'_, Exit>,
 ) -> Gone {
     t.took::<TRACE>(Edge::PolicyDown);
     if let Err(reason) = policy::down(&mut t.sessions, index, total, t.now) {
         return packet.leave(reason.into());
     }
     t.took::<TRACE>(Edge::PermittedDown);
-    let w = packet.window();
-    let frame = match t.sessions.down(index) {
-        Some(down) if (total <= down.plain as usize) & !mss::may_be_syn(a.family, w, a.ip()) => {
-            rewrite::to_subscriber(down, a.family, w, a.ip(), total)
-        }
-        _ => return closer_to_subscriber::<TRACE>(t, index, a, total, packet),
-    };
-    t.took::<TRACE>(Edge::Encapsulated);
-    packet.send(frame.port, frame.start as u32, frame.len as u32)
+    encapsulated::<TRACE>(t, index, a, total, packet)
 }
 
 /// To a session that went while the packet was on its way to this worker; the next one with its index is not meant.

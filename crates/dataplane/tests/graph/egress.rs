@@ -118,6 +118,37 @@ fn one_worker_sends_what_all_have_for_a_port_with_a_rate() {
 }
 
 #[test]
+fn what_a_port_does_not_take_is_the_next_that_it_gets() {
+    let (homes, mut w) = (homes(), World::new());
+    w.online(&homes);
+    w.settle_at(BEGIN);
+    set(&mut w, Some(Rate(40_000_000)));
+    // the port's ring holds 255
+    for first in [0, 100, 200] {
+        send(&mut w, &homes[0], first, if first < 200 { 100 } else { 55 });
+        w.settle();
+    }
+    send(&mut w, &homes[0], 0, 20);
+    w.settle();
+    // nor does it cost the port its rate that it is asked in vain
+    (0..100).for_each(|_| w.settle());
+    assert!(w.next_departure().is_some_and(|at| at <= BEGIN));
+    let of = |frames: Vec<(u16, Vec<u8>)>| -> Vec<u8> {
+        frames
+            .iter()
+            .map(|(_, frame)| *frame.last().unwrap())
+            .collect()
+    };
+    let mut all = of(w.receive());
+    assert!((200..275).contains(&all.len()), "{}", all.len());
+    w.settle();
+    all.extend(of(w.receive()));
+    let wanted = (0..=254).chain(0..20);
+    assert!(all.iter().copied().eq(wanted), "{all:?}");
+    assert_eq!(w.drops(), Default::default());
+}
+
+#[test]
 fn what_waits_leaves_before_its_port_does() {
     let (homes, mut w) = (homes(), World::new());
     w.online(&homes);
