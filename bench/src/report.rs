@@ -174,13 +174,13 @@ impl Report {
         println!("{}, TSC {} MHz, load {}", self.cpu, self.tsc_mhz, self.load);
         let (aimed, others): (Vec<_>, Vec<_>) = self.entries.iter().partition(|e| e.met.is_some());
         println!(
-            "\n{:<16}{:>8}{:>8}{:>8}{:>9}{:>8}{:>8}",
+            "\n{:<18}{:>8}{:>8}{:>8}{:>9}{:>8}{:>8}",
             "target", "min", "median", "spread", "peer", "ratio", "target"
         );
         for e in aimed {
             let headers = e.headers.map_or(String::new(), |h| format!(" ({h})"));
             println!(
-                "{:<16}{:>8.1}{:>8.1}{:>8.1}{:>9}{:>8}{:>8}  {}",
+                "{:<18}{:>8.1}{:>8.1}{:>8.1}{:>9}{:>8}{:>8}  {:<8}{}",
                 format!(
                     "{}{}",
                     e.id,
@@ -197,6 +197,7 @@ impl Report {
                 number(e.ratio),
                 number(e.target),
                 if e.met == Some(true) { "met" } else { "MISSED" },
+                e.name,
             );
         }
         println!(

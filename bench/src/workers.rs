@@ -35,63 +35,80 @@ enum Steering {
 /// How many times as fast as one worker two have to be where the caches hold all tables: what is shared there is ours.
 const ALONE: f64 = 1.9;
 
-/// Tables: how large they are, and the workers that have them.
+/// Tables of some size, and two workers that have them.
 struct Case {
-    id: &'static str,
+    /// Whether the caches hold them.
+    is_small: bool,
+    /// What is measured.
+    steerings: &'static [Steering],
     sessions: u32,
     routes: usize,
     world: World,
 }
 
 impl Case {
-    fn new(
-        eal: &Eal,
-        pool: Pool,
-        prefixes: &Prefixes,
-        id: &'static str,
-        (sessions, routes): (u32, usize),
-    ) -> Result<Self> {
-        let plan = Plan {
-            workers: WORKERS as u16,
-            ..Plan::plain(sessions, Routes::first(prefixes, routes))
-        };
-        let name = format!("two{id}");
+    /// Tables of 131,072 sessions and 600,000 routes.
+    fn large(eal: &Eal, pool: Pool, prefixes: &Prefixes) -> Result<Self> {
+        let (sessions, routes) = (SESSIONS, 600_000);
         Ok(Case {
-            id,
+            is_small: false,
+            steerings: &[Steering::One, Steering::Own, Steering::Other],
             sessions,
             routes,
-            world: World::new(eal, pool, &name, plan)?,
+            world: world(eal, pool, "two", sessions, Routes::first(prefixes, routes))?,
         })
     }
 
-    /// The rows of one way: each worker with its own packets, and with the other's.
-    fn rows(&self, way: Way, [one, own, other]: &[Samples; 3]) -> [Entry; 2] {
+    /// Tables of 4,096 sessions and a default route.
+    fn small(eal: &Eal, pool: Pool, prefixes: &Prefixes) -> Result<Self> {
+        let (sessions, routes) = (4096, 1);
+        Ok(Case {
+            is_small: true,
+            steerings: &[Steering::One, Steering::Own],
+            sessions,
+            routes,
+            world: world(eal, pool, "few", sessions, Routes::first(prefixes, routes))?,
+        })
+    }
+
+    /// The rows of one way: each worker with its own packets, and with the other's where that was measured.
+    fn rows(&self, way: Way, [one, own, other]: &[Samples; 3]) -> Vec<Entry> {
         let (word, down) = match way {
             Way::Up => ("uplink", ""),
             Way::Down => ("downlink", "-down"),
         };
-        let small = match self.id {
-            "" => "",
-            _ => ", small tables",
+        let (small, tables) = match self.is_small {
+            true => ("-small", ", small tables"),
+            false => ("", ""),
         };
-        let id = format!("workers{}{down}", self.id);
-        let name = format!("{word}{small}: two workers on two cores against one, own packets");
+        let id = format!("workers{small}{down}");
+        let name = format!("{word}{tables}: two workers on two cores against one, own packets");
         let entry = Entry::new(&id, name, "cycles", own);
-        let entry = match (way, self.id) {
-            (_, "-small") => entry.faster_at_least("one worker", one, ALONE),
-            (Way::Up, _) => entry.faster_at_least("one worker", one, 1.8),
-            (Way::Down, _) => entry.beside("one worker", one, |own, peer| peer / own),
-        };
-        let name = format!("{word}{small}: two workers that hand every packet over to each other");
-        let handed = Entry::new(&format!("{id}-handed-over"), name, "cycles", other);
-        let handed = handed.beside("own packets", own, |own, peer| own / peer);
-        [entry, handed].map(|entry| Entry {
-            sessions: Some(self.sessions),
-            routes: Some(self.routes),
-            frame: Some("64".into()),
-            ..entry
-        })
+        let mut all = vec![match way {
+            _ if self.is_small => entry.faster_at_least("one worker", one, ALONE),
+            Way::Up => entry.faster_at_least("one worker", one, 1.8),
+            Way::Down => entry.beside("one worker", one, |own, peer| peer / own),
+        }];
+        if self.steerings.contains(&Steering::Other) {
+            let name = format!("{word}: two workers that hand every packet over to each other");
+            let handed = Entry::new(&format!("{id}-handed-over"), name, "cycles", other);
+            all.push(handed.beside("own packets", own, |own, peer| own / peer));
+        }
+        for entry in &mut all {
+            (entry.sessions, entry.routes) = (Some(self.sessions), Some(self.routes));
+            entry.frame = Some("64".into());
+        }
+        all
     }
+}
+
+/// Two workers.
+fn world(eal: &Eal, pool: Pool, name: &str, sessions: u32, routes: Routes) -> Result<World> {
+    let plan = Plan {
+        workers: WORKERS as u16,
+        ..Plan::plain(sessions, routes)
+    };
+    World::new(eal, pool, name, plan)
 }
 
 pub fn measure(
@@ -102,8 +119,8 @@ pub fn measure(
     rounds: usize,
 ) -> Result<Vec<Entry>> {
     let mut cases = [
-        Case::new(eal, pool, prefixes, "", (SESSIONS, 600_000))?,
-        Case::new(eal, pool, prefixes, "-small", (4096, 1))?,
+        Case::large(eal, pool, prefixes)?,
+        Case::small(eal, pool, prefixes)?,
     ];
     let mut stocks = [Stock::some(pool, PACKETS)?, Stock::some(pool, PACKETS)?];
     let mut entries = Vec::new();
@@ -112,8 +129,8 @@ pub fn measure(
         let specs = cases.each_ref().map(|case| specs(way, case));
         for _ in 0..rounds {
             for ((case, specs), figures) in cases.iter_mut().zip(&specs).zip(&mut figures) {
-                let all = [Steering::One, Steering::Own, Steering::Other];
-                for (steering, samples) in all.into_iter().zip(figures) {
+                let steerings = case.steerings.iter().copied();
+                for (steering, samples) in steerings.zip(figures) {
                     let work = Work {
                         way,
                         steering,
@@ -127,7 +144,8 @@ pub fn measure(
         let [large, small] = &cases;
         let mut of_large = large.rows(way, &figures[0]);
         let of_small = small.rows(way, &figures[1]);
-        of_large[0].name += verdict(of_large[0].ratio, of_small[0].ratio);
+        let verdict = verdict(of_large[0].ratio, of_small[0].ratio);
+        of_large[0].name += verdict;
         entries.extend(of_large.into_iter().chain(of_small));
     }
     for case in &cases {
