@@ -82,17 +82,3 @@ impl Fifo {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_without_packets_has_none_to_send() {
-        let (mut fifo, mut burst) = (Fifo::new(4), Burst::new());
-        fifo.take(&mut burst, 1000);
-        assert!(fifo.is_empty() && fifo.next_len().is_none() && !fifo.send(&mut burst));
-        fifo.give_back(&mut burst);
-        assert_eq!((fifo.len(), fifo.octets()), (0, 0));
-    }
-}

@@ -220,6 +220,9 @@ impl PacketSettings {
 
     /// The same settings without those that somebody does not know; these are at their defaults.
     pub fn limited_to(&self, is_known: impl Fn(&Setting) -> bool) -> Self {
+        if Self::SETTINGS.iter().all(&is_known) {
+            return *self;
+        }
         let mut limited = PacketSettings::default();
         for (setting, value) in self.encoded() {
             if is_known(setting) {
@@ -361,6 +364,24 @@ mod tests {
         let why = Overrides::decoded(&[(200, vec![])]).unwrap_err();
         assert_eq!(why, "setting 200 is unknown: a later version stored it");
         assert!(Overrides::decoded(&[(1, vec![9])]).is_err());
+    }
+
+    #[test]
+    fn settings_that_somebody_does_not_know_are_at_their_defaults() {
+        let packets = PacketSettings {
+            vlan_priority: 5,
+            rate_down: Some(Rate(1000)),
+            ..PacketSettings::with_mtu(1400)
+        };
+        let without = |name| packets.limited_to(|setting| setting.name != name);
+        assert_eq!(without("idle_timeout"), packets);
+        let limited = PacketSettings {
+            rate_down: None,
+            ..packets
+        };
+        assert_eq!(without("rate_down"), limited);
+        let none = packets.limited_to(|_| false);
+        assert_eq!(none, PacketSettings::default());
     }
 
     #[test]

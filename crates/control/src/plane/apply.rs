@@ -37,9 +37,10 @@ impl ControlPlane {
     /// Whether the session's user plane supports a policy.
     fn check_capability(&self, index: u32, policy: &Policy) -> Result<(), String> {
         let plane = self.plane_of(index);
-        let needed = policy.forwarding.packets.encoded().into_iter();
-        let lacking = needed.filter(|(setting, _)| !self.user_planes.takes_setting(plane, setting));
-        let mut lacking: Vec<&str> = lacking.map(|(setting, _)| setting.label).collect();
+        let packets = &policy.forwarding.packets;
+        let known = packets.limited_to(|setting| self.user_planes.takes_setting(plane, setting));
+        let lacking = packets.differences(&known);
+        let mut lacking: Vec<&str> = lacking.map(|setting| setting.label).collect();
         let bindings = &policy.forwarding.bindings;
         let known = Bindings::of(bindings.ipv4(), bindings.ipv6());
         let others = bindings.iter().count() > known.iter().count();
