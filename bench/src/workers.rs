@@ -1,5 +1,7 @@
 //! Two workers on two cores beside one: where each receives its own sessions' packets, and where each receives the other's; with
-//! tables that lie in memory, and with some that the caches hold.
+//! tables that lie in memory, and with some that the caches hold. Two workers that share nothing at all show what the machine's two
+//! cores can do.
+
 use crate::frames::{Family, Size, Spec, Way};
 use crate::pin;
 use crate::report::{Entry, Samples};
@@ -13,7 +15,11 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+/// Workers that work.
 const WORKERS: usize = 2;
+/// Workers of a world. The first and the last work: DPDK's memory port counts packets of neighbouring queues in one cache line, which
+/// the ports of network cards do not.
+const ALL: usize = 8;
 /// Packets that come to each worker: what is handed over always finds room.
 const PACKETS: usize = 2048;
 /// Passes of a round, and those after which its cores are warm: the median of the others is the round's figure. (A core that
@@ -30,10 +36,14 @@ enum Steering {
     Own,
     /// Each the other's: every packet is handed over.
     Other,
+    /// Each its own, and each has tables and packet buffers of its own: they share nothing.
+    Apart,
 }
 
 /// How many times as fast as one worker two have to be where the caches hold all tables: what is shared there is ours.
 const ALONE: f64 = 1.9;
+/// How fast two workers have to be beside two that share nothing.
+const SHARING: f64 = 0.95;
 
 /// Tables of some size, and two workers that have them.
 struct Case {
@@ -44,6 +54,8 @@ struct Case {
     sessions: u32,
     routes: usize,
     world: World,
+    /// A world of its own for each worker. Its other worker rests, as beside the one that is compared with.
+    apart: Vec<World>,
 }
 
 impl Case {
@@ -56,23 +68,37 @@ impl Case {
             sessions,
             routes,
             world: world(eal, pool, "two", sessions, Routes::first(prefixes, routes))?,
+            apart: Vec::new(),
         })
     }
 
     /// Tables of 4,096 sessions and a default route.
-    fn small(eal: &Eal, pool: Pool, prefixes: &Prefixes) -> Result<Self> {
+    fn small(eal: &Eal, pools: [Pool; WORKERS], prefixes: &Prefixes) -> Result<Self> {
         let (sessions, routes) = (4096, 1);
+        let world = |pool, name: &str| {
+            let routes = Routes::first(prefixes, routes);
+            world(eal, pool, name, sessions, routes)
+        };
         Ok(Case {
             is_small: true,
-            steerings: &[Steering::One, Steering::Own],
+            steerings: &[Steering::One, Steering::Own, Steering::Apart],
             sessions,
             routes,
-            world: world(eal, pool, "few", sessions, Routes::first(prefixes, routes))?,
+            world: world(pools[0], "few")?,
+            apart: vec![world(pools[0], "one")?, world(pools[1], "other")?],
         })
     }
 
-    /// The rows of one way: each worker with its own packets, and with the other's where that was measured.
-    fn rows(&self, way: Way, [one, own, other]: &[Samples; 3]) -> Vec<Entry> {
+    /// Where the workers of a steering are.
+    fn worlds(&mut self, steering: Steering) -> &mut [World] {
+        match steering {
+            Steering::Apart => &mut self.apart,
+            _ => std::slice::from_mut(&mut self.world),
+        }
+    }
+
+    /// The rows of one way: each worker with its own packets, and what else was measured.
+    fn rows(&self, way: Way, [one, own, third]: &[Samples; 3]) -> Vec<Entry> {
         let (word, down) = match way {
             Way::Up => ("uplink", ""),
             Way::Down => ("downlink", "-down"),
@@ -91,8 +117,17 @@ impl Case {
         }];
         if self.steerings.contains(&Steering::Other) {
             let name = format!("{word}: two workers that hand every packet over to each other");
-            let handed = Entry::new(&format!("{id}-handed-over"), name, "cycles", other);
+            let handed = Entry::new(&format!("{id}-handed-over"), name, "cycles", third);
             all.push(handed.beside("own packets", own, |own, peer| own / peer));
+        }
+        if self.steerings.contains(&Steering::Apart) {
+            let name =
+                format!("{word}{tables}: two workers on two cores against one, sharing nothing");
+            let apart = Entry::new(&format!("{id}-apart"), name, "cycles", third);
+            all.push(apart.beside("one worker", one, |own, peer| peer / own));
+            let name = format!("{word}{tables}: two workers against two that share nothing");
+            let shared = Entry::new(&format!("{id}-shared"), name, "cycles", own);
+            all.push(shared.faster_at_least("sharing nothing", third, SHARING));
         }
         for entry in &mut all {
             (entry.sessions, entry.routes) = (Some(self.sessions), Some(self.routes));
@@ -102,10 +137,9 @@ impl Case {
     }
 }
 
-/// Two workers.
 fn world(eal: &Eal, pool: Pool, name: &str, sessions: u32, routes: Routes) -> Result<World> {
     let plan = Plan {
-        workers: WORKERS as u16,
+        workers: ALL as u16,
         ..Plan::plain(sessions, routes)
     };
     World::new(eal, pool, name, plan)
@@ -118,11 +152,15 @@ pub fn measure(
     core: usize,
     rounds: usize,
 ) -> Result<Vec<Entry>> {
+    let pools = [pool, eal.pool("second", 33_000)?];
     let mut cases = [
         Case::large(eal, pool, prefixes)?,
-        Case::small(eal, pool, prefixes)?,
+        Case::small(eal, pools, prefixes)?,
     ];
-    let mut stocks = [Stock::some(pool, PACKETS)?, Stock::some(pool, PACKETS)?];
+    let mut stocks = [
+        Stock::some(pools[0], PACKETS)?,
+        Stock::some(pools[1], PACKETS)?,
+    ];
     let mut entries = Vec::new();
     for way in [Way::Up, Way::Down] {
         let mut figures = [const { [const { Samples(Vec::new()) }; 3] }; 2];
@@ -136,7 +174,7 @@ pub fn measure(
                         steering,
                         specs,
                     };
-                    let figure = work.round(&mut case.world, &mut stocks, eal, core)?;
+                    let figure = work.round(case.worlds(steering), &mut stocks, eal, core)?;
                     samples.0.push(figure);
                 }
             }
@@ -144,23 +182,27 @@ pub fn measure(
         let [large, small] = &cases;
         let mut of_large = large.rows(way, &figures[0]);
         let of_small = small.rows(way, &figures[1]);
-        let verdict = verdict(of_large[0].ratio, of_small[0].ratio);
+        let shared = of_small.last().and_then(|shared| shared.met);
+        let verdict = verdict(of_large[0].ratio, of_small[0].ratio, shared);
         of_large[0].name += verdict;
         entries.extend(of_large.into_iter().chain(of_small));
     }
     for case in &cases {
         case.world.check_drops()?;
+        case.apart.iter().try_for_each(World::check_drops)?;
     }
     Ok(entries)
 }
 
-/// Whether what two workers lack with large tables is ours, or the machine's memory.
-fn verdict(large: Option<f64>, small: Option<f64>) -> &'static str {
+/// Whether what two workers lack with large tables is ours, the memory's, or the cores'. `shared`: whether two workers with small
+/// tables are as fast as two that share nothing.
+fn verdict(large: Option<f64>, small: Option<f64>, shared: Option<bool>) -> &'static str {
     let reached = |ratio: Option<f64>| ratio.is_some_and(|ratio| ratio >= ALONE);
-    match (reached(large), reached(small)) {
-        (true, _) => "",
-        (false, true) => " (small tables reach 1.9: the rest is memory)",
-        (false, false) => " (small tables miss 1.9 too: not memory alone)",
+    match (reached(large), reached(small), shared) {
+        (true, ..) => "",
+        (_, true, _) => " (small tables reach 1.9: the rest is memory)",
+        (.., Some(true)) => " (two that share nothing are no faster: memory and cores)",
+        _ => " (small tables miss 1.9 too: not memory alone)",
     }
 }
 
@@ -226,12 +268,20 @@ impl Work<'_> {
         }
     }
 
+    /// Who works in a world.
+    fn of_a_world(self) -> usize {
+        match self.steering {
+            Steering::Apart => 1,
+            _ => WORKERS,
+        }
+    }
+
     /// The packets that have this owner in a pass.
     fn owned(self, owner: usize, pass: usize) -> Vec<Spec> {
         let from = (pass * WORKERS + owner) * PACKETS % SPECS;
         let owned = |spec: &Spec| {
             let mut spec = *spec;
-            spec.session = spec.session / WORKERS as u32 * WORKERS as u32 + owner as u32;
+            spec.session = spec.session / ALL as u32 * ALL as u32 + (owner * (ALL - 1)) as u32;
             spec
         };
         self.specs[from..from + PACKETS].iter().map(owned).collect()
@@ -240,28 +290,25 @@ impl Work<'_> {
     /// The median of some passes: TSC cycles from the first one's begin to the last one's end, divided by all packets.
     fn round(
         self,
-        world: &mut World,
+        worlds: &mut [World],
         stocks: &mut [Stock; WORKERS],
         eal: &Eal,
         core: usize,
     ) -> Result<f64> {
-        let World {
-            workers,
-            homes,
-            routers,
-            ..
-        } = world;
-        let (from, to) = match self.way {
-            Way::Up => (homes, routers),
-            Way::Down => (routers, homes),
-        };
         let together = Together::of(self.workers());
-        let places = workers.iter_mut().zip(from).zip(to).zip(stocks).enumerate();
+        let sides = worlds.iter_mut();
+        let sides = sides.flat_map(|world| {
+            world
+                .sides(self.way)
+                .step_by(ALL - 1)
+                .take(self.of_a_world())
+        });
+        let places = sides.zip(stocks).enumerate();
         let times: Vec<Result<Times>> = std::thread::scope(|threads| {
             let together = &together;
-            let one = |(own, (((worker, from), to), stock))| {
+            let one = |(own, ((worker, from, to), stock))| {
                 let place = Place {
-                    own,
+                    own: own % self.of_a_world(),
                     worker,
                     from,
                     to,
@@ -352,9 +399,10 @@ mod tests {
 
     #[test]
     fn only_large_tables_that_are_slower_alone_show_memory() {
-        let says = |large, small| verdict(Some(large), Some(small));
-        assert_eq!(says(1.9, 1.5), "");
-        assert!(says(1.5, 1.9).contains("the rest is memory"));
-        assert!(says(1.5, 1.8).contains("not memory alone"));
+        let says = |large, small, shared| verdict(Some(large), Some(small), Some(shared));
+        assert_eq!(says(1.9, 1.5, false), "");
+        assert!(says(1.5, 1.9, true).contains("the rest is memory"));
+        assert!(says(1.5, 1.8, false).contains("not memory alone"));
+        assert!(says(1.5, 1.8, true).contains("no faster"));
     }
 }

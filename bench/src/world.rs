@@ -64,6 +64,19 @@ pub struct World {
 }
 
 impl World {
+    /// Each worker, where its packets come from and where they go.
+    pub fn sides(
+        &mut self,
+        way: Way,
+    ) -> impl Iterator<Item = (&mut Worker, &mut MemoryPeer, &mut MemoryPeer)> {
+        let (from, to) = match way {
+            Way::Up => (&mut self.homes, &mut self.routers),
+            Way::Down => (&mut self.routers, &mut self.homes),
+        };
+        let places = self.workers.iter_mut().zip(from).zip(to);
+        places.map(|((worker, from), to)| (worker, from, to))
+    }
+
     pub fn new(eal: &Eal, pool: Pool, name: &str, plan: Plan) -> Result<Self> {
         let size = 2 * COLD as u32;
         let (access, homes) = eal.memory_port(&format!("{name}a"), size, pool, plan.workers)?;

@@ -66,7 +66,8 @@ impl Wake {
     }
 }
 
-/// What a worker and the control thread share.
+/// What a worker and the control thread share: no cache line is another worker's too.
+#[repr(align(128))]
 pub(crate) struct Shared {
     /// By interface; those of subinterfaces are not used.
     pub ports: Box<[Port]>,
@@ -90,6 +91,7 @@ pub(crate) struct Shared {
 
 /// A port's counters. While there is no port in its place nobody writes them.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct Port {
     pub rx_packets: AtomicU64,
     pub rx_octets: AtomicU64,

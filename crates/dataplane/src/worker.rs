@@ -34,6 +34,7 @@ pub(crate) struct WorkerPort {
 }
 
 /// A worker's end: it owns queues of ports and the tables of its sessions, and runs on one thread.
+#[repr(align(128))]
 pub struct Worker {
     pub(crate) eal: Eal,
     /// In no order; room for all is there from the start.

@@ -232,9 +232,14 @@ pub(super) struct Store {
     readers: Vec<Watched>,
 }
 
+/// A reader's round, which the reader writes each time: alone in its cache lines (the prefetcher takes two at once), lest readers on two
+/// cores take them from each other.
+#[repr(align(128))]
+pub(super) struct Round(pub AtomicU64);
+
 /// A reader, as the writer sees it: the number of its round, and which it was when `waiting` was begun.
 struct Watched {
-    round: Arc<AtomicU64>,
+    round: Arc<Round>,
     seen: u64,
 }
 
@@ -259,8 +264,8 @@ impl Store {
         })
     }
 
-    pub fn watch(&mut self) -> Arc<AtomicU64> {
-        let round = Arc::new(AtomicU64::new(0));
+    pub(super) fn watch(&mut self) -> Arc<Round> {
+        let round = Arc::new(Round(AtomicU64::new(0)));
         let watched = Watched {
             round: round.clone(),
             seen: GONE,
@@ -378,7 +383,7 @@ impl Store {
             return;
         }
         let passed = |reader: &mut Watched| {
-            let round = reader.round.load(Acquire);
+            let round = reader.round.0.load(Acquire);
             (round != reader.seen, round != GONE)
         };
         let mut all = true;
@@ -407,7 +412,7 @@ impl Store {
         // fence in `Reader::pass`.
         fence(SeqCst);
         for reader in &mut self.readers {
-            reader.seen = reader.round.load(Relaxed);
+            reader.seen = reader.round.0.load(Relaxed);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Lookups.
 use super::Target;
-use super::memory::{Chunk, GONE, Kind, LINE};
+use super::memory::{Chunk, GONE, Kind, LINE, Round};
 use crate::api::InstanceIndex;
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::sync::atomic::{
-    AtomicU32, AtomicU64,
+    AtomicU32,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     fence,
 };
@@ -17,7 +17,7 @@ pub struct Reader {
     words: Words,
     instances: u16,
     /// Which round it is in: what the writer took out in an earlier one it cannot meet.
-    round: Arc<AtomicU64>,
+    round: Arc<Round>,
     /// One thread uses it: the round is its own.
     _one_thread: PhantomData<Cell<()>>,
 }
@@ -56,12 +56,12 @@ fn place_of_24(table: Table, address: u32) -> u32 {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.round.store(GONE, Release);
+        self.round.0.store(GONE, Release);
     }
 }
 
 impl Reader {
-    pub(super) fn new(words: Words, instances: u16, round: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(words: Words, instances: u16, round: Arc<Round>) -> Self {
         Reader {
             words,
             instances,
@@ -74,8 +74,8 @@ impl Reader {
     /// meanwhile takes memory until then.
     #[inline]
     pub fn pass(&self) {
-        let round = self.round.load(Relaxed);
-        self.round.store(round + 1, Release);
+        let round = self.round.0.load(Relaxed);
+        self.round.0.store(round + 1, Release);
         // Lookups from here on see everything that was written before the writer saw this round. The pair is the fence
         // in `Store::settle`.
         fence(SeqCst);
