@@ -1,9 +1,26 @@
 //! Queue of accounting records that no RADIUS server has acknowledged yet.
+//!
+//! A Start or Stop is stored with the slot under which it will be sent, in the same batch as the change of the session that
+//! it tells of; it goes out when that batch is on the disk, and the store forgets it when a server has answered. So
+//! whatever dies, the same datagram is sent again, and a session has one Start and one Stop (decision 0006). An interim
+//! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
 
+use crate::aaa_clients::AaaClients;
+use crate::entry::Owed;
+use crate::journal::{Awaited, Journal};
+use crate::store::Record;
 use crate::topology::Seid;
-use aaa::Slot;
+use aaa::{Delivery, Slot};
+use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+
+/// Prefix of the keys of records, followed by the session's identifier and the kind.
+pub(crate) const ACCOUNTING_PREFIX: &[u8] = b"accounting/";
+
+fn key(seid: Seid, kind: RecordKind) -> Vec<u8> {
+    [ACCOUNTING_PREFIX, &seid.0.to_be_bytes(), &[kind as u8]].concat()
+}
 
 /// Kind of a record. A session's records are delivered in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,11 +118,7 @@ impl AccountingQueue {
         self.records.contains_key(&token)
     }
 
-    pub fn record(&mut self, token: u64) -> Option<&mut AccountingRecord> {
-        self.records.get_mut(&token)
-    }
-
-    pub fn remove(&mut self, token: u64) -> Option<AccountingRecord> {
+    fn remove(&mut self, token: u64) -> Option<AccountingRecord> {
         let record = self.records.remove(&token)?;
         if let Some(of_session) = self.by_session.get_mut(&record.seid) {
             of_session[record.kind as usize - 1] = None;
@@ -117,7 +130,7 @@ impl AccountingQueue {
     }
 
     /// Lets a record wait for a free slot.
-    pub fn starve(&mut self, token: u64) {
+    fn starve(&mut self, token: u64) {
         if let Some(record) = self.records.get(&token) {
             let starved = self.starved.entry(record.servers.clone());
             starved.or_default().push_back(token);
@@ -125,7 +138,7 @@ impl AccountingQueue {
     }
 
     /// Removes the record that has waited longest for a slot from the waiting list.
-    pub fn next_starved(&mut self, servers: &str) -> Option<u64> {
+    fn next_starved(&mut self, servers: &str) -> Option<u64> {
         self.starved.get_mut(servers)?.pop_front()
     }
 
@@ -134,5 +147,150 @@ impl AccountingQueue {
         self.records
             .values()
             .any(|record| &*record.servers == servers)
+    }
+}
+
+/// Delivery. A record goes from the journal to the client of its server group.
+impl AccountingQueue {
+    /// Withdraws the session's interim record: a later one takes its place.
+    pub fn withdraw_interim(&mut self, seid: Seid, aaa: &mut AaaClients, journal: &mut Journal) {
+        let Some(token) = self.find(seid, RecordKind::Interim) else {
+            return;
+        };
+        let Some(record) = self.remove(token) else {
+            return;
+        };
+        if let Some(client) = aaa.client(&record.servers) {
+            match record.stage {
+                RecordStage::Waiting => {}
+                RecordStage::Written(slot) => client.give_back(slot),
+                RecordStage::InFlight(slot) => client.withdraw(token, slot),
+            }
+        }
+        self.serve_starved(&record.servers, aaa, journal);
+    }
+
+    /// Takes a slot for a record, and adds both to the current batch. A Stop that has to wait for its Start, or for a slot, is
+    /// stored without one.
+    pub fn prepare(&mut self, token: u64, aaa: &mut AaaClients, journal: &mut Journal) {
+        let Some(record) = self.records.get(&token) else {
+            return;
+        };
+        let (seid, kind) = (record.seid, record.kind);
+        let first = kind != RecordKind::Stop || self.find(seid, RecordKind::Start).is_none();
+        let client = first.then(|| aaa.client(&record.servers)).flatten();
+        let slot = client.and_then(|client| client.take_slot());
+        match (slot, kind) {
+            (Some(slot), _) => {
+                if let Some(record) = self.records.get_mut(&token) {
+                    record.stage = RecordStage::Written(slot);
+                }
+                journal.await_batch(Awaited::Record(token));
+            }
+            (None, RecordKind::Interim) => return drop(self.remove(token)),
+            (None, _) if first => self.starve(token),
+            (None, _) => {}
+        }
+        self.persist(token, slot, journal);
+    }
+
+    fn persist(&self, token: u64, slot: Option<Slot>, journal: &mut Journal) {
+        if let Some(record) = self.records.get(&token)
+            && record.kind != RecordKind::Interim
+        {
+            let owed = Owed {
+                slot: slot.map(|slot| (slot.socket(), slot.identifier())),
+                attributes: record.attributes.clone(),
+                servers: Some((*record.servers).to_owned()),
+            };
+            journal.add(Record::put(key(record.seid, record.kind), owed.to_bytes()));
+        }
+    }
+
+    /// Sends a record that is on disk, unless a later one has taken its place.
+    pub fn deliver(&mut self, now: Duration, token: u64, aaa: &mut AaaClients) {
+        if let Some(record) = self.records.get(&token)
+            && let RecordStage::Written(slot) = record.stage
+        {
+            let delivery = match record.kind {
+                RecordKind::Interim => Delivery::Once,
+                RecordKind::Start | RecordKind::Stop => Delivery::UntilRecorded,
+            };
+            self.hand_over(now, token, (slot, delivery), aaa);
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        now: Duration,
+        token: u64,
+        (slot, delivery): (Slot, Delivery),
+        aaa: &mut AaaClients,
+    ) {
+        if let Some(record) = self.records.get_mut(&token)
+            && let Some(client) = aaa.client(&record.servers)
+        {
+            record.stage = RecordStage::InFlight(slot);
+            let attributes = std::mem::take(&mut record.attributes);
+            client.account(now, token, slot, attributes, delivery);
+        }
+    }
+
+    /// Forgets a record: a server has it, or it is an interim record that was given up.
+    pub fn on_accounted(&mut self, token: u64, aaa: &mut AaaClients, journal: &mut Journal) {
+        let Some(record) = self.remove(token) else {
+            return;
+        };
+        if record.kind != RecordKind::Interim {
+            journal.add(Record::delete(key(record.seid, record.kind)));
+        }
+        if record.kind == RecordKind::Start
+            && let Some(stop) = self.find(record.seid, RecordKind::Stop)
+        {
+            self.prepare(stop, aaa, journal);
+        }
+        self.serve_starved(&record.servers, aaa, journal);
+    }
+
+    /// Uses a free slot.
+    fn serve_starved(&mut self, servers: &str, aaa: &mut AaaClients, journal: &mut Journal) {
+        if aaa.client(servers).is_some_and(|c| c.has_slot())
+            && let Some(token) = self.next_starved(servers)
+        {
+            self.prepare(token, aaa, journal);
+        }
+    }
+
+    /// Goes on with the records that the store held, in the order of its keys: a Start comes before its Stop. Returns the
+    /// sessions whose records are lost, because no server is configured.
+    pub fn resume(
+        &mut self,
+        now: Duration,
+        owed: Vec<(Seid, RecordKind, Owed)>,
+        aaa: &mut AaaClients,
+        journal: &mut Journal,
+    ) -> Vec<Seid> {
+        let (mut others, mut lost) = (Vec::new(), Vec::new());
+        for (seid, kind, owed) in owed {
+            let first_group = || aaa.first_group().map(str::to_owned);
+            let Some(servers) = owed.servers.or_else(first_group) else {
+                lost.push(seid);
+                journal.add(Record::delete(key(seid, kind)));
+                continue;
+            };
+            let servers: Arc<str> = servers.into();
+            let token = self.add(seid, kind, servers.clone(), owed.attributes);
+            let slot = owed.slot.map(|(socket, number)| Slot::new(socket, number));
+            let mut client = aaa.client(&servers);
+            let mut claim = |slot: &Slot| client.as_mut().is_some_and(|c| c.claim_slot(*slot));
+            match slot.filter(&mut claim) {
+                Some(slot) => self.hand_over(now, token, (slot, Delivery::Resumed), aaa),
+                None => others.push(token),
+            }
+        }
+        for token in others {
+            self.prepare(token, aaa, journal);
+        }
+        lost
     }
 }

@@ -34,7 +34,10 @@ use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
+use crate::generations::Generations;
 use crate::history::{Bounds, Outbox};
+use crate::journal::{Awaited, Journal};
+use crate::radius_sockets::RadiusSockets;
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::Record as StoreRecord;
@@ -45,24 +48,23 @@ use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
 use northbound::{Answer, Request as Call};
-use pfcp::RequestId;
 use pfcp::bng::ReleasedTunnels;
 use profiles::AccessProfiles;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
-use session::Family;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
 
+pub use crate::journal::MOST_BATCHES;
+pub use crate::radius_sockets::RadiusPorts;
 pub(crate) use alarm::severity;
-pub use backlog::MOST_BATCHES;
 pub use holdings::{Held, HeldStage, StoredSession};
 pub use northbound::Effect;
 pub use note::Note;
 pub(crate) use note::history_bounds;
 pub use persist::STORE_RECOVERY_KEY;
-pub use restore::{RadiusPorts, Restored};
+pub use restore::Restored;
 
 /// Point in time, on the monotonic clock for timers and on the wall clock for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,57 +169,29 @@ pub enum Output {
     },
 }
 
-/// Operation that waits until a batch of records is on disk.
-struct Waiting {
-    batch: u64,
-    what: Awaited,
-}
-
-enum Awaited {
-    /// Packet that opens an address family of a session; `asked` is [`crate::entry::Rules::asked`] of the family.
-    Family {
-        seid: Seid,
-        family: Family,
-        asked: u8,
-    },
-    /// Accounting record, by its token.
-    Record(u64),
-    /// Block of events for the history.
-    Block(u64, Vec<u8>),
-    /// Answer to a user plane's usage report.
-    Report { id: RequestId, up_seid: u64 },
-}
-
 /// The control plane.
 pub struct ControlPlane {
     start: config::start::ControlPlane,
     configuration: Arc<Configuration>,
     topology: Topology,
     access: AccessProfiles,
-    cookie_key: [u8; 32],
     sessions: SessionTable,
     subscribers: Subscribers,
     session_ids: BTreeMap<SegmentId, SessionIdAllocator>,
     addresses: Addresses,
     user_planes: UserPlanes,
     aaa: AaaClients,
-    /// Numbers, and ports of RADIUS sockets, as stored.
+    /// Numbers as stored.
     numbers: Numbers,
-    radius_ports: RadiusPorts,
-    radius_sockets: BTreeSet<(bool, u16)>,
+    radius_sockets: RadiusSockets,
     /// Retired objects, which the configuration no longer contains.
     retirement: retire::Retirement,
     /// User planes that take no new sessions.
     drains: drain::Drains,
     /// Sessions whose policy is to be evaluated again.
     adjusting: VecDeque<Seid>,
-    /// Records of the current batch.
-    records: Vec<StoreRecord>,
-    /// Number of the current batch.
-    batch: u64,
-    /// Backlog of the store.
-    backlog: backlog::Backlog,
-    waiting: VecDeque<Waiting>,
+    /// Records on their way to the store, and what waits for them.
+    journal: Journal,
     /// Raised alarms.
     alarms: Alarms,
     /// Events that the history does not have yet.
@@ -232,9 +206,7 @@ pub struct ControlPlane {
     check: Option<Box<ledger::Check>>,
     /// Calls that list sessions, with the number of sessions whose counters are still missing.
     listings: HashMap<u64, usize>,
-    generation: u64,
-    /// Last generation that is reserved in the store.
-    last_generation: u64,
+    generations: Generations,
     /// Identifies the machine's current boot.
     boot: u32,
     random: StdRng,
@@ -264,8 +236,7 @@ impl ControlPlane {
         let (outbox, blocks) = restored.take_outbox();
         let user_planes = UserPlanes::new(start, restored.recovery_time_stamp, random.next_u32());
         let mut plane = ControlPlane {
-            access: profiles::access_profiles(&configuration, keys[0]),
-            cookie_key: keys[0],
+            access: AccessProfiles::new(&configuration, keys[0]),
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, keys[1]),
             session_ids: BTreeMap::new(),
@@ -273,15 +244,11 @@ impl ControlPlane {
             subscribers: Subscribers::default(),
             user_planes,
             numbers: restored.numbers().clone(),
-            radius_ports: restored.radius_ports().clone(),
-            radius_sockets: BTreeSet::new(),
+            radius_sockets: RadiusSockets::new(restored.radius_ports().clone()),
             retirement: retire::Retirement::default(),
             drains: drain::Drains::new(),
             adjusting: VecDeque::new(),
-            records: restored.first_records(),
-            batch: 1,
-            backlog: backlog::Backlog::default(),
-            waiting: VecDeque::new(),
+            journal: Journal::new(restored.first_records()),
             alarms: Alarms::resume(restored.take_alarms()),
             outbox,
             accounting: AccountingQueue::default(),
@@ -289,8 +256,7 @@ impl ControlPlane {
             audits: BTreeMap::new(),
             check: None,
             listings: HashMap::new(),
-            generation: restored.first_generation(now),
-            last_generation: 0,
+            generations: Generations::after(restored.highest_generation(now)),
             boot: restored.boot,
             random,
             counters: Counters::default(),
@@ -329,7 +295,7 @@ impl ControlPlane {
                 from,
                 bytes,
             } => self.aaa.handle(now.at, socket, from, bytes),
-            Input::RadiusPorts(ports) => self.on_radius_ports(ports),
+            Input::RadiusPorts(ports) => self.radius_sockets.on_open(ports, &mut self.journal),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
             Input::Note(note) => self.on_note(now, &note),
@@ -371,16 +337,15 @@ impl ControlPlane {
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }
-        if self.records.is_empty() && self.outbox.is_empty() {
+        if self.journal.is_empty() && self.outbox.is_empty() {
             return None;
         }
-        if self.waiting_batches() >= MOST_BATCHES {
+        if self.journal.is_full() {
             self.hold_back();
             return None;
         }
         self.store_events();
-        self.batch += 1;
-        Some(Output::Store(std::mem::take(&mut self.records)))
+        Some(Output::Store(self.journal.take_batch()))
     }
 
     /// Number of sessions in any stage.
@@ -404,7 +369,7 @@ impl ControlPlane {
                 break;
             }
         }
-        self.watch_store(now);
+        self.journal.watch(now.at);
     }
 
     fn on_user_plane_event(&mut self, now: Now, event: UserPlaneEvent) {
@@ -429,16 +394,16 @@ impl ControlPlane {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
             AaaEvent::Answer(pending, outcome) => self.on_outcome(now, pending, outcome),
-            AaaEvent::Accounted(token) => self.on_accounted(token),
+            AaaEvent::Accounted(token) => {
+                self.accounting
+                    .on_accounted(token, &mut self.aaa, &mut self.journal);
+            }
         }
     }
 
     fn on_durable(&mut self, now: Now, batch: u64) {
-        self.backlog.advance(now.at, batch);
-        while self.waiting.front().is_some_and(|w| w.batch <= batch) {
-            let Some(Waiting { what, .. }) = self.waiting.pop_front() else {
-                return;
-            };
+        self.journal.on_durable(now.at, batch);
+        while let Some(what) = self.journal.next_durable() {
             match what {
                 Awaited::Family {
                     seid,
@@ -449,7 +414,7 @@ impl ControlPlane {
                         self.on_family_durable(now, index, family, asked);
                     }
                 }
-                Awaited::Record(token) => self.deliver(now, token),
+                Awaited::Record(token) => self.accounting.deliver(now.at, token, &mut self.aaa),
                 Awaited::Block(number, block) => {
                     self.outputs.push_back(Output::History { number, block });
                 }

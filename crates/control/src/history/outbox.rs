@@ -1,6 +1,7 @@
 //! Outbox of event blocks, from the control plane through its store to the history.
 
 use super::Event;
+use crate::journal::Journal;
 use crate::store::Record;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -89,21 +90,21 @@ impl Outbox {
 
     /// Adds the open block, if there is one, to a batch of the store, and deletes blocks that the history has. The block goes to the
     /// history when that batch is on disk.
-    pub fn store(&mut self, batch: &mut Vec<Record>) -> Option<(u64, Vec<u8>)> {
-        self.forget(batch);
+    pub fn store(&mut self, journal: &mut Journal) -> Option<(u64, Vec<u8>)> {
+        self.forget(journal);
         if self.open.is_empty() {
             return None;
         }
         self.last += 1;
         let block = std::mem::take(&mut self.open);
         self.wait(self.last, block.len());
-        batch.push(Record::put(key(self.last), block.clone()));
+        journal.add(Record::put(key(self.last), block.clone()));
         Some((self.last, block))
     }
 
     /// Deletes the blocks from the store that the history has.
-    pub fn forget(&mut self, batch: &mut Vec<Record>) {
-        batch.extend(self.done.drain(..).map(|n| Record::delete(key(n))));
+    pub fn forget(&mut self, journal: &mut Journal) {
+        journal.extend(self.done.drain(..).map(|n| Record::delete(key(n))));
     }
 
     fn wait(&mut self, number: u64, octets: usize) {

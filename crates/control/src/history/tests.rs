@@ -1,5 +1,6 @@
 use super::event::events;
 use super::*;
+use crate::journal::Journal;
 use crate::store::log::{emit_frame, u64_at};
 use core::ops::ControlFlow;
 use policy::{Binding, Bindings, Role};
@@ -357,15 +358,15 @@ proptest! {
 fn blocks_wait_in_the_store_until_the_history_has_them() {
     let mut outbox = Outbox::default();
     let mut store = std::collections::BTreeMap::new();
-    let mut batch = Vec::new();
+    let mut journal = Journal::new(Vec::new());
     for n in 1..=3 {
         assert!(outbox.add(&online(n, n.into(), Bindings::default())));
-        assert_eq!(outbox.store(&mut batch).map(|(n, _)| n), Some(n.into()));
+        assert_eq!(outbox.store(&mut journal).map(|(n, _)| n), Some(n.into()));
     }
     outbox.on_kept(2);
     assert!(!outbox.is_settled());
-    outbox.forget(&mut batch);
-    for record in batch {
+    outbox.forget(&mut journal);
+    for record in journal.take_batch() {
         match record.value {
             Some(value) => drop(store.insert(record.key, value)),
             None => drop(store.remove(&record.key)),
@@ -379,7 +380,7 @@ fn blocks_wait_in_the_store_until_the_history_has_them() {
     let (mut outbox, again) = Outbox::resume(2, stored.clone());
     assert_eq!(again, stored);
     assert!(outbox.add(&online(4, 4, Bindings::default())));
-    assert_eq!(outbox.store(&mut Vec::new()).map(|(n, _)| n), Some(4));
+    assert_eq!(outbox.store(&mut journal).map(|(n, _)| n), Some(4));
 }
 
 #[test]

@@ -6,23 +6,15 @@
 //! whatever dies, the same datagram is sent again, and a session has one Start and one Stop (decision 0006). An interim
 //! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
 
-use super::{Awaited, ControlPlane, Now, Output, Waiting};
+use super::{ControlPlane, Now, Output};
 use crate::aaa_clients::AaaClients;
-use crate::accounting::{RecordKind, RecordStage};
+use crate::accounting::RecordKind;
 use crate::counters::Counter;
 use crate::entry::{Owed, Stage, Started};
-use crate::store::Record as StoreRecord;
 use crate::topology::Seid;
-use aaa::{AccountingKind, AccountingRecord, Delivery, Slot, TerminateCause, Traffic};
+use aaa::{AccountingKind, AccountingRecord, TerminateCause, Traffic};
 use session::Cause;
 use std::collections::HashSet;
-use std::sync::Arc;
-
-pub(super) const ACCOUNTING_PREFIX: &[u8] = b"accounting/";
-
-fn key(seid: Seid, kind: RecordKind) -> Vec<u8> {
-    [ACCOUNTING_PREFIX, &seid.0.to_be_bytes(), &[kind as u8]].concat()
-}
 
 /// Acct-Terminate-Cause (RFC 2866 §5.10).
 fn terminate_cause(cause: Cause) -> TerminateCause {
@@ -57,13 +49,8 @@ impl ControlPlane {
         let configuration = &self.configuration;
         self.aaa
             .update(now.at, configuration, &self.numbers, is_owed);
-        let sockets = self.aaa.sockets();
-        if sockets != self.radius_sockets {
-            let kept = |socket: &(bool, u16)| (*socket, self.radius_ports.get(socket).copied());
-            let wanted = sockets.iter().map(kept).collect();
-            self.outputs.push_back(Output::RadiusSockets(wanted));
-            self.radius_sockets = sockets;
-        }
+        let wanted = self.radius_sockets.update(self.aaa.sockets());
+        self.outputs.extend(wanted.map(Output::RadiusSockets));
     }
 
     /// The session's times are counted from its start.
@@ -126,7 +113,8 @@ impl ControlPlane {
             AccountingKind::Stop(_) => RecordKind::Stop,
         };
         let seid = self.entry(index).seid;
-        self.withdraw_interim(seid);
+        self.accounting
+            .withdraw_interim(seid, &mut self.aaa, &mut self.journal);
         let record = self.accounting_record(now, index, kind);
         let attributes = match self.aaa.attributes(&servers, &record) {
             Ok(attributes) => attributes,
@@ -139,12 +127,23 @@ impl ControlPlane {
             return;
         }
         let token = self.accounting.add(seid, record_kind, servers, attributes);
-        self.prepare(token);
+        self.accounting
+            .prepare(token, &mut self.aaa, &mut self.journal);
     }
 
     fn lose(&mut self, seid: Seid, why: &str) {
         self.counters.count(Counter::AccountingLost);
         tracing::error!(session = %seid, why, "an accounting record is lost");
+    }
+
+    /// Goes on with the records that the store held.
+    pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, RecordKind, Owed)>) {
+        let lost = self
+            .accounting
+            .resume(now.at, owed, &mut self.aaa, &mut self.journal);
+        for seid in lost {
+            self.lose(seid, "no RADIUS server is configured");
+        }
     }
 
     fn accounting_record(&self, now: Now, index: u32, kind: AccountingKind) -> AccountingRecord {
@@ -175,149 +174,5 @@ impl ControlPlane {
                 packets: usage.down_packets,
             },
         }
-    }
-
-    /// A later record of the session takes the place of its interim record.
-    fn withdraw_interim(&mut self, seid: Seid) {
-        let Some(token) = self.accounting.find(seid, RecordKind::Interim) else {
-            return;
-        };
-        let Some(record) = self.accounting.remove(token) else {
-            return;
-        };
-        if let Some(client) = self.aaa.client(&record.servers) {
-            match record.stage {
-                RecordStage::Waiting => {}
-                RecordStage::Written(slot) => client.give_back(slot),
-                RecordStage::InFlight(slot) => client.withdraw(token, slot),
-            }
-        }
-        self.serve_starved(&record.servers);
-    }
-
-    /// Takes a slot for a record, and writes both into the batch that is being put together. A Stop that has to wait for its
-    /// Start, or for a slot, is written without.
-    pub(super) fn prepare(&mut self, token: u64) {
-        let Some(record) = self.accounting.record(token) else {
-            return;
-        };
-        let (seid, kind, servers) = (record.seid, record.kind, record.servers.clone());
-        let first =
-            kind != RecordKind::Stop || self.accounting.find(seid, RecordKind::Start).is_none();
-        let slot = first
-            .then(|| self.aaa.client(&servers)?.take_slot())
-            .flatten();
-        match slot {
-            Some(slot) => {
-                if let Some(record) = self.accounting.record(token) {
-                    record.stage = RecordStage::Written(slot);
-                }
-                self.waiting.push_back(Waiting {
-                    batch: self.batch,
-                    what: Awaited::Record(token),
-                });
-            }
-            None if kind == RecordKind::Interim => return drop(self.accounting.remove(token)),
-            None if first => self.accounting.starve(token),
-            None => {}
-        }
-        self.persist_record(token, slot);
-    }
-
-    fn persist_record(&mut self, token: u64, slot: Option<Slot>) {
-        let Some(record) = self.accounting.record(token) else {
-            return;
-        };
-        if record.kind != RecordKind::Interim {
-            let owed = Owed {
-                slot: slot.map(|slot| (slot.socket(), slot.identifier())),
-                attributes: record.attributes.clone(),
-                servers: Some((*record.servers).to_owned()),
-            };
-            let record = StoreRecord::put(key(record.seid, record.kind), owed.to_bytes());
-            self.records.push(record);
-        }
-    }
-
-    /// The disk has a record: it goes out.
-    pub(super) fn deliver(&mut self, now: Now, token: u64) {
-        let Some(record) = self.accounting.record(token) else {
-            return; // a later one took its place
-        };
-        let delivery = match record.kind {
-            RecordKind::Interim => Delivery::Once,
-            RecordKind::Start | RecordKind::Stop => Delivery::UntilRecorded,
-        };
-        if let RecordStage::Written(slot) = record.stage {
-            self.hand_over(now, token, slot, delivery);
-        }
-    }
-
-    fn hand_over(&mut self, now: Now, token: u64, slot: Slot, delivery: Delivery) {
-        let Some(record) = self.accounting.record(token) else {
-            return;
-        };
-        if let Some(client) = self.aaa.client(&record.servers) {
-            record.stage = RecordStage::InFlight(slot);
-            let attributes = std::mem::take(&mut record.attributes);
-            client.account(now.at, token, slot, attributes, delivery);
-        }
-    }
-
-    /// A server has a record, or an interim record was given up.
-    pub(super) fn on_accounted(&mut self, token: u64) {
-        let Some(record) = self.accounting.remove(token) else {
-            return;
-        };
-        if record.kind != RecordKind::Interim {
-            self.records
-                .push(StoreRecord::delete(key(record.seid, record.kind)));
-        }
-        if record.kind == RecordKind::Start
-            && let Some(stop) = self.accounting.find(record.seid, RecordKind::Stop)
-        {
-            self.prepare(stop);
-        }
-        self.serve_starved(&record.servers);
-    }
-
-    /// A slot is free.
-    fn serve_starved(&mut self, servers: &str) {
-        if self.aaa.client(servers).is_some_and(|c| c.has_slot())
-            && let Some(token) = self.accounting.next_starved(servers)
-        {
-            self.prepare(token);
-        }
-    }
-
-    /// Goes on with the records that the store held, in the order of its keys: a Start comes before its Stop.
-    pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, RecordKind, Owed)>) {
-        let mut others = Vec::new();
-        for (seid, kind, owed) in owed {
-            let Owed {
-                slot,
-                attributes,
-                servers,
-            } = owed;
-            let Some(servers) = servers.or_else(|| self.aaa.first_group().map(str::to_owned))
-            else {
-                self.lose(seid, "no RADIUS server is configured");
-                self.records.push(StoreRecord::delete(key(seid, kind)));
-                continue;
-            };
-            let servers: Arc<str> = servers.into();
-            let token = self.accounting.add(seid, kind, servers.clone(), attributes);
-            let slot = slot.map(|(socket, identifier)| Slot::new(socket, identifier));
-            let aaa = &mut self.aaa;
-            let claim = |slot: &Slot| {
-                aaa.client(&servers)
-                    .is_some_and(|client| client.claim_slot(*slot))
-            };
-            match slot.filter(claim) {
-                Some(slot) => self.hand_over(now, token, slot, Delivery::Resumed),
-                None => others.push(token),
-            }
-        }
-        others.into_iter().for_each(|token| self.prepare(token));
     }
 }

@@ -94,8 +94,7 @@ impl ControlPlane {
             .and_then(|home| self.lane_of_home(plane, home));
         let access = self.make_room(now, (plane, segment), home)?;
         let index = self.sessions.next_index();
-        self.count_generation();
-        let seid = Seid::new(self.generation, index);
+        let seid = Seid::new(self.generations.next(&mut self.journal), index);
         let instance = self.first_instance(segment);
         self.sessions.insert(Entry {
             gateway_mac: self.topology.group(group).virtual_mac,

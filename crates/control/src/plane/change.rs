@@ -1,6 +1,6 @@
 //! Changes of the configuration: computes their effects on sessions, and applies them.
 
-use super::profiles::{View, access_profiles};
+use super::profiles::View;
 use super::{ControlPlane, Now, faults};
 use crate::addresses;
 use crate::entry::{Entry, Stage};
@@ -92,7 +92,7 @@ impl ControlPlane {
     pub fn follow_change(&mut self, now: Now, Prepared { new, change }: Prepared) -> Vec<Effect> {
         let carriers = carriers(&self.topology);
         let before: Vec<PortId> = self.topology.open_ports().collect();
-        self.access = access_profiles(&new, self.cookie_key);
+        self.access.update(&new);
         self.configuration = new;
         self.topology = change.topology;
         self.follow_user_planes(now, change.moved, &before);

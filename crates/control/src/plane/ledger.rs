@@ -386,9 +386,7 @@ impl ControlPlane {
                 _ => None,
             });
         }
-        let written = |batch: u64| batch < self.batch || !self.records.is_empty();
-        let waiting = self.waiting.iter().filter(|w| written(w.batch));
-        seen_to.extend(waiting.filter_map(|waiting| match waiting.what {
+        seen_to.extend(self.journal.awaited().filter_map(|what| match *what {
             Awaited::Family {
                 seid,
                 family,

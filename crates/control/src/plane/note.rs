@@ -1,6 +1,6 @@
 //! Events for the history. Each event is in the same batch of the store as the change that it reports.
 
-use super::{Awaited, ControlPlane, Now, Output, Waiting};
+use super::{Awaited, ControlPlane, Now, Output};
 use crate::counters::Counter;
 use crate::entry::{Entry, Noted};
 use crate::history::{Bounds, Event, Kind, Step, Subscriber, What};
@@ -174,9 +174,8 @@ impl ControlPlane {
 
     /// Adds the open block of events to the current batch. It goes to the history when that batch is on disk.
     pub(super) fn store_events(&mut self) {
-        if let Some((number, block)) = self.outbox.store(&mut self.records) {
-            let (batch, what) = (self.batch, Awaited::Block(number, block));
-            self.waiting.push_back(Waiting { batch, what });
+        if let Some((number, block)) = self.outbox.store(&mut self.journal) {
+            self.journal.await_batch(Awaited::Block(number, block));
         }
     }
 
@@ -193,7 +192,7 @@ impl ControlPlane {
 
     /// Deletes the store's copies of events that the history has, although nothing else is to be written.
     pub fn settle_history(&mut self) {
-        self.outbox.forget(&mut self.records);
+        self.outbox.forget(&mut self.journal);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keys and records of the control plane in the store.
 
-use super::{ControlPlane, Now, RadiusPorts};
+use super::{ControlPlane, Now};
 use crate::entry::{
     Ending, Fifth, Fourth, Record, Second, Sequence, Sixth, Third, to_bytes, usage_to_array,
 };
@@ -16,15 +16,8 @@ pub(super) const USER_PLANE_PREFIX: &[u8] = b"user-plane/";
 pub(super) const SESSION_PREFIX: &[u8] = b"session/";
 /// Prefix of the keys of ended sessions that their user plane still has.
 pub(super) const ENDING_PREFIX: &[u8] = b"ending/";
-/// Key of the last generation that may be in use (u64, big endian).
-pub(super) const GENERATION_KEY: &[u8] = b"generation";
-/// Number of generations that are reserved in the store at once.
-const GENERATIONS: u64 = 1 << 20;
 /// Prefix of the keys of numbers, followed by a name of [`crate::topology::Numbers`]; the value is the number (u16, big endian).
 pub(super) const NUMBER_PREFIX: &[u8] = b"number/";
-/// Prefix of the keys of RADIUS ports, followed by the address family (`4` or `6`) and the socket's number (u16, big endian); the value
-/// is a port (u16, big endian).
-pub(super) const RADIUS_PORT_PREFIX: &[u8] = b"radius-port/";
 
 /// Stored state of a user plane.
 pub(super) struct KnownUserPlane {
@@ -140,7 +133,7 @@ impl ControlPlane {
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());
-        self.records.push(record);
+        self.journal.add(record);
         self.entry(index).stored = true;
         if self.entry(index).noted.online {
             self.note_bindings(now, index);
@@ -153,18 +146,7 @@ impl ControlPlane {
         let entry = &self.sessions[index];
         if entry.stored {
             let record = StoreRecord::put(ending_key(entry.seid), to_bytes(&ending));
-            self.records.push(record);
-        }
-    }
-
-    /// Allocates the next generation of identifiers. Two sessions never get the same one, whatever the wall clock does. The store has
-    /// the generation before it has the session.
-    pub(super) fn count_generation(&mut self) {
-        self.generation += 1;
-        if self.generation > self.last_generation {
-            self.last_generation = self.generation + GENERATIONS;
-            let last = self.last_generation.to_be_bytes();
-            self.records.push(StoreRecord::put(GENERATION_KEY, last));
+            self.journal.add(record);
         }
     }
 
@@ -173,38 +155,8 @@ impl ControlPlane {
         let mut numbers = self.topology.numbers();
         numbers.extend(self.aaa.numbers());
         let key = |name: &String| [NUMBER_PREFIX, name.as_bytes()].concat();
-        let gone = self
-            .numbers
-            .keys()
-            .filter(|name| !numbers.contains_key(*name));
-        self.records
-            .extend(gone.map(|name| StoreRecord::delete(key(name))));
-        let new = numbers
-            .iter()
-            .filter(|(name, number)| self.numbers.get(*name) != Some(number));
-        let new = new.map(|(name, number)| StoreRecord::put(key(name), number.to_be_bytes()));
-        self.records.extend(new);
+        self.journal.add_changes(&self.numbers, &numbers, key);
         self.numbers = numbers;
-    }
-
-    /// Stores the ports of the RADIUS sockets when they are open.
-    pub(super) fn on_radius_ports(&mut self, ports: RadiusPorts) {
-        let key = |socket: &(bool, u16)| {
-            let family = if socket.0 { b"6" } else { b"4" };
-            [RADIUS_PORT_PREFIX, family, &socket.1.to_be_bytes()].concat()
-        };
-        let gone = self
-            .radius_ports
-            .keys()
-            .filter(|socket| !ports.contains_key(*socket));
-        self.records
-            .extend(gone.map(|socket| StoreRecord::delete(key(socket))));
-        let new = ports
-            .iter()
-            .filter(|(socket, port)| self.radius_ports.get(*socket) != Some(port));
-        let new = new.map(|(socket, port)| StoreRecord::put(key(socket), port.to_be_bytes()));
-        self.records.extend(new);
-        self.radius_ports = ports;
     }
 
     /// Stores the recovery time stamp of the user plane's run that has our sessions.
@@ -215,7 +167,7 @@ impl ControlPlane {
                 address: Some(self.topology.user_plane(plane).address),
             };
             let key = user_plane_key(&self.topology.user_plane(plane).node_id);
-            self.records.push(StoreRecord::put(key, known.to_bytes()));
+            self.journal.add(StoreRecord::put(key, known.to_bytes()));
         }
     }
 }

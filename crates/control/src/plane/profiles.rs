@@ -35,14 +35,33 @@ impl Access {
     }
 }
 
-/// Access profiles by name; `None` is the built-in one.
-pub(super) type AccessProfiles = BTreeMap<Option<String>, Access>;
+/// Access profiles in use.
+pub(super) struct AccessProfiles {
+    /// Key of the AC-Cookies. A cookie outlives a commit.
+    cookie_key: [u8; 32],
+    named: BTreeMap<String, Access>,
+    built_in: Access,
+}
 
-pub(super) fn access_profiles(configuration: &Configuration, key: [u8; 32]) -> AccessProfiles {
-    let profiles = configuration.access_profiles.iter();
-    let profiles = profiles.map(|(name, profile)| (Some(name.clone()), Access::new(profile, key)));
-    let defaults = (None, Access::new(&ACCESS_DEFAULTS, key));
-    profiles.chain([defaults]).collect()
+impl AccessProfiles {
+    pub fn new(configuration: &Configuration, cookie_key: [u8; 32]) -> Self {
+        let mut profiles = AccessProfiles {
+            cookie_key,
+            named: BTreeMap::new(),
+            built_in: Access::new(&ACCESS_DEFAULTS, cookie_key),
+        };
+        profiles.update(configuration);
+        profiles
+    }
+
+    /// Follows the configuration.
+    pub fn update(&mut self, configuration: &Configuration) {
+        let profiles = configuration.access_profiles.iter();
+        let access = |profile| Access::new(profile, self.cookie_key);
+        self.named = profiles
+            .map(|(name, p)| (name.clone(), access(p)))
+            .collect();
+    }
 }
 
 fn discovery_config(profile: &AccessProfile, cookie_key: [u8; 32]) -> DiscoveryConfig {
@@ -146,8 +165,8 @@ impl ControlPlane {
     /// Access profile of a segment.
     pub(super) fn access(&self, segment: SegmentId) -> &Access {
         let name = &self.topology.segment(segment).access_profile;
-        let named = self.access.get(name);
-        named.unwrap_or_else(|| &self.access[&None])
+        let named = name.as_ref().and_then(|name| self.access.named.get(name));
+        named.unwrap_or(&self.access.built_in)
     }
 
     /// Subscriber profile of a session.

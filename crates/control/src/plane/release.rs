@@ -64,7 +64,7 @@ impl ControlPlane {
         ids.release(id, now.at);
         if entry.stored {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
-            self.records.extend(keys.map(StoreRecord::delete));
+            self.journal.extend(keys.map(StoreRecord::delete));
         }
     }
 }

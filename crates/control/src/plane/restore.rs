@@ -1,12 +1,11 @@
 //! Restores the control plane's state from the store after a restart.
 
-use super::account::ACCOUNTING_PREFIX;
 use super::persist::{
-    ENDING_PREFIX, GENERATION_KEY, KnownUserPlane, NUMBER_PREFIX, RADIUS_PORT_PREFIX,
-    SESSION_PREFIX, STORE_RECOVERY_KEY, USER_PLANE_PREFIX, number,
+    ENDING_PREFIX, KnownUserPlane, NUMBER_PREFIX, SESSION_PREFIX, STORE_RECOVERY_KEY,
+    USER_PLANE_PREFIX, number,
 };
 use super::{ControlPlane, Now};
-use crate::accounting::RecordKind;
+use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
 use crate::alarms::Condition;
 use crate::counters::Counter;
 use crate::entry::{
@@ -14,7 +13,9 @@ use crate::entry::{
     Started, Third, Who, from_bytes, usage_from_array,
 };
 use crate::evaluate::AaaAnswer;
+use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox};
+use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
 use crate::session_ids::SessionIdAllocator;
 use crate::sessions::SessionTable;
 use crate::store::{Live, Record as StoreRecord};
@@ -28,9 +29,6 @@ use rand::Rng;
 use session::{Cause, Link};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Local ports of the RADIUS sockets, by address family (`true` is IPv6) and number.
-pub type RadiusPorts = BTreeMap<(bool, u16), u16>;
 
 /// State that was read from the store.
 #[derive(Default)]
@@ -206,9 +204,9 @@ impl Restored {
         std::mem::take(&mut self.news)
     }
 
-    /// First generation: higher than those of earlier runs. Stores of version 1 do not have it. Then it is the wall time in milliseconds,
+    /// Generation that no earlier run has exceeded. Stores of version 1 do not have it. Then it is the wall time in milliseconds,
     /// which is higher below an average of 1,000 sessions per second, and at least higher than every stored one.
-    pub(super) fn first_generation(&self, now: Now) -> u64 {
+    pub(super) fn highest_generation(&self, now: Now) -> u64 {
         let stored = self.sessions.iter().map(|(seid, _)| seid.generation());
         let least = stored.max().unwrap_or(0).max(self.last_generation);
         least.max(u64::from(now.unix) * 1000)

@@ -140,8 +140,7 @@ impl ControlPlane {
         self.audit_over(now, plane);
         self.topology.remove_user_plane(plane);
         self.retirement.leaving.remove(&plane); // its number may be another's soon, who has time of its own
-        self.records
-            .push(StoreRecord::delete(user_plane_key(&name)));
+        self.journal.add(StoreRecord::delete(user_plane_key(&name)));
     }
 
     fn close_ports(&mut self, now: Now) {

@@ -1,7 +1,7 @@
 //! PFCP sessions of subscribers: establishment, modification, deletion, restoration and usage.
 
 use super::change::sessions;
-use super::{Awaited, ControlPlane, Now, Waiting};
+use super::{Awaited, ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::Stage;
 use crate::history::Kind;
@@ -403,8 +403,7 @@ impl ControlPlane {
             family,
             asked: entry.rules.asked[family as usize],
         };
-        let batch = self.batch;
-        self.waiting.push_back(Waiting { batch, what });
+        self.journal.await_batch(what);
     }
 
     pub(super) fn on_family_durable(&mut self, now: Now, index: u32, family: Family, asked: u8) {
@@ -489,8 +488,7 @@ impl ControlPlane {
                 let up_seid = self.entry(index).rules.up_seid.unwrap_or(0);
                 // the user plane repeats it until the store has it, or gives it along with the session's end
                 if self.persist(now, index) {
-                    let (batch, what) = (self.batch, Awaited::Report { id, up_seid });
-                    self.waiting.push_back(Waiting { batch, what });
+                    self.journal.await_batch(Awaited::Report { id, up_seid });
                 } else if !self.entry(index).stored {
                     // what was used before anything is recorded
                     let cause = PfcpCause::REQUEST_ACCEPTED;
