@@ -149,6 +149,8 @@ impl World<'_> {
 
     /// Nothing has broken for a while, and there is room: everybody is online with all that they want, and hears the internet.
     pub(crate) fn check_calm(&mut self) {
+        let found = self.unfinished_changes();
+        found.into_iter().for_each(|what| self.wrong(what));
         let found = self.ledgers().find_map(|ledger| unbalanced(&ledger).err());
         found.into_iter().for_each(|what| self.wrong(what));
         let mut nets = BTreeMap::new();

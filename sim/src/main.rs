@@ -1,6 +1,6 @@
 //! Runs seeds of the simulation, one after another on every processor, and says which of them fail.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use std::cell::Cell;
 use std::io::{BufWriter, Write};
@@ -20,6 +20,8 @@ struct Arguments {
     trace: bool,
 }
 
+/// A run of so many seeds has to have had what the simulation is for.
+const MANY: u64 = 100;
 /// How many seeds go by between two lines that say how far it is.
 const PROGRESS: u64 = 250;
 
@@ -118,7 +120,47 @@ fn many(seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
     let mut failed = failures.into_inner().expect("no panic");
     failed.sort_unstable();
     match failed.len() {
-        0 => Ok(()),
+        0 => judge(count, &total),
         count => bail!("{count} seeds failed: {failed:?}"),
+    }
+}
+
+/// Seeds that find nothing show nothing if nothing happened in them.
+fn judge(seeds: u64, total: &sim::Summary) -> anyhow::Result<()> {
+    if seeds < MANY {
+        return Ok(());
+    }
+    ensure!(
+        total.changes > 0,
+        "no change of the configuration came into force"
+    );
+    ensure!(
+        total.exact > total.sessions / 2,
+        "accounting says of {} of {} sessions exactly what they carried: fewer than half",
+        total.exact,
+        total.sessions
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_seeds_in_which_little_happened_fail() {
+        let most = sim::Summary {
+            changes: 1,
+            sessions: 10,
+            exact: 6,
+            ..sim::Summary::default()
+        };
+        judge(MANY, &most).unwrap();
+        let unchanged = sim::Summary { changes: 0, ..most };
+        let inexact = sim::Summary { exact: 5, ..most };
+        for little in [unchanged, inexact] {
+            judge(MANY, &little).unwrap_err();
+            judge(MANY - 1, &little).unwrap();
+        }
     }
 }

@@ -9,6 +9,8 @@
 //!   (`taken-out-unheard`);
 //! - of sessions that a user plane removed without being asked for their counters: no more than it says itself that it
 //!   did (`unreported-octets`).
+//!
+//! A user plane that lies about its own sessions is believed, so that accounting may say anything of these.
 
 use crate::plan::USER_PLANES;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +35,8 @@ pub struct Traffic {
     unreported: [u64; USER_PLANES],
     /// Sessions that the control plane gave up with their user planes, over all its lives.
     given_up: u64,
+    /// Sessions about which their own user planes lied.
+    spoiled: BTreeSet<u64>,
 }
 
 /// The direction of a packet.
@@ -54,6 +58,11 @@ impl Traffic {
         };
         let session = self.sessions.entry(seid).or_insert(new);
         session.octets[direction as usize] += octets as u64;
+    }
+
+    /// A user plane lies about what a session of its own carried.
+    pub fn spoil(&mut self, seid: u64) {
+        self.spoiled.insert(seid);
     }
 
     /// A user plane died, and with it what it had not reported of its sessions, or repeats until it is acknowledged: but for
@@ -99,7 +108,10 @@ impl Traffic {
                 "session {seid:016x} carried packets and was not accounted for"
             ));
         }
-        for (seid, said) in accounts {
+        let honest = accounts
+            .into_iter()
+            .filter(|(seid, _)| !self.spoiled.contains(seid));
+        for (seid, said) in honest {
             let Some(session) = self.sessions.get(&seid) else {
                 if said != [0; 2] {
                     return Err(format!(

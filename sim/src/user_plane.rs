@@ -35,6 +35,9 @@ use wire::pfcp::ntp_seconds;
 /// Its access ports; each has homes.
 pub const PORTS: [&str; 2] = ["access0", "access1"];
 
+/// What a user plane says against a document while a device is missing.
+pub const MISSING_DEVICE: &str = "there is no such device now";
+
 /// What a user plane sends.
 #[derive(Debug)]
 pub enum Sent {
@@ -399,7 +402,7 @@ impl Managed for UserPlane {
     }
 
     fn check(&self, _: &UserPlaneDocument) -> Vec<Fault> {
-        let missing = self.misses_device.then_some("there is no such device now");
+        let missing = self.misses_device.then_some(MISSING_DEVICE);
         missing.map(Fault::of_document).into_iter().collect()
     }
 

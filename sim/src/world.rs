@@ -228,6 +228,12 @@ pub struct World<'a> {
     changes: BTreeSet<usize>,
     /// Those that were taken back.
     over: BTreeSet<usize>,
+    /// How often each was refused although no device was missing.
+    refusals: BTreeMap<usize, u32>,
+    /// The configuration has room for everybody.
+    has_room: bool,
+    /// So many further audit blocks of each user plane name sessions that it makes up.
+    inventions: [u32; USER_PLANES],
     /// How many faults cut each link.
     cuts: BTreeMap<Link, u32>,
     /// How many faults keep each part down.
@@ -277,6 +283,9 @@ impl<'a> World<'a> {
             clocks: BTreeMap::new(),
             changes: BTreeSet::new(),
             over: BTreeSet::new(),
+            refusals: BTreeMap::new(),
+            has_room: false,
+            inventions: [0; USER_PLANES],
             cuts: BTreeMap::new(),
             down: BTreeMap::new(),
             at_internet: Verifier::new(RUN, HOMES as u32),

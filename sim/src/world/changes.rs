@@ -3,6 +3,7 @@
 use super::scene::document;
 use super::{Event, World};
 use crate::plan::{CHANGES, Fault, Part};
+use crate::user_plane::MISSING_DEVICE;
 use config::transactions::Author;
 use control::configuration::{LAST_WORDS, LOOK_AGAIN, Wish, adopt};
 use core::time::Duration;
@@ -10,6 +11,18 @@ use std::collections::BTreeSet;
 
 /// How long the operator waits before they try again.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How often a change may be refused although no device is missing.
+const MOST_REFUSALS: u32 = 60;
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Commit {
+    Done,
+    /// It has to be tried again: nobody can do it now, or a device is missing now.
+    Later,
+    /// A user plane is against it.
+    Refused,
+}
 
 /// Room for every home, whatever else the configuration says.
 const ROOM: [&str; 4] = [
@@ -35,17 +48,43 @@ impl World<'_> {
                 Event::Mend(number)
             }
         };
-        match self.commit(&changes, false) {
-            true => self.changes = changes,
-            false => self.later(PATIENCE, again),
+        let commit = self.commit(&changes, false);
+        if commit == Commit::Done {
+            self.changes = changes;
+            return;
         }
+        if commit == Commit::Refused {
+            self.count_refusal(number);
+        }
+        self.later(PATIENCE, again);
+    }
+
+    fn count_refusal(&mut self, number: usize) {
+        let refusals = self.refusals.entry(number).or_default();
+        *refusals += 1;
+        if *refusals > MOST_REFUSALS {
+            let fault = self.plan.faults[number].1.clone();
+            self.wrong(format!("{fault:?} is refused again and again"));
+        }
+    }
+
+    /// What the operator wanted and does not have, at the end of the calm.
+    pub(crate) fn unfinished_changes(&self) -> Option<String> {
+        let left: Vec<_> = self.changes.iter().collect();
+        let left = left.into_iter().map(|n| &self.plan.faults[*n].1);
+        let left: Vec<&Fault> = left.collect();
+        if !left.is_empty() {
+            return Some(format!("not taken back: {left:?}"));
+        }
+        (!self.has_room).then(|| "room for everybody is not in force".into())
     }
 
     /// There is to be room for everybody; those who did not get everything dial in anew.
     pub(super) fn make_room(&mut self) {
-        if !self.commit(&self.changes.clone(), true) {
+        if self.commit(&self.changes.clone(), true) != Commit::Done {
             return self.later(PATIENCE, Event::MakeRoom);
         }
+        self.has_room = true;
         for home in 0..self.houses.len() {
             if !self.houses[home].has_all() {
                 self.houses[home].home.hang_up(self.now);
@@ -54,30 +93,33 @@ impl World<'_> {
         }
     }
 
-    /// Commits the first configuration with these changes; false if that has to be tried again.
-    fn commit(&mut self, changes: &BTreeSet<usize>, room: bool) -> bool {
+    /// Commits the first configuration with these changes.
+    fn commit(&mut self, changes: &BTreeSet<usize>, room: bool) -> Commit {
         let busy = self.letting_go.is_some() || self.is_stopped(Part::Control);
         let candidate = match self.candidate(changes, room) {
             Ok(candidate) => candidate,
             Err(faults) => {
                 self.wrong(format!("{faults:?}"));
-                return true;
+                return Commit::Done;
             }
         };
         if busy || self.control.is_none() {
-            return false;
+            return Commit::Later;
         }
         if candidate.tree == self.configuration.tree {
-            return true;
+            return Commit::Done;
         }
         let faults = self.validate(&candidate.configuration);
         if !faults.is_empty() {
             self.say(|| format!("a user plane refuses a change: {faults:?}"));
             self.summary.refused += 1;
-            return false;
+            return match faults.iter().all(|fault| fault == MISSING_DEVICE) {
+                true => Commit::Later,
+                false => Commit::Refused,
+            };
         }
         self.adopt(candidate);
-        true
+        Commit::Done
     }
 
     fn candidate(

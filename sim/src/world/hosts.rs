@@ -146,7 +146,10 @@ impl World<'_> {
         let work: Vec<usize> = std::iter::from_fn(|| up.poll_work()).collect();
         for one in sent {
             match one {
-                Sent::Pfcp(bytes) => self.send(Link::FromUserPlane(plane), Datagram::Pfcp(bytes)),
+                Sent::Pfcp(bytes) => {
+                    let bytes = self.embellished(plane, bytes);
+                    self.send(Link::FromUserPlane(plane), Datagram::Pfcp(bytes));
+                }
                 Sent::Gtpu(bytes) => self.send(Link::FromUserPlane(plane), Datagram::Gtpu(bytes)),
                 Sent::Frame(PortIndex(port), frame) => {
                     if let Some(line) = Line::of_frame(plane, PortIndex(port), &frame) {

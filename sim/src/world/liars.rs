@@ -1,4 +1,5 @@
-//! Those who say what is not so: a user plane that speaks of others' sessions, and a home that sends whatever it likes.
+//! Those who say what is not so: a user plane that speaks of others' sessions or falsely of its own, and a home that sends
+//! whatever it likes.
 
 use super::scene::{plane_address, plane_name};
 use super::{Datagram, Event, Instant, Phase, World};
@@ -9,9 +10,10 @@ use control::plane::{Held, HeldStage};
 use core::time::Duration;
 use rand::Rng;
 use wire::eth::{Frame, Header, MacAddr, PPPOE_DISCOVERY, PPPOE_SESSION};
+use wire::pfcp::own::AUDIT_BLOCK;
 use wire::pfcp::{
-    AssociationSetupRequest, Cause, NodeId, Packet, ReportType, SessionReportRequest, UsageReport,
-    VolumeMeasurement,
+    AssociationSetupRequest, Cause, Message, NodeId, Packet, Received, ReportType,
+    SessionReportRequest, UsageReport, VolumeMeasurement,
 };
 use wire::{gtpu, pppoe};
 
@@ -21,6 +23,8 @@ pub(super) const LIES: u16 = 4444;
 const MADE_UP: core::ops::Range<u8> = 100..200;
 /// Reports of sessions that there are not, at a time.
 const UNKNOWN_SESSIONS: u32 = 40;
+/// Added to the SEIDs of sessions that a user plane makes up: it gives none as high to a session that it has.
+const HIGH: u64 = 1 << 63;
 
 /// A session of somebody else, as a liar may have learned of it.
 struct Known {
@@ -61,10 +65,12 @@ impl World<'_> {
         if self.phase != Phase::Storm || self.planes[plane].is_none() {
             return;
         }
-        match self.random.random_range(0..4) {
+        match self.random.random_range(0..6) {
             0 => self.report_of_others(plane),
             1 => self.report_unknown_sessions(plane),
             2 => self.end_others(plane),
+            3 => self.report_falsely(plane),
+            4 => self.inventions[plane] = self.random.random_range(1..100),
             _ => self.claim_another_name(plane),
         }
         if let Some(more) = more.checked_sub(1) {
@@ -73,31 +79,33 @@ impl World<'_> {
         }
     }
 
-    /// A session that is not this user plane's.
-    fn others_session(&mut self, plane: usize) -> Option<Known> {
+    /// A session that is this user plane's, or that is not.
+    fn session(&mut self, plane: usize, own: bool) -> Option<Known> {
         let held = self.control.as_ref()?.held();
-        let others = held.filter(|held| usize::from(held.user_plane.0) != plane);
-        let others: Vec<Known> = others.filter_map(|held| Known::of(&held)).collect();
-        let chosen = self.random.random_range(0..others.len().max(1));
-        others.into_iter().nth(chosen)
+        let found = held.filter(|held| (usize::from(held.user_plane.0) == plane) == own);
+        let found: Vec<Known> = found.filter_map(|held| Known::of(&held)).collect();
+        let chosen = self.random.random_range(0..found.len().max(1));
+        found.into_iter().nth(chosen)
     }
 
-    fn say_falsely(&mut self, plane: usize, packet: Packet) {
+    fn say_falsely(&mut self, link: Link, packet: &Packet) {
         let mut bytes = Vec::new();
         if packet.emit(&mut bytes).is_ok() {
-            self.send(Link::FromLiar(plane), Datagram::Pfcp(bytes));
+            self.send(link, Datagram::Pfcp(bytes));
         }
     }
 
-    fn report(&mut self, plane: usize, seid: u64) {
+    /// A usage report of a session.
+    fn report(&mut self, seid: u64, number: u32, octets: [u64; 2]) -> Packet {
+        let [up, down] = octets;
         let volume = VolumeMeasurement {
-            uplink_octets: Some(1 << 40),
-            downlink_octets: Some(self.random.random()),
+            uplink_octets: Some(up),
+            downlink_octets: Some(down),
             ..VolumeMeasurement::default()
         };
         let usage = UsageReport {
-            urr_id: 1,
-            sequence: self.random.random(),
+            urr_id: self.random.random_range(1..4),
+            sequence: number,
             volume: Some(volume),
             ..UsageReport::default()
         };
@@ -105,27 +113,69 @@ impl World<'_> {
             report_type: ReportType::USAGE,
             usage_reports: vec![usage],
         };
-        let sequence = self.random.random_range(0..1 << 24);
-        self.say_falsely(plane, Packet::session(seid, sequence, report));
+        Packet::session(seid, self.random.random_range(0..1 << 24), report)
     }
 
     fn report_of_others(&mut self, plane: usize) {
-        if let Some(known) = self.others_session(plane) {
-            self.report(plane, known.seid);
+        if let Some(known) = self.session(plane, false) {
+            let (number, down) = self.random.random();
+            let report = self.report(known.seid, number, [1 << 40, down]);
+            self.say_falsely(Link::FromLiar(plane), &report);
         }
     }
 
     fn report_unknown_sessions(&mut self, plane: usize) {
         for _ in 0..UNKNOWN_SESSIONS {
-            let seid = self.random.random();
-            self.report(plane, seid);
+            let (seid, number, down) = self.random.random();
+            let report = self.report(seid, number, [1 << 40, down]);
+            self.say_falsely(Link::FromLiar(plane), &report);
         }
+    }
+
+    /// Usage of a session of its own, of which nobody else knows better: more than there is room for, under numbers that
+    /// come again.
+    fn report_falsely(&mut self, plane: usize) {
+        let Some(known) = self.session(plane, true) else {
+            return;
+        };
+        self.traffic.spoil(known.seid);
+        for _ in 0..self.random.random_range(1..4) {
+            let number = [0, 1, u32::MAX - 1, u32::MAX][self.random.random_range(0..4)];
+            let up = [1 << 63, u64::MAX, 1][self.random.random_range(0..3)];
+            let down = self.random.random();
+            let report = self.report(known.seid, number, [up, down]);
+            self.say_falsely(Link::FromUserPlane(plane), &report);
+        }
+    }
+
+    /// What a user plane sends: the answers to an audit name as many unknown sessions as fit, while it makes some up.
+    pub(super) fn embellished(&mut self, plane: usize, bytes: Vec<u8>) -> Vec<u8> {
+        if self.phase != Phase::Storm || self.inventions[plane] == 0 {
+            return bytes;
+        }
+        let Ok(Received { mut packet, .. }) = wire::pfcp::parse(&bytes) else {
+            return bytes;
+        };
+        let Message::SessionModificationResponse(response) = &mut packet.message else {
+            return bytes;
+        };
+        let Some(result) = &mut response.audit_result else {
+            return bytes;
+        };
+        self.inventions[plane] -= 1;
+        let random = &mut self.random;
+        let invented = std::iter::repeat_with(|| (random.random(), HIGH | random.random::<u64>()));
+        let fit = AUDIT_BLOCK - result.unknown_sessions.len();
+        result.unknown_sessions.extend(invented.take(fit));
+        let mut bytes = Vec::new();
+        packet.emit(&mut bytes).expect("a block fits");
+        bytes
     }
 
     /// A PADT of a subscriber, in its own tunnel, from a user plane that does not have the session.
     fn end_others(&mut self, plane: usize) {
         let stopped = self.is_stopped(Part::Control);
-        let Some(known) = self.others_session(plane).filter(|_| !stopped) else {
+        let Some(known) = self.session(plane, false).filter(|_| !stopped) else {
             return;
         };
         let mut bytes = Vec::new();
@@ -158,8 +208,8 @@ impl World<'_> {
             recovery_time_stamp: self.random.random(),
             ..AssociationSetupRequest::default()
         };
-        let sequence = self.random.random_range(0..1 << 24);
-        self.say_falsely(plane, Packet::node(sequence, request));
+        let request = Packet::node(self.random.random_range(0..1 << 24), request);
+        self.say_falsely(Link::FromLiar(plane), &request);
     }
 
     /// What a liar hears: that it is refused.
