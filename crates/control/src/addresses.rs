@@ -144,6 +144,18 @@ impl Addresses {
         }
     }
 
+    /// Whether a session has an address or prefix, or one that overlaps it.
+    pub fn is_held(&self, net: Net) -> bool {
+        let of_pool = match net.net {
+            IpNet::V4(prefix) => Ipv4Net::unit_of(prefix.into())
+                .and_then(|unit| Some(find(&self.ipv4, net.instance, unit)?.pool.is_leased(unit))),
+            IpNet::V6(prefix) => {
+                find(&self.ipv6, net.instance, prefix).map(|source| source.pool.is_leased(prefix))
+            }
+        };
+        of_pool.unwrap_or_else(|| self.fixed.overlaps(net).is_some())
+    }
+
     /// Allocates an IPv4 address: the fixed one, or one from these pools in order. Without pools, any pool of the instance is used. `None`
     /// if there is no pool.
     pub fn give_ipv4(

@@ -5,6 +5,7 @@ use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
 };
+use aaa::AccessAccept;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
@@ -42,6 +43,10 @@ pub(crate) struct Entry {
     pub servers: Option<Arc<str>>,
     /// AAA's answer, as far as the policy depends on it.
     pub answer: AaaAnswer,
+    /// Access-Accept that waits for an address which another session still has.
+    pub waiting: Option<Box<AccessAccept>>,
+    /// Sessions that wait for an address of this one.
+    pub heirs: Vec<Seid>,
     /// Policy in force. Its bindings are the session's addresses, in `instance`.
     pub policy: Arc<Policy>,
     /// Policy that replaces it when the user plane has accepted it.
@@ -281,6 +286,8 @@ impl Entry {
             who: Who::default(),
             servers: None,
             answer: AaaAnswer::default(),
+            waiting: None,
+            heirs: Vec::new(),
             policy: Arc::default(),
             proposed: None,
             account: Account::default(),

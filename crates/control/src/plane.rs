@@ -26,6 +26,7 @@ mod retire;
 mod rules;
 mod subscribers;
 mod tables;
+mod takeover;
 mod tunnel;
 
 use crate::aaa_clients::{AaaClients, AaaEvent};

@@ -339,6 +339,15 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         Ok((self.lent[slot].used == 0).then(|| (group, self.give_back(slot))))
     }
 
+    /// Whether a unit is in use.
+    pub fn is_leased(&self, unit: F::Unit) -> bool {
+        let Ok((number, index)) = self.locate(unit) else {
+            return false;
+        };
+        let slot = self.by_number.get(&number);
+        slot.is_some_and(|slot| self.lent[*slot].units[index as usize] == Unit::USED)
+    }
+
     /// Blocks of a group, in order of address.
     pub fn nets(&self, group: G) -> impl Iterator<Item = F> {
         let nets = self.by_number.iter();

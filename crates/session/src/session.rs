@@ -170,6 +170,7 @@ impl Session {
                 self.start();
                 self.close(cause);
             }
+            Command::Abandon(cause) => self.finish(cause, true),
             Command::Configure(config) => self.reconfigure(config),
             Command::SetDns { ipv4, ipv6 } => self.set_dns(ipv4, ipv6),
         }

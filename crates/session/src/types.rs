@@ -154,6 +154,8 @@ pub enum Command {
     Installed(Family),
     /// End the session for this reason.
     Terminate(Cause),
+    /// End the session at once for this reason, without waiting for the peer, which has begun another one.
+    Abandon(Cause),
     /// Apply a changed configuration: at once for repeated actions (echoes, challenges), otherwise with the next negotiation.
     Configure(Arc<SessionConfig>),
     /// Use other DNS servers, for the next IPCP negotiation and the next Router Advertisement.

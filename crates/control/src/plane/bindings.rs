@@ -15,7 +15,8 @@ use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Role};
 
 /// Framed-IP-Address values that leave the choice to us or to the user (RFC 2865 §5.8).
-const CHOICE_OF_THE_NAS: [Ipv4Addr; 2] = [Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST];
+pub(super) const CHOICE_OF_THE_NAS: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST];
 
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that

@@ -394,6 +394,8 @@ impl ControlPlane {
             } if asked(seid, family, number) => Some(Wait::Family(seid, family == Family::Ipv6)),
             _ => None,
         }));
+        let heirs = self.sessions.entries().flat_map(|entry| &entry.heirs);
+        seen_to.extend(heirs.map(|seid| Wait::Verdict(*seid)));
         let pending = self.aaa.pending();
         seen_to.extend(pending.map(|(_, auth)| Wait::Verdict(auth.seid)));
         seen_to

@@ -88,6 +88,7 @@ impl ControlPlane {
         }
         entry.who.username = request.username.clone().into_boxed_slice();
         entry.who.attempt = request.attempt;
+        entry.waiting = None;
         let (seid, attempt) = (entry.seid, request.attempt);
         let credentials = match request.method {
             AuthMethod::Pap { password } => Credentials::Pap {
@@ -156,7 +157,7 @@ impl ControlPlane {
         self.drive(now, index, Command::Auth { attempt, reply });
     }
 
-    fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
+    pub(super) fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
         if let Some(name) = &accept.filter_id
             && !self.configuration.subscriber_profiles.contains_key(name)
         {
@@ -179,6 +180,9 @@ impl ControlPlane {
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
         self.set_instance(now, index);
+        let Some(accept) = self.with_free_addresses(now, index, accept) else {
+            return; // it is handled again when they are free
+        };
         self.take_addresses(now, index, &accept);
         if !self.entry(index).has_policy() {
             let entry = self.entry(index);

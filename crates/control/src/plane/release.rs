@@ -66,5 +66,8 @@ impl ControlPlane {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.journal.extend(keys.map(StoreRecord::delete));
         }
+        for heir in entry.heirs {
+            self.inherit(now, heir);
+        }
     }
 }

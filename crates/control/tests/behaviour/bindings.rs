@@ -277,3 +277,68 @@ fn the_last_of_many_with_prefixes_of_aaa_costs_what_the_first_does() {
     assert_eq!(first, last);
     assert!(costs[1..].iter().all(|cost| *cost == first));
 }
+
+/// The only subscriber's router is switched off and on, without a goodbye, and connects again.
+fn reboot(w: &mut World) {
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(config, 99);
+    w.dial(0);
+}
+
+#[test]
+fn a_router_that_reboots_has_its_fixed_addresses_again_at_once() {
+    let mut w = world();
+    let before = bindings(&w, 0);
+    reboot(&mut w);
+    w.run(Duration::from_secs(3));
+    assert_eq!((w.online(), w.sessions().len()), (1, 1));
+    assert!(
+        has_everything(&w, 0),
+        "{:?} before: {before:?}",
+        bindings(&w, 0)
+    );
+    assert_eq!(w.homes[0].ipv4().unwrap().to_string(), "203.0.113.1");
+    assert_eq!(w.count(Counter::FixedAddressUnusable), 0);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn a_new_session_waits_for_the_addresses_that_the_user_plane_still_has_in_the_earlier_one() {
+    let mut w = world();
+    w.up.refuse_deletions = Some(wire::pfcp::Cause::NO_RESOURCES_AVAILABLE);
+    reboot(&mut w);
+    w.run(Duration::from_secs(2));
+    assert_eq!(w.online(), 0, "it does not come online without them");
+    assert!(w.plane.ledger().is_balanced(), "{:#?}", w.plane.ledger());
+    w.up.refuse_deletions = None;
+    w.run(Duration::from_secs(10));
+    assert_eq!((w.online(), w.sessions().len()), (1, 1));
+    assert!(has_everything(&w, 0), "{:?}", bindings(&w, 0));
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn another_router_of_the_subscriber_takes_its_addresses_over_and_another_subscriber_does_not() {
+    let mut w = world();
+    w.dial(1);
+    w.run(MINUTE);
+    assert_eq!(
+        w.count(Counter::FixedAddressUnusable),
+        3,
+        "of another subscriber"
+    );
+    assert!(has_everything(&w, 0));
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(
+        cpe::HomeConfig {
+            mac: wire::eth::MacAddr([2, 0, 0, 9, 9, 9]),
+            ..config
+        },
+        99,
+    );
+    w.dial(0);
+    w.run(Duration::from_secs(3));
+    assert_eq!((w.online(), w.sessions().len()), (2, 2));
+    assert_eq!(w.homes[0].ipv4().unwrap().to_string(), "203.0.113.1");
+    assert!(w.plane.ledger().is_balanced());
+}

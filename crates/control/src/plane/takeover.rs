@@ -1,0 +1,120 @@
+//! Takeover of fixed addresses: a subscriber that connects anew gets the addresses that AAA always gives it, although its earlier session
+//! is not over yet.
+//!
+//! A router that was switched off says no goodbye. Its earlier session ends when it connects again, and has its addresses until its
+//! user plane has removed their rules, so that no address ever has two owners. The new session waits for that between AAA's answer and
+//! the reply to the subscriber, and does not come online without them. If it takes longer than a subscriber waits, the subscriber
+//! connects once more.
+
+use super::bindings::CHOICE_OF_THE_NAS;
+use super::{ControlPlane, Now};
+use crate::addresses::Net;
+use crate::counters::Counter;
+use crate::entry::Entry;
+use crate::topology::Seid;
+use aaa::AccessAccept;
+use core::net::IpAddr;
+use ipnet::IpNet;
+use session::{Cause, Command, Phase};
+
+impl ControlPlane {
+    /// Ends a session whose subscriber has begun another one, and does not wait for its goodbye.
+    pub(super) fn abandon(&mut self, now: Now, index: u32) {
+        match self.entry(index).link {
+            Some(_) => self.drive(now, index, Command::Abandon(Cause::NasRequest)),
+            None => self.release(now, index, Cause::NasRequest),
+        }
+    }
+
+    /// AAA's answer, if no session is left that has an address of it and has to give it up. Otherwise the answer waits for the last
+    /// one of these.
+    pub(super) fn with_free_addresses(
+        &mut self,
+        now: Now,
+        index: u32,
+        accept: AccessAccept,
+    ) -> Option<AccessAccept> {
+        for holder in self.givers(index, &accept) {
+            if !self.sessions[holder].is_ending() {
+                self.counters.count(Counter::Redialled);
+            }
+            self.abandon(now, holder);
+        }
+        let seid = self.sessions[index].seid;
+        let Some(holder) = self.givers(index, &accept).pop() else {
+            return Some(accept);
+        };
+        let heirs = &mut self.entry(holder).heirs;
+        if !heirs.contains(&seid) {
+            heirs.push(seid);
+        }
+        let entry = &self.sessions[holder];
+        tracing::debug!(session = %seid, holder = %entry.seid, "waits for an address of the earlier session");
+        self.entry(index).waiting = Some(Box::new(accept));
+        None
+    }
+
+    /// Goes on with an answer that waited for a session's addresses.
+    pub(super) fn inherit(&mut self, now: Now, heir: Seid) {
+        let Some(index) = self.sessions.find(heir) else {
+            return;
+        };
+        let entry = self.entry(index);
+        let waits = entry
+            .status()
+            .is_some_and(|s| s.phase == Phase::Authenticate);
+        if let Some(accept) = entry.waiting.take().filter(|_| waits) {
+            self.on_accept(now, index, *accept);
+        }
+    }
+
+    /// Sessions that have an address that AAA gives this one, and that end or are the same subscriber's.
+    fn givers(&self, index: u32, accept: &AccessAccept) -> Vec<u32> {
+        let entry = &self.sessions[index];
+        let wanted = wanted(accept);
+        let is_held = |net: &IpNet| {
+            let (instance, net) = (entry.instance, *net);
+            self.addresses.is_held(Net { instance, net })
+        };
+        if !wanted.iter().any(is_held) {
+            return Vec::new();
+        }
+        let gives = |other: &u32| {
+            let other = &self.sessions[*other];
+            other.seid != entry.seid
+                && other.instance == entry.instance
+                && has_one_of(other, &wanted)
+                && (other.is_ending() || is_same_subscriber(other, entry))
+        };
+        let subscriber = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let of_subscriber = subscriber.into_iter().flat_map(|s| &s.sessions);
+        let of_subscriber = of_subscriber.filter_map(|seid| self.sessions.find(*seid));
+        let found: Vec<u32> = of_subscriber.filter(gives).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        // another line, or another router on it
+        let all = self.sessions.entries().map(|entry| entry.seid.index());
+        all.filter(gives).collect()
+    }
+}
+
+/// Addresses and prefixes that AAA chose.
+fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
+    let address = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
+    let address = address.map(|address| IpNet::from(IpAddr::V4(address)));
+    let prefix = accept.framed_ipv6_prefix.map(IpNet::from);
+    let routes = accept.framed_routes.iter().copied();
+    address.into_iter().chain(prefix).chain(routes).collect()
+}
+
+fn has_one_of(entry: &Entry, wanted: &[IpNet]) -> bool {
+    let overlap = |a: &IpNet, b: &IpNet| a.contains(b) || b.contains(a);
+    let mut bindings = entry.policy.forwarding.bindings.iter();
+    bindings.any(|binding| wanted.iter().any(|net| overlap(net, &binding.prefix)))
+}
+
+fn is_same_subscriber(one: &Entry, other: &Entry) -> bool {
+    let is_same_home = one.subscriber.is_some() && one.subscriber == other.subscriber;
+    is_same_home || one.who.username == other.who.username
+}
