@@ -214,41 +214,46 @@ pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
         .collect()
 }
 
-/// Decodes an Access-Accept. One that we could honour only in part counts as a rejection: unreadable attributes, and repeated
-/// ones with room for one value only, are not ignored.
+/// Decodes an Access-Accept. A known attribute that is repeated although there is one value, or whose value cannot be used, is ignored
+/// like an unknown one (RFC 6929 §2.8) and named in [`AccessAccept::ignored`].
+///
+/// # Errors
+/// An Access-Accept for a service that we do not offer counts as a rejection (RFC 2865 §5.6).
 pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccept, RejectReason> {
-    let invalid = |value: &Value| matches!(value, Value::Invalid(_));
-    let others = packet
-        .attributes
-        .iter()
-        .filter(|attribute| attribute.kind != Kind::REPLY_MESSAGE);
-    if let Some(attribute) = others.clone().find(|attribute| invalid(&attribute.value)) {
-        return Err(RejectReason::Malformed(name(attribute.kind)));
-    }
-    expect(packet, Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
-    expect(packet, Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
+    let others = packet.attributes.iter();
+    let invalid = others.filter(|a| is_invalid(&a.value) && a.kind != Kind::REPLY_MESSAGE);
+    let mut reader = Reader {
+        packet,
+        ignored: invalid.map(|attribute| name(attribute.kind)).collect(),
+    };
+    reader.expect(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
+    reader.expect(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
+    let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
     Ok(AccessAccept {
-        framed_ip: framed_ip(packet)?,
-        framed_ipv6_prefix: framed_ipv6_prefix(packet)?,
-        framed_routes: framed_routes(packet)?,
-        framed_interface_id: single(packet, Kind::FRAMED_INTERFACE_ID, |value| match value {
+        framed_ip: reader.framed_ip(),
+        framed_ipv6_prefix: reader.single(Kind::FRAMED_IPV6_PREFIX, |value| match value {
+            Value::Ipv6Prefix(prefix) => Some(*prefix),
+            _ => None,
+        }),
+        framed_routes: reader.framed_routes(),
+        framed_interface_id: reader.single(Kind::FRAMED_INTERFACE_ID, |value| match value {
             Value::InterfaceId(identifier) => Some(*identifier),
             _ => None,
-        })?,
-        filter_id: text(packet, Kind::FILTER_ID)?,
-        framed_pool: text(packet, Kind::FRAMED_POOL)?,
-        framed_ipv6_pool: text(packet, Kind::FRAMED_IPV6_POOL)?,
+        }),
+        filter_id: reader.text(Kind::FILTER_ID),
+        framed_pool: reader.text(Kind::FRAMED_POOL),
+        framed_ipv6_pool: reader.text(Kind::FRAMED_IPV6_POOL),
         class: packet
             .all(Kind::CLASS)
             .filter_map(Value::octets)
             .map(<[u8]>::to_vec)
             .collect(),
-        session_timeout: time(packet, Kind::SESSION_TIMEOUT)?,
-        idle_timeout: time(packet, Kind::IDLE_TIMEOUT)?,
-        acct_interim: time(packet, Kind::ACCT_INTERIM_INTERVAL)?
-            .map(|interval| interval.max(SHORTEST_INTERIM)),
-        framed_mtu: integer(packet, Kind::FRAMED_MTU)?,
+        session_timeout: reader.time(Kind::SESSION_TIMEOUT),
+        idle_timeout: reader.time(Kind::IDLE_TIMEOUT),
+        acct_interim: interim.map(|interval| interval.max(SHORTEST_INTERIM)),
+        framed_mtu: reader.integer(Kind::FRAMED_MTU),
         reply_message: reply_message(packet),
+        ignored: reader.ignored,
     })
 }
 
@@ -256,86 +261,93 @@ fn name(kind: Kind) -> &'static str {
     kind.name().unwrap_or("attribute")
 }
 
-/// Checks the service. RFC 2865 §5.6: an Access-Accept for an unsupported service counts as a rejection.
-fn expect(packet: &Packet, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
-    match integer(packet, kind)? {
-        Some(other) if other != only => Err(RejectReason::Unsupported(name(kind))),
-        _ => Ok(()),
+fn is_invalid(value: &Value) -> bool {
+    matches!(value, Value::Invalid(_))
+}
+
+/// Reads attributes of a packet, and notes those that cannot be used. Those that are not even of their type are noted already.
+struct Reader<'a> {
+    packet: &'a Packet,
+    ignored: Vec<&'static str>,
+}
+
+impl Reader<'_> {
+    /// Checks the service.
+    fn expect(&mut self, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
+        match self.integer(kind) {
+            Some(other) if other != only => Err(RejectReason::Unsupported(name(kind))),
+            _ => Ok(()),
+        }
     }
-}
 
-fn single<T>(
-    packet: &Packet,
-    kind: Kind,
-    read: impl Fn(&Value) -> Option<T>,
-) -> core::result::Result<Option<T>, RejectReason> {
-    let mut values = packet.all(kind);
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => read(value)
-            .map(Some)
-            .ok_or(RejectReason::Malformed(name(kind))),
-        (Some(_), Some(_)) => Err(RejectReason::Malformed(name(kind))),
+    /// The first value of an attribute. `read` returns `None` if it cannot be used.
+    fn single<T>(&mut self, kind: Kind, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let mut values = self.packet.all(kind);
+        let first = values.next()?;
+        let further = values.filter(|value| !is_invalid(value)).count();
+        let value = read(first);
+        let is_odd = value.is_none() && !is_invalid(first);
+        let ignored = further + usize::from(is_odd);
+        self.ignored.extend(vec![name(kind); ignored]);
+        value
     }
-}
 
-fn integer(packet: &Packet, kind: Kind) -> core::result::Result<Option<u32>, RejectReason> {
-    single(packet, kind, |value| match value {
-        Value::Integer(number) => Some(*number),
-        _ => None,
-    })
-}
-
-/// Time in seconds. Servers use zero for "none".
-fn time(packet: &Packet, kind: Kind) -> core::result::Result<Option<Duration>, RejectReason> {
-    Ok(integer(packet, kind)?
-        .filter(|&time| time > 0)
-        .map(|time| Duration::from_secs(time.into())))
-}
-
-fn text(packet: &Packet, kind: Kind) -> core::result::Result<Option<String>, RejectReason> {
-    single(packet, kind, |value| match value {
-        Value::Text(text) if !text.is_empty() => Some(text.clone()),
-        _ => None,
-    })
-}
-
-fn framed_ip(packet: &Packet) -> core::result::Result<Option<Ipv4Addr>, RejectReason> {
-    let address = single(packet, Kind::FRAMED_IP_ADDRESS, |value| match value {
-        Value::Ipv4(address) => Some(*address),
-        _ => None,
-    })?;
-    match address.map(|address| address.octets()) {
-        // RFC 2865 §5.8: the user may choose, which we do not support, or the NAS chooses.
-        None | Some([255, 255, 255, 255 | 254]) => Ok(None),
-        Some([0 | 127 | 224.., ..]) => Err(RejectReason::Malformed(name(Kind::FRAMED_IP_ADDRESS))),
-        Some(_) => Ok(address),
+    /// All values of an attribute that can be used.
+    fn several<T>(&mut self, kind: Kind, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
+        let mut found = Vec::new();
+        for value in self.packet.all(kind) {
+            match read(value) {
+                Some(value) => found.push(value),
+                None if is_invalid(value) => {}
+                None => self.ignored.push(name(kind)),
+            }
+        }
+        found
     }
-}
 
-fn framed_ipv6_prefix(packet: &Packet) -> core::result::Result<Option<Ipv6Net>, RejectReason> {
-    // Several are allowed (RFC 3162 §2.3), but a subscriber's link has one here.
-    if packet.all(Kind::FRAMED_IPV6_PREFIX).nth(1).is_some() {
-        return Err(RejectReason::Unsupported("second Framed-IPv6-Prefix"));
+    fn integer(&mut self, kind: Kind) -> Option<u32> {
+        self.single(kind, |value| match value {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        })
     }
-    single(packet, Kind::FRAMED_IPV6_PREFIX, |value| match value {
-        Value::Ipv6Prefix(prefix) => Some(*prefix),
-        _ => None,
-    })
-}
 
-fn framed_routes(packet: &Packet) -> core::result::Result<Vec<IpNet>, RejectReason> {
-    let ipv4 = packet.all(Kind::FRAMED_ROUTE).map(|value| {
-        let net = route(value).and_then(ipv4_route).map(IpNet::V4);
-        net.ok_or(RejectReason::Malformed(name(Kind::FRAMED_ROUTE)))
-    });
-    let ipv6 = packet.all(Kind::FRAMED_IPV6_ROUTE).map(|value| {
-        let net = route(value).and_then(|net| net.parse::<Ipv6Net>().ok());
-        let net = net.filter(|net| net.prefix_len() > 0);
-        let net = net.map(|net| IpNet::V6(net.trunc()));
-        net.ok_or(RejectReason::Malformed(name(Kind::FRAMED_IPV6_ROUTE)))
-    });
-    ipv4.chain(ipv6).collect()
+    /// Time in seconds. Servers use zero for "none".
+    fn time(&mut self, kind: Kind) -> Option<Duration> {
+        let seconds = self.integer(kind).filter(|&seconds| seconds > 0)?;
+        Some(Duration::from_secs(seconds.into()))
+    }
+
+    fn text(&mut self, kind: Kind) -> Option<String> {
+        self.single(kind, |value| match value {
+            Value::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        })
+    }
+
+    /// RFC 2865 §5.8: with two of the values the user may choose, which we do not support, or the NAS chooses.
+    fn framed_ip(&mut self) -> Option<Ipv4Addr> {
+        let address = self.single(Kind::FRAMED_IP_ADDRESS, |value| match value {
+            Value::Ipv4(address) => match address.octets() {
+                [255, 255, 255, 255 | 254] => Some(None),
+                [0 | 127 | 224.., ..] => None,
+                _ => Some(Some(*address)),
+            },
+            _ => None,
+        });
+        address.flatten()
+    }
+
+    fn framed_routes(&mut self) -> Vec<IpNet> {
+        let ipv4 = |value: &Value| route(value).and_then(ipv4_route).map(IpNet::V4);
+        let ipv6 = |value: &Value| {
+            let net = route(value)?.parse::<Ipv6Net>().ok()?;
+            (net.prefix_len() > 0).then(|| IpNet::V6(net.trunc()))
+        };
+        let mut routes = self.several(Kind::FRAMED_ROUTE, ipv4);
+        routes.extend(self.several(Kind::FRAMED_IPV6_ROUTE, ipv6));
+        routes
+    }
 }
 
 /// Destination of a route: its first word. A gateway and metrics may follow, but there is only one way to the peer.

@@ -61,7 +61,7 @@ pub struct Counters {
     pub accepts: u64,
     /// Rejections of every kind.
     pub rejects: u64,
-    /// Access-Accepts that count as a rejection, because they are malformed or not supported.
+    /// Access-Accepts that count as a rejection, because they are for a service that is not supported.
     pub unusable_accepts: u64,
     /// Acknowledged accounting records.
     pub recorded: u64,

@@ -102,6 +102,8 @@ pub struct AccessAccept {
     pub framed_mtu: Option<u32>,
     /// All Reply-Messages joined, to be shown to the peer.
     pub reply_message: Vec<u8>,
+    /// Names of known attributes that are ignored: one for each value that cannot be used, or for which there is no room.
+    pub ignored: Vec<&'static str>,
 }
 
 /// Rejection of a subscriber.
@@ -122,9 +124,6 @@ pub enum RejectReason {
     /// The server sent an Access-Challenge, which neither PAP nor CHAP can answer (RFC 2865 §4.4: treat as a rejection).
     #[error("the server sent a challenge, which PAP and CHAP cannot answer")]
     Challenged,
-    /// The server accepted, but with an unusable attribute (RFC 2865 §5: treat as a rejection).
-    #[error("the server's Access-Accept carries an unusable {0}")]
-    Malformed(&'static str),
     /// The server accepted for a service that this gateway does not support (RFC 2865 §5.6: treat as a rejection).
     #[error("the server's Access-Accept asks for another service: {0}")]
     Unsupported(&'static str),

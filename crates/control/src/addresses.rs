@@ -144,6 +144,23 @@ impl Addresses {
         }
     }
 
+    /// Whether there is a pool of this name and family in a network instance.
+    pub fn has_pool(&self, instance: InstanceId, name: &str, is_ipv4: bool) -> bool {
+        let of_pool = match is_ipv4 {
+            true => self.ipv4.get(name).map(|source| source.instance),
+            false => self.ipv6.get(name).map(|source| source.instance),
+        };
+        of_pool == Some(instance)
+    }
+
+    /// Whether an address or prefix is of the pool of this name.
+    pub fn is_of_pool(&self, name: &str, net: IpNet) -> bool {
+        match net {
+            IpNet::V4(net) => (self.ipv4.get(name)).is_some_and(|s| s.prefix.contains(&net)),
+            IpNet::V6(net) => (self.ipv6.get(name)).is_some_and(|s| s.prefix.contains(&net)),
+        }
+    }
+
     /// Whether a session has an address or prefix, or one that overlaps it.
     pub fn is_held(&self, net: Net) -> bool {
         let of_pool = match net.net {

@@ -59,6 +59,8 @@ counters! {
     Ipv6PoolExhausted = "ipv6-pool-exhausted",
     /// An address, prefix or route from AAA is in use or reserved, or overlaps a pool or another subscriber's addresses.
     FixedAddressUnusable = "fixed-address-unusable",
+    /// A known attribute of an Access-Accept was ignored: its value cannot be used, or it came more often than it may.
+    AttributeIgnored = "attribute-ignored",
     /// AAA rejected a subscriber.
     AuthenticationRejected = "authentication-rejected",
     /// A subscriber was rejected because no AAA server answered.

@@ -25,14 +25,16 @@ pub(crate) struct AaaAnswer {
 const MTUS: RangeInclusive<u32> = 576..=9216;
 
 impl AaaAnswer {
-    /// What an Access-Accept says.
-    pub fn of(accept: &AccessAccept) -> Self {
+    /// What an Access-Accept says of a session that has lasted so long: its Session-Timeout counts from the accept (RFC 2865 §5.27), the
+    /// setting from the begin.
+    pub fn of(accept: &AccessAccept, lasted: Duration) -> Self {
+        let timeout = accept.session_timeout.map(|granted| lasted + granted);
         let mtu = accept.framed_mtu.filter(|mtu| MTUS.contains(mtu));
         AaaAnswer {
             profile: accept.filter_id.clone().map(Into::into),
             overrides: Overrides {
                 mtu: mtu.map(|mtu| Some(mtu as u16)),
-                session_timeout: accept.session_timeout.map(Some),
+                session_timeout: timeout.map(Some),
                 idle_timeout: accept.idle_timeout.map(Some),
                 interim_interval: accept.acct_interim.map(Some),
                 ..Overrides::default()

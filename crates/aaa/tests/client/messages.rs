@@ -2,6 +2,7 @@
 
 use super::accounting::account;
 use super::*;
+use aaa::AccessAccept;
 
 #[test]
 fn an_access_request_says_who_and_where() {
@@ -143,8 +144,8 @@ fn values_that_leave_the_choice_to_us_are_no_values() {
 }
 
 #[test]
-fn an_accept_that_cannot_be_honoured_as_a_whole_is_a_refusal() {
-    let malformed: [(&str, Vec<(Kind, Value)>); 13] = [
+fn what_cannot_be_used_of_an_accept_is_ignored_by_name() {
+    let odd: [(&str, Vec<(Kind, Value)>); 13] = [
         ("Framed-Route", vec![(Kind::FRAMED_ROUTE, "home".into())]),
         (
             "Framed-Route",
@@ -198,9 +199,50 @@ fn an_accept_that_cannot_be_honoured_as_a_whole_is_a_refusal() {
             ],
         ),
     ];
-    for (name, attributes) in malformed {
-        assert_eq!(rejected(accept(&attributes)), RejectReason::Malformed(name));
+    for (name, attributes) in odd {
+        let Outcome::Accept(accept) = accept(&attributes) else {
+            panic!("{name} refuses")
+        };
+        let timeout = (attributes.len() > 1).then(|| Duration::from_secs(60));
+        let expected = AccessAccept {
+            session_timeout: timeout, // the first of two
+            ignored: vec![name],
+            ..AccessAccept::default()
+        };
+        assert_eq!(*accept, expected);
     }
+}
+
+#[test]
+fn of_several_prefixes_and_names_the_first_is_used() {
+    let prefix = |text: &str| Value::Ipv6Prefix(text.parse().unwrap());
+    let outcome = accept(&[
+        (Kind::FRAMED_IPV6_PREFIX, prefix("2001:db8:1::/64")),
+        (Kind::FRAMED_IPV6_PREFIX, prefix("2001:db8:2::/64")),
+        (Kind::FILTER_ID, "gold".into()),
+        (Kind::FILTER_ID, "silver".into()),
+        (Kind::FILTER_ID, "bronze".into()),
+        (Kind::FRAMED_ROUTE, "home".into()),
+        (Kind::FRAMED_ROUTE, "192.0.2.0/29".into()),
+    ]);
+    let Outcome::Accept(accept) = outcome else {
+        panic!("{outcome:?}")
+    };
+    let first = "2001:db8:1::/64".parse().unwrap();
+    assert_eq!(accept.framed_ipv6_prefix, Some(first));
+    assert_eq!(accept.filter_id.as_deref(), Some("gold"));
+    assert_eq!(accept.framed_routes, ["192.0.2.0/29".parse().unwrap()]);
+    let ignored = [
+        "Framed-IPv6-Prefix",
+        "Framed-Route",
+        "Filter-Id",
+        "Filter-Id",
+    ];
+    assert_eq!(accept.ignored, ignored);
+}
+
+#[test]
+fn an_accept_for_another_service_is_a_refusal() {
     let login = (Kind::SERVICE_TYPE, values::SERVICE_TYPE_LOGIN.into());
     assert_eq!(
         rejected(accept(&[login])),
@@ -210,17 +252,6 @@ fn an_accept_that_cannot_be_honoured_as_a_whole_is_a_refusal() {
     assert_eq!(
         rejected(accept(&[slip])),
         RejectReason::Unsupported("Framed-Protocol")
-    );
-    let prefix = |text: &str| {
-        (
-            Kind::FRAMED_IPV6_PREFIX,
-            Value::Ipv6Prefix(text.parse().unwrap()),
-        )
-    };
-    let outcome = accept(&[prefix("2001:db8:1::/64"), prefix("2001:db8:2::/64")]);
-    assert_eq!(
-        rejected(outcome),
-        RejectReason::Unsupported("second Framed-IPv6-Prefix")
     );
 }
 

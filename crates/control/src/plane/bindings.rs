@@ -24,51 +24,60 @@ impl ControlPlane {
     pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
         let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
         if self.gateway_ipv4(index).is_some() {
-            self.give_ipv4(now, index, fixed);
+            self.give_ipv4(now, index, fixed, accept.framed_pool.as_ref());
         }
-        self.give_ipv6(now, index, accept.framed_ipv6_prefix);
+        let pool = accept.framed_ipv6_pool.as_ref();
+        self.give_ipv6(now, index, accept.framed_ipv6_prefix, pool);
         self.give_routes(now, index, &accept.framed_routes);
     }
 
-    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>) {
-        let entry = &self.sessions[index];
-        let has = entry.ipv4();
-        if has.is_some() && (fixed.is_none() || fixed == has) {
-            return;
-        }
-        let pools = self.subscriber_profile(entry).ipv4_pools.clone();
-        let given = self.addresses.give_ipv4(self.holder(index), &pools, fixed);
-        let given = given.map(|given| {
-            given.map(|given| in_role(Role::Host, given, IpNet::from(IpAddr::V4(given.address))))
-        });
-        let fixed = fixed.map(|address| address.to_string());
-        self.replace(
-            now,
-            index,
-            Role::Host,
-            given,
-            (fixed, Counter::Ipv4PoolExhausted),
-        );
+    /// Whether the session keeps what it has: it is what AAA gives it, or of the pool that AAA names.
+    fn keeps<T: Copy + PartialEq + Into<IpNet>>(
+        &self,
+        has: Option<T>,
+        fixed: Option<T>,
+        pool: Option<&String>,
+    ) -> bool {
+        has.is_some_and(|has| match (fixed, pool) {
+            (Some(fixed), _) => fixed == has,
+            (None, Some(pool)) => self.addresses.is_of_pool(pool, has.into()),
+            (None, None) => true,
+        })
     }
 
-    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>) {
+    fn give_ipv4(&mut self, now: Now, index: u32, fixed: Option<Ipv4Addr>, pool: Option<&String>) {
         let entry = &self.sessions[index];
-        let has = entry.ipv6();
-        if has.is_some() && (fixed.is_none() || fixed == has) {
+        let net = |address: Ipv4Addr| IpNet::from(IpAddr::V4(address));
+        if self.keeps(entry.ipv4().map(net), fixed.map(net), pool) {
             return;
         }
-        let pools = self.subscriber_profile(entry).ipv6_pools.clone();
+        let pools = match pool {
+            Some(pool) => vec![pool.clone()],
+            None => self.subscriber_profile(entry).ipv4_pools.clone(),
+        };
+        let given = self.addresses.give_ipv4(self.holder(index), &pools, fixed);
+        let given =
+            given.map(|given| given.map(|given| in_role(Role::Host, given, net(given.address))));
+        let fixed = fixed.map(|address| address.to_string());
+        let exhausted = Counter::Ipv4PoolExhausted;
+        self.replace(now, index, Role::Host, given, (fixed, exhausted));
+    }
+
+    fn give_ipv6(&mut self, now: Now, index: u32, fixed: Option<Ipv6Net>, pool: Option<&String>) {
+        let entry = &self.sessions[index];
+        if self.keeps(entry.ipv6(), fixed, pool) {
+            return;
+        }
+        let pools = match pool {
+            Some(pool) => vec![pool.clone()],
+            None => self.subscriber_profile(entry).ipv6_pools.clone(),
+        };
         let given = self.addresses.give_ipv6(self.holder(index), &pools, fixed);
         let given =
             given.map(|given| given.map(|given| in_role(Role::Link, given, given.address.into())));
         let fixed = fixed.map(|prefix| prefix.to_string());
-        self.replace(
-            now,
-            index,
-            Role::Link,
-            given,
-            (fixed, Counter::Ipv6PoolExhausted),
-        );
+        let exhausted = Counter::Ipv6PoolExhausted;
+        self.replace(now, index, Role::Link, given, (fixed, exhausted));
     }
 
     /// Replaces the session's binding in a role by the allocated one. Without an allocated one the old binding is released as well,

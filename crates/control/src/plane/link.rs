@@ -170,16 +170,29 @@ impl ControlPlane {
             self.counters.count(Counter::SubscriberLimit);
             return self.reject(now, index, &why, b"too many sessions".to_vec());
         }
+        for _ in &accept.ignored {
+            self.counters.count(Counter::AttributeIgnored);
+        }
         let entry = self.entry(index);
-        entry.answer = AaaAnswer::of(&accept);
+        entry.answer = AaaAnswer::of(&accept, entry.account.lasted(now.at));
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
             let user = entry.who.username.escape_ascii().to_string();
             tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is ignored: expected 576 to 9216. The subscriber \
                 profile's MTU applies");
         }
+        if !accept.ignored.is_empty() {
+            let ignored = accept.ignored.join(", ");
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::warn!(session = %entry.seid, user, ignored, "attributes of AAA's answer are ignored: their values cannot \
+                be used, or they came more often than they may");
+        }
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
         self.set_instance(now, index);
+        if let Err(why) = self.check_pools(index, &accept) {
+            self.counters.count(Counter::AuthenticationRejected);
+            return self.reject(now, index, &why, b"service is not available".to_vec());
+        }
         let Some(accept) = self.with_free_addresses(now, index, accept) else {
             return; // it is handled again when they are free
         };
@@ -201,6 +214,27 @@ impl ControlPlane {
             message: accept.reply_message,
         };
         self.drive(now, index, Command::Auth { attempt, reply });
+    }
+
+    /// Whether the pools that AAA names are in the session's network instance.
+    fn check_pools(&self, index: u32, accept: &AccessAccept) -> Result<(), String> {
+        let instance = self.sessions[index].instance;
+        let named = [
+            (&accept.framed_pool, true),
+            (&accept.framed_ipv6_pool, false),
+        ];
+        for (pool, is_ipv4) in named {
+            if let Some(pool) = pool
+                && !self.addresses.has_pool(instance, pool, is_ipv4)
+            {
+                let family = if is_ipv4 { "IPv4" } else { "IPv6" };
+                let name = &self.topology.instance(instance).name;
+                return Err(format!(
+                    "AAA names the {family} pool `{pool}`, which network instance `{name}` does not have"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Sets the network instance of the subscriber's profile. Bindings in another instance are released.

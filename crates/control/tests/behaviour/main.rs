@@ -1,5 +1,6 @@
 //! The control plane from outside: homes, RADIUS and user planes talk to it in a world of one thread, with a clock of its own.
 
+mod aaa_answer;
 mod backlog;
 mod bindings;
 mod change;

@@ -1,0 +1,135 @@
+//! What AAA says of a subscriber is obeyed: at the start, and when the subscriber authenticates again.
+
+use crate::world::{Choice, World};
+use control::counters::Counter;
+use core::time::Duration;
+use wire::radius::{Kind, Value};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A world with a second pool of each family, into which only AAA lets a subscriber.
+fn world() -> World {
+    let mut w = World::new(1, Choice::radius());
+    w.configure(&[
+        "set ipv4-pools walled prefix 100.127.0.0/24",
+        "set ipv6-pools walled6 prefix 2001:db8:f000::/48",
+        "set subscriber-profiles home ipv4-pools homes",
+        "set subscriber-profiles home ipv6-pools homes",
+    ])
+    .unwrap();
+    w
+}
+
+fn addresses(w: &mut World) -> (Option<String>, Option<String>) {
+    let mut session = w.sessions().remove(0);
+    (session.ipv4, session.ipv6_prefix.take())
+}
+
+fn is_walled(w: &mut World) -> [bool; 2] {
+    let (ipv4, ipv6) = addresses(w);
+    [
+        ipv4.unwrap().starts_with("100.127.0."),
+        ipv6.unwrap().starts_with("2001:db8:f000:"),
+    ]
+}
+
+#[test]
+fn a_pool_that_aaa_names_is_used_in_place_of_the_profiles() {
+    let mut w = world();
+    w.radius.accept = vec![
+        (Kind::FRAMED_POOL, "walled".into()),
+        (Kind::FRAMED_IPV6_POOL, "walled6".into()),
+    ];
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(is_walled(&mut w), [true; 2]);
+
+    // paid meanwhile
+    w.radius.accept.clear();
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(is_walled(&mut w), [false; 2]);
+}
+
+#[test]
+fn who_authenticates_again_moves_to_the_pool_that_aaa_names_now() {
+    let mut w = world();
+    w.dial(0);
+    w.run(10 * SECOND);
+    let before = addresses(&mut w);
+    w.begin_ppp_anew(0);
+    w.run(10 * SECOND);
+    assert_eq!(addresses(&mut w), before, "nothing has changed");
+    w.radius.accept = vec![(Kind::FRAMED_POOL, "walled".into())];
+    w.begin_ppp_anew(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(is_walled(&mut w), [true, false]);
+    assert_eq!(addresses(&mut w).1, before.1);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn a_pool_that_is_not_there_refuses_the_subscriber_by_name() {
+    for (kind, pool) in [
+        (Kind::FRAMED_POOL, "walled6"),
+        (Kind::FRAMED_IPV6_POOL, "nowhere"),
+    ] {
+        let mut w = world();
+        w.radius.accept = vec![(kind, pool.into())];
+        w.dial(0);
+        w.run(10 * SECOND);
+        assert_eq!(w.online(), 0);
+        assert!(w.count(Counter::AuthenticationRejected) > 0);
+    }
+}
+
+#[test]
+fn the_time_out_of_an_accept_counts_from_that() {
+    let mut w = world();
+    let timeout = |seconds: u32| vec![(Kind::SESSION_TIMEOUT, seconds.into())];
+    w.radius.accept = timeout(600);
+    w.dial(0);
+    w.run(500 * SECOND);
+    w.begin_ppp_anew(0);
+    w.run(10 * SECOND);
+    w.restart_control_plane();
+    w.run(390 * SECOND);
+    assert_eq!(
+        w.online(),
+        1,
+        "900 s since its begin, 400 s since it authenticated"
+    );
+    w.run(250 * SECOND);
+    assert_eq!(w.online(), 0);
+
+    w.radius.accept.clear();
+    w.dial(0);
+    w.run(100 * SECOND);
+    w.radius.accept = timeout(60);
+    w.begin_ppp_anew(0);
+    w.run(50 * SECOND);
+    assert_eq!(w.online(), 1);
+    w.run(30 * SECOND);
+    assert_eq!(w.online(), 0, "it had none before");
+}
+
+#[test]
+fn attributes_with_odd_values_are_ignored_and_counted() {
+    let mut w = world();
+    w.radius.accept = vec![
+        (Kind::FILTER_ID, "home".into()),
+        (Kind::FILTER_ID, "nowhere".into()),
+        (Kind::SESSION_TIMEOUT, Value::Invalid(vec![1, 2])),
+        (Kind::FRAMED_IP_ADDRESS, Value::Ipv4([224, 0, 0, 1].into())),
+        (Kind::IDLE_TIMEOUT, 3600.into()),
+    ];
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(w.count(Counter::AttributeIgnored), 3);
+    assert!(addresses(&mut w).0.unwrap().starts_with("100.64."));
+}
