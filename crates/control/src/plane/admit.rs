@@ -76,7 +76,7 @@ impl ControlPlane {
                 return Ok(());
             }
             self.counters.count(Counter::Redialled);
-            self.abandon(now, index);
+            self.end(now, index, Cause::NasRequest);
         }
         let port = self.topology.port(self.topology.segment(segment).port);
         let (plane, group) = (port.user_plane, port.group);

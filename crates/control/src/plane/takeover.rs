@@ -1,10 +1,11 @@
 //! Takeover of fixed addresses: a subscriber that connects anew gets the addresses that AAA always gives it, although its earlier session
 //! is not over yet.
 //!
-//! A router that was switched off says no goodbye. Its earlier session ends when it connects again, and has its addresses until its
-//! user plane has removed their rules, so that no address ever has two owners. The new session waits for that between AAA's answer and
-//! the reply to the subscriber, and does not come online without them. If it takes longer than a subscriber waits, the subscriber
-//! connects once more.
+//! A router that was switched off says no goodbye. Its earlier session ends when it connects again, and a PADR that comes late may end one
+//! that is alive: so it says goodbye until it is answered, for some seconds. When AAA has accepted the new session, the earlier one is no
+//! longer waited for. It has its addresses until its user plane has removed their rules, so that no address ever has two owners. The
+//! new session waits for that between AAA's answer and the reply to the subscriber, and does not come online without them. If it
+//! takes longer than a subscriber waits, the subscriber connects once more.
 
 use super::bindings::CHOICE_OF_THE_NAS;
 use super::{ControlPlane, Now};

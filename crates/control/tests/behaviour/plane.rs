@@ -240,12 +240,11 @@ fn a_home_that_dials_anew_replaces_its_session() {
 }
 
 #[test]
-fn a_session_that_was_replaced_goes_although_the_control_plane_dies_before_it_is_deleted() {
+fn a_session_that_was_replaced_goes_although_the_control_plane_dies_over_its_goodbye() {
     let mut w = World::new(1, Choice::default());
     w.dial_all();
     let config = w.homes[0].config().clone();
     w.homes[0] = cpe::Home::new(config, 99);
-    w.up.refuse_deletions = Some(wire::pfcp::Cause::ENTITY_IN_CONGESTION);
     w.dial(0);
     w.run(Duration::from_secs(2));
     assert_eq!(
@@ -253,7 +252,6 @@ fn a_session_that_was_replaced_goes_although_the_control_plane_dies_before_it_is
         (State::Online, 2)
     );
     w.restart_control_plane();
-    w.up.refuse_deletions = None;
     w.run(Duration::from_secs(20));
     assert_eq!((w.homes[0].state(), w.sessions().len()), (State::Online, 1));
     assert_eq!((w.up.subscribers().len(), w.stored_sessions()), (1, 1));
