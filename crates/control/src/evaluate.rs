@@ -26,9 +26,13 @@ const MTUS: RangeInclusive<u32> = 576..=9216;
 
 impl AaaAnswer {
     /// What an Access-Accept says of a session that has lasted so long: its Session-Timeout counts from the accept (RFC 2865 §5.27), the
-    /// setting from the begin.
+    /// setting from the session's start, in whole seconds and as many as the stored record has room for.
     pub fn of(accept: &AccessAccept, lasted: Duration) -> Self {
-        let timeout = accept.session_timeout.map(|granted| lasted + granted);
+        let longest = Duration::from_secs(u32::MAX.into());
+        let lasted = Duration::from_secs(lasted.as_secs());
+        let timeout = accept
+            .session_timeout
+            .map(|granted| longest.min(lasted + granted));
         let mtu = accept.framed_mtu.filter(|mtu| MTUS.contains(mtu));
         AaaAnswer {
             profile: accept.filter_id.clone().map(Into::into),

@@ -14,17 +14,12 @@ use core::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv6Net};
 use policy::{Binding, Role};
 
-/// Framed-IP-Address values that leave the choice to us or to the user (RFC 2865 §5.8).
-pub(super) const CHOICE_OF_THE_NAS: [Ipv4Addr; 2] =
-    [Ipv4Addr::new(255, 255, 255, 254), Ipv4Addr::BROADCAST];
-
 impl ControlPlane {
     /// Allocates the subscriber's addresses and routes: those from AAA, or from the group's prefix blocks. A subscriber that
     /// renegotiates PPP keeps its addresses.
     pub(super) fn take_addresses(&mut self, now: Now, index: u32, accept: &AccessAccept) {
-        let fixed = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
         if self.gateway_ipv4(index).is_some() {
-            self.give_ipv4(now, index, fixed, accept.framed_pool.as_ref());
+            self.give_ipv4(now, index, accept.framed_ip, accept.framed_pool.as_ref());
         }
         let pool = accept.framed_ipv6_pool.as_ref();
         self.give_ipv6(now, index, accept.framed_ipv6_prefix, pool);

@@ -194,7 +194,7 @@ impl ControlPlane {
             return self.reject(now, index, &why, b"service is not available".to_vec());
         }
         let Some(accept) = self.with_free_addresses(now, index, accept) else {
-            return; // it is handled again when they are free
+            return; // it waits until they are free, or the session has ended
         };
         self.take_addresses(now, index, &accept);
         if !self.entry(index).has_policy() {

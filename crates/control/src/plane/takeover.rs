@@ -7,7 +7,6 @@
 //! new session waits for that between AAA's answer and the reply to the subscriber, and does not come online without them. If it
 //! takes longer than a subscriber waits, the subscriber connects once more.
 
-use super::bindings::CHOICE_OF_THE_NAS;
 use super::{ControlPlane, Now};
 use crate::addresses::Net;
 use crate::counters::Counter;
@@ -20,39 +19,50 @@ use session::{Cause, Command, Phase};
 
 impl ControlPlane {
     /// Ends a session whose subscriber has begun another one, and does not wait for its goodbye.
-    pub(super) fn abandon(&mut self, now: Now, index: u32) {
+    fn abandon(&mut self, now: Now, index: u32) {
         match self.entry(index).link {
             Some(_) => self.drive(now, index, Command::Abandon(Cause::NasRequest)),
             None => self.release(now, index, Cause::NasRequest),
         }
     }
 
-    /// AAA's answer, if no session is left that has an address of it and has to give it up. Otherwise the answer waits for the last
-    /// one of these.
+    /// AAA's answer, if no session is left that has an address of it and has to give it up. Otherwise these end, and the answer waits
+    /// for the last of them.
     pub(super) fn with_free_addresses(
         &mut self,
         now: Now,
         index: u32,
         accept: AccessAccept,
     ) -> Option<AccessAccept> {
-        for holder in self.givers(index, &accept) {
-            if !self.sessions[holder].is_ending() {
-                self.counters.count(Counter::Redialled);
-            }
-            self.abandon(now, holder);
-        }
         let seid = self.sessions[index].seid;
-        let Some(holder) = self.givers(index, &accept).pop() else {
-            return Some(accept);
-        };
-        let heirs = &mut self.entry(holder).heirs;
-        if !heirs.contains(&seid) {
-            heirs.push(seid);
+        // whoever ends may let another session go on, which takes over from others in turn, from this one too
+        while self.sessions.find(seid).is_some() && !self.sessions[index].is_ending() {
+            let givers = self.givers(index, &accept);
+            let Some(last) = givers.last() else {
+                return Some(accept);
+            };
+            let open = givers.iter().find(|of| !self.sessions[**of].is_closing());
+            match open.copied() {
+                Some(holder) => self.take_over_from(now, holder),
+                None => {
+                    let heirs = &mut self.entry(*last).heirs;
+                    if !heirs.contains(&seid) {
+                        heirs.push(seid);
+                    }
+                    tracing::debug!(session = %seid, "waits for an address of an earlier session");
+                    self.entry(index).waiting = Some(Box::new(accept));
+                    return None;
+                }
+            }
         }
-        let entry = &self.sessions[holder];
-        tracing::debug!(session = %seid, holder = %entry.seid, "waits for an address of the earlier session");
-        self.entry(index).waiting = Some(Box::new(accept));
         None
+    }
+
+    fn take_over_from(&mut self, now: Now, holder: u32) {
+        if !self.sessions[holder].is_ending() {
+            self.counters.count(Counter::Redialled);
+        }
+        self.abandon(now, holder);
     }
 
     /// Goes on with an answer that waited for a session's addresses.
@@ -72,7 +82,9 @@ impl ControlPlane {
     /// Sessions that have an address that AAA gives this one, and that end or are the same subscriber's.
     fn givers(&self, index: u32, accept: &AccessAccept) -> Vec<u32> {
         let entry = &self.sessions[index];
-        let wanted = wanted(accept);
+        let own = &entry.policy.forwarding.bindings;
+        let mut wanted = wanted(accept);
+        wanted.retain(|net| own.iter().all(|binding| binding.prefix != *net));
         let is_held = |net: &IpNet| {
             let (instance, net) = (entry.instance, *net);
             self.addresses.is_held(Net { instance, net })
@@ -102,7 +114,7 @@ impl ControlPlane {
 
 /// Addresses and prefixes that AAA chose.
 fn wanted(accept: &AccessAccept) -> Vec<IpNet> {
-    let address = accept.framed_ip.filter(|a| !CHOICE_OF_THE_NAS.contains(a));
+    let address = accept.framed_ip;
     let address = address.map(|address| IpNet::from(IpAddr::V4(address)));
     let prefix = accept.framed_ipv6_prefix.map(IpNet::from);
     let routes = accept.framed_routes.iter().copied();

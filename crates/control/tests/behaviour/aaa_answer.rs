@@ -118,6 +118,19 @@ fn the_time_out_of_an_accept_counts_from_that() {
 }
 
 #[test]
+fn the_longest_time_out_stays_the_longest() {
+    let mut w = world();
+    w.radius.accept = vec![(Kind::SESSION_TIMEOUT, u32::MAX.into())];
+    w.dial(0);
+    w.run(100 * SECOND);
+    w.begin_ppp_anew(0);
+    w.run(10 * SECOND);
+    w.restart_control_plane();
+    w.run(500 * SECOND);
+    assert_eq!(w.online(), 1);
+}
+
+#[test]
 fn attributes_with_odd_values_are_ignored_and_counted() {
     let mut w = world();
     w.radius.accept = vec![
