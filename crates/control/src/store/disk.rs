@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{StoreError, io_error};
 use config::folder;
+use nix::fcntl::OFlag;
 
 /// Directory for a store.
 ///
@@ -134,12 +135,14 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Creates an empty file that only its owner can read: it says who is online where.
+/// Creates an empty file that only its owner can read: it says who is online where. What is written goes to its end, wherever the end is
+/// after a truncation.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(true)
         .write(true)
+        .custom_flags(OFlag::O_APPEND.bits())
         .mode(0o600)
         .open(path)
 }
@@ -148,4 +151,21 @@ pub(crate) fn salt() -> io::Result<u64> {
     use rand::TryRngCore;
     let drawn = rand::rngs::OsRng.try_next_u64();
     drawn.map_err(|error| io::Error::other(format!("no randomness from the system: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_after_a_failed_append_leaves_no_hole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut file = create(&path).unwrap();
+        file.append(b"whole").unwrap();
+        file.append(b"par").unwrap();
+        DiskFile::truncate(&mut file, 5).unwrap();
+        file.append(b"next").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"wholenext");
+    }
 }
