@@ -1,10 +1,5 @@
-//! Accounting: what is recorded of a session, written into the store before it is sent, and kept there until a server
-//! has it.
-//!
-//! A Start or Stop is stored with the slot under which it will be sent, in the same batch as the change of the session that
-//! it tells of; it goes out when that batch is on the disk, and the store forgets it when a server has answered. So
-//! whatever dies, the same datagram is sent again, and a session has one Start and one Stop (decision 0006). An interim
-//! record waits for its batch too, because no later one may say less; but it is not stored, and may get lost.
+//! Accounting of sessions: when it begins and ends, what is recorded, and the servers that receive it. The records' way to these is
+//! [`crate::accounting`]'s.
 
 use super::{ControlPlane, Now, Output};
 use crate::aaa_clients::AaaClients;
