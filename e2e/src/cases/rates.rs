@@ -27,6 +27,9 @@ const LIMITS: [(&str, &str, &str); 3] = [
     ),
 ];
 
+/// The most packets of the gateway itself that a full queue of a port drops meanwhile.
+const OWN: u64 = 3;
+
 /// Packets above a rate are lost, all others arrive, and whatever is lost is counted by its name; as long as the rate is there, also
 /// when a daemon died meanwhile.
 pub fn run(fixture: &mut Fixture) -> Result<()> {
@@ -42,7 +45,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         let (lost_now, dropped) = lost(&mut crowd, counter, &sluice, |n| Ok(n > 100))?;
         println!("        {setting} {rate}: {lost_now} packets lost, {dropped} {counter}");
         ensure!(
-            lost_now == dropped,
+            is_all(counter, lost_now, dropped),
             "{setting}: {lost_now} packets are lost, {dropped} are {counter}"
         );
         scenario.gateway.kill(Daemon::ControlPlane)?;
@@ -51,7 +54,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
             .wait_ready(Daemon::ControlPlane, PATIENCE)?;
         let (lost_now, dropped) = lost(&mut crowd, counter, &sluice, |n| Ok(n > 100))?;
         ensure!(
-            lost_now == dropped,
+            is_all(counter, lost_now, dropped),
             "after a restart: {lost_now}, {dropped}"
         );
         sluice.configure(&format!("delete {setting}"))?;
@@ -63,6 +66,16 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     sluice.ledger()?;
     crowd.hang_up(&scenario, PATIENCE)?;
     scenario.close()
+}
+
+/// Whether as many packets of homes are lost as were dropped. What the gateway itself sends, such as ARP and neighbour discovery, leaves by
+/// the port too, and waits in its queue.
+fn is_all(counter: &str, lost: u64, dropped: u64) -> bool {
+    let own = match counter {
+        "egress-queue-full" => OWN,
+        _ => 0,
+    };
+    (lost..=lost + own).contains(&dropped)
 }
 
 /// Lets homes talk for a second at least, and until enough was dropped; how many packets were lost, and how many were dropped with this
