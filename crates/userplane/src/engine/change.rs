@@ -135,30 +135,49 @@ impl<T: Copy> Engine<T> {
 
     /// Removes the session that an establishment replaces. A control plane that missed our first answer does not know our SEID
     /// and cannot delete that session. The same tunnel and the same SEID of its own identify it. A control plane that restarted
-    /// and kept its sessions establishes its default session again, in the same tunnel.
+    /// and kept its sessions establishes its default session again, in the same tunnel. One that removed this user plane without
+    /// reaching it, and added it again, has another tunnel for the same port.
     fn displace_orphan(&mut self, session: &Session<T>) {
-        let Some(downlink) = session.compiled.tunnel().downlink else {
-            return;
-        };
-        let Some(owner) = self.table.by_teid(downlink.teid) else {
-            return;
-        };
-        let same = |old: &Session<T>| {
-            let both_default = old.compiled.is_default() && session.compiled.is_default();
-            old.peer == session.peer && (both_default || old.cp_seid == session.cp_seid)
-        };
-        let Some(old) = self.table.resolve(owner).filter(|old| same(old)) else {
-            return;
-        };
-        warn!(
-            cp_seid = format_args!("{:#x}", session.cp_seid),
-            "session established again"
-        );
-        if let CompiledSession::Default { nets, .. } = &old.compiled {
-            let nets = nets.clone();
-            self.hold_nets(session.peer, nets);
+        let orphans = self.in_tunnel_of(session).into_iter();
+        let orphans: Vec<SessionIndex> = orphans.chain(self.on_port_of(session)).collect();
+        for index in orphans {
+            let Some(old) = self.table.get(index).filter(|old| !old.is_leaving()) else {
+                continue; // it was found twice
+            };
+            warn!(
+                cp_seid = format_args!("{:#x}", session.cp_seid),
+                "session established again"
+            );
+            if let CompiledSession::Default { nets, .. } = &old.compiled {
+                let nets = nets.clone();
+                self.hold_nets(session.peer, nets);
+            }
+            self.remove(index, After::Nothing);
         }
-        self.remove(owner.index, After::Nothing);
+    }
+
+    fn in_tunnel_of(&self, session: &Session<T>) -> Option<SessionIndex> {
+        let downlink = session.compiled.tunnel().downlink?;
+        let owner = self.table.by_teid(downlink.teid)?;
+        let old = self.table.resolve(owner)?;
+        let both_default = old.compiled.is_default() && session.compiled.is_default();
+        let same = both_default || old.cp_seid == session.cp_seid;
+        (old.peer == session.peer && same).then_some(owner.index)
+    }
+
+    /// Default sessions of the same control plane on the access port of a new default session.
+    fn on_port_of(&self, session: &Session<T>) -> Vec<SessionIndex> {
+        let CompiledSession::Default {
+            port: Some(port), ..
+        } = session.compiled
+        else {
+            return Vec::new();
+        };
+        let on_port = self.defaults.iter().filter(|(index, of)| {
+            let old = self.table.get(**index);
+            **of == Some(port) && old.is_some_and(|old| old.peer == session.peer)
+        });
+        on_port.map(|(index, _)| *index).collect()
     }
 
     fn check_room(&mut self, session: &Session<T>) -> Result<(), Rejection> {

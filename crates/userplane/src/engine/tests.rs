@@ -660,6 +660,33 @@ fn tunnels_lead_to_their_sessions_from_their_control_plane_only() {
     );
 }
 
+/// Of a control plane that removed this user plane while it could not be reached, and added it again.
+#[test]
+fn a_port_has_the_latest_default_session_of_a_control_plane() {
+    let mut bench = Bench::new();
+    let own = |n: u32, nets: &[&str]| DefaultSpec {
+        cp_f_seid: FSeid::new(n.into(), cp().ip()),
+        logical_port: Some(b"access0".to_vec()),
+        downlink: Some(Tunnel {
+            teid: n,
+            address: [192, 0, 2, 2].into(),
+        }),
+        ..default_spec(nets)
+    };
+    bench.send(0, own(2, &["100.64.0.0/24"]).establish().0);
+    let to = bench.send(0, own(3, &["100.64.1.0/24"]).establish().0);
+    assert_eq!(bench.answer(to).cause(), Some(Cause::REQUEST_ACCEPTED));
+    assert_eq!(bench.engine.sessions(), 1);
+    // it may announce these again
+    bench.pass(600);
+    let told = [
+        (true, net("100.64.0.0/24")),
+        (true, net("100.64.1.0/24")),
+        (false, net("100.64.0.0/24")),
+    ];
+    assert_eq!(bench.nets, told);
+}
+
 #[test]
 fn a_ports_own_default_session_comes_before_that_of_all_ports() {
     let mut bench = Bench::new();
