@@ -144,6 +144,14 @@ impl Addresses {
         }
     }
 
+    /// Passes a prefix block on to another group.
+    pub fn pass_on(&mut self, lent: Net, group: GroupId) {
+        match lent.net {
+            IpNet::V4(net) => pass_on(&mut self.ipv4, lent.instance, net, group),
+            IpNet::V6(net) => pass_on(&mut self.ipv6, lent.instance, net, group),
+        }
+    }
+
     /// Whether there is a pool of this name and family in a network instance.
     pub fn has_pool(&self, instance: InstanceId, name: &str, is_ipv4: bool) -> bool {
         let of_pool = match is_ipv4 {
@@ -381,6 +389,11 @@ fn find_mut<F: Family>(
 fn reclaim<F: Family>(sources: &mut Sources<F>, instance: InstanceId, net: F) {
     let of_instance = sources.values_mut().filter(|s| s.instance == instance);
     of_instance.for_each(|source| source.pool.reclaim(net));
+}
+
+fn pass_on<F: Family>(sources: &mut Sources<F>, instance: InstanceId, net: F, group: GroupId) {
+    let of_instance = sources.values_mut().filter(|s| s.instance == instance);
+    of_instance.for_each(|source| source.pool.pass_on(net, group));
 }
 
 /// Allocates from the first pool with a free unit.

@@ -383,6 +383,31 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         Some((lent.map(|slot| self.lent[*slot].group), self.net(number)))
     }
 
+    /// Passes a block on to another group, with its units that are not in use.
+    pub fn pass_on(&mut self, net: F, group: G) {
+        let Some(slot) = self.lent_slot(net) else {
+            return;
+        };
+        let handles = (0..self.net_units).map(|index| self.handle(slot, index));
+        let is_free = |handle: &u32| {
+            let (slot, index) = self.place(*handle);
+            !matches!(self.lent[slot].units[index], Unit::USED | Unit::EXCLUDED)
+        };
+        let free: Vec<u32> = handles.filter(is_free).collect();
+        free.iter().for_each(|handle| self.unlink(*handle));
+        let before = std::mem::replace(&mut self.lent[slot].group, group);
+        self.forget_list(before);
+        free.into_iter().for_each(|handle| self.push_back(handle));
+    }
+
+    /// Forgets the list of a group without blocks.
+    fn forget_list(&mut self, group: G) {
+        let has_free = self.groups.get(&group).is_some_and(|list| list.head != NIL);
+        if !has_free && self.lent.iter().all(|(_, lent)| lent.group != group) {
+            self.groups.remove(&group);
+        }
+    }
+
     /// Releases a leaked block, in which no unit is in use.
     pub fn reclaim(&mut self, net: F) {
         let slot = self.lent_slot(net);
@@ -452,10 +477,7 @@ impl<F: Family, G: Copy + Eq + Hash> Pool<F, G> {
         }
         let Lent { number, group, .. } = self.lent.remove(slot);
         self.by_number.remove(&number);
-        if self.groups[&group].head == NIL && !self.lent.iter().any(|(_, lent)| lent.group == group)
-        {
-            self.groups.remove(&group);
-        }
+        self.forget_list(group);
         // One that was reserved ahead of its turn has its turn still to come.
         if u64::from(number) < self.fresh {
             self.returned.push_back(number);

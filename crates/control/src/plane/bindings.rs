@@ -168,6 +168,33 @@ impl ControlPlane {
         }
     }
 
+    /// Passes the prefix blocks of a user plane that is removed on to other groups, whose sessions have addresses in them.
+    pub(super) fn pass_blocks_on(&mut self, now: Now, plane: UserPlaneId) {
+        let is_its = |group: &GroupId| self.topology.group(*group).user_plane == plane;
+        let lent = self.addresses.lent_nets();
+        let lent: Vec<Net> = lent
+            .filter_map(|(group, block)| is_its(&group).then_some(block))
+            .collect();
+        for block in lent {
+            let is_in = |binding: &Binding| block.net.contains(&binding.prefix);
+            let has_one = |entry: &&Entry| {
+                let mut bindings = entry.policy.forwarding.bindings.iter();
+                entry.instance == block.instance && bindings.any(is_in)
+            };
+            let heir = self.sessions.entries().find(has_one).map(|e| e.group);
+            let Some(heir) = heir else {
+                tracing::error!(
+                    ?block,
+                    "a prefix block is leaked: `sluice check` releases it"
+                );
+                continue;
+            };
+            self.addresses.pass_on(block, heir);
+            self.user_planes
+                .announce(now.at, heir, block, &self.topology);
+        }
+    }
+
     /// Adapts the announcement of bindings to the version of a user plane that has associated.
     pub(super) fn follow_version(&mut self, now: Now, plane: UserPlaneId) {
         let mut alone: Vec<(GroupId, Net)> = Vec::new();

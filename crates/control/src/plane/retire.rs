@@ -135,6 +135,7 @@ impl ControlPlane {
                     record"
             ),
         }
+        self.pass_blocks_on(now, plane);
         self.user_planes.remove(now.at, plane, &self.topology);
         self.audits.remove(&plane);
         self.audit_over(now, plane);

@@ -71,6 +71,25 @@ fn a_net_given_back_rests_behind_the_others() {
 }
 
 #[test]
+fn a_block_that_is_passed_on_is_the_other_groups() {
+    let mut pool = v4("10.0.0.0/28", 29, &[]);
+    let given: Vec<_> = (0..2).map(|_| pool.allocate(0).unwrap().address).collect();
+    pool.pass_on("10.0.0.0/29".parse().unwrap(), 1);
+    let lent = |pool: &Ipv4Pool<u8>| pool.lent_nets().collect::<Vec<_>>();
+    assert_eq!(lent(&pool), [(1, "10.0.0.0/29".parse().unwrap())]);
+    let own = pool.allocate(1).unwrap();
+    assert_eq!((own.address, own.new_net), (address("10.0.0.3"), None));
+    let other = pool.allocate(0).unwrap();
+    assert_eq!(other.new_net, Some("10.0.0.8/29".parse().unwrap()));
+    for address in [given[0], given[1], other.address] {
+        pool.release(address).unwrap();
+    }
+    let released = pool.release(own.address).unwrap();
+    assert_eq!(released, Some((1, "10.0.0.0/29".parse().unwrap())));
+    assert_eq!((lent(&pool), pool.used()), (vec![], 0));
+}
+
+#[test]
 fn a_full_pool_says_so_and_serves_the_next_release() {
     let mut pool = v4("10.0.0.0/29", 29, &[]);
     let given: Vec<_> = (0..6).map(|_| pool.allocate(0).unwrap().address).collect();
