@@ -119,3 +119,23 @@ fn a_packet_that_crossed_a_router_is_refused() {
     bytes[7] = 254;
     assert!(Packet::parse(&bytes).unwrap_err().0.contains("hop limit"));
 }
+
+#[test]
+fn a_prefix_with_flags_or_a_length_that_no_rfc_knows_is_kept_as_it_is() {
+    let mut option = vec![3, 4, 64, 0xc0];
+    option.extend([0; 12]);
+    option.extend([0x20; 16]);
+    let is_prefix = |option: &[u8]| {
+        let parsed = Opt::parse_all(option).unwrap();
+        matches!(parsed[..], [Opt::Prefix(_)])
+    };
+    assert!(is_prefix(&option));
+    for (at, octet) in [(2, 129), (3, 0xc1)] {
+        let mut odd = option.clone();
+        odd[at] = octet;
+        assert!(!is_prefix(&odd), "octet {at}");
+        let mut out = Vec::new();
+        Opt::parse_all(&odd).unwrap()[0].emit(&mut out);
+        assert_eq!(out, odd);
+    }
+}

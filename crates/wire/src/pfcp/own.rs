@@ -213,3 +213,15 @@ impl Value for AuditResult {
         emit_pairs(&self.unknown_sessions, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Lanes;
+
+    #[test]
+    fn the_low_octet_of_a_session_id_names_its_worker() {
+        let lanes = Lanes::even(3);
+        let workers = [1, 2, 3, 255, 256, 0x0105].map(|id| lanes.worker(id));
+        assert_eq!(workers, [1, 2, 0, 0, 0, 2]);
+    }
+}

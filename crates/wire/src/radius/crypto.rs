@@ -43,6 +43,19 @@ impl Packet {
         Ok(out)
     }
 
+    /// Writes a CoA-Request or Disconnect-Request with its Message-Authenticator and Request Authenticator (RFC 5176 §2.3, §3);
+    /// the packet's own authenticator is not used.
+    pub fn emit_dynamic_request(&self, secret: &[u8]) -> Result<Vec<u8>> {
+        let mut out = self.emit_with_room_for_digest()?;
+        let at = HEADER_LEN + 2;
+        let digest = message_authenticator(&out, &[0; DIGEST], at, secret)
+            .finalize()
+            .into_bytes();
+        out[at..at + DIGEST].copy_from_slice(&digest);
+        sign_accounting_request(&mut out, secret);
+        Ok(out)
+    }
+
     /// Writes a reply to the request with this authenticator: with Message-Authenticator and Response Authenticator
     /// (RFC 2865 §3); the packet's own is not used.
     pub fn emit_response(
@@ -125,6 +138,26 @@ pub fn verify_accounting_request(bytes: &[u8], secret: &[u8]) -> Result<Packet> 
     match Packet::parse(bytes)? {
         packet if packet.code == Code::ACCOUNTING_REQUEST => Ok(packet),
         _ => Err(Malformed("RADIUS: not an Accounting-Request")),
+    }
+}
+
+/// Reads a CoA-Request or Disconnect-Request as a gateway does: its authenticator must be right, and its Message-Authenticator
+/// if it has one (RFC 5176 §2.3, §3).
+///
+/// # Errors
+/// The reason for which it is not authentic, or not such a request.
+pub fn verify_dynamic_request(bytes: &[u8], secret: &[u8], missing: Missing) -> Result<Packet> {
+    let bytes = trim(bytes)?;
+    if !equal(
+        &authenticator(bytes, &[0; DIGEST], secret),
+        &bytes[4..HEADER_LEN],
+    ) {
+        return Err(BAD_AUTHENTICATOR);
+    }
+    verify_message_authenticator(bytes, &[0; DIGEST], secret, missing)?;
+    match Packet::parse(bytes)? {
+        packet if matches!(packet.code, Code::COA_REQUEST | Code::DISCONNECT_REQUEST) => Ok(packet),
+        _ => Err(Malformed("RADIUS: not a CoA- or Disconnect-Request")),
     }
 }
 

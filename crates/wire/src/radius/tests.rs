@@ -21,6 +21,8 @@ const FLOPSY_REQUEST: &str = "01 01 00 47 2a ee 86 f0 8d 0d 55 96 9c a5 97 8e 0d
      e9 75 57 c3 16 18 58 95 f2 93 ff 63 44 07 72 75 04 06 c0 a8 01 10 05 06 00 00 00 14 06 06 00 00 00 02 07 06 00 00 00 01";
 const FLOPSY_ACCEPT: &str = "02 01 00 38 15 ef bc 7d ab 26 cf a3 dc 34 d9 c0 3c 86 01 a4 06 06 00 00 00 02 07 06 00 00 00 01 \
      08 06 ff ff ff fe 0a 06 00 00 00 02 0d 06 00 00 00 01 0c 06 00 00 05 dc";
+/// A Disconnect-Request for the session `51`.
+const DISCONNECT: &str = "28 07 00 2a c3 36 41 a9 8d df d8 43 ad 92 91 ea ea 0e d9 1f 50 12 df 4c 19 e5 d2 21 ab d4 fb 3b 8b 38 57 e7 9a 12 2c 04 35 31";
 
 #[test]
 fn reads_and_writes_the_requests_of_rfc_2865() {
@@ -111,6 +113,30 @@ fn an_access_request_proves_its_sender() {
     let mut without = Vec::new();
     request().emit(&mut without).unwrap();
     assert!(verify_access_request(&without, SECRET).is_err());
+}
+
+/// Signed with another implementation: MD5 and HMAC-MD5 of Python's standard library.
+#[test]
+fn a_dynamic_request_is_signed_as_rfc_5176_says() {
+    let mut packet = Packet::new(Code::DISCONNECT_REQUEST, 7, [9; 16]);
+    packet.push(Kind::ACCT_SESSION_ID, "51");
+    let bytes = packet.emit_dynamic_request(SECRET).unwrap();
+    assert_eq!(bytes, hex(DISCONNECT));
+    let received = verify_dynamic_request(&bytes, SECRET, Missing::Refuse).unwrap();
+    assert_eq!(received.attributes[1..], packet.attributes);
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        let changed = verify_dynamic_request(&changed, SECRET, Missing::Allow);
+        assert!(changed.is_err(), "octet {at} changed");
+    }
+    let mut without = Vec::new();
+    packet.emit(&mut without).unwrap();
+    sign_accounting_request(&mut without, SECRET);
+    assert!(verify_dynamic_request(&without, SECRET, Missing::Allow).is_ok());
+    assert!(verify_dynamic_request(&without, SECRET, Missing::Refuse).is_err());
+    let accounting = request().emit_accounting_request(SECRET).unwrap();
+    assert!(verify_dynamic_request(&accounting, SECRET, Missing::Allow).is_err());
 }
 
 #[test]
@@ -379,4 +405,35 @@ proptest! {
         prop_assert_eq!(hidden.len() % 16, 0);
         prop_assert_eq!(reveal_password(&hidden, &authenticator, SECRET).unwrap(), password.into_bytes());
     }
+}
+
+#[test]
+fn a_packet_has_at_most_4096_octets() {
+    let mut packet = Packet::new(Code::ACCESS_REQUEST, 1, [0; 16]);
+    (0..15).for_each(|_| packet.push(Kind::CLASS, vec![1; MAX_VALUE]));
+    packet.push(Kind::CLASS, vec![1; MAX_LEN - HEADER_LEN - 15 * 255 - 2]);
+    let mut out = Vec::new();
+    packet.emit(&mut out).unwrap();
+    assert_eq!(
+        (out.len(), Packet::parse(&out)),
+        (MAX_LEN, Ok(packet.clone()))
+    );
+    packet.push(Kind::CLASS, vec![]);
+    assert!(packet.emit(&mut out).is_err());
+}
+
+#[test]
+fn codes_have_the_names_of_their_rfcs() {
+    let names = [
+        (Code::ACCESS_ACCEPT, "Access-Accept"),
+        (Code::STATUS_SERVER, "Status-Server"),
+        (Code::DISCONNECT_NAK, "Disconnect-NAK"),
+    ];
+    for (code, name) in names {
+        assert_eq!(
+            (code.name(), format!("{code:?}")),
+            (Some(name), name.into())
+        );
+    }
+    assert_eq!(format!("{:?}", Code(99)), "Code(99)");
 }
