@@ -220,16 +220,52 @@ pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
 /// # Errors
 /// An Access-Accept for a service that we do not offer counts as a rejection (RFC 2865 §5.6).
 pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccept, RejectReason> {
+    expect(packet, Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
+    expect(packet, Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
+    let mut accept = authorization(packet);
+    // Servers use zero for "none said".
+    let AccessAccept {
+        session_timeout,
+        idle_timeout,
+        acct_interim,
+        ..
+    } = &mut accept;
+    for time in [session_timeout, idle_timeout, acct_interim] {
+        time.take_if(|time| time.is_zero());
+    }
+    Ok(accept)
+}
+
+/// Checks the service.
+fn expect(packet: &Packet, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
+    match packet.get(kind) {
+        Some(Value::Integer(other)) if *other != only => Err(RejectReason::Unsupported(name(kind))),
+        _ => Ok(()),
+    }
+}
+
+/// Attributes that a CoA-Request may change, besides those that identify the session.
+pub(crate) const CHANGEABLE: [Kind; 8] = [
+    Kind::FILTER_ID,
+    Kind::FRAMED_MTU,
+    Kind::FRAMED_ROUTE,
+    Kind::FRAMED_IPV6_ROUTE,
+    Kind::CLASS,
+    Kind::SESSION_TIMEOUT,
+    Kind::IDLE_TIMEOUT,
+    Kind::ACCT_INTERIM_INTERVAL,
+];
+
+/// Decodes the attributes of an Access-Accept or a CoA-Request that say what a subscriber gets.
+pub(crate) fn authorization(packet: &Packet) -> AccessAccept {
     let others = packet.attributes.iter();
     let invalid = others.filter(|a| is_invalid(&a.value) && a.kind != Kind::REPLY_MESSAGE);
     let mut reader = Reader {
         packet,
         ignored: invalid.map(|attribute| name(attribute.kind)).collect(),
     };
-    reader.expect(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
-    reader.expect(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
     let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
-    Ok(AccessAccept {
+    AccessAccept {
         framed_ip: reader.framed_ip(),
         framed_ipv6_prefix: reader.single(Kind::FRAMED_IPV6_PREFIX, |value| match value {
             Value::Ipv6Prefix(prefix) => Some(*prefix),
@@ -250,11 +286,14 @@ pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccep
             .collect(),
         session_timeout: reader.time(Kind::SESSION_TIMEOUT),
         idle_timeout: reader.time(Kind::IDLE_TIMEOUT),
-        acct_interim: interim.map(|interval| interval.max(SHORTEST_INTERIM)),
+        acct_interim: interim.map(|interval| match interval {
+            Duration::ZERO => interval,
+            _ => interval.max(SHORTEST_INTERIM),
+        }),
         framed_mtu: reader.integer(Kind::FRAMED_MTU),
         reply_message: reply_message(packet),
         ignored: reader.ignored,
-    })
+    }
 }
 
 fn name(kind: Kind) -> &'static str {
@@ -272,14 +311,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Checks the service.
-    fn expect(&mut self, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
-        match self.integer(kind) {
-            Some(other) if other != only => Err(RejectReason::Unsupported(name(kind))),
-            _ => Ok(()),
-        }
-    }
-
     /// The first value of an attribute. `read` returns `None` if it cannot be used.
     fn single<T>(&mut self, kind: Kind, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let mut values = self.packet.all(kind);
@@ -312,9 +343,9 @@ impl Reader<'_> {
         })
     }
 
-    /// Time in seconds. Servers use zero for "none".
+    /// Time in seconds.
     fn time(&mut self, kind: Kind) -> Option<Duration> {
-        let seconds = self.integer(kind).filter(|&seconds| seconds > 0)?;
+        let seconds = self.integer(kind)?;
         Some(Duration::from_secs(seconds.into()))
     }
 

@@ -39,6 +39,7 @@ mod accounting;
 mod attributes;
 mod client;
 mod config;
+mod dynamic;
 mod message;
 mod random;
 mod reconfigure;
@@ -49,6 +50,10 @@ mod users;
 pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
 pub use config::{ClientConfig, Nas, ServerConfig};
+pub use dynamic::{
+    DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicRequest,
+    ErrorCause, Received, RequestKey, Requested, SessionIds, Verdict,
+};
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
     Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,

@@ -92,11 +92,11 @@ pub struct AccessAccept {
     pub framed_ipv6_pool: Option<String>,
     /// All Class attributes. Each accounting record repeats them in order (RFC 2865 §5.25).
     pub class: Vec<Vec<u8>>,
-    /// Session-Timeout: the session ends after this time.
+    /// Session-Timeout: the session ends after this time. Zero, only in a change: it has no limit.
     pub session_timeout: Option<Duration>,
-    /// Idle-Timeout: the session ends after it was idle for this time (RFC 2865 §5.28).
+    /// Idle-Timeout: the session ends after it was idle for this time (RFC 2865 §5.28). Zero, only in a change: it may be idle.
     pub idle_timeout: Option<Duration>,
-    /// Acct-Interim-Interval: time between interim records.
+    /// Acct-Interim-Interval: time between interim records. Zero, only in a change: no such records.
     pub acct_interim: Option<Duration>,
     /// Framed-MTU.
     pub framed_mtu: Option<u32>,

@@ -1,0 +1,170 @@
+//! Reads a CoA-Request or Disconnect-Request: whom it is about, and what is to be done.
+
+use super::ErrorCause;
+use crate::attributes::{CHANGEABLE, authorization};
+use crate::{AccessAccept, Nas};
+use core::net::Ipv4Addr;
+use ipnet::Ipv6Net;
+use wire::radius::{Code, Kind, Packet, Value, values};
+
+/// Request about one session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamicRequest {
+    /// What identifies the session.
+    pub ids: SessionIds,
+    /// What is to be done.
+    pub requested: Requested,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Requested {
+    /// The session is to be ended.
+    Disconnect,
+    /// The session is to have these values in place of those that it has. What is not there stays as it is.
+    Change(Box<AccessAccept>),
+}
+
+/// Attributes that identify a session (RFC 5176 §3). Each one that is there must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionIds {
+    /// User-Name.
+    pub username: Option<Vec<u8>>,
+    /// Acct-Session-Id.
+    pub acct_session_id: Option<String>,
+    /// Framed-IP-Address.
+    pub framed_ip: Option<Ipv4Addr>,
+    /// Framed-IPv6-Prefix.
+    pub framed_ipv6_prefix: Option<Ipv6Net>,
+    /// Calling-Station-Id, as the gateway sends it: the MAC address.
+    pub calling_station: Option<String>,
+    /// NAS-Port-Id, as the gateway sends it.
+    pub port_id: Option<String>,
+    /// Agent circuit id of the access node (RFC 4679 §3.3.1).
+    pub circuit_id: Option<Vec<u8>>,
+    /// Agent remote id of the access node (RFC 4679 §3.3.2).
+    pub remote_id: Option<Vec<u8>>,
+}
+
+impl SessionIds {
+    fn is_empty(&self) -> bool {
+        *self == SessionIds::default()
+    }
+}
+
+/// Attributes that say nothing about the session or what is to be done with it: [`super`] has looked at them.
+const ABOUT_THE_MESSAGE: [Kind; 5] = [
+    Kind::MESSAGE_AUTHENTICATOR,
+    Kind::EVENT_TIMESTAMP,
+    Kind::PROXY_STATE,
+    Kind::REPLY_MESSAGE,
+    Kind::ACCT_TERMINATE_CAUSE,
+];
+
+/// Reads a request to one of these gateways.
+pub(super) fn read(packet: &Packet, gateways: &[Nas]) -> Result<DynamicRequest, ErrorCause> {
+    check_gateway(packet, gateways)?;
+    let mut ids = SessionIds::default();
+    let mut changes = false;
+    for attribute in &packet.attributes {
+        let (kind, value) = (attribute.kind, &attribute.value);
+        if identify(&mut ids, kind, value)? || ABOUT_THE_MESSAGE.contains(&kind) {
+            continue;
+        }
+        match kind {
+            Kind::NAS_IDENTIFIER | Kind::NAS_IP_ADDRESS | Kind::NAS_IPV6_ADDRESS => {}
+            Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL => check_service(kind, value)?,
+            // of a session that ends the server gets its own back
+            Kind::CLASS if packet.code == Code::DISCONNECT_REQUEST => {}
+            _ if packet.code == Code::COA_REQUEST && CHANGEABLE.contains(&kind) => changes = true,
+            _ => return Err(ErrorCause::UnsupportedAttribute),
+        }
+    }
+    if ids.is_empty() {
+        return Err(ErrorCause::MissingAttribute);
+    }
+    let requested = match packet.code {
+        Code::COA_REQUEST if !changes => return Err(ErrorCause::MissingAttribute),
+        Code::COA_REQUEST => Requested::Change(Box::new(change(packet)?)),
+        _ => Requested::Disconnect,
+    };
+    Ok(DynamicRequest { ids, requested })
+}
+
+/// What is to be changed. Half of it is never done: one value that cannot be used is the end.
+fn change(packet: &Packet) -> Result<AccessAccept, ErrorCause> {
+    let change = authorization(packet);
+    match change.ignored.is_empty() {
+        true => Ok(change),
+        false => Err(ErrorCause::InvalidAttributeValue),
+    }
+}
+
+/// RFC 5176 §3: the attributes that name a gateway must name this one.
+fn check_gateway(packet: &Packet, gateways: &[Nas]) -> Result<(), ErrorCause> {
+    let is_named = |attribute: &wire::radius::Attribute| match (attribute.kind, &attribute.value) {
+        (Kind::NAS_IDENTIFIER, value) => {
+            let name = value.octets();
+            gateways
+                .iter()
+                .any(|g| name == Some(g.identifier.as_bytes()))
+        }
+        (Kind::NAS_IP_ADDRESS, Value::Ipv4(own)) => gateways.iter().any(|g| g.ipv4 == Some(*own)),
+        (Kind::NAS_IPV6_ADDRESS, Value::Ipv6(own)) => gateways.iter().any(|g| g.ipv6 == Some(*own)),
+        (Kind::NAS_IP_ADDRESS | Kind::NAS_IPV6_ADDRESS, _) => false,
+        _ => true,
+    };
+    match packet.attributes.iter().all(is_named) {
+        true => Ok(()),
+        false => Err(ErrorCause::NasIdentificationMismatch),
+    }
+}
+
+/// Every service but that of a PPP subscriber is somebody else's. Authorize-Only asks for a new Access-Request (RFC 5176 §3.2), which the
+/// gateway does not make.
+fn check_service(kind: Kind, value: &Value) -> Result<(), ErrorCause> {
+    let own = match kind {
+        Kind::SERVICE_TYPE => values::SERVICE_TYPE_FRAMED,
+        _ => values::FRAMED_PROTOCOL_PPP,
+    };
+    match *value == Value::Integer(own) {
+        true => Ok(()),
+        false => Err(ErrorCause::UnsupportedService),
+    }
+}
+
+/// Takes an attribute that identifies the session; whether it is one.
+fn identify(ids: &mut SessionIds, kind: Kind, value: &Value) -> Result<bool, ErrorCause> {
+    let octets = || value.octets().filter(|o| !o.is_empty()).map(<[u8]>::to_vec);
+    let text = || match value {
+        Value::Text(text) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    };
+    match kind {
+        Kind::USER_NAME => set(&mut ids.username, octets()),
+        Kind::ACCT_SESSION_ID => set(&mut ids.acct_session_id, text()),
+        Kind::CALLING_STATION_ID => set(&mut ids.calling_station, text()),
+        Kind::NAS_PORT_ID => set(&mut ids.port_id, text()),
+        Kind::ADSL_FORUM_AGENT_CIRCUIT_ID => set(&mut ids.circuit_id, octets()),
+        Kind::ADSL_FORUM_AGENT_REMOTE_ID => set(&mut ids.remote_id, octets()),
+        Kind::FRAMED_IP_ADDRESS => match value {
+            Value::Ipv4(address) => set(&mut ids.framed_ip, Some(*address)),
+            _ => set(&mut ids.framed_ip, None),
+        },
+        Kind::FRAMED_IPV6_PREFIX => match value {
+            Value::Ipv6Prefix(prefix) => set(&mut ids.framed_ipv6_prefix, Some(*prefix)),
+            _ => set(&mut ids.framed_ipv6_prefix, None),
+        },
+        _ => return Ok(false),
+    }?;
+    Ok(true)
+}
+
+/// Two values for what is one contradict each other.
+fn set<T>(id: &mut Option<T>, value: Option<T>) -> Result<(), ErrorCause> {
+    let value = value.ok_or(ErrorCause::InvalidAttributeValue)?;
+    match id.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(ErrorCause::InvalidRequest),
+    }
+}
