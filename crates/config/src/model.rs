@@ -8,7 +8,7 @@ mod access;
 mod subscriber;
 mod user_plane;
 
-pub use aaa::{Aaa, Server, ServerGroup, User};
+pub use aaa::{Aaa, DynamicAuthorization, DynamicClient, Server, ServerGroup, User};
 pub use access::{AccessProfile, Authentication, SubscriberIdentity};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{

@@ -150,6 +150,23 @@ pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<D
     .collect()
 }
 
+/// The part of the requests of RADIUS servers in `show drops`.
+pub(crate) fn dynamic_rows(c: aaa::DynamicCounters) -> Vec<DropCounter> {
+    [
+        ("coa-rejected", c.rejected, "A CoA- or Disconnect-Request was rejected; the log says why."),
+        ("coa-unknown-client", c.unknown_clients, "A CoA- or Disconnect-Request came from an address that is not in `aaa \
+            dynamic-authorization clients`."),
+        ("coa-unauthentic", c.unauthentic, "A CoA- or Disconnect-Request had a wrong authenticator, or no \
+            Message-Authenticator: check the shared secret."),
+        ("coa-untimely", c.untimely, "A CoA- or Disconnect-Request was too old, or had no Event-Timestamp: check both clocks."),
+        ("coa-repeated", c.repeated, "A CoA- or Disconnect-Request came again. It got the same answer."),
+        ("coa-dropped", c.dropped, "A CoA- or Disconnect-Request was dropped: there were too many in the last minute."),
+    ]
+    .into_iter()
+    .map(|(name, count, meaning)| row(name, count, meaning.into()))
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@ use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
 };
-use aaa::AccessAccept;
-use core::net::Ipv4Addr;
+use aaa::{AccessAccept, RequestKey};
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use ipnet::{IpNet, Ipv6Net};
 use pfcp::bng::{Told, Usage};
@@ -14,6 +14,8 @@ use policy::{Access, Binding, Bindings, Forwarding, Overrides, Policy, Role};
 use serde::{Deserialize, Serialize};
 use session::discovery::Padr;
 use session::{Circuit, Link, Phase, Status};
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::eth::MacAddr;
 
@@ -50,7 +52,9 @@ pub(crate) struct Entry {
     /// Policy in force. Its bindings are the session's addresses, in `instance`.
     pub policy: Arc<Policy>,
     /// Policy that replaces it when the user plane has accepted it.
-    pub proposed: Option<Arc<Policy>>,
+    pub proposed: Option<Proposal>,
+    /// Requests of RADIUS servers that are not answered yet, in order. A change that comes first is under way.
+    pub requests: VecDeque<PendingRequest>,
     pub account: Account,
     /// State of the session's events in the history.
     pub noted: Noted,
@@ -111,6 +115,47 @@ pub(crate) struct Ending {
     pub unix: u32,
 }
 
+/// Policy that is to replace the one in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Proposal {
+    pub policy: Arc<Policy>,
+    /// Change of authorization that it carries out, if any.
+    pub change: Option<RequestKey>,
+}
+
+impl Proposal {
+    /// Whether both are the same proposal.
+    pub fn is(&self, other: &Proposal) -> bool {
+        Arc::ptr_eq(&self.policy, &other.policy) && self.change == other.change
+    }
+}
+
+/// Request of a RADIUS server about a session (RFC 5176).
+#[derive(Clone, Debug)]
+pub(crate) struct PendingRequest {
+    pub key: RequestKey,
+    pub wanted: Wanted,
+}
+
+/// What a RADIUS server wants of a session.
+#[derive(Clone, Debug)]
+pub(crate) enum Wanted {
+    /// Its end.
+    End,
+    /// Other values.
+    Change(Box<Authorization>),
+}
+
+/// Values in place of those that AAA gave before.
+#[derive(Clone, Debug)]
+pub(crate) struct Authorization {
+    pub answer: AaaAnswer,
+    /// All Class attributes; empty if they stay.
+    pub class: Box<[Vec<u8>]>,
+    /// Address of the RADIUS server.
+    pub by: IpAddr,
+}
+
 /// State of a session's rules at the user plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
@@ -137,7 +182,7 @@ pub(crate) struct Rules {
     pub last_sent: Told,
     pub sent_before: Told,
     /// Proposed policy in the pending modification.
-    pub sending: Option<Arc<Policy>>,
+    pub sending: Option<Proposal>,
     /// Whether a modification is pending. There is at most one, because PFCP does not keep the order of two.
     pub modifying: bool,
     /// Number of the last modification. It identifies late answers.
@@ -290,6 +335,7 @@ impl Entry {
             heirs: Vec::new(),
             policy: Arc::default(),
             proposed: None,
+            requests: VecDeque::new(),
             account: Account::default(),
             noted: Noted::default(),
             stored: false,
@@ -362,6 +408,40 @@ impl Entry {
         let gone = bindings.iter().filter(|b| which(b)).copied().collect();
         *bindings = bindings.filtered(|binding| !which(binding));
         gone
+    }
+
+    /// Change of authorization that is under way.
+    pub fn change(&self) -> Option<(RequestKey, &Authorization)> {
+        match self.requests.front()? {
+            PendingRequest {
+                key,
+                wanted: Wanted::Change(change),
+            } => Some((*key, change)),
+            _ => None,
+        }
+    }
+
+    /// AAA's answer with the change that is under way.
+    pub fn wanted_answer(&self) -> Cow<'_, AaaAnswer> {
+        match self.change() {
+            Some((_, change)) => Cow::Owned(self.answer.changed_by(&change.answer)),
+            None => Cow::Borrowed(&self.answer),
+        }
+    }
+
+    /// Makes a change that was under way part of AAA's answer.
+    pub fn adopt_change(&mut self) -> Option<(RequestKey, Box<Authorization>)> {
+        let answer = self.wanted_answer().into_owned();
+        let is_change = |first: &mut PendingRequest| matches!(first.wanted, Wanted::Change(_));
+        let PendingRequest { key, wanted } = self.requests.pop_front_if(is_change)?;
+        let Wanted::Change(change) = wanted else {
+            return None;
+        };
+        self.answer = answer;
+        if !change.class.is_empty() {
+            self.who.class.clone_from(&change.class);
+        }
+        Some((key, change))
     }
 
     /// Whether the session has a policy and is not ending.

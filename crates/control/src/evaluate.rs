@@ -25,22 +25,31 @@ pub(crate) struct AaaAnswer {
 const MTUS: RangeInclusive<u32> = 576..=9216;
 
 impl AaaAnswer {
+    /// This answer after a change, which says less than an answer.
+    pub fn changed_by(&self, change: &AaaAnswer) -> Self {
+        AaaAnswer {
+            profile: change.profile.clone().or_else(|| self.profile.clone()),
+            overrides: change.overrides.over(&self.overrides),
+        }
+    }
+
     /// What an Access-Accept says of a session that has lasted so long: its Session-Timeout counts from the accept (RFC 2865 §5.27), the
     /// setting from the session's start, in whole seconds and as many as the stored record has room for.
     pub fn of(accept: &AccessAccept, lasted: Duration) -> Self {
         let longest = Duration::from_secs(u32::MAX.into());
         let lasted = Duration::from_secs(lasted.as_secs());
-        let timeout = accept
-            .session_timeout
-            .map(|granted| longest.min(lasted + granted));
+        // zero is no limit
+        let limit = |time: Duration| (!time.is_zero()).then_some(time);
+        let timeout = accept.session_timeout.map(limit);
+        let timeout = timeout.map(|granted| granted.map(|time| longest.min(lasted + time)));
         let mtu = accept.framed_mtu.filter(|mtu| MTUS.contains(mtu));
         AaaAnswer {
             profile: accept.filter_id.clone().map(Into::into),
             overrides: Overrides {
                 mtu: mtu.map(|mtu| Some(mtu as u16)),
-                session_timeout: timeout.map(Some),
-                idle_timeout: accept.idle_timeout.map(Some),
-                interim_interval: accept.acct_interim.map(Some),
+                session_timeout: timeout,
+                idle_timeout: accept.idle_timeout.map(limit),
+                interim_interval: accept.acct_interim.map(limit),
                 ..Overrides::default()
             },
         }

@@ -5,6 +5,7 @@
 
 use crate::store::Record;
 use crate::topology::Seid;
+use aaa::RequestKey;
 use core::time::Duration;
 use pfcp::RequestId;
 use session::Family;
@@ -30,6 +31,8 @@ pub(crate) enum Awaited {
     Record(u64),
     /// Block of events for the history.
     Block(u64, Vec<u8>),
+    /// Answer to a RADIUS server whose request is done.
+    Answer(RequestKey),
     /// Answer to a user plane's usage report.
     Report { id: RequestId, up_seid: u64 },
 }

@@ -12,6 +12,7 @@ mod bindings;
 mod call;
 mod change;
 mod drain;
+mod dynamic;
 mod find;
 mod holdings;
 mod ledger;
@@ -45,6 +46,7 @@ use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
+use aaa::{DynamicAuthorization, Verdict};
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -102,6 +104,13 @@ pub enum Input<'a> {
         /// The datagram.
         bytes: &'a [u8],
     },
+    /// A datagram of a RADIUS server that asks for a change of authorization or a disconnection.
+    DynamicAuthorization {
+        /// Where it came from.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: &'a [u8],
+    },
     /// Ports of the sockets that [`Output::RadiusSockets`] requested.
     RadiusPorts(RadiusPorts),
     /// The store has synced every batch up to this number. Numbers start at 1.
@@ -150,6 +159,15 @@ pub enum Output {
         /// The datagram.
         bytes: Vec<u8>,
     },
+    /// Listen for [`Input::DynamicAuthorization`] on this UDP port of the control plane's addresses, and on no other; `None`: on none.
+    DynamicPort(Option<u16>),
+    /// Send a datagram from the port of [`Output::DynamicPort`].
+    DynamicAuthorization {
+        /// Where to.
+        to: SocketAddr,
+        /// The datagram.
+        bytes: Vec<u8>,
+    },
     /// Sync these records as the next batch, then report it with [`Input::Durable`]. At most [`MOST_BATCHES`] are pending.
     Store(Vec<StoreRecord>),
     /// Add this block to the history, then report it with [`Input::Kept`].
@@ -182,6 +200,10 @@ pub struct ControlPlane {
     addresses: Addresses,
     user_planes: UserPlanes,
     aaa: AaaClients,
+    /// Takes the requests of RADIUS servers.
+    dynamic: DynamicAuthorization,
+    /// UDP port on which they come.
+    dynamic_port: Option<u16>,
     /// Numbers as stored.
     numbers: Numbers,
     radius_sockets: RadiusSockets,
@@ -240,6 +262,8 @@ impl ControlPlane {
             access: AccessProfiles::new(&configuration, keys[0]),
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, keys[1]),
+            dynamic: DynamicAuthorization::default(),
+            dynamic_port: None,
             session_ids: BTreeMap::new(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
@@ -296,6 +320,7 @@ impl ControlPlane {
                 from,
                 bytes,
             } => self.aaa.handle(now.at, socket, from, bytes),
+            Input::DynamicAuthorization { from, bytes } => self.on_dynamic(now, from, bytes),
             Input::RadiusPorts(ports) => self.radius_sockets.on_open(ports, &mut self.journal),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
@@ -419,6 +444,7 @@ impl ControlPlane {
                 Awaited::Block(number, block) => {
                     self.outputs.push_back(Output::History { number, block });
                 }
+                Awaited::Answer(key) => self.answer_server(key, Verdict::Done),
                 Awaited::Report { id, up_seid } => {
                     let cause = PfcpCause::REQUEST_ACCEPTED;
                     self.user_planes.acknowledge(id, up_seid, cause);

@@ -1,5 +1,6 @@
 //! I/O of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
+mod dynamic;
 mod past;
 
 use crate::alarms::Condition;
@@ -16,6 +17,7 @@ use config::history::History;
 use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
+use dynamic::Dynamic;
 use northbound::Request;
 use past::open_history;
 use rand::TryRngCore;
@@ -158,6 +160,7 @@ struct Edge {
     pfcp: Sockets,
     gtpu: Sockets,
     radius: Radius,
+    dynamic: Dynamic,
     store: StoreThread,
     durable: watch::Receiver<Durable>,
     history: HistoryThread,
@@ -242,6 +245,7 @@ impl Edge {
             pfcp,
             gtpu,
             radius: Radius::new(),
+            dynamic: Dynamic::new(start.address),
             store: store.map_err(|error| format!("cannot start the store's thread: {error}"))?,
             durable,
             history,
@@ -288,6 +292,10 @@ impl Edge {
                         self.traces.radius(&self.plane, socket, datagram);
                     }
                     let input = Input::Radius { socket, from, bytes: &bytes };
+                    self.plane.handle(self.clock.now(), input);
+                }
+                Some((from, bytes)) = self.dynamic.requests.recv() => {
+                    let input = Input::DynamicAuthorization { from, bytes: &bytes };
                     self.plane.handle(self.clock.now(), input);
                 }
                 Ok(()) = self.durable.changed() => self.on_durable(),
@@ -439,6 +447,8 @@ impl Edge {
                         .handle(self.clock.now(), Input::RadiusPorts(ports));
                 }
                 Output::Radius { socket, to, bytes } => self.radius.send(socket, to, &bytes).await,
+                Output::DynamicPort(port) => self.dynamic.listen(port),
+                Output::DynamicAuthorization { to, bytes } => self.dynamic.send(to, &bytes).await,
                 Output::Store(records) => {
                     self.writing.push_back(Instant::now());
                     // This does not block: the control plane never wants more batches than the queue has room for.

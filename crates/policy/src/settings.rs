@@ -79,6 +79,11 @@ macro_rules! settings {
         pub struct Overrides { $($($(#[$doc])* pub $name: Option<$type>,)*)* }
 
         impl Overrides {
+            /// These values, and those of `before` where there are none.
+            pub fn over(&self, before: &Self) -> Self {
+                Overrides { $($($name: self.$name.clone().or_else(|| before.$name.clone()),)*)* }
+            }
+
             /// The values that are asked for, by the numbers of their settings.
             pub fn encoded(&self) -> Vec<(u8, Vec<u8>)> {
                 let values = [$($(self.$name.as_ref().map(|value| ($id, encode(value))),)*)*];
@@ -364,6 +369,27 @@ mod tests {
         let why = Overrides::decoded(&[(200, vec![])]).unwrap_err();
         assert_eq!(why, "setting 200 is unknown: a later version stored it");
         assert!(Overrides::decoded(&[(1, vec![9])]).is_err());
+    }
+
+    #[test]
+    fn what_is_asked_for_later_replaces_what_was_asked_for_before() {
+        let before = Overrides {
+            mtu: Some(Some(1400)),
+            vlan_priority: Some(5),
+            ..Overrides::default()
+        };
+        let later = Overrides {
+            mtu: Some(None),
+            session_timeout: Some(None),
+            ..Overrides::default()
+        };
+        let both = Overrides {
+            mtu: Some(None),
+            vlan_priority: Some(5),
+            session_timeout: Some(None),
+            ..Overrides::default()
+        };
+        assert_eq!(later.over(&before), both);
     }
 
     #[test]

@@ -54,6 +54,7 @@ impl World<'_> {
                 Output::History { number, block } => self.keep(number, &block),
                 // a socket keeps its number, and with that its port
                 Output::RadiusSockets(_) | Output::HistoryBounds(_) | Output::Answer { .. } => {}
+                Output::DynamicPort(_) | Output::DynamicAuthorization { .. } => {}
             }
         }
         self.checks.control_changed = true;

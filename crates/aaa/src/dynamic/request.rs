@@ -46,6 +46,31 @@ pub struct SessionIds {
     pub remote_id: Option<Vec<u8>>,
 }
 
+impl core::fmt::Display for SessionIds {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let octets = |octets: &Option<Vec<u8>>| {
+            let octets = octets.as_deref();
+            octets.map(|octets| octets.escape_ascii().to_string())
+        };
+        let ids = [
+            ("Acct-Session-Id", self.acct_session_id.clone()),
+            ("User-Name", octets(&self.username)),
+            ("Framed-IP-Address", self.framed_ip.map(|ip| ip.to_string())),
+            (
+                "Framed-IPv6-Prefix",
+                self.framed_ipv6_prefix.map(|net| net.to_string()),
+            ),
+            ("Calling-Station-Id", self.calling_station.clone()),
+            ("NAS-Port-Id", self.port_id.clone()),
+            ("Agent-Circuit-Id", octets(&self.circuit_id)),
+            ("Agent-Remote-Id", octets(&self.remote_id)),
+        ];
+        let ids = ids.into_iter();
+        let ids = ids.filter_map(|(name, id)| Some(format!("{name} {}", id?)));
+        f.write_str(&ids.collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl SessionIds {
     fn is_empty(&self) -> bool {
         *self == SessionIds::default()

@@ -18,6 +18,51 @@ pub struct Aaa {
     /// with its name exists again.
     #[schemars(extend("x-key" = "the group's name"))]
     pub server_groups: BTreeMap<String, ServerGroup>,
+    /// RADIUS servers that may change and end running sessions (CoA-Request and Disconnect-Request, RFC 5176).
+    pub dynamic_authorization: DynamicAuthorization,
+}
+
+/// RADIUS servers that may change and end running sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct DynamicAuthorization {
+    /// RADIUS servers whose requests are obeyed. Without one the gateway does not listen.
+    #[schemars(extend("x-key" = "the server's name"))]
+    pub clients: BTreeMap<String, DynamicClient>,
+    /// UDP port on which the gateway listens, on the control plane's addresses.
+    #[schemars(range(min = 1))]
+    pub port: u16,
+    /// Maximum difference between a request's Event-Timestamp and the gateway's clock. A request outside it is dropped.
+    #[schemars(range(min = 1, max = 3600), extend("x-unit" = "seconds"))]
+    pub time_window: u16,
+    /// Whether to drop a request without Event-Timestamp. Such a request can be recorded and sent again later.
+    pub require_event_timestamp: bool,
+}
+
+impl Default for DynamicAuthorization {
+    fn default() -> Self {
+        DynamicAuthorization {
+            clients: BTreeMap::new(),
+            port: 3799,
+            time_window: 300,
+            require_event_timestamp: false,
+        }
+    }
+}
+
+/// A RADIUS server that may change and end running sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DynamicClient {
+    /// IP address from which its requests come.
+    #[schemars(extend("x-example" = "192.0.2.9"))]
+    pub address: IpAddr,
+    /// Shared secret (RFC 2865 §3).
+    #[schemars(with = "String", extend("x-secret" = true))]
+    pub secret_key: Secret,
+    /// Whether to drop a request without Message-Authenticator.
+    #[serde(default)]
+    pub require_message_authenticator: bool,
 }
 
 /// A RADIUS server.

@@ -136,6 +136,13 @@ pub enum Step<'a> {
         #[serde(with = "bindings")]
         bindings: Bindings,
     },
+    /// A RADIUS server changed its policy (RFC 5176).
+    Authorized {
+        /// The server.
+        by: &'a str,
+        /// What changed.
+        text: &'a str,
+    },
 }
 
 impl Step<'_> {
@@ -146,7 +153,7 @@ impl Step<'_> {
             Step::Changed {
                 before, bindings, ..
             } => [Some(bindings), Some(before)],
-            Step::Refused { .. } | Step::Failed { .. } => [None; 2],
+            Step::Refused { .. } | Step::Failed { .. } | Step::Authorized { .. } => [None; 2],
         }
     }
 }

@@ -114,6 +114,11 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             row.text = format!("before: {}", list(before));
             put_bindings(row, instance, bindings);
         }
+        Step::Authorized { by, text } => {
+            row.kind = EventKind::Authorized.into();
+            row.by = Some((*by).to_owned());
+            row.text = (*text).to_owned();
+        }
         Step::Ended {
             started,
             cause,

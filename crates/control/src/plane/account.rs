@@ -46,6 +46,10 @@ impl ControlPlane {
             .update(now.at, configuration, &self.numbers, is_owed);
         let wanted = self.radius_sockets.update(self.aaa.sockets());
         self.outputs.extend(wanted.map(Output::RadiusSockets));
+        let port = self.update_dynamic();
+        if std::mem::replace(&mut self.dynamic_port, port) != port {
+            self.outputs.push_back(Output::DynamicPort(port));
+        }
     }
 
     /// The session's times are counted from its start.

@@ -6,10 +6,22 @@
 
 use super::{ControlPlane, Now};
 use crate::counters::Counter;
+use crate::entry::Proposal;
 use crate::topology::UserPlaneId;
 use policy::{Bindings, Policy};
 use std::sync::Arc;
 use wire::pfcp::Cause;
+
+/// What became of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Applied {
+    /// It is in force.
+    InForce,
+    /// The user plane's answer decides.
+    Proposed,
+    /// The user plane cannot be asked. The policy is evaluated again when it is back.
+    Deferred,
+}
 
 impl ControlPlane {
     /// Evaluates the policy of a session and applies it. If the policy cannot be applied, the previous one stays in force.
@@ -27,11 +39,10 @@ impl ControlPlane {
     ///
     /// # Errors
     /// The reason for which the policy cannot be applied.
-    pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<(), String> {
-        let (policy, _) = self.view().evaluate(&self.sessions[index]);
+    pub(super) fn assign_policy(&mut self, now: Now, index: u32) -> Result<Applied, String> {
+        let policy = self.view().evaluate_wanted(&self.sessions[index]);
         self.check_capability(index, &policy)?;
-        self.apply(now, index, policy);
-        Ok(())
+        Ok(self.apply(now, index, policy))
     }
 
     /// Whether the session's user plane supports a policy.
@@ -59,33 +70,53 @@ impl ControlPlane {
     }
 
     /// Applies a policy.
-    fn apply(&mut self, now: Now, index: u32, policy: Policy) {
+    fn apply(&mut self, now: Now, index: u32, policy: Policy) -> Applied {
         let is_up = self.user_planes.is_up(self.plane_of(index));
         let entry = self.entry(index);
-        if entry.proposed.as_deref() == Some(&policy) {
-            return; // it is on its way
+        let change = entry.change().map(|(key, _)| key);
+        let is_same = |wanted: &Proposal| *wanted.policy == policy && wanted.change == change;
+        if entry.proposed.as_ref().is_some_and(is_same) {
+            return Applied::Proposed; // it is on its way
         }
         entry.proposed = None;
         if *entry.policy == policy {
-            // behind the one that is under way, which is wanted no more and may be accepted
-            let is_underway = entry.rules.sending.is_some();
-            entry.proposed = is_underway.then(|| entry.policy.clone());
-            return self.adjust(now, index);
+            let policy = entry.policy.clone();
+            let same = Proposal { policy, change };
+            if entry.rules.sending.is_some() {
+                // behind the one that is under way, which is wanted no more and may be accepted
+                entry.proposed = Some(same);
+                return Applied::Proposed;
+            }
+            if change.is_some() {
+                self.put_in_force(now, index, same);
+            }
+            self.adjust(now, index);
+            return Applied::InForce;
         }
         let policy = Arc::new(policy);
+        let proposal = Proposal { policy, change };
+        let is_told = entry.forwarding(&proposal.policy) == entry.rules.last_sent.forwarding;
         // what was told is not accepted yet while a modification is under way
-        if !entry.rules.modifying && entry.forwarding(&policy) == entry.rules.last_sent.forwarding {
-            self.put_in_force(now, index, policy);
+        if !entry.rules.modifying && is_told {
+            self.put_in_force(now, index, proposal);
+            Applied::InForce
         } else if is_up || entry.rules.establishing {
-            entry.proposed = Some(policy);
+            entry.proposed = Some(proposal);
             self.adjust(now, index);
-        } // otherwise it is evaluated again when the user plane is back
+            Applied::Proposed
+        } else {
+            Applied::Deferred
+        }
     }
 
     /// Puts a policy in force after the user plane has accepted its part.
-    pub(super) fn put_in_force(&mut self, now: Now, index: u32, policy: Arc<Policy>) {
+    pub(super) fn put_in_force(&mut self, now: Now, index: u32, proposal: Proposal) {
         let entry = self.entry(index);
-        let before = std::mem::replace(&mut entry.policy, policy);
+        let before = std::mem::replace(&mut entry.policy, proposal.policy);
+        let is_under_way = entry
+            .change()
+            .is_some_and(|(key, _)| proposal.change == Some(key));
+        let change = is_under_way.then(|| entry.adopt_change()).flatten();
         let policy = entry.policy.clone();
         let (stored, was, is) = (entry.stored, &before.control, &policy.control);
         if stored && !entry.is_closing() {
@@ -99,31 +130,34 @@ impl ControlPlane {
             self.arm_times(now, index);
         }
         self.sessions.arm(index);
+        if let Some((key, change)) = change {
+            self.change_done(now, index, key, &change, &before);
+        }
     }
 
     /// Handles an accepted modification.
     pub(super) fn policy_accepted(&mut self, now: Now, index: u32) {
         let entry = self.entry(index);
-        let Some(policy) = entry.rules.sending.take() else {
+        let Some(proposal) = entry.rules.sending.take() else {
             return;
         };
         let wanted = entry.proposed.as_ref();
-        if wanted.is_some_and(|wanted| Arc::ptr_eq(wanted, &policy)) {
+        if wanted.is_some_and(|wanted| wanted.is(&proposal)) {
             entry.proposed = None;
         }
-        self.put_in_force(now, index, policy);
+        self.put_in_force(now, index, proposal);
     }
 
     /// Handles a rejected modification. Returns true if it was for a policy; the previous policy then stays in force.
     pub(super) fn policy_refused(&mut self, now: Now, index: u32, cause: Cause) -> bool {
         let entry = self.entry(index);
-        let Some(policy) = entry.rules.sending.take() else {
+        let Some(refused) = entry.rules.sending.take() else {
             return false;
         };
         let wanted = entry.proposed.take();
-        entry.proposed = wanted.filter(|wanted| !Arc::ptr_eq(wanted, &policy));
+        entry.proposed = wanted.filter(|wanted| !wanted.is(&refused));
         entry.rules.last_sent = std::mem::take(&mut entry.rules.sent_before);
-        let differs = policy.differences(&entry.policy).map(|s| s.label);
+        let differs = refused.policy.differences(&entry.policy).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
         let user = entry.who.username.escape_ascii().to_string();
         let session = entry.seid;
@@ -131,6 +165,9 @@ impl ControlPlane {
             policy stays in force");
         self.counters.count(Counter::PolicyRefused);
         self.adjust(now, index);
+        if let Some(key) = refused.change {
+            self.change_refused(now, index, key);
+        }
         true
     }
 
@@ -144,6 +181,7 @@ impl ControlPlane {
             tracing::warn!(session = %entry.seid, "no answer to a change of the session's policy: the previous policy is \
                 sent again");
         }
+        self.changes_unknown(index);
     }
 
     /// Evaluates the policies of all sessions of a user plane again, because the configuration may have changed while it was away.

@@ -36,7 +36,7 @@ impl ControlPlane {
                     && families.insert((*seid, *family as usize))
             }
             Awaited::Record(token) => accounting.has(*token),
-            Awaited::Block(..) => true,
+            Awaited::Block(..) | Awaited::Answer(_) => true,
             // a user plane that tells it again has given up the request before
             Awaited::Report { id, up_seid } => reports.insert((id.peer, *up_seid)),
         });

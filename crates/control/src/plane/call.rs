@@ -181,6 +181,7 @@ impl ControlPlane {
             rows.push(row(name, count, meaning.into()));
         }
         rows.extend(self.aaa.rows());
+        rows.extend(crate::counters::dynamic_rows(self.dynamic.counters()));
         rows
     }
 

@@ -14,6 +14,7 @@ use crate::entry::Entry;
 use crate::sessions::LineKey;
 use crate::topology::{GroupId, Port, PortId, SegmentId, Seid, SubscriberId, UserPlaneId};
 use crate::user_planes::{Request, UsageFor};
+use aaa::RequestKey;
 use ipnet::IpNet;
 use northbound::{Differences, Ledger};
 use policy::Access;
@@ -57,6 +58,7 @@ impl ControlPlane {
         self.compare_ports(&mut ledger);
         self.compare_requests(&mut ledger);
         self.compare_questions(&mut ledger);
+        self.compare_orders(&mut ledger);
         self.compare_records(&mut ledger);
         self.compare_waits(&mut ledger);
         ledger
@@ -312,6 +314,24 @@ impl ControlPlane {
             let found = pending.find(|(of, _)| of == token);
             found.map_or("unknown".into(), |(_, asked)| format!("{asked:?}"))
         })
+    }
+
+    /// Compares the requests of RADIUS servers that are not answered with the sessions that they are about. A server does not wait for ever.
+    fn compare_orders(&self, ledger: &mut Ledger) {
+        let open: HashSet<RequestKey> = self.dynamic.open().collect();
+        let of_sessions = self.sessions.entries().flat_map(|entry| {
+            let requests = entry.requests.iter();
+            requests.map(|request| (request.key, entry.seid.to_string()))
+        });
+        let awaited = self.journal.awaited().filter_map(|what| match what {
+            Awaited::Answer(key) => Some((*key, "the store".to_owned())),
+            _ => None,
+        });
+        let owned = of_sessions.chain(awaited);
+        let owned = owned.filter(|(key, _)| open.contains(key));
+        ledger.compare(&kinds::ORDER, open.iter().copied(), owned, |key| {
+            format!("{key:?}")
+        });
     }
 
     /// Compares accounting records in the queue with their sessions.

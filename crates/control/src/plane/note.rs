@@ -6,7 +6,8 @@ use crate::entry::{Entry, Noted};
 use crate::history::{Bounds, Event, Kind, Step, Subscriber, What};
 use crate::topology::{Topology, UserPlaneId};
 use config::Configuration;
-use policy::Bindings;
+use core::net::IpAddr;
+use policy::{Bindings, Origins, Policy};
 use session::Cause;
 
 /// Maximum length of an event's text in characters, and of a server's reply in octets.
@@ -147,6 +148,29 @@ impl ControlPlane {
         self.note_step(now, index, step);
         let noted = &mut self.entry(index).noted;
         (noted.online, noted.bindings) = (true, bindings);
+    }
+
+    /// Adds an event of a changed authorization.
+    pub(super) fn note_authorized(&mut self, now: Now, index: u32, by: IpAddr, before: &Policy) {
+        let rows = |policy: &Policy| policy.rows(&Origins::default());
+        let policy = self.sessions[index].policy.clone();
+        let changed = rows(before).into_iter().zip(rows(&policy));
+        let changed = changed.filter(|(was, is)| was.value != is.value);
+        let said = |value: String| match value.is_empty() {
+            true => "none".to_owned(),
+            false => value,
+        };
+        let changed = changed.map(|(was, is)| {
+            let (label, was, is) = (was.setting.label, said(was.value), said(is.value));
+            format!("{label}: {was}, now {is}")
+        });
+        let text = match changed.collect::<Vec<_>>().join("; ") {
+            same if same.is_empty() => "it has these values already".to_owned(),
+            changed => changed,
+        };
+        let by = format!("RADIUS server {by}");
+        let text = bounded(&text);
+        self.note_step(now, index, Step::Authorized { by: &by, text });
     }
 
     /// Adds an event of a session's end.

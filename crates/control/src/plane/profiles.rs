@@ -2,7 +2,7 @@
 
 use super::{ControlPlane, Now};
 use crate::entry::Entry;
-use crate::evaluate::{self, PolicyInputs};
+use crate::evaluate::{self, AaaAnswer, PolicyInputs};
 use crate::topology::{SegmentId, Topology};
 use config::Configuration;
 use config::model::{AccessProfile, Authentication, SubscriberProfile};
@@ -126,13 +126,29 @@ impl<'a> View<'a> {
     where
         'a: 'b,
     {
+        self.policy_inputs_with(entry, &entry.answer)
+    }
+
+    fn policy_inputs_with<'b>(&self, entry: &'b Entry, answer: &'b AaaAnswer) -> PolicyInputs<'b>
+    where
+        'a: 'b,
+    {
         PolicyInputs {
             configuration: self.configuration,
             access: self.access_profile(entry.segment),
             servers: entry.servers.as_deref(),
             link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
-            answer: &entry.answer,
+            answer,
         }
+    }
+
+    /// Policy of a session as AAA and the change of authorization that is under way want it.
+    pub fn evaluate_wanted(&self, entry: &Entry) -> Policy {
+        let instance = &self.topology.instance(entry.instance).name;
+        let bindings = &entry.policy.forwarding.bindings;
+        let answer = entry.wanted_answer();
+        let inputs = self.policy_inputs_with(entry, &answer);
+        inputs.evaluate(instance, bindings).0
     }
 
     /// Current policy of a session, with the origin of each value.

@@ -25,6 +25,7 @@ impl ControlPlane {
             unix: now.unix,
         };
         self.sessions.close(index, ending);
+        self.end_changes(index);
         self.note_end(now, index, cause);
         self.persist_ending(index, ending);
         if !self.sessions[index].rules.establishing {
@@ -66,6 +67,7 @@ impl ControlPlane {
             let keys = [session_key(entry.seid), ending_key(entry.seid)];
             self.journal.extend(keys.map(StoreRecord::delete));
         }
+        self.answer_disconnects(entry.requests.into_iter());
         for heir in entry.heirs {
             self.inherit(now, heir);
         }

@@ -117,11 +117,12 @@ impl ControlPlane {
         let Some(up_seid) = rules.up_seid.filter(|_| !rules.modifying) else {
             return;
         };
-        let wanted = entry.proposed.as_ref().unwrap_or(&entry.policy);
+        let proposed = entry.proposed.as_ref().map(|proposal| &proposal.policy);
+        let wanted = proposed.unwrap_or(&entry.policy);
         let (spec, plane) = (self.spec_with(index, wanted), self.plane_of(index));
         let Some(message) = spec.change_from(&rules.last_sent) else {
-            if let Some(policy) = self.entry(index).proposed.take() {
-                self.put_in_force(now, index, policy);
+            if let Some(proposal) = self.entry(index).proposed.take() {
+                self.put_in_force(now, index, proposal);
             }
             return;
         };
@@ -294,6 +295,7 @@ impl ControlPlane {
             Stage::Closing(_) => self.delete(now, index),
             Stage::Connecting | Stage::Online => {
                 self.counters.count(counter);
+                self.changes_unknown(index);
                 // without an answer the association is gone; the next one puts the session back
                 if counter == Counter::UserPlaneRefused {
                     self.end(now, index, Cause::PortError);

@@ -7,7 +7,7 @@ use core::time::Duration;
 use cpe::State;
 use std::collections::BTreeSet;
 use wire::eth::{Frame, PPPOE_DISCOVERY, PPPOE_SESSION};
-use wire::radius::Kind;
+use wire::radius::{Code, Kind, Packet, Value};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -109,6 +109,10 @@ const fn beside(lines: &'static [&'static str], case: Case) -> Case {
 }
 
 const RADIUS: &[&str] = &["set access-profiles pppoe server-group radius"];
+const COA: &[&str] = &[
+    "set aaa dynamic-authorization clients one address 192.0.2.9",
+    "set aaa dynamic-authorization clients one secret-key first-key",
+];
 const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
 
 fn cases() -> Vec<Case> {
@@ -337,6 +341,60 @@ fn cases() -> Vec<Case> {
             ["60", "62"],
             ["60", "62"],
             nets,
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization clients one address",
+                ["192.0.2.10", "192.0.2.11"],
+                ["192.0.2.10", "192.0.2.11"],
+                client,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization clients one secret-key",
+                ["second-key", "third-key"],
+                ["second-key", "third-key"],
+                client_secret,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization clients one require-message-authenticator",
+                ["true", "false"],
+                ["without: false", "without: true"],
+                unsigned_order,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization port",
+                ["1700", "3798"],
+                ["1700", "3798"],
+                dynamic_port,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization time-window",
+                ["600", "10"],
+                ["5 100 400", "5"],
+                timely_orders,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization require-event-timestamp",
+                ["true", "false"],
+                ["without: false", "without: true"],
+                timeless_order,
+            ),
         ),
         beside(
             RADIUS,
@@ -756,6 +814,68 @@ fn all_asked(w: &mut World) -> String {
 fn secret(w: &mut World) -> String {
     dial(w);
     w.radius.secret.escape_ascii().to_string()
+}
+
+/// Whether a Disconnect-Request about nobody gets an answer.
+fn is_obeyed(w: &mut World, host: &str, bytes: &[u8]) -> bool {
+    w.obeyed.clear();
+    w.order(host, bytes);
+    !w.obeyed.is_empty()
+}
+
+fn order(w: &World, age: Option<u32>, secret: &str) -> Vec<u8> {
+    let identifier = (w.said % 251) as u8;
+    let mut packet = Packet::new(Code::DISCONNECT_REQUEST, identifier, [0; 16]);
+    packet.push(Kind::USER_NAME, b"nobody");
+    if let Some(age) = age {
+        packet.push(Kind::EVENT_TIMESTAMP, Value::Time(w.moment().unix - age));
+    }
+    packet.emit_dynamic_request(secret.as_bytes()).unwrap()
+}
+
+fn client(w: &mut World) -> String {
+    let bytes = order(w, None, "first-key");
+    let hosts = ["192.0.2.9", "192.0.2.10", "192.0.2.11"];
+    let obeyed = hosts.into_iter().filter(|host| is_obeyed(w, host, &bytes));
+    obeyed.collect::<Vec<_>>().join(" ")
+}
+
+fn client_secret(w: &mut World) -> String {
+    let secrets = ["first-key", "second-key", "third-key"];
+    let obeyed = secrets.into_iter().filter(|secret| {
+        let bytes = order(w, None, secret);
+        is_obeyed(w, "192.0.2.9", &bytes)
+    });
+    obeyed.collect::<Vec<_>>().join(" ")
+}
+
+fn unsigned_order(w: &mut World) -> String {
+    let mut packet = Packet::new(Code::DISCONNECT_REQUEST, 1, [0; 16]);
+    packet.push(Kind::USER_NAME, w.said.to_string().as_str());
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes).unwrap();
+    wire::radius::sign_accounting_request(&mut bytes, b"first-key");
+    format!("without: {}", is_obeyed(w, "192.0.2.9", &bytes))
+}
+
+fn dynamic_port(w: &mut World) -> String {
+    format!("{:?}", w.dynamic_port)
+}
+
+fn timely_orders(w: &mut World) -> String {
+    w.run(3 * SECOND);
+    let obeyed = [5, 100, 400].into_iter().filter(|age| {
+        let bytes = order(w, Some(*age), "first-key");
+        is_obeyed(w, "192.0.2.9", &bytes)
+    });
+    let obeyed: Vec<String> = obeyed.map(|age| age.to_string()).collect();
+    obeyed.join(" ")
+}
+
+fn timeless_order(w: &mut World) -> String {
+    w.run(700 * SECOND); // what is known is forgotten
+    let bytes = order(w, None, "first-key");
+    format!("without: {}", is_obeyed(w, "192.0.2.9", &bytes))
 }
 
 fn unanswered(w: &mut World) -> String {

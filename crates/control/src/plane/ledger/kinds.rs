@@ -80,6 +80,11 @@ pub(super) const QUESTION: Kind = Kind::new(
     "it is no longer sent: the operation that waits for its answer would wait for ever",
     "no operation waits for its answer",
 );
+pub(super) const ORDER: Kind = Kind::new(
+    "CoA or Disconnect request",
+    "nobody carries it out: the RADIUS server gets no answer",
+    "the RADIUS server no longer waits for it",
+);
 pub(super) const RECORD: Kind = Kind::new(
     "accounting record",
     "leaked: no session owns it, but it holds a RADIUS identifier: restart sluice-cp, which reads the records from its \

@@ -78,6 +78,10 @@ pub struct World {
     /// How much of the history is to be kept.
     pub history_bounds: Option<control::history::Bounds>,
     answers: VecDeque<Answer>,
+    /// Answers to requests of the RADIUS server.
+    pub obeyed: VecDeque<Vec<u8>>,
+    /// UDP port on which the control plane listens for these.
+    pub dynamic_port: Option<u16>,
     /// PFCP datagrams to the other user plane.
     pub to_other: VecDeque<Vec<u8>>,
     /// Frames of homes on their way to the user plane.
@@ -206,6 +210,8 @@ impl World {
             history_stalls: false,
             history_bounds: None,
             answers: VecDeque::new(),
+            obeyed: VecDeque::new(),
+            dynamic_port: None,
             to_other: VecDeque::new(),
             frames: VecDeque::new(),
         };
@@ -311,6 +317,14 @@ impl World {
 
     pub fn count(&self, counter: control::counters::Counter) -> u64 {
         self.plane.counters().get(counter)
+    }
+
+    /// The RADIUS server at an address asks for something.
+    pub fn order(&mut self, host: &str, bytes: &[u8]) {
+        let (now, from) = (self.moment(), at(host, 40_000));
+        let input = Input::DynamicAuthorization { from, bytes };
+        self.plane.handle(now, input);
+        self.settle();
     }
 
     pub fn call(&mut self, call: Request) -> Answer {
@@ -625,6 +639,8 @@ impl World {
                 Output::History { number, block } => self.keep(number, block),
                 Output::HistoryBounds(bounds) => self.history_bounds = Some(bounds),
                 Output::Answer { answer, .. } => self.answers.push_back(answer),
+                Output::DynamicAuthorization { bytes, .. } => self.obeyed.push_back(bytes),
+                Output::DynamicPort(port) => self.dynamic_port = port,
                 _ => {}
             }
         }

@@ -1,0 +1,258 @@
+//! Change of authorization and disconnection by RADIUS servers (RFC 5176).
+//!
+//! A change is part of AAA's answer as soon as it is under way: the policy is evaluated with it and applied like any other
+//! ([`super::apply`]). The server gets its ACK when the user plane has the policy and the store has the session. If the user plane rejects
+//! it, the answer of before is in force, and the server gets a NAK. If the user plane's answer is lost, the server gets none: the policy
+//! of before is asserted again, and a repetition of the request is a new one. Changes of a session are carried out one after the other.
+
+use super::apply::Applied;
+use super::{Awaited, ControlPlane, Now, Output};
+use crate::entry::{Authorization, Entry, PendingRequest, Wanted};
+use crate::evaluate::AaaAnswer;
+use crate::topology::Seid;
+use aaa::{
+    AccessAccept, DynamicClient, DynamicConfig, DynamicRequest, ErrorCause, Nas, Received,
+    RequestKey, Requested, Secret, SessionIds, Verdict,
+};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use policy::Policy;
+use session::Cause;
+
+/// Maximum number of requests of a session that wait for each other.
+const MOST_WAITING: usize = 8;
+
+impl ControlPlane {
+    /// The server follows the configuration. Returns the UDP port to listen on; `None` without clients.
+    pub(super) fn update_dynamic(&mut self) -> Option<u16> {
+        let configured = &self.configuration.aaa.dynamic_authorization;
+        let clients = configured.clients.values().map(|client| DynamicClient {
+            address: client.address,
+            secret: Secret::new(client.secret_key.reveal()),
+            require_message_authenticator: client.require_message_authenticator,
+        });
+        let groups = self.configuration.aaa.server_groups.values();
+        let identifiers = groups.filter_map(|group| group.nas_identifier.as_ref());
+        let gateways = identifiers.chain([&self.start.node_id]).map(|name| Nas {
+            identifier: name.clone(),
+            ipv4: self.start.address.ipv4,
+            ipv6: self.start.address.ipv6,
+        });
+        let config = DynamicConfig {
+            clients: clients.collect(),
+            gateways: gateways.collect(),
+            time_window: Duration::from_secs(configured.time_window.into()),
+            require_event_timestamp: configured.require_event_timestamp,
+        };
+        let port = (!config.clients.is_empty()).then_some(configured.port);
+        self.dynamic.reconfigure(config);
+        port
+    }
+
+    pub(super) fn on_dynamic(&mut self, now: Now, from: SocketAddr, bytes: &[u8]) {
+        match self.dynamic.handle(now.at, now.unix, from, bytes) {
+            Received::Request(key, request) => self.on_request(now, key, from.ip(), *request),
+            Received::Answer(bytes) => {
+                let to = from;
+                self.outputs
+                    .push_back(Output::DynamicAuthorization { to, bytes });
+            }
+            Received::Nothing => {}
+        }
+    }
+
+    fn on_request(&mut self, now: Now, key: RequestKey, by: IpAddr, request: DynamicRequest) {
+        let DynamicRequest { ids, requested } = request;
+        let is_change = matches!(requested, Requested::Change(_));
+        let found = self.find_session(&ids, is_change).and_then(|index| {
+            let wanted = match requested {
+                Requested::Disconnect => Wanted::End,
+                Requested::Change(change) => self.wanted_change(now, index, by, &change)?,
+            };
+            match self.sessions[index].requests.len() {
+                MOST_WAITING.. => Err(ErrorCause::ResourcesUnavailable),
+                _ => Ok((index, wanted)),
+            }
+        });
+        let (index, wanted) = match found {
+            Ok(found) => found,
+            Err(cause) => {
+                let what = if is_change {
+                    "CoA-Request"
+                } else {
+                    "Disconnect-Request"
+                };
+                tracing::info!(server = %by, session = %ids, %cause, "{what} is rejected");
+                return self.answer_server(key, Verdict::Rejected(cause));
+            }
+        };
+        let is_first = self.sessions[index].requests.is_empty();
+        let entry = self.entry(index);
+        entry.requests.push_back(PendingRequest { key, wanted });
+        if !is_change {
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::info!(session = %entry.seid, user, server = %by, "the session is disconnected by RADIUS");
+            entry.noted.by = Some(format!("RADIUS server {by}").into());
+            self.end(now, index, Cause::AdminReset);
+        } else if is_first {
+            self.begin_change(now, index);
+        }
+    }
+
+    /// The one session that all identifiers match. A session that is not stored yet is still being set up, and no server knows it.
+    fn find_session(&self, ids: &SessionIds, is_change: bool) -> Result<u32, ErrorCause> {
+        let is_it = |entry: &&Entry| {
+            let is_fit = entry.stored && (!is_change || entry.has_policy() && !entry.is_ending());
+            is_fit && self.is_named(entry, ids)
+        };
+        let mut found: Vec<u32> = match &ids.acct_session_id {
+            Some(id) => {
+                let seid = u64::from_str_radix(id, 16).ok().map(Seid);
+                let index = seid.and_then(|seid| self.sessions.find(seid));
+                let entry = index.map(|index| &self.sessions[index]).filter(is_it);
+                entry.iter().map(|entry| entry.seid.index()).collect()
+            }
+            None => {
+                let matching = self.sessions.entries().filter(is_it);
+                matching.map(|entry| entry.seid.index()).take(2).collect()
+            }
+        };
+        match (found.pop(), found.is_empty()) {
+            (Some(index), true) => Ok(index),
+            (Some(_), false) => Err(ErrorCause::MultipleSessionSelectionUnsupported),
+            (None, _) => Err(ErrorCause::SessionContextNotFound),
+        }
+    }
+
+    fn is_named(&self, entry: &Entry, ids: &SessionIds) -> bool {
+        let is_same = |wanted: &Option<Vec<u8>>, own: Option<&[u8]>| {
+            wanted.as_deref().is_none_or(|wanted| own == Some(wanted))
+        };
+        let is_text = |wanted: &Option<String>, own: &dyn Fn() -> String| {
+            let wanted = wanted.as_ref();
+            wanted.is_none_or(|wanted| own().eq_ignore_ascii_case(wanted))
+        };
+        is_same(&ids.username, Some(&entry.who.username))
+            && ids.framed_ip.is_none_or(|ip| entry.ipv4() == Some(ip))
+            && (ids.framed_ipv6_prefix).is_none_or(|net| entry.ipv6() == Some(net))
+            && is_same(&ids.circuit_id, entry.line.circuit_id.as_deref())
+            && is_same(&ids.remote_id, entry.line.remote_id.as_deref())
+            && is_text(&ids.calling_station, &|| entry.circuit.mac.to_string())
+            && is_text(&ids.port_id, &|| self.access_line(entry).nas_port_id())
+    }
+
+    /// Checks the values of a change, of which every one must be usable.
+    fn wanted_change(
+        &self,
+        now: Now,
+        index: u32,
+        by: IpAddr,
+        change: &AccessAccept,
+    ) -> Result<Wanted, ErrorCause> {
+        let entry = &self.sessions[index];
+        let answer = AaaAnswer::of(change, entry.account.lasted(now.at));
+        if change.framed_mtu.is_some() && answer.overrides.mtu.is_none() {
+            return Err(ErrorCause::InvalidAttributeValue);
+        }
+        if let Some(name) = &change.filter_id {
+            let profile = self.configuration.subscriber_profiles.get(name);
+            let profile = profile.ok_or(ErrorCause::InvalidAttributeValue)?;
+            // the addresses of a running session are in its network instance
+            if profile.network_instance != self.topology.instance(entry.instance).name {
+                return Err(ErrorCause::InvalidAttributeValue);
+            }
+        }
+        Ok(Wanted::Change(Box::new(Authorization {
+            answer,
+            class: change.class.clone().into(),
+            by,
+        })))
+    }
+
+    /// Begins the change that is first in turn, if one is.
+    fn begin_change(&mut self, now: Now, index: u32) {
+        let Some((key, _)) = self.sessions[index].change() else {
+            return;
+        };
+        let why = match self.assign_policy(now, index) {
+            Ok(Applied::InForce | Applied::Proposed) => return,
+            Ok(Applied::Deferred) => "its user plane cannot be reached".to_owned(),
+            Err(why) => why,
+        };
+        let session = self.sessions[index].seid;
+        tracing::warn!(%session, why, "CoA-Request is rejected");
+        self.change_refused(now, index, key);
+    }
+
+    /// Goes on after a change came into force: the server is told as soon as the store has it.
+    pub(super) fn change_done(
+        &mut self,
+        now: Now,
+        index: u32,
+        key: RequestKey,
+        change: &Authorization,
+        before: &Policy,
+    ) {
+        let entry = &self.sessions[index];
+        let user = entry.who.username.escape_ascii().to_string();
+        let differs = entry.policy.differences(before).map(|s| s.label);
+        let differs = differs.collect::<Vec<_>>().join(", ");
+        tracing::info!(session = %entry.seid, user, server = %change.by, differs, "the session's policy is changed by RADIUS");
+        self.note_authorized(now, index, change.by, before);
+        self.journal.await_batch(Awaited::Answer(key));
+        self.begin_change(now, index);
+    }
+
+    /// Goes on after a change was rejected: AAA's answer of before stays.
+    pub(super) fn change_refused(&mut self, now: Now, index: u32, key: RequestKey) {
+        let entry = self.entry(index);
+        if entry.change().is_none_or(|(first, _)| first != key) {
+            return;
+        }
+        entry.requests.pop_front();
+        if entry.proposed.take_if(|p| p.change == Some(key)).is_some() {
+            self.renew_policy(now, index);
+        }
+        self.answer_server(key, Verdict::Rejected(ErrorCause::ResourcesUnavailable));
+        self.begin_change(now, index);
+    }
+
+    /// Forgets the changes of a session whose user plane may have carried one out or not. Repetitions begin anew.
+    pub(super) fn changes_unknown(&mut self, index: u32) {
+        let entry = self.entry(index);
+        entry.proposed.take_if(|proposal| proposal.change.is_some());
+        self.answer_changes(index, Verdict::Unknown);
+    }
+
+    /// Answers all changes of a session.
+    fn answer_changes(&mut self, index: u32, verdict: Verdict) {
+        let requests = std::mem::take(&mut self.entry(index).requests).into_iter();
+        let is_change = |request: &PendingRequest| matches!(request.wanted, Wanted::Change(_));
+        let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_change);
+        self.entry(index).requests = others.into();
+        for change in changes {
+            self.answer_server(change.key, verdict);
+        }
+    }
+
+    /// Rejects the changes of a session that has ended.
+    pub(super) fn end_changes(&mut self, index: u32) {
+        let gone = ErrorCause::SessionContextNotFound;
+        self.answer_changes(index, Verdict::Rejected(gone));
+    }
+
+    /// Answers those who wanted the end of a session, once the store has no record of it.
+    pub(super) fn answer_disconnects(&mut self, requests: impl Iterator<Item = PendingRequest>) {
+        for PendingRequest { key, .. } in requests {
+            self.journal.await_batch(Awaited::Answer(key));
+        }
+    }
+
+    /// Answers a RADIUS server.
+    pub(super) fn answer_server(&mut self, key: RequestKey, verdict: Verdict) {
+        if let Some((to, bytes)) = self.dynamic.answer(key, verdict) {
+            self.outputs
+                .push_back(Output::DynamicAuthorization { to, bytes });
+        }
+    }
+}

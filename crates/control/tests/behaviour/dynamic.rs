@@ -1,0 +1,436 @@
+//! Change of authorization and disconnection by RADIUS servers (RFC 5176): what is acknowledged is in force at the user plane and in the
+//! store; what is rejected has changed nothing.
+
+use crate::world::{Choice, World};
+use control::history::{Step, What, events};
+use core::time::Duration;
+use policy::{PacketSettings, Rate};
+use wire::radius::{Code, Kind, Missing, Packet, Value, verify_response};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SECRET: &[u8] = b"coa-secret";
+
+/// A world in which a RADIUS server may change sessions.
+fn world(homes: usize) -> World {
+    let mut w = World::new(homes, Choice::radius());
+    w.configure(&[
+        "set aaa dynamic-authorization clients one address 192.0.2.9",
+        "set aaa dynamic-authorization clients one secret-key coa-secret",
+        "set subscriber-profiles gold rate-down 100000",
+        "set subscriber-profiles gold vlan-priority 5",
+        "set subscriber-profiles gold dns 192.0.2.53",
+        "set subscriber-profiles gold dns 2001:db8::53",
+        "set network-instances red gateway 10.1.0.1",
+        "set subscriber-profiles walled network-instance red",
+    ])
+    .unwrap();
+    assert_eq!(w.dynamic_port, Some(3799));
+    w.dial_all();
+    assert_eq!(w.online(), homes);
+    w
+}
+
+fn user(n: usize) -> (Kind, Value) {
+    (Kind::USER_NAME, Value::Octets(format!("home{n}").into()))
+}
+
+fn gold() -> (Kind, Value) {
+    (Kind::FILTER_ID, "gold".into())
+}
+
+fn mtu(octets: u32) -> (Kind, Value) {
+    (Kind::FRAMED_MTU, octets.into())
+}
+
+/// A request, with an identifier of its own.
+fn request(code: Code, identifier: u8, attributes: &[(Kind, Value)]) -> Vec<u8> {
+    let mut packet = Packet::new(code, identifier, [0; 16]);
+    for (kind, value) in attributes {
+        packet.push(*kind, value.clone());
+    }
+    packet.emit_dynamic_request(SECRET).unwrap()
+}
+
+/// The answer that has come, if one has: its code and Error-Cause.
+fn answer(w: &mut World, request: &[u8]) -> Option<(Code, Option<u32>)> {
+    let bytes = w.obeyed.pop_front()?;
+    assert_eq!(w.obeyed.len(), 0, "one answer");
+    let authenticator = request[4..20].try_into().unwrap();
+    let packet = verify_response(&bytes, &authenticator, SECRET, Missing::Refuse).unwrap();
+    let cause = packet.get(Kind::ERROR_CAUSE).map(|value| match value {
+        Value::Integer(cause) => *cause,
+        other => panic!("{other:?}"),
+    });
+    Some((packet.code, cause))
+}
+
+fn ask(w: &mut World, code: Code, attributes: &[(Kind, Value)]) -> Option<(Code, Option<u32>)> {
+    let bytes = request(code, 1, attributes);
+    w.order("192.0.2.9", &bytes);
+    answer(w, &bytes)
+}
+
+fn change(w: &mut World, attributes: &[(Kind, Value)]) -> Option<(Code, Option<u32>)> {
+    ask(w, Code::COA_REQUEST, attributes)
+}
+
+const ACK: Option<(Code, Option<u32>)> = Some((Code::COA_ACK, None));
+
+fn nak(cause: u32) -> Option<(Code, Option<u32>)> {
+    Some((Code::COA_NAK, Some(cause)))
+}
+
+/// What the user plane does with packets of a home.
+fn settings(w: &World, n: usize) -> PacketSettings {
+    w.up.subscribers()[n].forwarding.packets
+}
+
+fn history(w: &World) -> Vec<String> {
+    let blocks = w.history.iter();
+    let all = blocks.flat_map(|(_, block)| events(block));
+    let told = all.filter_map(|event| match event.what {
+        What::Subscriber(_, Step::Authorized { by, text }) => Some(format!("{by}: {text}")),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_change_is_acknowledged_when_user_plane_and_store_have_it() {
+    let mut w = world(2);
+    let before = settings(&w, 1);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), gold(), mtu(1400)]);
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    assert_eq!(
+        answer(&mut w, &bytes),
+        None,
+        "the user plane has not answered"
+    );
+    w.stall_disk();
+    w.answer_late();
+    assert_eq!(answer(&mut w, &bytes), None, "it is not durable");
+    assert_eq!(settings(&w, 0).mtu, Some(1400));
+    w.disk_recovers();
+    assert_eq!(answer(&mut w, &bytes), ACK);
+
+    let changed = PacketSettings {
+        rate_down: Some(Rate(100_000)),
+        vlan_priority: 5,
+        ..PacketSettings::with_mtu(1400)
+    };
+    assert_eq!(settings(&w, 0), changed);
+    assert_eq!(settings(&w, 1), before, "nobody else");
+    w.restart_control_plane();
+    w.restart_user_plane();
+    w.run(10 * SECOND);
+    assert_eq!((settings(&w, 0), w.online()), (changed, 2));
+    assert!(w.plane.ledger().is_balanced());
+    assert_eq!(
+        history(&w),
+        [
+            "RADIUS server 192.0.2.9: MTU: 1492, now 1400; VLAN priority: none, now 5; rate down: none, now 100000 kbit/s"
+        ]
+    );
+}
+
+#[test]
+fn a_change_that_changes_nothing_is_acknowledged_and_lasts() {
+    let mut w = world(1);
+    assert_eq!(change(&mut w, &[user(0), mtu(1492)]), ACK);
+    w.configure(&["set subscriber-profiles home mtu 1300"])
+        .unwrap();
+    assert_eq!(settings(&w, 0).mtu, Some(1492), "RADIUS has said it");
+}
+
+#[test]
+fn a_commit_and_a_change_do_not_undo_each_other() {
+    let mut w = world(1);
+    assert_eq!(change(&mut w, &[user(0), mtu(1400)]), ACK);
+    w.configure(&["set subscriber-profiles home vlan-priority 3"])
+        .unwrap();
+    let both = PacketSettings {
+        vlan_priority: 3,
+        ..PacketSettings::with_mtu(1400)
+    };
+    assert_eq!(settings(&w, 0), both);
+
+    // at the same time
+    let bytes = request(Code::COA_REQUEST, 2, &[user(0), mtu(1350)]);
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    w.configure(&["set subscriber-profiles home vlan-priority 4"])
+        .unwrap();
+    w.answer_late();
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    let both = PacketSettings {
+        vlan_priority: 4,
+        ..PacketSettings::with_mtu(1350)
+    };
+    assert_eq!(settings(&w, 0), both);
+}
+
+#[test]
+fn changes_of_one_session_are_carried_out_in_order() {
+    let mut w = world(1);
+    let requests: Vec<Vec<u8>> = (0..9u8)
+        .map(|n| request(Code::COA_REQUEST, n, &[user(0), mtu(1300 + u32::from(n))]))
+        .collect();
+    w.be_late();
+    for bytes in &requests {
+        w.order("192.0.2.9", bytes);
+    }
+    assert_eq!(answer(&mut w, &requests[8]), nak(506), "too many");
+    w.answer_late();
+    w.run(SECOND);
+    assert_eq!(w.obeyed.len(), 8);
+    assert!(w.obeyed.iter().all(|answer| answer[0] == Code::COA_ACK.0));
+    assert_eq!(settings(&w, 0).mtu, Some(1307));
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn what_the_user_plane_rejects_has_changed_nothing() {
+    let mut w = world(1);
+    let before = settings(&w, 0);
+    w.up.least_mtu = 1450;
+    assert_eq!(change(&mut w, &[user(0), gold(), mtu(1300)]), nak(506));
+    assert_eq!(settings(&w, 0), before);
+    w.up.least_mtu = 0;
+    w.configure(&["set subscriber-profiles home vlan-priority 2"])
+        .unwrap();
+    let expected = PacketSettings {
+        vlan_priority: 2,
+        ..before
+    };
+    assert_eq!(settings(&w, 0), expected, "and it is forgotten");
+    assert_eq!(history(&w), Vec::<String>::new());
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn without_an_answer_of_the_user_plane_there_is_none_and_a_repetition_succeeds() {
+    let mut w = world(1);
+    let before = settings(&w, 0);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), mtu(1400)]);
+    w.up.silent_about_changes = true;
+    w.order("192.0.2.9", &bytes);
+    w.run(60 * SECOND);
+    w.up.silent_about_changes = false;
+    w.run(60 * SECOND);
+    assert_eq!(answer(&mut w, &bytes), None, "nobody knows");
+    assert_eq!(settings(&w, 0), before, "the policy of before is asserted");
+    assert!(w.plane.ledger().is_balanced());
+    w.order("192.0.2.9", &bytes);
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    w.order("192.0.2.9", &bytes);
+    assert_eq!(answer(&mut w, &bytes), ACK, "the same answer again");
+    assert_eq!(settings(&w, 0).mtu, Some(1400));
+    assert_eq!(history(&w).len(), 1);
+}
+
+#[test]
+fn a_user_plane_that_is_away_takes_no_change() {
+    let mut w = world(1);
+    w.cut = true;
+    w.run(60 * SECOND);
+    assert_eq!(change(&mut w, &[user(0), mtu(1400)]), nak(506));
+    w.cut = false;
+    w.run(60 * SECOND);
+    assert_eq!(settings(&w, 0).mtu, Some(1492));
+}
+
+#[test]
+fn a_session_is_found_by_every_identifier_and_only_one() {
+    let mut w = world(2);
+    let session = w.sessions().remove(0);
+    let (ipv4, ipv6) = (session.ipv4.unwrap(), session.ipv6_prefix.unwrap());
+    let port = format!(
+        "up1/access0.{}.{}",
+        session.s_tag.unwrap(),
+        session.c_tag.unwrap()
+    );
+    let own = [
+        (Kind::ACCT_SESSION_ID, session.id.as_str().into()),
+        (Kind::FRAMED_IP_ADDRESS, Value::Ipv4(ipv4.parse().unwrap())),
+        (
+            Kind::FRAMED_IPV6_PREFIX,
+            Value::Ipv6Prefix(ipv6.parse().unwrap()),
+        ),
+        (
+            Kind::CALLING_STATION_ID,
+            session.mac.to_uppercase().as_str().into(),
+        ),
+        (Kind::NAS_PORT_ID, port.as_str().into()),
+        (Kind::USER_NAME, Value::Octets(session.user.into())),
+    ];
+    for id in &own {
+        assert_eq!(change(&mut w, &[id.clone(), mtu(1400)]), ACK, "{id:?}");
+    }
+    let mut all = own.to_vec();
+    all.push(mtu(1380));
+    assert_eq!(change(&mut w, &all), ACK);
+    let other = (Kind::USER_NAME, Value::Octets(b"home9".to_vec()));
+    assert_eq!(
+        change(&mut w, &[own[1].clone(), other, mtu(1400)]),
+        nak(503)
+    );
+    let nobody = (Kind::ACCT_SESSION_ID, "ffff".into());
+    assert_eq!(change(&mut w, &[nobody, mtu(1400)]), nak(503));
+}
+
+#[test]
+fn a_request_about_two_sessions_is_rejected() {
+    let mut w = world(1);
+    w.dial_instead(0); // another router, the same user
+    w.homes[0] = {
+        let mut config = w.homes[0].config().clone();
+        config.mac = wire::eth::MacAddr([2, 0, 0, 0, 9, 9]);
+        cpe::Home::new(config, 7)
+    };
+    w.dial(0);
+    w.run(10 * SECOND);
+    let same = w.sessions().iter().filter(|s| s.user == "home0").count();
+    assert_eq!(same, 2, "{:?}", w.sessions());
+    assert_eq!(change(&mut w, &[user(0), mtu(1400)]), nak(508));
+    let end = ask(&mut w, Code::DISCONNECT_REQUEST, &[user(0)]);
+    assert_eq!(end, Some((Code::DISCONNECT_NAK, Some(508))));
+}
+
+#[test]
+fn a_profile_that_is_not_there_or_of_another_instance_is_rejected() {
+    let mut w = world(1);
+    for (kind, value) in [
+        (Kind::FILTER_ID, "nowhere".into()),
+        (Kind::FILTER_ID, "walled".into()),
+        mtu(100),
+    ] {
+        let rejected = change(
+            &mut w,
+            &[user(0), (kind, value), (Kind::IDLE_TIMEOUT, 60.into())],
+        );
+        assert_eq!(rejected, nak(407));
+    }
+    assert_eq!(settings(&w, 0).idle_timeout, None, "half of it is nothing");
+}
+
+#[test]
+fn time_outs_count_from_the_request_and_zero_is_none() {
+    let mut w = world(1);
+    w.run(100 * SECOND);
+    let timeout = |seconds: u32| (Kind::SESSION_TIMEOUT, seconds.into());
+    assert_eq!(change(&mut w, &[user(0), timeout(300)]), ACK);
+    w.run(250 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(change(&mut w, &[user(0), timeout(0)]), ACK);
+    w.run(500 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(change(&mut w, &[user(0), timeout(60)]), ACK);
+    w.run(70 * SECOND);
+    assert_eq!(w.online(), 0);
+}
+
+#[test]
+fn interim_interval_and_class_apply_to_the_records_that_follow() {
+    let mut w = world(1);
+    let class = (Kind::CLASS, Value::Octets(b"silver".to_vec()));
+    let interim = (Kind::ACCT_INTERIM_INTERVAL, 60.into());
+    assert_eq!(change(&mut w, &[user(0), interim, class]), ACK);
+    w.run(130 * SECOND);
+    let last = w.radius.records.last().unwrap();
+    assert_eq!(w.radius.kinds(), [1, 3, 3]);
+    assert_eq!(
+        last.get(Kind::CLASS),
+        Some(&Value::Octets(b"silver".to_vec()))
+    );
+}
+
+#[test]
+fn a_disconnection_is_acknowledged_when_the_session_is_over_and_stored_as_such() {
+    let mut w = world(2);
+    let bytes = request(Code::DISCONNECT_REQUEST, 1, &[user(0)]);
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    assert_eq!(answer(&mut w, &bytes), None, "the user plane has it still");
+    w.stall_disk();
+    w.answer_late();
+    assert_eq!(answer(&mut w, &bytes), None, "the store has it still");
+    w.disk_recovers();
+    assert_eq!(answer(&mut w, &bytes), Some((Code::DISCONNECT_ACK, None)));
+    assert_eq!((w.up.subscribers().len(), w.sessions().len()), (1, 1));
+    w.run(SECOND);
+    let stop = w.radius.records.last().unwrap();
+    assert_eq!(
+        stop.get(Kind::ACCT_TERMINATE_CAUSE),
+        Some(&Value::Integer(6)),
+        "Admin-Reset"
+    );
+    let again = request(Code::DISCONNECT_REQUEST, 2, &[user(0)]);
+    w.order("192.0.2.9", &again);
+    let gone = Some((Code::DISCONNECT_NAK, Some(503)));
+    assert_eq!(answer(&mut w, &again), gone);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn a_change_of_a_session_that_ends_meanwhile_is_rejected() {
+    let mut w = world(1);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), mtu(1400)]);
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    w.hang_up(0);
+    assert_eq!(answer(&mut w, &bytes), nak(503));
+    w.answer_late();
+    w.run(SECOND);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn who_authenticates_again_while_a_change_is_under_way_has_both() {
+    let mut w = world(1);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), mtu(1400)]);
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    w.radius.accept = vec![(Kind::FILTER_ID, "gold".into())];
+    w.begin_ppp_anew(0);
+    w.answer_late();
+    w.run(10 * SECOND);
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    let expected = PacketSettings {
+        rate_down: Some(Rate(100_000)),
+        vlan_priority: 5,
+        ..PacketSettings::with_mtu(1400)
+    };
+    assert_eq!(settings(&w, 0), expected);
+}
+
+#[test]
+fn a_control_plane_that_died_before_it_answered_answers_the_repetition() {
+    let mut w = world(1);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), mtu(1400)]);
+    w.order("192.0.2.9", &bytes);
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    w.restart_control_plane();
+    w.run(10 * SECOND);
+    w.order("192.0.2.9", &bytes);
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    assert_eq!(settings(&w, 0).mtu, Some(1400));
+}
+
+#[test]
+fn without_clients_nobody_listens() {
+    let mut w = world(1);
+    w.configure(&["set aaa dynamic-authorization port 1700"])
+        .unwrap();
+    assert_eq!(w.dynamic_port, Some(1700));
+    w.configure(&["delete aaa dynamic-authorization clients one"])
+        .unwrap();
+    assert_eq!(w.dynamic_port, None);
+    assert_eq!(change(&mut w, &[user(0), mtu(1400)]), None);
+    let rows = match w.call(northbound::Request::ListDrops) {
+        Ok(northbound::Response::Drops { drops }) => drops,
+        other => panic!("{other:?}"),
+    };
+    let unknown = rows.iter().find(|row| row.name == "coa-unknown-client");
+    assert_eq!(unknown.unwrap().count, 1);
+}
