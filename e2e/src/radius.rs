@@ -5,8 +5,10 @@ use anyhow::{Context, Result};
 use lab::process::Process;
 use lab::topology::{CP_MANAGEMENT_V4, Lab, Place};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -150,6 +152,36 @@ impl FreeRadius {
     pub fn stop(mut self) -> Result<()> {
         self.0.stop()
     }
+}
+
+/// Sends a request of these attributes with Debian's radclient, from the control plane's namespace, once; what it prints, at the latest
+/// after this time.
+pub fn radclient(
+    lab: &Lab,
+    to: IpAddr,
+    kind: &str,
+    secret: &str,
+    attributes: &str,
+    limit: Duration,
+) -> Result<String> {
+    let to = SocketAddr::new(to, 3799).to_string();
+    let limit = limit.as_secs().to_string();
+    let mut command = lab.netns(Place::ControlPlane).command("/usr/bin/radclient");
+    command
+        .args(["-x", "-r", "1", "-t", &limit, &to, kind, secret])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().context("radclient does not start")?;
+    let mut stdin = child.stdin.take().context("radclient has no input")?;
+    writeln!(stdin, "{attributes}")?;
+    drop(stdin);
+    let said = child.wait_with_output()?;
+    Ok(format!(
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    ))
 }
 
 /// Reads a detail file: a line with the time, then ` \tName = value` lines, then an empty line.

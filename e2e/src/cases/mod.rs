@@ -2,6 +2,7 @@
 
 mod bad_config;
 mod clear_session;
+mod coa;
 pub mod come_and_go;
 mod commits;
 mod drain;
@@ -313,6 +314,11 @@ pub const CASES: &[Case] = &[
         "forged addresses, MACs, session ids and tags are dropped and counted by name",
         spoofing::run,
     ).with_machine(),
+    case(
+        "coa",
+        "radclient changes rates, MTU and time-outs of running sessions and ends one; what is rejected changes nothing",
+        coa::run,
+    ),
     case(
         "rates",
         "packets above the rate of a profile or a port are lost, and nothing else is",

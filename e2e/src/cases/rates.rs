@@ -70,7 +70,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
 
 /// Whether as many packets of homes are lost as were dropped. What the gateway itself sends, such as ARP and neighbour discovery, leaves by
 /// the port too, and waits in its queue.
-fn is_all(counter: &str, lost: u64, dropped: u64) -> bool {
+pub(super) fn is_all(counter: &str, lost: u64, dropped: u64) -> bool {
     let own = match counter {
         "egress-queue-full" => OWN,
         _ => 0,
@@ -80,7 +80,7 @@ fn is_all(counter: &str, lost: u64, dropped: u64) -> bool {
 
 /// Lets homes talk for a second at least, and until enough was dropped; how many packets were lost, and how many were dropped with this
 /// counter.
-fn lost(
+pub(super) fn lost(
     crowd: &mut Crowd,
     counter: &str,
     sluice: &Sluice,

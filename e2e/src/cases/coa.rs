@@ -1,0 +1,216 @@
+use super::rates::{is_all, lost};
+use crate::command::Sluice;
+use crate::fixture::Fixture;
+use crate::guard::PATIENCE;
+use crate::radius::{SECRET, radclient};
+use crate::scenario::{Crowd, Newcomer, Scenario};
+use crate::sniff::{Capture, tshark};
+use anyhow::{Context, Result, ensure};
+use cpe::State;
+use lab::daemon::Daemon;
+use lab::topology::{CP_MANAGEMENT_V4, CP_MANAGEMENT_V6, Lab, Place, UserPlane};
+use northbound::Session;
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const HOMES: u16 = 10;
+/// Packets a second of all homes.
+const TRAFFIC: u32 = 4000;
+const COUNTER: &str = "rate-exceeded-down";
+
+/// What radclient is told was done is done to packets, also after a restart; what it is told was rejected has changed nothing.
+pub fn run(fixture: &mut Fixture) -> Result<()> {
+    let lab = fixture.without_site()?;
+    let scenario = Scenario::open(lab)?;
+    let sluice = Sluice::of(lab);
+    for (client, address) in [
+        ("ipv4", IpAddr::from(CP_MANAGEMENT_V4)),
+        ("ipv6", IpAddr::from(CP_MANAGEMENT_V6)),
+    ] {
+        let client = format!("set aaa dynamic-authorization clients {client}");
+        sluice.configure(&format!(
+            "{client} address {address}\n{client} secret-key {SECRET}"
+        ))?;
+    }
+    sluice.configure("set subscriber-profiles slow rate-down 8")?;
+    let wire = Capture::of(lab, Place::ControlPlane, "lo", "coa", "udp port 3799")?;
+    let mut crowd = Crowd::dial(lab, HOMES, TRAFFIC)?;
+    crowd.wait_online(&scenario, PATIENCE)?;
+    let ids: Vec<String> = sessions(&sluice)?.into_iter().map(|s| s.id).collect();
+    ensure!(ids.len() == usize::from(HOMES), "{} sessions", ids.len());
+
+    let none = lost(&mut crowd, COUNTER, &sluice, |_| Ok(true))?;
+    ensure!(none == (0, 0), "before: {none:?} are lost");
+    let began = Instant::now();
+    change(lab, &ids, "Filter-Id = slow")?;
+    println!(
+        "        {} changes acknowledged in {:?}",
+        ids.len(),
+        began.elapsed()
+    );
+    limited(&mut crowd, &sluice).context("after the change")?;
+    scenario.gateway.kill(Daemon::ControlPlane)?;
+    scenario
+        .gateway
+        .wait_ready(Daemon::ControlPlane, PATIENCE)?;
+    limited(&mut crowd, &sluice).context("after a restart")?;
+    change(
+        lab,
+        &ids,
+        "Filter-Id = home, Framed-MTU = 1400, Session-Timeout = 86400",
+    )?;
+    let none = lost(&mut crowd, COUNTER, &sluice, |_| Ok(true))?;
+    ensure!(none == (0, 0), "after the change back: {none:?} are lost");
+    let shown = sluice.run(&["explain", "home0"])?;
+    ensure!(shown.contains("1400"), "no MTU of 1400:\n{shown}");
+
+    rejected(lab, &ids)?;
+    let none = lost(&mut crowd, COUNTER, &sluice, |_| Ok(true))?;
+    ensure!(none == (0, 0), "after rejected changes: {none:?} are lost");
+    crowd.check()?;
+    disconnected(lab, &sluice)?;
+    sluice.ledger()?;
+    let events = sluice.run(&["show", "history", "home0"])?;
+    ensure!(
+        events.contains("RADIUS server"),
+        "the history says nothing:\n{events}"
+    );
+    crowd.hang_up(&scenario, PATIENCE)?;
+    scenario.close()?;
+    judged(&wire.finish()?)
+}
+
+fn sessions(sluice: &Sluice) -> Result<Vec<Session>> {
+    let text = sluice.run(&["show", "sessions", "--json"])?;
+    serde_json::from_str(&text).with_context(|| format!("not sessions: {text}"))
+}
+
+/// Everybody gets these attributes; half of the requests come by IPv6.
+fn change(lab: &Lab, ids: &[String], attributes: &str) -> Result<()> {
+    for (n, id) in ids.iter().enumerate() {
+        let request = format!("Acct-Session-Id = \"{id}\", {attributes}");
+        let to = match n % 2 {
+            0 => IpAddr::from(CP_MANAGEMENT_V4),
+            _ => IpAddr::from(CP_MANAGEMENT_V6),
+        };
+        let said = radclient(lab, to, "coa", SECRET, &request, PATIENCE)?;
+        ensure!(said.contains("Received CoA-ACK"), "{request}: {said}");
+    }
+    Ok(())
+}
+
+fn limited(crowd: &mut Crowd, sluice: &Sluice) -> Result<()> {
+    let (lost, dropped) = lost(crowd, COUNTER, sluice, |n| Ok(n > 100))?;
+    println!("        {lost} packets lost, {dropped} {COUNTER}");
+    ensure!(
+        is_all(COUNTER, lost, dropped),
+        "{lost} packets are lost, {dropped} are {COUNTER}"
+    );
+    Ok(())
+}
+
+/// Half of a request that cannot be done as a whole is not done, and why is said.
+fn rejected(lab: &Lab, ids: &[String]) -> Result<()> {
+    let own = format!("Acct-Session-Id = \"{}\"", ids[0]);
+    for (request, cause) in [
+        (
+            format!("{own}, Filter-Id = nowhere, Framed-MTU = 1000"),
+            "Invalid-Attribute-Value",
+        ),
+        (
+            format!("{own}, Filter-Id = slow, Login-TCP-Port = 23"),
+            "Unsupported-Attribute",
+        ),
+        (
+            format!("{own}, Filter-Id = slow, NAS-Identifier = other"),
+            "NAS-Identification-Mismatch",
+        ),
+        (
+            format!("{own}, User-Name = nobody, Filter-Id = slow"),
+            "Session-Context-Not-Found",
+        ),
+        ("Filter-Id = slow".into(), "Missing-Attribute"),
+    ] {
+        let said = radclient(
+            lab,
+            CP_MANAGEMENT_V4.into(),
+            "coa",
+            SECRET,
+            &request,
+            PATIENCE,
+        )?;
+        let is_rejected = said.contains("Received CoA-NAK") && said.contains(cause);
+        ensure!(is_rejected, "{request}: expected {cause}:\n{said}");
+    }
+    let slow = format!("{own}, Filter-Id = slow");
+    let said = radclient(
+        lab,
+        CP_MANAGEMENT_V4.into(),
+        "coa",
+        "another",
+        &slow,
+        Duration::from_secs(2),
+    )?;
+    ensure!(said.contains("No reply"), "with another secret:\n{said}");
+    Ok(())
+}
+
+fn disconnected(lab: &Lab, sluice: &Sluice) -> Result<()> {
+    let newcomer = Newcomer::dial_on(lab, UserPlane::One, 1, 1)?;
+    newcomer.wait_online(PATIENCE)?;
+    let user = "User-Name = home10001";
+    let said = radclient(
+        lab,
+        CP_MANAGEMENT_V4.into(),
+        "disconnect",
+        SECRET,
+        user,
+        PATIENCE,
+    )?;
+    ensure!(said.contains("Received Disconnect-ACK"), "{said}");
+    let left = sessions(sluice)?
+        .into_iter()
+        .filter(|s| s.user == "home10001");
+    ensure!(
+        left.count() == 0,
+        "it is acknowledged, and the session is there"
+    );
+    let begun = Instant::now();
+    while newcomer.status().at(State::Online) > 0 {
+        ensure!(begun.elapsed() < PATIENCE, "the home does not know");
+        sleep(Duration::from_millis(20));
+    }
+    let said = radclient(
+        lab,
+        CP_MANAGEMENT_V4.into(),
+        "disconnect",
+        SECRET,
+        user,
+        PATIENCE,
+    )?;
+    let is_gone = said.contains("Received Disconnect-NAK") || said.contains("Disconnect-ACK");
+    ensure!(is_gone, "{said}");
+    newcomer.hang_up(PATIENCE)
+}
+
+/// tshark reads every message and verifies the answers.
+fn judged(file: &std::path::Path) -> Result<()> {
+    let codes = tshark(file, "radius", &["radius.code"])?;
+    for (code, what) in [
+        ("40", "Disconnect-Request"),
+        ("41", "Disconnect-ACK"),
+        ("43", "CoA-Request"),
+        ("44", "CoA-ACK"),
+        ("45", "CoA-NAK"),
+    ] {
+        ensure!(codes.iter().any(|seen| seen == code), "no {what}");
+    }
+    let wrong = tshark(
+        file,
+        "_ws.malformed || _ws.expert.severity >= 0x600000",
+        &["frame.number", "_ws.col.Info", "_ws.expert.message"],
+    )?;
+    ensure!(wrong.is_empty(), "tshark complains:\n{}", wrong.join("\n"));
+    Ok(())
+}
