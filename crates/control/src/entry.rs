@@ -123,6 +123,28 @@ pub(crate) struct Proposal {
     pub change: Option<RequestKey>,
 }
 
+impl Authorization {
+    /// A session's bindings with the changed routes.
+    fn bindings(&self, before: &Bindings) -> Bindings {
+        let is_ipv4 = |net: &IpNet| matches!(net, IpNet::V4(_));
+        let is_replaced = |binding: &Binding| {
+            let mut same_family = self
+                .routes
+                .iter()
+                .filter(|n| is_ipv4(n) == binding.is_ipv4());
+            binding.role == Role::Route && same_family.next().is_some()
+        };
+        let stays = |net: &IpNet| self.routes.contains(net);
+        let kept = before.filtered(|b| !is_replaced(b) || stays(&b.prefix));
+        let claimed = self
+            .claimed
+            .iter()
+            .map(|net| Binding::new(Role::Route, *net));
+        // the claim was checked, and one that contradicts what the subscriber has got since is left out
+        claimed.fold(kept, |all, route| all.with(route).unwrap_or(all))
+    }
+}
+
 impl Proposal {
     /// Whether both are the same proposal.
     pub fn is(&self, other: &Proposal) -> bool {
@@ -152,6 +174,10 @@ pub(crate) struct Authorization {
     pub answer: AaaAnswer,
     /// All Class attributes; empty if they stay.
     pub class: Box<[Vec<u8>]>,
+    /// Networks behind the subscriber's router, in place of those of the same families; empty if they stay.
+    pub routes: Box<[IpNet]>,
+    /// Those of the routes that are allocated for the change and are not the session's yet.
+    pub claimed: Vec<IpNet>,
     /// Address of the RADIUS server.
     pub by: IpAddr,
 }
@@ -421,11 +447,28 @@ impl Entry {
         }
     }
 
+    /// The same, to be altered.
+    pub fn change_mut(&mut self) -> Option<&mut Authorization> {
+        match &mut self.requests.front_mut()?.wanted {
+            Wanted::Change(change) => Some(change),
+            Wanted::End => None,
+        }
+    }
+
     /// AAA's answer with the change that is under way.
     pub fn wanted_answer(&self) -> Cow<'_, AaaAnswer> {
         match self.change() {
             Some((_, change)) => Cow::Owned(self.answer.changed_by(&change.answer)),
             None => Cow::Borrowed(&self.answer),
+        }
+    }
+
+    /// The session's bindings with the change that is under way.
+    pub fn wanted_bindings(&self) -> Cow<'_, Bindings> {
+        let bindings = &self.policy.forwarding.bindings;
+        match self.change() {
+            Some((_, change)) if !change.routes.is_empty() => Cow::Owned(change.bindings(bindings)),
+            _ => Cow::Borrowed(bindings),
         }
     }
 

@@ -8,6 +8,7 @@ use super::{ControlPlane, Now};
 use crate::counters::Counter;
 use crate::entry::Proposal;
 use crate::topology::UserPlaneId;
+use aaa::ErrorCause;
 use policy::{Bindings, Policy};
 use std::sync::Arc;
 use wire::pfcp::Cause;
@@ -111,13 +112,20 @@ impl ControlPlane {
 
     /// Puts a policy in force after the user plane has accepted its part.
     pub(super) fn put_in_force(&mut self, now: Now, index: u32, proposal: Proposal) {
+        let Proposal { mut policy, change } = proposal;
         let entry = self.entry(index);
-        let before = std::mem::replace(&mut entry.policy, proposal.policy);
-        let is_under_way = entry
-            .change()
-            .is_some_and(|(key, _)| proposal.change == Some(key));
+        let under_way = entry.change().map(|(key, _)| key);
+        let is_under_way = change.is_some() && change == under_way;
+        let bindings = match is_under_way {
+            true => entry.wanted_bindings().into_owned(),
+            false => entry.policy.forwarding.bindings.clone(),
+        };
+        // the subscriber may have got other addresses since the policy was evaluated
+        if policy.forwarding.bindings != bindings {
+            Arc::make_mut(&mut policy).forwarding.bindings = bindings;
+        }
+        let before = std::mem::replace(&mut entry.policy, policy.clone());
         let change = is_under_way.then(|| entry.adopt_change()).flatten();
-        let policy = entry.policy.clone();
         let (stored, was, is) = (entry.stored, &before.control, &policy.control);
         if stored && !entry.is_closing() {
             self.persist(now, index);
@@ -166,7 +174,7 @@ impl ControlPlane {
         self.counters.count(Counter::PolicyRefused);
         self.adjust(now, index);
         if let Some(key) = refused.change {
-            self.change_refused(now, index, key);
+            self.change_refused(now, index, key, ErrorCause::ResourcesUnavailable);
         }
         true
     }

@@ -121,6 +121,50 @@ impl ControlPlane {
         }
     }
 
+    /// Allocates the routes of the change that is under way, all of them or none.
+    ///
+    /// # Errors
+    /// The route that is not available, and why.
+    pub(super) fn claim_routes(&mut self, index: u32) -> Result<(), String> {
+        let holder = self.holder(index);
+        let entry = &self.sessions[index];
+        let Some((_, change)) = entry.change() else {
+            return Ok(());
+        };
+        let mut all = entry.policy.forwarding.bindings.clone();
+        let mut claimed = Vec::new();
+        for net in change.routes.clone() {
+            if all.iter().any(|binding| binding.prefix == net) {
+                continue;
+            }
+            let with = all.with(Binding::new(Role::Route, net));
+            let given = with.map_err(|why| why.to_string()).and_then(|with| {
+                let given = self.addresses.give_prefix(holder, net);
+                given.map(|()| with).map_err(|why| why.to_string())
+            });
+            match given {
+                Ok(with) => all = with,
+                Err(why) => {
+                    self.release_routes(index, &claimed);
+                    return Err(format!("route {net}: {why}"));
+                }
+            }
+            claimed.push(net);
+        }
+        if let Some(change) = self.entry(index).change_mut() {
+            change.claimed = claimed;
+        }
+        Ok(())
+    }
+
+    /// Releases routes that are not, or no longer, among the session's bindings.
+    pub(super) fn release_routes(&mut self, index: u32, routes: &[IpNet]) {
+        let instance = self.sessions[index].instance;
+        for net in routes.iter().copied() {
+            self.addresses.take(Net { instance, net });
+        }
+    }
+
     /// Holder of the session's addresses.
     fn holder(&self, index: u32) -> Holder {
         holder(&self.sessions[index])

@@ -16,6 +16,7 @@ use aaa::{
 };
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
+use ipnet::IpNet;
 use policy::Policy;
 use session::Cause;
 
@@ -165,6 +166,8 @@ impl ControlPlane {
         Ok(Wanted::Change(Box::new(Authorization {
             answer,
             class: change.class.clone().into(),
+            routes: change.framed_routes.clone().into(),
+            claimed: Vec::new(),
             by,
         })))
     }
@@ -174,14 +177,23 @@ impl ControlPlane {
         let Some((key, _)) = self.sessions[index].change() else {
             return;
         };
-        let why = match self.assign_policy(now, index) {
+        let claimed = self.claim_routes(index);
+        let claimed = claimed.map_err(|why| (why, ErrorCause::InvalidAttributeValue));
+        let applied = claimed.and_then(|()| {
+            let applied = self.assign_policy(now, index);
+            applied.map_err(|why| (why, ErrorCause::ResourcesUnavailable))
+        });
+        let (why, cause) = match applied {
             Ok(Applied::InForce | Applied::Proposed) => return,
-            Ok(Applied::Deferred) => "its user plane cannot be reached".to_owned(),
-            Err(why) => why,
+            Ok(Applied::Deferred) => {
+                let why = "its user plane cannot be reached".to_owned();
+                (why, ErrorCause::ResourcesUnavailable)
+            }
+            Err(refused) => refused,
         };
         let session = self.sessions[index].seid;
         tracing::warn!(%session, why, "CoA-Request is rejected");
-        self.change_refused(now, index, key);
+        self.change_refused(now, index, key, cause);
     }
 
     /// Goes on after a change came into force: the server is told as soon as the store has it.
@@ -198,22 +210,38 @@ impl ControlPlane {
         let differs = entry.policy.differences(before).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
         tracing::info!(session = %entry.seid, user, server = %change.by, differs, "the session's policy is changed by RADIUS");
+        let has = |net: &IpNet| {
+            let mut bindings = entry.policy.forwarding.bindings.iter();
+            bindings.any(|binding| binding.prefix == *net)
+        };
+        let had = before.forwarding.bindings.iter().map(|had| had.prefix);
+        let claimed = change.claimed.iter().copied();
+        let gone: Vec<IpNet> = had.chain(claimed).filter(|net| !has(net)).collect();
+        self.release_routes(index, &gone);
         self.note_authorized(now, index, change.by, before);
         self.journal.await_batch(Awaited::Answer(key));
         self.begin_change(now, index);
     }
 
     /// Goes on after a change was rejected: AAA's answer of before stays.
-    pub(super) fn change_refused(&mut self, now: Now, index: u32, key: RequestKey) {
+    pub(super) fn change_refused(
+        &mut self,
+        now: Now,
+        index: u32,
+        key: RequestKey,
+        cause: ErrorCause,
+    ) {
         let entry = self.entry(index);
-        if entry.change().is_none_or(|(first, _)| first != key) {
+        let is_it = |first: &mut PendingRequest| first.key == key;
+        let Some(request) = entry.requests.pop_front_if(is_it) else {
             return;
-        }
-        entry.requests.pop_front();
+        };
+        self.release_claims(index, &request);
+        let entry = self.entry(index);
         if entry.proposed.take_if(|p| p.change == Some(key)).is_some() {
             self.renew_policy(now, index);
         }
-        self.answer_server(key, Verdict::Rejected(ErrorCause::ResourcesUnavailable));
+        self.answer_server(key, Verdict::Rejected(cause));
         self.begin_change(now, index);
     }
 
@@ -231,7 +259,15 @@ impl ControlPlane {
         let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_change);
         self.entry(index).requests = others.into();
         for change in changes {
+            self.release_claims(index, &change);
             self.answer_server(change.key, verdict);
+        }
+    }
+
+    /// Releases the routes that a change would have given to the session.
+    fn release_claims(&mut self, index: u32, request: &PendingRequest) {
+        if let Wanted::Change(change) = &request.wanted {
+            self.release_routes(index, &change.claimed);
         }
     }
 

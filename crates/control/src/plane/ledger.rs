@@ -464,10 +464,12 @@ impl ControlPlane {
     }
 }
 
-/// Addresses and prefixes of a session.
+/// Addresses and prefixes of a session, and the routes that it is about to get.
 fn addresses(entry: &Entry) -> impl Iterator<Item = IpNet> {
     let bindings = entry.policy.forwarding.bindings.iter();
-    bindings.map(|binding| binding.prefix)
+    let claimed = entry.change().into_iter();
+    let claimed = claimed.flat_map(|(_, change)| change.claimed.iter().copied());
+    bindings.map(|binding| binding.prefix).chain(claimed)
 }
 
 #[cfg(test)]

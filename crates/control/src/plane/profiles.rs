@@ -145,10 +145,9 @@ impl<'a> View<'a> {
     /// Policy of a session as AAA and the change of authorization that is under way want it.
     pub fn evaluate_wanted(&self, entry: &Entry) -> Policy {
         let instance = &self.topology.instance(entry.instance).name;
-        let bindings = &entry.policy.forwarding.bindings;
-        let answer = entry.wanted_answer();
+        let (bindings, answer) = (entry.wanted_bindings(), entry.wanted_answer());
         let inputs = self.policy_inputs_with(entry, &answer);
-        inputs.evaluate(instance, bindings).0
+        inputs.evaluate(instance, &bindings).0
     }
 
     /// Current policy of a session, with the origin of each value.

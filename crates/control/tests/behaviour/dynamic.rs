@@ -434,3 +434,107 @@ fn without_clients_nobody_listens() {
     let unknown = rows.iter().find(|row| row.name == "coa-unknown-client");
     assert_eq!(unknown.unwrap().count, 1);
 }
+
+fn route(net: &str) -> (Kind, Value) {
+    match net.contains(':') {
+        true => (Kind::FRAMED_IPV6_ROUTE, net.into()),
+        false => (Kind::FRAMED_ROUTE, net.into()),
+    }
+}
+
+/// Networks behind the routers, as the control plane shows them and as the user plane has them.
+fn routes(w: &mut World) -> Vec<Vec<String>> {
+    let shown: Vec<Vec<String>> = w.sessions().into_iter().map(|s| s.routes).collect();
+    for (n, shown) in shown.iter().enumerate() {
+        let subscribers = w.up.subscribers();
+        let others = subscribers[n].forwarding.bindings.others();
+        let told: Vec<String> = others.map(|binding| binding.prefix.to_string()).collect();
+        assert_eq!(told, *shown);
+    }
+    shown
+}
+
+#[test]
+fn routes_of_a_family_are_replaced_together() {
+    let mut w = World::new(2, Choice::radius());
+    w.radius.accept = vec![route("198.18.1.0/24"), route("2001:db8:a::/48")];
+    w.dial(0);
+    w.run(10 * SECOND);
+    w.radius.accept.clear();
+    w.configure(&[
+        "set aaa dynamic-authorization clients one address 192.0.2.9",
+        "set aaa dynamic-authorization clients one secret-key coa-secret",
+    ])
+    .unwrap();
+    w.dial(1);
+    w.run(10 * SECOND);
+    let bytes = request(
+        Code::COA_REQUEST,
+        9,
+        &[user(0), route("198.18.1.0/24"), route("198.18.2.0/24")],
+    );
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    assert!(w.plane.ledger().is_balanced(), "also while it is under way");
+    w.answer_late();
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    let all = ["198.18.1.0/24", "198.18.2.0/24", "2001:db8:a::/48"];
+    assert_eq!(routes(&mut w), [all.to_vec(), vec![]]);
+    let taken = change(
+        &mut w,
+        &[user(1), route("198.18.3.0/24"), route("198.18.2.0/25")],
+    );
+    assert_eq!(taken, nak(407), "one of them is the other's");
+    assert_eq!(change(&mut w, &[user(0), route("198.18.4.0/24")]), ACK);
+    assert_eq!(
+        change(&mut w, &[user(1), route("198.18.2.0/24")]),
+        ACK,
+        "it is free"
+    );
+    w.restart_control_plane();
+    w.run(10 * SECOND);
+    let expected = [
+        vec!["198.18.4.0/24".to_owned(), "2001:db8:a::/48".to_owned()],
+        vec!["198.18.2.0/24".to_owned()],
+    ];
+    assert_eq!(routes(&mut w), expected);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn routes_that_the_user_plane_rejects_or_does_not_confirm_are_free_again() {
+    let mut w = world(2);
+    w.up.least_mtu = 1450;
+    let rejected = change(&mut w, &[user(0), mtu(1300), route("198.18.1.0/24")]);
+    assert_eq!(rejected, nak(506));
+    w.up.least_mtu = 0;
+    w.up.silent_about_changes = true;
+    assert_eq!(change(&mut w, &[user(0), route("198.18.1.0/24")]), None);
+    w.run(60 * SECOND);
+    w.up.silent_about_changes = false;
+    w.run(60 * SECOND);
+    assert_eq!(routes(&mut w), [vec![], Vec::<String>::new()]);
+    assert_eq!(change(&mut w, &[user(1), route("198.18.1.0/24")]), ACK);
+    w.hang_up(1);
+    w.run(10 * SECOND);
+    assert_eq!(change(&mut w, &[user(0), route("198.18.1.0/24")]), ACK);
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn who_gets_another_address_while_routes_are_under_way_keeps_both() {
+    let mut w = world(1);
+    let bytes = request(Code::COA_REQUEST, 1, &[user(0), route("198.18.1.0/24")]);
+    w.be_late();
+    w.order("192.0.2.9", &bytes);
+    let address = Value::Ipv4([198, 18, 9, 9].into());
+    w.radius.accept = vec![(Kind::FRAMED_IP_ADDRESS, address)];
+    w.begin_ppp_anew(0);
+    w.answer_late();
+    w.run(10 * SECOND);
+    assert_eq!(answer(&mut w, &bytes), ACK);
+    let session = w.sessions().remove(0);
+    assert_eq!(session.ipv4.as_deref(), Some("198.18.9.9"));
+    assert_eq!(session.routes, ["198.18.1.0/24"]);
+    assert!(w.plane.ledger().is_balanced());
+}
