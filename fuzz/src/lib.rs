@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod classify;
+pub mod coa;
 pub mod configuration;
 pub mod discovery;
 pub mod gtpu;
@@ -35,7 +36,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp pfcp radius gtpu store history classify configuration }
+targets! { discovery ppp pfcp radius coa gtpu store history classify configuration }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]

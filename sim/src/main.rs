@@ -135,6 +135,10 @@ fn judge(seeds: u64, total: &sim::Summary) -> anyhow::Result<()> {
         "no change of the configuration came into force"
     );
     ensure!(
+        total.ordered > 0,
+        "no request of a RADIUS server was acknowledged"
+    );
+    ensure!(
         total.exact > total.sessions / 2,
         "accounting says of {} of {} sessions exactly what they carried: fewer than half",
         total.exact,
@@ -151,14 +155,16 @@ mod tests {
     fn many_seeds_in_which_little_happened_fail() {
         let most = sim::Summary {
             changes: 1,
+            ordered: 1,
             sessions: 10,
             exact: 6,
             ..sim::Summary::default()
         };
         judge(MANY, &most).unwrap();
         let unchanged = sim::Summary { changes: 0, ..most };
+        let disobeyed = sim::Summary { ordered: 0, ..most };
         let inexact = sim::Summary { exact: 5, ..most };
-        for little in [unchanged, inexact] {
+        for little in [unchanged, disobeyed, inexact] {
             judge(MANY, &little).unwrap_err();
             judge(MANY - 1, &little).unwrap();
         }

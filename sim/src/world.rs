@@ -7,6 +7,7 @@ mod liars;
 mod lines;
 mod links;
 mod mi;
+mod orders;
 mod scene;
 mod stops;
 
@@ -24,6 +25,7 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use cpe::Verifier;
 use mi::{Mi, MiConnection};
+use orders::Orders;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use scene::document;
@@ -62,6 +64,10 @@ enum Event {
     Lie(usize, u32),
     /// A home misbehaves, and does so this many times more.
     Misbehave(usize, u32),
+    /// A RADIUS server wants something of a session.
+    Order(usize),
+    /// It repeats the request of this identifier.
+    Repeat(usize, u8),
     /// The supervisor tries again to start the control plane.
     Supervise,
     /// Something happens on this connection of a user plane's management interface.
@@ -90,6 +96,8 @@ enum Datagram {
     Pfcp(Vec<u8>),
     Gtpu(Vec<u8>),
     Radius(Box<Radius>),
+    /// Request of a RADIUS server, or the answer to it.
+    Dynamic(Vec<u8>),
 }
 
 #[derive(Clone)]
@@ -156,6 +164,8 @@ pub struct Summary {
     pub crowded: u64,
     /// Runs at whose end everybody was seen to be online, and to hear and be heard in every family.
     pub lively: u64,
+    /// Requests of RADIUS servers that were acknowledged.
+    pub ordered: u64,
     /// Faults.
     pub faults: u64,
 }
@@ -172,6 +182,7 @@ impl core::ops::AddAssign for Summary {
         self.refused += other.refused;
         self.crowded += other.crowded;
         self.lively += other.lively;
+        self.ordered += other.ordered;
         self.faults += other.faults;
     }
 }
@@ -214,6 +225,7 @@ pub struct World<'a> {
     /// What sessions carried.
     pub(crate) traffic: Traffic,
     servers: [Health; SERVERS],
+    orders: Orders,
     pub(crate) radius: RadiusChecker,
     /// What the history was told.
     pub(crate) history: HistoryChecker,
@@ -276,6 +288,7 @@ impl<'a> World<'a> {
             kept: vec![Memory::default(); USER_PLANES],
             traffic: Traffic::default(),
             servers: [Health::Well; SERVERS],
+            orders: Orders::default(),
             radius: RadiusChecker::default(),
             history: HistoryChecker::default(),
             stops: BTreeMap::new(),
@@ -319,6 +332,7 @@ impl<'a> World<'a> {
                 .random_range(Duration::ZERO..Duration::from_secs(10));
             self.later(at, Event::Talk(home));
         }
+        (0..SERVERS).for_each(|server| self.order(server));
         for (number, (at, _, span)) in self.plan.faults.clone().into_iter().enumerate() {
             self.later(at, Event::Break(number));
             // Whatever breaks is mended when the storm is over.
@@ -335,6 +349,7 @@ impl<'a> World<'a> {
             .for_each(|house| house.heard = [0; 2]);
         self.pass(LISTEN)?;
         self.check_calm();
+        self.check_orders();
         self.hang_up_all();
         self.pass(END)?;
         self.check_end();
@@ -470,6 +485,8 @@ impl<'a> World<'a> {
                 self.drain_home(home);
             }
             Event::Redial(_) => {}
+            Event::Order(server) => self.order(server),
+            Event::Repeat(server, identifier) => self.repeat_order(server, identifier),
             Event::Claim(plane, more) => self.claim(plane, more),
             Event::Lie(plane, more) => self.lie(plane, more),
             Event::Misbehave(home, more) => self.misbehave(home, more),

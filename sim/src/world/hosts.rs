@@ -54,7 +54,13 @@ impl World<'_> {
                 Output::History { number, block } => self.keep(number, &block),
                 // a socket keeps its number, and with that its port
                 Output::RadiusSockets(_) | Output::HistoryBounds(_) | Output::Answer { .. } => {}
-                Output::DynamicPort(_) | Output::DynamicAuthorization { .. } => {}
+                Output::DynamicPort(_) => {}
+                Output::DynamicAuthorization { to, bytes } => {
+                    let server = (0..SERVERS).find(|n| server_address(&self.plan, *n) == to.ip());
+                    if let Some(server) = server {
+                        self.send(Link::ToServer(server), Datagram::Dynamic(bytes));
+                    }
+                }
             }
         }
         self.checks.control_changed = true;

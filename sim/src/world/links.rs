@@ -24,6 +24,7 @@ impl World<'_> {
             Datagram::Pfcp(bytes) => describe::pfcp(bytes),
             Datagram::Gtpu(bytes) => describe::gtpu(bytes),
             Datagram::Radius(radius) => describe::radius(&radius.bytes),
+            Datagram::Dynamic(bytes) => describe::radius(bytes),
         };
         let Plan {
             loss,
@@ -81,7 +82,7 @@ impl World<'_> {
                         up.on_pfcp(moment, SocketAddr::new(from, wire::pfcp::PORT), &bytes)
                     }
                     Datagram::Gtpu(bytes) => up.on_gtpu(moment, gtpu_at(from), &bytes),
-                    Datagram::Radius(..) => {}
+                    Datagram::Radius(..) | Datagram::Dynamic(_) => {}
                 }
                 self.drain_user_plane(n);
             }
@@ -115,6 +116,8 @@ impl World<'_> {
                 });
             }
             (Link::ToServer(n), Datagram::Radius(request)) => self.serve(n, *request),
+            (Link::ToServer(n), Datagram::Dynamic(bytes)) => self.order_answered(n, &bytes),
+            (Link::FromServer(n), Datagram::Dynamic(bytes)) => self.take_order(n, &bytes),
             (Link::FromServer(_), Datagram::Radius(reply)) => {
                 self.control_input(Input::Radius {
                     socket: reply.socket,
@@ -150,6 +153,7 @@ impl World<'_> {
             return;
         }
         let Radius { socket, bytes, .. } = &request;
+        self.orders.forget(bytes);
         match server::serve(
             self.now,
             (server, *socket),

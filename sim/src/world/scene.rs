@@ -82,6 +82,10 @@ pub(super) fn document(plan: &Plan) -> config::Checked {
         let address = server_address(plan, n);
         format!("    server{n}: {{address: '{address}', secret-key: {SECRET}}}\n")
     });
+    let clients = (0..SERVERS).map(|n| {
+        let address = server_address(plan, n);
+        format!("      server{n}: {{address: '{address}', secret-key: {SECRET}}}\n")
+    });
     let names: Vec<String> = (0..SERVERS).map(|n| format!("server{n}")).collect();
     let Plan {
         sessions,
@@ -106,7 +110,9 @@ aaa:
   servers:
 {}  server-groups:
     radius: {{servers: [{}], interim-interval: {interim}}}
-",
+  dynamic-authorization:
+    clients:
+{}",
         planes.collect::<String>(),
         ipv4_pool.0,
         ipv4_pool.1,
@@ -114,6 +120,7 @@ aaa:
         ipv6_pool.1,
         servers.collect::<String>(),
         names.join(", "),
+        clients.collect::<String>(),
     );
     config::check::read(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"))
 }

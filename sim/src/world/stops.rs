@@ -36,7 +36,7 @@ impl Waiting {
         match self {
             Waiting::Datagram(_, Datagram::Pfcp(_)) => 0,
             Waiting::Datagram(_, Datagram::Gtpu(_)) => TUNNELS,
-            Waiting::Datagram(_, Datagram::Radius(_)) => 2,
+            Waiting::Datagram(_, Datagram::Radius(_) | Datagram::Dynamic(_)) => 2,
             Waiting::Frame(..) | Waiting::Packet(..) => 3,
         }
     }

@@ -38,6 +38,8 @@ pub struct Held<'a> {
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 prefix.
     pub ipv6: Option<Ipv6Net>,
+    /// Size of the largest IP packet to the subscriber, in octets.
+    pub mtu: u16,
     /// Stage of the session.
     pub stage: HeldStage,
     /// Whether the store has a record of it, or gets one with the next batch.
@@ -57,6 +59,8 @@ pub struct StoredSession {
     pub ipv4: Option<Ipv4Addr>,
     /// IPv6 prefix, if its rules were requested.
     pub ipv6: Option<Ipv6Net>,
+    /// Size of the largest IP packet to the subscriber, in octets.
+    pub mtu: u16,
 }
 
 impl StoredSession {
@@ -70,12 +74,14 @@ impl StoredSession {
         let seid = key.strip_prefix(SESSION_PREFIX)?.try_into().ok()?;
         let record = Record::from_bytes(value).ok()?;
         let [ipv4, ipv6] = record.families;
+        let packets = record.fifth.map(|fifth| fifth.policy.forwarding.packets);
         Some(StoredSession {
             seid: Seid(u64::from_be_bytes(seid)),
             circuit: record.circuit,
             pppoe_id: record.pppoe_id,
             ipv4: record.ipv4.filter(|_| ipv4),
             ipv6: record.ipv6.filter(|_| ipv6),
+            mtu: packets.unwrap_or_default().largest_packet(),
         })
     }
 
@@ -116,6 +122,7 @@ impl ControlPlane {
             pppoe_id,
             ipv4: entry.ipv4(),
             ipv6: entry.ipv6(),
+            mtu: entry.policy.forwarding.packets.largest_packet(),
             stage: match entry.stage {
                 Stage::Admitted(_) | Stage::Connecting => HeldStage::HalfOpen,
                 Stage::Online => HeldStage::Online,
