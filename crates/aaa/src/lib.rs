@@ -39,6 +39,8 @@ mod accounting;
 mod attributes;
 mod client;
 mod config;
+pub mod dictionary;
+pub mod mapping;
 mod message;
 mod random;
 mod reconfigure;
@@ -48,7 +50,7 @@ mod users;
 
 pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
-pub use config::{ClientConfig, Nas, ServerConfig};
+pub use config::{ClientConfig, Nas, NotEnforced, ServerConfig};
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
     Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,

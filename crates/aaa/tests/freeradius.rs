@@ -245,7 +245,7 @@ fn alice() -> AccessAccept {
         acct_interim: Some(Duration::from_secs(300)),
         framed_mtu: Some(1492),
         reply_message: b"Hello, Alice".to_vec(),
-        ignored: Vec::new(),
+        ..AccessAccept::default()
     }
 }
 
