@@ -41,6 +41,10 @@ impl AaaAnswer {
                 session_timeout: timeout.map(Some),
                 idle_timeout: accept.idle_timeout.map(Some),
                 interim_interval: accept.acct_interim.map(Some),
+                rate_up: accept.rate_up.map(|kbps| Some(Rate(kbps))),
+                rate_down: accept.rate_down.map(|kbps| Some(Rate(kbps))),
+                dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
+                vlan_priority: accept.vlan_priority,
                 ..Overrides::default()
             },
         }

@@ -136,7 +136,8 @@ impl ControlPlane {
     }
 
     fn change(&self, now: Now, new: &Configuration) -> Result<Change, Vec<Fault>> {
-        let mut wrong = faults(&self.start, new).err().unwrap_or_default();
+        let wrong = faults(&self.start, self.aaa.dictionary(), new);
+        let mut wrong = wrong.err().unwrap_or_default();
         wrong.extend(self.taken_addresses(new));
         if !wrong.is_empty() {
             return Err(wrong);
