@@ -110,19 +110,20 @@ pub enum MappingError {
 }
 
 /// One setting of a mapped attribute.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Rule {
+    key: Option<String>,
     setting: Setting,
     unit: Unit,
 }
 
-/// Attribute, and the key of its text.
-type Source = (AttributeId, Option<String>);
+/// Rules of each mapped attribute.
+type Rules = HashMap<AttributeId, Vec<Rule>>;
 
 /// All mappings, and the dictionary that knows the attributes.
 pub struct Mappings {
     dictionary: Arc<Dictionary>,
-    rules: HashMap<Source, Vec<Rule>>,
+    rules: Rules,
 }
 
 impl fmt::Debug for Mappings {
@@ -149,18 +150,22 @@ impl Mappings {
         dictionary: Arc<Dictionary>,
         operator: &[AttributeMapping],
     ) -> Result<Mappings, Vec<(usize, MappingError)>> {
-        let mut rules: HashMap<Source, Vec<Rule>> = HashMap::new();
+        let mut rules = Rules::new();
         for mapping in shipped::mappings() {
             let added = add(&Dictionary::shipped(), &mapping, &mut rules);
             debug_assert_eq!(added, Ok(()), "{mapping:?}");
         }
-        let (mut own, mut errors) = (HashMap::new(), Vec::new());
+        let (mut own, mut errors) = (Rules::new(), Vec::new());
         for (position, mapping) in operator.iter().enumerate() {
             if let Err(error) = add(&dictionary, mapping, &mut own) {
                 errors.push((position, error));
             }
         }
-        rules.extend(own);
+        for (id, own) in own {
+            let all = rules.entry(id).or_default();
+            all.retain(|shipped| own.iter().all(|rule| rule.key != shipped.key));
+            all.extend(own);
+        }
         match errors.is_empty() {
             true => Ok(Mappings { dictionary, rules }),
             false => Err(errors),
@@ -169,14 +174,7 @@ impl Mappings {
 
     /// Whether a mapping says what the attribute means, in place of its standard meaning.
     pub(crate) fn has(&self, kind: Kind) -> bool {
-        let id = AttributeId::from(kind);
-        self.rules.keys().any(|(mapped, _)| *mapped == id)
-    }
-
-    /// Whether mappings distinguish values of the attribute by a key.
-    fn has_keys(&self, id: AttributeId) -> bool {
-        let mut sources = self.rules.keys();
-        sources.any(|(mapped, key)| *mapped == id && key.is_some())
+        self.rules.contains_key(&AttributeId::from(kind))
     }
 }
 
@@ -193,7 +191,7 @@ impl From<Kind> for AttributeId {
 fn add(
     dictionary: &Dictionary,
     mapping: &AttributeMapping,
-    rules: &mut HashMap<Source, Vec<Rule>>,
+    rules: &mut Rules,
 ) -> Result<(), MappingError> {
     let name = || mapping.attribute.clone();
     let definition = dictionary
@@ -212,11 +210,13 @@ fn add(
         return Err(MappingError::WrongType(name()));
     }
     let unit = mapping.setting.unit(mapping.unit)?;
-    let found = rules.entry((id, mapping.key.clone())).or_default();
-    if found.iter().any(|rule| rule.setting == mapping.setting) {
+    let found = rules.entry(id).or_default();
+    let is_same = |rule: &Rule| rule.key == mapping.key && rule.setting == mapping.setting;
+    if found.iter().any(is_same) {
         return Err(MappingError::Twice(name()));
     }
     found.push(Rule {
+        key: mapping.key.clone(),
         setting: mapping.setting,
         unit,
     });

@@ -66,15 +66,24 @@ struct Group {
     families: BTreeSet<bool>,
 }
 
+/// Maximum number of mappings. Each answer is read with them.
+const MAX_MAPPINGS: usize = 1024;
+
 /// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
-    let groups = configuration.aaa.server_groups.len();
-    let too_many = (groups > MAX_GROUPS).then(|| config::Fault {
+    let aaa = &configuration.aaa;
+    let (groups, mappings) = (aaa.server_groups.len(), aaa.mappings.len());
+    let limits = [
+        ("server-groups", "server groups", groups, MAX_GROUPS),
+        ("mappings", "mappings", mappings, MAX_MAPPINGS),
+    ];
+    let exceeded = limits.into_iter().filter(|(.., count, most)| count > most);
+    let fault = |(name, what, count, most): (&str, &str, usize, usize)| config::Fault {
         line: 0,
-        path: ["aaa", "server-groups"].into_iter().collect(),
-        message: format!("{groups} server groups: expected at most {MAX_GROUPS}"),
-    });
-    too_many.into_iter().collect()
+        path: ["aaa", name].into_iter().collect(),
+        message: format!("{count} {what}: expected at most {most}"),
+    };
+    exceeded.map(fault).collect()
 }
 
 impl AaaClients {

@@ -151,28 +151,31 @@ impl Reading<'_> {
 
     /// An attribute of the dictionary. `None`: its value does not fit its type.
     fn attribute(&mut self, id: AttributeId, definition: &Definition, value: Option<Value<'_>>) {
-        let rules = &self.mappings.rules;
+        let rules = self.mappings.rules.get(&id).map_or(&[][..], Vec::as_slice);
+        let of = |key: Option<&str>| -> Vec<&Rule> {
+            let rules = rules.iter();
+            rules.filter(|rule| rule.key.as_deref() == key).collect()
+        };
         let mut name = definition.name.clone();
-        let (mut found, mut meant) = (rules.get(&(id, None)), value);
-        if let Some(Value::Text(text)) = value
+        let (mut found, mut meant) = (of(None), value);
+        if rules.iter().any(|rule| rule.key.is_some())
+            && let Some(Value::Text(text)) = value
             && let Some((key, rest)) = text.split_once(['=', '*'])
         {
             // `#` and a number order several values of a key
             let key = key.split('#').next().unwrap_or_default().trim();
-            let of_key = rules.get(&(id, Some(key.to_owned())));
-            if of_key.is_some() {
+            let shown: String = key.chars().take(MAX_KEY).collect();
+            name = format!("{name} {}", shown.escape_debug());
+            let of_key = of(Some(key));
+            if !of_key.is_empty() {
                 (found, meant) = (of_key, Some(Value::Text(rest.trim())));
             }
-            if of_key.is_some() || (found.is_none() && self.mappings.has_keys(id)) {
-                let key: String = key.chars().take(MAX_KEY).collect();
-                name = format!("{name} {}", key.escape_debug());
-            }
         }
-        let Some(rules) = found else {
+        if found.is_empty() {
             return self.accept.not_enforced.push(name);
-        };
-        for rule in rules {
-            let is_used = meant.is_some_and(|value| self.set(*rule, id, value, &name));
+        }
+        for rule in found {
+            let is_used = meant.is_some_and(|value| self.set(rule, id, value, &name));
             if !is_used && rule.setting != Setting::Nothing {
                 self.accept.ignored.push(name.clone());
             }
@@ -180,8 +183,8 @@ impl Reading<'_> {
     }
 
     /// Sets a setting. `false`: the value cannot be used, or the setting has another value already.
-    fn set(&mut self, rule: Rule, id: AttributeId, value: Value<'_>, name: &str) -> bool {
-        let Rule { setting, unit } = rule;
+    fn set(&mut self, rule: &Rule, id: AttributeId, value: Value<'_>, name: &str) -> bool {
+        let (setting, unit) = (rule.setting, rule.unit);
         let accept = &mut *self.accept;
         match setting {
             Setting::RateUp => fill(&mut accept.rate_up, read::rate(value, unit)),

@@ -5,7 +5,7 @@ use wire::radius::{Code, Packet};
 
 #[test]
 fn every_shipped_mapping_is_sound() {
-    let mut rules = HashMap::new();
+    let mut rules = Rules::new();
     for mapping in shipped::mappings() {
         assert_eq!(
             add(&Dictionary::shipped(), &mapping, &mut rules),
