@@ -8,6 +8,7 @@
 
 pub mod classify;
 pub mod configuration;
+pub mod dictionary;
 pub mod discovery;
 pub mod gtpu;
 pub mod history;
@@ -35,7 +36,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp pfcp radius gtpu store history classify configuration }
+targets! { discovery ppp pfcp radius gtpu store history classify configuration dictionary }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]

@@ -128,6 +128,22 @@ mod tests {
     }
 
     #[test]
+    fn the_manuals_example_is_valid() {
+        let manual = include_str!("../../../docs/reference/radius.md");
+        let block = |language: &str| {
+            let (_, rest) = manual.split_once(&format!("```{language}\n")).unwrap();
+            rest.split("```").next().unwrap().to_owned()
+        };
+        let servers = "  servers: {first: {address: 192.0.2.9, secret-key: abcdefgh}}\n";
+        let text = block("yaml") + servers;
+        let configuration = config::check::read(&text).unwrap().configuration;
+        mappings(&Dictionary::shipped(), &configuration).unwrap();
+        let acme = |_: &Path| Ok(block("text"));
+        let dictionary = Dictionary::shipped().load(&["acme".into()], acme).unwrap();
+        assert!(dictionary.find("Acme-Down").is_some());
+    }
+
+    #[test]
     fn a_wrong_mapping_is_a_fault_at_its_place() {
         let faults = |mapping: &str| {
             let text = format!("aaa: {{mappings: {{acme: {{{mapping}}}}}}}");

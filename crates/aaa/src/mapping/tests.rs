@@ -16,6 +16,17 @@ fn every_shipped_mapping_is_sound() {
 }
 
 #[test]
+fn the_manual_has_every_shipped_mapping() {
+    let manual = include_str!("../../../../docs/reference/radius.md");
+    for mapping in shipped::mappings() {
+        let words = [Some(mapping.attribute), mapping.key];
+        for word in words.into_iter().flatten() {
+            assert!(manual.contains(&word), "{word}");
+        }
+    }
+}
+
+#[test]
 fn attributes_that_name_the_session_are_no_settings_of_a_change() {
     let names = |code| {
         let mut packet = Packet::new(code, 1, [0; 16]);

@@ -421,6 +421,9 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     for name in changed(&old.aaa.servers, &new.aaa.servers) {
         say(format!("requests use the changed RADIUS server {name}"));
     }
+    for name in changed(&old.aaa.mappings, &new.aaa.mappings) {
+        say(format!("answers are read with the changed mapping {name}"));
+    }
     let who = match changed(&old.users, &new.users)[..] {
         [] => None,
         [name] => Some(format!("user {name}")),
