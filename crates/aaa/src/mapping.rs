@@ -1,4 +1,4 @@
-//! Mappings: which attribute of which vendor says which setting of a subscriber, and in which unit.
+//! Mappings: which attribute of which vendor sets which setting of a subscriber, and in which unit.
 
 use core::fmt;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ mod values;
 
 pub(crate) use apply::apply;
 
-/// Setting of a subscriber that an attribute can say.
+/// Setting of a subscriber that an attribute can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// Rate from the subscriber.

@@ -70,7 +70,7 @@ fn is_settled(code: Code, attribute: &Attribute) -> bool {
     }
 }
 
-/// Adds the settings that mapped attributes say, and the names of attributes that are not carried out.
+/// Adds the settings of mapped attributes, and the names of attributes that are not carried out.
 pub(crate) fn apply(mappings: &Mappings, packet: &Packet, accept: &mut AccessAccept) {
     let mut reading = Reading {
         mappings,

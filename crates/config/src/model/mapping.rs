@@ -16,7 +16,7 @@ pub struct Mapping {
     #[serde(default)]
     #[schemars(extend("x-example" = "ip:addr-pool"))]
     pub key: Option<String>,
-    /// Setting that the attribute says.
+    /// Setting that the attribute sets.
     pub setting: MappedSetting,
     /// Unit of the attribute's number. Rates need one; the default of time-outs is `seconds`; other settings have none.
     #[serde(default)]

@@ -157,7 +157,7 @@ fn what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber() {
     let mut w = world();
     w.radius.accept = vec![
         vendor(14988, 8, b"5M/20M"),       // Mikrotik-Rate-Limit
-        vendor(6527, 9, &[192, 0, 2, 53]), // Alc-Primary-Dns
+        vendor(6527, 9, &[192, 0, 2, 77]), // Alc-Primary-Dns
         vendor(4874, 2, b"walled"),        // ERX-Address-Pool-Name
         vendor(9, 1, b"ip:route=192.0.2.8/29"),
         vendor(6527, 12, b"gold"), // Alc-Subsc-Prof-Str
@@ -173,7 +173,7 @@ fn what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber() {
     let bindings = format!("{:?}", subscriber.forwarding.bindings);
     assert!(bindings.contains("192.0.2.8/29"), "{bindings}");
     let dns: Vec<String> = w.homes[0].dns().map(|a| a.to_string()).collect();
-    assert_eq!(dns, ["192.0.2.53"]);
+    assert_eq!(dns, ["192.0.2.77", "2001:db8::53"]);
     assert_eq!(is_walled(&mut w), [true, false]);
     let counts = [
         Counter::AttributeIgnored,
