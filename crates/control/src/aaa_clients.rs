@@ -67,7 +67,7 @@ struct Group {
 }
 
 /// Maximum number of mappings. Each answer is read with them.
-const MAX_MAPPINGS: usize = 1024;
+pub(crate) const MAX_MAPPINGS: usize = 1024;
 
 /// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {

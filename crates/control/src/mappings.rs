@@ -144,6 +144,27 @@ mod tests {
     }
 
     #[test]
+    fn mappings_are_bounded() {
+        let most = crate::aaa_clients::MAX_MAPPINGS;
+        let faults = |count: usize| {
+            let mapping = |n: usize| {
+                (
+                    n.to_string(),
+                    serde_json::json!({"attribute": "Class", "setting": "none"}),
+                )
+            };
+            let mappings: serde_json::Map<_, _> = (0..count).map(mapping).collect();
+            let tree = serde_json::json!({"aaa": {"mappings": mappings}});
+            crate::aaa_clients::bounds(&config::check::check(&tree).unwrap().configuration)
+        };
+        assert_eq!(faults(most), []);
+        assert_eq!(
+            faults(most + 1)[0].message,
+            "1025 mappings: expected at most 1024"
+        );
+    }
+
+    #[test]
     fn a_wrong_mapping_is_a_fault_at_its_place() {
         let faults = |mapping: &str| {
             let text = format!("aaa: {{mappings: {{acme: {{{mapping}}}}}}}");

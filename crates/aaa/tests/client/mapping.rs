@@ -368,6 +368,14 @@ fn of_two_values_for_a_setting_the_standard_ones_and_then_the_first_counts() {
 }
 
 #[test]
+fn dns_servers_are_bounded() {
+    let servers: Vec<String> = (1..=9).map(|n| format!("192.0.2.{n}")).collect();
+    let accept = shipped(&[pair(&format!("ip:dns-servers={}", servers.join(",")))]);
+    assert_eq!(accept.dns.len(), 8);
+    assert_eq!(accept.ignored, ["Cisco-AVPair"]);
+}
+
+#[test]
 fn what_a_dictionary_knows_and_what_none_knows_is_told_apart() {
     let accept = shipped(&[
         (Kind::USER_NAME, b"alice@isp".into()),
