@@ -50,6 +50,7 @@ impl Bench {
             }],
             time_window: Duration::from_secs(300),
             require_event_timestamp: false,
+            ..DynamicConfig::default()
         });
         Bench {
             server,

@@ -9,6 +9,7 @@
 pub mod classify;
 pub mod coa;
 pub mod configuration;
+pub mod dictionary;
 pub mod discovery;
 pub mod gtpu;
 pub mod history;
@@ -36,7 +37,7 @@ macro_rules! targets {
     };
 }
 
-targets! { discovery ppp pfcp radius coa gtpu store history classify configuration }
+targets! { discovery ppp pfcp radius coa gtpu store history classify configuration dictionary }
 
 /// A step of an input: what is done, and with what.
 #[derive(Clone, Copy, Debug)]

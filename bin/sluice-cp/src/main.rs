@@ -5,9 +5,11 @@ use config::Checked;
 use config::history::has_version;
 use config::model::Level;
 use config::start::ControlPlane;
+use control::Dictionary;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, reload};
@@ -33,7 +35,11 @@ const BAD_CONFIG: u8 = 2;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (start, configuration) = match read(&arguments) {
+    let Read {
+        start,
+        dictionary,
+        initial,
+    } = match read(&arguments) {
         Ok(read) => read,
         Err(said) => {
             eprintln!("sluice-cp: {said}");
@@ -45,7 +51,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let set_level = start_log();
-    match control::runtime::run(start, configuration, set_level) {
+    match control::runtime::run(start, dictionary, initial, set_level) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -54,15 +60,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the start file, and the configuration that it names if this start needs it. A relative path is relative to the start
-/// file.
-fn read(arguments: &Arguments) -> Result<(ControlPlane, Option<Checked>), String> {
+/// What the daemon starts with.
+struct Read {
+    start: ControlPlane,
+    dictionary: Arc<Dictionary>,
+    initial: Option<Checked>,
+}
+
+/// Reads the start file and its dictionaries, and the configuration that it names if this start needs it. A relative path is relative
+/// to the start file.
+fn read(arguments: &Arguments) -> Result<Read, String> {
     let file = &arguments.start;
     let start = config::load::<ControlPlane>(file).map_err(|error| error.to_string())?;
+    let dictionaries = start.dictionaries.iter();
+    let dictionaries: Vec<PathBuf> = dictionaries.map(|name| file.with_file_name(name)).collect();
+    let dictionary = control::read_dictionaries(&dictionaries)?;
     // the stored versions replace the initial configuration
     let needed = arguments.check || !has_version(&start.configuration());
     let Some(initial) = start.initial_configuration.as_ref().filter(|_| needed) else {
-        return Ok((start, None));
+        return Ok(Read {
+            start,
+            dictionary,
+            initial: None,
+        });
     };
     let file = file.with_file_name(initial);
     let name = file.display();
@@ -76,8 +96,12 @@ fn read(arguments: &Arguments) -> Result<(ControlPlane, Option<Checked>), String
         faults.iter().map(line).collect::<Vec<_>>().join("\n")
     };
     let initial = config::check::read(&text).map_err(said)?;
-    control::check(&start, &initial.configuration).map_err(said)?;
-    Ok((start, Some(initial)))
+    control::check(&start, &dictionary, &initial.configuration).map_err(said)?;
+    Ok(Read {
+        start,
+        dictionary,
+        initial: Some(initial),
+    })
 }
 
 /// Starts logging to standard error. The configuration sets the level; `RUST_LOG` overrides it.

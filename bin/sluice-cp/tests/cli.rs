@@ -37,3 +37,43 @@ fn the_initial_configuration_may_go_once_there_is_a_version() {
     let (code, said) = run(&file, &["--check"]);
     assert_eq!(code, Some(2), "{said}");
 }
+
+#[test]
+fn a_dictionary_that_cannot_be_understood_is_named_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cp.yaml");
+    let start = "node-id: cp1\naddress: 127.0.0.1\ninitial-configuration: sluice.yaml\ndictionaries: [acme]\n";
+    std::fs::write(&file, start).unwrap();
+    let mapping =
+        "aaa: {mappings: {acme: {attribute: Acme-Down, setting: rate-down, unit: kbit/s}}}\n";
+    std::fs::write(directory.path().join("sluice.yaml"), mapping).unwrap();
+    let check = || run(&file, &["--check"]);
+    let (code, said) = check();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("acme: the file cannot be read: "), "{said}");
+
+    let acme = directory.path().join("acme");
+    std::fs::write(&acme, "VENDOR Acme 32473\nATTRIBUTE Acme-Down 1\n").unwrap();
+    let (code, said) = check();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("acme:2: `ATTRIBUTE Acme-Down 1`: expected "),
+        "{said}"
+    );
+
+    std::fs::write(&acme, "VENDOR Acme 32473\n").unwrap();
+    let (code, said) = check();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("no dictionary has the attribute `Acme-Down`"),
+        "{said}"
+    );
+
+    std::fs::write(
+        &acme,
+        "VENDOR Acme 32473\nATTRIBUTE Acme-Down 1 integer Acme\n",
+    )
+    .unwrap();
+    let (code, said) = check();
+    assert_eq!(code, Some(0), "{said}");
+}

@@ -9,6 +9,8 @@ use wire::radius::{
     Code, HEADER_LEN, Kind, Packet, Value, hide_password, sign_accounting_request, values,
 };
 
+use crate::config::NotEnforced;
+use crate::mapping::{self, Mappings};
 use crate::message::{
     AccessAccept, AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, NasPort,
     PortType, RejectReason, Traffic,
@@ -218,11 +220,19 @@ pub(crate) fn reply_message(packet: &Packet) -> Vec<u8> {
 /// like an unknown one (RFC 6929 §2.8) and named in [`AccessAccept::ignored`].
 ///
 /// # Errors
-/// An Access-Accept for a service that we do not offer counts as a rejection (RFC 2865 §5.6).
-pub(crate) fn access_accept(packet: &Packet) -> core::result::Result<AccessAccept, RejectReason> {
+/// An Access-Accept for a service that we do not offer counts as a rejection (RFC 2865 §5.6). So does one with an attribute that is not
+/// carried out, if the configuration says so.
+pub(crate) fn access_accept(
+    packet: &Packet,
+    mappings: &Mappings,
+    not_enforced: NotEnforced,
+) -> core::result::Result<AccessAccept, RejectReason> {
     expect(packet, Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
     expect(packet, Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
-    let mut accept = authorization(packet);
+    let mut accept = authorization(packet, mappings);
+    if let (NotEnforced::Reject, Some(name)) = (not_enforced, accept.not_enforced.first()) {
+        return Err(RejectReason::NotEnforced(name.clone()));
+    }
     // Servers use zero for "none said".
     let AccessAccept {
         session_timeout,
@@ -244,28 +254,18 @@ fn expect(packet: &Packet, kind: Kind, only: u32) -> core::result::Result<(), Re
     }
 }
 
-/// Attributes that a CoA-Request may change, besides those that identify the session.
-pub(crate) const CHANGEABLE: [Kind; 8] = [
-    Kind::FILTER_ID,
-    Kind::FRAMED_MTU,
-    Kind::FRAMED_ROUTE,
-    Kind::FRAMED_IPV6_ROUTE,
-    Kind::CLASS,
-    Kind::SESSION_TIMEOUT,
-    Kind::IDLE_TIMEOUT,
-    Kind::ACCT_INTERIM_INTERVAL,
-];
-
-/// Decodes the attributes of an Access-Accept or a CoA-Request that say what a subscriber gets.
-pub(crate) fn authorization(packet: &Packet) -> AccessAccept {
+/// Decodes the attributes of an Access-Accept or a CoA-Request that say what a subscriber gets. A mapped attribute has the meaning of
+/// its mapping alone.
+pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccept {
     let others = packet.attributes.iter();
     let invalid = others.filter(|a| is_invalid(&a.value) && a.kind != Kind::REPLY_MESSAGE);
     let mut reader = Reader {
         packet,
-        ignored: invalid.map(|attribute| name(attribute.kind)).collect(),
+        mappings,
+        ignored: invalid.map(|a| name(a.kind).to_owned()).collect(),
     };
     let interim = reader.time(Kind::ACCT_INTERIM_INTERVAL);
-    AccessAccept {
+    let mut accept = AccessAccept {
         framed_ip: reader.framed_ip(),
         framed_ipv6_prefix: reader.single(Kind::FRAMED_IPV6_PREFIX, |value| match value {
             Value::Ipv6Prefix(prefix) => Some(*prefix),
@@ -293,7 +293,10 @@ pub(crate) fn authorization(packet: &Packet) -> AccessAccept {
         framed_mtu: reader.integer(Kind::FRAMED_MTU),
         reply_message: reply_message(packet),
         ignored: reader.ignored,
-    }
+        ..AccessAccept::default()
+    };
+    mapping::apply(mappings, packet, &mut accept);
+    accept
 }
 
 fn name(kind: Kind) -> &'static str {
@@ -307,30 +310,37 @@ fn is_invalid(value: &Value) -> bool {
 /// Reads attributes of a packet, and notes those that cannot be used. Those that are not even of their type are noted already.
 struct Reader<'a> {
     packet: &'a Packet,
-    ignored: Vec<&'static str>,
+    mappings: &'a Mappings,
+    ignored: Vec<String>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// The values of an attribute that has its standard meaning.
+    fn values(&self, kind: Kind) -> impl Iterator<Item = &'a Value> + use<'a> {
+        let is_mapped = self.mappings.has(kind);
+        self.packet.all(kind).filter(move |_| !is_mapped)
+    }
+
     /// The first value of an attribute. `read` returns `None` if it cannot be used.
     fn single<T>(&mut self, kind: Kind, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let mut values = self.packet.all(kind);
+        let mut values = self.values(kind);
         let first = values.next()?;
         let further = values.filter(|value| !is_invalid(value)).count();
         let value = read(first);
         let is_odd = value.is_none() && !is_invalid(first);
         let ignored = further + usize::from(is_odd);
-        self.ignored.extend(vec![name(kind); ignored]);
+        self.ignored.extend(vec![name(kind).to_owned(); ignored]);
         value
     }
 
     /// All values of an attribute that can be used.
     fn several<T>(&mut self, kind: Kind, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
-        for value in self.packet.all(kind) {
+        for value in self.values(kind) {
             match read(value) {
                 Some(value) => found.push(value),
                 None if is_invalid(value) => {}
-                None => self.ignored.push(name(kind)),
+                None => self.ignored.push(name(kind).to_owned()),
             }
         }
         found
@@ -371,10 +381,7 @@ impl Reader<'_> {
 
     fn framed_routes(&mut self) -> Vec<IpNet> {
         let ipv4 = |value: &Value| route(value).and_then(ipv4_route).map(IpNet::V4);
-        let ipv6 = |value: &Value| {
-            let net = route(value)?.parse::<Ipv6Net>().ok()?;
-            (net.prefix_len() > 0).then(|| IpNet::V6(net.trunc()))
-        };
+        let ipv6 = |value: &Value| route(value).and_then(ipv6_route).map(IpNet::V6);
         let mut routes = self.several(Kind::FRAMED_ROUTE, ipv4);
         routes.extend(self.several(Kind::FRAMED_IPV6_ROUTE, ipv6));
         routes
@@ -391,7 +398,7 @@ fn route(value: &Value) -> Option<&str> {
 
 /// Network of an IPv4 route. Without a length it has that of its class (RFC 2865 §5.22). 0.0.0.0/0 cannot be a subscriber's
 /// route.
-fn ipv4_route(net: &str) -> Option<Ipv4Net> {
+pub(crate) fn ipv4_route(net: &str) -> Option<Ipv4Net> {
     let net = match net.contains('/') {
         true => net.parse().ok()?,
         false => {
@@ -406,4 +413,10 @@ fn ipv4_route(net: &str) -> Option<Ipv4Net> {
         }
     };
     (net.prefix_len() > 0).then_some(net.trunc())
+}
+
+/// Network of an IPv6 route. ::/0 cannot be a subscriber's route.
+pub(crate) fn ipv6_route(net: &str) -> Option<Ipv6Net> {
+    let net = net.parse::<Ipv6Net>().ok()?;
+    (net.prefix_len() > 0).then(|| net.trunc())
 }

@@ -3,16 +3,18 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use slab::Slab;
 use wire::radius::{Code, Missing, Packet, verify_response};
 
 use crate::accounting::Accounting;
 use crate::attributes::{access_accept, access_request, reply_message};
+use crate::mapping::Mappings;
 use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::random::Random;
 use crate::server::{Server, ServerStatus, Slot, Slots};
-use crate::{ClientConfig, Nas, ServerConfig};
+use crate::{ClientConfig, Nas, NotEnforced, ServerConfig};
 
 /// MRT of RFC 5080 §2.2.1: maximum time between retransmissions.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(16);
@@ -127,6 +129,8 @@ impl Peer {
 /// RADIUS client for authentication and accounting: a state machine without sockets, clock or random numbers of its own.
 pub struct Client {
     pub(crate) nas: Nas,
+    pub(crate) mappings: Arc<Mappings>,
+    pub(crate) not_enforced: NotEnforced,
     pub(crate) peers: Vec<Peer>,
     pub(crate) max_sockets: u16,
     max_requests: usize,
@@ -146,6 +150,8 @@ impl Client {
         let peer = |server| Peer::new(server, sockets);
         Self {
             nas: config.nas,
+            mappings: config.mappings,
+            not_enforced: config.not_enforced,
             peers: config.authentication.into_iter().map(peer).collect(),
             max_sockets: sockets,
             max_requests: config.max_requests,
@@ -435,7 +441,7 @@ impl Client {
             })
         };
         let outcome = match packet.code {
-            Code::ACCESS_ACCEPT => match access_accept(packet) {
+            Code::ACCESS_ACCEPT => match access_accept(packet, &self.mappings, self.not_enforced) {
                 Ok(accept) => Outcome::Accept(Box::new(accept)),
                 Err(reason) => {
                     self.counters.unusable_accepts += 1;

@@ -2,8 +2,10 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
+use std::sync::Arc;
 
 use crate::Secret;
+use crate::mapping::Mappings;
 
 /// Configuration of a [`Client`](crate::Client).
 #[derive(Clone, Debug)]
@@ -14,6 +16,10 @@ pub struct ClientConfig {
     pub authentication: Vec<ServerConfig>,
     /// Accounting servers, the preferred one first.
     pub accounting: Vec<ServerConfig>,
+    /// Meaning of vendors' attributes in answers.
+    pub mappings: Arc<Mappings>,
+    /// What an answer with an attribute is that a dictionary knows and that has no effect.
+    pub not_enforced: NotEnforced,
     /// Maximum number of open requests, sent or waiting.
     pub max_requests: usize,
     /// Maximum number of UDP sockets for each address family. Each socket has 256 identifiers for each server.
@@ -21,16 +27,28 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Configuration without servers, with limits for a gateway of 100,000 sessions.
+    /// Configuration without servers, with the shipped mappings, and with limits for a gateway of 100,000 sessions.
     pub fn new(nas: Nas) -> Self {
         Self {
             nas,
             authentication: Vec::new(),
             accounting: Vec::new(),
+            mappings: Mappings::shipped(),
+            not_enforced: NotEnforced::Accept,
             max_requests: 65_536,
             max_sockets: 16,
         }
     }
+}
+
+/// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NotEnforced {
+    /// The subscriber is accepted without it.
+    #[default]
+    Accept,
+    /// The subscriber is rejected.
+    Reject,
 }
 
 /// Identity of the gateway in requests (RFC 2865 §5.4, §5.32, RFC 3162 §2.1).

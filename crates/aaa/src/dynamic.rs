@@ -6,10 +6,12 @@
 
 mod request;
 
+use crate::mapping::Mappings;
 use crate::{Nas, Secret};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use wire::radius::{Code, Kind, Missing, Packet, Value, values, verify_dynamic_request};
 
 pub use request::{DynamicRequest, Requested, SessionIds};
@@ -22,7 +24,7 @@ const MOST_REQUESTS: usize = 131_072;
 const MOST_IDENTITIES: usize = 524_288;
 
 /// Configuration of a [`DynamicAuthorization`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct DynamicConfig {
     /// Who may ask.
     pub clients: Vec<DynamicClient>,
@@ -32,6 +34,21 @@ pub struct DynamicConfig {
     pub time_window: Duration,
     /// Whether to drop a request without Event-Timestamp, which anybody on the way can repeat later.
     pub require_event_timestamp: bool,
+    /// Meaning of vendors' attributes.
+    pub mappings: Arc<Mappings>,
+}
+
+impl Default for DynamicConfig {
+    /// Nobody may ask.
+    fn default() -> Self {
+        DynamicConfig {
+            clients: Vec::new(),
+            gateways: Vec::new(),
+            time_window: Duration::ZERO,
+            require_event_timestamp: false,
+            mappings: Mappings::shipped(),
+        }
+    }
 }
 
 /// RADIUS server that may change and end sessions.
@@ -225,7 +242,7 @@ impl DynamicAuthorization {
         self.by_age.push_back((now, key));
         self.taken.insert(identity, key);
         self.taken_by_age.push_back((now, identity));
-        match request::read(packet, &self.config.gateways) {
+        match request::read(packet, &self.config) {
             Ok(request) => Received::Request(key, Box::new(request)),
             Err(cause) => match self.answer(key, Verdict::Rejected(cause)) {
                 Some((_, answer)) => Received::Answer(answer),

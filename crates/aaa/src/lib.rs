@@ -4,7 +4,8 @@
 //! of [`Client::poll_output`]. The client has ordered servers for authentication and for accounting. It retransmits (RFC 5080
 //! §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
 //! number of open requests, and ignores replies that do not prove their origin. [`Users`] answers the same [`AccessRequest`] with
-//! the same [`Outcome`] from a file. Neither does network I/O, and no `Debug` output contains a password or secret.
+//! the same [`Outcome`] from a file. [`dictionary`] knows vendors' attributes, and [`mapping`] says what they mean. None of them does
+//! I/O, and no `Debug` output contains a password or secret.
 //!
 //! ```
 //! use core::time::Duration;
@@ -39,7 +40,9 @@ mod accounting;
 mod attributes;
 mod client;
 mod config;
+pub mod dictionary;
 mod dynamic;
+pub mod mapping;
 mod message;
 mod random;
 mod reconfigure;
@@ -49,7 +52,7 @@ mod users;
 
 pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
-pub use config::{ClientConfig, Nas, ServerConfig};
+pub use config::{ClientConfig, Nas, NotEnforced, ServerConfig};
 pub use dynamic::{
     DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicRequest,
     ErrorCause, Received, RequestKey, Requested, SessionIds, Verdict,

@@ -1,6 +1,6 @@
 //! Requests of the gateway and their results, from RADIUS servers or from local users.
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -100,10 +100,22 @@ pub struct AccessAccept {
     pub acct_interim: Option<Duration>,
     /// Framed-MTU.
     pub framed_mtu: Option<u32>,
+    /// Rate from the subscriber in kbit/s, by a mapped attribute.
+    pub rate_up: Option<u64>,
+    /// Rate to the subscriber in kbit/s, by a mapped attribute.
+    pub rate_down: Option<u64>,
+    /// DNS servers, the preferred one first, by mapped attributes. Empty: none said.
+    pub dns: Vec<IpAddr>,
+    /// Priority in VLAN tags, 0 to 7, by a mapped attribute.
+    pub vlan_priority: Option<u8>,
     /// All Reply-Messages joined, to be shown to the peer.
     pub reply_message: Vec<u8>,
     /// Names of known attributes that are ignored: one for each value that cannot be used, or for which there is no room.
-    pub ignored: Vec<&'static str>,
+    pub ignored: Vec<String>,
+    /// Names of attributes that a dictionary knows and that have no effect: no mapping says what they mean.
+    pub not_enforced: Vec<String>,
+    /// Numbers of attributes that no dictionary knows, as text.
+    pub unknown: Vec<String>,
 }
 
 /// Rejection of a subscriber.
@@ -116,7 +128,7 @@ pub struct AccessReject {
 }
 
 /// Why a subscriber is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectReason {
     /// The server sent an Access-Reject, or no local user has this name and proof.
     #[error("refused by the server")]
@@ -127,6 +139,9 @@ pub enum RejectReason {
     /// The server accepted for a service that this gateway does not support (RFC 2865 §5.6: treat as a rejection).
     #[error("the server's Access-Accept asks for another service: {0}")]
     Unsupported(&'static str),
+    /// The server's answer has an attribute that has no effect, and its server group rejects those.
+    #[error("the server's Access-Accept has the attribute {0}, which is not carried out")]
+    NotEnforced(String),
 }
 
 /// Kind of an accounting record.

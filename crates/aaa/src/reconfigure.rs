@@ -26,6 +26,8 @@ impl Client {
     /// server, accounting records wait for one.
     pub fn reconfigure(&mut self, now: Duration, config: ClientConfig) {
         self.nas = config.nas;
+        self.mappings = config.mappings;
+        self.not_enforced = config.not_enforced;
         self.change_authentication(now, config.authentication);
         self.change_accounting(now, config.accounting);
     }

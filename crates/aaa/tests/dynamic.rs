@@ -31,6 +31,7 @@ fn config() -> DynamicConfig {
         }],
         time_window: Duration::from_secs(300),
         require_event_timestamp: false,
+        ..DynamicConfig::default()
     }
 }
 
@@ -125,6 +126,22 @@ fn a_request_says_whom_and_what() {
     let bytes = signed(Code::DISCONNECT_REQUEST, &attributes[..6]);
     let (_, ids, requested) = request(&mut server(), &bytes);
     assert_eq!((ids, requested), (expected, Requested::Disconnect));
+}
+
+#[test]
+fn vendors_attributes_are_changes_too() {
+    let specific = |octets: &[u8]| (Kind::VENDOR_SPECIFIC, Value::Octets(octets.to_vec()));
+    // Mikrotik-Rate-Limit "2M/8M", and an attribute of a vendor that nobody knows
+    let rate = specific(b"\x00\x00\x3a\x8c\x08\x072M/8M");
+    let unknown = specific(b"\x00\x00\x7e\xd9\x01\x04ab");
+    let bytes = signed(Code::COA_REQUEST, &[session(), rate.clone()]);
+    let (_, _, requested) = request(&mut server(), &bytes);
+    let Requested::Change(change) = requested else {
+        panic!("{requested:?}")
+    };
+    assert_eq!((change.rate_up, change.rate_down), (Some(2000), Some(8000)));
+    let half = [session(), rate, unknown];
+    assert_eq!(cause(Code::COA_REQUEST, &half), 401);
 }
 
 #[test]
@@ -271,6 +288,12 @@ fn what_is_authentic_and_cannot_be_done_is_rejected_with_its_cause() {
             vec![user(), timeout(), (Kind::FRAMED_ROUTE, "nonsense".into())],
             407,
             "half of it is odd",
+        ),
+        (
+            change,
+            vec![user(), (Kind::FRAMED_POOL, "homes".into())],
+            401,
+            "a running session has its addresses",
         ),
         (end, vec![user(), user()], 404, "two users"),
         (

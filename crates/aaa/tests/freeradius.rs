@@ -245,8 +245,31 @@ fn alice() -> AccessAccept {
         acct_interim: Some(Duration::from_secs(300)),
         framed_mtu: Some(1492),
         reply_message: b"Hello, Alice".to_vec(),
-        ignored: Vec::new(),
+        ..AccessAccept::default()
     }
+}
+
+#[test]
+fn freeradius_sends_attributes_of_vendors_and_they_become_settings() {
+    let server = FreeRadius::start();
+    let mut client = server.client();
+    let dns = ["2001:db8::54", "2001:db8::53", "192.0.2.53"];
+    let not_enforced = ["ERX-Service-Activate", "Tunnel-Type"];
+    let expected = AccessAccept {
+        rate_up: Some(5_000),
+        rate_down: Some(20_000),
+        dns: dns.map(|address| address.parse().unwrap()).into(),
+        filter_id: Some("gold".into()),
+        framed_pool: Some("homes".into()),
+        framed_routes: vec!["192.0.2.0/29".parse().unwrap()],
+        not_enforced: not_enforced.map(str::to_owned).into(),
+        unknown: vec!["Attr-26.24757".into()], // WiMAX
+        ..AccessAccept::default()
+    };
+    assert_eq!(
+        client.authenticate("bob", pap("12345")),
+        Outcome::Accept(Box::new(expected))
+    );
 }
 
 #[test]

@@ -5,11 +5,13 @@
 
 mod aaa;
 mod access;
+mod mapping;
 mod subscriber;
 mod user_plane;
 
 pub use aaa::{Aaa, DynamicAuthorization, DynamicClient, Server, ServerGroup, User};
 pub use access::{AccessProfile, Authentication, SubscriberIdentity};
+pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,

@@ -20,6 +20,9 @@ pub struct ControlPlane {
     /// Folder for sessions, accounting records and configuration versions.
     #[serde(default = "cp_state")]
     pub state: PathBuf,
+    /// RADIUS dictionaries in FreeRADIUS' format, beside the shipped ones. Default: none.
+    #[serde(default)]
+    pub dictionaries: Vec<PathBuf>,
     /// TLS credentials for user planes on other machines. User planes on this machine need none.
     #[serde(default)]
     pub management: Option<Tls>,

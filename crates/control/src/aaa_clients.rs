@@ -2,11 +2,13 @@
 
 use crate::alarms::{Condition, Fault};
 use crate::topology::{Numbers, Seid};
+use aaa::dictionary::Dictionary;
+use aaa::mapping::Mappings;
 use aaa::{
     AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
     ServerConfig, User, Users,
 };
-use config::model::{Server, ServerGroup};
+use config::model::{NotEnforced, Server, ServerGroup};
 use config::{Configuration, start};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -15,6 +17,7 @@ use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Authentication that waits for an answer. The attempt distinguishes it from earlier ones of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub(crate) struct AaaClients {
     node_id: String,
     addresses: config::Addresses,
     random: StdRng,
+    dictionary: Arc<Dictionary>,
+    mappings: Arc<Mappings>,
     groups: BTreeMap<String, Group>,
     users: Users,
     /// Answers from the configured users.
@@ -61,28 +66,49 @@ struct Group {
     families: BTreeSet<bool>,
 }
 
+/// Maximum number of mappings. Each answer is read with them.
+pub(crate) const MAX_MAPPINGS: usize = 1024;
+
 /// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
-    let groups = configuration.aaa.server_groups.len();
-    let too_many = (groups > MAX_GROUPS).then(|| config::Fault {
+    let aaa = &configuration.aaa;
+    let (groups, mappings) = (aaa.server_groups.len(), aaa.mappings.len());
+    let limits = [
+        ("server-groups", "server groups", groups, MAX_GROUPS),
+        ("mappings", "mappings", mappings, MAX_MAPPINGS),
+    ];
+    let exceeded = limits.into_iter().filter(|(.., count, most)| count > most);
+    let fault = |(name, what, count, most): (&str, &str, usize, usize)| config::Fault {
         line: 0,
-        path: ["aaa", "server-groups"].into_iter().collect(),
-        message: format!("{groups} server groups: expected at most {MAX_GROUPS}"),
-    });
-    too_many.into_iter().collect()
+        path: ["aaa", name].into_iter().collect(),
+        message: format!("{count} {what}: expected at most {most}"),
+    };
+    exceeded.map(fault).collect()
 }
 
 impl AaaClients {
-    pub fn new(start: &start::ControlPlane, seed: [u8; 32]) -> Self {
+    pub fn new(start: &start::ControlPlane, dictionary: Arc<Dictionary>, seed: [u8; 32]) -> Self {
         AaaClients {
             node_id: start.node_id.clone(),
             addresses: start.address,
             random: StdRng::from_seed(seed),
+            dictionary,
+            mappings: Mappings::shipped(),
             groups: BTreeMap::new(),
             users: Users::default(),
             answers: VecDeque::new(),
             pending: Slab::new(),
         }
+    }
+
+    /// Dictionary of RADIUS attributes.
+    pub fn dictionary(&self) -> &Arc<Dictionary> {
+        &self.dictionary
+    }
+
+    /// Meaning of vendors' attributes.
+    pub fn mappings(&self) -> &Arc<Mappings> {
+        &self.mappings
     }
 
     /// Applies a configuration. `kept` are the group numbers in the store. A group that was removed from the configuration
@@ -104,6 +130,8 @@ impl AaaClients {
             (name.clone(), known)
         });
         self.users = users.collect();
+        let mappings = crate::mappings::mappings(&self.dictionary, configuration);
+        self.mappings = mappings.expect("a configuration with wrong mappings is refused");
         let configured = &configuration.aaa.server_groups;
         let owed = kept.keys().filter_map(|name| name.strip_prefix("servers "));
         let owed = owed.filter(|name| is_owed(name)).map(str::to_owned);
@@ -161,6 +189,11 @@ impl AaaClients {
             ipv6: self.addresses.ipv6,
         });
         client.max_sockets = RADIUS_SOCKETS;
+        client.mappings = self.mappings.clone();
+        client.not_enforced = match group.map(|group| group.not_enforced) {
+            Some(NotEnforced::Reject) => aaa::NotEnforced::Reject,
+            Some(NotEnforced::Accept) | None => aaa::NotEnforced::Accept,
+        };
         let named = group.into_iter().flat_map(|group| &group.servers);
         for server in named.filter_map(|name| servers.get(name)) {
             let at = |port| ServerConfig {

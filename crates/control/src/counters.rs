@@ -61,6 +61,10 @@ counters! {
     FixedAddressUnusable = "fixed-address-unusable",
     /// A known attribute of an Access-Accept was ignored: its value cannot be used, or it came more often than it may.
     AttributeIgnored = "attribute-ignored",
+    /// An attribute of an Access-Accept had no effect: a dictionary knows it, and no mapping says what it means.
+    AttributeNotEnforced = "attribute-not-enforced",
+    /// An attribute of an Access-Accept was ignored: no dictionary knows it.
+    AttributeUnknown = "attribute-unknown",
     /// AAA rejected a subscriber.
     AuthenticationRejected = "authentication-rejected",
     /// A subscriber was rejected because no AAA server answered.

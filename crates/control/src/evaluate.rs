@@ -3,6 +3,7 @@
 use aaa::AccessAccept;
 use config::Configuration;
 use config::model::{AccessProfile, SubscriberProfile};
+use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
@@ -50,6 +51,10 @@ impl AaaAnswer {
                 session_timeout: timeout,
                 idle_timeout: accept.idle_timeout.map(limit),
                 interim_interval: accept.acct_interim.map(limit),
+                rate_up: accept.rate_up.map(|kbps| Some(Rate(kbps))),
+                rate_down: accept.rate_down.map(|kbps| Some(Rate(kbps))),
+                dns: (!accept.dns.is_empty()).then(|| accept.dns.clone()),
+                vlan_priority: accept.vlan_priority,
                 ..Overrides::default()
             },
         }
@@ -97,7 +102,8 @@ impl<'a> PolicyInputs<'a> {
                 group.map_or(Origin::Default, |_| Origin::ServerGroup),
             ),
         );
-        let (dns, dns_origin) = chosen(&answer.dns, (profile.dns.clone(), of_profile));
+        let (mut dns, dns_origin) = chosen(&answer.dns, (profile.dns.clone(), of_profile));
+        dns.extend(missing_families(&dns, &profile.dns));
         let (vlan_priority, priority_origin) =
             chosen(&answer.vlan_priority, (profile.vlan_priority, of_profile));
         let (idle_timeout, idle_origin) = chosen(
@@ -157,6 +163,13 @@ pub(crate) fn profile<'a>(
     named.map_or((&SUBSCRIBER_DEFAULTS, Origin::Default), |profile| {
         (profile, Origin::Profile)
     })
+}
+
+/// The profile's DNS servers of each address family of which AAA names none.
+fn missing_families(dns: &[IpAddr], of_profile: &[IpAddr]) -> Vec<IpAddr> {
+    let is_missing =
+        |address: &&IpAddr| !dns.iter().any(|other| other.is_ipv4() == address.is_ipv4());
+    of_profile.iter().filter(is_missing).copied().collect()
 }
 
 /// AAA's value, if it said one.
@@ -268,5 +281,13 @@ mod tests {
             row("dns 192.0.2.53", "profile"),
         ];
         assert_eq!(rows(&configuration, 1400, &answer), of_aaa);
+        for (of_aaa, dns) in [
+            ("192.0.2.1", "dns 192.0.2.1"),
+            ("2001:db8::53", "dns 2001:db8::53, 192.0.2.53"),
+        ] {
+            answer.overrides.dns = Some(vec![of_aaa.parse().unwrap()]);
+            let rows = rows(&configuration, 1400, &answer);
+            assert_eq!(rows.last(), Some(&row(dns, "aaa")));
+        }
     }
 }

@@ -33,6 +33,7 @@ mod journal;
 mod lanes;
 mod live;
 pub mod management;
+mod mappings;
 pub mod plane;
 pub mod pool;
 mod radius_sockets;
@@ -52,19 +53,23 @@ pub mod wheel;
 #[path = "../tests/behaviour/world/mod.rs"]
 mod world;
 
+pub use aaa::dictionary::Dictionary;
 pub use configuration::SetLevel;
+pub use mappings::read_dictionaries;
 pub use plane::{ControlPlane, Input, Now, Output, Restored};
+use std::sync::Arc;
 
 /// Finds what cannot be served of a configuration beyond what [`config::check`] finds: pools that cannot be cut, more than
-/// there are numbers for. Nothing is started.
+/// there are numbers for, mappings of attributes that no dictionary has. Nothing is started.
 ///
 /// # Errors
 /// Everything that is wrong.
 pub fn check(
     start: &config::start::ControlPlane,
+    dictionary: &Arc<Dictionary>,
     configuration: &config::Configuration,
 ) -> Result<(), Vec<config::Fault>> {
-    plane::faults(start, configuration)?;
+    plane::faults(start, dictionary, configuration)?;
     let topology = topology::Topology::new(configuration, topology::Numbers::new());
     addresses::Addresses::new(configuration, &topology).map(drop)
 }

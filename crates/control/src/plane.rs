@@ -46,6 +46,7 @@ use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
+use aaa::dictionary::Dictionary;
 use aaa::{DynamicAuthorization, Verdict};
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
@@ -238,18 +239,19 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Creates a control plane from the restored state. `seed` comes from the system's random number generator.
+    /// Creates a control plane from the restored state. `dictionary` has the RADIUS attributes that mappings may name. `seed` comes from the system's random number generator.
     ///
     /// # Errors
     /// Faults of the configuration.
     pub fn new(
         start: &config::start::ControlPlane,
+        dictionary: Arc<Dictionary>,
         configuration: Arc<Configuration>,
         mut restored: Restored,
         seed: [u8; 32],
         now: Now,
     ) -> Result<Self, Vec<Fault>> {
-        faults(start, &configuration)?;
+        faults(start, &dictionary, &configuration)?;
         let mut topology = Topology::new(&configuration, restored.take_numbers());
         restored.find_places(&mut topology);
         topology.forget_kept();
@@ -261,7 +263,7 @@ impl ControlPlane {
         let mut plane = ControlPlane {
             access: AccessProfiles::new(&configuration, keys[0]),
             addresses: Addresses::new(&configuration, &topology)?,
-            aaa: AaaClients::new(start, keys[1]),
+            aaa: AaaClients::new(start, dictionary, keys[1]),
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),
@@ -461,10 +463,13 @@ impl ControlPlane {
 /// What cannot be served of a configuration, whatever subscribers have.
 pub(crate) fn faults(
     start: &config::start::ControlPlane,
+    dictionary: &Arc<Dictionary>,
     configuration: &Configuration,
 ) -> Result<(), Vec<Fault>> {
     let mut faults = crate::topology::bounds(configuration);
     faults.extend(crate::aaa_clients::bounds(configuration));
+    let mappings = crate::mappings::mappings(dictionary, configuration);
+    faults.extend(mappings.err().into_iter().flatten());
     for (name, plane) in &configuration.user_planes {
         if start.address.towards(plane.address).is_none() {
             let family = if plane.address.is_ipv4() {

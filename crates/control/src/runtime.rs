@@ -13,6 +13,7 @@ use crate::relay::Relay;
 use crate::store::{Acknowledgement, Store, StoreThread};
 use crate::trace::{Datagram, Traces, Way};
 use crate::user_planes::PFCP_PORT;
+use aaa::dictionary::Dictionary;
 use config::history::History;
 use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
@@ -47,12 +48,13 @@ const LAST_EVENTS: Duration = Duration::from_secs(2);
 /// Seconds between 1900 (NTP, PFCP) and 1970.
 const NTP_OFFSET: u32 = 2_208_988_800;
 
-/// Serves until the process is asked to end (SIGTERM, SIGINT).
+/// Serves until the process is asked to end (SIGTERM, SIGINT). `dictionary` has the RADIUS attributes that mappings may name.
 ///
 /// # Errors
 /// Message for the operator: what cannot be opened or read, and why. Nothing keeps running then.
 pub fn run(
     start: config::start::ControlPlane,
+    dictionary: Arc<Dictionary>,
     initial: Option<config::Checked>,
     set_level: SetLevel,
 ) -> Result<(), String> {
@@ -60,7 +62,11 @@ pub fn run(
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| format!("cannot start the event loop: {error}"))?;
-    runtime.block_on(async { Edge::open(start, initial, set_level)?.serve().await })
+    runtime.block_on(async {
+        Edge::open(start, dictionary, initial, set_level)?
+            .serve()
+            .await
+    })
 }
 
 /// Opens the stored versions of the configuration. If there are none, `initial` becomes the first.
@@ -184,6 +190,7 @@ struct Edge {
 impl Edge {
     fn open(
         start: config::start::ControlPlane,
+        dictionary: Arc<Dictionary>,
         initial: Option<config::Checked>,
         set_level: SetLevel,
     ) -> Result<Self, String> {
@@ -203,7 +210,8 @@ impl Edge {
         let api = start.api_socket.clone();
         let count = restored.session_count();
         let configuration = transactions.current().configuration.clone();
-        let plane = ControlPlane::new(&start, configuration, restored, seed, clock.now());
+        let now = clock.now();
+        let plane = ControlPlane::new(&start, dictionary, configuration, restored, seed, now);
         let plane = plane.map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
             faults.join("\n")

@@ -406,6 +406,7 @@ fn stored(number: u32) -> StoredSession {
             )
             .expect("a length below 128"),
         ),
+        mtu: 1492,
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Datagram, Event, Instant, Radius, Who, World};
 use crate::access_network::Line;
 use crate::plan::{Link, Part, SERVERS};
 use crate::user_plane::{Sent, UserPlane};
-use control::{ControlPlane, Input, Output, Restored};
+use control::{ControlPlane, Dictionary, Input, Output, Restored};
 use core::time::Duration;
 use dataplane::PortIndex;
 use rand::Rng;
@@ -112,8 +112,15 @@ impl World<'_> {
             .and_then(|restored| {
                 let restored = restored.behind_history(self.history.last);
                 let configuration = self.configuration.configuration.clone();
-                ControlPlane::new(&self.start, configuration, restored, seed, moment)
-                    .map_err(|faults| format!("{faults:?}"))
+                ControlPlane::new(
+                    &self.start,
+                    Dictionary::shipped(),
+                    configuration,
+                    restored,
+                    seed,
+                    moment,
+                )
+                .map_err(|faults| format!("{faults:?}"))
             });
         match started {
             Ok(control) => {

@@ -1,7 +1,8 @@
 //! Reads a CoA-Request or Disconnect-Request: whom it is about, and what is to be done.
 
-use super::ErrorCause;
-use crate::attributes::{CHANGEABLE, authorization};
+use super::{DynamicConfig, ErrorCause};
+use crate::attributes::authorization;
+use crate::mapping::Mappings;
 use crate::{AccessAccept, Nas};
 use core::net::Ipv4Addr;
 use ipnet::Ipv6Net;
@@ -87,10 +88,10 @@ const ABOUT_THE_MESSAGE: [Kind; 5] = [
 ];
 
 /// Reads a request to one of these gateways.
-pub(super) fn read(packet: &Packet, gateways: &[Nas]) -> Result<DynamicRequest, ErrorCause> {
-    check_gateway(packet, gateways)?;
+pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicRequest, ErrorCause> {
+    check_gateway(packet, &config.gateways)?;
     let mut ids = SessionIds::default();
-    let mut changes = false;
+    let mut changes = Packet::new(packet.code, packet.identifier, packet.authenticator);
     for attribute in &packet.attributes {
         let (kind, value) = (attribute.kind, &attribute.value);
         if identify(&mut ids, kind, value)? || ABOUT_THE_MESSAGE.contains(&kind) {
@@ -99,9 +100,9 @@ pub(super) fn read(packet: &Packet, gateways: &[Nas]) -> Result<DynamicRequest, 
         match kind {
             Kind::NAS_IDENTIFIER | Kind::NAS_IP_ADDRESS | Kind::NAS_IPV6_ADDRESS => {}
             Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL => check_service(kind, value)?,
+            _ if packet.code == Code::COA_REQUEST => changes.attributes.push(attribute.clone()),
             // of a session that ends the server gets its own back
-            Kind::CLASS if packet.code == Code::DISCONNECT_REQUEST => {}
-            _ if packet.code == Code::COA_REQUEST && CHANGEABLE.contains(&kind) => changes = true,
+            Kind::CLASS => {}
             _ => return Err(ErrorCause::UnsupportedAttribute),
         }
     }
@@ -109,17 +110,25 @@ pub(super) fn read(packet: &Packet, gateways: &[Nas]) -> Result<DynamicRequest, 
         return Err(ErrorCause::MissingAttribute);
     }
     let requested = match packet.code {
-        Code::COA_REQUEST if !changes => return Err(ErrorCause::MissingAttribute),
-        Code::COA_REQUEST => Requested::Change(Box::new(change(packet)?)),
+        Code::COA_REQUEST => Requested::Change(Box::new(change(&changes, &config.mappings)?)),
         _ => Requested::Disconnect,
     };
     Ok(DynamicRequest { ids, requested })
 }
 
-/// What is to be changed. Half of it is never done: one value that cannot be used is the end.
-fn change(packet: &Packet) -> Result<AccessAccept, ErrorCause> {
-    let change = authorization(packet);
+/// What is to be changed. Half of it is never done: one value that cannot be used is the end, and so is one that says nothing to a
+/// session that is running.
+fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCause> {
+    if changes.attributes.is_empty() {
+        return Err(ErrorCause::MissingAttribute);
+    }
+    let change = authorization(changes, mappings);
+    let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
+    let is_of_begin = change.framed_pool.is_some()
+        || change.framed_ipv6_pool.is_some()
+        || change.framed_interface_id.is_some();
     match change.ignored.is_empty() {
+        _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true => Ok(change),
         false => Err(ErrorCause::InvalidAttributeValue),
     }

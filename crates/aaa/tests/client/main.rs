@@ -15,6 +15,7 @@ use wire::radius::{
 };
 
 mod accounting;
+mod mapping;
 mod messages;
 mod reconfigure;
 mod transport;

@@ -206,7 +206,7 @@ fn what_cannot_be_used_of_an_accept_is_ignored_by_name() {
         let timeout = (attributes.len() > 1).then(|| Duration::from_secs(60));
         let expected = AccessAccept {
             session_timeout: timeout, // the first of two
-            ignored: vec![name],
+            ignored: vec![name.to_owned()],
             ..AccessAccept::default()
         };
         assert_eq!(*accept, expected);

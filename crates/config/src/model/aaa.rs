@@ -1,5 +1,6 @@
 //! Authentication and accounting: RADIUS servers, server groups, local users.
 
+use super::{Mapping, NotEnforced};
 use crate::Secret;
 use ipnet::Ipv6Net;
 use schemars::JsonSchema;
@@ -18,6 +19,9 @@ pub struct Aaa {
     /// with its name exists again.
     #[schemars(extend("x-key" = "the group's name"))]
     pub server_groups: BTreeMap<String, ServerGroup>,
+    /// Meaning of vendors' attributes in answers of RADIUS servers, beside the shipped mappings (docs/reference/radius.md).
+    #[schemars(extend("x-key" = "any name"))]
+    pub mappings: BTreeMap<String, Mapping>,
     /// RADIUS servers that may change and end running sessions (CoA-Request and Disconnect-Request, RFC 5176).
     pub dynamic_authorization: DynamicAuthorization,
 }
@@ -134,6 +138,9 @@ pub struct ServerGroup {
     #[serde(default = "interim_interval")]
     #[schemars(extend("x-unit" = "seconds"))]
     pub interim_interval: u32,
+    /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect here.
+    #[serde(default)]
+    pub not_enforced: NotEnforced,
 }
 
 fn interim_interval() -> u32 {

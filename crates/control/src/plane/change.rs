@@ -136,7 +136,8 @@ impl ControlPlane {
     }
 
     fn change(&self, now: Now, new: &Configuration) -> Result<Change, Vec<Fault>> {
-        let mut wrong = faults(&self.start, new).err().unwrap_or_default();
+        let wrong = faults(&self.start, self.aaa.dictionary(), new);
+        let mut wrong = wrong.err().unwrap_or_default();
         wrong.extend(self.taken_addresses(new));
         if !wrong.is_empty() {
             return Err(wrong);
@@ -419,6 +420,9 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     }
     for name in changed(&old.aaa.servers, &new.aaa.servers) {
         say(format!("requests use the changed RADIUS server {name}"));
+    }
+    for name in changed(&old.aaa.mappings, &new.aaa.mappings) {
+        say(format!("answers are read with the changed mapping {name}"));
     }
     let who = match changed(&old.users, &new.users)[..] {
         [] => None,

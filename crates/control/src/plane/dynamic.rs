@@ -44,6 +44,7 @@ impl ControlPlane {
             gateways: gateways.collect(),
             time_window: Duration::from_secs(configured.time_window.into()),
             require_event_timestamp: configured.require_event_timestamp,
+            mappings: self.aaa.mappings().clone(),
         };
         let port = (!config.clients.is_empty()).then_some(configured.port);
         self.dynamic.reconfigure(config);

@@ -170,21 +170,13 @@ impl ControlPlane {
             self.counters.count(Counter::SubscriberLimit);
             return self.reject(now, index, &why, b"too many sessions".to_vec());
         }
-        for _ in &accept.ignored {
-            self.counters.count(Counter::AttributeIgnored);
-        }
+        self.count_attributes(index, &accept);
         let entry = self.entry(index);
         entry.answer = AaaAnswer::of(&accept, entry.account.lasted(now.at));
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
             let user = entry.who.username.escape_ascii().to_string();
             tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is ignored: expected 576 to 9216. The subscriber \
                 profile's MTU applies");
-        }
-        if !accept.ignored.is_empty() {
-            let ignored = accept.ignored.join(", ");
-            let user = entry.who.username.escape_ascii().to_string();
-            tracing::warn!(session = %entry.seid, user, ignored, "attributes of AAA's answer are ignored: their values cannot \
-                be used, or they came more often than they may");
         }
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
@@ -214,6 +206,31 @@ impl ControlPlane {
             message: accept.reply_message,
         };
         self.drive(now, index, Command::Auth { attempt, reply });
+    }
+
+    /// Counts and names the attributes of an Access-Accept that have no effect.
+    fn count_attributes(&mut self, index: u32, accept: &AccessAccept) {
+        let kinds = [
+            (&accept.ignored, Counter::AttributeIgnored),
+            (&accept.not_enforced, Counter::AttributeNotEnforced),
+            (&accept.unknown, Counter::AttributeUnknown),
+        ];
+        for (names, counter) in kinds {
+            names.iter().for_each(|_| self.counters.count(counter));
+        }
+        let entry = &self.sessions[index];
+        let (seid, user) = (entry.seid, entry.who.username.escape_ascii().to_string());
+        if !accept.ignored.is_empty() {
+            let ignored = accept.ignored.join(", ");
+            tracing::warn!(session = %seid, user, ignored, "attributes of AAA's answer are ignored: their values cannot \
+                be used, or they came more often than they may");
+        }
+        if !accept.not_enforced.is_empty() || !accept.unknown.is_empty() {
+            let (not_enforced, unknown) =
+                (accept.not_enforced.join(", "), accept.unknown.join(", "));
+            tracing::info!(session = %seid, user, not_enforced, unknown, "attributes of AAA's answer have no effect: no mapping \
+                says what they mean, or no dictionary knows them");
+        }
     }
 
     /// Whether the pools that AAA names are in the session's network instance.

@@ -52,7 +52,13 @@ impl Bench {
             .enable_all()
             .build();
         runtime.unwrap().block_on(async {
-            let mut edge = Edge::open(start, Some(initial), Box::new(|_| {})).unwrap();
+            let mut edge = Edge::open(
+                start,
+                Dictionary::shipped(),
+                Some(initial),
+                Box::new(|_| {}),
+            )
+            .unwrap();
             edge.carry_out().await.unwrap();
             story(&mut edge).await
         })

@@ -146,3 +146,71 @@ fn attributes_with_odd_values_are_ignored_and_counted() {
     assert_eq!(w.count(Counter::AttributeIgnored), 3);
     assert!(addresses(&mut w).0.unwrap().starts_with("100.64."));
 }
+
+/// Attribute of a vendor.
+fn vendor(vendor: u32, number: u8, value: &[u8]) -> (Kind, Value) {
+    (Kind { vendor, number }, value.into())
+}
+
+#[test]
+fn what_vendors_attributes_say_reaches_the_user_plane_and_the_subscriber() {
+    let mut w = world();
+    w.radius.accept = vec![
+        vendor(14988, 8, b"5M/20M"),       // Mikrotik-Rate-Limit
+        vendor(6527, 9, &[192, 0, 2, 77]), // Alc-Primary-Dns
+        vendor(4874, 2, b"walled"),        // ERX-Address-Pool-Name
+        vendor(9, 1, b"ip:route=192.0.2.8/29"),
+        vendor(6527, 12, b"gold"), // Alc-Subsc-Prof-Str
+        vendor(32473, 1, b"x"),
+    ];
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1);
+    let subscriber = w.up.subscribers().remove(0);
+    let packets = subscriber.forwarding.packets;
+    assert_eq!(packets.rate_up, Some(policy::Rate(5_000)));
+    assert_eq!(packets.rate_down, Some(policy::Rate(20_000)));
+    let bindings = format!("{:?}", subscriber.forwarding.bindings);
+    assert!(bindings.contains("192.0.2.8/29"), "{bindings}");
+    let dns: Vec<String> = w.homes[0].dns().map(|a| a.to_string()).collect();
+    assert_eq!(dns, ["192.0.2.77", "2001:db8::53"]);
+    assert_eq!(is_walled(&mut w), [true, false]);
+    let counts = [
+        Counter::AttributeIgnored,
+        Counter::AttributeNotEnforced,
+        Counter::AttributeUnknown,
+    ];
+    assert_eq!(counts.map(|counter| w.count(counter)), [0, 1, 1]);
+}
+
+#[test]
+fn a_rate_in_a_wrong_unit_leaves_the_profiles() {
+    let mut w = world();
+    w.configure(&["set subscriber-profiles home rate-up 7000"])
+        .unwrap();
+    // 5,000 kbit/s, where bits are meant: WISPr-Bandwidth-Max-Up
+    w.radius.accept = vec![vendor(14122, 7, &5_000u32.to_be_bytes())];
+    w.dial(0);
+    w.run(10 * SECOND);
+    let packets = w.up.subscribers().remove(0).forwarding.packets;
+    assert_eq!(packets.rate_up, Some(policy::Rate(7_000)));
+    assert_eq!(w.count(Counter::AttributeIgnored), 1);
+}
+
+#[test]
+fn a_mapping_of_an_attribute_that_no_dictionary_has_is_refused() {
+    let mut w = world();
+    let lines = [
+        "set aaa mappings acme attribute Acme-Down",
+        "set aaa mappings acme setting dns",
+    ];
+    let faults = w.configure(&lines).unwrap_err();
+    let said = format!("{faults:?}");
+    assert!(
+        said.contains("no dictionary has the attribute `Acme-Down`"),
+        "{said}"
+    );
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1);
+}

@@ -538,3 +538,17 @@ fn who_gets_another_address_while_routes_are_under_way_keeps_both() {
     assert_eq!(session.routes, ["198.18.1.0/24"]);
     assert!(w.plane.ledger().is_balanced());
 }
+
+#[test]
+fn a_vendors_rate_changes_as_it_does_at_the_start() {
+    let mut w = world(1);
+    // Mikrotik-Rate-Limit
+    let specific = b"\x00\x00\x3a\x8c\x08\x072M/8M".to_vec();
+    let rate = (Kind::VENDOR_SPECIFIC, Value::Octets(specific));
+    assert_eq!(change(&mut w, &[user(0), rate]), ACK);
+    let has = settings(&w, 0);
+    assert_eq!(
+        (has.rate_up, has.rate_down),
+        (Some(Rate(2000)), Some(Rate(8000)))
+    );
+}

@@ -113,6 +113,22 @@ const COA: &[&str] = &[
     "set aaa dynamic-authorization clients one address 192.0.2.9",
     "set aaa dynamic-authorization clients one secret-key first-key",
 ];
+const MAPPED: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa mappings rate attribute Huawei-Input-Peak-Rate",
+    "set aaa mappings rate setting vlan-priority",
+];
+const PAIRED: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa mappings rate attribute Huawei-AVpair",
+    "set aaa mappings rate setting rate-up",
+    "set aaa mappings rate unit kbit/s",
+];
+const TIMED: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa mappings rate attribute Huawei-Input-Peak-Rate",
+    "set aaa mappings rate setting idle-timeout",
+];
 const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
 
 fn cases() -> Vec<Case> {
@@ -498,6 +514,51 @@ fn cases() -> Vec<Case> {
                 interims,
             ),
         ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius not-enforced",
+                ["reject", "accept"],
+                ["up=None", "up=Some(Rate(20000))"],
+                mapped,
+            ),
+        ),
+        beside(
+            MAPPED,
+            case(
+                "aaa mappings rate attribute",
+                ["Huawei-Output-Peak-Rate", "Huawei-Reduced-CIR"],
+                ["priority=2", "priority=5"],
+                mapped,
+            ),
+        ),
+        beside(
+            PAIRED,
+            case(
+                "aaa mappings rate key",
+                ["slow", "fast"],
+                ["up=Some(Rate(9000))", "up=Some(Rate(90000))"],
+                mapped,
+            ),
+        ),
+        beside(
+            MAPPED,
+            case(
+                "aaa mappings rate setting",
+                ["mtu", "none"],
+                ["mtu=1300", "mtu=1492"],
+                mapped,
+            ),
+        ),
+        beside(
+            TIMED,
+            case(
+                "aaa mappings rate unit",
+                ["minutes", "seconds"],
+                ["idle=Some(78000s)", "idle=Some(1300s)"],
+                mapped,
+            ),
+        ),
         case(
             "users home0 password",
             ["wrong", "secret0"],
@@ -674,6 +735,29 @@ fn describe(w: &World) -> String {
         net(ipv4),
         net(ipv6),
     )
+}
+
+/// What the first home gets of a server that sends a vendor's attributes.
+fn mapped(w: &mut World) -> String {
+    let vendor = |number, value: Vec<u8>| {
+        let kind = Kind {
+            vendor: 2011, // Huawei
+            number,
+        };
+        (kind, value.into())
+    };
+    let number = |number, value: u32| vendor(number, value.to_be_bytes().into());
+    w.radius.accept = vec![
+        number(3, 1300),
+        number(6, 2),
+        number(79, 5),
+        vendor(188, b"slow=9000".into()),
+        vendor(188, b"fast=90000".into()),
+        number(2, 20_000_000), // the average rate, which a shipped mapping says
+    ];
+    dial(w);
+    w.radius.accept.clear();
+    describe(w)
 }
 
 /// How long the nets are that are announced for the first home.

@@ -2,7 +2,7 @@
 
 use crate::world::{Choice, World};
 use control::store::{Live, Record, Store, check, export, import};
-use control::{ControlPlane, Input, Now, Output, Restored};
+use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
 use core::time::Duration;
 use northbound::{Request, Response, Session};
 use std::fmt::Write;
@@ -108,7 +108,15 @@ aaa:
     let start = config::parse(start, "cp.yaml").unwrap();
     let restored = Restored::read(live, 1, "boot").unwrap();
     let configuration = crate::world::checked(document).configuration;
-    let mut plane = ControlPlane::new(&start, configuration, restored, [1; 32], now).unwrap();
+    let mut plane = ControlPlane::new(
+        &start,
+        Dictionary::shipped(),
+        configuration,
+        restored,
+        [1; 32],
+        now,
+    )
+    .unwrap();
     let held = plane.ledger().held("accounting record");
     assert_eq!(held, owed as u64);
     let call = Request::ListSessions { from: 0 };

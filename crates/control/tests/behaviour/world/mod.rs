@@ -3,7 +3,7 @@
 use config::{Checked, Configuration, Edit, Fault};
 use control::plane::Effect;
 use control::store::Record;
-use control::{ControlPlane, Input, Now, Output, Restored};
+use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
 use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
@@ -795,7 +795,15 @@ fn start(
     let restored = restored.behind_history(last_block);
     let file = format!("node-id: cp1\naddress: {CP}\n");
     let file: config::start::ControlPlane = config::parse(&file, "cp.yaml").unwrap();
-    ControlPlane::new(&file, configuration.clone(), restored, [seed; 32], moment).unwrap()
+    ControlPlane::new(
+        &file,
+        Dictionary::shipped(),
+        configuration.clone(),
+        restored,
+        [seed; 32],
+        moment,
+    )
+    .unwrap()
 }
 
 fn home(n: usize) -> Home {

@@ -1,0 +1,139 @@
+//! Reads settings from values. `None`: the value cannot be used.
+
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use super::Unit;
+use crate::attributes::{ipv4_route, ipv6_route};
+use crate::dictionary::Value;
+
+/// Rates in bit/s that a subscriber can have: 8 kbit/s to 400 Gbit/s. Others are taken for a wrong unit.
+const RATES: RangeInclusive<u64> = 8_000..=400_000_000_000;
+/// Sizes of the largest packet, in octets.
+const MTUS: RangeInclusive<u64> = 576..=9216;
+
+/// Rate in kbit/s, rounded down.
+pub(super) fn rate(value: Value<'_>, unit: Unit) -> Option<u64> {
+    let (number, unit) = match value {
+        Value::Number(number) => (number, unit.size()),
+        Value::Text(text) => return text_rate(text.trim(), unit),
+        _ => return None,
+    };
+    plausible(number, unit)
+}
+
+fn plausible(number: u64, bits: u64) -> Option<u64> {
+    let bits = number.checked_mul(bits)?;
+    RATES.contains(&bits).then_some(bits / 1000)
+}
+
+/// A number in the unit, or with k, M or G in units of its own.
+fn text_rate(text: &str, unit: Unit) -> Option<u64> {
+    let (digits, bits) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1_000),
+        b'm' | b'M' => (&text[..text.len() - 1], 1_000_000),
+        b'g' | b'G' => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, unit.size()),
+    };
+    plausible(digits.parse().ok()?, bits)
+}
+
+/// The rates of a text, `A/B` or `A` for both, and whether more follows them.
+pub(super) fn two_rates(value: Value<'_>, unit: Unit) -> Option<([u64; 2], bool)> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    let mut words = text.split_whitespace();
+    let word = words.next()?;
+    let (one, other) = word.split_once('/').unwrap_or((word, word));
+    let rates = [text_rate(one, unit)?, text_rate(other, unit)?];
+    Some((rates, words.next().is_some()))
+}
+
+/// Addresses: one, or those of a text, between spaces or commas.
+pub(super) fn addresses(value: Value<'_>) -> Option<Vec<IpAddr>> {
+    let found = match value {
+        Value::Address(address) => vec![address],
+        Value::Text(text) => text
+            .split([' ', ','])
+            .filter(|word| !word.is_empty())
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<IpAddr>>>()?,
+        _ => return None,
+    };
+    let sound = |address: &IpAddr| !address.is_unspecified() && !address.is_multicast();
+    (!found.is_empty() && found.iter().all(sound)).then_some(found)
+}
+
+/// A name that is not empty.
+pub(super) fn name(value: Value<'_>) -> Option<String> {
+    match value {
+        Value::Text(text) if !text.is_empty() => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+fn number(value: Value<'_>) -> Option<u64> {
+    match value {
+        Value::Number(number) => Some(number),
+        Value::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// Priority in VLAN tags.
+pub(super) fn priority(value: Value<'_>) -> Option<u8> {
+    let number = number(value).filter(|number| *number <= 7)?;
+    Some(number as u8)
+}
+
+/// MTU in octets.
+pub(super) fn mtu(value: Value<'_>) -> Option<u32> {
+    let number = number(value).filter(|number| MTUS.contains(number))?;
+    Some(number as u32)
+}
+
+/// Time of whole seconds, as many as 32 bits have.
+pub(super) fn time(value: Value<'_>, unit: Unit) -> Option<Duration> {
+    let seconds = number(value)?.checked_mul(unit.size())?;
+    let seconds = u32::try_from(seconds).ok()?;
+    Some(Duration::from_secs(seconds.into()))
+}
+
+/// Network: a prefix, an IPv4 network with its mask, or the text of Framed-Route or Framed-IPv6-Route.
+pub(super) fn route(value: Value<'_>) -> Option<IpNet> {
+    let text = match value {
+        Value::Prefix(net) => return (net.prefix_len() > 0).then_some(net),
+        Value::Text(text) => text,
+        _ => return None,
+    };
+    let mut words = text.split_whitespace();
+    let net = words.next()?;
+    if net.contains(':') {
+        return ipv6_route(net).map(IpNet::V6);
+    }
+    let mask = words.next().and_then(|mask| mask.parse().ok());
+    let with_mask = mask
+        .filter(|_| !net.contains('/'))
+        .and_then(|mask| Ipv4Net::with_netmask(net.parse().ok()?, mask).ok())
+        .filter(|net| net.prefix_len() > 0);
+    let route = with_mask.map(|net| net.trunc());
+    let route = route.or_else(|| ipv4_route(net))?;
+    // a default route with its mask, 0.0.0.0 0.0.0.0, cannot be a subscriber's
+    (!route.network().is_unspecified()).then_some(IpNet::V4(route))
+}
+
+impl Unit {
+    /// Bits per second, or seconds.
+    fn size(self) -> u64 {
+        match self {
+            Unit::BitPerSecond | Unit::Second => 1,
+            Unit::KbitPerSecond => 1_000,
+            Unit::MbitPerSecond => 1_000_000,
+            Unit::Minute => 60,
+        }
+    }
+}
