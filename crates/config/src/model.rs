@@ -9,7 +9,7 @@ mod subscriber;
 mod user_plane;
 
 pub use aaa::{Aaa, Server, ServerGroup, User};
-pub use access::{AccessProfile, Authentication, SubscriberIdentity};
+pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
     AdminState, DeviceDocument, Port, PortRole, Segment, Subinterface, UserPlane, UserPlaneDocument,

@@ -1,12 +1,13 @@
 //! Authentication and accounting clients: one RADIUS client for each server group, and the configured users.
 
 use crate::alarms::{Condition, Fault};
+use crate::fallback::{self, AcceptedBy};
 use crate::topology::{Numbers, Seid};
 use aaa::{
-    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
-    ServerConfig, User, Users,
+    AccessRequest, AccountingRecord, Client, ClientConfig, Nas, Outcome, Output, Secret,
+    ServerConfig, Unavailable, User, Users,
 };
-use config::model::{Server, ServerGroup};
+use config::model::{Fallback, Server, ServerGroup};
 use config::{Configuration, start};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -30,7 +31,7 @@ pub(crate) enum AaaEvent {
         to: SocketAddr,
         bytes: Vec<u8>,
     },
-    Answer(PendingAuth, Outcome),
+    Answer(PendingAuth, AcceptedBy, Outcome),
     /// A server acknowledged a record, or the client gave up an interim record.
     Accounted(u64),
 }
@@ -47,9 +48,16 @@ pub(crate) struct AaaClients {
     random: StdRng,
     groups: BTreeMap<String, Group>,
     users: Users,
-    /// Answers from the configured users.
-    answers: VecDeque<(u64, Outcome)>,
-    pending: Slab<PendingAuth>,
+    /// Answers that no server has given.
+    answers: VecDeque<(u64, AcceptedBy, Outcome)>,
+    pending: Slab<Pending>,
+}
+
+/// Pending authentication.
+struct Pending {
+    auth: PendingAuth,
+    /// The request, if the configured users answer it when no server does.
+    fallback: Option<Box<AccessRequest>>,
 }
 
 /// RADIUS server group.
@@ -199,27 +207,46 @@ impl AaaClients {
             .collect()
     }
 
-    /// Authenticates with a server group, or with the configured users if `servers` is `None`.
+    /// Authenticates with a server group, or with the configured users if `servers` is `None`. With `Fallback::LocalUsers`, the
+    /// configured users also answer if no server does.
     pub fn authenticate(
         &mut self,
         now: Duration,
-        servers: Option<&str>,
-        pending: PendingAuth,
+        (servers, fallback): (Option<&str>, Fallback),
+        auth: PendingAuth,
         request: AccessRequest,
     ) {
-        let token = self.pending.insert(pending) as u64;
-        match servers {
+        let to_users = servers.is_some() && fallback == Fallback::LocalUsers;
+        let token = self.pending.insert(Pending {
+            auth,
+            fallback: to_users.then(|| Box::new(request.clone())),
+        }) as u64;
+        let Some(name) = servers else {
+            return self.ask_users(token, AcceptedBy::Users, &request);
+        };
+        match self.groups.get_mut(name) {
+            Some(group) => group.client.authenticate(now, token, request),
             None => {
-                let outcome = self.users.authenticate(&request);
-                self.answers.push_back((token, outcome));
+                let none = Outcome::Unavailable(Unavailable::NoServer);
+                self.on_servers_answer(token, none);
             }
-            Some(name) => match self.groups.get_mut(name) {
-                Some(group) => group.client.authenticate(now, token, request),
-                None => {
-                    let none = Outcome::Unavailable(aaa::Unavailable::NoServer);
-                    self.answers.push_back((token, none));
-                }
-            },
+        }
+    }
+
+    fn ask_users(&mut self, token: u64, by: AcceptedBy, request: &AccessRequest) {
+        let outcome = self.users.authenticate(request);
+        self.answers.push_back((token, by, outcome));
+    }
+
+    /// Passes the servers' answer on. If there is none, the configured users may answer instead.
+    fn on_servers_answer(&mut self, token: u64, outcome: Outcome) {
+        let fallback = match fallback::has_no_server(&outcome) {
+            true => self.pending[token as usize].fallback.take(),
+            false => None,
+        };
+        match fallback {
+            Some(request) => self.ask_users(token, AcceptedBy::UsersInstead, &request),
+            None => (self.answers).push_back((token, AcceptedBy::Servers, outcome)),
         }
     }
 
@@ -259,27 +286,20 @@ impl AaaClients {
     pub fn pending(&self) -> impl Iterator<Item = (u64, &PendingAuth)> {
         self.pending
             .iter()
-            .map(|(token, pending)| (token as u64, pending))
+            .map(|(token, pending)| (token as u64, &pending.auth))
     }
 
     /// Tokens of the authentications that a client works on or has answered.
     pub fn open_tokens(&self) -> Vec<u64> {
         let groups = self.groups.values();
         let with_servers = groups.flat_map(|group| group.client.open_tokens());
-        let answers = self.answers.iter().map(|(token, _)| *token);
+        let answers = self.answers.iter().map(|(token, ..)| *token);
         with_servers.chain(answers).collect()
     }
 
     /// Forgets a pending authentication that has no answer to come.
     pub fn forget(&mut self, token: u64) {
         self.pending.try_remove(token as usize);
-    }
-
-    pub fn authentic(servers: Option<&str>) -> Authentic {
-        match servers {
-            Some(_) => Authentic::Radius,
-            None => Authentic::Local,
-        }
     }
 
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
@@ -292,26 +312,27 @@ impl AaaClients {
     }
 
     pub fn poll(&mut self) -> Option<AaaEvent> {
-        if let Some((token, outcome)) = self.answers.pop_front() {
-            return Some(AaaEvent::Answer(
-                self.pending.remove(token as usize),
-                outcome,
-            ));
-        }
-        let mut groups = self.groups.values_mut();
-        let (number, output) =
-            groups.find_map(|group| Some((group.number, group.client.poll_output()?)))?;
-        Some(match output {
-            Output::Transmit { socket, to, bytes } => AaaEvent::Transmit {
-                socket: number * RADIUS_SOCKETS + socket,
-                to,
-                bytes,
-            },
-            Output::Done { token, outcome } => {
-                AaaEvent::Answer(self.pending.remove(token as usize), outcome)
+        loop {
+            if let Some((token, by, outcome)) = self.answers.pop_front() {
+                let pending = self.pending.remove(token as usize);
+                return Some(AaaEvent::Answer(pending.auth, by, outcome));
             }
-            Output::Accounted { token, .. } => AaaEvent::Accounted(token),
-        })
+            let mut groups = self.groups.values_mut();
+            let (number, output) =
+                groups.find_map(|group| Some((group.number, group.client.poll_output()?)))?;
+            return Some(match output {
+                Output::Transmit { socket, to, bytes } => AaaEvent::Transmit {
+                    socket: number * RADIUS_SOCKETS + socket,
+                    to,
+                    bytes,
+                },
+                Output::Done { token, outcome } => {
+                    self.on_servers_answer(token, outcome);
+                    continue;
+                }
+                Output::Accounted { token, .. } => AaaEvent::Accounted(token),
+            });
+        }
     }
 
     pub fn poll_at(&self) -> Option<Duration> {
@@ -364,7 +385,7 @@ impl AaaClients {
             }
             if asked > 0 && asked == without {
                 let text = format!(
-                    "no server of group {name} answers: subscribers whose access profile names it cannot connect"
+                    "no server of group {name} answers: subscribers whose access profile names it connect only by its `fallback`"
                 );
                 found.push(out_of_reach(Fault::ServerGroupOut, name, text));
             }
@@ -390,7 +411,8 @@ fn out_of_reach(fault: Fault, resource: &str, text: String) -> Condition {
 #[cfg(test)]
 impl AaaClients {
     /// Adds a pending authentication that no client works on.
-    pub fn invent_pending(&mut self, pending: PendingAuth) {
-        self.pending.insert(pending);
+    pub fn invent_pending(&mut self, auth: PendingAuth) {
+        let fallback = None;
+        self.pending.insert(Pending { auth, fallback });
     }
 }

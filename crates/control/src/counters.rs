@@ -65,6 +65,12 @@ counters! {
     AuthenticationRejected = "authentication-rejected",
     /// A subscriber was rejected because no AAA server answered.
     AuthenticationUnavailable = "authentication-unavailable",
+    /// A subscriber was accepted by the local users because no RADIUS server answered.
+    FallbackLocalUsers = "fallback-local-users",
+    /// A subscriber was accepted by its last Access-Accept because no RADIUS server answered.
+    FallbackLastPolicy = "fallback-last-policy",
+    /// The oldest answer for `fallback: last-policy` was removed early: there are as many as `limits sessions` allows.
+    LastAnswersFull = "last-answers-full",
     /// A Start or Stop was lost: too many records waited for a server, or it did not fit into RADIUS.
     AccountingLost = "accounting-lost",
     /// A user plane rejected a change of a session's policy: the previous policy stays in force.

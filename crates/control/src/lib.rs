@@ -27,6 +27,7 @@ pub mod configuration;
 pub mod counters;
 mod entry;
 mod evaluate;
+mod fallback;
 mod generations;
 pub mod history;
 mod journal;

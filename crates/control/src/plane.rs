@@ -12,6 +12,7 @@ mod bindings;
 mod call;
 mod change;
 mod drain;
+mod fallback;
 mod find;
 mod holdings;
 mod ledger;
@@ -35,6 +36,7 @@ use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
+use crate::fallback::LastAnswers;
 use crate::generations::Generations;
 use crate::history::{Bounds, Outbox};
 use crate::journal::{Awaited, Journal};
@@ -182,6 +184,8 @@ pub struct ControlPlane {
     addresses: Addresses,
     user_planes: UserPlanes,
     aaa: AaaClients,
+    /// Last answers of RADIUS servers, for when none answers.
+    last_answers: LastAnswers,
     /// Numbers as stored.
     numbers: Numbers,
     radius_sockets: RadiusSockets,
@@ -240,6 +244,7 @@ impl ControlPlane {
             access: AccessProfiles::new(&configuration, keys[0]),
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, keys[1]),
+            last_answers: LastAnswers::resume(restored.take_last_answers()),
             session_ids: BTreeMap::new(),
             sessions: SessionTable::new(),
             subscribers: Subscribers::default(),
@@ -300,7 +305,10 @@ impl ControlPlane {
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
             Input::Note(note) => self.on_note(now, &note),
-            Input::Look(outside) => self.look_at_alarms(now, outside),
+            Input::Look(outside) => {
+                self.look_at_alarms(now, outside);
+                self.expire_answers(now);
+            }
             Input::Call { ticket, call } => self.on_call(now, ticket, call),
         }
         self.settle(now);
@@ -394,7 +402,7 @@ impl ControlPlane {
             AaaEvent::Transmit { socket, to, bytes } => {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
-            AaaEvent::Answer(pending, outcome) => self.on_outcome(now, pending, outcome),
+            AaaEvent::Answer(pending, by, outcome) => self.on_outcome(now, pending, by, outcome),
             AaaEvent::Accounted(token) => {
                 self.accounting
                     .on_accounted(token, &mut self.aaa, &mut self.journal);

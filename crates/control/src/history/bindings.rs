@@ -89,7 +89,7 @@ impl Others {
                 add(before, self.before);
                 add(bindings, self.now);
             }
-            Step::Refused { .. } | Step::Failed { .. } => {}
+            Step::Refused { .. } | Step::Failed { .. } | Step::FellBack { .. } => {}
         }
     }
 }

@@ -136,6 +136,13 @@ pub enum Step<'a> {
         #[serde(with = "bindings")]
         bindings: Bindings,
     },
+    /// It comes online by the fallback of its access profile, because no RADIUS server answered. [`Step::Online`] follows.
+    FellBack {
+        /// Server group that did not answer.
+        servers: Option<&'a str>,
+        /// Value of the setting `fallback`.
+        fallback: &'a str,
+    },
 }
 
 impl Step<'_> {
@@ -146,7 +153,7 @@ impl Step<'_> {
             Step::Changed {
                 before, bindings, ..
             } => [Some(bindings), Some(before)],
-            Step::Refused { .. } | Step::Failed { .. } => [None; 2],
+            Step::Refused { .. } | Step::Failed { .. } | Step::FellBack { .. } => [None; 2],
         }
     }
 }

@@ -323,7 +323,7 @@ fn mention(event: &Event<'_>, prefix: IpNet) -> Option<Mention> {
             let by = by.map(str::to_owned);
             Mention::Loses(unix, held, Some(*started), Some(*cause), by)
         }
-        Step::Refused { .. } | Step::Failed { .. } => return None,
+        Step::Refused { .. } | Step::Failed { .. } | Step::FellBack { .. } => return None,
     })
 }
 

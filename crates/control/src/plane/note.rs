@@ -130,6 +130,10 @@ impl ControlPlane {
         }
         let instance = self.topology.instance(entry.instance).name.clone();
         let (servers, profile) = (entry.servers.clone(), entry.answer.profile.clone());
+        if let (false, Some(fallback)) = (noted.online, entry.accepted_by.fallback()) {
+            let servers = servers.as_deref();
+            self.note_step(now, index, Step::FellBack { servers, fallback });
+        }
         let step = match noted.online {
             false => Step::Online {
                 dialled: noted.dialled,

@@ -218,6 +218,30 @@ fn cases() -> Vec<Case> {
             ["192.0.2.10:1812", "192.0.2.11:1812"],
             asks,
         ),
+        beside(
+            &["set access-profiles pppoe server-group radius"],
+            case(
+                "access-profiles pppoe fallback",
+                ["local-users", "last-policy"],
+                [
+                    "[\"local-users\", \"local-users\"]",
+                    "[\"last-policy\", \"no\"]",
+                ],
+                falls_back,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set access-profiles pppoe fallback last-policy",
+            ],
+            case(
+                "access-profiles pppoe fallback-time",
+                ["2", "1"],
+                ["110 minutes", "50 minutes"],
+                falls_back_after,
+            ),
+        ),
         case(
             "access-profiles pppoe subscriber-profile",
             ["slow", "slower"],
@@ -751,6 +775,52 @@ fn all_asked(w: &mut World) -> String {
     w.radius.dead = false;
     w.run(300 * SECOND);
     asked
+}
+
+/// By which fallback the first and the second home come in when no server answers. A server has accepted the first one before.
+fn falls_back(w: &mut World) -> String {
+    dial(w);
+    w.radius.dead = true;
+    let comes_in = |w: &mut World, n: usize| {
+        quiet(w);
+        w.dial(n);
+        w.run(60 * SECOND);
+        match online(w) {
+            0 => "no".to_owned(),
+            _ => w.sessions().remove(0).fallback,
+        }
+    };
+    let both = [comes_in(w, 0), comes_in(w, 1)];
+    w.radius.dead = false;
+    quiet(w);
+    w.run(100 * SECOND);
+    format!("{both:?}")
+}
+
+/// For how long the first home comes in by the last policy.
+fn falls_back_after(w: &mut World) -> String {
+    dial(w);
+    quiet(w);
+    w.radius.dead = true;
+    let mut longest = "not at all".to_owned();
+    for (wait, after) in [(50, 50), (60, 110), (90, 200)] {
+        w.run(wait * 60 * SECOND);
+        if falls_back_now(w) {
+            longest = format!("{after} minutes");
+        }
+    }
+    w.radius.dead = false;
+    quiet(w);
+    w.run(100 * SECOND);
+    longest
+}
+
+fn falls_back_now(w: &mut World) -> bool {
+    w.dial(0);
+    w.run(60 * SECOND);
+    let is_in = online(w) == 1;
+    quiet(w);
+    is_in
 }
 
 fn secret(w: &mut World) -> String {

@@ -6,6 +6,7 @@ mod bindings;
 mod change;
 mod disk;
 mod drain;
+mod fallback;
 mod history;
 mod lanes;
 mod last_counters;
