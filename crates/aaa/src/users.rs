@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use std::collections::HashMap;
 
-use ipnet::Ipv6Net;
+use ipnet::{IpNet, Ipv6Net};
 use subtle::ConstantTimeEq;
 use wire::radius::chap_response;
 
@@ -27,6 +27,8 @@ pub struct User {
     pub ipv4: Option<Ipv4Addr>,
     /// Fixed IPv6 prefix of the link, a /64.
     pub ipv6_prefix: Option<Ipv6Net>,
+    /// Networks that are routed to the user's session.
+    pub routes: Vec<IpNet>,
     /// Name of the subscriber profile.
     pub profile: Option<String>,
 }
@@ -51,6 +53,7 @@ impl Users {
             Some(user) => Outcome::Accept(Box::new(AccessAccept {
                 framed_ip: user.ipv4,
                 framed_ipv6_prefix: user.ipv6_prefix,
+                framed_routes: user.routes.clone(),
                 filter_id: user.profile.clone(),
                 ..AccessAccept::default()
             })),
@@ -83,11 +86,13 @@ mod tests {
             password: Secret::new(password),
             ipv4: None,
             ipv6_prefix: None,
+            routes: Vec::new(),
             profile: None,
         };
         let bob = User {
             ipv4: Some(Ipv4Addr::new(100, 64, 9, 1)),
             ipv6_prefix: Some("2001:db8:9:1::/64".parse().unwrap()),
+            routes: vec!["203.0.113.0/28".parse().unwrap()],
             profile: Some("gold".into()),
             ..user("12345")
         };
@@ -150,6 +155,7 @@ mod tests {
                 bob.framed_ipv6_prefix,
                 Some("2001:db8:9:1::/64".parse().unwrap())
             );
+            assert_eq!(bob.framed_routes, ["203.0.113.0/28".parse().unwrap()]);
             assert_eq!(bob.filter_id.as_deref(), Some("gold"));
         }
     }

@@ -107,6 +107,7 @@ impl AaaClients {
                 password: Secret::new(user.password.reveal()),
                 ipv4: user.ipv4_address,
                 ipv6_prefix: user.ipv6_prefix,
+                routes: user.routes.clone(),
                 profile: user.subscriber_profile.clone(),
             };
             (name.clone(), known)

@@ -32,6 +32,11 @@ pub(crate) enum AcceptedBy {
 }
 
 impl AcceptedBy {
+    /// Whether the configured users did.
+    pub fn is_user(self) -> bool {
+        matches!(self, AcceptedBy::Users | AcceptedBy::UsersInstead)
+    }
+
     /// The configured word of the fallback by which the subscriber came in.
     pub fn fallback(self) -> Option<&'static str> {
         match self {

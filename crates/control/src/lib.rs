@@ -46,6 +46,7 @@ mod subscribers;
 pub mod topology;
 mod trace;
 mod user_planes;
+mod users;
 pub mod wheel;
 // `tests/behaviour` uses more of it
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod subscribers;
 mod tables;
 mod takeover;
 mod tunnel;
+mod users;
 
 use crate::aaa_clients::{AaaClients, AaaEvent};
 use crate::accounting::AccountingQueue;

@@ -304,6 +304,7 @@ impl ControlPlane {
             self.end(now, seid.index(), Cause::NasRequest);
         }
         self.end_without_address(now, without_address);
+        self.end_deleted_users(now);
         self.persist_numbers();
         self.end_displaced(now);
     }

@@ -474,7 +474,85 @@ fn cases() -> Vec<Case> {
             "users home0 subscriber-profile",
             ["slow", "slower"],
             ["mtu=1300", "mtu=1200"],
+            has,
+        ),
+        case(
+            "users home0 ipv4-pools",
+            ["more", "most"],
+            ["100.80.0.0", "100.81.0.0"],
             gets,
+        ),
+        case(
+            "users home0 ipv6-pools",
+            ["more", "most"],
+            ["db8:180::", "db8:181::"],
+            gets,
+        ),
+        case(
+            "users home0 dns",
+            ["192.0.2.53", "192.0.2.54"],
+            ["192.0.2.53", "192.0.2.54"],
+            gets,
+        ),
+        case(
+            "users home0 mtu",
+            ["1400", "1380"],
+            ["mtu=1400", "mtu=1380"],
+            has,
+        ),
+        case(
+            "users home0 vlan-priority",
+            ["3", "6"],
+            ["priority=3", "priority=6"],
+            has,
+        ),
+        case(
+            "users home0 idle-timeout",
+            ["300", "600"],
+            ["idle=Some(300s)", "idle=Some(600s)"],
+            has,
+        ),
+        case(
+            "users home0 idle-both-ways",
+            ["true", "false"],
+            ["both=true", "both=false"],
+            has,
+        ),
+        case(
+            "users home0 rate-up",
+            ["10000", "20000"],
+            ["up=Some(Rate(10000))", "up=Some(Rate(20000))"],
+            has,
+        ),
+        case(
+            "users home0 rate-down",
+            ["50000", "90000"],
+            ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
+            has,
+        ),
+        case(
+            "users home0 session-timeout",
+            ["30", "60"],
+            ["30", "60"],
+            lasts,
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set access-profiles pppoe fallback local-users",
+            ],
+            case(
+                "users home0 interim-interval",
+                ["60", "100"],
+                ["always", "often"],
+                interims_by_fallback,
+            ),
+        ),
+        case(
+            "users home0 routes",
+            ["203.0.113.0/28", "2001:db8:77::/48"],
+            ["203.0.113.0/28", "2001:db8:77::/48"],
+            routes,
         ),
         case(
             "users home0 ipv4-address",
@@ -909,6 +987,31 @@ fn interims(w: &mut World) -> String {
         .filter(|kind| **kind == 3)
         .count()
         .to_string()
+}
+
+/// How often interim records come of a user that the local users let in because no server answered.
+fn interims_by_fallback(w: &mut World) -> String {
+    quiet(w);
+    w.radius.dead = true;
+    w.dial(0);
+    w.run(60 * SECOND);
+    w.radius.dead = false;
+    w.run(600 * SECOND);
+    let kinds = w.radius.kinds().into_iter();
+    match kinds.filter(|kind| *kind == 3).count() {
+        0..4 => "seldom",
+        4..8 => "often",
+        _ => "always",
+    }
+    .into()
+}
+
+/// The networks behind the first home.
+fn routes(w: &mut World) -> String {
+    dial(w);
+    let sessions = w.sessions().into_iter();
+    let routes: Vec<String> = sessions.flat_map(|session| session.routes).collect();
+    format!("{routes:?}")
 }
 
 // ---- the cases

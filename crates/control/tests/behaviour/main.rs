@@ -19,4 +19,5 @@ mod store_crash;
 mod store_fixtures;
 mod subscribers;
 mod unknown_peers;
+mod users;
 mod world;
