@@ -55,4 +55,4 @@ pub use message::{
 };
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
-pub use users::{User, Users};
+pub use users::{Password, User, Users, Verdict};

@@ -1,11 +1,13 @@
 //! Authentication and accounting clients: one RADIUS client for each server group, and the configured users.
 
+mod verifications;
+
 use crate::alarms::{Condition, Fault};
 use crate::fallback::{self, AcceptedBy};
 use crate::topology::{Numbers, Seid};
 use aaa::{
     AccessRequest, AccountingRecord, Client, ClientConfig, Nas, Outcome, Output, Secret,
-    ServerConfig, Unavailable, User, Users,
+    ServerConfig, Unavailable, Users, Verdict,
 };
 use config::model::{Fallback, Server, ServerGroup};
 use config::{Configuration, start};
@@ -16,6 +18,9 @@ use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use verifications::Verifications;
+
+pub use verifications::MOST_VERIFICATIONS;
 
 /// Authentication that waits for an answer. The attempt distinguishes it from earlier ones of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +39,13 @@ pub(crate) enum AaaEvent {
     Answer(PendingAuth, AcceptedBy, Outcome),
     /// A server acknowledged a record, or the client gave up an interim record.
     Accounted(u64),
+    /// Compare a password with a hash until a deadline. [`AaaClients::verified`] takes the result.
+    Verify {
+        ticket: u64,
+        deadline: Duration,
+        hash: Secret,
+        password: Secret,
+    },
 }
 
 /// RADIUS sockets of each server group and address family. Each carries at most 256 accounting records at a time.
@@ -51,6 +63,9 @@ pub(crate) struct AaaClients {
     /// Answers that no server has given.
     answers: VecDeque<(u64, AcceptedBy, Outcome)>,
     pending: Slab<Pending>,
+    verifications: Verifications,
+    /// Verifications that begin.
+    to_verify: VecDeque<AaaEvent>,
 }
 
 /// Pending authentication.
@@ -90,6 +105,8 @@ impl AaaClients {
             users: Users::default(),
             answers: VecDeque::new(),
             pending: Slab::new(),
+            verifications: Verifications::default(),
+            to_verify: VecDeque::new(),
         }
     }
 
@@ -102,17 +119,10 @@ impl AaaClients {
         kept: &Numbers,
         is_owed: impl Fn(&str) -> bool,
     ) {
-        let users = configuration.users.iter().map(|(name, user)| {
-            let known = User {
-                password: Secret::new(user.password.reveal()),
-                ipv4: user.ipv4_address,
-                ipv6_prefix: user.ipv6_prefix,
-                routes: user.routes.clone(),
-                profile: user.subscriber_profile.clone(),
-            };
-            (name.clone(), known)
-        });
-        self.users = users.collect();
+        let users = configuration.users.iter();
+        self.users = users
+            .map(|(name, user)| (name.clone(), crate::users::known(user)))
+            .collect();
         let configured = &configuration.aaa.server_groups;
         let owed = kept.keys().filter_map(|name| name.strip_prefix("servers "));
         let owed = owed.filter(|name| is_owed(name)).map(str::to_owned);
@@ -223,30 +233,55 @@ impl AaaClients {
             fallback: to_users.then(|| Box::new(request.clone())),
         }) as u64;
         let Some(name) = servers else {
-            return self.ask_users(token, AcceptedBy::Users, &request);
+            return self.ask_users(now, token, AcceptedBy::Users, &request);
         };
         match self.groups.get_mut(name) {
             Some(group) => group.client.authenticate(now, token, request),
             None => {
                 let none = Outcome::Unavailable(Unavailable::NoServer);
-                self.on_servers_answer(token, none);
+                self.on_servers_answer(now, token, none);
             }
         }
     }
 
-    fn ask_users(&mut self, token: u64, by: AcceptedBy, request: &AccessRequest) {
-        let outcome = self.users.authenticate(request);
-        self.answers.push_back((token, by, outcome));
+    fn ask_users(&mut self, now: Duration, token: u64, by: AcceptedBy, request: &AccessRequest) {
+        let (hash, password) = match self.users.authenticate(request) {
+            Verdict::Known(outcome) => return self.answers.push_back((token, by, outcome)),
+            Verdict::Verify { hash, password } => (hash, password),
+        };
+        let username = request.username.clone();
+        match self.verifications.begin(now, token, by, username) {
+            Some((ticket, deadline)) => self.to_verify.push_back(AaaEvent::Verify {
+                ticket,
+                deadline,
+                hash,
+                password,
+            }),
+            None => {
+                let full = Outcome::Unavailable(Unavailable::TooManyPasswords);
+                self.answers.push_back((token, by, full));
+            }
+        }
+    }
+
+    /// Takes the result of [`AaaEvent::Verify`]. After the deadline it counts no more.
+    pub fn verified(&mut self, ticket: u64, is_right: bool) {
+        if let Some(done) = self.verifications.end(ticket)
+            && let Some(token) = done.token
+        {
+            let outcome = self.users.verified(&done.username, is_right);
+            self.answers.push_back((token, done.by, outcome));
+        }
     }
 
     /// Passes the servers' answer on. If there is none, the configured users may answer instead.
-    fn on_servers_answer(&mut self, token: u64, outcome: Outcome) {
+    fn on_servers_answer(&mut self, now: Duration, token: u64, outcome: Outcome) {
         let fallback = match fallback::has_no_server(&outcome) {
             true => self.pending[token as usize].fallback.take(),
             false => None,
         };
         match fallback {
-            Some(request) => self.ask_users(token, AcceptedBy::UsersInstead, &request),
+            Some(request) => self.ask_users(now, token, AcceptedBy::UsersInstead, &request),
             None => (self.answers).push_back((token, AcceptedBy::Servers, outcome)),
         }
     }
@@ -295,7 +330,8 @@ impl AaaClients {
         let groups = self.groups.values();
         let with_servers = groups.flat_map(|group| group.client.open_tokens());
         let answers = self.answers.iter().map(|(token, ..)| *token);
-        with_servers.chain(answers).collect()
+        let passwords = self.verifications.tokens();
+        with_servers.chain(answers).chain(passwords).collect()
     }
 
     /// Forgets a pending authentication that has no answer to come.
@@ -312,8 +348,11 @@ impl AaaClients {
         }
     }
 
-    pub fn poll(&mut self) -> Option<AaaEvent> {
+    pub fn poll(&mut self, now: Duration) -> Option<AaaEvent> {
         loop {
+            if let Some(verify) = self.to_verify.pop_front() {
+                return Some(verify);
+            }
             if let Some((token, by, outcome)) = self.answers.pop_front() {
                 let pending = self.pending.remove(token as usize);
                 return Some(AaaEvent::Answer(pending.auth, by, outcome));
@@ -328,7 +367,7 @@ impl AaaClients {
                     bytes,
                 },
                 Output::Done { token, outcome } => {
-                    self.on_servers_answer(token, outcome);
+                    self.on_servers_answer(now, token, outcome);
                     continue;
                 }
                 Output::Accounted { token, .. } => AaaEvent::Accounted(token),
@@ -338,12 +377,17 @@ impl AaaClients {
 
     pub fn poll_at(&self) -> Option<Duration> {
         let clients = self.groups.values().map(|group| &group.client);
-        clients.filter_map(Client::poll_at).min()
+        let deadline = self.verifications.next_deadline();
+        clients.filter_map(Client::poll_at).chain(deadline).min()
     }
 
     pub fn on_timeout(&mut self, now: Duration) {
         for group in self.groups.values_mut() {
             group.client.on_timeout(now);
+        }
+        for (token, by) in self.verifications.take_late(now) {
+            let late = Outcome::Unavailable(Unavailable::PasswordLate);
+            self.answers.push_back((token, by, late));
         }
     }
 

@@ -48,6 +48,7 @@ use crate::store::Record as StoreRecord;
 use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
+use aaa::Secret;
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -60,6 +61,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
 
+pub use crate::aaa_clients::MOST_VERIFICATIONS;
 pub use crate::journal::MOST_BATCHES;
 pub use crate::radius_sockets::RadiusPorts;
 pub(crate) use alarm::severity;
@@ -111,6 +113,13 @@ pub enum Input<'a> {
     Durable(u64),
     /// The history has synced every block up to this number.
     Kept(u64),
+    /// [`Output::VerifyPassword`] is done, or was given up after its deadline.
+    PasswordVerified {
+        /// The ticket of the output.
+        ticket: u64,
+        /// Whether the password has the hash.
+        is_right: bool,
+    },
     /// Event outside the control plane, for the history.
     Note(Note),
     /// Update the alarms, about once a second, with these conditions from outside the control plane.
@@ -161,6 +170,18 @@ pub enum Output {
         number: u64,
         /// Its events.
         block: Vec<u8>,
+    },
+    /// Compare a password with a hash ([`config::password::verify`]) outside of the control plane's loop, then report it with
+    /// [`Input::PasswordVerified`], also after the deadline. At most [`MOST_VERIFICATIONS`] are pending.
+    VerifyPassword {
+        /// Identifies the comparison.
+        ticket: u64,
+        /// Monotonic time after which nobody waits for the result.
+        deadline: Duration,
+        /// Hash of a local user's password.
+        hash: Secret,
+        /// Password that a subscriber sent.
+        password: Secret,
     },
     /// Set the limits of the history.
     HistoryBounds(Bounds),
@@ -305,6 +326,7 @@ impl ControlPlane {
             Input::RadiusPorts(ports) => self.radius_sockets.on_open(ports, &mut self.journal),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
+            Input::PasswordVerified { ticket, is_right } => self.aaa.verified(ticket, is_right),
             Input::Note(note) => self.on_note(now, &note),
             Input::Look(outside) => {
                 self.look_at_alarms(now, outside);
@@ -373,7 +395,7 @@ impl ControlPlane {
         loop {
             if let Some(event) = self.user_planes.poll(now.at, &self.topology) {
                 self.on_user_plane_event(now, event);
-            } else if let Some(event) = self.aaa.poll() {
+            } else if let Some(event) = self.aaa.poll(now.at) {
                 self.on_aaa_event(now, event);
             } else {
                 break;
@@ -408,6 +430,17 @@ impl ControlPlane {
                 self.accounting
                     .on_accounted(token, &mut self.aaa, &mut self.journal);
             }
+            AaaEvent::Verify {
+                ticket,
+                deadline,
+                hash,
+                password,
+            } => self.outputs.push_back(Output::VerifyPassword {
+                ticket,
+                deadline,
+                hash,
+                password,
+            }),
         }
     }
 

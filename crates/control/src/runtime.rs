@@ -1,5 +1,6 @@
 //! I/O of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
+mod passwords;
 mod past;
 
 use crate::alarms::Condition;
@@ -17,6 +18,7 @@ use config::transactions::{Author, Transactions};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use northbound::Request;
+use passwords::{Job, PasswordThreads};
 use past::open_history;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
@@ -163,6 +165,7 @@ struct Edge {
     history: HistoryThread,
     /// Last block on the history's disk.
     kept: watch::Receiver<u64>,
+    passwords: PasswordThreads,
     /// Faults known to the configuration task.
     wrong: watch::Receiver<Vec<Condition>>,
     /// Submission times of the batches that are not on the disk yet.
@@ -246,6 +249,8 @@ impl Edge {
             durable,
             history,
             kept,
+            passwords: PasswordThreads::start()
+                .map_err(|error| format!("cannot start the threads for passwords: {error}"))?,
             wrong,
             writing: VecDeque::new(),
             batches: 0,
@@ -292,6 +297,10 @@ impl Edge {
                 }
                 Ok(()) = self.durable.changed() => self.on_durable(),
                 Ok(()) = self.kept.changed() => self.on_kept(),
+                Some((ticket, is_right)) = self.passwords.done.recv() => {
+                    let input = Input::PasswordVerified { ticket, is_right };
+                    self.plane.handle(self.clock.now(), input);
+                }
                 _ = looks.tick() => self.look(),
                 Some(call) = self.calls.recv() => self.on_call(call),
                 Some(ask) = self.asks.recv() => self.on_ask(ask),
@@ -447,6 +456,17 @@ impl Edge {
                 }
                 Output::History { number, block } => self.history.submit(number, block),
                 Output::HistoryBounds(bounds) => self.history.set_bounds(bounds),
+                Output::VerifyPassword {
+                    ticket,
+                    deadline,
+                    hash,
+                    password,
+                } => self.passwords.verify(Job {
+                    ticket,
+                    deadline: self.clock.instant(deadline),
+                    hash,
+                    password,
+                }),
                 Output::Answer { ticket, answer } => {
                     if let Some(reply) = self.answers.remove(&ticket) {
                         let _ = reply.send(answer); // whoever asked may have gone

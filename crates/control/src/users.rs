@@ -1,8 +1,26 @@
 //! What the configured users say of themselves.
 
 use crate::evaluate::{rate, seconds};
+use aaa::{Password, Secret};
 use config::model::User;
 use policy::Overrides;
+
+/// A user, as AAA knows it.
+pub(crate) fn known(user: &User) -> aaa::User {
+    let secret = |secret: &config::Secret| Secret::new(secret.reveal());
+    let hash = user.password_hash.as_ref().map(secret);
+    let password = user.password.as_ref().map(secret);
+    aaa::User {
+        password: match hash {
+            Some(hash) => Password::Hash(hash),
+            None => Password::Plain(password.unwrap_or_default()),
+        },
+        ipv4: user.ipv4_address,
+        ipv6_prefix: user.ipv6_prefix,
+        routes: user.routes.clone(),
+        profile: user.subscriber_profile.clone(),
+    }
+}
 
 /// Settings of a user in place of its profile's.
 pub(crate) fn overrides(user: &User) -> Overrides {

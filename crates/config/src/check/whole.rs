@@ -1,7 +1,7 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
 use crate::model::{Configuration, Port, PortRole, User, UserPlaneDocument};
-use crate::{Fault, Path};
+use crate::{Fault, Path, password};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -138,6 +138,22 @@ impl Found {
     }
 
     fn user(&mut self, here: &Path, user: &User) {
+        match (&user.password, &user.password_hash) {
+            (None, None) => {
+                let why = "neither `password` nor `password-hash` is set: expected one of them";
+                self.at(here, "", why.into());
+            }
+            (Some(_), Some(_)) => {
+                let why = "`password` is set, too: expected one of them";
+                self.at(here, "password-hash", why.into());
+            }
+            (Some(_), None) => {}
+            (None, Some(hash)) => {
+                if let Err(why) = password::check(hash.reveal()) {
+                    self.at(here, "password-hash", why);
+                }
+            }
+        }
         let link = user.ipv6_prefix;
         if link.is_some_and(|prefix| prefix.prefix_len() != 64) {
             let why = "a link's prefix has 64 bits (RFC 4862): expected a /64";

@@ -100,9 +100,16 @@ fn interim_interval() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct User {
-    /// Password for PAP and CHAP. A change applies to new sessions.
-    #[schemars(with = "String", extend("x-secret" = true))]
-    pub password: Secret,
+    /// Password for PAP and CHAP, in plain text: CHAP needs it so (RFC 1994 §2.2), and whoever reads the files of the configuration can
+    /// read it. A change applies to new sessions. A user has either this or `password-hash`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-secret" = true))]
+    pub password: Option<Secret>,
+    /// Hash of the password for PAP: argon2id in the PHC format, as `sluice hash-password` prints it. At most 64 MiB of memory,
+    /// 10 passes and 4 lanes. CHAP refuses the user, so the access profile must ask for `pap` first. A change applies to new sessions.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-secret" = true))]
+    pub password_hash: Option<Secret>,
     /// Subscriber profile of the user. Default: the one that the access profile names. Online sessions get the settings of a new
     /// profile at once, and its network instance and pools when they reconnect.
     #[serde(default)]

@@ -111,6 +111,11 @@ impl ControlPlane {
         index: u32,
         why: Unavailable,
     ) -> Result<(), String> {
+        match why {
+            Unavailable::TooManyPasswords => self.counters.count(Counter::PasswordQueueFull),
+            Unavailable::PasswordLate => self.counters.count(Counter::PasswordLate),
+            _ => {}
+        }
         let profile = self.access_profile_of(index);
         let is_silent = matches!(why, Unavailable::NoAnswer | Unavailable::NoServer);
         if profile.fallback != Fallback::LastPolicy || !is_silent {

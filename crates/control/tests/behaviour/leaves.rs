@@ -470,6 +470,22 @@ fn cases() -> Vec<Case> {
             ["0", "1"],
             comes_in,
         ),
+        beside(
+            &[
+                "set access-profiles pppoe authentication pap",
+                "delete users home0 password",
+                "set users home0 password-hash $argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ",
+            ],
+            case(
+                "users home0 password-hash",
+                [
+                    "$argon2id$v=19$m=8,t=1,p=1$m3fS+3JNDiDoHDd7AqvGMg$a3OO4ycXpTQVL12zqkX+LyhJpfLPOczeUnka138qrA8",
+                    "$argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ",
+                ],
+                ["0", "1"],
+                comes_in,
+            ),
+        ),
         case(
             "users home0 subscriber-profile",
             ["slow", "slower"],

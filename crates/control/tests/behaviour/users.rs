@@ -1,6 +1,9 @@
 //! The configured users say everything that a RADIUS server can say, and their sessions follow them.
 
 use crate::world::{Choice, World};
+use control::counters::Counter;
+use control::history::{Step, What, events};
+use control::plane::MOST_VERIFICATIONS;
 use core::time::Duration;
 use northbound::Effect;
 
@@ -159,4 +162,148 @@ fn sessions_that_a_server_accepted_do_not_follow_a_user_of_that_name() {
     w.configure(&["delete users home0"]).unwrap();
     w.run(30 * SECOND);
     assert_eq!(w.online(), 1);
+}
+
+/// Hash of `secret0` at the least cost.
+const HASH: &str =
+    "$argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ";
+
+/// A home whose user has a hash, and that proves itself by PAP.
+fn hashed() -> World {
+    let mut w = World::new(1, Choice::default());
+    w.configure(&[
+        "set access-profiles pppoe authentication pap",
+        "delete users home0 password",
+        &format!("set users home0 password-hash {HASH}"),
+    ])
+    .unwrap();
+    w
+}
+
+/// Why subscribers were refused.
+fn refusals(w: &World) -> Vec<String> {
+    let found = w.history.iter().flat_map(|(_, block)| events(block));
+    let found = found.filter_map(|event| match event.what {
+        What::Subscriber(_, Step::Refused { why, .. }) => Some(why.to_owned()),
+        _ => None,
+    });
+    found.collect()
+}
+
+#[test]
+fn a_hashed_password_is_verified_outside_and_only_the_right_one_comes_in() {
+    let mut w = hashed();
+    w.verifiers_stall = true;
+    w.dial(0);
+    w.run(2 * SECOND);
+    assert_eq!((w.online(), w.to_verify.len()), (0, 1));
+    assert!(!format!("{:?}", w.to_verify).contains("secret0"));
+    w.verifiers_stall = false;
+    w.run(5 * SECOND);
+    assert_eq!(w.online(), 1);
+
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    let mut config = w.homes[0].config().clone();
+    config.password = "secret1".into();
+    w.homes[0] = cpe::Home::new(config, 3);
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 0);
+    assert_eq!(
+        refusals(&w).last().unwrap(),
+        "no local user has this name and password"
+    );
+    assert!(w.plane.ledger().is_balanced());
+}
+
+#[test]
+fn chap_is_refused_by_name_for_a_user_with_a_hash() {
+    let mut w = hashed();
+    w.configure(&[
+        "delete access-profiles pppoe authentication",
+        "set access-profiles pppoe authentication chap",
+    ])
+    .unwrap();
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 0);
+    let why = refusals(&w).remove(0);
+    assert!(
+        why.contains("`password-hash`, which CHAP cannot use"),
+        "{why}"
+    );
+    assert!(w.to_verify.is_empty());
+}
+
+#[test]
+fn a_password_that_is_verified_too_late_lets_nobody_in() {
+    let mut w = hashed();
+    w.verifiers_stall = true;
+    w.dial(0);
+    w.run(6 * SECOND);
+    assert_eq!(w.count(Counter::PasswordLate), 1);
+    assert_eq!(refusals(&w)[0], "the password was not verified in time");
+    w.hang_up(0);
+    w.run(30 * SECOND);
+    w.verifiers_stall = false;
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 0);
+    assert_eq!(w.plane.session_count(), 0);
+    w.dial(0);
+    w.run(10 * SECOND);
+    assert_eq!(w.online(), 1, "the next one is verified");
+}
+
+#[test]
+fn passwords_beyond_the_bound_are_refused_at_once() {
+    let homes = MOST_VERIFICATIONS + 2;
+    let mut w = World::new(homes, Choice::default());
+    // one hash is enough: names that nobody has cost as much
+    w.configure(&[
+        "set access-profiles pppoe authentication pap",
+        "delete users",
+        &format!("set users home0 password-hash {HASH}"),
+    ])
+    .unwrap();
+    w.verifiers_stall = true;
+    (0..homes).for_each(|n| w.dial(n));
+    w.run(2 * SECOND);
+    assert_eq!(w.to_verify.len(), MOST_VERIFICATIONS);
+    assert!(w.count(Counter::PasswordQueueFull) >= 2);
+    w.verifiers_stall = false;
+    w.run(60 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert!(w.to_verify.is_empty());
+}
+
+#[test]
+fn the_fallback_to_local_users_verifies_hashes_too() {
+    let mut w = World::new(1, Choice::radius());
+    w.configure(&[
+        "set access-profiles pppoe authentication pap",
+        "set access-profiles pppoe fallback local-users",
+        &format!("set users home0 password-hash {HASH}"),
+    ])
+    .unwrap();
+    w.radius.dead = true;
+    w.dial(0);
+    w.run(60 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(w.sessions().remove(0).fallback, "local-users");
+}
+
+#[test]
+fn a_hash_that_costs_too_much_is_refused_at_the_commit() {
+    let mut w = hashed();
+    let costly = HASH.replace("m=8", "m=1000000");
+    let line = format!("set users home0 password-hash {costly}");
+    let faults = w.configure(&[&line]).unwrap_err();
+    assert!(faults[0].message.contains("at most 65536"), "{faults:?}");
+    let faults = w.configure(&["set users home0 password x"]).unwrap_err();
+    assert!(faults[0].message.contains("expected one of them"));
+    let faults = w
+        .configure(&["delete users home0 password-hash"])
+        .unwrap_err();
+    assert!(faults[0].message.contains("neither"), "{faults:?}");
 }
