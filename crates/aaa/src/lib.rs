@@ -4,7 +4,7 @@
 //! of [`Client::poll_output`]. The client has ordered servers for authentication and for accounting. It retransmits (RFC 5080
 //! §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
 //! number of open requests, and ignores replies that do not prove their origin. [`Users`] answers the same [`AccessRequest`] with
-//! the same [`Outcome`] from a file. Neither does network I/O, and no `Debug` output contains a password or secret.
+//! the same [`Outcome`] from a file; it leaves the comparison of a password with a hash to its caller. Neither does network I/O, and no `Debug` output contains a password or secret.
 //!
 //! ```
 //! use core::time::Duration;

@@ -54,7 +54,8 @@ pub struct Configuration {
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
     /// Authentication, authorization and accounting by RADIUS (RFC 2865, RFC 2866).
     pub aaa: Aaa,
-    /// Local users. A segment whose access profile names no server group authenticates its subscribers with these entries.
+    /// Local users. A segment whose access profile names no server group authenticates its subscribers with these entries; one with
+    /// `fallback: local-users` does so while no RADIUS server answers.
     #[schemars(extend("x-key" = "the user name that the subscriber sends"))]
     pub users: BTreeMap<String, User>,
 }

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::show::print_lines;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
-use std::io::{self, BufRead, IsTerminal, Read, Stdin, Write};
+use std::io::{self, BufRead, IsTerminal, Stdin, Write};
 
 /// Longest password in octets: what fits into the field of a PAP request (RFC 1334 §2.2.1).
 const LONGEST: usize = 255;

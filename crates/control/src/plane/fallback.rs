@@ -54,8 +54,8 @@ impl ControlPlane {
         if let Some(fallback) = by.fallback() {
             let user = entry.who.username.escape_ascii().to_string();
             let (session, mac) = (entry.seid, entry.circuit.mac);
-            tracing::warn!(%session, user, %mac, fallback, "subscriber is accepted by the fallback of its access profile: no \
-                RADIUS server answered");
+            tracing::info!(%session, user, %mac, fallback, "no RADIUS server answered: the subscriber is accepted by the fallback \
+                of its access profile");
             self.counters.count(match by {
                 AcceptedBy::LastAnswer => Counter::FallbackLastPolicy,
                 _ => Counter::FallbackLocalUsers,
