@@ -84,6 +84,14 @@ struct Group {
     families: BTreeSet<bool>,
 }
 
+impl Group {
+    /// Whether every server is within its dead time.
+    fn is_out(&self, now: Duration) -> bool {
+        let mut servers = self.client.authentication_servers(now).peekable();
+        servers.peek().is_some() && servers.all(|server| !server.alive)
+    }
+}
+
 /// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
     let groups = configuration.aaa.server_groups.len();
@@ -235,13 +243,15 @@ impl AaaClients {
         let Some(name) = servers else {
             return self.ask_users(now, token, AcceptedBy::Users, &request);
         };
-        match self.groups.get_mut(name) {
-            Some(group) => group.client.authenticate(now, token, request),
-            None => {
-                let none = Outcome::Unavailable(Unavailable::NoServer);
-                self.on_servers_answer(now, token, none);
+        let none = match self.groups.get_mut(name) {
+            // a subscriber who has something to fall back to does not wait for servers that are known not to answer
+            Some(group) if fallback != Fallback::Reject && group.is_out(now) => {
+                Unavailable::NoAnswer
             }
-        }
+            Some(group) => return group.client.authenticate(now, token, request),
+            None => Unavailable::NoServer,
+        };
+        self.on_servers_answer(now, token, Outcome::Unavailable(none));
     }
 
     fn ask_users(&mut self, now: Duration, token: u64, by: AcceptedBy, request: &AccessRequest) {

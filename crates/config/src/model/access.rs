@@ -28,7 +28,8 @@ pub struct AccessProfile {
     /// Accounting records of a session go to the group that authenticated it.
     #[schemars(extend("x-reference" = "/aaa/server-groups"))]
     pub server_group: Option<String>,
-    /// What happens to a subscriber when no server of the group answers. A server that answers always decides.
+    /// What happens to a subscriber when no server of the group answers. Servers that have not answered are not asked again within their
+    /// `dead-time` if there is a fallback and no other server is left. A server that answers always decides.
     pub fallback: Fallback,
     /// Time after an Access-Accept for which `fallback: last-policy` may repeat it. Choose more than sessions usually last.
     #[schemars(range(min = 1, max = 8760), extend("x-unit" = "hours"))]

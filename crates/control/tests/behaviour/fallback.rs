@@ -211,6 +211,8 @@ fn another_name_or_another_line_has_no_last_policy() {
         redial(&mut w, true);
         assert_eq!(is_in(&mut w), None, "case {n}");
         w.radius.dead = false;
+        w.hang_up(0);
+        w.run(100 * SECOND); // the server's dead time
         redial(&mut w, false);
         assert_eq!(is_in(&mut w).as_deref(), Some(""), "case {n}");
     }
@@ -268,4 +270,29 @@ fn nothing_is_kept_without_the_setting_and_no_password_is_ever() {
     let mut records = w.store.iter().flat_map(|(key, value)| [key, value]);
     let secret = b"secret0";
     assert!(!records.any(|octets| octets.windows(7).any(|part| part == secret)));
+}
+
+#[test]
+fn servers_that_are_known_to_be_dead_are_not_waited_for() {
+    let mut w = world(1, "last-policy");
+    w.dial(0);
+    w.run(10 * SECOND);
+    redial(&mut w, true);
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    w.asked.retain(|(_, _, code)| *code != 1);
+    w.dial(0);
+    w.run(3 * SECOND);
+    assert_eq!(is_in(&mut w).as_deref(), Some("last-policy"));
+    let asked = |w: &World| w.asked.iter().any(|(_, _, code)| *code == 1);
+    assert!(!asked(&w));
+
+    // after the dead time a request asks again
+    w.hang_up(0);
+    w.run(60 * SECOND);
+    w.radius.dead = false;
+    w.dial(0);
+    w.run(3 * SECOND);
+    assert_eq!(is_in(&mut w).as_deref(), Some(""));
+    assert!(asked(&w));
 }
