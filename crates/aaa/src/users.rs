@@ -16,7 +16,7 @@ use crate::message::{
 #[derive(Debug, Default)]
 pub struct Users {
     by_name: HashMap<Vec<u8>, User>,
-    /// Hash of some user, with which passwords for unknown names are compared.
+    /// Hash of the first user that has one, with which passwords for unknown names are compared.
     decoy: Option<Secret>,
 }
 
@@ -130,14 +130,14 @@ impl User {
 
 impl FromIterator<(String, User)> for Users {
     fn from_iter<I: IntoIterator<Item = (String, User)>>(users: I) -> Self {
-        let users = users.into_iter();
-        let by_name: HashMap<Vec<u8>, User> = users
-            .map(|(name, user)| (name.into_bytes(), user))
-            .collect();
-        let decoy = by_name.values().find_map(|user| match &user.password {
-            Password::Hash(hash) => Some(hash.clone()),
-            Password::Plain(_) => None,
+        let mut decoy = None;
+        let by_name = users.into_iter().map(|(name, user)| {
+            if let (None, Password::Hash(hash)) = (&decoy, &user.password) {
+                decoy = Some(hash.clone());
+            }
+            (name.into_bytes(), user)
         });
+        let by_name = by_name.collect();
         Users { by_name, decoy }
     }
 }
