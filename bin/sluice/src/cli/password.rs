@@ -44,6 +44,9 @@ fn first_line(input: impl BufRead) -> io::Result<String> {
     input.take(LONGEST as u64 + 2).read_line(&mut line)?;
     let password = line.trim_end_matches(['\r', '\n']);
     match password.len() {
+        _ if password.contains(char::is_control) => {
+            Err(io::Error::other("it has control characters"))
+        }
         0 => Err(io::Error::other("the input is empty")),
         1..=LONGEST => Ok(password.to_owned()),
         _ => {
@@ -63,7 +66,10 @@ impl<'a> Unseen<'a> {
     fn begin(terminal: &'a Stdin) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
-        silent.local_flags.remove(LocalFlags::ECHO);
+        // An interrupt would leave the terminal mute: like getpass(3), it is read as a character, which is refused.
+        silent
+            .local_flags
+            .remove(LocalFlags::ECHO | LocalFlags::ISIG);
         tcsetattr(terminal, SetArg::TCSAFLUSH, &silent)?;
         Ok(Unseen { terminal, before })
     }
@@ -86,6 +92,7 @@ mod tests {
         assert_eq!(read("a long one\nmore\n").as_deref(), Ok("a long one"));
         assert_eq!(read(" kept \r\n").as_deref(), Ok(" kept "));
         assert_eq!(read("no end").as_deref(), Ok("no end"));
+        assert!(read("abc\u{3}\n").unwrap_err().contains("control"));
         assert!(read("").unwrap_err().contains("empty"));
         assert!(read("\n").unwrap_err().contains("empty"));
         assert_eq!(read(&"x".repeat(255)).map(|p| p.len()), Ok(255));
