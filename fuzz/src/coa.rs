@@ -2,8 +2,8 @@
 
 use crate::{Step, script, steps};
 use aaa::{
-    DynamicAuthorization, DynamicClient, DynamicConfig, ErrorCause, Nas, Received, RequestKey,
-    Secret, Verdict,
+    DynamicAuthorization, DynamicClient, DynamicConfig, DynamicOutcome, ErrorCause, Nas, Received,
+    RequestKey, Secret,
 };
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -68,10 +68,10 @@ impl Bench {
             2 => self.handle(step.data.to_vec()),
             3 => self.handle(self.last.clone()),
             4 => self.now += Duration::from_secs(step.octet(0).into()),
-            5 => self.answer(Verdict::Done),
+            5 => self.answer(DynamicOutcome::Done),
             _ => self.answer(match step.octet(0) % 2 {
-                0 => Verdict::Rejected(ErrorCause::SessionContextNotFound),
-                _ => Verdict::Unknown,
+                0 => DynamicOutcome::Rejected(ErrorCause::SessionContextNotFound),
+                _ => DynamicOutcome::Unknown,
             }),
         }
     }
@@ -92,16 +92,16 @@ impl Bench {
     }
 
     /// Says what came of the first request that is open.
-    fn answer(&mut self, verdict: Verdict) {
+    fn answer(&mut self, outcome: DynamicOutcome) {
         let Some((key, bytes)) = self.open.pop_first() else {
             return;
         };
-        match self.server.answer(key, verdict) {
+        match self.server.answer(key, outcome) {
             Some((to, answer)) => {
                 assert_eq!(to, from());
                 check(&bytes, &answer);
             }
-            None if verdict == Verdict::Unknown => drop(self.taken.remove(&bytes)),
+            None if outcome == DynamicOutcome::Unknown => drop(self.taken.remove(&bytes)),
             None => {}
         }
     }

@@ -48,6 +48,7 @@ impl HistoryChecker {
             }
             // one that is online may be refused when it dials anew in its session
             Step::Refused { .. } => return Ok(()),
+            Step::FellBack { .. } if known.is_none() => return Ok(()),
             Step::Failed { .. } if known.is_none() => return Ok(()),
             Step::Authorized { .. } if known.is_some() => return Ok(()),
             _ => return Err(format!("the history has {known:?}, and is told {event:?}")),

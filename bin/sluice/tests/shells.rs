@@ -22,6 +22,18 @@ fn bash_completes_commands() {
 }
 
 #[test]
+fn a_password_from_a_pipe_is_hashed() {
+    let script = format!(
+        "echo wonderland | {} hash-password",
+        env!("CARGO_BIN_EXE_sluice")
+    );
+    let done = run(Command::new("bash").args(["-c", &script]));
+    let hash = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(config::password::check(hash.trim_end()), Ok(()));
+    assert!(config::password::verify(hash.trim_end(), b"wonderland"));
+}
+
+#[test]
 fn every_command_has_a_page_that_groff_sets_without_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     sluice(&["man", folder.path().to_str().unwrap()]);

@@ -79,7 +79,7 @@ pub enum Received {
 
 /// What came of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DynamicOutcome {
     /// It is done.
     Done,
     /// It is not done, and nothing has changed.
@@ -244,7 +244,7 @@ impl DynamicAuthorization {
         self.taken_by_age.push_back((now, identity));
         match request::read(packet, &self.config) {
             Ok(request) => Received::Request(key, Box::new(request)),
-            Err(cause) => match self.answer(key, Verdict::Rejected(cause)) {
+            Err(cause) => match self.answer(key, DynamicOutcome::Rejected(cause)) {
                 Some((_, answer)) => Received::Answer(answer),
                 None => Received::Nothing,
             },
@@ -252,13 +252,17 @@ impl DynamicAuthorization {
     }
 
     /// Says what came of a request. Returns the answer and where it goes; `None` if there is none to give.
-    pub fn answer(&mut self, key: RequestKey, verdict: Verdict) -> Option<(SocketAddr, Vec<u8>)> {
+    pub fn answer(
+        &mut self,
+        key: RequestKey,
+        outcome: DynamicOutcome,
+    ) -> Option<(SocketAddr, Vec<u8>)> {
         let known = self.known.get_mut(&key)?;
         let (to, identifier, authenticator) = known.identity;
-        let (done, cause) = match verdict {
-            Verdict::Done => (true, None),
-            Verdict::Rejected(cause) => (false, Some(cause)),
-            Verdict::Unknown => {
+        let (done, cause) = match outcome {
+            DynamicOutcome::Done => (true, None),
+            DynamicOutcome::Rejected(cause) => (false, Some(cause)),
+            DynamicOutcome::Unknown => {
                 self.forget(key);
                 return None;
             }

@@ -4,8 +4,8 @@
 //! of [`Client::poll_output`]. The client has ordered servers for authentication and for accounting. It retransmits (RFC 5080
 //! §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
 //! number of open requests, and ignores replies that do not prove their origin. [`Users`] answers the same [`AccessRequest`] with
-//! the same [`Outcome`] from a file. [`dictionary`] knows vendors' attributes, and [`mapping`] says what they mean. None of them does
-//! I/O, and no `Debug` output contains a password or secret.
+//! the same [`Outcome`] from a file; it leaves the comparison of a password with a hash to its caller. [`dictionary`] knows vendors'
+//! attributes, and [`mapping`] says what they mean. None of them does I/O, and no `Debug` output contains a password or secret.
 //!
 //! ```
 //! use core::time::Duration;
@@ -54,8 +54,8 @@ pub use accounting::Delivery;
 pub use client::{Client, Counters, Output};
 pub use config::{ClientConfig, Nas, NotEnforced, ServerConfig};
 pub use dynamic::{
-    DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicRequest,
-    ErrorCause, Received, RequestKey, Requested, SessionIds, Verdict,
+    DynamicAuthorization, DynamicClient, DynamicConfig, DynamicCounters, DynamicOutcome,
+    DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
 };
 pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
@@ -63,4 +63,4 @@ pub use message::{
 };
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
-pub use users::{User, Users};
+pub use users::{Password, User, Users, Verdict};

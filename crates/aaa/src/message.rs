@@ -133,6 +133,12 @@ pub enum RejectReason {
     /// The server sent an Access-Reject, or no local user has this name and proof.
     #[error("refused by the server")]
     Refused,
+    /// The local user has a hash, from which no CHAP response can be computed.
+    #[error(
+        "the local user has a `password-hash`, which CHAP cannot use: set its `password` instead, or ask for `pap` in the access \
+         profile"
+    )]
+    NeedsPassword,
     /// The server sent an Access-Challenge, which neither PAP nor CHAP can answer (RFC 2865 §4.4: treat as a rejection).
     #[error("the server sent a challenge, which PAP and CHAP cannot answer")]
     Challenged,
@@ -248,6 +254,12 @@ pub enum Unavailable {
     /// Too many requests are open.
     #[error("too many RADIUS requests are open")]
     QueueFull,
+    /// Too many passwords of local users are being compared with their hashes.
+    #[error("too many passwords of local users wait for verification")]
+    TooManyPasswords,
+    /// The password of a local user was not compared with its hash in time.
+    #[error("the password was not verified in time")]
+    PasswordLate,
     /// The request does not fit into RADIUS, for example a name of more than 253 octets.
     #[error("the request cannot be sent: {0}")]
     Unsendable(Malformed),

@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use std::collections::HashMap;
 
-use ipnet::Ipv6Net;
+use ipnet::{IpNet, Ipv6Net};
 use subtle::ConstantTimeEq;
 use wire::radius::chap_response;
 
@@ -12,31 +12,71 @@ use crate::message::{
     AccessAccept, AccessReject, AccessRequest, Credentials, Outcome, RejectReason,
 };
 
-/// Local users. They answer like the [`Client`](crate::Client), but at once.
+/// Local users. They answer like the [`Client`](crate::Client), but at once, unless a password has to be compared with a hash.
 #[derive(Debug, Default)]
 pub struct Users {
     by_name: HashMap<Vec<u8>, User>,
+    /// Hash of the first user that has one, with which passwords for unknown names are compared.
+    decoy: Option<Secret>,
+}
+
+/// Password of a local user.
+#[derive(Debug)]
+pub enum Password {
+    /// The password itself, for PAP and CHAP.
+    Plain(Secret),
+    /// Hash of the password, for PAP. What it means is up to who verifies it.
+    Hash(Secret),
+}
+
+/// What the local users say to a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The answer.
+    Known(Outcome),
+    /// Compare this password with this hash, which takes a while. [`Users::verified`] then has the answer.
+    Verify {
+        /// The user's hash.
+        hash: Secret,
+        /// The password that the subscriber sent.
+        password: Secret,
+    },
 }
 
 /// Local user.
 #[derive(Debug)]
 pub struct User {
-    /// Password for PAP and CHAP.
-    pub password: Secret,
+    /// Password, or its hash.
+    pub password: Password,
     /// Fixed IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
     /// Fixed IPv6 prefix of the link, a /64.
     pub ipv6_prefix: Option<Ipv6Net>,
+    /// Networks that are routed to the user's session.
+    pub routes: Vec<IpNet>,
     /// Name of the subscriber profile.
     pub profile: Option<String>,
 }
 
 impl Users {
-    /// Authenticates a subscriber. The time of a rejection does not depend on whether the name exists.
-    pub fn authenticate(&self, request: &AccessRequest) -> Outcome {
+    /// Authenticates a subscriber. The time of a rejection does not depend on whether the name exists, as long as all users have
+    /// passwords, or all have hashes.
+    pub fn authenticate(&self, request: &AccessRequest) -> Verdict {
         let user = self.by_name.get(&request.username);
         let nobody = Secret::default();
-        let password = user.map_or(&nobody, |user| &user.password);
+        let password = match (user.map(|user| &user.password), &request.credentials) {
+            (Some(Password::Plain(password)), _) => password,
+            (Some(Password::Hash(hash)), Credentials::Pap { password }) => {
+                return verify(hash, password);
+            }
+            (Some(Password::Hash(_)), Credentials::Chap { .. }) => {
+                return Verdict::Known(rejected(RejectReason::NeedsPassword));
+            }
+            (None, Credentials::Pap { password }) if self.decoy.is_some() => {
+                return verify(self.decoy.as_ref().unwrap_or(&nobody), password);
+            }
+            (None, _) => &nobody,
+        };
         let right = match &request.credentials {
             Credentials::Pap { password: given } => password.matches(given.expose()),
             Credentials::Chap {
@@ -47,29 +87,58 @@ impl Users {
                 .ct_eq(response)
                 .into(),
         };
-        match user.filter(|_| right) {
-            Some(user) => Outcome::Accept(Box::new(AccessAccept {
-                framed_ip: user.ipv4,
-                framed_ipv6_prefix: user.ipv6_prefix,
-                filter_id: user.profile.clone(),
-                ..AccessAccept::default()
-            })),
-            None => Outcome::Reject(AccessReject {
-                reply_message: Vec::new(),
-                reason: RejectReason::Refused,
-            }),
+        Verdict::Known(match user.filter(|_| right) {
+            Some(user) => user.accept(),
+            None => rejected(RejectReason::Refused),
+        })
+    }
+
+    /// Answer after a password was compared with the hash that [`Users::authenticate`] has returned.
+    pub fn verified(&self, username: &[u8], is_right: bool) -> Outcome {
+        let user = self.by_name.get(username);
+        let hashed = user.filter(|user| matches!(user.password, Password::Hash(_)));
+        match hashed.filter(|_| is_right) {
+            Some(user) => user.accept(),
+            None => rejected(RejectReason::Refused),
         }
+    }
+}
+
+fn verify(hash: &Secret, password: &Secret) -> Verdict {
+    let (hash, password) = (hash.clone(), password.clone());
+    Verdict::Verify { hash, password }
+}
+
+fn rejected(reason: RejectReason) -> Outcome {
+    Outcome::Reject(AccessReject {
+        reply_message: Vec::new(),
+        reason,
+    })
+}
+
+impl User {
+    fn accept(&self) -> Outcome {
+        Outcome::Accept(Box::new(AccessAccept {
+            framed_ip: self.ipv4,
+            framed_ipv6_prefix: self.ipv6_prefix,
+            framed_routes: self.routes.clone(),
+            filter_id: self.profile.clone(),
+            ..AccessAccept::default()
+        }))
     }
 }
 
 impl FromIterator<(String, User)> for Users {
     fn from_iter<I: IntoIterator<Item = (String, User)>>(users: I) -> Self {
-        let users = users.into_iter();
-        Users {
-            by_name: users
-                .map(|(name, user)| (name.into_bytes(), user))
-                .collect(),
-        }
+        let mut decoy = None;
+        let by_name = users.into_iter().map(|(name, user)| {
+            if let (None, Password::Hash(hash)) = (&decoy, &user.password) {
+                decoy = Some(hash.clone());
+            }
+            (name.into_bytes(), user)
+        });
+        let by_name = by_name.collect();
+        Users { by_name, decoy }
     }
 }
 
@@ -80,14 +149,16 @@ mod tests {
 
     fn users() -> Users {
         let user = |password: &str| User {
-            password: Secret::new(password),
+            password: Password::Plain(Secret::new(password)),
             ipv4: None,
             ipv6_prefix: None,
+            routes: Vec::new(),
             profile: None,
         };
         let bob = User {
             ipv4: Some(Ipv4Addr::new(100, 64, 9, 1)),
             ipv6_prefix: Some("2001:db8:9:1::/64".parse().unwrap()),
+            routes: vec!["203.0.113.0/28".parse().unwrap()],
             profile: Some("gold".into()),
             ..user("12345")
         };
@@ -98,14 +169,20 @@ mod tests {
         users.into_iter().collect()
     }
 
-    fn ask(name: &str, credentials: Credentials) -> Outcome {
-        let (username, acct_session_id, nas_port) = (name.into(), "1".into(), NasPort::default());
-        users().authenticate(&AccessRequest {
-            username,
+    fn request(name: &str, credentials: Credentials) -> AccessRequest {
+        AccessRequest {
+            username: name.into(),
             credentials,
-            acct_session_id,
-            nas_port,
-        })
+            acct_session_id: "1".into(),
+            nas_port: NasPort::default(),
+        }
+    }
+
+    fn ask(name: &str, credentials: Credentials) -> Outcome {
+        match users().authenticate(&request(name, credentials)) {
+            Verdict::Known(outcome) => outcome,
+            verify => panic!("{verify:?}"),
+        }
     }
 
     fn pap(password: &str) -> Credentials {
@@ -150,8 +227,38 @@ mod tests {
                 bob.framed_ipv6_prefix,
                 Some("2001:db8:9:1::/64".parse().unwrap())
             );
+            assert_eq!(bob.framed_routes, ["203.0.113.0/28".parse().unwrap()]);
             assert_eq!(bob.filter_id.as_deref(), Some("gold"));
         }
+    }
+
+    #[test]
+    fn a_hash_is_verified_elsewhere_and_is_for_pap() {
+        let dora = User {
+            password: Password::Hash(Secret::new("a hash")),
+            ipv4: None,
+            ipv6_prefix: None,
+            routes: Vec::new(),
+            profile: Some("gold".into()),
+        };
+        let users: Users = [("dora".to_owned(), dora)].into_iter().collect();
+        let verify = Verdict::Verify {
+            hash: Secret::new("a hash"),
+            password: Secret::new("x"),
+        };
+        assert_eq!(users.authenticate(&request("dora", pap("x"))), verify);
+        // a name that nobody has costs as much
+        assert_eq!(users.authenticate(&request("carol", pap("x"))), verify);
+        assert_eq!(users.verified(b"dora", false), refused());
+        assert_eq!(users.verified(b"carol", true), refused());
+        let Outcome::Accept(accept) = users.verified(b"dora", true) else {
+            panic!("dora is refused")
+        };
+        assert_eq!(accept.filter_id.as_deref(), Some("gold"));
+        let by_chap = users.authenticate(&request("dora", chap("x")));
+        let needs = Verdict::Known(rejected(RejectReason::NeedsPassword));
+        assert_eq!(by_chap, needs);
+        assert!(!format!("{users:?}").contains("a hash"));
     }
 
     #[test]

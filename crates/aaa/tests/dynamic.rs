@@ -1,8 +1,8 @@
 //! Requests of RADIUS servers that change and end sessions: who may ask, what is understood, and that a repetition changes nothing.
 
 use aaa::{
-    DynamicAuthorization, DynamicClient, DynamicConfig, ErrorCause, Nas, Received, RequestKey,
-    Requested, Secret, SessionIds, Verdict,
+    DynamicAuthorization, DynamicClient, DynamicConfig, DynamicOutcome, ErrorCause, Nas, Received,
+    RequestKey, Requested, Secret, SessionIds,
 };
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -151,10 +151,10 @@ fn the_answer_says_what_came_of_it_and_repeats_the_proxy_states() {
         (Kind::PROXY_STATE, Value::Octets(vec![2, 3])),
     ];
     let attributes = [session(), proxies[0].clone(), proxies[1].clone()];
-    for (verdict, code, cause) in [
-        (Verdict::Done, Code::DISCONNECT_ACK, None),
+    for (outcome, code, cause) in [
+        (DynamicOutcome::Done, Code::DISCONNECT_ACK, None),
         (
-            Verdict::Rejected(ErrorCause::SessionContextNotFound),
+            DynamicOutcome::Rejected(ErrorCause::SessionContextNotFound),
             Code::DISCONNECT_NAK,
             Some(Value::Integer(503)),
         ),
@@ -162,7 +162,7 @@ fn the_answer_says_what_came_of_it_and_repeats_the_proxy_states() {
         let mut server = server();
         let bytes = signed(Code::DISCONNECT_REQUEST, &attributes);
         let (key, ..) = request(&mut server, &bytes);
-        let (to, answer) = server.answer(key, verdict).unwrap();
+        let (to, answer) = server.answer(key, outcome).unwrap();
         let answer = read(&bytes, &answer);
         assert_eq!((to, answer.code, answer.identifier), (from(), code, 7));
         assert_eq!(answer.get(Kind::ERROR_CAUSE), cause.as_ref());
@@ -229,7 +229,7 @@ fn a_repetition_gets_the_same_answer_and_is_not_carried_out() {
     let bytes = signed(Code::DISCONNECT_REQUEST, &[session(), time]);
     let (key, ..) = request(&mut server, &bytes);
     assert_eq!(handle(&mut server, &bytes), Received::Nothing, "not yet");
-    let (_, answer) = server.answer(key, Verdict::Done).unwrap();
+    let (_, answer) = server.answer(key, DynamicOutcome::Done).unwrap();
     let again = Received::Answer(answer.clone());
     assert_eq!(handle(&mut server, &bytes), again);
     let other_port = "192.0.2.9:40001".parse().unwrap();
@@ -251,7 +251,7 @@ fn a_request_whose_outcome_is_unknown_is_new_when_it_comes_again() {
     let mut server = server();
     let bytes = signed(Code::DISCONNECT_REQUEST, &[session()]);
     let (first, ..) = request(&mut server, &bytes);
-    assert_eq!(server.answer(first, Verdict::Unknown), None);
+    assert_eq!(server.answer(first, DynamicOutcome::Unknown), None);
     let (second, ..) = request(&mut server, &bytes);
     assert_ne!(first, second);
     assert_eq!(server.open().collect::<Vec<_>>(), [second]);

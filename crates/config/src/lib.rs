@@ -25,6 +25,7 @@ pub mod folder;
 pub mod history;
 pub mod manual;
 pub mod model;
+pub mod password;
 mod path;
 pub mod schema;
 pub mod start;

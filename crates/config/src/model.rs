@@ -10,7 +10,7 @@ mod subscriber;
 mod user_plane;
 
 pub use aaa::{Aaa, DynamicAuthorization, DynamicClient, Server, ServerGroup, User};
-pub use access::{AccessProfile, Authentication, SubscriberIdentity};
+pub use access::{AccessProfile, Authentication, Fallback, SubscriberIdentity};
 pub use mapping::{MappedSetting, MappedUnit, Mapping, NotEnforced};
 pub use subscriber::{Ipv4Pool, Ipv6Pool, SubscriberGroup, SubscriberProfile};
 pub use user_plane::{
@@ -56,7 +56,8 @@ pub struct Configuration {
     pub ipv6_pools: BTreeMap<String, Ipv6Pool>,
     /// Authentication, authorization and accounting by RADIUS (RFC 2865, RFC 2866).
     pub aaa: Aaa,
-    /// Local users. A segment whose access profile names no server group authenticates its subscribers with these entries.
+    /// Local users. A segment whose access profile names no server group authenticates its subscribers with these entries; one with
+    /// `fallback: local-users` does so while no RADIUS server answers.
     #[schemars(extend("x-key" = "the user name that the subscriber sends"))]
     pub users: BTreeMap<String, User>,
 }

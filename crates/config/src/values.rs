@@ -292,12 +292,16 @@ impl<'de> Deserialize<'de> for SvlanSet {
 }
 
 /// The formats of texts in the model, with what each is.
-const FORMATS: [(&str, &str); 11] = [
+const FORMATS: [(&str, &str); 12] = [
     ("ip", "an IP address such as 192.0.2.1 or 2001:db8::1"),
     ("ipv4", "an IPv4 address such as 192.0.2.1"),
     ("ipv6", "an IPv6 address such as 2001:db8::1"),
     ("ipv4-prefix", "an IPv4 prefix such as 192.0.2.0/24"),
     ("ipv6-prefix", "an IPv6 prefix such as 2001:db8::/40"),
+    (
+        "prefix",
+        "an IPv4 or IPv6 prefix such as 192.0.2.0/24 or 2001:db8::/40",
+    ),
     (
         "interface-address",
         "an address with its prefix length such as 192.0.2.1/24",
@@ -333,6 +337,7 @@ pub(crate) fn check(format: &str, text: &str) -> bool {
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "ipv4-prefix" => text.parse::<Ipv4Net>().is_ok_and(|net| prefix(net.into())),
         "ipv6-prefix" => text.parse::<Ipv6Net>().is_ok_and(|net| prefix(net.into())),
+        "prefix" => text.parse::<IpNet>().is_ok_and(prefix),
         "interface-address" => text.parse::<IpNet>().is_ok(),
         "interface" => {
             let plain = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';

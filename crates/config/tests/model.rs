@@ -145,6 +145,46 @@ fn what_names_no_network_instance_needs_the_default_one() {
 }
 
 #[test]
+fn a_user_has_one_secret_and_not_too_many_routes() {
+    let said = |user: &str| {
+        let faults = check::read(&format!("users:\n  a: {{{user}}}\n"));
+        faults.err().map(|faults| faults[0].to_string())
+    };
+    let routes: Vec<String> = (0..33).map(|n| format!("203.0.113.{n}/32")).collect();
+    assert_eq!(said("password: x"), None);
+    assert_eq!(
+        said(&format!(
+            "password: x, routes: [{}]",
+            routes[1..].join(", ")
+        )),
+        None
+    );
+    for (user, expected) in [
+        (String::new(), "neither `password` nor `password-hash`"),
+        (
+            "password: x, password-hash: y".into(),
+            "`password` is set, too",
+        ),
+        (
+            "password-hash: hunter2".into(),
+            "not a hash: expected argon2id",
+        ),
+        (
+            format!("password: x, routes: [{}]", routes.join(", ")),
+            "33 routes: expected at most 32",
+        ),
+        (
+            "password: x, routes: [203.0.113.1/24]".into(),
+            "expected an IPv4 or IPv6 prefix",
+        ),
+    ] {
+        let said = said(&user).unwrap();
+        assert!(said.contains(expected), "{user}: {said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
 fn every_fault_is_found_at_once() {
     let text = "userz: {}\nlimits: {sessions: many}\nipv4-pools:\n  a: {prefix: x}\n  b: {}\n";
     let lines: Vec<u64> = check::read(text)

@@ -1,14 +1,17 @@
 //! Authentication and accounting clients: one RADIUS client for each server group, and the configured users.
 
+mod verifications;
+
 use crate::alarms::{Condition, Fault};
+use crate::fallback::{self, AcceptedBy};
 use crate::topology::{Numbers, Seid};
 use aaa::dictionary::Dictionary;
 use aaa::mapping::Mappings;
 use aaa::{
-    AccessRequest, AccountingRecord, Authentic, Client, ClientConfig, Nas, Outcome, Output, Secret,
-    ServerConfig, User, Users,
+    AccessRequest, AccountingRecord, Client, ClientConfig, Nas, Outcome, Output, Secret,
+    ServerConfig, Unavailable, Users, Verdict,
 };
-use config::model::{NotEnforced, Server, ServerGroup};
+use config::model::{Fallback, NotEnforced, Server, ServerGroup};
 use config::{Configuration, start};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -18,6 +21,9 @@ use rand::{RngCore, SeedableRng};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use verifications::Verifications;
+
+pub use verifications::MOST_VERIFICATIONS;
 
 /// Authentication that waits for an answer. The attempt distinguishes it from earlier ones of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +39,16 @@ pub(crate) enum AaaEvent {
         to: SocketAddr,
         bytes: Vec<u8>,
     },
-    Answer(PendingAuth, Outcome),
+    Answer(PendingAuth, AcceptedBy, Outcome),
     /// A server acknowledged a record, or the client gave up an interim record.
     Accounted(u64),
+    /// Compare a password with a hash until a deadline. [`AaaClients::verified`] takes the result.
+    Verify {
+        ticket: u64,
+        deadline: Duration,
+        hash: Secret,
+        password: Secret,
+    },
 }
 
 /// RADIUS sockets of each server group and address family. Each carries at most 256 accounting records at a time.
@@ -52,9 +65,19 @@ pub(crate) struct AaaClients {
     mappings: Arc<Mappings>,
     groups: BTreeMap<String, Group>,
     users: Users,
-    /// Answers from the configured users.
-    answers: VecDeque<(u64, Outcome)>,
-    pending: Slab<PendingAuth>,
+    /// Answers that no server has given.
+    answers: VecDeque<(u64, AcceptedBy, Outcome)>,
+    pending: Slab<Pending>,
+    verifications: Verifications,
+    /// Verifications that begin.
+    to_verify: VecDeque<AaaEvent>,
+}
+
+/// Pending authentication.
+struct Pending {
+    auth: PendingAuth,
+    /// The request, if the configured users answer it when no server does.
+    fallback: Option<Box<AccessRequest>>,
 }
 
 /// RADIUS server group.
@@ -68,6 +91,14 @@ struct Group {
 
 /// Maximum number of mappings. Each answer is read with them.
 pub(crate) const MAX_MAPPINGS: usize = 1024;
+
+impl Group {
+    /// Whether every server is within its dead time.
+    fn is_out(&self, now: Duration) -> bool {
+        let mut servers = self.client.authentication_servers(now).peekable();
+        servers.peek().is_some() && servers.all(|server| !server.alive)
+    }
+}
 
 /// Limits that the configuration exceeds.
 pub(crate) fn bounds(configuration: &Configuration) -> Vec<config::Fault> {
@@ -98,6 +129,8 @@ impl AaaClients {
             users: Users::default(),
             answers: VecDeque::new(),
             pending: Slab::new(),
+            verifications: Verifications::default(),
+            to_verify: VecDeque::new(),
         }
     }
 
@@ -120,16 +153,10 @@ impl AaaClients {
         kept: &Numbers,
         is_owed: impl Fn(&str) -> bool,
     ) {
-        let users = configuration.users.iter().map(|(name, user)| {
-            let known = User {
-                password: Secret::new(user.password.reveal()),
-                ipv4: user.ipv4_address,
-                ipv6_prefix: user.ipv6_prefix,
-                profile: user.subscriber_profile.clone(),
-            };
-            (name.clone(), known)
-        });
-        self.users = users.collect();
+        let users = configuration.users.iter();
+        self.users = users
+            .map(|(name, user)| (name.clone(), crate::users::known(user)))
+            .collect();
         let mappings = crate::mappings::mappings(&self.dictionary, configuration);
         self.mappings = mappings.expect("a configuration with wrong mappings is refused");
         let configured = &configuration.aaa.server_groups;
@@ -232,27 +259,73 @@ impl AaaClients {
             .collect()
     }
 
-    /// Authenticates with a server group, or with the configured users if `servers` is `None`.
+    /// Authenticates with a server group, or with the configured users if `servers` is `None`. With `Fallback::LocalUsers`, the
+    /// configured users also answer if no server does.
     pub fn authenticate(
         &mut self,
         now: Duration,
-        servers: Option<&str>,
-        pending: PendingAuth,
+        (servers, fallback): (Option<&str>, Fallback),
+        auth: PendingAuth,
         request: AccessRequest,
     ) {
-        let token = self.pending.insert(pending) as u64;
-        match servers {
-            None => {
-                let outcome = self.users.authenticate(&request);
-                self.answers.push_back((token, outcome));
+        let to_users = servers.is_some() && fallback == Fallback::LocalUsers;
+        let token = self.pending.insert(Pending {
+            auth,
+            fallback: to_users.then(|| Box::new(request.clone())),
+        }) as u64;
+        let Some(name) = servers else {
+            return self.ask_users(now, token, AcceptedBy::Users, &request);
+        };
+        let none = match self.groups.get_mut(name) {
+            // a subscriber who has something to fall back to does not wait for servers that are known not to answer
+            Some(group) if fallback != Fallback::Reject && group.is_out(now) => {
+                Unavailable::NoAnswer
             }
-            Some(name) => match self.groups.get_mut(name) {
-                Some(group) => group.client.authenticate(now, token, request),
-                None => {
-                    let none = Outcome::Unavailable(aaa::Unavailable::NoServer);
-                    self.answers.push_back((token, none));
-                }
-            },
+            Some(group) => return group.client.authenticate(now, token, request),
+            None => Unavailable::NoServer,
+        };
+        self.on_servers_answer(now, token, Outcome::Unavailable(none));
+    }
+
+    fn ask_users(&mut self, now: Duration, token: u64, by: AcceptedBy, request: &AccessRequest) {
+        let (hash, password) = match self.users.authenticate(request) {
+            Verdict::Known(outcome) => return self.answers.push_back((token, by, outcome)),
+            Verdict::Verify { hash, password } => (hash, password),
+        };
+        let username = request.username.clone();
+        match self.verifications.begin(now, token, by, username) {
+            Some((ticket, deadline)) => self.to_verify.push_back(AaaEvent::Verify {
+                ticket,
+                deadline,
+                hash,
+                password,
+            }),
+            None => {
+                let full = Outcome::Unavailable(Unavailable::TooManyPasswords);
+                self.answers.push_back((token, by, full));
+            }
+        }
+    }
+
+    /// Takes the result of [`AaaEvent::Verify`]. After the deadline it counts no more.
+    pub fn verified(&mut self, ticket: u64, is_right: bool) {
+        if let Some(done) = self.verifications.end(ticket)
+            && let Some(token) = done.token
+        {
+            let outcome = self.users.verified(&done.username, is_right);
+            self.answers.push_back((token, done.by, outcome));
+        }
+    }
+
+    /// Passes the servers' answer on. If there is none, the configured users may answer instead.
+    fn on_servers_answer(&mut self, now: Duration, token: u64, outcome: Outcome) {
+        let fallback = match fallback::has_no_server(&outcome) {
+            true => self.pending[token as usize].fallback.take(),
+            false => None,
+        };
+        match fallback {
+            Some(request) => self.ask_users(now, token, AcceptedBy::UsersInstead, &request),
+            None => (self.answers).push_back((token, AcceptedBy::Servers, outcome)),
         }
     }
 
@@ -292,27 +365,21 @@ impl AaaClients {
     pub fn pending(&self) -> impl Iterator<Item = (u64, &PendingAuth)> {
         self.pending
             .iter()
-            .map(|(token, pending)| (token as u64, pending))
+            .map(|(token, pending)| (token as u64, &pending.auth))
     }
 
     /// Tokens of the authentications that a client works on or has answered.
     pub fn open_tokens(&self) -> Vec<u64> {
         let groups = self.groups.values();
         let with_servers = groups.flat_map(|group| group.client.open_tokens());
-        let answers = self.answers.iter().map(|(token, _)| *token);
-        with_servers.chain(answers).collect()
+        let answers = self.answers.iter().map(|(token, ..)| *token);
+        let passwords = self.verifications.tokens();
+        with_servers.chain(answers).chain(passwords).collect()
     }
 
     /// Forgets a pending authentication that has no answer to come.
     pub fn forget(&mut self, token: u64) {
         self.pending.try_remove(token as usize);
-    }
-
-    pub fn authentic(servers: Option<&str>) -> Authentic {
-        match servers {
-            Some(_) => Authentic::Radius,
-            None => Authentic::Local,
-        }
     }
 
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
@@ -324,37 +391,46 @@ impl AaaClients {
         }
     }
 
-    pub fn poll(&mut self) -> Option<AaaEvent> {
-        if let Some((token, outcome)) = self.answers.pop_front() {
-            return Some(AaaEvent::Answer(
-                self.pending.remove(token as usize),
-                outcome,
-            ));
-        }
-        let mut groups = self.groups.values_mut();
-        let (number, output) =
-            groups.find_map(|group| Some((group.number, group.client.poll_output()?)))?;
-        Some(match output {
-            Output::Transmit { socket, to, bytes } => AaaEvent::Transmit {
-                socket: number * RADIUS_SOCKETS + socket,
-                to,
-                bytes,
-            },
-            Output::Done { token, outcome } => {
-                AaaEvent::Answer(self.pending.remove(token as usize), outcome)
+    pub fn poll(&mut self, now: Duration) -> Option<AaaEvent> {
+        loop {
+            if let Some(verify) = self.to_verify.pop_front() {
+                return Some(verify);
             }
-            Output::Accounted { token, .. } => AaaEvent::Accounted(token),
-        })
+            if let Some((token, by, outcome)) = self.answers.pop_front() {
+                let pending = self.pending.remove(token as usize);
+                return Some(AaaEvent::Answer(pending.auth, by, outcome));
+            }
+            let mut groups = self.groups.values_mut();
+            let (number, output) =
+                groups.find_map(|group| Some((group.number, group.client.poll_output()?)))?;
+            return Some(match output {
+                Output::Transmit { socket, to, bytes } => AaaEvent::Transmit {
+                    socket: number * RADIUS_SOCKETS + socket,
+                    to,
+                    bytes,
+                },
+                Output::Done { token, outcome } => {
+                    self.on_servers_answer(now, token, outcome);
+                    continue;
+                }
+                Output::Accounted { token, .. } => AaaEvent::Accounted(token),
+            });
+        }
     }
 
     pub fn poll_at(&self) -> Option<Duration> {
         let clients = self.groups.values().map(|group| &group.client);
-        clients.filter_map(Client::poll_at).min()
+        let deadline = self.verifications.next_deadline();
+        clients.filter_map(Client::poll_at).chain(deadline).min()
     }
 
     pub fn on_timeout(&mut self, now: Duration) {
         for group in self.groups.values_mut() {
             group.client.on_timeout(now);
+        }
+        for (token, by) in self.verifications.take_late(now) {
+            let late = Outcome::Unavailable(Unavailable::PasswordLate);
+            self.answers.push_back((token, by, late));
         }
     }
 
@@ -397,7 +473,7 @@ impl AaaClients {
             }
             if asked > 0 && asked == without {
                 let text = format!(
-                    "no server of group {name} answers: subscribers whose access profile names it cannot connect"
+                    "no server of group {name} answers: subscribers whose access profile names it connect only by its `fallback`"
                 );
                 found.push(out_of_reach(Fault::ServerGroupOut, name, text));
             }
@@ -423,7 +499,8 @@ fn out_of_reach(fault: Fault, resource: &str, text: String) -> Condition {
 #[cfg(test)]
 impl AaaClients {
     /// Adds a pending authentication that no client works on.
-    pub fn invent_pending(&mut self, pending: PendingAuth) {
-        self.pending.insert(pending);
+    pub fn invent_pending(&mut self, auth: PendingAuth) {
+        let fallback = None;
+        self.pending.insert(Pending { auth, fallback });
     }
 }

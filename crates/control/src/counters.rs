@@ -67,8 +67,18 @@ counters! {
     AttributeUnknown = "attribute-unknown",
     /// AAA rejected a subscriber.
     AuthenticationRejected = "authentication-rejected",
-    /// A subscriber was rejected because no AAA server answered.
+    /// A subscriber was rejected because AAA could not decide: no server answered, or too much waited for an answer.
     AuthenticationUnavailable = "authentication-unavailable",
+    /// A subscriber was accepted by the local users because no RADIUS server answered.
+    FallbackLocalUsers = "fallback-local-users",
+    /// A subscriber was accepted by its last Access-Accept because no RADIUS server answered.
+    FallbackLastPolicy = "fallback-last-policy",
+    /// The oldest answer for `fallback: last-policy` was removed early: there are as many as `limits sessions` allows.
+    LastAnswersFull = "last-answers-full",
+    /// A subscriber was rejected: too many passwords of local users waited to be compared with their hashes.
+    PasswordQueueFull = "password-queue-full",
+    /// A subscriber was rejected: its password was not compared with its hash within 5 seconds.
+    PasswordLate = "password-late",
     /// A Start or Stop was lost: too many records waited for a server, or it did not fit into RADIUS.
     AccountingLost = "accounting-lost",
     /// A user plane rejected a change of a session's policy: the previous policy stays in force.

@@ -1,6 +1,7 @@
 //! Sessions of the control plane, in memory and in the store.
 
 use crate::evaluate::AaaAnswer;
+use crate::fallback::AcceptedBy;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
@@ -43,6 +44,8 @@ pub(crate) struct Entry {
     pub who: Who,
     /// Server group that authenticated the session and gets its accounting records; `None` for a local user.
     pub servers: Option<Arc<str>>,
+    /// Who accepted the subscriber.
+    pub accepted_by: AcceptedBy,
     /// AAA's answer, as far as the policy depends on it.
     pub answer: AaaAnswer,
     /// Access-Accept that waits for an address which another session still has.
@@ -356,6 +359,7 @@ impl Entry {
             rules: Rules::default(),
             who: Who::default(),
             servers: None,
+            accepted_by: AcceptedBy::default(),
             answer: AaaAnswer::default(),
             waiting: None,
             heirs: Vec::new(),
@@ -556,6 +560,9 @@ pub(crate) struct Record {
     /// Fields that version 6 added.
     #[serde(skip)]
     pub sixth: Option<Sixth>,
+    /// Fields that version 7 added.
+    #[serde(skip)]
+    pub seventh: Option<Seventh>,
 }
 
 /// Fields that version 2 added to [`Record`].
@@ -609,6 +616,13 @@ pub(crate) struct Sixth {
     pub subscriber: Option<(SubscriberId, bool)>,
 }
 
+/// Fields that version 7 added to [`Record`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seventh {
+    /// Who accepted the subscriber. Before version 7 it was the server group, or without one the configured users.
+    pub accepted_by: AcceptedBy,
+}
+
 /// Stored accounting record that no server has acknowledged yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
@@ -621,7 +635,7 @@ pub(crate) struct Owed {
 }
 
 /// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 6;
+pub(crate) const RECORD_VERSION: u8 = 7;
 
 /// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -653,7 +667,8 @@ impl Record {
     /// Encodes the record in the version that its fields need. A record of an earlier version keeps that version.
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = match (&self.third, &self.fourth, &self.fifth, &self.sixth) {
-            (Some(_), Some(_), Some(_), Some(_)) => RECORD_VERSION,
+            (Some(_), Some(_), Some(_), Some(_)) if self.seventh.is_some() => RECORD_VERSION,
+            (Some(_), Some(_), Some(_), Some(_)) => 6,
             (Some(_), Some(_), Some(_), None) => 5,
             (Some(_), Some(_), None, _) => 4,
             (Some(_), None, ..) => 3,
@@ -673,6 +688,9 @@ impl Record {
         }
         if let (6.., Some(sixth)) = (version, &self.sixth) {
             bytes = extend(sixth, bytes);
+        }
+        if let (7.., Some(seventh)) = (version, &self.seventh) {
+            bytes = extend(seventh, bytes);
         }
         bytes
     }
@@ -708,6 +726,9 @@ impl Record {
                 return Err("its subscriber's handle is out of range".into());
             }
             record.sixth = Some(sixth);
+        }
+        if version > 6 {
+            record.seventh = Some(take(&mut rest)?);
         }
         Ok(record)
     }

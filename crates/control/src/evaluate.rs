@@ -1,8 +1,9 @@
 //! Evaluates the policy of a session: a pure function of the configuration, the access line and AAA's answer.
 
+use crate::users;
 use aaa::AccessAccept;
 use config::Configuration;
-use config::model::{AccessProfile, SubscriberProfile};
+use config::model::{AccessProfile, SubscriberProfile, User};
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -72,16 +73,25 @@ pub(crate) struct PolicyInputs<'a> {
     /// Largest IP packet that the link carries to the subscriber, in octets.
     pub link_mtu: u16,
     pub answer: &'a AaaAnswer,
+    /// Local user who was accepted. What its entry in the configuration says now counts; the answer has what was changed since.
+    pub user: Option<&'a User>,
 }
 
 impl<'a> PolicyInputs<'a> {
     /// Name of the subscriber profile: AAA's, or else that of the access profile.
     pub fn profile_name(&self) -> Option<&'a str> {
         let of_access = self.access.subscriber_profile.as_deref();
-        self.answer.profile.as_deref().or(of_access)
+        self.aaa_profile_name().or(of_access)
     }
 
-    fn profile(&self) -> (&'a SubscriberProfile, Origin) {
+    /// Name of the subscriber profile that AAA names.
+    pub fn aaa_profile_name(&self) -> Option<&'a str> {
+        let of_user = || self.user?.subscriber_profile.as_deref();
+        self.answer.profile.as_deref().or_else(of_user)
+    }
+
+    /// Subscriber profile, and whether it is a configured one.
+    pub fn profile(&self) -> (&'a SubscriberProfile, Origin) {
         profile(self.configuration, self.profile_name())
     }
 
@@ -90,7 +100,8 @@ impl<'a> PolicyInputs<'a> {
         let (profile, of_profile) = self.profile();
         let groups = &self.configuration.aaa.server_groups;
         let group = self.servers.and_then(|name| groups.get(name));
-        let answer = &self.answer.overrides;
+        let of_user = self.user.map(users::overrides);
+        let answer = self.answer.overrides.over(&of_user.unwrap_or_default());
         let (session_timeout, timeout_origin) = chosen(
             &answer.session_timeout,
             (seconds(profile.session_timeout), of_profile),
@@ -187,12 +198,12 @@ fn least([a, b]: [(Option<u16>, Origin); 2]) -> (Option<u16>, Origin) {
 }
 
 /// A rate in kbit/s; none if it is 0.
-fn rate(kbps: u32) -> Option<Rate> {
+pub(crate) fn rate(kbps: u32) -> Option<Rate> {
     (kbps > 0).then(|| Rate(kbps.into()))
 }
 
 /// A time in seconds; none if it is 0.
-fn seconds(seconds: u32) -> Option<Duration> {
+pub(crate) fn seconds(seconds: u32) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
@@ -224,6 +235,7 @@ mod tests {
             servers: Some("isp"),
             link_mtu,
             answer,
+            user: None,
         };
         let (policy, origins) = policy_inputs.evaluate("default", &Bindings::default());
         let rows = policy.rows(&origins).into_iter();

@@ -27,6 +27,7 @@ pub mod configuration;
 pub mod counters;
 mod entry;
 mod evaluate;
+mod fallback;
 mod generations;
 pub mod history;
 mod journal;
@@ -46,6 +47,7 @@ mod subscribers;
 pub mod topology;
 mod trace;
 mod user_planes;
+mod users;
 pub mod wheel;
 // `tests/behaviour` uses more of it
 #[cfg(test)]

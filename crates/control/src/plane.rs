@@ -13,6 +13,7 @@ mod call;
 mod change;
 mod drain;
 mod dynamic;
+mod fallback;
 mod find;
 mod holdings;
 mod ledger;
@@ -29,6 +30,7 @@ mod subscribers;
 mod tables;
 mod takeover;
 mod tunnel;
+mod users;
 
 use crate::aaa_clients::{AaaClients, AaaEvent};
 use crate::accounting::AccountingQueue;
@@ -36,6 +38,7 @@ use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
 use crate::counters::{Counter, Counters};
 use crate::entry::Entry;
+use crate::fallback::LastAnswers;
 use crate::generations::Generations;
 use crate::history::{Bounds, Outbox};
 use crate::journal::{Awaited, Journal};
@@ -47,7 +50,7 @@ use crate::subscribers::Subscribers;
 use crate::topology::{Numbers, SegmentId, Seid, Topology, UserPlaneId};
 use crate::user_planes::{UserPlaneEvent, UserPlanes};
 use aaa::dictionary::Dictionary;
-use aaa::{DynamicAuthorization, Verdict};
+use aaa::{DynamicAuthorization, DynamicOutcome, Secret};
 use config::{Configuration, Fault};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -60,6 +63,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::pfcp::Cause as PfcpCause;
 
+pub use crate::aaa_clients::MOST_VERIFICATIONS;
 pub use crate::journal::MOST_BATCHES;
 pub use crate::radius_sockets::RadiusPorts;
 pub(crate) use alarm::severity;
@@ -118,6 +122,13 @@ pub enum Input<'a> {
     Durable(u64),
     /// The history has synced every block up to this number.
     Kept(u64),
+    /// [`Output::VerifyPassword`] is done, or was given up after its deadline.
+    PasswordVerified {
+        /// The ticket of the output.
+        ticket: u64,
+        /// Whether the password has the hash.
+        is_right: bool,
+    },
     /// Event outside the control plane, for the history.
     Note(Note),
     /// Update the alarms, about once a second, with these conditions from outside the control plane.
@@ -178,6 +189,18 @@ pub enum Output {
         /// Its events.
         block: Vec<u8>,
     },
+    /// Compare a password with a hash ([`config::password::verify`]) outside of the control plane's loop, then report it with
+    /// [`Input::PasswordVerified`], also after the deadline. At most [`MOST_VERIFICATIONS`] are pending.
+    VerifyPassword {
+        /// Identifies the comparison.
+        ticket: u64,
+        /// Monotonic time after which nobody waits for the result.
+        deadline: Duration,
+        /// Hash of a local user's password.
+        hash: Secret,
+        /// Password that a subscriber sent.
+        password: Secret,
+    },
     /// Set the limits of the history.
     HistoryBounds(Bounds),
     /// Answer a call of the local API.
@@ -205,6 +228,8 @@ pub struct ControlPlane {
     dynamic: DynamicAuthorization,
     /// UDP port on which they come.
     dynamic_port: Option<u16>,
+    /// Last answers of RADIUS servers, for when none answers.
+    last_answers: LastAnswers,
     /// Numbers as stored.
     numbers: Numbers,
     radius_sockets: RadiusSockets,
@@ -264,6 +289,7 @@ impl ControlPlane {
             access: AccessProfiles::new(&configuration, keys[0]),
             addresses: Addresses::new(&configuration, &topology)?,
             aaa: AaaClients::new(start, dictionary, keys[1]),
+            last_answers: LastAnswers::resume(restored.take_last_answers()),
             dynamic: DynamicAuthorization::default(),
             dynamic_port: None,
             session_ids: BTreeMap::new(),
@@ -326,8 +352,12 @@ impl ControlPlane {
             Input::RadiusPorts(ports) => self.radius_sockets.on_open(ports, &mut self.journal),
             Input::Durable(batch) => self.on_durable(now, batch),
             Input::Kept(number) => self.outbox.on_kept(number),
+            Input::PasswordVerified { ticket, is_right } => self.aaa.verified(ticket, is_right),
             Input::Note(note) => self.on_note(now, &note),
-            Input::Look(outside) => self.look_at_alarms(now, outside),
+            Input::Look(outside) => {
+                self.look_at_alarms(now, outside);
+                self.expire_answers(now);
+            }
             Input::Call { ticket, call } => self.on_call(now, ticket, call),
         }
         self.settle(now);
@@ -391,7 +421,7 @@ impl ControlPlane {
         loop {
             if let Some(event) = self.user_planes.poll(now.at, &self.topology) {
                 self.on_user_plane_event(now, event);
-            } else if let Some(event) = self.aaa.poll() {
+            } else if let Some(event) = self.aaa.poll(now.at) {
                 self.on_aaa_event(now, event);
             } else {
                 break;
@@ -421,11 +451,22 @@ impl ControlPlane {
             AaaEvent::Transmit { socket, to, bytes } => {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
-            AaaEvent::Answer(pending, outcome) => self.on_outcome(now, pending, outcome),
+            AaaEvent::Answer(pending, by, outcome) => self.on_outcome(now, pending, by, outcome),
             AaaEvent::Accounted(token) => {
                 self.accounting
                     .on_accounted(token, &mut self.aaa, &mut self.journal);
             }
+            AaaEvent::Verify {
+                ticket,
+                deadline,
+                hash,
+                password,
+            } => self.outputs.push_back(Output::VerifyPassword {
+                ticket,
+                deadline,
+                hash,
+                password,
+            }),
         }
     }
 
@@ -446,7 +487,7 @@ impl ControlPlane {
                 Awaited::Block(number, block) => {
                     self.outputs.push_back(Output::History { number, block });
                 }
-                Awaited::Answer(key) => self.answer_server(key, Verdict::Done),
+                Awaited::Answer(key) => self.answer_server(key, DynamicOutcome::Done),
                 Awaited::Report { id, up_seid } => {
                     let cause = PfcpCause::REQUEST_ACCEPTED;
                     self.user_planes.acknowledge(id, up_seid, cause);

@@ -1,6 +1,7 @@
 //! I/O of the control plane: sockets, disk, clocks and signals around [`ControlPlane`].
 
 mod dynamic;
+mod passwords;
 mod past;
 
 use crate::alarms::Condition;
@@ -20,6 +21,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use dynamic::Dynamic;
 use northbound::Request;
+use passwords::{Job, PasswordThreads};
 use past::open_history;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
@@ -172,6 +174,7 @@ struct Edge {
     history: HistoryThread,
     /// Last block on the history's disk.
     kept: watch::Receiver<u64>,
+    passwords: PasswordThreads,
     /// Faults known to the configuration task.
     wrong: watch::Receiver<Vec<Condition>>,
     /// Submission times of the batches that are not on the disk yet.
@@ -258,6 +261,8 @@ impl Edge {
             durable,
             history,
             kept,
+            passwords: PasswordThreads::start()
+                .map_err(|error| format!("cannot start the threads for passwords: {error}"))?,
             wrong,
             writing: VecDeque::new(),
             batches: 0,
@@ -308,6 +313,10 @@ impl Edge {
                 }
                 Ok(()) = self.durable.changed() => self.on_durable(),
                 Ok(()) = self.kept.changed() => self.on_kept(),
+                Some((ticket, is_right)) = self.passwords.done.recv() => {
+                    let input = Input::PasswordVerified { ticket, is_right };
+                    self.plane.handle(self.clock.now(), input);
+                }
                 _ = looks.tick() => self.look(),
                 Some(call) = self.calls.recv() => self.on_call(call),
                 Some(ask) = self.asks.recv() => self.on_ask(ask),
@@ -465,6 +474,17 @@ impl Edge {
                 }
                 Output::History { number, block } => self.history.submit(number, block),
                 Output::HistoryBounds(bounds) => self.history.set_bounds(bounds),
+                Output::VerifyPassword {
+                    ticket,
+                    deadline,
+                    hash,
+                    password,
+                } => self.passwords.verify(Job {
+                    ticket,
+                    deadline: self.clock.instant(deadline),
+                    hash,
+                    password,
+                }),
                 Output::Answer { ticket, answer } => {
                     if let Some(reply) = self.answers.remove(&ticket) {
                         let _ = reply.send(answer); // whoever asked may have gone

@@ -102,6 +102,7 @@ fn session(number: usize) -> Session {
         routes: Vec::new(),
         subscriber: "up1/access0.100.7".into(),
         subscriber_handle: Some(number as u32),
+        fallback: String::new(),
         online_seconds: 125,
         traffic: Some(Traffic::default()),
     }

@@ -52,8 +52,11 @@ impl World<'_> {
                     self.sync();
                 }
                 Output::History { number, block } => self.keep(number, &block),
-                // a socket keeps its number, and with that its port
-                Output::RadiusSockets(_) | Output::HistoryBounds(_) | Output::Answer { .. } => {}
+                // a socket keeps its number, and with that its port; no user has a hash
+                Output::RadiusSockets(_)
+                | Output::HistoryBounds(_)
+                | Output::Answer { .. }
+                | Output::VerifyPassword { .. } => {}
                 Output::DynamicPort(_) => {}
                 Output::DynamicAuthorization { to, bytes } => {
                     let server = (0..SERVERS).find(|n| server_address(&self.plan, *n) == to.ip());

@@ -10,6 +10,7 @@ mod drain;
 mod explain;
 mod history;
 mod listing;
+mod password;
 mod query;
 mod show;
 mod store;
@@ -76,6 +77,8 @@ enum Command {
     /// Check, back up or bring back the session store, on the machine where it is
     #[command(subcommand)]
     Store(store::Store),
+    /// Print the hash of a password for `users NAME password-hash`; it is asked for unseen, or is the first line of the input
+    HashPassword,
     /// Print the completions for a shell: sluice completions bash > /etc/bash_completion.d/sluice
     Completions {
         /// The shell
@@ -162,6 +165,10 @@ impl Cli {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(failure) => failure.report(),
             },
+            Some(Command::HashPassword) => match password::hash() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => failure.report(),
+            },
             Some(Command::Completions { shell }) => {
                 let mut command = Cli::command();
                 clap_complete::generate(shell, &mut command, "sluice", &mut std::io::stdout());
@@ -203,6 +210,7 @@ impl Command {
             Command::Check(check) => check::ledger(sockets, check.repair, check.format.json),
             Command::Configure { .. }
             | Command::Store(_)
+            | Command::HashPassword
             | Command::Completions { .. }
             | Command::Man { .. }
             | Command::Lab(_) => Err(Failure::Other(

@@ -169,8 +169,10 @@ fn session_page(s: &Session) -> Vec<String> {
         ("online", duration(s.online_seconds)),
         ("up", traffic(t.up_packets, t.up_octets)),
         ("down", traffic(t.down_packets, t.down_octets)),
+        ("fallback", s.fallback.clone()),
     ]
     .into_iter()
+    .filter(|(name, value)| *name != "fallback" || !value.is_empty())
     .map(|(name, value)| format!("{name:<18}{value}").trim_end().to_owned())
     .collect()
 }
@@ -233,6 +235,7 @@ mod tests {
             routes: vec!["192.0.2.0/29".into(), "2001:db8:77::/48".into()],
             subscriber: "up1/access0.100.7".into(),
             subscriber_handle: Some(7),
+            fallback: String::new(),
             online_seconds: 125,
             traffic: Some(Traffic {
                 up_packets: 1000,
@@ -297,5 +300,12 @@ mod tests {
             page.contains("up                1.0 k packets, 64.0 kB"),
             "{page}"
         );
+        assert!(!page.contains("fallback"), "{page}");
+        let by_fallback = Session {
+            fallback: "last-policy".into(),
+            ..example()
+        };
+        let page = session_page(&by_fallback).join("\n");
+        assert!(page.contains("fallback          last-policy"), "{page}");
     }
 }

@@ -1,10 +1,13 @@
 //! What no single value shows: overlaps, things that exclude each other, names that are taken.
 
-use crate::model::{Configuration, Port, PortRole, UserPlaneDocument};
-use crate::{Fault, Path};
+use crate::model::{Configuration, Port, PortRole, User, UserPlaneDocument};
+use crate::{Fault, Path, password};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// Maximum number of routes of a user. A session has room for 64 bindings.
+const MOST_ROUTES: usize = 32;
 
 pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     let mut found = Found(Vec::new());
@@ -26,17 +29,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
     found.pools(configuration);
     found.default_instance(configuration);
     for (name, user) in &configuration.users {
-        if user
-            .ipv6_prefix
-            .is_some_and(|prefix| prefix.prefix_len() != 64)
-        {
-            let here: Path = ["users", name].into_iter().collect();
-            found.at(
-                &here,
-                "ipv6-prefix",
-                "a link's prefix has 64 bits (RFC 4862): expected a /64".into(),
-            );
-        }
+        found.user(&["users", name].into_iter().collect(), user);
     }
     for (name, group) in &configuration.aaa.server_groups {
         if group.servers.is_empty() {
@@ -141,6 +134,35 @@ impl Found {
                     different names"));
             }
             seen.insert(name, what);
+        }
+    }
+
+    fn user(&mut self, here: &Path, user: &User) {
+        match (&user.password, &user.password_hash) {
+            (None, None) => {
+                let why = "neither `password` nor `password-hash` is set: expected one of them";
+                self.at(here, "", why.into());
+            }
+            (Some(_), Some(_)) => {
+                let why = "`password` is set, too: expected one of them";
+                self.at(here, "password-hash", why.into());
+            }
+            (Some(_), None) => {}
+            (None, Some(hash)) => {
+                if let Err(why) = password::check(hash.reveal()) {
+                    self.at(here, "password-hash", why);
+                }
+            }
+        }
+        let link = user.ipv6_prefix;
+        if link.is_some_and(|prefix| prefix.prefix_len() != 64) {
+            let why = "a link's prefix has 64 bits (RFC 4862): expected a /64";
+            self.at(here, "ipv6-prefix", why.into());
+        }
+        let routes = user.routes.len();
+        if routes > MOST_ROUTES {
+            let why = format!("{routes} routes: expected at most {MOST_ROUTES}");
+            self.at(here, "routes", why);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Mapping, NotEnforced};
 use crate::Secret;
-use ipnet::Ipv6Net;
+use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -147,22 +147,79 @@ fn interim_interval() -> u32 {
     300
 }
 
-/// Local user.
+/// Local user. Its settings take precedence over those of its subscriber profile, and a change of them reaches its online sessions.
+/// Deleting a user ends its sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct User {
-    /// Password for PAP and CHAP.
-    #[schemars(with = "String", extend("x-secret" = true))]
-    pub password: Secret,
-    /// Subscriber profile of the user. Default: the one that the access profile names.
+    /// Password for PAP and CHAP, in plain text: CHAP needs it so (RFC 1994 §2.2), and whoever reads the files of the configuration can
+    /// read it. A change applies to new sessions. A user has either this or `password-hash`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-secret" = true))]
+    pub password: Option<Secret>,
+    /// Hash of the password for PAP: argon2id in the PHC format, as `sluice hash-password` prints it. At most 64 MiB of memory,
+    /// 10 passes and 4 lanes. CHAP refuses the user, so the access profile must ask for `pap` first. A change applies to new sessions.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("x-secret" = true))]
+    pub password_hash: Option<Secret>,
+    /// Subscriber profile of the user. Default: the one that the access profile names. Online sessions get the settings of a new
+    /// profile at once, and its network instance and pools when they reconnect.
     #[serde(default)]
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub subscriber_profile: Option<String>,
-    /// Fixed IPv4 address of the user.
+    /// IPv4 pools in the order in which they are tried, in place of the profile's. A change applies to new sessions.
+    #[serde(default)]
+    #[schemars(extend("x-reference" = "/ipv4-pools"))]
+    pub ipv4_pools: Vec<String>,
+    /// IPv6 pools in the order in which they are tried, in place of the profile's. A change applies to new sessions.
+    #[serde(default)]
+    #[schemars(extend("x-reference" = "/ipv6-pools"))]
+    pub ipv6_pools: Vec<String>,
+    /// DNS servers in place of the profile's. A change reaches online subscribers like that of a profile.
+    #[serde(default)]
+    #[schemars(extend("x-example" = "192.0.2.53"))]
+    pub dns: Vec<IpAddr>,
+    /// Largest IP packet that is sent to the user. Default: the profile's.
+    #[serde(default)]
+    #[schemars(range(min = 576, max = 9216), extend("x-unit" = "octets"))]
+    pub mtu: Option<u16>,
+    /// Priority (IEEE 802.1p) in the VLAN tags of frames to the user. Default: the profile's.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 7))]
+    pub vlan_priority: Option<u8>,
+    /// Time without packets from the user after which the session ends. Default: the profile's. 0: no idle time-out.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub idle_timeout: Option<u32>,
+    /// Whether packets to the user also restart the idle time-out. Default: the profile's.
+    #[serde(default)]
+    pub idle_both_ways: Option<bool>,
+    /// Rate of IP packets from the user. Default: the profile's. 0: no limit.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub rate_up: Option<u32>,
+    /// Rate of IP packets to the user. Default: the profile's. 0: no limit.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000_000), extend("x-unit" = "kbit/s"))]
+    pub rate_down: Option<u32>,
+    /// Maximum duration of a session. Default: the profile's. 0: unlimited.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub session_timeout: Option<u32>,
+    /// Time between interim accounting records. A user's session has accounting only if its access profile names a server group
+    /// and came to the local users by its `fallback`. Default: the server group's. 0: no interim records.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "seconds"))]
+    pub interim_interval: Option<u32>,
+    /// Networks behind the user's router, which are routed to its session: at most 32. A change applies to new sessions.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>", extend("x-format" = "prefix", "x-example" = "203.0.113.0/28"))]
+    pub routes: Vec<IpNet>,
+    /// Fixed IPv4 address of the user. A change applies to new sessions.
     #[serde(default)]
     #[schemars(extend("x-example" = "100.64.9.1"))]
     pub ipv4_address: Option<Ipv4Addr>,
-    /// Fixed IPv6 prefix of the user's link, a /64.
+    /// Fixed IPv6 prefix of the user's link, a /64. A change applies to new sessions.
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("x-format" = "ipv6-prefix", "x-example" = "2001:db8:9:1::/64"))]
     pub ipv6_prefix: Option<Ipv6Net>,

@@ -28,6 +28,12 @@ pub struct AccessProfile {
     /// Accounting records of a session go to the group that authenticated it.
     #[schemars(extend("x-reference" = "/aaa/server-groups"))]
     pub server_group: Option<String>,
+    /// What happens to a subscriber when no server of the group answers. Servers that have not answered are not asked again within their
+    /// `dead-time` if there is a fallback and no other server is left. A server that answers always decides.
+    pub fallback: Fallback,
+    /// Time after an Access-Accept for which `fallback: last-policy` may repeat it. Choose more than sessions usually last.
+    #[schemars(range(min = 1, max = 8760), extend("x-unit" = "hours"))]
+    pub fallback_time: u16,
     /// Subscriber profile used when neither RADIUS nor the user entry names one. Default: the built-in defaults.
     #[schemars(extend("x-reference" = "/subscriber-profiles"))]
     pub subscriber_profile: Option<String>,
@@ -49,6 +55,8 @@ impl Default for AccessProfile {
             echo_interval: 30,
             echo_failures: 3,
             server_group: None,
+            fallback: Fallback::Reject,
+            fallback_time: 24,
             subscriber_profile: None,
             subscriber_identity: SubscriberIdentity::Line,
             sessions_per_subscriber: 0,
@@ -64,6 +72,20 @@ pub enum SubscriberIdentity {
     Line,
     /// The user name, once authenticated.
     UserName,
+}
+
+/// What happens to a subscriber when no RADIUS server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fallback {
+    /// The subscriber is rejected.
+    Reject,
+    /// The local `users` authenticate the subscriber.
+    LocalUsers,
+    /// The subscriber gets the answer of its last Access-Accept again, without a check of its password. The server group, the access
+    /// line and the user name must be the same, and no Access-Reject may have followed. The line is the port, the VLAN ids and the
+    /// circuit and remote id of the access node; without these ids, and with fewer than two VLAN ids, also the MAC address.
+    LastPolicy,
 }
 
 /// PPP authentication protocol.

@@ -89,7 +89,10 @@ impl Others {
                 add(before, self.before);
                 add(bindings, self.now);
             }
-            Step::Refused { .. } | Step::Failed { .. } | Step::Authorized { .. } => {}
+            Step::Refused { .. }
+            | Step::Failed { .. }
+            | Step::Authorized { .. }
+            | Step::FellBack { .. } => {}
         }
     }
 }

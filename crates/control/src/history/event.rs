@@ -143,6 +143,13 @@ pub enum Step<'a> {
         /// What changed.
         text: &'a str,
     },
+    /// It comes online by the fallback of its access profile, because no RADIUS server answered. [`Step::Online`] follows.
+    FellBack {
+        /// Server group that did not answer.
+        servers: Option<&'a str>,
+        /// Value of the setting `fallback`.
+        fallback: &'a str,
+    },
 }
 
 impl Step<'_> {
@@ -153,7 +160,10 @@ impl Step<'_> {
             Step::Changed {
                 before, bindings, ..
             } => [Some(bindings), Some(before)],
-            Step::Refused { .. } | Step::Failed { .. } | Step::Authorized { .. } => [None; 2],
+            Step::Refused { .. }
+            | Step::Failed { .. }
+            | Step::Authorized { .. }
+            | Step::FellBack { .. } => [None; 2],
         }
     }
 }

@@ -132,6 +132,11 @@ fn row_of_step(row: &mut northbound::Event, step: &Step<'_>) {
             row.text = cause.text().into();
             put_bindings(row, instance, bindings);
         }
+        Step::FellBack { servers, fallback } => {
+            row.kind = EventKind::FellBack.into();
+            row.server_group = servers.map(str::to_owned);
+            row.text = format!("no RADIUS server answered: accepted by fallback {fallback}");
+        }
     }
 }
 

@@ -323,7 +323,10 @@ fn mention(event: &Event<'_>, prefix: IpNet) -> Option<Mention> {
             let by = by.map(str::to_owned);
             Mention::Loses(unix, held, Some(*started), Some(*cause), by)
         }
-        Step::Refused { .. } | Step::Failed { .. } | Step::Authorized { .. } => return None,
+        Step::Refused { .. }
+        | Step::Failed { .. }
+        | Step::Authorized { .. }
+        | Step::FellBack { .. } => return None,
     })
 }
 

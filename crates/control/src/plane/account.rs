@@ -2,7 +2,6 @@
 //! [`crate::accounting`]'s.
 
 use super::{ControlPlane, Now, Output};
-use crate::aaa_clients::AaaClients;
 use crate::accounting::RecordKind;
 use crate::counters::Counter;
 use crate::entry::{Owed, Stage, Started};
@@ -161,7 +160,7 @@ impl ControlPlane {
             framed_ip: entry.ipv4(),
             framed_ipv6_prefix: entry.ipv6(),
             framed_interface_id: entry.status().and_then(|status| status.peer_interface_id),
-            authentic: AaaClients::authentic(entry.servers.as_deref()),
+            authentic: entry.accepted_by.authentic(),
             event_time,
             session_time,
             input: Traffic {

@@ -58,7 +58,7 @@ impl ControlPlane {
 
     /// The network instance that a session is in until AAA has spoken.
     fn first_instance(&self, segment: SegmentId) -> InstanceId {
-        let profile = self.view().profile(segment, None);
+        let profile = self.view().profile(segment);
         let instance = self.topology.find_instance(&profile.network_instance);
         instance.expect("the topology has those of all profiles")
     }

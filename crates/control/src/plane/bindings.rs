@@ -48,7 +48,7 @@ impl ControlPlane {
         }
         let pools = match pool {
             Some(pool) => vec![pool.clone()],
-            None => self.subscriber_profile(entry).ipv4_pools.clone(),
+            None => self.own_pools(entry, true).to_vec(),
         };
         let given = self.addresses.give_ipv4(self.holder(index), &pools, fixed);
         let given =
@@ -65,7 +65,7 @@ impl ControlPlane {
         }
         let pools = match pool {
             Some(pool) => vec![pool.clone()],
-            None => self.subscriber_profile(entry).ipv6_pools.clone(),
+            None => self.own_pools(entry, false).to_vec(),
         };
         let given = self.addresses.give_ipv6(self.holder(index), &pools, fixed);
         let given =

@@ -265,6 +265,7 @@ impl ControlPlane {
                 .map(|known| known.identity.text(&self.topology))
                 .unwrap_or_default(),
             subscriber_handle: entry.subscriber.map(|id| id.0),
+            fallback: entry.accepted_by.fallback().unwrap_or_default().into(),
             online_seconds: match entry.stage {
                 Stage::Closing(ending) => ending.lasted.as_secs(),
                 _ => entry.account.lasted(now.at).as_secs(),

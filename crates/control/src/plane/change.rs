@@ -1,7 +1,7 @@
 //! Changes of the configuration: computes their effects on sessions, and applies them.
 
 use super::profiles::View;
-use super::{ControlPlane, Now, faults};
+use super::{ControlPlane, Now, faults, users};
 use crate::addresses;
 use crate::entry::{Entry, Stage};
 use crate::topology::{GroupId, PortId, Topology, UserPlaneId};
@@ -111,6 +111,7 @@ impl ControlPlane {
             }
         }
         self.update_aaa(now, &[]);
+        self.end_deleted_users(now);
         self.change_affected(now, change.affected);
         self.end_displaced(now);
         self.follow_drains(now);
@@ -157,6 +158,7 @@ impl ControlPlane {
             topology,
         };
         self.find_displaced(new, &mut change);
+        change.effects.extend(self.deleted_users(new));
         self.find_drained(new, &mut change);
         self.find_affected(now, new, &mut change);
         self.find_moved(&mut change);
@@ -235,6 +237,9 @@ impl ControlPlane {
         let mut counts: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
         let (mut over, mut affected) = (0, Vec::new());
         for entry in self.sessions.entries().filter(|entry| !entry.is_closing()) {
+            if after.is_user_gone(entry) {
+                continue; // it ends
+            }
             let ((old, _), (policy, _)) = (before.evaluate(entry), after.evaluate(entry));
             let link = before.link_settings(entry) != after.link_settings(entry);
             let settings = || policy.differences(&old).filter(|_| entry.has_policy());
@@ -424,16 +429,7 @@ fn from_now_on(old: &Configuration, new: &Configuration) -> Vec<Effect> {
     for name in changed(&old.aaa.mappings, &new.aaa.mappings) {
         say(format!("answers are read with the changed mapping {name}"));
     }
-    let who = match changed(&old.users, &new.users)[..] {
-        [] => None,
-        [name] => Some(format!("user {name}")),
-        ref users => Some(format!("{} users", users.len())),
-    };
-    if let Some(who) = who {
-        say(format!(
-            "{who} changed: this applies to new sessions; online subscribers stay online"
-        ));
-    }
+    users::say_changed(changed(&old.users, &new.users), old, new, &mut say);
     if old.limits != new.limits {
         say("the changed limits apply to new sessions".into());
     }

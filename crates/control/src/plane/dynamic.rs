@@ -11,8 +11,8 @@ use crate::entry::{Authorization, Entry, PendingRequest, Wanted};
 use crate::evaluate::AaaAnswer;
 use crate::topology::Seid;
 use aaa::{
-    AccessAccept, DynamicClient, DynamicConfig, DynamicRequest, ErrorCause, Nas, Received,
-    RequestKey, Requested, Secret, SessionIds, Verdict,
+    AccessAccept, DynamicClient, DynamicConfig, DynamicOutcome, DynamicRequest, ErrorCause, Nas,
+    Received, RequestKey, Requested, Secret, SessionIds,
 };
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -85,7 +85,7 @@ impl ControlPlane {
                     "Disconnect-Request"
                 };
                 tracing::info!(server = %by, session = %ids, %cause, "{what} is rejected");
-                return self.answer_server(key, Verdict::Rejected(cause));
+                return self.answer_server(key, DynamicOutcome::Rejected(cause));
             }
         };
         let is_first = self.sessions[index].requests.is_empty();
@@ -219,6 +219,7 @@ impl ControlPlane {
         let claimed = change.claimed.iter().copied();
         let gone: Vec<IpNet> = had.chain(claimed).filter(|net| !has(net)).collect();
         self.release_routes(index, &gone);
+        self.remember_change(index, change);
         self.note_authorized(now, index, change.by, before);
         self.journal.await_batch(Awaited::Answer(key));
         self.begin_change(now, index);
@@ -242,7 +243,7 @@ impl ControlPlane {
         if entry.proposed.take_if(|p| p.change == Some(key)).is_some() {
             self.renew_policy(now, index);
         }
-        self.answer_server(key, Verdict::Rejected(cause));
+        self.answer_server(key, DynamicOutcome::Rejected(cause));
         self.begin_change(now, index);
     }
 
@@ -250,18 +251,18 @@ impl ControlPlane {
     pub(super) fn changes_unknown(&mut self, index: u32) {
         let entry = self.entry(index);
         entry.proposed.take_if(|proposal| proposal.change.is_some());
-        self.answer_changes(index, Verdict::Unknown);
+        self.answer_changes(index, DynamicOutcome::Unknown);
     }
 
     /// Answers all changes of a session.
-    fn answer_changes(&mut self, index: u32, verdict: Verdict) {
+    fn answer_changes(&mut self, index: u32, outcome: DynamicOutcome) {
         let requests = std::mem::take(&mut self.entry(index).requests).into_iter();
         let is_change = |request: &PendingRequest| matches!(request.wanted, Wanted::Change(_));
         let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_change);
         self.entry(index).requests = others.into();
         for change in changes {
             self.release_claims(index, &change);
-            self.answer_server(change.key, verdict);
+            self.answer_server(change.key, outcome);
         }
     }
 
@@ -275,7 +276,7 @@ impl ControlPlane {
     /// Rejects the changes of a session that has ended.
     pub(super) fn end_changes(&mut self, index: u32) {
         let gone = ErrorCause::SessionContextNotFound;
-        self.answer_changes(index, Verdict::Rejected(gone));
+        self.answer_changes(index, DynamicOutcome::Rejected(gone));
     }
 
     /// Answers those who wanted the end of a session, once the store has no record of it.
@@ -286,8 +287,8 @@ impl ControlPlane {
     }
 
     /// Answers a RADIUS server.
-    pub(super) fn answer_server(&mut self, key: RequestKey, verdict: Verdict) {
-        if let Some((to, bytes)) = self.dynamic.answer(key, verdict) {
+    pub(super) fn answer_server(&mut self, key: RequestKey, outcome: DynamicOutcome) {
+        if let Some((to, bytes)) = self.dynamic.answer(key, outcome) {
             self.outputs
                 .push_back(Output::DynamicAuthorization { to, bytes });
         }

@@ -4,6 +4,7 @@ use super::{ControlPlane, Now};
 use crate::aaa_clients::PendingAuth;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
+use crate::fallback::AcceptedBy;
 use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
 use session::{
@@ -111,18 +112,25 @@ impl ControlPlane {
             nas_port,
         };
         let segment = self.sessions[index].segment;
-        let servers = self.view().access_profile(segment).server_group.clone();
+        let profile = self.view().access_profile(segment);
+        let (servers, fallback) = (profile.server_group.clone(), profile.fallback);
         let entry = self.entry(index);
         if entry.account.started.is_none() {
             entry.servers = servers.clone().map(Into::into);
         }
         let pending = PendingAuth { seid, attempt };
-        let servers = servers.as_deref();
-        self.aaa.authenticate(now.at, servers, pending, request);
+        let route = (servers.as_deref(), fallback);
+        self.aaa.authenticate(now.at, route, pending, request);
     }
 
     /// Handles AAA's answer to a pending authentication.
-    pub(super) fn on_outcome(&mut self, now: Now, pending: PendingAuth, outcome: Outcome) {
+    pub(super) fn on_outcome(
+        &mut self,
+        now: Now,
+        pending: PendingAuth,
+        by: AcceptedBy,
+        outcome: Outcome,
+    ) {
         let PendingAuth { seid, attempt } = pending;
         let waits = |index: &u32| {
             let entry = &self.sessions[*index];
@@ -134,15 +142,22 @@ impl ControlPlane {
             return;
         };
         match outcome {
-            Outcome::Accept(accept) => self.on_accept(now, index, *accept),
+            Outcome::Accept(accept) => {
+                self.entry(index).accepted_by = by;
+                self.on_accept(now, index, *accept);
+            }
             Outcome::Reject(reject) => {
                 self.counters.count(Counter::AuthenticationRejected);
-                self.reject(now, index, &reject.reason.to_string(), reject.reply_message);
+                let why = self.note_rejected(index, by, reject.reason);
+                self.reject(now, index, &why, reject.reply_message);
             }
             Outcome::Unavailable(why) => {
+                let Err(why) = self.fall_back(now, index, why) else {
+                    return;
+                };
                 self.counters.count(Counter::AuthenticationUnavailable);
                 let message = b"authentication is not available".to_vec();
-                self.reject(now, index, &why.to_string(), message);
+                self.reject(now, index, &why, message);
             }
         }
     }
@@ -172,7 +187,14 @@ impl ControlPlane {
         }
         self.count_attributes(index, &accept);
         let entry = self.entry(index);
-        entry.answer = AaaAnswer::of(&accept, entry.account.lasted(now.at));
+        match entry.accepted_by {
+            AcceptedBy::LastAnswer => {}
+            AcceptedBy::Servers => {
+                entry.answer = AaaAnswer::of(&accept, entry.account.lasted(now.at));
+            }
+            // what their entries in the configuration say counts as long as it is there
+            AcceptedBy::Users | AcceptedBy::UsersInstead => entry.answer = AaaAnswer::default(),
+        }
         if let (Some(mtu), None) = (accept.framed_mtu, entry.answer.overrides.mtu) {
             let user = entry.who.username.escape_ascii().to_string();
             tracing::warn!(session = %entry.seid, user, mtu, "Framed-MTU is ignored: expected 576 to 9216. The subscriber \
@@ -201,6 +223,7 @@ impl ControlPlane {
             let message = b"service is not available".to_vec();
             return self.reject(now, index, &why, message);
         }
+        self.note_accepted(now, index, &accept);
         let reply = AuthReply::Accept {
             grant: self.grant(index, accept.framed_interface_id),
             message: accept.reply_message,

@@ -130,7 +130,13 @@ impl ControlPlane {
             return;
         }
         let instance = self.topology.instance(entry.instance).name.clone();
-        let (servers, profile) = (entry.servers.clone(), entry.answer.profile.clone());
+        let servers = entry.servers.clone();
+        let inputs = self.view().policy_inputs(entry);
+        let profile = inputs.aaa_profile_name().map(str::to_owned);
+        if let (false, Some(fallback)) = (noted.online, entry.accepted_by.fallback()) {
+            let servers = servers.as_deref();
+            self.note_step(now, index, Step::FellBack { servers, fallback });
+        }
         let step = match noted.online {
             false => Step::Online {
                 dialled: noted.dialled,

@@ -2,7 +2,8 @@
 
 use super::{ControlPlane, Now};
 use crate::entry::{
-    Ending, Fifth, Fourth, Record, Second, Sequence, Sixth, Third, to_bytes, usage_to_array,
+    Ending, Fifth, Fourth, Record, Second, Sequence, Seventh, Sixth, Third, to_bytes,
+    usage_to_array,
 };
 use crate::store::Record as StoreRecord;
 use crate::topology::{Seid, UserPlaneId};
@@ -130,6 +131,9 @@ impl ControlPlane {
             }),
             sixth: Some(Sixth {
                 subscriber: self.known_by(entry),
+            }),
+            seventh: Some(Seventh {
+                accepted_by: entry.accepted_by,
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

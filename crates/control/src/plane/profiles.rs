@@ -115,10 +115,10 @@ impl<'a> View<'a> {
         named.unwrap_or(&ACCESS_DEFAULTS)
     }
 
-    /// Subscriber profile on a segment. `of_aaa` is the name from AAA; without it the access profile names one.
-    pub fn profile(&self, segment: SegmentId, of_aaa: Option<&str>) -> &'a SubscriberProfile {
-        let of_access = || self.access_profile(segment).subscriber_profile.as_deref();
-        evaluate::profile(self.configuration, of_aaa.or_else(of_access)).0
+    /// Subscriber profile of a segment whose subscriber is not known yet.
+    pub fn profile(&self, segment: SegmentId) -> &'a SubscriberProfile {
+        let of_access = self.access_profile(segment).subscriber_profile.as_deref();
+        evaluate::profile(self.configuration, of_access).0
     }
 
     /// Inputs of a session's policy.
@@ -139,6 +139,7 @@ impl<'a> View<'a> {
             servers: entry.servers.as_deref(),
             link_mtu: entry.status().map_or(PPPOE_MTU, |status| status.mtu),
             answer,
+            user: self.user(entry),
         }
     }
 
@@ -185,9 +186,8 @@ impl ControlPlane {
     }
 
     /// Subscriber profile of a session.
-    pub(super) fn subscriber_profile(&self, entry: &Entry) -> &SubscriberProfile {
-        self.view()
-            .profile(entry.segment, entry.answer.profile.as_deref())
+    pub(super) fn subscriber_profile<'a>(&'a self, entry: &'a Entry) -> &'a SubscriberProfile {
+        self.view().policy_inputs(entry).profile().0
     }
 
     /// Passes the DNS servers of the policy to the session's link.

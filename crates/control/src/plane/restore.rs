@@ -9,10 +9,11 @@ use crate::accounting::{ACCOUNTING_PREFIX, RecordKind};
 use crate::alarms::Condition;
 use crate::counters::Counter;
 use crate::entry::{
-    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Owed, Record, Reports, Rules, Second, Stage,
-    Started, Third, Who, from_bytes, usage_from_array,
+    Account, BEFORE_FOURTH, Ending, Entry, Fourth, Owed, Record, Reports, Rules, Second, Seventh,
+    Stage, Started, Third, Who, from_bytes, usage_from_array,
 };
 use crate::evaluate::AaaAnswer;
+use crate::fallback::{AcceptedBy, LAST_ANSWER_PREFIX, LastAnswer};
 use crate::generations::GENERATION_KEY;
 use crate::history::{BLOCK_PREFIX, Outbox};
 use crate::radius_sockets::{RADIUS_PORT_PREFIX, RadiusPorts};
@@ -41,6 +42,7 @@ pub struct Restored {
     owed: Vec<(Seid, RecordKind, Owed)>,
     last_generation: u64,
     radius_ports: RadiusPorts,
+    last_answers: Vec<(Arc<[u8]>, LastAnswer)>,
     /// Blocks of events that the history may not have.
     blocks: Vec<(u64, Vec<u8>)>,
     /// Last block that the history has.
@@ -107,6 +109,9 @@ impl Restored {
             let which = RecordKind::stored(*which).ok_or("of an unknown kind")?;
             self.owed
                 .push((seid_of(seid)?, which, Owed::from_bytes(value)?));
+        } else if let Some(key) = key.strip_prefix(LAST_ANSWER_PREFIX) {
+            let answer = LastAnswer::from_bytes(value)?;
+            self.last_answers.push((key.into(), answer));
         } else if let Some(block) = key.strip_prefix(BLOCK_PREFIX) {
             let block = u64::from_be_bytes(number(block)?);
             self.blocks.push((block, value.to_vec()));
@@ -132,6 +137,10 @@ impl Restored {
 
     pub(super) fn take_alarms(&mut self) -> Vec<(Condition, u32)> {
         std::mem::take(&mut self.alarms)
+    }
+
+    pub(super) fn take_last_answers(&mut self) -> Vec<(Arc<[u8]>, LastAnswer)> {
+        std::mem::take(&mut self.last_answers)
     }
 
     /// Outbox of events, and the blocks to send to the history again.
@@ -295,6 +304,7 @@ impl ControlPlane {
             self.end(now, seid.index(), Cause::NasRequest);
         }
         self.end_without_address(now, without_address);
+        self.end_deleted_users(now);
         self.persist_numbers();
         self.end_displaced(now);
     }
@@ -368,6 +378,16 @@ impl ControlPlane {
             }
         };
         let has_policy = policy.is_some();
+        let accepted_by = match (record.seventh, &third.servers) {
+            (Some(Seventh { accepted_by }), _) => accepted_by,
+            (None, Some(_)) => AcceptedBy::Servers,
+            (None, None) => AcceptedBy::Users,
+        };
+        // earlier versions stored what a user's entry in the configuration said
+        let answer = match record.seventh {
+            None if accepted_by.is_user() => AaaAnswer::default(),
+            _ => answer,
+        };
         let account = Account {
             started,
             usage: usage_from_array(record.usage),
@@ -396,6 +416,7 @@ impl ControlPlane {
                 attempt: 0,
             },
             servers: third.servers.map(Into::into),
+            accepted_by,
             answer,
             policy: Arc::new(policy.unwrap_or_default()),
             account,

@@ -14,7 +14,7 @@ use session::Cause;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the author in events of sessions that a configuration change ends.
-const OF_CONFIGURATION: &str = "the configuration";
+pub(super) const OF_CONFIGURATION: &str = "the configuration";
 /// Interval of checks of retired objects.
 const LOOK: Duration = Duration::from_secs(1);
 /// Interval of checks when only server groups are retired. They may wait for ever for records that no server accepts.

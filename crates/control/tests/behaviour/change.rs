@@ -650,7 +650,7 @@ fn a_session_timeout_counts_from_the_beginning_of_the_session() {
 }
 
 /// Edits that a small configuration bears, most of them in any order.
-const EDITS: [&str; 26] = [
+const EDITS: [&str; 31] = [
     "set subscriber-profiles home mtu 1400",
     "set subscriber-profiles home mtu 1300",
     "delete subscriber-profiles home mtu",
@@ -660,6 +660,11 @@ const EDITS: [&str; 26] = [
     "delete subscriber-profiles gold",
     "set users home0 subscriber-profile gold",
     "delete users home0 subscriber-profile",
+    "set users home1 rate-down 20000",
+    "delete users home1 rate-down",
+    "set users home2 routes 203.0.113.0/28",
+    "set users home2 ipv4-address 203.0.113.77",
+    "delete users home3",
     "set access-profiles pppoe echo-interval 5",
     "delete access-profiles pppoe echo-interval",
     "set access-profiles pppoe subscriber-profile gold",

@@ -552,3 +552,57 @@ fn a_vendors_rate_changes_as_it_does_at_the_start() {
         (Some(Rate(2000)), Some(Rate(8000)))
     );
 }
+
+#[test]
+fn a_local_users_session_changes_like_any_other() {
+    let mut w = World::new(1, Choice::default());
+    w.configure(&[
+        "set aaa dynamic-authorization clients one address 192.0.2.9",
+        "set aaa dynamic-authorization clients one secret-key coa-secret",
+        "set subscriber-profiles gold vlan-priority 5",
+        "set users home0 mtu 1450",
+        "set users home0 rate-up 1000",
+    ])
+    .unwrap();
+    w.dial_all();
+    assert_eq!(settings(&w, 0).mtu, Some(1450));
+    assert_eq!(change(&mut w, &[user(0), mtu(1400), gold()]), ACK);
+    let changed = PacketSettings {
+        vlan_priority: 5,
+        rate_up: Some(Rate(1000)),
+        ..PacketSettings::with_mtu(1400)
+    };
+    assert_eq!(settings(&w, 0), changed);
+    w.configure(&["set users home0 rate-up 2000", "set users home0 mtu 1300"])
+        .unwrap();
+    w.restart_control_plane();
+    w.run(10 * SECOND);
+    let changed = PacketSettings {
+        rate_up: Some(Rate(2000)),
+        ..changed
+    };
+    assert_eq!(settings(&w, 0), changed, "what RADIUS has said later stays");
+}
+
+#[test]
+fn a_change_is_part_of_the_last_policy() {
+    let mut w = world(1);
+    w.configure(&["set access-profiles pppoe fallback last-policy"])
+        .unwrap();
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    w.dial_all();
+    let timeout = (Kind::SESSION_TIMEOUT, 7200.into());
+    let changes = [user(0), gold(), timeout, route("198.18.1.0/24")];
+    assert_eq!(change(&mut w, &changes), ACK);
+    w.radius.dead = true;
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    w.dial(0);
+    w.run(60 * SECOND);
+    assert_eq!(w.online(), 1);
+    assert_eq!(settings(&w, 0).vlan_priority, 5);
+    assert_eq!(routes(&mut w), [vec!["198.18.1.0/24"]]);
+    w.run(2 * 3600 * SECOND);
+    assert_eq!(w.online(), 1, "the time-out was of the session before");
+}

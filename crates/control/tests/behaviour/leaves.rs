@@ -238,6 +238,30 @@ fn cases() -> Vec<Case> {
             ["192.0.2.10:1812", "192.0.2.11:1812"],
             asks,
         ),
+        beside(
+            &["set access-profiles pppoe server-group radius"],
+            case(
+                "access-profiles pppoe fallback",
+                ["local-users", "last-policy"],
+                [
+                    "[\"local-users\", \"local-users\"]",
+                    "[\"last-policy\", \"no\"]",
+                ],
+                falls_back,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set access-profiles pppoe fallback last-policy",
+            ],
+            case(
+                "access-profiles pppoe fallback-time",
+                ["2", "1"],
+                ["110 minutes", "50 minutes"],
+                falls_back_after,
+            ),
+        ),
         case(
             "access-profiles pppoe subscriber-profile",
             ["slow", "slower"],
@@ -565,11 +589,105 @@ fn cases() -> Vec<Case> {
             ["0", "1"],
             comes_in,
         ),
+        beside(
+            &[
+                "set access-profiles pppoe authentication pap",
+                "delete users home0 password",
+                "set users home0 password-hash $argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ",
+            ],
+            case(
+                "users home0 password-hash",
+                [
+                    "$argon2id$v=19$m=8,t=1,p=1$m3fS+3JNDiDoHDd7AqvGMg$a3OO4ycXpTQVL12zqkX+LyhJpfLPOczeUnka138qrA8",
+                    "$argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ",
+                ],
+                ["0", "1"],
+                comes_in,
+            ),
+        ),
         case(
             "users home0 subscriber-profile",
             ["slow", "slower"],
             ["mtu=1300", "mtu=1200"],
+            has,
+        ),
+        case(
+            "users home0 ipv4-pools",
+            ["more", "most"],
+            ["100.80.0.0", "100.81.0.0"],
             gets,
+        ),
+        case(
+            "users home0 ipv6-pools",
+            ["more", "most"],
+            ["db8:180::", "db8:181::"],
+            gets,
+        ),
+        case(
+            "users home0 dns",
+            ["192.0.2.53", "192.0.2.54"],
+            ["192.0.2.53", "192.0.2.54"],
+            gets,
+        ),
+        case(
+            "users home0 mtu",
+            ["1400", "1380"],
+            ["mtu=1400", "mtu=1380"],
+            has,
+        ),
+        case(
+            "users home0 vlan-priority",
+            ["3", "6"],
+            ["priority=3", "priority=6"],
+            has,
+        ),
+        case(
+            "users home0 idle-timeout",
+            ["300", "600"],
+            ["idle=Some(300s)", "idle=Some(600s)"],
+            has,
+        ),
+        case(
+            "users home0 idle-both-ways",
+            ["true", "false"],
+            ["both=true", "both=false"],
+            has,
+        ),
+        case(
+            "users home0 rate-up",
+            ["10000", "20000"],
+            ["up=Some(Rate(10000))", "up=Some(Rate(20000))"],
+            has,
+        ),
+        case(
+            "users home0 rate-down",
+            ["50000", "90000"],
+            ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
+            has,
+        ),
+        case(
+            "users home0 session-timeout",
+            ["30", "60"],
+            ["30", "60"],
+            lasts,
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set access-profiles pppoe fallback local-users",
+            ],
+            case(
+                "users home0 interim-interval",
+                ["60", "100"],
+                ["always", "often"],
+                interims_by_fallback,
+            ),
+        ),
+        case(
+            "users home0 routes",
+            ["203.0.113.0/28", "2001:db8:77::/48"],
+            ["203.0.113.0/28", "2001:db8:77::/48"],
+            routes,
         ),
         case(
             "users home0 ipv4-address",
@@ -895,6 +1013,52 @@ fn all_asked(w: &mut World) -> String {
     asked
 }
 
+/// By which fallback the first and the second home come in when no server answers. A server has accepted the first one before.
+fn falls_back(w: &mut World) -> String {
+    dial(w);
+    w.radius.dead = true;
+    let comes_in = |w: &mut World, n: usize| {
+        quiet(w);
+        w.dial(n);
+        w.run(60 * SECOND);
+        match online(w) {
+            0 => "no".to_owned(),
+            _ => w.sessions().remove(0).fallback,
+        }
+    };
+    let both = [comes_in(w, 0), comes_in(w, 1)];
+    w.radius.dead = false;
+    quiet(w);
+    w.run(100 * SECOND);
+    format!("{both:?}")
+}
+
+/// For how long the first home comes in by the last policy.
+fn falls_back_after(w: &mut World) -> String {
+    dial(w);
+    quiet(w);
+    w.radius.dead = true;
+    let mut longest = "not at all".to_owned();
+    for (wait, after) in [(50, 50), (60, 110), (90, 200)] {
+        w.run(wait * 60 * SECOND);
+        if falls_back_now(w) {
+            longest = format!("{after} minutes");
+        }
+    }
+    w.radius.dead = false;
+    quiet(w);
+    w.run(100 * SECOND);
+    longest
+}
+
+fn falls_back_now(w: &mut World) -> bool {
+    w.dial(0);
+    w.run(60 * SECOND);
+    let is_in = online(w) == 1;
+    quiet(w);
+    is_in
+}
+
 fn secret(w: &mut World) -> String {
     dial(w);
     w.radius.secret.escape_ascii().to_string()
@@ -1043,6 +1207,31 @@ fn interims(w: &mut World) -> String {
         .filter(|kind| **kind == 3)
         .count()
         .to_string()
+}
+
+/// How often interim records come of a user that the local users let in because no server answered.
+fn interims_by_fallback(w: &mut World) -> String {
+    quiet(w);
+    w.radius.dead = true;
+    w.dial(0);
+    w.run(60 * SECOND);
+    w.radius.dead = false;
+    w.run(600 * SECOND);
+    let kinds = w.radius.kinds().into_iter();
+    match kinds.filter(|kind| *kind == 3).count() {
+        0..4 => "seldom",
+        4..8 => "often",
+        _ => "always",
+    }
+    .into()
+}
+
+/// The networks behind the first home.
+fn routes(w: &mut World) -> String {
+    dial(w);
+    let sessions = w.sessions().into_iter();
+    let routes: Vec<String> = sessions.flat_map(|session| session.routes).collect();
+    format!("{routes:?}")
 }
 
 // ---- the cases

@@ -1,5 +1,6 @@
 //! A control plane, a user plane that only keeps rules, homes and a store, in one thread on a clock of its own.
 
+use aaa::Secret;
 use config::{Checked, Configuration, Edit, Fault};
 use control::plane::Effect;
 use control::store::Record;
@@ -75,6 +76,10 @@ pub struct World {
     pub history: Vec<(u64, Vec<u8>)>,
     /// The history's disk does not answer.
     pub history_stalls: bool,
+    /// Passwords are not compared with their hashes.
+    pub verifiers_stall: bool,
+    /// Comparisons that wait: ticket, hash, password.
+    pub to_verify: VecDeque<(u64, Secret, Secret)>,
     /// How much of the history is to be kept.
     pub history_bounds: Option<control::history::Bounds>,
     answers: VecDeque<Answer>,
@@ -209,6 +214,8 @@ impl World {
             history: Vec::new(),
             history_stalls: false,
             history_bounds: None,
+            verifiers_stall: false,
+            to_verify: VecDeque::new(),
             answers: VecDeque::new(),
             obeyed: VecDeque::new(),
             dynamic_port: None,
@@ -513,7 +520,7 @@ impl World {
 
     /// Carries everything to where it goes until nobody has anything to say.
     pub fn settle(&mut self) {
-        while self.settle_homes() | self.settle_control() | self.settle_user() {}
+        while self.settle_homes() | self.settle_control() | self.settle_user() | self.verify() {}
     }
 
     fn settle_homes(&mut self) -> bool {
@@ -601,6 +608,21 @@ impl World {
         );
     }
 
+    /// The helper threads do what waits, unless they stall.
+    fn verify(&mut self) -> bool {
+        if self.verifiers_stall || self.to_verify.is_empty() {
+            return false;
+        }
+        for (ticket, hash, password) in std::mem::take(&mut self.to_verify) {
+            let hash = str::from_utf8(hash.expose()).unwrap();
+            let is_right = config::password::verify(hash, password.expose());
+            let now = self.moment();
+            self.plane
+                .handle(now, Input::PasswordVerified { ticket, is_right });
+        }
+        true
+    }
+
     fn settle_control(&mut self) -> bool {
         let mut any = false;
         while let Some(output) = self.plane.poll_output() {
@@ -638,6 +660,12 @@ impl World {
                 }
                 Output::History { number, block } => self.keep(number, block),
                 Output::HistoryBounds(bounds) => self.history_bounds = Some(bounds),
+                Output::VerifyPassword {
+                    ticket,
+                    hash,
+                    password,
+                    ..
+                } => self.to_verify.push_back((ticket, hash, password)),
                 Output::Answer { answer, .. } => self.answers.push_back(answer),
                 Output::DynamicAuthorization { bytes, .. } => self.obeyed.push_back(bytes),
                 Output::DynamicPort(port) => self.dynamic_port = port,

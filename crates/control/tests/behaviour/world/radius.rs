@@ -12,6 +12,8 @@ pub struct Radius {
     pub datagrams: Vec<(u16, Vec<u8>)>,
     /// Does not answer.
     pub dead: bool,
+    /// Rejects every subscriber.
+    pub rejects: bool,
     /// Does not take records.
     pub full: bool,
     /// The server at this address does not answer.
@@ -56,6 +58,7 @@ impl Radius {
                 }
                 Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
             }
+            _ if self.rejects => Packet::new(Code::ACCESS_REJECT, request.identifier, [0; 16]),
             _ => {
                 let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
                 let attributes = self.accept.iter().cloned();

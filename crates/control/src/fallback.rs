@@ -1,0 +1,341 @@
+//! What is known of subscribers when no RADIUS server answers: the last answer of a server for each access line and user name
+//! (`fallback: last-policy`), in memory and in the store.
+
+use crate::entry::{LineIds, from_bytes, to_bytes};
+use crate::evaluate::AaaAnswer;
+use crate::journal::Journal;
+use crate::store::Record as StoreRecord;
+use aaa::{AccessAccept, Authentic, Outcome, Unavailable};
+use core::net::Ipv4Addr;
+use core::time::Duration;
+use ipnet::{IpNet, Ipv6Net};
+use policy::Overrides;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Prefix of the keys of last answers, followed by an encoded [`AnswerKey`].
+pub(crate) const LAST_ANSWER_PREFIX: &[u8] = b"last-answer/";
+
+/// Who accepted the subscriber of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum AcceptedBy {
+    /// A RADIUS server.
+    #[default]
+    Servers,
+    /// The configured users, because the access profile names no server group.
+    Users,
+    /// The configured users, because no server answered.
+    UsersInstead,
+    /// The last answer of a server, because no server answered.
+    LastAnswer,
+}
+
+impl AcceptedBy {
+    /// Whether the configured users did.
+    pub fn is_user(self) -> bool {
+        matches!(self, AcceptedBy::Users | AcceptedBy::UsersInstead)
+    }
+
+    /// The configured word of the fallback by which the subscriber came in.
+    pub fn fallback(self) -> Option<&'static str> {
+        match self {
+            AcceptedBy::Servers | AcceptedBy::Users => None,
+            AcceptedBy::UsersInstead => Some("local-users"),
+            AcceptedBy::LastAnswer => Some("last-policy"),
+        }
+    }
+
+    /// Acct-Authentic (RFC 2866 §5.6). By a fallback, the gateway itself decides.
+    pub fn authentic(self) -> Authentic {
+        match self {
+            AcceptedBy::Servers => Authentic::Radius,
+            _ => Authentic::Local,
+        }
+    }
+}
+
+/// Whether no server answered, so that a fallback decides. A request that was not sent for another reason is no such case.
+pub(crate) fn has_no_server(outcome: &Outcome) -> bool {
+    let (silent, none) = (Unavailable::NoAnswer, Unavailable::NoServer);
+    matches!(outcome, Outcome::Unavailable(why) if *why == silent || *why == none)
+}
+
+/// What must be the same for a last answer to be given again. Names, because numbers of ports change.
+#[derive(Debug, Serialize)]
+pub(crate) struct AnswerKey<'a> {
+    pub servers: &'a str,
+    pub user_plane: &'a str,
+    pub port: &'a str,
+    /// Outer and inner VLAN id.
+    pub vlans: (Option<u16>, Option<u16>),
+    pub line: &'a LineIds,
+    /// MAC address, if nothing else distinguishes the lines of a port.
+    pub mac: Option<[u8; 6]>,
+    pub username: &'a [u8],
+}
+
+impl AnswerKey<'_> {
+    /// Octets of the key, which distinguish it from every other one.
+    pub fn to_bytes(&self) -> Arc<[u8]> {
+        let octets = postcard::to_stdvec(self);
+        octets
+            .expect("a key has a size that serde can state")
+            .into()
+    }
+}
+
+/// Access-Accept that may be given again. It has no secret.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LastAnswer {
+    /// Time of the Access-Accept in seconds since 1970.
+    pub accepted: u32,
+    pub answer: AaaAnswer,
+    /// Addresses, pools, class and profile of the Access-Accept. Its other attributes are in `answer`.
+    pub accept: AccessAccept,
+}
+
+/// [`LastAnswer`] in the store.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    accepted: u32,
+    profile: Option<Box<str>>,
+    overrides: Vec<(u8, Vec<u8>)>,
+    class: Vec<Vec<u8>>,
+    ipv4: Option<Ipv4Addr>,
+    ipv6_prefix: Option<Ipv6Net>,
+    routes: Vec<IpNet>,
+    interface_id: Option<u64>,
+    ipv4_pool: Option<String>,
+    ipv6_pool: Option<String>,
+}
+
+impl LastAnswer {
+    /// What a server has just said.
+    pub fn new(accepted: u32, accept: &AccessAccept) -> Self {
+        LastAnswer {
+            accepted,
+            answer: AaaAnswer::of(accept, Duration::ZERO),
+            accept: AccessAccept {
+                framed_ip: accept.framed_ip,
+                framed_ipv6_prefix: accept.framed_ipv6_prefix,
+                framed_routes: accept.framed_routes.clone(),
+                framed_interface_id: accept.framed_interface_id,
+                framed_pool: accept.framed_pool.clone(),
+                framed_ipv6_pool: accept.framed_ipv6_pool.clone(),
+                filter_id: accept.filter_id.clone(),
+                class: accept.class.clone(),
+                ..AccessAccept::default()
+            },
+        }
+    }
+
+    /// Whether less than `hours` have passed since the Access-Accept. A time in the future is now: the clock was set back.
+    pub fn is_valid(&self, unix: u32, hours: u16) -> bool {
+        unix.saturating_sub(self.accepted) < u32::from(hours) * 3600
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let accept = &self.accept;
+        to_bytes(&Stored {
+            accepted: self.accepted,
+            profile: self.answer.profile.clone(),
+            overrides: self.answer.overrides.encoded(),
+            class: accept.class.clone(),
+            ipv4: accept.framed_ip,
+            ipv6_prefix: accept.framed_ipv6_prefix,
+            routes: accept.framed_routes.clone(),
+            interface_id: accept.framed_interface_id,
+            ipv4_pool: accept.framed_pool.clone(),
+            ipv6_pool: accept.framed_ipv6_pool.clone(),
+        })
+    }
+
+    /// Decodes a value of the store.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let stored: Stored = from_bytes(bytes)?;
+        Ok(LastAnswer {
+            accepted: stored.accepted,
+            accept: AccessAccept {
+                framed_ip: stored.ipv4,
+                framed_ipv6_prefix: stored.ipv6_prefix,
+                framed_routes: stored.routes,
+                framed_interface_id: stored.interface_id,
+                framed_pool: stored.ipv4_pool,
+                framed_ipv6_pool: stored.ipv6_pool,
+                filter_id: stored.profile.as_deref().map(str::to_owned),
+                class: stored.class,
+                ..AccessAccept::default()
+            },
+            answer: AaaAnswer {
+                profile: stored.profile,
+                overrides: Overrides::decoded(&stored.overrides)?,
+            },
+        })
+    }
+}
+
+/// Last answers of servers, by encoded key. The store has the same ones.
+#[derive(Debug, Default)]
+pub(crate) struct LastAnswers {
+    by_key: BTreeMap<Arc<[u8]>, LastAnswer>,
+    by_age: BTreeSet<(u32, Arc<[u8]>)>,
+}
+
+/// Maximum number of expired answers that are removed at a time.
+const PORTION: usize = 1000;
+
+impl LastAnswers {
+    /// Answers from the store.
+    pub fn resume(stored: Vec<(Arc<[u8]>, LastAnswer)>) -> Self {
+        let by_age = stored.iter();
+        LastAnswers {
+            by_age: by_age.map(|(k, a)| (a.accepted, k.clone())).collect(),
+            by_key: stored.into_iter().collect(),
+        }
+    }
+
+    pub fn get(&self, key: &[u8]) -> Option<&LastAnswer> {
+        self.by_key.get(key)
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        assert_eq!(self.by_age.len(), self.by_key.len());
+        self.by_key.len()
+    }
+
+    /// Keeps an answer in place of an earlier one with its key. If there are `most`, the oldest ones give way; then it returns true.
+    pub fn put(
+        &mut self,
+        key: Arc<[u8]>,
+        answer: LastAnswer,
+        most: usize,
+        journal: &mut Journal,
+    ) -> bool {
+        self.forget(&key);
+        let is_full = self.by_key.len() >= most;
+        while self.by_key.len() >= most
+            && let Some((_, oldest)) = self.by_age.pop_first()
+        {
+            self.by_key.remove(&oldest);
+            journal.add(StoreRecord::delete(store_key(&oldest)));
+        }
+        journal.add(StoreRecord::put(store_key(&key), answer.to_bytes()));
+        self.by_age.insert((answer.accepted, key.clone()));
+        self.by_key.insert(key, answer);
+        is_full
+    }
+
+    /// Removes an answer: its server has rejected the subscriber since.
+    pub fn remove(&mut self, key: &[u8], journal: &mut Journal) {
+        if self.forget(key) {
+            journal.add(StoreRecord::delete(store_key(key)));
+        }
+    }
+
+    fn forget(&mut self, key: &[u8]) -> bool {
+        let Some((key, answer)) = self.by_key.remove_entry(key) else {
+            return false;
+        };
+        self.by_age.remove(&(answer.accepted, key))
+    }
+
+    /// Removes answers that are `hours` old or older, up to a portion of them.
+    pub fn expire(&mut self, unix: u32, hours: u16, journal: &mut Journal) {
+        for _ in 0..PORTION {
+            let Some((_, oldest)) = self.by_age.first() else {
+                return;
+            };
+            if self.by_key[oldest].is_valid(unix, hours) {
+                return;
+            }
+            let oldest = oldest.clone();
+            self.remove(&oldest, journal);
+        }
+    }
+}
+
+fn store_key(key: &[u8]) -> Vec<u8> {
+    [LAST_ANSWER_PREFIX, key].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: u16) -> Arc<[u8]> {
+        let line = LineIds::default();
+        let key = AnswerKey {
+            servers: "isp",
+            user_plane: "up1",
+            port: "access0",
+            vlans: (Some(100), Some(n)),
+            line: &line,
+            mac: None,
+            username: b"alice",
+        };
+        key.to_bytes()
+    }
+
+    fn answer(accepted: u32) -> LastAnswer {
+        let accept = AccessAccept {
+            framed_ip: Some([192, 0, 2, 7].into()),
+            framed_routes: vec!["2001:db8:77::/48".parse().unwrap()],
+            filter_id: Some("gold".into()),
+            class: vec![b"c".to_vec()],
+            session_timeout: Some(Duration::from_secs(600)),
+            reply_message: b"hello".to_vec(),
+            ..AccessAccept::default()
+        };
+        LastAnswer::new(accepted, &accept)
+    }
+
+    #[test]
+    fn an_answer_is_stored_with_its_policy() {
+        let stored = answer(7).to_bytes();
+        let read = LastAnswer::from_bytes(&stored).unwrap();
+        assert_eq!(read, answer(7));
+        let ten_minutes = Some(Some(Duration::from_secs(600)));
+        assert_eq!(read.answer.overrides.session_timeout, ten_minutes);
+        assert_eq!(read.accept.filter_id.as_deref(), Some("gold"));
+        assert!(LastAnswer::from_bytes(&stored[..9]).is_err());
+    }
+
+    #[test]
+    fn the_oldest_answer_gives_way_and_the_store_has_the_same_ones() {
+        let mut journal = Journal::new(Vec::new());
+        let mut answers = LastAnswers::default();
+        assert!(!answers.put(key(1), answer(100), 2, &mut journal));
+        assert!(!answers.put(key(2), answer(90), 2, &mut journal));
+        assert!(!answers.put(key(1), answer(110), 2, &mut journal));
+        assert!(answers.put(key(3), answer(120), 2, &mut journal));
+        assert!(answers.get(&key(2)).is_none());
+        assert_eq!(answers.len(), 2);
+        let mut live = BTreeMap::new();
+        for record in journal.take_batch() {
+            match record.value {
+                Some(value) => live.insert(record.key, value),
+                None => live.remove(&record.key),
+            };
+        }
+        let keys: Vec<_> = answers.by_key.keys().map(|key| store_key(key)).collect();
+        assert_eq!(live.into_keys().collect::<Vec<_>>(), keys);
+    }
+
+    #[test]
+    fn answers_expire_in_the_order_of_their_time() {
+        let mut journal = Journal::new(Vec::new());
+        let mut answers = LastAnswers::default();
+        answers.put(key(1), answer(1000), 9, &mut journal);
+        answers.put(key(2), answer(500), 9, &mut journal);
+        answers.expire(4099, 1, &mut journal);
+        assert_eq!(answers.len(), 2, "500 + 3600 is the first second too late");
+        answers.expire(4100, 1, &mut journal);
+        assert!(answers.get(&key(2)).is_none() && answers.get(&key(1)).is_some());
+        answers.expire(400, 1, &mut journal);
+        assert_eq!(answers.len(), 1, "the clock was set back");
+        answers.expire(400, 0, &mut journal);
+        assert_eq!(answers.len(), 0, "no profile falls back any more");
+    }
+}

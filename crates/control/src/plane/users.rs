@@ -1,0 +1,99 @@
+//! Sessions of the configured users: they follow the users' entries as long as they last, and end with them.
+
+use super::change::{effect, sessions};
+use super::profiles::View;
+use super::retire::OF_CONFIGURATION;
+use super::{ControlPlane, Effect, Now};
+use crate::entry::Entry;
+use config::Configuration;
+use config::model::User;
+use session::Cause;
+use std::collections::BTreeSet;
+
+impl<'a> View<'a> {
+    /// Configured user of a session, if the configured users accepted it and still have it.
+    pub fn user(&self, entry: &Entry) -> Option<&'a User> {
+        let name = str::from_utf8(&entry.who.username);
+        let name = name.ok().filter(|_| entry.accepted_by.is_user());
+        name.and_then(|name| self.configuration.users.get(name))
+    }
+
+    /// Whether the configured users accepted a session, and no longer have it.
+    pub fn is_user_gone(&self, entry: &Entry) -> bool {
+        entry.accepted_by.is_user() && self.user(entry).is_none()
+    }
+}
+
+impl ControlPlane {
+    /// Pools from which a session gets addresses of a family, in order; of none, every pool of its network instance.
+    pub(super) fn own_pools<'a>(&'a self, entry: &'a Entry, is_ipv4: bool) -> &'a [String] {
+        let profile = self.subscriber_profile(entry);
+        let user = self.view().user(entry);
+        let (own, of_profile) = match is_ipv4 {
+            true => (user.map(|user| &user.ipv4_pools), &profile.ipv4_pools),
+            false => (user.map(|user| &user.ipv6_pools), &profile.ipv6_pools),
+        };
+        own.filter(|own| !own.is_empty()).unwrap_or(of_profile)
+    }
+
+    /// Effect of a configuration that lacks users who have sessions.
+    pub(super) fn deleted_users(&self, new: &Configuration) -> Option<Effect> {
+        let after = View {
+            configuration: new,
+            topology: &self.topology,
+        };
+        let entries = self.sessions.entries();
+        let gone = entries.filter(|entry| !entry.is_ending() && after.is_user_gone(entry));
+        let (mut names, mut count) = (BTreeSet::new(), 0);
+        for entry in gone {
+            names.insert(&*entry.who.username);
+            count += 1;
+        }
+        let whose = match Vec::from_iter(names)[..] {
+            [] => return None,
+            [name] => format!("user {}, who is", name.escape_ascii()),
+            ref names => format!("{} users, who are", names.len()),
+        };
+        let verb = if count == 1 { "ends" } else { "end" };
+        let text = format!("{} of {whose} deleted, {verb}", sessions(count));
+        Some(effect(count, true, text))
+    }
+
+    /// Ends the sessions of users that the configuration no longer has.
+    pub(super) fn end_deleted_users(&mut self, now: Now) {
+        let entries = self.sessions.iter();
+        let is_gone = |entry: &Entry| !entry.is_ending() && self.view().is_user_gone(entry);
+        let gone = entries.filter(|(_, entry)| is_gone(entry));
+        let gone: Vec<u32> = gone.map(|(index, _)| index).collect();
+        for index in gone {
+            if self.sessions.get(index).is_some() {
+                self.entry(index).noted.by = Some(OF_CONFIGURATION.into());
+                self.end(now, index, Cause::AdminReset);
+            }
+        }
+    }
+}
+
+/// Says what a change of users means for those who connect from now on.
+pub(super) fn say_changed(
+    names: Vec<&str>,
+    old: &Configuration,
+    new: &Configuration,
+    mut say: impl FnMut(String),
+) {
+    let is_in = |of: &Configuration, name: &str| of.users.contains_key(name);
+    let mut of_kind = |is: &dyn Fn(&str) -> bool, what: &str| {
+        let who = match names.iter().filter(|name| is(name)).collect::<Vec<_>>()[..] {
+            [] => return,
+            [name] => format!("user {name}"),
+            ref users => format!("{} users", users.len()),
+        };
+        say(format!("{who} {what}"));
+    };
+    of_kind(&|name| !is_in(old, name), "added");
+    of_kind(&|name| !is_in(new, name), "deleted");
+    of_kind(
+        &|name| is_in(old, name) && is_in(new, name),
+        "changed: a new password, pools, routes and fixed addresses apply to new sessions, all else now",
+    );
+}
