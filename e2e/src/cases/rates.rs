@@ -102,7 +102,7 @@ pub(super) fn lost(
 }
 
 /// How many packets were dropped for a reason, at both user planes.
-fn count(sluice: &Sluice, reason: &str) -> Result<u64> {
+pub(super) fn count(sluice: &Sluice, reason: &str) -> Result<u64> {
     let text = sluice.run(&["show", "drops", "--json"])?;
     let drops: Vec<DropCounter> =
         serde_json::from_str(&text).with_context(|| format!("not drops: {text}"))?;
