@@ -118,6 +118,16 @@ pub type Entry = BTreeMap<String, String>;
 impl FreeRadius {
     /// Starts it beside the control plane. What it has recorded before stays.
     pub fn start(lab: &Lab, server: &Server, secret: &str) -> Result<Self> {
+        FreeRadius::start_with(lab, server, secret, &FreeRadius::users())
+    }
+
+    /// The file of users of most cases.
+    pub fn users() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("raddb/users")
+    }
+
+    /// The same with another file of users.
+    pub fn start_with(lab: &Lab, server: &Server, secret: &str, users: &Path) -> Result<Self> {
         let raddb = Path::new(env!("CARGO_MANIFEST_DIR")).join("raddb");
         let mut command = lab
             .netns(Place::ControlPlane)
@@ -127,6 +137,7 @@ impl FreeRadius {
             .arg(raddb)
             .env("SLUICE_E2E_RUN", lab.dir())
             .env("SLUICE_E2E_DETAIL", server.detail(lab))
+            .env("SLUICE_E2E_USERS", users)
             .env("SLUICE_E2E_SECRET", secret)
             .env("SLUICE_E2E_ADDRESS", server.address.to_string())
             .env(

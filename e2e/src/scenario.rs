@@ -13,6 +13,7 @@ use lab::gateway::Gateway;
 use lab::internet::Internet;
 use lab::topology::{INTERNET_V4, INTERNET_V6, Lab, Place, UserPlane};
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
@@ -52,11 +53,16 @@ pub struct Scenario {
 impl Scenario {
     /// Starts everything; returns when homes can dial.
     pub fn open(lab: &Lab) -> Result<Self> {
+        Scenario::open_with(lab, &FreeRadius::users())
+    }
+
+    /// The same with another file of users for FreeRADIUS.
+    pub fn open_with(lab: &Lab, users: &Path) -> Result<Self> {
         if lab.dir().join("store").exists() {
             std::fs::remove_dir_all(lab.dir().join("store"))?;
         }
         let known = ALONE.records(lab)?.len();
-        let radius = FreeRadius::start(lab, &ALONE, SECRET)?;
+        let radius = FreeRadius::start_with(lab, &ALONE, SECRET, users)?;
         let server = ALONE.yaml();
         let aaa = format!(
             "    server-group: radius
@@ -73,6 +79,13 @@ aaa:
             radius,
             known,
         })
+    }
+
+    /// FreeRADIUS starts again with another file of users.
+    pub fn with_users(mut self, lab: &Lab, users: &Path) -> Result<Self> {
+        self.radius.stop()?;
+        self.radius = FreeRadius::start_with(lab, &ALONE, SECRET, users)?;
+        Ok(self)
     }
 
     /// What the control plane and the user planes hold.
@@ -351,6 +364,18 @@ pub struct Newcomer {
 impl Newcomer {
     /// Begins to dial on this line.
     pub fn dial_on(lab: &Lab, up: UserPlane, line: u16, number: u16) -> Result<Self> {
+        let user = format!("home{}", 10_000 + u32::from(number));
+        Newcomer::dial_as(lab, up, line, number, (&user, PASSWORD))
+    }
+
+    /// Begins to dial on this line under a name with its password.
+    pub fn dial_as(
+        lab: &Lab,
+        up: UserPlane,
+        line: u16,
+        number: u16,
+        (user, password): (&str, &str),
+    ) -> Result<Self> {
         let host = [IpAddr::from(INTERNET_V4), IpAddr::from(INTERNET_V6)];
         let [high, low] = number.to_be_bytes();
         let config = HomeConfig {
@@ -359,8 +384,8 @@ impl Newcomer {
                 [2, 0, 0x5f, 0, high, low].into(),
                 NEWCOMERS_S_TAG,
                 line,
-                format!("home{}", 10_000 + u32::from(number)),
-                PASSWORD,
+                user,
+                password,
             )
         };
         let residents = Residents {

@@ -14,6 +14,7 @@ mod gateway_ping;
 mod grpc_peer;
 mod history;
 mod how_to;
+mod how_to_radius;
 mod idle_cpu;
 mod kill_commits;
 mod kills;
@@ -314,6 +315,11 @@ pub const CASES: &[Case] = &[
         "forged addresses, MACs, session ids and tags are dropped and counted by name",
         spoofing::run,
     ).with_machine(),
+    case(
+        "how-to-radius",
+        "every recipe for FreeRADIUS works as its page says",
+        how_to_radius::run,
+    ),
     case(
         "coa",
         "radclient changes rates, MTU and time-outs of running sessions and ends one; what is rejected changes nothing",
