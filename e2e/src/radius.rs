@@ -179,7 +179,7 @@ pub fn radclient(
     let limit = limit.as_secs().to_string();
     let mut command = lab.netns(Place::ControlPlane).command("/usr/bin/radclient");
     command
-        .args(["-x", "-r", "1", "-t", &limit, &to, kind, secret])
+        .args(["-x", "-r", "1", "-p", "32", "-t", &limit, &to, kind, secret])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

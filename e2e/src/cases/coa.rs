@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const HOMES: u16 = 10;
 /// Packets a second of all homes.
 const TRAFFIC: u32 = 4000;
+/// Changes that radclient asks for at once, some at a time.
+const CHANGES: usize = 5000;
 const COUNTER: &str = "rate-exceeded-down";
 
 /// What radclient is told was done is done to packets, also after a restart; what it is told was rejected has changed nothing.
@@ -60,6 +62,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     ensure!(none == (0, 0), "after the change back: {none:?} are lost");
     smaller(lab, &sluice, &ids)?;
 
+    hurried(lab, &ids)?;
     rejected(lab, &ids)?;
     let none = lost(&mut crowd, COUNTER, &sluice, |_| Ok(true))?;
     ensure!(none == (0, 0), "after rejected changes: {none:?} are lost");
@@ -117,6 +120,26 @@ fn smaller(lab: &Lab, sluice: &Sluice, ids: &[String]) -> Result<()> {
         sleep(Duration::from_millis(100));
     }
     change(lab, ids, "Framed-MTU = 1492")
+}
+
+/// Many changes at once, each of which has to be acknowledged; how fast, is printed.
+fn hurried(lab: &Lab, ids: &[String]) -> Result<()> {
+    let request = |n: usize| {
+        let (id, mtu) = (&ids[n % ids.len()], 1490 + n / ids.len() % 2);
+        format!("Acct-Session-Id = \"{id}\", Framed-MTU = {mtu}\n")
+    };
+    let requests: Vec<String> = (0..CHANGES).map(request).collect();
+    let begun = Instant::now();
+    let to = CP_MANAGEMENT_V4.into();
+    let said = radclient(lab, to, "coa", SECRET, &requests.join("\n"), PATIENCE)?;
+    let (took, acks) = (begun.elapsed(), said.matches("Received CoA-ACK").count());
+    ensure!(
+        acks == CHANGES,
+        "{acks} of {CHANGES} are acknowledged:\n{said}"
+    );
+    let rate = CHANGES as f64 / took.as_secs_f64();
+    println!("        {CHANGES} changes acknowledged in {took:?}: {rate:.0} a second");
+    Ok(())
 }
 
 /// Half of a request that cannot be done as a whole is not done, and why is said.
