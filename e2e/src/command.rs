@@ -41,18 +41,23 @@ impl Sluice {
 
     /// Makes an edit of the configuration and commits it.
     pub fn configure(&self, edit: &str) -> Result<()> {
+        let script = format!("configure\n{edit}\ncommit\n");
+        self.tell(&[], &script).map(drop)
+    }
+
+    /// What it prints for an input; an error with what it says if it fails.
+    pub fn tell(&self, words: &[&str], text: &str) -> Result<String> {
         let mut command = Command::new(program("sluice")?);
-        command.arg("--cp-socket").arg(&self.cp_socket);
+        command.arg("--cp-socket").arg(&self.cp_socket).args(words);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn()?;
-        let script = format!("configure\n{edit}\ncommit\n");
         let mut input = child.stdin.take().context("piped")?;
-        input.write_all(script.as_bytes())?;
+        input.write_all(text.as_bytes())?;
         drop(input);
         let done = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "`{edit}`: {}", said.trim());
-        Ok(())
+        ensure!(done.status.success(), "`{text}`: {}", said.trim());
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
     /// `sluice check --resources`; an error with what differs unless every plane balances.

@@ -25,11 +25,13 @@ use verifications::Verifications;
 
 pub use verifications::MOST_VERIFICATIONS;
 
-/// Authentication that waits for an answer. The attempt distinguishes it from earlier ones of the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PendingAuth {
-    pub seid: Seid,
-    pub attempt: u8,
+/// Who waits for the answer to an authentication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PendingAuth {
+    /// A session. The attempt distinguishes it from earlier ones of the session.
+    Session { seid: Seid, attempt: u8 },
+    /// A call of the local API, which tests this access profile.
+    Call { ticket: u64, access_profile: String },
 }
 
 /// Event that the control plane handles.

@@ -29,10 +29,11 @@ mod rules;
 mod subscribers;
 mod tables;
 mod takeover;
+mod test_aaa;
 mod tunnel;
 mod users;
 
-use crate::aaa_clients::{AaaClients, AaaEvent};
+use crate::aaa_clients::{AaaClients, AaaEvent, PendingAuth};
 use crate::accounting::AccountingQueue;
 use crate::addresses::Addresses;
 use crate::alarms::{Alarms, Condition};
@@ -451,7 +452,17 @@ impl ControlPlane {
             AaaEvent::Transmit { socket, to, bytes } => {
                 self.outputs.push_back(Output::Radius { socket, to, bytes });
             }
-            AaaEvent::Answer(pending, by, outcome) => self.on_outcome(now, pending, by, outcome),
+            AaaEvent::Answer(PendingAuth::Session { seid, attempt }, by, outcome) => {
+                self.on_outcome(now, (seid, attempt), by, outcome);
+            }
+            AaaEvent::Answer(
+                PendingAuth::Call {
+                    ticket,
+                    access_profile,
+                },
+                by,
+                outcome,
+            ) => self.on_tested(ticket, &access_profile, by, outcome),
             AaaEvent::Accounted(token) => {
                 self.accounting
                     .on_accounted(token, &mut self.aaa, &mut self.journal);

@@ -4,7 +4,8 @@ use crate::control_plane_client::ControlPlaneClient;
 use crate::{
     CallError, CheckLedgerRequest, CheckUserPlaneLedgerRequest, ClearSessionRequest, Connection,
     DropCounter, GetSessionRequest, Ledger, ListDropsRequest, ListSessionsRequest,
-    ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session, UserPlane,
+    ListUserPlaneDropsRequest, ListUserPlanesRequest, PATIENCE_FOR_A_CHECK, Session,
+    TestAaaRequest, TestAaaResponse, UserPlane,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -53,6 +54,22 @@ impl Client {
         let request = ClearSessionRequest { id: id.into() };
         self.connection.wait(self.client.clear_session(request))?;
         Ok(())
+    }
+
+    /// Asks AAA about a user, as a session of this access profile would; without a name, of the only one.
+    pub fn test_aaa(
+        &mut self,
+        user: &str,
+        password: &str,
+        access_profile: Option<&str>,
+    ) -> Result<TestAaaResponse, CallError> {
+        let request = TestAaaRequest {
+            user: user.into(),
+            password: password.into(),
+            access_profile: access_profile.unwrap_or_default().into(),
+        };
+        let answer = self.connection.wait(self.client.test_aaa(request))?;
+        Ok(answer.into_inner())
     }
 
     /// Every user plane, in the order of the configuration.

@@ -51,7 +51,7 @@ pub use ledger::{Differences, Kind};
 pub use listen::{Bounded, MAX_CONNECTIONS, UnixSocket, bounded, server};
 pub use live::{LiveCall, LiveClient, LiveRequest, LiveResponse, States, Traced, Tracing};
 pub use rows::{SubscriberRow, WorkerRow};
-pub use serve::{Answer, Call, PAGE, Request, Response, UserPlaneTable, serve};
+pub use serve::{Answer, Call, PAGE, Password, Request, Response, UserPlaneTable, serve};
 pub use tables::TablesClient;
 
 /// Where `sluice-cp` listens unless its configuration says otherwise.

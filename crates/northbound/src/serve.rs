@@ -12,7 +12,8 @@ use crate::{
     FindSubscriberResponse, GetSessionRequest, GetSessionResponse, HistoryCall, Ledger,
     ListAlarmsResponse, ListDropsRequest, ListDropsResponse, ListSessionsRequest,
     ListSessionsResponse, ListUserPlaneDropsRequest, ListUserPlanesRequest, ListUserPlanesResponse,
-    Neighbour, Pool, Port, Route, Session, UnixSocket, UserPlane, server,
+    Neighbour, Pool, Port, Route, Session, TestAaaRequest, TestAaaResponse, UnixSocket, UserPlane,
+    server,
 };
 use futures_util::stream::{BoxStream, try_unfold};
 use std::io;
@@ -25,6 +26,16 @@ const MAX_REQUEST: usize = 64 * 1024;
 
 /// The most sessions, routes or neighbours that a plane tells at once.
 pub const PAGE: usize = 512;
+
+/// Password of a subscriber. Its `Debug` form does not show it.
+#[derive(Clone, PartialEq)]
+pub struct Password(pub String);
+
+impl core::fmt::Debug for Password {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("<password>")
+    }
+}
 
 /// What the control plane is asked or told.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +56,15 @@ pub enum Request {
         id: String,
         /// Who ends it.
         by: String,
+    },
+    /// Ask AAA about a user, as a session would.
+    TestAaa {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: Password,
+        /// Access profile of the segment; empty: the only one.
+        access_profile: String,
     },
     /// The sessions of a subscriber with what is known of it.
     FindSubscriber {
@@ -116,6 +136,8 @@ pub enum Response {
         /// The session.
         session: Box<Session>,
     },
+    /// To [`Request::TestAaa`].
+    AaaTested(TestAaaResponse),
     /// To [`Request::FindSubscriber`].
     Subscriber(FindSubscriberResponse),
     /// To [`Request::ListAlarms`].
@@ -264,6 +286,28 @@ impl ControlPlane for Service {
                 tracing::info!(session = id, by, "an administrator ends a session");
                 Ok(Reply::new(ClearSessionResponse {}))
             }
+            other => Err(other_answer(other)),
+        }
+    }
+
+    async fn test_aaa(
+        &self,
+        request: tonic::Request<TestAaaRequest>,
+    ) -> Result<Reply<TestAaaResponse>, Status> {
+        let by = Caller::name_of(Caller::of(&request)).await;
+        let TestAaaRequest {
+            user,
+            password,
+            access_profile,
+        } = request.into_inner();
+        tracing::info!(user, by, "an administrator tests AAA");
+        let test = Request::TestAaa {
+            user,
+            password: Password(password),
+            access_profile,
+        };
+        match self.0.ask(test).await? {
+            Response::AaaTested(tested) => Ok(Reply::new(tested)),
             other => Err(other_answer(other)),
         }
     }

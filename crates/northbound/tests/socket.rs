@@ -6,8 +6,8 @@ use northbound::{
     ConfigurationRequest, ConfigurationResponse, Connection, DropCounter, FindSubscriberResponse,
     Finding, Ledger, ListAlarmsResponse, ListSessionsRequest, LiveCall, LiveClient, LiveRequest,
     LiveResponse, MAX_CONNECTIONS, PAGE, Pool, Port, Refusal, Request, Response, Route, Session,
-    SessionState, TablesClient, TraceRequest, TracedPacket, Tracing, UserPlane, UserPlaneTable,
-    WatchStateResponse, serve,
+    SessionState, TablesClient, TestAaaResponse, TraceRequest, TracedPacket, Tracing, UserPlane,
+    UserPlaneTable, WatchStateResponse, serve,
 };
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
@@ -123,6 +123,11 @@ fn answer(request: Request, sessions: usize, pages: &AtomicUsize) -> Answer {
         Request::GetSession { id } | Request::ClearSession { id, .. } => {
             return Err(Refusal::NotFound(format!("there is no session {id}")));
         }
+        Request::TestAaa { user, password, .. } => Response::AaaTested(TestAaaResponse {
+            accepted: password.0 == "wonderland",
+            asked: user,
+            ..TestAaaResponse::default()
+        }),
         Request::FindSubscriber { .. } => Response::Subscriber(FindSubscriberResponse::default()),
         Request::ListAlarms => Response::Alarms(ListAlarmsResponse::default()),
         Request::ListUserPlanes => Response::UserPlanes {
@@ -240,6 +245,8 @@ fn every_call_meets_its_answer() {
     assert_eq!(daemon.pages.load(Ordering::Relaxed), 2);
     assert_eq!(client.session("7").unwrap(), session(7));
     client.clear_session("7").unwrap();
+    let tested = client.test_aaa("alice", "wonderland", None).unwrap();
+    assert_eq!((tested.accepted, &*tested.asked), (true, "alice"));
     assert_eq!(client.user_planes().unwrap()[0].node_id, "up1");
     assert_eq!(client.drops().unwrap()[0].count, u64::MAX);
     for repair in [false, true] {
@@ -523,6 +530,7 @@ fn try_as_a_stranger(path: &Path) {
     let live = LiveClient::connect(path, PATIENCE).unwrap();
     let refused = [
         client.clear_session("7").err(),
+        client.test_aaa("alice", "wonderland", None).err(),
         client.check_ledger(true).err(),
         client.check_user_plane_ledger("up1", true).err(),
         live.trace(TraceRequest::default()).err(),

@@ -22,7 +22,19 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
         let edits: Vec<&str> = commands.lines().filter(|l| l.starts_with("set ")).collect();
         sluice.configure(&edits.join("\n"))?;
     }
-    // Other names of users are home10001 and the like.
+    let [test] = &blocks
+        .iter()
+        .filter(|b| b.language == "sh")
+        .collect::<Vec<_>>()[..]
+    else {
+        anyhow::bail!("one test of AAA is on the page");
+    };
+    let said = sluice.tell(&["test", "aaa", "carol@example.net"], "singer\n")?;
+    ensure!(
+        test.commands == "sluice test aaa carol@example.net\n",
+        "{test:?}"
+    );
+    page::compare(&said, test.shows.as_deref().unwrap_or_default())?;
     let dial = |number: u16, user: &str, password: &str| {
         let newcomer = Newcomer::dial_as(lab, UserPlane::One, number, number, (user, password))?;
         newcomer.wait_online(PATIENCE).context(user.to_owned())?;

@@ -40,8 +40,8 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
 fn help_and_completion(screen: &Screen) -> Result<()> {
     screen.wait("sluice>")?;
     screen.keys(&["?"])?;
-    screen.wait("  configure    Change the configuration;")?;
-    let help = screen.wait("  show         Show the state of the gateway")?;
+    screen.wait("  configure      Change the configuration;")?;
+    let help = screen.wait("  show           Show the state of the gateway")?;
     let beside = |line: &str| line.starts_with("sluice>") || line.starts_with("  ");
     ensure!(
         help.lines().all(|line| line.is_empty() || beside(line)),

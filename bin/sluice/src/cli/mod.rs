@@ -1,6 +1,7 @@
 //! The command line: what can be asked, and how the answers look.
 
 pub mod table;
+mod test_aaa;
 pub mod units;
 
 mod ask;
@@ -65,6 +66,9 @@ enum Command {
     /// End something
     #[command(subcommand)]
     Clear(Clear),
+    /// Try something out
+    #[command(subcommand)]
+    Test(Test),
     /// Empty something before work is done on it
     #[command(subcommand)]
     Drain(drain::Drain),
@@ -144,6 +148,12 @@ struct Check {
 }
 
 #[derive(Debug, Subcommand)]
+enum Test {
+    #[command(about = catalogue::TEST_AAA.about)]
+    Aaa(test_aaa::TestAaa),
+}
+
+#[derive(Debug, Subcommand)]
 enum Clear {
     #[command(about = catalogue::CLEAR_SESSION.about)]
     Session {
@@ -204,6 +214,7 @@ impl Command {
             Command::Explain(explain) => explain.answer(sockets),
             Command::Who(who) => who.answer(sockets),
             Command::Clear(Clear::Session { id }) => show::clear_session(sockets, &id),
+            Command::Test(Test::Aaa(test)) => test.answer(sockets),
             Command::Drain(drain) => drain.run(sockets),
             Command::Top(top) => top.run(sockets),
             Command::Trace(trace) => trace.run(sockets),

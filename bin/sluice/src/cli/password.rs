@@ -10,17 +10,22 @@ const LONGEST: usize = 255;
 
 /// Asks for a password, twice and unseen on a terminal, and prints its hash. Elsewhere the password is the first line of the input.
 pub(super) fn hash() -> Result<(), Failure> {
-    let input = io::stdin();
-    let password = match input.is_terminal() {
-        true => asked(&input),
-        false => first_line(input.lock()),
-    };
-    let password = password.map_err(|error| Failure::Other(format!("no password: {error}")))?;
+    let password = read(true)?;
     let hash = config::password::hash(password.as_bytes()).map_err(Failure::Other)?;
     print_lines(&[hash])
 }
 
-fn asked(terminal: &Stdin) -> io::Result<String> {
+/// A password that is typed unseen on a terminal, twice if it must be right; elsewhere the first line of the input.
+pub(super) fn read(twice: bool) -> Result<String, Failure> {
+    let input = io::stdin();
+    let password = match input.is_terminal() {
+        true => asked(&input, twice),
+        false => first_line(input.lock()),
+    };
+    password.map_err(|error| Failure::Other(format!("no password: {error}")))
+}
+
+fn asked(terminal: &Stdin, twice: bool) -> io::Result<String> {
     let unseen = Unseen::begin(terminal)?;
     let ask = |prompt: &str| {
         eprint!("{prompt}");
@@ -30,7 +35,10 @@ fn asked(terminal: &Stdin) -> io::Result<String> {
         line
     };
     let password = ask("Password: ")?;
-    let again = ask("Once more: ")?;
+    let again = match twice {
+        true => ask("Once more: ")?,
+        false => password.clone(),
+    };
     drop(unseen);
     match password == again {
         true => Ok(password),

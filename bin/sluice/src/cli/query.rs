@@ -90,6 +90,7 @@ fn argument(declared: &'static Argument) -> Arg {
         Takes::Subscriber => arg.value_name("SUBSCRIBER"),
         Takes::Home => arg.value_name("WHO"),
         Takes::Address => arg.value_name("ADDRESS"),
+        Takes::Text => arg.long(name).value_name("NAME"),
     }
 }
 

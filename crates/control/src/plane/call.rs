@@ -35,6 +35,16 @@ impl ControlPlane {
                 }
                 Err(refusal) => self.answer(ticket, Err(refusal)),
             },
+            Request::TestAaa {
+                user,
+                password,
+                access_profile,
+            } => {
+                let begun = self.begin_test(now, ticket, (user, password), access_profile);
+                if let Err(refusal) = begun {
+                    self.answer(ticket, Err(refusal));
+                }
+            }
             Request::ListDrops => {
                 let drops = self.drop_rows();
                 self.answer(ticket, Ok(Response::Drops { drops }));

@@ -9,6 +9,7 @@ mod repair;
 pub(super) use check::Check;
 
 use super::{Awaited, ControlPlane, Now};
+use crate::aaa_clients::PendingAuth;
 use crate::addresses::Net;
 use crate::entry::Entry;
 use crate::sessions::LineKey;
@@ -417,7 +418,10 @@ impl ControlPlane {
         let heirs = self.sessions.entries().flat_map(|entry| &entry.heirs);
         seen_to.extend(heirs.map(|seid| Wait::Verdict(*seid)));
         let pending = self.aaa.pending();
-        seen_to.extend(pending.map(|(_, auth)| Wait::Verdict(auth.seid)));
+        seen_to.extend(pending.filter_map(|(_, auth)| match auth {
+            PendingAuth::Session { seid, .. } => Some(Wait::Verdict(*seid)),
+            PendingAuth::Call { .. } => None,
+        }));
         seen_to
     }
 

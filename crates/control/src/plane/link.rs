@@ -5,6 +5,7 @@ use crate::aaa_clients::PendingAuth;
 use crate::counters::Counter;
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
+use crate::topology::{InstanceId, Seid};
 use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, Secret};
 use core::net::Ipv4Addr;
 use session::{
@@ -118,20 +119,19 @@ impl ControlPlane {
         if entry.account.started.is_none() {
             entry.servers = servers.clone().map(Into::into);
         }
-        let pending = PendingAuth { seid, attempt };
+        let pending = PendingAuth::Session { seid, attempt };
         let route = (servers.as_deref(), fallback);
         self.aaa.authenticate(now.at, route, pending, request);
     }
 
-    /// Handles AAA's answer to a pending authentication.
+    /// Handles AAA's answer to the authentication of a session.
     pub(super) fn on_outcome(
         &mut self,
         now: Now,
-        pending: PendingAuth,
+        (seid, attempt): (Seid, u8),
         by: AcceptedBy,
         outcome: Outcome,
     ) {
-        let PendingAuth { seid, attempt } = pending;
         let waits = |index: &u32| {
             let entry = &self.sessions[*index];
             let waits = |status: Status| status.phase == Phase::Authenticate;
@@ -173,10 +173,7 @@ impl ControlPlane {
     }
 
     pub(super) fn on_accept(&mut self, now: Now, index: u32, accept: AccessAccept) {
-        if let Some(name) = &accept.filter_id
-            && !self.configuration.subscriber_profiles.contains_key(name)
-        {
-            let why = format!("AAA names the subscriber profile `{name}`, which is not configured");
+        if let Err(why) = self.check_profile(&accept) {
             let message = b"service is not available".to_vec();
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, message);
@@ -203,7 +200,8 @@ impl ControlPlane {
         entry.who.class = accept.class.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
         self.set_instance(now, index);
-        if let Err(why) = self.check_pools(index, &accept) {
+        let instance = self.sessions[index].instance;
+        if let Err(why) = self.check_pools(instance, &accept) {
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, b"service is not available".to_vec());
         }
@@ -231,6 +229,16 @@ impl ControlPlane {
         self.drive(now, index, Command::Auth { attempt, reply });
     }
 
+    /// Whether the subscriber profile that AAA names is configured.
+    pub(super) fn check_profile(&self, accept: &AccessAccept) -> Result<(), String> {
+        match &accept.filter_id {
+            Some(name) if !self.configuration.subscriber_profiles.contains_key(name) => Err(
+                format!("AAA names the subscriber profile `{name}`, which is not configured"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts and names the attributes of an Access-Accept that have no effect.
     fn count_attributes(&mut self, index: u32, accept: &AccessAccept) {
         let kinds = [
@@ -256,9 +264,12 @@ impl ControlPlane {
         }
     }
 
-    /// Whether the pools that AAA names are in the session's network instance.
-    fn check_pools(&self, index: u32, accept: &AccessAccept) -> Result<(), String> {
-        let instance = self.sessions[index].instance;
+    /// Whether the pools that AAA names are in the network instance.
+    pub(super) fn check_pools(
+        &self,
+        instance: InstanceId,
+        accept: &AccessAccept,
+    ) -> Result<(), String> {
         let named = [
             (&accept.framed_pool, true),
             (&accept.framed_ipv6_pool, false),

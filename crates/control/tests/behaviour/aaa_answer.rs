@@ -3,6 +3,7 @@
 use crate::world::{Choice, World};
 use control::counters::Counter;
 use core::time::Duration;
+use northbound::{Password, Request, Response};
 use wire::radius::{Kind, Value};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -213,4 +214,65 @@ fn a_mapping_of_an_attribute_that_no_dictionary_has_is_refused() {
     w.dial(0);
     w.run(10 * SECOND);
     assert_eq!(w.online(), 1);
+}
+
+/// What a test of AAA says: whether the user is accepted, the reason, and each value with its source.
+fn tested(w: &mut World, user: &str, profile: &str) -> (bool, String, Vec<String>) {
+    let test = Request::TestAaa {
+        user: user.into(),
+        password: Password("secret0".into()),
+        access_profile: profile.into(),
+    };
+    match w.call(test) {
+        Ok(Response::AaaTested(tested)) => {
+            let results = tested.results.into_iter();
+            let results = results.map(|r| format!("{} {} ({})", r.name, r.value, r.origin));
+            (tested.accepted, tested.reason, results.collect())
+        }
+        Err(refusal) => (false, format!("{refusal:?}"), Vec::new()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
+    let mut w = world();
+    let specific = b"\x00\x00\x3a\x8c\x08\x072M/8M".to_vec(); // Mikrotik-Rate-Limit
+    w.radius.accept = vec![
+        (Kind::FRAMED_POOL, "walled".into()),
+        (Kind::FRAMED_ROUTE, "198.18.0.0/24".into()),
+        (Kind::VENDOR_SPECIFIC, Value::Octets(specific)),
+        (Kind::SESSION_TIMEOUT, 3600.into()),
+        (Kind::IDLE_TIMEOUT, Value::Invalid(vec![1])),
+        (Kind::PORT_LIMIT, 2.into()),
+        (Kind::REPLY_MESSAGE, "welcome".into()),
+    ];
+    let (accepted, reason, results) = tested(&mut w, "home0", "");
+    assert!(accepted, "{reason}");
+    let expected = [
+        "IPv4 pool walled (aaa)",
+        "route 198.18.0.0/24 (aaa)",
+        "MTU 1492 (profile)",
+        "rate up 2000 kbit/s (aaa)",
+        "rate down 8000 kbit/s (aaa)",
+        "session timeout 3600 s (aaa)",
+        "name servers 192.0.2.53, 2001:db8::53 (profile)",
+        "Idle-Timeout  (ignored)",
+        "Port-Limit  (not enforced)",
+    ];
+    assert_eq!(results, expected);
+    w.radius.accept = vec![(Kind::FRAMED_POOL, "nowhere".into())];
+    let (accepted, reason, _) = tested(&mut w, "home0", "pppoe");
+    assert!(!accepted && reason.contains("`nowhere`"), "{reason}");
+    let (_, reason, _) = tested(&mut w, "home0", "other");
+    assert!(reason.contains("`other` does not exist"), "{reason}");
+    w.radius.dead = true;
+    let test = Request::TestAaa {
+        user: "home0".into(),
+        password: Password("secret0".into()),
+        access_profile: String::new(),
+    };
+    assert!(!format!("{test:?}").contains("secret0"));
+    assert!(w.sessions().is_empty() && w.radius.records.is_empty());
+    assert!(w.plane.ledger().is_balanced());
 }

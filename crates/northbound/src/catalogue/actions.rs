@@ -14,6 +14,7 @@ pub const ACTIONS: &[&Action] = &[
     &TRACE,
     &CHECK,
     &CLEAR_SESSION,
+    &TEST_AAA,
     &DRAIN_USER_PLANE,
     &CONFIGURE,
     &COMMIT,
@@ -164,6 +165,22 @@ pub const CLEAR_SESSION: Action = Action {
     calls: &["ControlPlane/ClearSession"],
     access: Change,
     arguments: &[SESSION],
+};
+
+/// Asks AAA about a user.
+pub const TEST_AAA: Action = Action {
+    name: "test aaa",
+    about: "Ask AAA about a user as a session would, and show what each value of the answer comes to",
+    calls: &["ControlPlane/TestAaa"],
+    access: Change,
+    arguments: &[
+        Argument::new("user", Takes::Subscriber, "The user name").required(),
+        Argument::new(
+            "access-profile",
+            Takes::Text,
+            "Access profile of the session; needed if there are several",
+        ),
+    ],
 };
 
 const SESSION: Argument = Argument::new(

@@ -211,6 +211,8 @@ pub enum Takes {
     Subscriber,
     /// The same, of which a MAC address need not have a session.
     Home,
+    /// A name.
+    Text,
     /// An IPv4 or IPv6 address or prefix.
     Address,
     /// A moment.

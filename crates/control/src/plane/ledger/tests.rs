@@ -308,7 +308,7 @@ fn requests_and_questions() {
         let (seid, attempt) = (Seid::new(1, 0), 1);
         plane
             .aaa
-            .invent_pending(crate::aaa_clients::PendingAuth { seid, attempt });
+            .invent_pending(crate::aaa_clients::PendingAuth::Session { seid, attempt });
     };
     broken(stray, "AAA request", Fault::WithoutOwner);
     let lost = |plane: &mut ControlPlane, _: Now| plane.user_planes.lose_port(PORT);
