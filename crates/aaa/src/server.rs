@@ -4,7 +4,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use wire::radius::Missing;
+
 use crate::ServerConfig;
+use crate::probe::{Probe, ProbeStatus};
 
 /// Identifier on a socket. Servers recognize a repeated request by it, together with the request's content (RFC 2866 §3, RFC 5080
 /// §2.2.2).
@@ -124,6 +127,10 @@ pub struct ServerStatus {
     pub timeouts: u64,
     /// Round-trip time of the last request that was not retransmitted.
     pub round_trip: Option<Duration>,
+    /// Time of the last authentic answer, also to a Status-Server.
+    pub last_answer: Option<Duration>,
+    /// Status-Server packets.
+    pub probes: ProbeStatus,
 }
 
 /// Server, and whether it counts as alive.
@@ -131,6 +138,7 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
     dead_until: Option<Duration>,
+    pub(crate) probe: Probe,
     out_since: Option<Duration>,
     requests: u64,
     retransmissions: u64,
@@ -145,6 +153,7 @@ impl Server {
             config,
             last_heard: None,
             dead_until: None,
+            probe: Probe::default(),
             out_since: None,
             requests: 0,
             retransmissions: 0,
@@ -163,15 +172,21 @@ impl Server {
     }
 
     /// Handles an authentic reply to a request that was sent `sent` times, first at `asked_at`. It is unknown which of the
-    /// transmissions it answers.
-    pub(crate) fn heard(&mut self, now: Duration, asked_at: Duration, sent: u32) {
-        self.last_heard = Some(now);
-        self.dead_until = None;
-        self.out_since = None;
+    /// transmissions it answers. Returns whether the server was considered dead until now.
+    pub(crate) fn heard(&mut self, now: Duration, asked_at: Duration, sent: u32) -> bool {
         self.answers += 1;
+        self.probe.on_request_answered();
         if sent == 1 {
             self.round_trip = Some(now.saturating_sub(asked_at));
         }
+        self.revive(now)
+    }
+
+    /// Considers the server alive. Returns whether it was considered dead until now.
+    pub(crate) fn revive(&mut self, now: Duration) -> bool {
+        self.last_heard = Some(now);
+        self.out_since = None;
+        self.dead_until.take().is_some()
     }
 
     /// Status of the server.
@@ -185,6 +200,8 @@ impl Server {
             answers: self.answers,
             timeouts: self.timeouts,
             round_trip: self.round_trip,
+            last_answer: self.last_heard,
+            probes: self.probe.status(self.is_silent()),
         }
     }
 
@@ -200,13 +217,23 @@ impl Server {
         dies
     }
 
+    /// Whether requests go to it. After its dead time a request tries it, unless a Status-Server will tell.
     pub(crate) fn is_alive(&self, now: Duration) -> bool {
-        self.dead_until.is_none_or(|until| until <= now)
+        let is_tried = |until| until <= now && !self.probe.is_conclusive();
+        self.dead_until.is_none_or(is_tried)
     }
 
     /// Whether it was declared dead and has not answered since.
     pub(crate) fn is_silent(&self) -> bool {
         self.dead_until.is_some()
+    }
+
+    /// What an answer without Message-Authenticator to an Access-Request is.
+    pub(crate) fn if_unsigned(&self) -> Missing {
+        match self.config.require_message_authenticator {
+            true => Missing::Refuse,
+            false => Missing::Allow,
+        }
     }
 
     /// Time until which it is skipped.
