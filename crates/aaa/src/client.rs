@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use slab::Slab;
-use wire::radius::{Code, Packet, verify_response};
+use wire::radius::{Code, Missing, Packet, verify_response};
 
 use crate::accounting::Accounting;
 use crate::attributes::{access_accept, access_request, reply_message};
@@ -442,7 +442,10 @@ impl Client {
 
     fn verify(&self, server: usize, owner: Owner, bytes: &[u8]) -> Option<Packet> {
         let config = &self.peers[server].server.config;
-        let missing = self.peers[server].server.if_unsigned();
+        let missing = match config.require_message_authenticator {
+            true => Missing::Refuse,
+            false => Missing::Allow,
+        };
         verify_response(bytes, &owner.authenticator, config.secret.expose(), missing).ok()
     }
 

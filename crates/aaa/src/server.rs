@@ -4,8 +4,6 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use wire::radius::Missing;
-
 use crate::ServerConfig;
 use crate::probe::{Probe, ProbeStatus};
 
@@ -226,14 +224,6 @@ impl Server {
     /// Whether it was declared dead and has not answered since.
     pub(crate) fn is_silent(&self) -> bool {
         self.dead_until.is_some()
-    }
-
-    /// What an answer without Message-Authenticator to an Access-Request is.
-    pub(crate) fn if_unsigned(&self) -> Missing {
-        match self.config.require_message_authenticator {
-            true => Missing::Refuse,
-            false => Missing::Allow,
-        }
     }
 
     /// Time until which it is skipped.
