@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use wire::radius::{
     Code, HEADER_LEN, Kind, MAX_LEN, Missing, Packet, reveal_password, verify_access_request,
-    verify_accounting_request, verify_response,
+    verify_accounting_request, verify_response, verify_status_server,
 };
 
 const SECRET: &[u8] = b"testing123";
@@ -53,6 +53,11 @@ fn config() -> ClientConfig {
     });
     config.authentication = vec![server(1), server(2)];
     config.accounting = vec![server(3), server(4)];
+    let probed = config
+        .authentication
+        .iter_mut()
+        .chain(&mut config.accounting);
+    probed.for_each(|server| server.status_interval = Some(Duration::from_secs(10)));
     (config.max_requests, config.max_sockets) = (16, 2);
     config
 }
@@ -208,6 +213,7 @@ impl World {
                 Output::Transmit { socket, to, bytes } => {
                     match Code(bytes[0]) {
                         Code::ACCESS_REQUEST => verify_access_request(&bytes, SECRET),
+                        Code::STATUS_SERVER => verify_status_server(&bytes, SECRET),
                         _ => verify_accounting_request(&bytes, SECRET),
                     }
                     .expect("a request of our own");

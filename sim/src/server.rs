@@ -4,7 +4,7 @@ use crate::radius_checker::RadiusChecker;
 use core::time::Duration;
 use wire::radius::{
     Code, Kind, Packet, Value, chap_response, reveal_password, verify_access_request,
-    verify_accounting_request,
+    verify_accounting_request, verify_status_server,
 };
 
 /// Between the gateway and every server.
@@ -29,13 +29,13 @@ fn text(packet: &Packet, kind: Kind) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Answers a request that came to a server from a socket.
+/// Answers a request that came to a port of a server from a socket.
 ///
 /// # Errors
 /// What the checker finds wrong with a record.
 pub fn serve(
     now: Duration,
-    (server, socket): (usize, u16),
+    (server, port, socket): (usize, u16, u16),
     health: Health,
     checker: &mut RadiusChecker,
     gifts: &dyn Fn(&str) -> Gift,
@@ -49,6 +49,15 @@ pub fn serve(
             // A record that its server says it has, but so that nobody believes it, is kept nevertheless.
             checker.record(now, server, socket, &record)?;
             Packet::new(Code::ACCOUNTING_RESPONSE, request.identifier, [0; 16])
+        }
+        Code::STATUS_SERVER => {
+            let request = verify_status_server(bytes, SECRET.as_bytes());
+            let request = request.map_err(|error| format!("status request: {error}"))?;
+            let code = match port {
+                1812 => Code::ACCESS_ACCEPT,
+                _ => Code::ACCOUNTING_RESPONSE,
+            };
+            Packet::new(code, request.identifier, [0; 16])
         }
         _ => {
             let request = verify_access_request(bytes, SECRET.as_bytes());

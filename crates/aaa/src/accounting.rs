@@ -16,6 +16,7 @@ use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 use crate::attributes::{accounting_attributes, accounting_request};
 use crate::client::{first_timeout, next_timeout};
 use crate::message::AccountingRecord;
+use crate::random::Random;
 use crate::server::{Server, Slot, Slots};
 use crate::{Client, Output, ServerConfig};
 
@@ -53,7 +54,7 @@ pub(crate) struct Offer {
 pub(crate) struct Accounting {
     pub(crate) servers: Vec<Server>,
     /// Slots. A slot is valid for all servers.
-    slots: Slots<usize>,
+    pub(crate) slots: Slots<usize>,
     pub(crate) offers: Slab<Offer>,
     pub(crate) deadlines: BTreeSet<(Duration, usize)>,
 }
@@ -90,6 +91,19 @@ impl Accounting {
     fn next_life(&self) -> Duration {
         let until = self.servers.iter().map(Server::dead_until);
         until.min().unwrap_or_default()
+    }
+
+    /// Shortens the back-off of records, because a server is alive again. They are spread over the shortest back-off, so that the
+    /// server is not flooded.
+    pub(crate) fn hasten(&mut self, now: Duration, random: &mut Random) {
+        for (key, offer) in &mut self.offers {
+            let at = now + REST.mul_f64(random.share());
+            if offer.asked.is_empty() && at < offer.deadline {
+                self.deadlines.remove(&(offer.deadline, key));
+                self.deadlines.insert((at, key));
+                offer.deadline = at;
+            }
+        }
     }
 
     fn arm(&mut self, key: usize, at: Duration) {
@@ -203,10 +217,14 @@ impl Client {
                     let offer = &accounting.offers[key];
                     // another than the one that is asked now answers late
                     let present = offer.asked.last() == Some(&index);
-                    server.heard(now, offer.asked_at, if present { offer.sent } else { 0 });
+                    let sent = if present { offer.sent } else { 0 };
+                    let revived = server.heard(now, offer.asked_at, sent);
                     match packet.code {
                         Code::ACCOUNTING_RESPONSE => self.accounted(key, true),
                         _ => self.counters.mismatched_replies += 1,
+                    }
+                    if revived {
+                        self.on_revival(now);
                     }
                     return Some(true);
                 }
@@ -232,7 +250,9 @@ impl Client {
             } else {
                 let asked_at = offer.asked_at;
                 let died = self.accounting.servers[server].missed(now, asked_at);
-                self.counters.deaths += u64::from(died);
+                if died {
+                    self.on_death(now);
+                }
                 self.offer_next(now, key);
             }
         }

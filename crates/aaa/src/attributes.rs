@@ -53,6 +53,18 @@ pub(crate) fn access_request(
     packet.emit_access_request(secret.expose())
 }
 
+/// Status-Server, ready to be sent to either port of a server (RFC 5997 §3).
+pub(crate) fn status_server(
+    nas: &Nas,
+    identifier: u8,
+    authenticator: [u8; 16],
+    secret: &Secret,
+) -> Result<Vec<u8>> {
+    let mut packet = Packet::new(Code::STATUS_SERVER, identifier, authenticator);
+    push_nas(&mut packet, nas);
+    packet.emit_access_request(secret.expose())
+}
+
 /// Attributes of an Accounting-Request. They have no Acct-Delay-Time, which would make another datagram of each repetition.
 /// Event-Timestamp has the time of the event.
 pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Result<Box<[u8]>> {
@@ -99,8 +111,8 @@ pub(crate) fn accounting_request(identifier: u8, attributes: &[u8], secret: &Sec
     bytes
 }
 
-/// Adds the attributes about the gateway, the service and the port that both requests have.
-fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
+/// Adds the identity of the gateway.
+fn push_nas(packet: &mut Packet, nas: &Nas) {
     push_text(packet, Kind::NAS_IDENTIFIER, Some(&nas.identifier));
     if let Some(address) = nas.ipv4 {
         packet.push(Kind::NAS_IP_ADDRESS, address);
@@ -108,6 +120,11 @@ fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
     if let Some(address) = nas.ipv6 {
         packet.push(Kind::NAS_IPV6_ADDRESS, address);
     }
+}
+
+/// Adds the attributes about the gateway, the service and the port that both requests have.
+fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
+    push_nas(packet, nas);
     packet.push(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED);
     packet.push(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP);
     packet.push(Kind::NAS_PORT_TYPE, port_type(port.port_type));

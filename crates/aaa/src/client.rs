@@ -81,6 +81,8 @@ pub struct Counters {
     pub unauthentic_replies: u64,
     /// Replies with a code that does not answer the request. Ignored.
     pub mismatched_replies: u64,
+    /// Status-Server packets that were not sent, because every identifier was in use.
+    pub probes_unsent: u64,
 }
 
 /// Authentication that is not answered yet.
@@ -103,7 +105,7 @@ pub(crate) struct Open {
 
 /// Request that waits for the reply with an identifier, and the authenticator that verifies the reply.
 #[derive(Clone, Copy)]
-struct Owner {
+pub(crate) struct Owner {
     request: usize,
     authenticator: [u8; 16],
 }
@@ -111,7 +113,7 @@ struct Owner {
 /// Authentication server.
 pub(crate) struct Peer {
     pub(crate) server: Server,
-    slots: Slots<Owner>,
+    pub(crate) slots: Slots<Owner>,
     /// Requests that wait for a free identifier, in order.
     pub(crate) waiting: VecDeque<usize>,
 }
@@ -173,7 +175,11 @@ impl Client {
     /// Handles a datagram that a socket has received.
     pub fn handle(&mut self, now: Duration, socket: u16, from: SocketAddr, bytes: &[u8]) {
         let slot = Slot::new(socket, bytes.get(1).copied().unwrap_or_default());
-        let mut unexpected = true;
+        let probed = self.handle_probe(now, slot, from, bytes);
+        if probed == Some(true) {
+            return self.serve_waiting(now);
+        }
+        let mut unexpected = probed.is_none();
         for index in 0..self.peers.len() {
             let peer = &self.peers[index];
             let asked = peer.server.config.address == from;
@@ -184,7 +190,9 @@ impl Client {
             if let Some(packet) = self.verify(index, owner, bytes) {
                 let open = &self.requests[owner.request];
                 let (asked_at, sent) = (open.asked_at, open.sent);
-                self.peers[index].server.heard(now, asked_at, sent);
+                if self.peers[index].server.heard(now, asked_at, sent) {
+                    self.on_revival(now);
+                }
                 self.answer(owner.request, &packet);
                 return self.serve_waiting(now);
             }
@@ -204,10 +212,11 @@ impl Client {
     /// Time at which [`on_timeout`](Self::on_timeout) must be called.
     pub fn poll_at(&self) -> Option<Duration> {
         let access = self.deadlines.first().map(|&(at, _)| at);
-        access.into_iter().chain(self.accounting.poll_at()).min()
+        let others = self.accounting.poll_at().into_iter().chain(self.probe_at());
+        access.into_iter().chain(others).min()
     }
 
-    /// Handles time-outs: retransmits, fails over to the next server, or gives up.
+    /// Handles time-outs: retransmits, fails over to the next server, gives up, or asks a dead server for its status.
     pub fn on_timeout(&mut self, now: Duration) {
         while let Some(&(at, key)) = self.deadlines.first()
             && at <= now
@@ -223,6 +232,7 @@ impl Client {
         }
         self.serve_waiting(now);
         self.on_accounting_timeout(now);
+        self.on_probe_timeout(now);
     }
 
     /// Counters since the start.
@@ -402,19 +412,25 @@ impl Client {
         let index = self.present_server(key);
         let asked_at = self.requests[key].asked_at;
         let died = self.peers[index].server.missed(now, asked_at);
-        self.counters.deaths += u64::from(died);
+        self.free_slot(key);
         let stranded = if died {
+            self.on_death(now);
             core::mem::take(&mut self.peers[index].waiting)
         } else {
             VecDeque::new()
         };
-        self.free_slot(key);
         let asked = self.requests[key].asked.len();
         self.counters.failovers += u64::from(asked < self.peers.len());
         self.ask_next(now, key);
         for waiting in stranded {
             self.ask_next(now, waiting);
         }
+    }
+
+    /// Handles that a server is considered dead.
+    pub(crate) fn on_death(&mut self, now: Duration) {
+        self.counters.deaths += 1;
+        self.settle_probes(now);
     }
 
     fn free_slot(&mut self, key: usize) {

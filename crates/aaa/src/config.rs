@@ -78,6 +78,9 @@ pub struct ServerConfig {
     /// Whether to ignore a reply to an Access-Request without Message-Authenticator (CVE-2024-3596). Use `false` only for servers that do
     /// not support it.
     pub require_message_authenticator: bool,
+    /// Time between two Status-Server packets to a server that is considered dead (RFC 5997); it is used again as soon as it answers
+    /// one. `None`: it gets none, because old servers drop them.
+    pub status_interval: Option<Duration>,
 }
 
 impl ServerConfig {
@@ -90,6 +93,7 @@ impl ServerConfig {
             retries: 2,
             dead_time: Duration::from_secs(60),
             require_message_authenticator: true,
+            status_interval: None,
         }
     }
 }

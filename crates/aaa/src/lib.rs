@@ -44,6 +44,7 @@ pub mod dictionary;
 mod dynamic;
 pub mod mapping;
 mod message;
+mod probe;
 mod random;
 mod reconfigure;
 mod secret;
@@ -61,6 +62,7 @@ pub use message::{
     AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
     Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
 };
+pub use probe::ProbeStatus;
 pub use secret::Secret;
 pub use server::{ServerStatus, Slot};
 pub use users::{Password, User, Users, Verdict};

@@ -30,6 +30,7 @@ impl Client {
         self.not_enforced = config.not_enforced;
         self.change_authentication(now, config.authentication);
         self.change_accounting(now, config.accounting);
+        self.settle_probes(now);
     }
 
     fn change_authentication(&mut self, now: Duration, servers: Vec<ServerConfig>) {
@@ -87,6 +88,10 @@ impl Client {
                 None => Server::new(config),
             })
             .collect();
+        let gone = old.into_iter().flatten();
+        for slot in gone.filter_map(|mut server| server.probe.end()) {
+            accounting.slots.free(slot);
+        }
         let mut again = Vec::new();
         for (key, offer) in &mut accounting.offers {
             if let Some(present) = offer.asked.last()

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use crate::ServerConfig;
+use crate::probe::{Probe, ProbeStatus};
 
 /// Identifier on a socket. Servers recognize a repeated request by it, together with the request's content (RFC 2866 §3, RFC 5080
 /// §2.2.2).
@@ -124,6 +125,10 @@ pub struct ServerStatus {
     pub timeouts: u64,
     /// Round-trip time of the last request that was not retransmitted.
     pub round_trip: Option<Duration>,
+    /// Time of the last authentic answer, also to a Status-Server.
+    pub last_answer: Option<Duration>,
+    /// Status-Server packets.
+    pub probes: ProbeStatus,
 }
 
 /// Server, and whether it counts as alive.
@@ -131,6 +136,7 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     last_heard: Option<Duration>,
     dead_until: Option<Duration>,
+    pub(crate) probe: Probe,
     out_since: Option<Duration>,
     requests: u64,
     retransmissions: u64,
@@ -145,6 +151,7 @@ impl Server {
             config,
             last_heard: None,
             dead_until: None,
+            probe: Probe::default(),
             out_since: None,
             requests: 0,
             retransmissions: 0,
@@ -163,15 +170,21 @@ impl Server {
     }
 
     /// Handles an authentic reply to a request that was sent `sent` times, first at `asked_at`. It is unknown which of the
-    /// transmissions it answers.
-    pub(crate) fn heard(&mut self, now: Duration, asked_at: Duration, sent: u32) {
-        self.last_heard = Some(now);
-        self.dead_until = None;
-        self.out_since = None;
+    /// transmissions it answers. Returns whether the server was considered dead until now.
+    pub(crate) fn heard(&mut self, now: Duration, asked_at: Duration, sent: u32) -> bool {
         self.answers += 1;
+        self.probe.on_request_answered();
         if sent == 1 {
             self.round_trip = Some(now.saturating_sub(asked_at));
         }
+        self.revive(now)
+    }
+
+    /// Considers the server alive. Returns whether it was considered dead until now.
+    pub(crate) fn revive(&mut self, now: Duration) -> bool {
+        self.last_heard = Some(now);
+        self.out_since = None;
+        self.dead_until.take().is_some()
     }
 
     /// Status of the server.
@@ -185,6 +198,8 @@ impl Server {
             answers: self.answers,
             timeouts: self.timeouts,
             round_trip: self.round_trip,
+            last_answer: self.last_heard,
+            probes: self.probe.status(self.is_silent()),
         }
     }
 
@@ -200,8 +215,10 @@ impl Server {
         dies
     }
 
+    /// Whether requests go to it. After its dead time a request tries it, unless a Status-Server will tell.
     pub(crate) fn is_alive(&self, now: Duration) -> bool {
-        self.dead_until.is_none_or(|until| until <= now)
+        let is_tried = |until| until <= now && !self.probe.is_conclusive();
+        self.dead_until.is_none_or(is_tried)
     }
 
     /// Whether it was declared dead and has not answered since.

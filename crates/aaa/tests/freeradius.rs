@@ -382,6 +382,63 @@ fn freeradius_writes_a_record_down_once_that_another_life_of_the_client_sends_ag
     assert_eq!(count("Acct-Status-Type = Stop"), 2, "{detail}");
 }
 
+/// Both ports of a server are considered dead, because nothing came back; then it is reachable again.
+#[test]
+fn freeradius_answers_status_server_on_both_ports() {
+    let server = FreeRadius::start();
+    let mut driver = server.client();
+    let mut config = ClientConfig::new(Nas {
+        identifier: "bng1".into(),
+        ..Nas::default()
+    });
+    let at = |address| ServerConfig {
+        status_interval: Some(Duration::from_secs(10)),
+        ..ServerConfig::new(address, Secret::new("testing123"))
+    };
+    config.authentication.push(at(server.authentication));
+    config.max_sockets = 1;
+    config.accounting.push(at(server.accounting));
+    driver.client = Client::new(config, [9; 32]);
+    let client = &mut driver.client;
+    let credentials = pap("wonderland");
+    let request = AccessRequest {
+        username: b"alice".to_vec(),
+        credentials,
+        acct_session_id: "bng1-0001".into(),
+        nas_port: nas_port(),
+    };
+    client.authenticate(Duration::ZERO, 1, request);
+    let interim = record(AccountingKind::Interim);
+    let attributes = client.accounting_attributes(&interim).unwrap();
+    let slot = client.take_slot().unwrap();
+    client.account(Duration::ZERO, 2, slot, attributes, Delivery::Once);
+    let mut now = Duration::ZERO;
+    while client.counters().deaths < 2 {
+        now = client.poll_at().unwrap();
+        client.on_timeout(now);
+    }
+    while client.poll_output().is_some() {}
+    let mut buffer = [0; 4096];
+    while client.servers(now).any(|(_, alive)| !alive) {
+        now = client.poll_at().unwrap();
+        client.on_timeout(now);
+        while let Some(output) = client.poll_output() {
+            let Output::Transmit { to, bytes, .. } = output else {
+                panic!("{output:?}")
+            };
+            assert_eq!(bytes[0], 12);
+            driver.socket.send_to(&bytes, to).unwrap();
+            let timeout = Some(Duration::from_secs(30));
+            driver.socket.set_read_timeout(timeout).unwrap();
+            let (length, from) = driver.socket.recv_from(&mut buffer).unwrap();
+            client.handle(now, 0, from, &buffer[..length]);
+        }
+    }
+    let servers = client.authentication_servers(now);
+    let servers: Vec<_> = servers.chain(client.accounting_servers(now)).collect();
+    assert!(servers.iter().all(|s| s.probes.answered == 1));
+}
+
 #[test]
 fn freeradius_does_not_hear_a_client_with_another_secret() {
     let server = FreeRadius::start();

@@ -225,11 +225,13 @@ impl AaaClients {
         };
         let named = group.into_iter().flat_map(|group| &group.servers);
         for server in named.filter_map(|name| servers.get(name)) {
+            let interval = Duration::from_secs(server.status_interval.into());
             let at = |port| ServerConfig {
                 timeout: Duration::from_secs(server.timeout.into()),
                 retries: server.retransmit_attempts.into(),
                 dead_time: Duration::from_secs(server.dead_time.into()),
                 require_message_authenticator: server.require_message_authenticator,
+                status_interval: server.status_server.then_some(interval),
                 ..ServerConfig::new(
                     SocketAddr::new(server.address, port),
                     Secret::new(server.secret_key.reveal()),

@@ -157,6 +157,7 @@ pub(crate) fn radius_rows(clients: impl Iterator<Item = aaa::Counters>) -> Vec<D
         ("radius-unanswered", sum(|c| c.unanswered), "A RADIUS request was given up: no server answered."),
         ("radius-postponed", sum(|c| c.postponed), "A Start or Stop was postponed: no server answered. It is retried."),
         ("radius-queue-full", sum(|c| c.queue_full), "A RADIUS request was not sent because too many were open."),
+        ("radius-probe-unsent", sum(|c| c.probes_unsent), "A Status-Server was not sent because every identifier was in use."),
         ("radius-unsendable", sum(|c| c.unsendable), "A RADIUS request did not fit into a packet."),
     ]
     .into_iter()

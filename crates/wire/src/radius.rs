@@ -29,6 +29,7 @@ pub use attribute::{Attribute, MAX_VALUE, Value};
 pub use crypto::{
     Missing, chap_response, hide_password, reveal_password, sign_accounting_request,
     verify_access_request, verify_accounting_request, verify_dynamic_request, verify_response,
+    verify_status_server,
 };
 pub use dictionary::{DataType, Kind, values};
 

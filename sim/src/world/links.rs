@@ -156,7 +156,7 @@ impl World<'_> {
         self.orders.forget(bytes);
         match server::serve(
             self.now,
-            (server, *socket),
+            (server, request.server.port(), *socket),
             health,
             &mut self.radius,
             &gifts,

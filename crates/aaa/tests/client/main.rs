@@ -11,12 +11,13 @@ use aaa::{
 };
 use wire::radius::{
     Code, Kind, Packet, Value, reveal_password, values, verify_access_request,
-    verify_accounting_request,
+    verify_accounting_request, verify_status_server,
 };
 
 mod accounting;
 mod mapping;
 mod messages;
+mod probe;
 mod reconfigure;
 mod transport;
 

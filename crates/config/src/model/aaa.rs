@@ -102,6 +102,15 @@ pub struct Server {
     /// Whether to drop an answer without Message-Authenticator. Such an answer can be forged (RFC 3579 §3.2).
     #[serde(default = "yes")]
     pub require_message_authenticator: bool,
+    /// Whether the server gets Status-Server packets on both ports while it does not answer (RFC 5997). It is used again as soon as it
+    /// answers one. Once it has answered one, no subscriber's request tries it before it answers again. Old servers drop these
+    /// packets: then the server is tried after its `dead-time`, as without them.
+    #[serde(default)]
+    pub status_server: bool,
+    /// Time between two Status-Server packets.
+    #[serde(default = "status_interval")]
+    #[schemars(range(min = 10, max = 300), extend("x-unit" = "seconds"))]
+    pub status_interval: u16,
 }
 
 fn auth_port() -> u16 {
@@ -118,6 +127,9 @@ fn retransmit_attempts() -> u8 {
 }
 fn dead_time() -> u16 {
     60
+}
+fn status_interval() -> u16 {
+    10
 }
 fn yes() -> bool {
     true

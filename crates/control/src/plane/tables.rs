@@ -102,6 +102,11 @@ impl ControlPlane {
                         round_trip_microseconds: server
                             .round_trip
                             .map(|took| took.as_micros().try_into().unwrap_or(u64::MAX)),
+                        last_answer_seconds: server
+                            .last_answer
+                            .map(|at| now.at.saturating_sub(at).as_secs()),
+                        probes: server.probes.sent,
+                        probe_answers: server.probes.answered,
                     }
                 }));
             };
@@ -118,9 +123,10 @@ impl ControlPlane {
 
 fn state(server: &ServerStatus) -> AaaServerState {
     match (server.alive, server.out_since) {
+        (false, _) if server.probes.active => AaaServerState::Probed,
         (false, _) => AaaServerState::Out,
         (true, Some(_)) => AaaServerState::OnTrial,
-        (true, None) if server.answers == 0 => AaaServerState::Untried,
+        (true, None) if server.last_answer.is_none() => AaaServerState::Untried,
         (true, None) => AaaServerState::Up,
     }
 }

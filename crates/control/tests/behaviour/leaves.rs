@@ -514,6 +514,27 @@ fn cases() -> Vec<Case> {
         beside(
             RADIUS,
             case(
+                "aaa servers one status-server",
+                ["true", "false"],
+                ["6 Status-Server", "0 Status-Server"],
+                probed,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa servers one status-server true",
+            ],
+            case(
+                "aaa servers one status-interval",
+                ["20", "50"],
+                ["3 Status-Server", "1 Status-Server"],
+                probed,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
                 "aaa server-groups radius servers",
                 ["two", "three"],
                 ["192.0.2.10", "192.0.2.11"],
@@ -1191,6 +1212,26 @@ fn unsigned(w: &mut World) -> String {
     w.radius.unsigned = false;
     w.run(100 * SECOND);
     came
+}
+
+/// How often a server that has just died is asked for its status within 65 seconds.
+fn probed(w: &mut World) -> String {
+    dial(w); // it answers requests
+    quiet(w);
+    w.run(100 * SECOND);
+    w.radius.dead = true;
+    w.dial(0);
+    let begin = w.now;
+    let is_out = |w: &mut World| w.aaa_servers().iter().any(|s| s.out_seconds.is_some());
+    while !is_out(w) && w.now - begin < 60 * SECOND {
+        w.run(SECOND);
+    }
+    w.asked.clear();
+    w.run(65 * SECOND);
+    let count = w.asked.iter().filter(|(_, _, code)| *code == 12).count();
+    w.radius.dead = false;
+    w.run(100 * SECOND);
+    format!("{count} Status-Server")
 }
 
 fn identifier(w: &mut World) -> String {

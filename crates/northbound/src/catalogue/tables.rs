@@ -321,6 +321,9 @@ pub const AAA_SERVERS: Table = Table {
         Column::new("answers", Number(Exact), "Answers that proved to be its own").under("ANSWERS", 0),
         Column::new("timeouts", Number(Exact), "Requests that it never answered").under("TIMEOUTS", 0),
         Column::new("round_trip_microseconds", Number(Microseconds), "Round-trip time of the last request").under("RTT", 2),
+        Column::new("last_answer_seconds", Number(SecondsAgo), "Time since its last answer").under("HEARD", 5),
+        Column::new("probes", Number(Exact), "Status-Server packets sent while it was out"),
+        Column::new("probe_answers", Number(Exact), "Answers to them"),
     ],
 };
 

@@ -24,8 +24,8 @@ pub enum Missing {
 }
 
 impl Packet {
-    /// Writes an Access-Request with its Message-Authenticator (RFC 2869 §5.14). It comes first, so that no attribute of an
-    /// attacker's choice can stand before it.
+    /// Writes an Access-Request or Status-Server with its Message-Authenticator (RFC 2869 §5.14, RFC 5997 §3). It comes first, so that
+    /// no attribute of an attacker's choice can stand before it.
     pub fn emit_access_request(&self, secret: &[u8]) -> Result<Vec<u8>> {
         let mut out = self.emit_with_room_for_digest()?;
         let digest = message_authenticator(&out, &self.authenticator, HEADER_LEN + 2, secret)
@@ -118,10 +118,26 @@ pub fn verify_response(
 
 /// Reads an Access-Request as a server does: its Message-Authenticator must be there and right.
 pub fn verify_access_request(bytes: &[u8], secret: &[u8]) -> Result<Packet> {
-    let packet = Packet::parse(bytes)?;
-    if packet.code != Code::ACCESS_REQUEST {
-        return Err(Malformed("RADIUS: not an Access-Request"));
+    match verify_random_request(bytes, secret)? {
+        packet if packet.code == Code::ACCESS_REQUEST => Ok(packet),
+        _ => Err(Malformed("RADIUS: not an Access-Request")),
     }
+}
+
+/// Reads a Status-Server as a server does: its Message-Authenticator must be there and right (RFC 5997 §3).
+///
+/// # Errors
+/// The reason for which it is not authentic, or not a Status-Server.
+pub fn verify_status_server(bytes: &[u8], secret: &[u8]) -> Result<Packet> {
+    match verify_random_request(bytes, secret)? {
+        packet if packet.code == Code::STATUS_SERVER => Ok(packet),
+        _ => Err(Malformed("RADIUS: not a Status-Server")),
+    }
+}
+
+/// Reads a request with a random authenticator, which its Message-Authenticator proves.
+fn verify_random_request(bytes: &[u8], secret: &[u8]) -> Result<Packet> {
+    let packet = Packet::parse(bytes)?;
     verify_message_authenticator(trim(bytes)?, &packet.authenticator, secret, Missing::Refuse)?;
     Ok(packet)
 }

@@ -8,7 +8,7 @@ use control::{ControlPlane, Dictionary, Input, Now, Output, Restored};
 use core::net::SocketAddr;
 use core::time::Duration;
 use cpe::{Home, HomeConfig, State};
-use northbound::{Answer, Request, Response, Session};
+use northbound::{AaaServer, Answer, Request, Response, Session};
 use pfcp::bng::DecodedRules;
 use pfcp::{Config, Event, Node, Role};
 use policy::Access;
@@ -341,6 +341,13 @@ impl World {
         self.answers.pop_front().expect("an answer")
     }
 
+    pub fn aaa_servers(&mut self) -> Vec<AaaServer> {
+        match self.call(Request::ListAaaServers) {
+            Ok(Response::AaaServers { servers }) => servers,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn sessions(&mut self) -> Vec<Session> {
         let (mut sessions, mut from) = (Vec::new(), Some(0));
         while let Some(place) = from {
@@ -648,7 +655,7 @@ impl World {
                 Output::Store(records) => self.write(records),
                 Output::Radius { socket, to, bytes } => {
                     self.asked.push((self.now, to, bytes[0]));
-                    if let Some(bytes) = self.radius.serve(to.ip(), socket, &bytes) {
+                    if let Some(bytes) = self.radius.serve(to, socket, &bytes) {
                         let now = self.moment();
                         let input = Input::Radius {
                             socket,

@@ -1,6 +1,9 @@
 //! A RADIUS server.
 
-use wire::radius::{Code, Kind, Packet, Value, verify_access_request, verify_accounting_request};
+use wire::radius::{
+    Code, Kind, Packet, Value, verify_access_request, verify_accounting_request,
+    verify_status_server,
+};
 
 /// The RADIUS server: lets everybody in, and keeps the records. It knows a datagram that comes again (RFC 2866 §3).
 #[derive(Default)]
@@ -32,19 +35,28 @@ const SECRETS: [&[u8]; 3] = [b"testing123", b"first", b"second"];
 impl Radius {
     pub(super) fn serve(
         &mut self,
-        at: std::net::IpAddr,
+        at: std::net::SocketAddr,
         socket: u16,
         bytes: &[u8],
     ) -> Option<Vec<u8>> {
         let request = Packet::parse(bytes).unwrap();
         let fits = |secret: &&&[u8]| match request.code {
             Code::ACCOUNTING_REQUEST => verify_accounting_request(bytes, secret).is_ok(),
+            Code::STATUS_SERVER => verify_status_server(bytes, secret).is_ok(),
             _ => verify_access_request(bytes, secret).is_ok(),
         };
         let secret = *SECRETS.iter().find(fits).expect("a secret that it knows");
         self.secret = secret.to_vec();
         let reply = match request.code {
-            _ if self.dead || self.dead_at == Some(at) => return None,
+            _ if self.dead || self.dead_at == Some(at.ip()) => return None,
+            Code::STATUS_SERVER => Packet::new(
+                match at.port() {
+                    1812 => Code::ACCESS_ACCEPT,
+                    _ => Code::ACCOUNTING_RESPONSE,
+                },
+                request.identifier,
+                [0; 16],
+            ),
             Code::ACCOUNTING_REQUEST if self.full => return None,
             Code::ACCOUNTING_REQUEST => {
                 let datagram = (socket, bytes.to_vec());
