@@ -46,6 +46,7 @@ pub mod mapping;
 mod message;
 mod random;
 mod reconfigure;
+mod requests;
 mod secret;
 mod server;
 mod users;

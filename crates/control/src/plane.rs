@@ -453,8 +453,7 @@ impl ControlPlane {
             }
             AaaEvent::Answer(pending, by, outcome) => self.on_outcome(now, pending, by, outcome),
             AaaEvent::Accounted(token) => {
-                self.accounting
-                    .on_accounted(token, &mut self.aaa, &mut self.journal);
+                self.on_accounted(now, token);
             }
             AaaEvent::Verify {
                 ticket,
