@@ -164,6 +164,12 @@ impl World {
             framed_ip: Some([100, 64, 0, 7].into()),
             framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().expect("a prefix")),
             framed_interface_id: Some(7),
+            framed_routes: vec![
+                "198.51.100.0/24".parse().expect("a prefix"),
+                "2001:db8:77::/48".parse().expect("a prefix"),
+            ],
+            delegated_prefixes: vec!["2001:db8:100::/56".parse().expect("a prefix")],
+            filter_id: Some("gold".into()),
             authentic: Authentic::Radius,
             event_time: 1_700_000_000,
             session_time: Duration::from_secs(step.number().into()),

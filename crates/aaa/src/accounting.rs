@@ -13,10 +13,10 @@ use slab::Slab;
 use wire::Result;
 use wire::radius::{Code, HEADER_LEN, Missing, verify_response};
 
-use crate::attributes::{accounting_attributes, accounting_request};
 use crate::client::{first_timeout, next_timeout};
 use crate::message::AccountingRecord;
 use crate::random::Random;
+use crate::requests::{accounting_attributes, accounting_request};
 use crate::server::{Server, Slot, Slots};
 use crate::{Client, Output, ServerConfig};
 

@@ -9,10 +9,11 @@ use slab::Slab;
 use wire::radius::{Code, Missing, Packet, verify_response};
 
 use crate::accounting::Accounting;
-use crate::attributes::{access_accept, access_request, reply_message};
+use crate::attributes::{access_accept, reply_message};
 use crate::mapping::Mappings;
 use crate::message::{AccessReject, AccessRequest, Outcome, RejectReason, Unavailable};
 use crate::random::Random;
+use crate::requests::access_request;
 use crate::server::{Server, ServerStatus, Slot, Slots};
 use crate::{ClientConfig, Nas, NotEnforced, ServerConfig};
 

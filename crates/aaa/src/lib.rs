@@ -47,6 +47,7 @@ mod message;
 mod probe;
 mod random;
 mod reconfigure;
+mod requests;
 mod secret;
 mod server;
 mod users;

@@ -219,6 +219,12 @@ pub struct AccountingRecord {
     pub framed_ipv6_prefix: Option<Ipv6Net>,
     /// The peer's interface identifier, if there is one.
     pub framed_interface_id: Option<u64>,
+    /// Networks behind the subscriber's router (Framed-Route, Framed-IPv6-Route).
+    pub framed_routes: Vec<IpNet>,
+    /// Prefixes delegated to the subscriber's router (RFC 4818).
+    pub delegated_prefixes: Vec<Ipv6Net>,
+    /// Name of the subscriber's settings, if AAA named them (Filter-Id).
+    pub filter_id: Option<String>,
     /// Who authenticated the subscriber.
     pub authentic: Authentic,
     /// Time of the event, in seconds since 1970 (Event-Timestamp, RFC 2869 §5.3).

@@ -9,8 +9,8 @@ use core::time::Duration;
 
 use wire::radius::{Code, Missing, verify_response};
 
-use crate::attributes::status_server;
 use crate::random::Random;
+use crate::requests::status_server;
 use crate::server::{Server, Slot, Slots};
 use crate::{Client, Nas, Output};
 

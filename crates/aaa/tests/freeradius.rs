@@ -198,6 +198,12 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         framed_ip: Some([100, 64, 0, 7].into()),
         framed_ipv6_prefix: Some("2001:db8:0:7::/64".parse().unwrap()),
         framed_interface_id: Some(0x0200_0000_0000_0007),
+        framed_routes: vec![
+            "198.51.100.0/24".parse().unwrap(),
+            "2001:db8:77::/48".parse().unwrap(),
+        ],
+        delegated_prefixes: vec!["2001:db8:100::/56".parse().unwrap()],
+        filter_id: Some("gold".into()),
         authentic: Authentic::Radius,
         event_time: 1_700_000_000,
         session_time: Duration::from_secs(61),
@@ -328,6 +334,10 @@ fn freeradius_authenticates_and_accounts() {
         "Framed-IP-Address = 100.64.0.7",
         "Framed-IPv6-Prefix = 2001:db8:0:7::/64",
         "Framed-Interface-Id = 200:0:0:7",
+        "Framed-Route = \"198.51.100.0/24 0.0.0.0 1\"",
+        "Framed-IPv6-Route = \"2001:db8:77::/48 :: 1\"",
+        "Delegated-IPv6-Prefix = 2001:db8:100::/56",
+        "Filter-Id = \"gold\"",
         "Class = 0x676f6c64",
         "Event-Timestamp = \"Nov 14 2023",
     ];

@@ -236,11 +236,14 @@ impl AccountingQueue {
         }
     }
 
-    /// Forgets a record: a server has it, or it is an interim record that was given up.
-    pub fn on_accounted(&mut self, token: u64, aaa: &mut AaaClients, journal: &mut Journal) {
-        let Some(record) = self.remove(token) else {
-            return;
-        };
+    /// Forgets a record: a server has it, or it is an interim record that was given up. Returns the session if it was its Start.
+    pub fn on_accounted(
+        &mut self,
+        token: u64,
+        aaa: &mut AaaClients,
+        journal: &mut Journal,
+    ) -> Option<Seid> {
+        let record = self.remove(token)?;
         if record.kind != RecordKind::Interim {
             journal.add(Record::delete(key(record.seid, record.kind)));
         }
@@ -250,6 +253,7 @@ impl AccountingQueue {
             self.prepare(stop, aaa, journal);
         }
         self.serve_starved(&record.servers, aaa, journal);
+        (record.kind == RecordKind::Start).then_some(record.seid)
     }
 
     /// Uses a free slot.

@@ -59,6 +59,8 @@ pub(crate) struct Entry {
     /// Requests of RADIUS servers that are not answered yet, in order. A change that comes first is under way.
     pub requests: VecDeque<PendingRequest>,
     pub account: Account,
+    /// Bindings in its last accounting record.
+    pub recorded: Bindings,
     /// State of the session's events in the history.
     pub noted: Noted,
     /// Whether the store has a record of the session.
@@ -367,6 +369,7 @@ impl Entry {
             proposed: None,
             requests: VecDeque::new(),
             account: Account::default(),
+            recorded: Bindings::default(),
             noted: Noted::default(),
             stored: false,
         }

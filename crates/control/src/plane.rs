@@ -464,8 +464,7 @@ impl ControlPlane {
                 outcome,
             ) => self.on_tested(ticket, &access_profile, by, outcome),
             AaaEvent::Accounted(token) => {
-                self.accounting
-                    .on_accounted(token, &mut self.aaa, &mut self.journal);
+                self.on_accounted(now, token);
             }
             AaaEvent::Verify {
                 ticket,

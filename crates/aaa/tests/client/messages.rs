@@ -285,8 +285,15 @@ fn a_stop_says_what_was_used() {
     account(&mut client, stop, Delivery::UntilRecorded);
     let sent = one(&mut client);
     let packet = verify_accounting_request(&sent.bytes, SECRET).unwrap();
-    let expected: [(Kind, Value); 17] = [
+    let expected: [(Kind, Value); 21] = [
         (Kind::ACCT_STATUS_TYPE, values::ACCT_STATUS_TYPE_STOP.into()),
+        (Kind::FILTER_ID, "gold".into()),
+        (Kind::FRAMED_ROUTE, "198.51.100.0/24 0.0.0.0 1".into()),
+        (Kind::FRAMED_IPV6_ROUTE, "2001:db8:77::/48 :: 1".into()),
+        (
+            Kind::DELEGATED_IPV6_PREFIX,
+            Value::Ipv6Prefix("2001:db8:100::/56".parse().unwrap()),
+        ),
         (Kind::ACCT_SESSION_ID, "bng1-0001".into()),
         (Kind::USER_NAME, b"alice".into()),
         (Kind::FRAMED_IP_ADDRESS, Value::Ipv4([100, 64, 0, 7].into())),
@@ -321,6 +328,20 @@ fn a_stop_says_what_was_used() {
         None,
         "each time the same"
     );
+}
+
+#[test]
+fn a_record_with_more_routes_than_a_packet_has_room_for_goes_without_them() {
+    let client = client(config(0, 1));
+    let mut record = record(AccountingKind::Start);
+    let fits = client.accounting_attributes(&record).unwrap();
+    let route = |n| format!("2001:db8:77:{n:x}::/64").parse().unwrap();
+    record.framed_routes = (0..200).map(route).collect();
+    let without = client.accounting_attributes(&record).unwrap();
+    assert!(without.len() < fits.len());
+    record.framed_routes.truncate(60);
+    let with = client.accounting_attributes(&record).unwrap();
+    assert!(with.len() > fits.len());
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub struct ServerGroup {
     /// NAS-Identifier of the gateway (RFC 2865 §5.32). Default: the control plane's node id.
     #[serde(default)]
     pub nas_identifier: Option<String>,
-    /// Time between interim accounting records if the server sends no Acct-Interim-Interval. 0: no interim records.
+    /// Time between interim accounting records if the server sends no Acct-Interim-Interval. 0: only when addresses or routes change.
     #[serde(default = "interim_interval")]
     #[schemars(extend("x-unit" = "seconds"))]
     pub interim_interval: u32,
@@ -219,7 +219,7 @@ pub struct User {
     #[schemars(extend("x-unit" = "seconds"))]
     pub session_timeout: Option<u32>,
     /// Time between interim accounting records. A user's session has accounting only if its access profile names a server group
-    /// and came to the local users by its `fallback`. Default: the server group's. 0: no interim records.
+    /// and came to the local users by its `fallback`. Default: the server group's. 0: only when addresses or routes change.
     #[serde(default)]
     #[schemars(extend("x-unit" = "seconds"))]
     pub interim_interval: Option<u32>,

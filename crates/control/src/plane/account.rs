@@ -4,9 +4,12 @@
 use super::{ControlPlane, Now, Output};
 use crate::accounting::RecordKind;
 use crate::counters::Counter;
-use crate::entry::{Owed, Stage, Started};
+use crate::entry::{Entry, Owed, Stage, Started};
 use crate::topology::Seid;
+use crate::user_planes::UsageFor;
 use aaa::{AccountingKind, AccountingRecord, TerminateCause, Traffic};
+use ipnet::IpNet;
+use policy::{Bindings, Role};
 use session::Cause;
 use std::collections::HashSet;
 
@@ -101,6 +104,22 @@ impl ControlPlane {
         }
     }
 
+    /// Sends an interim record at once if the session's bindings are not those of its last record. While its Start is on its way it
+    /// waits for that.
+    pub(super) fn record_bindings(&mut self, now: Now, index: u32) {
+        let entry = &self.sessions[index];
+        let (seid, bindings) = (entry.seid, entry.bindings_to_record());
+        let is_recorded = entry.servers.is_some() && entry.account.started.is_some();
+        let waits = self.accounting.find(seid, RecordKind::Start).is_some();
+        if !is_recorded || entry.is_closing() || waits || bindings == entry.recorded {
+            return;
+        }
+        self.entry(index).recorded = bindings;
+        if !self.ask_usage(now, index, UsageFor::Interim) {
+            self.record_interim(now, index);
+        }
+    }
+
     fn record(&mut self, now: Now, index: u32, kind: AccountingKind) {
         let Some(servers) = self.entry(index).servers.clone() else {
             return; // nobody keeps records
@@ -114,6 +133,8 @@ impl ControlPlane {
         self.accounting
             .withdraw_interim(seid, &mut self.aaa, &mut self.journal);
         let record = self.accounting_record(now, index, kind);
+        let entry = self.entry(index);
+        entry.recorded = entry.bindings_to_record();
         let attributes = match self.aaa.attributes(&servers, &record) {
             Ok(attributes) => attributes,
             Err(why) => return self.lose(seid, &why),
@@ -134,6 +155,15 @@ impl ControlPlane {
         tracing::error!(session = %seid, why, "an accounting record is lost");
     }
 
+    /// Handles the end of a record's delivery. The session's bindings may have changed while its Start was on its way.
+    pub(super) fn on_accounted(&mut self, now: Now, token: u64) {
+        let aaa = &mut self.aaa;
+        let started = (self.accounting).on_accounted(token, aaa, &mut self.journal);
+        if let Some(index) = started.and_then(|seid| self.sessions.find(seid)) {
+            self.record_bindings(now, index);
+        }
+    }
+
     /// Goes on with the records that the store held.
     pub(super) fn resume_records(&mut self, now: Now, owed: Vec<(Seid, RecordKind, Owed)>) {
         let lost = self
@@ -147,6 +177,16 @@ impl ControlPlane {
     fn accounting_record(&self, now: Now, index: u32, kind: AccountingKind) -> AccountingRecord {
         let entry = &self.sessions[index];
         let usage = entry.account.usage;
+        let bindings = &entry.policy.forwarding.bindings;
+        let in_role = |role: Role| {
+            let own = bindings.iter().filter(move |b| b.role == role);
+            own.map(|binding| binding.prefix)
+        };
+        let delegated = in_role(Role::Delegated).filter_map(|prefix| match prefix {
+            IpNet::V6(prefix) => Some(prefix),
+            IpNet::V4(_) => None,
+        });
+        let inputs = self.view().policy_inputs(entry);
         let (session_time, event_time) = match entry.stage {
             Stage::Closing(ending) => (ending.lasted, ending.unix),
             _ => (entry.account.lasted(now.at), now.unix),
@@ -160,6 +200,9 @@ impl ControlPlane {
             framed_ip: entry.ipv4(),
             framed_ipv6_prefix: entry.ipv6(),
             framed_interface_id: entry.status().and_then(|status| status.peer_interface_id),
+            framed_routes: in_role(Role::Route).collect(),
+            delegated_prefixes: delegated.collect(),
+            filter_id: inputs.aaa_profile_name().map(str::to_owned),
             authentic: entry.accepted_by.authentic(),
             event_time,
             session_time,
@@ -172,5 +215,12 @@ impl ControlPlane {
                 packets: usage.down_packets,
             },
         }
+    }
+}
+
+impl Entry {
+    /// Bindings as accounting records tell of them: how they are announced does not matter.
+    pub(super) fn bindings_to_record(&self) -> Bindings {
+        self.policy.forwarding.bindings.regardless_of_pools()
     }
 }

@@ -438,6 +438,7 @@ impl ControlPlane {
             entry.policy = Arc::new(self.view().evaluate(&entry).0);
         }
         entry.noted = entry.noted_before();
+        entry.recorded = entry.bindings_to_record();
         entry
     }
 

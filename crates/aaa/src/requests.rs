@@ -1,0 +1,249 @@
+//! Encodes requests into packets.
+
+use core::time::Duration;
+
+use ipnet::IpNet;
+use wire::Result;
+use wire::radius::{
+    Code, HEADER_LEN, Kind, Packet, Value, hide_password, sign_accounting_request, values,
+};
+
+use crate::message::{
+    AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, NasPort, PortType,
+    Traffic,
+};
+use crate::{Nas, Secret};
+
+/// Access-Request, ready to be sent.
+pub(crate) fn access_request(
+    nas: &Nas,
+    request: &AccessRequest,
+    identifier: u8,
+    authenticator: [u8; 16],
+    secret: &Secret,
+) -> Result<Vec<u8>> {
+    let mut packet = Packet::new(Code::ACCESS_REQUEST, identifier, authenticator);
+    push_octets(&mut packet, Kind::USER_NAME, &request.username);
+    match &request.credentials {
+        Credentials::Pap { password } => {
+            let hidden = hide_password(password.expose(), &authenticator, secret.expose())?;
+            packet.push(Kind::USER_PASSWORD, hidden);
+        }
+        Credentials::Chap {
+            id,
+            challenge,
+            response,
+        } => {
+            packet.push(Kind::CHAP_PASSWORD, [&[*id][..], response].concat());
+            packet.push(Kind::CHAP_CHALLENGE, &challenge[..]);
+        }
+    }
+    push_service(&mut packet, nas, &request.nas_port);
+    push_text(
+        &mut packet,
+        Kind::ACCT_SESSION_ID,
+        Some(&request.acct_session_id),
+    );
+    packet.emit_access_request(secret.expose())
+}
+
+/// Status-Server, ready to be sent to either port of a server (RFC 5997 §3).
+pub(crate) fn status_server(
+    nas: &Nas,
+    identifier: u8,
+    authenticator: [u8; 16],
+    secret: &Secret,
+) -> Result<Vec<u8>> {
+    let mut packet = Packet::new(Code::STATUS_SERVER, identifier, authenticator);
+    push_nas(&mut packet, nas);
+    packet.emit_access_request(secret.expose())
+}
+
+/// Attributes of an Accounting-Request. They have no Acct-Delay-Time, which would make another datagram of each repetition.
+/// Event-Timestamp has the time of the event. If the prefixes behind the subscriber's router make the packet longer than RADIUS
+/// allows (4,096 octets), the record goes without them.
+///
+/// # Errors
+/// A value that does not fit into RADIUS, for example a name of more than 253 octets.
+pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Result<Box<[u8]>> {
+    let mut packet = accounting_packet(nas, record);
+    let (mut bytes, without) = (Vec::new(), packet.attributes.len());
+    push_routed(&mut packet, record);
+    if packet.emit(&mut bytes).is_err() {
+        packet.attributes.truncate(without);
+        bytes.clear();
+        packet.emit(&mut bytes)?;
+    }
+    Ok(bytes[HEADER_LEN..].into())
+}
+
+/// Everything of a record but the prefixes behind the subscriber's router.
+fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
+    let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
+    let status = match record.kind {
+        AccountingKind::Start => values::ACCT_STATUS_TYPE_START,
+        AccountingKind::Interim => values::ACCT_STATUS_TYPE_INTERIM_UPDATE,
+        AccountingKind::Stop(_) => values::ACCT_STATUS_TYPE_STOP,
+    };
+    packet.push(Kind::ACCT_STATUS_TYPE, status);
+    push_text(
+        &mut packet,
+        Kind::ACCT_SESSION_ID,
+        Some(&record.acct_session_id),
+    );
+    push_octets(&mut packet, Kind::USER_NAME, &record.username);
+    push_service(&mut packet, nas, &record.nas_port);
+    for class in &record.class {
+        push_octets(&mut packet, Kind::CLASS, class);
+    }
+    push_text(&mut packet, Kind::FILTER_ID, record.filter_id.as_deref());
+    push_addresses(&mut packet, record);
+    packet.push(Kind::ACCT_AUTHENTIC, authentic(record.authentic));
+    packet.push(Kind::EVENT_TIMESTAMP, Value::Time(record.event_time));
+    if record.kind != AccountingKind::Start {
+        push_usage(&mut packet, record);
+    }
+    if let AccountingKind::Stop(cause) = record.kind {
+        packet.push(Kind::ACCT_TERMINATE_CAUSE, cause as u32);
+    }
+    packet
+}
+
+/// Accounting-Request with these attributes, for a server with this secret.
+pub(crate) fn accounting_request(identifier: u8, attributes: &[u8], secret: &Secret) -> Vec<u8> {
+    let length = (HEADER_LEN + attributes.len()) as u16;
+    let mut bytes = Vec::with_capacity(length.into());
+    bytes.extend([Code::ACCOUNTING_REQUEST.0, identifier]);
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([0; 16]);
+    bytes.extend(attributes);
+    sign_accounting_request(&mut bytes, secret.expose());
+    bytes
+}
+
+/// Adds the identity of the gateway.
+fn push_nas(packet: &mut Packet, nas: &Nas) {
+    push_text(packet, Kind::NAS_IDENTIFIER, Some(&nas.identifier));
+    if let Some(address) = nas.ipv4 {
+        packet.push(Kind::NAS_IP_ADDRESS, address);
+    }
+    if let Some(address) = nas.ipv6 {
+        packet.push(Kind::NAS_IPV6_ADDRESS, address);
+    }
+}
+
+/// Adds the attributes about the gateway, the service and the port that both requests have.
+fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
+    push_nas(packet, nas);
+    packet.push(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED);
+    packet.push(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP);
+    packet.push(Kind::NAS_PORT_TYPE, port_type(port.port_type));
+    if let Some(port) = port.port {
+        packet.push(Kind::NAS_PORT, port);
+    }
+    push_text(packet, Kind::NAS_PORT_ID, port.port_id.as_deref());
+    push_text(
+        packet,
+        Kind::CALLING_STATION_ID,
+        port.calling_station.as_deref(),
+    );
+    push_text(
+        packet,
+        Kind::CALLED_STATION_ID,
+        port.called_station.as_deref(),
+    );
+    push_octets(
+        packet,
+        Kind::ADSL_FORUM_AGENT_CIRCUIT_ID,
+        port.circuit_id.as_deref().unwrap_or_default(),
+    );
+    push_octets(
+        packet,
+        Kind::ADSL_FORUM_AGENT_REMOTE_ID,
+        port.remote_id.as_deref().unwrap_or_default(),
+    );
+}
+
+fn push_addresses(packet: &mut Packet, record: &AccountingRecord) {
+    if let Some(address) = record.framed_ip {
+        packet.push(Kind::FRAMED_IP_ADDRESS, address);
+    }
+    if let Some(prefix) = record.framed_ipv6_prefix {
+        packet.push(Kind::FRAMED_IPV6_PREFIX, prefix);
+    }
+    if let Some(identifier) = record.framed_interface_id {
+        packet.push(Kind::FRAMED_INTERFACE_ID, Value::InterfaceId(identifier));
+    }
+}
+
+/// Adds the prefixes behind the subscriber's router. A route's gateway is the subscriber, which the unspecified address stands for, and
+/// its metric is 1 (RFC 2865 §5.22, RFC 3162 §2.5).
+fn push_routed(packet: &mut Packet, record: &AccountingRecord) {
+    for route in &record.framed_routes {
+        let (kind, gateway) = match route {
+            IpNet::V4(_) => (Kind::FRAMED_ROUTE, "0.0.0.0"),
+            IpNet::V6(_) => (Kind::FRAMED_IPV6_ROUTE, "::"),
+        };
+        packet.push(kind, format!("{route} {gateway} 1"));
+    }
+    for prefix in &record.delegated_prefixes {
+        packet.push(Kind::DELEGATED_IPV6_PREFIX, *prefix);
+    }
+}
+
+fn push_usage(packet: &mut Packet, record: &AccountingRecord) {
+    packet.push(Kind::ACCT_SESSION_TIME, seconds(record.session_time));
+    let input = (
+        Kind::ACCT_INPUT_OCTETS,
+        Kind::ACCT_INPUT_GIGAWORDS,
+        Kind::ACCT_INPUT_PACKETS,
+    );
+    let output = (
+        Kind::ACCT_OUTPUT_OCTETS,
+        Kind::ACCT_OUTPUT_GIGAWORDS,
+        Kind::ACCT_OUTPUT_PACKETS,
+    );
+    for ((octets, gigawords, packets), traffic) in [(input, record.input), (output, record.output)]
+    {
+        let Traffic {
+            octets: count,
+            packets: number,
+        } = traffic;
+        packet.push(octets, count as u32);
+        packet.push(gigawords, (count >> 32) as u32);
+        packet.push(packets, number as u32);
+    }
+}
+
+/// Adds a text. An attribute without a value must not be sent (RFC 2865 §5).
+fn push_text(packet: &mut Packet, kind: Kind, text: Option<&str>) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        packet.push(kind, text);
+    }
+}
+
+fn push_octets(packet: &mut Packet, kind: Kind, octets: &[u8]) {
+    if !octets.is_empty() {
+        packet.push(kind, octets);
+    }
+}
+
+fn port_type(port_type: PortType) -> u32 {
+    match port_type {
+        PortType::Ethernet => values::NAS_PORT_TYPE_ETHERNET,
+        PortType::PppoeOverEthernet => values::NAS_PORT_TYPE_PPPOEOE,
+        PortType::PppoeOverVlan => values::NAS_PORT_TYPE_PPPOEOVLAN,
+        PortType::PppoeOverQinq => values::NAS_PORT_TYPE_PPPOEOQINQ,
+    }
+}
+
+fn authentic(authentic: Authentic) -> u32 {
+    match authentic {
+        Authentic::Radius => values::ACCT_AUTHENTIC_RADIUS,
+        Authentic::Local => values::ACCT_AUTHENTIC_LOCAL,
+    }
+}
+
+fn seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
