@@ -12,12 +12,16 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use wire::radius::{Code, Kind, Missing, Packet, Value, values, verify_dynamic_request};
+use wire::radius::{
+    Code, HEADER_LEN, Kind, MAX_LEN, Missing, Packet, Value, values, verify_dynamic_request,
+};
 
 pub use request::{DynamicRequest, Requested, SessionIds};
 
 /// Time for which an answer is kept for repetitions of its request. No server repeats a request for longer (RFC 5080 §2.2.1: MRD is 30 s).
 const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
+/// Room for the Proxy-States in an answer: what the header, Error-Cause and Message-Authenticator leave.
+const PROXY_STATES_ROOM: usize = MAX_LEN - HEADER_LEN - 6 - 18;
 /// Maximum number of requests with their answers.
 const MOST_REQUESTS: usize = 131_072;
 /// Maximum number of datagrams that are known again.
@@ -131,7 +135,8 @@ pub struct DynamicCounters {
     pub rejected: u64,
     /// Datagrams of unknown clients. Dropped.
     pub unknown_clients: u64,
-    /// Datagrams with a wrong authenticator, with a wrong or missing Message-Authenticator, or malformed. Dropped.
+    /// Datagrams with a wrong authenticator, with a wrong or missing Message-Authenticator, malformed, or with so many Proxy-States that
+    /// no answer has room for them. Dropped.
     pub unauthentic: u64,
     /// Requests whose Event-Timestamp is missing or outside the window. Dropped.
     pub untimely: u64,
@@ -162,7 +167,8 @@ pub struct DynamicAuthorization {
     by_age: VecDeque<(Duration, RequestKey)>,
     /// Datagrams that were taken, also those whose answer is no longer kept: a request that somebody recorded has no effect.
     taken: HashMap<Identity, RequestKey>,
-    taken_by_age: VecDeque<(Duration, Identity)>,
+    /// These in order of their time, and some that are no longer known.
+    taken_by_age: VecDeque<(Duration, Identity, RequestKey)>,
     counters: DynamicCounters,
 }
 
@@ -188,7 +194,8 @@ impl DynamicAuthorization {
             true => Missing::Refuse,
             false => Missing::Allow,
         };
-        let Ok(packet) = verify_dynamic_request(bytes, client.secret.expose(), missing) else {
+        let packet = verify_dynamic_request(bytes, client.secret.expose(), missing);
+        let Some(packet) = packet.ok().filter(is_answerable) else {
             self.counters.unauthentic += 1;
             return Received::Nothing;
         };
@@ -241,7 +248,7 @@ impl DynamicAuthorization {
         self.known.insert(key, known);
         self.by_age.push_back((now, key));
         self.taken.insert(identity, key);
-        self.taken_by_age.push_back((now, identity));
+        self.taken_by_age.push_back((now, identity, key));
         match request::read(packet, &self.config) {
             Ok(request) => Received::Request(key, Box::new(request)),
             Err(cause) => match self.answer(key, DynamicOutcome::Rejected(cause)) {
@@ -280,7 +287,7 @@ impl DynamicAuthorization {
         for state in &known.proxy_states {
             packet.push(Kind::PROXY_STATE, &state[..]);
         }
-        // it is shorter than the request, whose Proxy-States it repeats
+        // it has room: see `is_answerable`
         let answer = packet.emit_response(&authenticator, known.client.expose());
         let answer = answer.ok()?;
         known.answer = Some(answer.clone());
@@ -310,11 +317,14 @@ impl DynamicAuthorization {
             self.known.remove(&key);
         }
         let lifetime = ANSWER_LIFETIME.max(self.config.time_window * 2);
-        while let Some((at, identity)) = self.taken_by_age.front().copied()
+        while let Some((at, identity, key)) = self.taken_by_age.front().copied()
             && (is_old(at, lifetime) || self.taken_by_age.len() >= MOST_IDENTITIES)
         {
             self.taken_by_age.pop_front();
-            self.taken.remove(&identity);
+            // a request whose outcome was unknown may have been taken again since
+            if self.taken.get(&identity) == Some(&key) {
+                self.taken.remove(&identity);
+            }
         }
     }
 
@@ -323,4 +333,11 @@ impl DynamicAuthorization {
             self.taken.remove(&known.identity);
         }
     }
+}
+
+/// Whether an answer has room for the request's Proxy-States, all of which it must repeat (RFC 5176 §3.1).
+fn is_answerable(packet: &Packet) -> bool {
+    let states = packet.all(Kind::PROXY_STATE).filter_map(Value::octets);
+    let length: usize = states.map(|state| 2 + state.len()).sum();
+    length <= PROXY_STATES_ROOM
 }

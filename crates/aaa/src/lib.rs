@@ -1,11 +1,12 @@
-//! Authentication and accounting: a RADIUS client, and local users.
+//! Authentication, authorization and accounting: a RADIUS client and dynamic authorization server, and local users.
 //!
 //! The [`Client`] is sans-IO. The control plane passes it requests, received datagrams and the time, and carries out the outputs
 //! of [`Client::poll_output`]. The client has ordered servers for authentication and for accounting. It retransmits (RFC 5080
 //! §2.2.1), skips servers that do not answer, and delivers accounting records until a server has acknowledged them. It limits the
 //! number of open requests, and ignores replies that do not prove their origin. [`Users`] answers the same [`AccessRequest`] with
 //! the same [`Outcome`] from a file; it leaves the comparison of a password with a hash to its caller. [`dictionary`] knows vendors'
-//! attributes, and [`mapping`] says what they mean. None of them does I/O, and no `Debug` output contains a password or secret.
+//! attributes, and [`mapping`] says what they mean. [`DynamicAuthorization`] takes the requests of servers that change or end a
+//! session. None of them does I/O, and no `Debug` output contains a password or secret.
 //!
 //! ```
 //! use core::time::Duration;

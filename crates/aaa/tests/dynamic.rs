@@ -171,6 +171,35 @@ fn the_answer_says_what_came_of_it_and_repeats_the_proxy_states() {
     }
 }
 
+/// A request that could be carried out, but never be answered, is not carried out.
+#[test]
+fn every_request_that_is_taken_has_room_for_its_answer() {
+    let taken = |last: usize| {
+        let state = |len: usize| (Kind::PROXY_STATE, Value::Octets(vec![1; len]));
+        let mut attributes = vec![session(), state(last)];
+        attributes.extend((0..15).map(|_| state(253)));
+        // without Message-Authenticator, which an answer has in any case
+        let mut bytes = Vec::new();
+        let unsigned = packet(Code::DISCONNECT_REQUEST, &attributes);
+        unsigned.emit(&mut bytes).unwrap();
+        wire::radius::sign_accounting_request(&mut bytes, SECRET);
+        let mut server = server();
+        let received = handle(&mut server, &bytes);
+        let Received::Request(key, _) = received else {
+            assert_eq!(received, Received::Nothing);
+            assert_eq!(server.counters().unauthentic, 1);
+            return false;
+        };
+        let outcome = DynamicOutcome::Rejected(ErrorCause::SessionContextNotFound);
+        let (_, answer) = server.answer(key, outcome).expect("it has an answer");
+        assert_eq!(read(&bytes, &answer).all(Kind::PROXY_STATE).count(), 16);
+        true
+    };
+    let room = 4096 - 20 - 6 - 18 - 15 * 255 - 2;
+    assert!(taken(room));
+    assert!(!taken(room + 1));
+}
+
 #[test]
 fn what_cannot_be_authentic_gets_no_answer() {
     let mut server = server();
@@ -255,6 +284,18 @@ fn a_request_whose_outcome_is_unknown_is_new_when_it_comes_again() {
     let (second, ..) = request(&mut server, &bytes);
     assert_ne!(first, second);
     assert_eq!(server.open().collect::<Vec<_>>(), [second]);
+
+    // the time of the first does not count for the second
+    server.answer(second, DynamicOutcome::Unknown);
+    let later = NOW + Duration::from_secs(500);
+    let received = server.handle(later, UNIX, from(), &bytes);
+    assert!(matches!(received, Received::Request(..)));
+    let other = signed(Code::DISCONNECT_REQUEST, &[(Kind::USER_NAME, "bob".into())]);
+    let later = NOW + Duration::from_secs(700);
+    let received = server.handle(later, UNIX, from(), &other);
+    assert!(matches!(received, Received::Request(..)));
+    let received = server.handle(later, UNIX, from(), &bytes);
+    assert_eq!(received, Received::Nothing, "it is a repetition");
 }
 
 #[test]
@@ -266,6 +307,12 @@ fn what_is_authentic_and_cannot_be_done_is_rejected_with_its_cause() {
         (end, vec![], 402, "no session"),
         (change, vec![timeout()], 402, "no session"),
         (change, vec![user()], 402, "nothing to change"),
+        (
+            change,
+            vec![user(), (Kind::STATE, Value::Octets(vec![1]))],
+            402,
+            "nothing to change",
+        ),
         (end, vec![user(), timeout()], 401, "it changes something"),
         (
             change,

@@ -265,7 +265,8 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Creates a control plane from the restored state. `dictionary` has the RADIUS attributes that mappings may name. `seed` comes from the system's random number generator.
+    /// Creates a control plane from the restored state. `dictionary` has the RADIUS attributes that mappings may name. `seed` comes from
+    /// the system's random number generator.
     ///
     /// # Errors
     /// Faults of the configuration.

@@ -192,14 +192,9 @@ fn disconnected(lab: &Lab, sluice: &Sluice) -> Result<()> {
     let newcomer = Newcomer::dial_on(lab, UserPlane::One, 1, 1)?;
     newcomer.wait_online(PATIENCE)?;
     let user = "User-Name = home10001";
-    let said = radclient(
-        lab,
-        CP_MANAGEMENT_V4.into(),
-        "disconnect",
-        SECRET,
-        user,
-        PATIENCE,
-    )?;
+    let to = CP_MANAGEMENT_V4.into();
+    let ask = || radclient(lab, to, "disconnect", SECRET, user, PATIENCE);
+    let said = ask()?;
     ensure!(said.contains("Received Disconnect-ACK"), "{said}");
     let left = sessions(sluice)?
         .into_iter()
@@ -213,14 +208,7 @@ fn disconnected(lab: &Lab, sluice: &Sluice) -> Result<()> {
         ensure!(begun.elapsed() < PATIENCE, "the home does not know");
         sleep(Duration::from_millis(20));
     }
-    let said = radclient(
-        lab,
-        CP_MANAGEMENT_V4.into(),
-        "disconnect",
-        SECRET,
-        user,
-        PATIENCE,
-    )?;
+    let said = ask()?;
     let is_gone = said.contains("Received Disconnect-NAK") || said.contains("Disconnect-ACK");
     ensure!(is_gone, "{said}");
     newcomer.hang_up(PATIENCE)

@@ -117,11 +117,8 @@ pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicReq
 }
 
 /// What is to be changed. Half of it is never done: one value that cannot be used is the end, and so is one that says nothing to a
-/// session that is running.
+/// session that is running. Attributes that change nothing, like State, are no change.
 fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCause> {
-    if changes.attributes.is_empty() {
-        return Err(ErrorCause::MissingAttribute);
-    }
     let change = authorization(changes, mappings);
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
     let is_of_begin = change.framed_pool.is_some()
@@ -129,6 +126,7 @@ fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCa
         || change.framed_interface_id.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
+        true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),
         true => Ok(change),
         false => Err(ErrorCause::InvalidAttributeValue),
     }
