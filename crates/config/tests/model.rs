@@ -145,6 +145,23 @@ fn what_names_no_network_instance_needs_the_default_one() {
 }
 
 #[test]
+fn two_clients_with_one_address_are_a_fault() {
+    let said = |second: &str| {
+        let first = "first: {address: 192.0.2.9, secret-key: first}";
+        let second = format!("second: {{address: {second}, secret-key: second}}");
+        let text = format!("aaa: {{dynamic-authorization: {{clients: {{{first}, {second}}}}}}}");
+        check::read(&text).err().map(|faults| faults[0].to_string())
+    };
+    assert_eq!(said("192.0.2.10"), None);
+    let said = said("192.0.2.9").unwrap();
+    let at = "aaa dynamic-authorization clients second address";
+    assert!(
+        said.contains(at) && said.contains("client `first` has it, too"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_user_has_one_secret_and_not_too_many_routes() {
     let said = |user: &str| {
         let faults = check::read(&format!("users:\n  a: {{{user}}}\n"));

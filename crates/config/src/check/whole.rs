@@ -41,6 +41,7 @@ pub(super) fn check(configuration: &Configuration) -> Vec<Fault> {
             );
         }
     }
+    found.dynamic_clients(configuration);
     found.0
 }
 
@@ -257,6 +258,19 @@ impl Found {
                         format!("user `{other}` has it, too: expected one user for each address"),
                     );
                 }
+            }
+        }
+    }
+
+    /// A client of dynamic authorization is known by its address alone.
+    fn dynamic_clients(&mut self, configuration: &Configuration) {
+        let mut owner: BTreeMap<IpAddr, &String> = BTreeMap::new();
+        for (name, client) in &configuration.aaa.dynamic_authorization.clients {
+            if let Some(other) = owner.insert(client.address, name) {
+                let place = ["aaa", "dynamic-authorization", "clients", name];
+                let why =
+                    format!("client `{other}` has it, too: expected one client for each address");
+                self.at(&place.into_iter().collect(), "address", why);
             }
         }
     }

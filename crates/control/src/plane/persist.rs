@@ -72,8 +72,8 @@ pub(super) fn ending_key(seid: Seid) -> Vec<u8> {
 
 impl ControlPlane {
     /// Adds the session's record to the current batch, if it has something to keep. A session that is being restored has no SEID on
-    /// its user plane, but its reported usage is kept. The history gets the same state of an online session as the store, and accounting a change of its
-    /// bindings.
+    /// its user plane, but its reported usage is kept. The history gets the same state of an online session as the store, and accounting
+    /// a change of its bindings.
     pub(super) fn persist(&mut self, now: Now, index: u32) -> bool {
         let entry = &self.sessions[index];
         let up_seid = entry.rules.up_seid.or(entry.stored.then_some(0));
