@@ -1,0 +1,644 @@
+//! The cases: settings, two values of each, and what is seen with them.
+
+use super::Case;
+use super::probes::*;
+use crate::world::World;
+
+const fn case(
+    place: &'static str,
+    values: [&'static str; 2],
+    seen: [&'static str; 2],
+    probe: fn(&mut World) -> String,
+) -> Case {
+    Case {
+        place,
+        values,
+        seen,
+        probe,
+        beside: &[],
+    }
+}
+
+const fn beside(lines: &'static [&'static str], case: Case) -> Case {
+    Case {
+        beside: lines,
+        ..case
+    }
+}
+
+const RADIUS: &[&str] = &["set access-profiles pppoe server-group radius"];
+const COA: &[&str] = &[
+    "set aaa dynamic-authorization clients one address 192.0.2.9",
+    "set aaa dynamic-authorization clients one secret-key first-key",
+];
+const MAPPED: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa mappings rate attribute Huawei-Input-Peak-Rate",
+    "set aaa mappings rate setting vlan-priority",
+];
+const PAIRED: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa mappings rate attribute Huawei-AVpair",
+    "set aaa mappings rate setting rate-up",
+    "set aaa mappings rate unit kbit/s",
+];
+const TIMED: &[&str] = &[
+    "set access-profiles pppoe server-group radius",
+    "set aaa mappings rate attribute Huawei-Input-Peak-Rate",
+    "set aaa mappings rate setting idle-timeout",
+];
+const EAST: &[&str] = &["set user-planes up1 ports access0 subscriber-group east"];
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        case("limits sessions", ["1", "2"], ["1", "2"], come_in),
+        case("limits half-open", ["1", "2"], ["1", "2"], half_open),
+        case("history keep", ["7", "30"], ["604800", "2592000"], kept),
+        case("history size", ["64", "32"], ["67108864", "33554432"], kept),
+        beside(
+            RADIUS,
+            case("limits accounting-records", ["1", "2"], ["1", "2"], owed),
+        ),
+        case(
+            "network-instances default gateway",
+            ["100.64.0.9", "100.64.0.8"],
+            ["", ""],
+            gateway,
+        ),
+        case(
+            "user-planes up1 address",
+            ["192.0.2.3", "192.0.2.4"],
+            ["192.0.2.3", "192.0.2.4"],
+            plane,
+        ),
+        case(
+            "user-planes up1 admin-state",
+            ["shutting-down", "unlocked"],
+            ["0", "1"],
+            comes_in,
+        ),
+        case("user-planes up1 end-sessions", ["1", "2"], ["2", "1"], left),
+        beside(
+            &["delete user-planes up1 ports access0 segments"],
+            case(
+                "user-planes up1 ports access0 role",
+                ["core", "access"],
+                ["0", "1"],
+                ports,
+            ),
+        ),
+        case(
+            "user-planes up1 ports access0 segments all s-vlans",
+            ["200", "100-199"],
+            ["0", "1"],
+            comes_in,
+        ),
+        case(
+            "user-planes up1 ports access0 segments all access-profile",
+            ["other", "third"],
+            ["mtu=1300", "mtu=1200"],
+            has,
+        ),
+        case(
+            "user-planes up1 ports access0 subscriber-group",
+            ["east", "west"],
+            ["", ""],
+            gets,
+        ),
+        beside(
+            EAST,
+            case(
+                "subscriber-groups east virtual-mac",
+                ["02:00:00:00:00:11", "02:00:00:00:00:12"],
+                ["00:11", "00:12"],
+                gets,
+            ),
+        ),
+        case(
+            "access-profiles pppoe ac-name",
+            ["alpha", "beta"],
+            ["alpha", "beta"],
+            offer,
+        ),
+        case(
+            "access-profiles pppoe service-names",
+            ["gamma", "delta"],
+            ["gamma", "delta"],
+            offer,
+        ),
+        case(
+            "access-profiles pppoe max-mru",
+            ["1400", "1300"],
+            ["[1, 4, 5, 120", "[1, 4, 5, 20"],
+            wants,
+        ),
+        case(
+            "access-profiles pppoe authentication",
+            ["pap", "chap"],
+            ["192, 35", "194, 35"],
+            authentication,
+        ),
+        case(
+            "access-profiles pppoe echo-interval",
+            ["5", "1"],
+            ["often", "always"],
+            echoes,
+        ),
+        case(
+            "access-profiles pppoe echo-failures",
+            ["1", "9"],
+            ["soon", "late"],
+            gives_up,
+        ),
+        case(
+            "access-profiles pppoe server-group",
+            ["second", "third"],
+            ["192.0.2.10:1812", "192.0.2.11:1812"],
+            asks,
+        ),
+        beside(
+            &["set access-profiles pppoe server-group radius"],
+            case(
+                "access-profiles pppoe fallback",
+                ["local-users", "last-policy"],
+                [
+                    "[\"local-users\", \"local-users\"]",
+                    "[\"last-policy\", \"no\"]",
+                ],
+                falls_back,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set access-profiles pppoe fallback last-policy",
+            ],
+            case(
+                "access-profiles pppoe fallback-time",
+                ["2", "1"],
+                ["110 minutes", "50 minutes"],
+                falls_back_after,
+            ),
+        ),
+        case(
+            "access-profiles pppoe subscriber-profile",
+            ["slow", "slower"],
+            ["mtu=1300", "mtu=1200"],
+            has,
+        ),
+        case(
+            "access-profiles pppoe subscriber-identity",
+            ["user-name", "line"],
+            ["4", "1"],
+            subscribers,
+        ),
+        case(
+            "access-profiles pppoe sessions-per-subscriber",
+            ["1", "3"],
+            ["1", "3"],
+            from_one_line,
+        ),
+        case(
+            "subscriber-profiles home network-instance",
+            ["red", "blue"],
+            ["10.1.1.0", "10.2.1.0"],
+            gets,
+        ),
+        case(
+            "subscriber-profiles home ipv4-pools",
+            ["more", "most"],
+            ["100.80.0.0", "100.81.0.0"],
+            gets,
+        ),
+        case(
+            "subscriber-profiles home ipv6-pools",
+            ["more", "most"],
+            ["db8:180::", "db8:181::"],
+            gets,
+        ),
+        case(
+            "subscriber-profiles home dns",
+            ["192.0.2.53", "192.0.2.54"],
+            ["192.0.2.53", "192.0.2.54"],
+            gets,
+        ),
+        case(
+            "subscriber-profiles home mtu",
+            ["1400", "1380"],
+            ["mtu=1400", "mtu=1380"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home vlan-priority",
+            ["3", "6"],
+            ["priority=3", "priority=6"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home idle-timeout",
+            ["300", "600"],
+            ["idle=Some(300s)", "idle=Some(600s)"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home idle-both-ways",
+            ["true", "false"],
+            ["both=true", "both=false"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home rate-up",
+            ["10000", "20000"],
+            ["up=Some(Rate(10000))", "up=Some(Rate(20000))"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home rate-down",
+            ["50000", "90000"],
+            ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
+            has,
+        ),
+        case(
+            "subscriber-profiles home session-timeout",
+            ["30", "60"],
+            ["30", "60"],
+            lasts,
+        ),
+        case(
+            "ipv4-pools homes network-instance",
+            ["red", "default"],
+            ["100.80.0.0", "100.64.0.0"],
+            gets,
+        ),
+        case(
+            "ipv4-pools homes prefix",
+            ["100.70.0.0/24", "100.71.0.0/24"],
+            ["100.70.0.0", "100.71.0.0"],
+            gets,
+        ),
+        case(
+            "ipv4-pools homes net-length",
+            ["26", "28"],
+            ["26", "28"],
+            nets,
+        ),
+        case(
+            "ipv6-pools homes network-instance",
+            ["red", "default"],
+            ["db8:180::", "db8:100::"],
+            gets,
+        ),
+        case(
+            "ipv6-pools homes prefix",
+            ["2001:db8:170::/48", "2001:db8:171::/48"],
+            ["db8:170::", "db8:171::"],
+            gets,
+        ),
+        case(
+            "ipv6-pools homes net-length",
+            ["60", "62"],
+            ["60", "62"],
+            nets,
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization clients one address",
+                ["192.0.2.10", "192.0.2.11"],
+                ["192.0.2.10", "192.0.2.11"],
+                client,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization clients one secret-key",
+                ["second-key", "third-key"],
+                ["second-key", "third-key"],
+                client_secret,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization clients one require-message-authenticator",
+                ["true", "false"],
+                ["without: false", "without: true"],
+                unsigned_order,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization port",
+                ["1700", "3798"],
+                ["1700", "3798"],
+                dynamic_port,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization time-window",
+                ["600", "10"],
+                ["5 100 400", "5"],
+                timely_orders,
+            ),
+        ),
+        beside(
+            COA,
+            case(
+                "aaa dynamic-authorization require-event-timestamp",
+                ["true", "false"],
+                ["without: false", "without: true"],
+                timeless_order,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one address",
+                ["192.0.2.19", "192.0.2.20"],
+                ["192.0.2.19", "192.0.2.20"],
+                asks,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one secret-key",
+                ["first", "second"],
+                ["first", "second"],
+                secret,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one auth-port",
+                ["1645", "1646"],
+                [":1645", ":1646"],
+                asks,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one acct-port",
+                ["1700", "1701"],
+                [":1700", ":1701"],
+                asks,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one timeout",
+                ["6", "12"],
+                ["after 6 ", "after 12 "],
+                unanswered,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one retransmit-attempts",
+                ["0", "4"],
+                ["1 times", "5 times"],
+                unanswered,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa server-groups radius servers two",
+            ],
+            case(
+                "aaa servers one dead-time",
+                ["5", "20"],
+                ["[true, true]", "[false, true]"],
+                passed_over,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one require-message-authenticator",
+                ["false", "true"],
+                ["1", "0"],
+                unsigned,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa servers one status-server",
+                ["true", "false"],
+                ["6 Status-Server", "0 Status-Server"],
+                probed,
+            ),
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa servers one status-server true",
+            ],
+            case(
+                "aaa servers one status-interval",
+                ["20", "50"],
+                ["3 Status-Server", "1 Status-Server"],
+                probed,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius servers",
+                ["two", "three"],
+                ["192.0.2.10", "192.0.2.11"],
+                all_asked,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius nas-identifier",
+                ["alpha", "beta"],
+                ["alpha", "beta"],
+                identifier,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius interim-interval",
+                ["60", "100"],
+                ["3", "2"],
+                interims,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius not-enforced",
+                ["reject", "accept"],
+                ["up=None", "up=Some(Rate(20000))"],
+                mapped,
+            ),
+        ),
+        beside(
+            MAPPED,
+            case(
+                "aaa mappings rate attribute",
+                ["Huawei-Output-Peak-Rate", "Huawei-Reduced-CIR"],
+                ["priority=2", "priority=5"],
+                mapped,
+            ),
+        ),
+        beside(
+            PAIRED,
+            case(
+                "aaa mappings rate key",
+                ["slow", "fast"],
+                ["up=Some(Rate(9000))", "up=Some(Rate(90000))"],
+                mapped,
+            ),
+        ),
+        beside(
+            MAPPED,
+            case(
+                "aaa mappings rate setting",
+                ["mtu", "none"],
+                ["mtu=1300", "mtu=1492"],
+                mapped,
+            ),
+        ),
+        beside(
+            TIMED,
+            case(
+                "aaa mappings rate unit",
+                ["minutes", "seconds"],
+                ["idle=Some(78000s)", "idle=Some(1300s)"],
+                mapped,
+            ),
+        ),
+        case(
+            "users home0 password",
+            ["wrong", "secret0"],
+            ["0", "1"],
+            comes_in,
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe authentication pap",
+                "delete users home0 password",
+                "set users home0 password-hash $argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ",
+            ],
+            case(
+                "users home0 password-hash",
+                [
+                    "$argon2id$v=19$m=8,t=1,p=1$m3fS+3JNDiDoHDd7AqvGMg$a3OO4ycXpTQVL12zqkX+LyhJpfLPOczeUnka138qrA8",
+                    "$argon2id$v=19$m=8,t=1,p=1$FGlR94HPfinQU2dzFhSyaQ$5snSihf56S7STeBMShxiTQ15t3LjxRQE4z0sOzVONFQ",
+                ],
+                ["0", "1"],
+                comes_in,
+            ),
+        ),
+        case(
+            "users home0 subscriber-profile",
+            ["slow", "slower"],
+            ["mtu=1300", "mtu=1200"],
+            has,
+        ),
+        case(
+            "users home0 ipv4-pools",
+            ["more", "most"],
+            ["100.80.0.0", "100.81.0.0"],
+            gets,
+        ),
+        case(
+            "users home0 ipv6-pools",
+            ["more", "most"],
+            ["db8:180::", "db8:181::"],
+            gets,
+        ),
+        case(
+            "users home0 dns",
+            ["192.0.2.53", "192.0.2.54"],
+            ["192.0.2.53", "192.0.2.54"],
+            gets,
+        ),
+        case(
+            "users home0 mtu",
+            ["1400", "1380"],
+            ["mtu=1400", "mtu=1380"],
+            has,
+        ),
+        case(
+            "users home0 vlan-priority",
+            ["3", "6"],
+            ["priority=3", "priority=6"],
+            has,
+        ),
+        case(
+            "users home0 idle-timeout",
+            ["300", "600"],
+            ["idle=Some(300s)", "idle=Some(600s)"],
+            has,
+        ),
+        case(
+            "users home0 idle-both-ways",
+            ["true", "false"],
+            ["both=true", "both=false"],
+            has,
+        ),
+        case(
+            "users home0 rate-up",
+            ["10000", "20000"],
+            ["up=Some(Rate(10000))", "up=Some(Rate(20000))"],
+            has,
+        ),
+        case(
+            "users home0 rate-down",
+            ["50000", "90000"],
+            ["down=Some(Rate(50000))", "down=Some(Rate(90000))"],
+            has,
+        ),
+        case(
+            "users home0 session-timeout",
+            ["30", "60"],
+            ["30", "60"],
+            lasts,
+        ),
+        beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set access-profiles pppoe fallback local-users",
+            ],
+            case(
+                "users home0 interim-interval",
+                ["60", "100"],
+                ["always", "often"],
+                interims_by_fallback,
+            ),
+        ),
+        case(
+            "users home0 routes",
+            ["203.0.113.0/28", "2001:db8:77::/48"],
+            ["203.0.113.0/28", "2001:db8:77::/48"],
+            routes,
+        ),
+        case(
+            "users home0 ipv4-address",
+            ["203.0.113.7", "203.0.114.7"],
+            ["203.0.113.0", "203.0.114.0"],
+            gets,
+        ),
+        case(
+            "users home0 ipv6-prefix",
+            ["2001:db8:7::/64", "2001:db8:8::/64"],
+            ["db8:7::", "db8:8::"],
+            gets,
+        ),
+    ]
+}

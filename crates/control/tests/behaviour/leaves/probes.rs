@@ -1,0 +1,300 @@
+//! Where settings take effect.
+
+mod aaa;
+
+use crate::world::World;
+use core::time::Duration;
+use cpe::State;
+use std::collections::BTreeSet;
+use wire::eth::{Frame, PPPOE_DISCOVERY, PPPOE_SESSION};
+use wire::radius::Kind;
+
+pub use aaa::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Everybody hangs up.
+pub fn quiet(w: &mut World) {
+    (0..4).for_each(|n| w.hang_up(n));
+    w.run(30 * SECOND);
+    w.heard.clear();
+    w.asked.clear();
+    w.radius.records.clear();
+}
+
+/// The first home dials in anew.
+pub fn dial(w: &mut World) {
+    quiet(w);
+    w.dial(0);
+    w.run(10 * SECOND);
+}
+
+pub fn online(w: &World) -> usize {
+    w.homes
+        .iter()
+        .filter(|home| home.state() == State::Online)
+        .count()
+}
+
+pub fn comes_in(w: &mut World) -> String {
+    dial(w);
+    online(w).to_string()
+}
+
+pub fn come_in(w: &mut World) -> String {
+    quiet(w);
+    (0..4).for_each(|n| w.dial(n));
+    w.run(10 * SECOND);
+    online(w).to_string()
+}
+
+/// How many of four come in that share a line.
+pub fn from_one_line(w: &mut World) -> String {
+    quiet(w);
+    for home in &mut w.homes {
+        let tags = wire::eth::Tags::qinq(100, 1);
+        let config = cpe::HomeConfig {
+            tags,
+            ..home.config().clone()
+        };
+        *home = cpe::Home::new(config, 1);
+    }
+    come_in(w)
+}
+
+/// How many subscribers four homes are that share a line.
+pub fn subscribers(w: &mut World) -> String {
+    from_one_line(w);
+    let sessions = w.sessions().into_iter();
+    let handles: BTreeSet<u32> = sessions.filter_map(|s| s.subscriber_handle).collect();
+    handles.len().to_string()
+}
+
+/// How many of four are left after 1.2 s on a user plane that is drained.
+pub fn left(w: &mut World) -> String {
+    let set = |w: &mut World, state: &str| {
+        let line = format!("set user-planes up1 admin-state {state}");
+        w.configure(&[&line]).unwrap();
+    };
+    set(w, "unlocked");
+    come_in(w);
+    set(w, "shutting-down");
+    w.run(Duration::from_millis(1200));
+    online(w).to_string()
+}
+
+pub fn half_open(w: &mut World) -> String {
+    quiet(w);
+    w.disk_stalls = true;
+    (0..4).for_each(|n| w.dial(n));
+    w.run(2 * SECOND);
+    let count = w.plane.session_count();
+    w.disk_recovers();
+    w.run(10 * SECOND);
+    count.to_string()
+}
+
+pub fn owed(w: &mut World) -> String {
+    quiet(w);
+    w.radius.full = true;
+    (0..4).for_each(|n| w.dial(n));
+    w.run(10 * SECOND);
+    let owed = w.stored_records();
+    w.radius.full = false;
+    w.run(200 * SECOND);
+    owed.to_string()
+}
+
+pub fn gateway(w: &mut World) -> String {
+    dial(w);
+    format!("{:?}", requests(w, 0x8021))
+}
+
+pub fn plane(w: &mut World) -> String {
+    w.run(10 * SECOND);
+    let to = w.told.last().map(|to| to.ip());
+    format!("{to:?}")
+}
+
+pub fn ports(w: &mut World) -> String {
+    w.run(40 * SECOND);
+    w.up.default_sessions().to_string()
+}
+
+/// What the first home gets when it dials in anew.
+pub fn gets(w: &mut World) -> String {
+    dial(w);
+    describe(w)
+}
+
+/// What the first home has; it dials in only if it is not online.
+pub fn has(w: &mut World) -> String {
+    if w.homes[0].state() != State::Online {
+        dial(w);
+    }
+    w.run(2 * SECOND);
+    describe(w)
+}
+
+pub fn describe(w: &World) -> String {
+    let rules = w.up.subscribers();
+    let rules = rules.first();
+    let packets = rules.map(|rules| rules.forwarding.packets);
+    let net = |net: Option<ipnet::IpNet>| net.map(|net| net.trunc());
+    let ipv4 = w.homes[0]
+        .ipv4()
+        .and_then(|a| ipnet::IpNet::new(a.into(), 24).ok());
+    let ipv6 = w.homes[0]
+        .ipv6()
+        .and_then(|a| ipnet::IpNet::new(a.into(), 48).ok());
+    let dns: Vec<_> = w.homes[0].dns().collect();
+    format!(
+        "mtu={} priority={} idle={:?} both={} up={:?} down={:?} mac={:?} ipv4={:?} ipv6={:?} dns={dns:?}",
+        packets.and_then(|packets| packets.mtu).unwrap_or_default(),
+        packets.map_or(0, |packets| packets.vlan_priority),
+        packets.and_then(|packets| packets.idle_timeout),
+        packets.is_some_and(|packets| packets.idle_both_ways),
+        packets.and_then(|packets| packets.rate_up),
+        packets.and_then(|packets| packets.rate_down),
+        rules.map(|rules| rules.circuit.gateway_mac.to_string()),
+        net(ipv4),
+        net(ipv6),
+    )
+}
+
+/// What the first home gets of a server that sends a vendor's attributes.
+pub fn mapped(w: &mut World) -> String {
+    let vendor = |number, value: Vec<u8>| {
+        let kind = Kind {
+            vendor: 2011, // Huawei
+            number,
+        };
+        (kind, value.into())
+    };
+    let number = |number, value: u32| vendor(number, value.to_be_bytes().into());
+    w.radius.accept = vec![
+        number(3, 1300),
+        number(6, 2),
+        number(79, 5),
+        vendor(188, b"slow=9000".into()),
+        vendor(188, b"fast=90000".into()),
+        number(2, 20_000_000), // the average rate, which a shipped mapping says
+    ];
+    dial(w);
+    w.radius.accept.clear();
+    describe(w)
+}
+
+/// How long the nets are that are announced for the first home.
+pub fn nets(w: &mut World) -> String {
+    dial(w);
+    let length = |net: &String| net.split('/').next_back().unwrap_or_default().to_owned();
+    let mut lengths: Vec<String> = w.up.nets().iter().map(length).collect();
+    lengths.sort();
+    lengths.join(" ")
+}
+
+pub fn offer(w: &mut World) -> String {
+    dial(w);
+    let frames = w.heard.iter().map(|bytes| Frame::parse(bytes).unwrap());
+    let mut offers = frames.filter(|frame| {
+        frame.header.ethertype == PPPOE_DISCOVERY && frame.payload[1] == wire::pppoe::PADO
+    });
+    let offer = offers.next().expect("a PADO").payload.to_vec();
+    let names: Vec<String> = wire::pppoe::Discovery::parse(&offer)
+        .unwrap()
+        .tags
+        .iter()
+        .filter_map(|tag| match tag {
+            wire::pppoe::Tag::AcName(name) | wire::pppoe::Tag::ServiceName(name) => {
+                Some(name.escape_ascii().to_string())
+            }
+            _ => None,
+        })
+        .collect();
+    format!("{names:?}")
+}
+
+/// The options of the gateway's Configure-Requests of a protocol, the magic number left out.
+pub fn requests(w: &World, protocol: u16) -> Vec<Vec<u8>> {
+    let frames = w.heard.iter().map(|bytes| Frame::parse(bytes).unwrap());
+    let sessions = frames.filter(|frame| frame.header.ethertype == PPPOE_SESSION);
+    let ppp = sessions.map(|frame| frame.payload[6..].to_vec());
+    let requests = ppp.filter(|ppp| ppp[..2] == protocol.to_be_bytes() && ppp[2] == 1);
+    let mut requests: Vec<Vec<u8>> = requests.map(|ppp| options(&ppp[6..])).collect();
+    requests.dedup();
+    requests
+}
+
+pub fn options(mut bytes: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    while let [kind, length, ..] = *bytes {
+        let (option, rest) = bytes.split_at(usize::from(length).clamp(2, bytes.len()));
+        if kind != 5 {
+            kept.extend_from_slice(option);
+        }
+        bytes = rest;
+    }
+    kept
+}
+
+pub fn wants(w: &mut World) -> String {
+    dial(w);
+    format!("{:?}", requests(w, 0xc021))
+}
+
+/// Which proof is asked for.
+pub fn authentication(w: &mut World) -> String {
+    dial(w);
+    format!("{:?}", requests(w, 0xc021).first())
+}
+
+/// How much of the history is kept.
+pub fn kept(w: &mut World) -> String {
+    w.settle();
+    format!("{:?}", w.history_bounds)
+}
+
+pub fn echoes(w: &mut World) -> String {
+    if w.homes[0].state() != State::Online {
+        dial(w);
+    }
+    w.heard.clear();
+    w.run(60 * SECOND);
+    let echo = |bytes: &&Vec<u8>| {
+        let frame = Frame::parse(bytes).unwrap();
+        frame.header.ethertype == PPPOE_SESSION && frame.payload[6..9] == [0xc0, 0x21, 9]
+    };
+    match w.heard.iter().filter(echo).count() {
+        0..6 => "seldom",
+        6..30 => "often",
+        _ => "always",
+    }
+    .into()
+}
+
+pub fn gives_up(w: &mut World) -> String {
+    dial(w);
+    let config = w.homes[0].config().clone();
+    w.homes[0] = cpe::Home::new(config, 99); // it hears nothing of it
+    let begin = w.now;
+    while w.plane.session_count() > 0 && w.now - begin < 600 * SECOND {
+        w.run(SECOND);
+    }
+    match (w.now - begin).as_secs() {
+        0..80 => "soon",
+        80..160 => "usual",
+        _ => "late",
+    }
+    .into()
+}
+
+pub fn lasts(w: &mut World) -> String {
+    dial(w);
+    let begin = w.now - 10 * SECOND;
+    while w.plane.session_count() > 0 && w.now - begin < 200 * SECOND {
+        w.run(SECOND);
+    }
+    let tens = ((w.now - begin).as_secs_f64() / 10.0).round() * 10.0;
+    tens.to_string()
+}
