@@ -16,6 +16,8 @@ const SECRET: &[u8] = b"coa-secret";
 const EPOCH: u32 = 1_700_000_000;
 /// For so long an answer is kept at least.
 const KEPT: Duration = Duration::from_secs(60);
+/// For so long a datagram is known again at least: twice the time window.
+const KNOWN: Duration = Duration::from_secs(600);
 
 /// Runs the target.
 pub fn run(input: &[u8]) {
@@ -28,8 +30,8 @@ pub fn run(input: &[u8]) {
 struct Bench {
     server: DynamicAuthorization,
     now: Duration,
-    /// Requests that are to be answered, and what was asked.
-    open: BTreeMap<RequestKey, Vec<u8>>,
+    /// Requests that are to be answered, what was asked, and when.
+    open: BTreeMap<RequestKey, (Vec<u8>, Duration)>,
     /// When each datagram was taken, unless nobody knows what came of it.
     taken: BTreeMap<Vec<u8>, Duration>,
     last: Vec<u8>,
@@ -81,9 +83,10 @@ impl Bench {
         match self.server.handle(self.now, unix, from(), &bytes) {
             Received::Request(key, _) => {
                 let before = self.taken.insert(bytes.clone(), self.now);
-                let is_old = before.is_none_or(|at| self.now - at > KEPT);
+                let is_old = before.is_none_or(|at| self.now - at > KNOWN);
                 assert!(is_old, "a repetition is carried out again");
-                assert_eq!(self.open.insert(key, bytes.clone()), None);
+                let open = (bytes.clone(), self.now);
+                assert_eq!(self.open.insert(key, open), None);
             }
             Received::Answer(answer) => check(&bytes, &answer),
             Received::Nothing => {}
@@ -93,7 +96,7 @@ impl Bench {
 
     /// Says what came of the first request that is open.
     fn answer(&mut self, outcome: DynamicOutcome) {
-        let Some((key, bytes)) = self.open.pop_first() else {
+        let Some((key, (bytes, at))) = self.open.pop_first() else {
             return;
         };
         match self.server.answer(key, outcome) {
@@ -102,7 +105,9 @@ impl Bench {
                 check(&bytes, &answer);
             }
             None if outcome == DynamicOutcome::Unknown => drop(self.taken.remove(&bytes)),
-            None => {}
+            None => {
+                assert!(self.now - at > KEPT, "what was carried out is not answered");
+            }
         }
     }
 }
