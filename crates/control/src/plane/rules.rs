@@ -177,12 +177,14 @@ impl ControlPlane {
         }
     }
 
-    /// Requests a session's counters. Returns false if the request cannot be sent now.
+    /// Requests a session's counters. Returns false if the request cannot be sent now, or the session ends: its deletion tells them, and
+    /// a request behind that would be about a session that is gone.
     pub(super) fn ask_usage(&mut self, now: Now, index: u32, purpose: UsageFor) -> bool {
         let plane = self.plane_of(index);
         let entry = self.entry(index);
         let (request, urr_id) = (Request::Usage(entry.seid, purpose), entry.rules.urr_id);
-        let Some(up_seid) = entry.rules.up_seid else {
+        let is_closing = entry.is_closing();
+        let Some(up_seid) = entry.rules.up_seid.filter(|_| !is_closing) else {
             return false;
         };
         self.user_planes

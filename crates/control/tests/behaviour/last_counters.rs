@@ -107,6 +107,18 @@ fn a_user_plane_that_refuses_to_delete_a_session_is_asked_again() {
     assert_stopped(&w, 500 + LISTED + LAST);
 }
 
+/// The deletion may be on its way, and tells everything.
+#[test]
+fn a_session_that_ends_is_not_asked_for_its_counters_by_the_way() {
+    let mut w = with_usage();
+    w.up.refuse_deletions = Some(Cause::ENTITY_IN_CONGESTION);
+    clear(&mut w); // its list is read before the end
+    assert_eq!(w.sessions().len(), 1, "it is on the list until it is gone");
+    w.up.refuse_deletions = None;
+    w.run(MINUTE);
+    assert_stopped(&w, 500 + LISTED + LAST);
+}
+
 #[test]
 fn a_report_of_the_session_before_is_not_added_up_again_and_those_of_the_next_are() {
     let mut w = with_usage();
