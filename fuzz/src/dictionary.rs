@@ -120,6 +120,7 @@ fn answer(mappings: Arc<Mappings>, attributes: &[u8]) -> Option<AccessAccept> {
         },
         acct_session_id: "1".into(),
         nas_port: NasPort::default(),
+        state: Vec::new(),
     };
     client.authenticate(Duration::ZERO, 1, request);
     let Some(Output::Transmit { socket, bytes, .. }) = client.poll_output() else {

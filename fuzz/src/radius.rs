@@ -143,6 +143,7 @@ impl World {
             credentials,
             acct_session_id: "bng1-1".into(),
             nas_port: nas_port(step.data),
+            state: Vec::new(),
         };
         let token = self.token();
         self.client.authenticate(self.now, token, request);

@@ -34,9 +34,18 @@ pub(crate) fn access_accept(
     mappings: &Mappings,
     not_enforced: NotEnforced,
 ) -> core::result::Result<AccessAccept, RejectReason> {
-    expect(packet, Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED)?;
-    expect(packet, Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP)?;
+    let services = [
+        values::SERVICE_TYPE_FRAMED,
+        values::SERVICE_TYPE_AUTHORIZE_ONLY,
+    ];
+    expect(packet, Kind::SERVICE_TYPE, &services)?;
+    let protocols = [values::FRAMED_PROTOCOL_PPP];
+    expect(packet, Kind::FRAMED_PROTOCOL, &protocols)?;
     let mut accept = authorization(packet, mappings);
+    if accept.reauthenticates == Some(true) {
+        let state = packet.get(Kind::STATE).and_then(Value::octets);
+        accept.state = state.unwrap_or_default().to_vec();
+    }
     if let (NotEnforced::Reject, Some(name)) = (not_enforced, accept.not_enforced.first()) {
         return Err(RejectReason::NotEnforced(name.clone()));
     }
@@ -54,9 +63,11 @@ pub(crate) fn access_accept(
 }
 
 /// Checks the service.
-fn expect(packet: &Packet, kind: Kind, only: u32) -> core::result::Result<(), RejectReason> {
+fn expect(packet: &Packet, kind: Kind, any_of: &[u32]) -> core::result::Result<(), RejectReason> {
     match packet.get(kind) {
-        Some(Value::Integer(other)) if *other != only => Err(RejectReason::Unsupported(name(kind))),
+        Some(Value::Integer(other)) if !any_of.contains(other) => {
+            Err(RejectReason::Unsupported(name(kind)))
+        }
         _ => Ok(()),
     }
 }
@@ -92,6 +103,15 @@ pub(crate) fn authorization(packet: &Packet, mappings: &Mappings) -> AccessAccep
             .map(<[u8]>::to_vec)
             .collect(),
         session_timeout: reader.time(Kind::SESSION_TIMEOUT),
+        reauthenticates: reader.single(Kind::TERMINATION_ACTION, |value| match value {
+            Value::Integer(values::TERMINATION_ACTION_DEFAULT) => Some(false),
+            Value::Integer(values::TERMINATION_ACTION_RADIUS_REQUEST) => Some(true),
+            _ => None,
+        }),
+        port_limit: reader.single(Kind::PORT_LIMIT, |value| match value {
+            Value::Integer(number) if *number > 0 => Some(*number),
+            _ => None,
+        }),
         idle_timeout: reader.time(Kind::IDLE_TIMEOUT),
         acct_interim: interim.map(|interval| match interval {
             Duration::ZERO => interval,

@@ -20,8 +20,8 @@ pub use request::{DynamicRequest, Requested, SessionIds};
 
 /// Time for which an answer is kept for repetitions of its request. No server repeats a request for longer (RFC 5080 §2.2.1: MRD is 30 s).
 const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
-/// Room for the Proxy-States in an answer: what the header, Error-Cause and Message-Authenticator leave.
-const PROXY_STATES_ROOM: usize = MAX_LEN - HEADER_LEN - 6 - 18;
+/// Room for the Proxy-States in an answer: what the header, Error-Cause, Service-Type and Message-Authenticator leave.
+const PROXY_STATES_ROOM: usize = MAX_LEN - HEADER_LEN - 6 - 6 - 18;
 /// Maximum number of requests with their answers.
 const MOST_REQUESTS: usize = 131_072;
 /// Maximum number of datagrams that are known again.
@@ -88,6 +88,8 @@ pub enum DynamicOutcome {
     Done,
     /// It is not done, and nothing has changed.
     Rejected(ErrorCause),
+    /// The server is asked for the session's values (RFC 5176 §3.2).
+    Initiated,
     /// It is not known whether it is done. There is no answer, and a repetition is a new request.
     Unknown,
 }
@@ -108,7 +110,7 @@ pub enum ErrorCause {
     /// The request contradicts itself.
     #[error("invalid request")]
     InvalidRequest = values::ERROR_CAUSE_INVALID_REQUEST,
-    /// Its Service-Type is another one than Framed.
+    /// Its Service-Type is another one than Framed, or than Authorize-Only in a CoA-Request.
     #[error("unsupported service")]
     UnsupportedService = values::ERROR_CAUSE_UNSUPPORTED_SERVICE,
     /// A value cannot be used.
@@ -268,7 +270,8 @@ impl DynamicAuthorization {
         let (to, identifier, authenticator) = known.identity;
         let (done, cause) = match outcome {
             DynamicOutcome::Done => (true, None),
-            DynamicOutcome::Rejected(cause) => (false, Some(cause)),
+            DynamicOutcome::Rejected(cause) => (false, Some(cause as u32)),
+            DynamicOutcome::Initiated => (false, Some(values::ERROR_CAUSE_REQUEST_INITIATED)),
             DynamicOutcome::Unknown => {
                 self.forget(key);
                 return None;
@@ -282,7 +285,11 @@ impl DynamicAuthorization {
         };
         let mut packet = Packet::new(code, identifier, authenticator);
         if let Some(cause) = cause {
-            packet.push(Kind::ERROR_CAUSE, cause as u32);
+            packet.push(Kind::ERROR_CAUSE, cause);
+        }
+        if outcome == DynamicOutcome::Initiated {
+            let service = values::SERVICE_TYPE_AUTHORIZE_ONLY;
+            packet.push(Kind::SERVICE_TYPE, service);
         }
         for state in &known.proxy_states {
             packet.push(Kind::PROXY_STATE, &state[..]);
@@ -291,9 +298,9 @@ impl DynamicAuthorization {
         let answer = packet.emit_response(&authenticator, known.client.expose());
         let answer = answer.ok()?;
         known.answer = Some(answer.clone());
-        match done {
-            true => self.counters.done += 1,
-            false => self.counters.rejected += 1,
+        match outcome {
+            DynamicOutcome::Rejected(_) => self.counters.rejected += 1,
+            _ => self.counters.done += 1,
         }
         Some((to, answer))
     }

@@ -25,6 +25,8 @@ pub enum Credentials {
         /// The peer's response.
         response: [u8; 16],
     },
+    /// None: the subscriber is authenticated already, and the server wants to be asked what it gets (Authorize-Only, RFC 5176 §3.2).
+    AuthorizeOnly,
 }
 
 /// NAS port: where a subscriber is attached. Every request carries it.
@@ -71,6 +73,8 @@ pub struct AccessRequest {
     pub acct_session_id: String,
     /// NAS port of the subscriber.
     pub nas_port: NasPort,
+    /// State of the server's answer or request that asks for this one (RFC 2865 §5.29, RFC 5176 §3.2). Empty: none.
+    pub state: Vec<u8>,
 }
 
 /// Settings of an accepted subscriber.
@@ -94,6 +98,13 @@ pub struct AccessAccept {
     pub class: Vec<Vec<u8>>,
     /// Session-Timeout: the session ends after this time. Zero, only in a change: it has no limit.
     pub session_timeout: Option<Duration>,
+    /// Termination-Action: whether the subscriber is authenticated again when Session-Timeout has passed, in place of the session's end
+    /// (RFC 2865 §5.29).
+    pub reauthenticates: Option<bool>,
+    /// State, which the request that Termination-Action asks for repeats. Empty: none, or not asked for.
+    pub state: Vec<u8>,
+    /// Port-Limit: maximum number of sessions that the subscriber may have (RFC 2865 §5.42).
+    pub port_limit: Option<u32>,
     /// Idle-Timeout: the session ends after it was idle for this time (RFC 2865 §5.28). Zero, only in a change: it may be idle.
     pub idle_timeout: Option<Duration>,
     /// Acct-Interim-Interval: time between interim records. Zero, only in a change: no such records.

@@ -37,8 +37,14 @@ pub(crate) fn access_request(
             packet.push(Kind::CHAP_PASSWORD, [&[*id][..], response].concat());
             packet.push(Kind::CHAP_CHALLENGE, &challenge[..]);
         }
+        Credentials::AuthorizeOnly => {}
     }
-    push_service(&mut packet, nas, &request.nas_port);
+    let service = match request.credentials {
+        Credentials::AuthorizeOnly => values::SERVICE_TYPE_AUTHORIZE_ONLY,
+        _ => values::SERVICE_TYPE_FRAMED,
+    };
+    push_service(&mut packet, nas, &request.nas_port, service);
+    push_octets(&mut packet, Kind::STATE, &request.state);
     push_text(
         &mut packet,
         Kind::ACCT_SESSION_ID,
@@ -92,7 +98,12 @@ fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
         Some(&record.acct_session_id),
     );
     push_octets(&mut packet, Kind::USER_NAME, &record.username);
-    push_service(&mut packet, nas, &record.nas_port);
+    push_service(
+        &mut packet,
+        nas,
+        &record.nas_port,
+        values::SERVICE_TYPE_FRAMED,
+    );
     for class in &record.class {
         push_octets(&mut packet, Kind::CLASS, class);
     }
@@ -133,9 +144,9 @@ fn push_nas(packet: &mut Packet, nas: &Nas) {
 }
 
 /// Adds the attributes about the gateway, the service and the port that both requests have.
-fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort) {
+fn push_service(packet: &mut Packet, nas: &Nas, port: &NasPort, service: u32) {
     push_nas(packet, nas);
-    packet.push(Kind::SERVICE_TYPE, values::SERVICE_TYPE_FRAMED);
+    packet.push(Kind::SERVICE_TYPE, service);
     packet.push(Kind::FRAMED_PROTOCOL, values::FRAMED_PROTOCOL_PPP);
     packet.push(Kind::NAS_PORT_TYPE, port_type(port.port_type));
     if let Some(port) = port.port {

@@ -65,6 +65,7 @@ impl Users {
         let user = self.by_name.get(&request.username);
         let nobody = Secret::default();
         let password = match (user.map(|user| &user.password), &request.credentials) {
+            (_, Credentials::AuthorizeOnly) => &nobody, // which they never are
             (Some(Password::Plain(password)), _) => password,
             (Some(Password::Hash(hash)), Credentials::Pap { password }) => {
                 return verify(hash, password);
@@ -86,6 +87,7 @@ impl Users {
             } => chap_response(*id, password.expose(), challenge)
                 .ct_eq(response)
                 .into(),
+            Credentials::AuthorizeOnly => false,
         };
         Verdict::Known(match user.filter(|_| right) {
             Some(user) => user.accept(),
@@ -175,6 +177,7 @@ mod tests {
             credentials,
             acct_session_id: "1".into(),
             nas_port: NasPort::default(),
+            state: Vec::new(),
         }
     }
 

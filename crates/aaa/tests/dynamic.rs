@@ -195,9 +195,42 @@ fn every_request_that_is_taken_has_room_for_its_answer() {
         assert_eq!(read(&bytes, &answer).all(Kind::PROXY_STATE).count(), 16);
         true
     };
-    let room = 4096 - 20 - 6 - 18 - 15 * 255 - 2;
+    // Error-Cause, Service-Type, Message-Authenticator
+    let room = 4096 - 20 - 6 - 6 - 18 - 15 * 255 - 2;
     assert!(taken(room));
     assert!(!taken(room + 1));
+}
+
+/// RFC 5176 §3.2: the request for a new authorization has a State and no values, and is not acknowledged.
+#[test]
+fn a_server_may_ask_to_be_asked() {
+    let only = (
+        Kind::SERVICE_TYPE,
+        values::SERVICE_TYPE_AUTHORIZE_ONLY.into(),
+    );
+    let state = (Kind::STATE, Value::Octets(vec![7; 9]));
+    let mut server = server();
+    let bytes = signed(Code::COA_REQUEST, &[session(), only.clone(), state.clone()]);
+    let (key, ids, requested) = request(&mut server, &bytes);
+    assert_eq!(ids.acct_session_id.as_deref(), Some("51"));
+    assert_eq!(requested, Requested::Authorize { state: vec![7; 9] });
+    let (_, answer) = server.answer(key, DynamicOutcome::Initiated).unwrap();
+    let answer = read(&bytes, &answer);
+    assert_eq!(answer.code, Code::COA_NAK);
+    assert_eq!(answer.get(Kind::ERROR_CAUSE), Some(&Value::Integer(507)));
+    assert_eq!(answer.get(Kind::SERVICE_TYPE), Some(&only.1));
+
+    let with = |more: (Kind, Value)| [session(), only.clone(), more];
+    let filter = (Kind::FILTER_ID, "gold".into());
+    let empty = (Kind::STATE, Value::Octets(Vec::new()));
+    assert_eq!(cause(Code::COA_REQUEST, &with(filter)), 401);
+    assert_eq!(cause(Code::COA_REQUEST, &with(empty)), 402);
+    assert_eq!(cause(Code::COA_REQUEST, &[session(), only.clone()]), 402);
+    assert_eq!(
+        cause(Code::COA_REQUEST, &[only.clone(), state.clone()]),
+        402
+    );
+    assert_eq!(cause(Code::DISCONNECT_REQUEST, &with(state)), 405);
 }
 
 #[test]
@@ -368,10 +401,7 @@ fn what_is_authentic_and_cannot_be_done_is_rejected_with_its_cause() {
             change,
             vec![
                 user(),
-                (
-                    Kind::SERVICE_TYPE,
-                    values::SERVICE_TYPE_AUTHORIZE_ONLY.into(),
-                ),
+                (Kind::SERVICE_TYPE, values::SERVICE_TYPE_LOGIN.into()),
             ],
             405,
             "another service",

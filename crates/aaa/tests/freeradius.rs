@@ -151,6 +151,7 @@ impl Driver {
             credentials,
             acct_session_id,
             nas_port,
+            state: Vec::new(),
         };
         self.client.authenticate(self.began.elapsed(), 1, request);
         match self.run() {
@@ -416,6 +417,7 @@ fn freeradius_answers_status_server_on_both_ports() {
         credentials,
         acct_session_id: "bng1-0001".into(),
         nas_port: nas_port(),
+        state: Vec::new(),
     };
     client.authenticate(Duration::ZERO, 1, request);
     let interim = record(AccountingKind::Interim);

@@ -30,6 +30,8 @@ pub use verifications::MOST_VERIFICATIONS;
 pub(crate) enum PendingAuth {
     /// A session. The attempt distinguishes it from earlier ones of the session.
     Session { seid: Seid, attempt: u8 },
+    /// A session that is authenticated, and whose server wants to be asked again. The number distinguishes it from earlier ones.
+    Authorization { seid: Seid, number: u8 },
     /// A call of the local API, which tests this access profile.
     Call { ticket: u64, access_profile: String },
 }

@@ -48,6 +48,10 @@ pub(crate) struct Entry {
     pub accepted_by: AcceptedBy,
     /// AAA's answer, as far as the policy depends on it.
     pub answer: AaaAnswer,
+    /// State of the last Access-Accept, for the re-authentication that it asks for. Empty: none.
+    pub state: Box<[u8]>,
+    /// Number of the last request for an answer without a proof (Authorize-Only). It identifies late answers.
+    pub authorization: u8,
     /// Access-Accept that waits for an address which another session still has.
     pub waiting: Option<Box<AccessAccept>>,
     /// Sessions that wait for an address of this one.
@@ -56,7 +60,7 @@ pub(crate) struct Entry {
     pub policy: Arc<Policy>,
     /// Policy that replaces it when the user plane has accepted it.
     pub proposed: Option<Proposal>,
-    /// Requests of RADIUS servers that are not answered yet, in order. A change that comes first is under way.
+    /// What RADIUS servers want of the session and is not done yet, in order. A change that comes first is under way.
     pub requests: VecDeque<PendingRequest>,
     pub account: Account,
     /// Bindings in its last accounting record.
@@ -125,7 +129,7 @@ pub(crate) struct Ending {
 pub(crate) struct Proposal {
     pub policy: Arc<Policy>,
     /// Change of authorization that it carries out, if any.
-    pub change: Option<RequestKey>,
+    pub change: Option<ChangeKey>,
 }
 
 impl Authorization {
@@ -137,7 +141,7 @@ impl Authorization {
                 .routes
                 .iter()
                 .filter(|n| is_ipv4(n) == binding.is_ipv4());
-            binding.role == Role::Route && same_family.next().is_some()
+            binding.role == Role::Route && (self.is_whole || same_family.next().is_some())
         };
         let stays = |net: &IpNet| self.routes.contains(net);
         let kept = before.filtered(|b| !is_replaced(b) || stays(&b.prefix));
@@ -157,10 +161,29 @@ impl Proposal {
     }
 }
 
-/// Request of a RADIUS server about a session (RFC 5176).
+/// Name of what a RADIUS server wants of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeKey {
+    /// A request of the server (RFC 5176), which waits for its answer.
+    Request(RequestKey),
+    /// The server's answer to a new question; the number is unique in a session for as long as it matters.
+    Answer(u8),
+}
+
+impl ChangeKey {
+    /// Request that waits for an answer.
+    pub fn request(self) -> Option<RequestKey> {
+        match self {
+            ChangeKey::Request(key) => Some(key),
+            ChangeKey::Answer(_) => None,
+        }
+    }
+}
+
+/// What a RADIUS server wants of a session and is not done yet.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingRequest {
-    pub key: RequestKey,
+    pub key: ChangeKey,
     pub wanted: Wanted,
 }
 
@@ -177,14 +200,16 @@ pub(crate) enum Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Authorization {
     pub answer: AaaAnswer,
-    /// All Class attributes; empty if they stay.
+    /// Whether it is a whole answer: what it does not say is taken away. Otherwise that stays.
+    pub is_whole: bool,
+    /// All Class attributes.
     pub class: Box<[Vec<u8>]>,
-    /// Networks behind the subscriber's router, in place of those of the same families; empty if they stay.
+    /// Networks behind the subscriber's router, in place of those of the same families.
     pub routes: Box<[IpNet]>,
     /// Those of the routes that are allocated for the change and are not the session's yet.
     pub claimed: Vec<IpNet>,
-    /// Address of the RADIUS server.
-    pub by: IpAddr,
+    /// Address of the RADIUS server that asked for the change. `None`: the gateway has asked.
+    pub by: Option<IpAddr>,
 }
 
 /// State of a session's rules at the user plane.
@@ -363,6 +388,8 @@ impl Entry {
             servers: None,
             accepted_by: AcceptedBy::default(),
             answer: AaaAnswer::default(),
+            state: Box::default(),
+            authorization: 0,
             waiting: None,
             heirs: Vec::new(),
             policy: Arc::default(),
@@ -444,7 +471,7 @@ impl Entry {
     }
 
     /// Change of authorization that is under way.
-    pub fn change(&self) -> Option<(RequestKey, &Authorization)> {
+    pub fn change(&self) -> Option<(ChangeKey, &Authorization)> {
         match self.requests.front()? {
             PendingRequest {
                 key,
@@ -465,6 +492,7 @@ impl Entry {
     /// AAA's answer with the change that is under way.
     pub fn wanted_answer(&self) -> Cow<'_, AaaAnswer> {
         match self.change() {
+            Some((_, change)) if change.is_whole => Cow::Borrowed(&change.answer),
             Some((_, change)) => Cow::Owned(self.answer.changed_by(&change.answer)),
             None => Cow::Borrowed(&self.answer),
         }
@@ -474,13 +502,15 @@ impl Entry {
     pub fn wanted_bindings(&self) -> Cow<'_, Bindings> {
         let bindings = &self.policy.forwarding.bindings;
         match self.change() {
-            Some((_, change)) if !change.routes.is_empty() => Cow::Owned(change.bindings(bindings)),
+            Some((_, change)) if change.is_whole || !change.routes.is_empty() => {
+                Cow::Owned(change.bindings(bindings))
+            }
             _ => Cow::Borrowed(bindings),
         }
     }
 
     /// Makes a change that was under way part of AAA's answer.
-    pub fn adopt_change(&mut self) -> Option<(RequestKey, Box<Authorization>)> {
+    pub fn adopt_change(&mut self) -> Option<(ChangeKey, Box<Authorization>)> {
         let answer = self.wanted_answer().into_owned();
         let is_change = |first: &mut PendingRequest| matches!(first.wanted, Wanted::Change(_));
         let PendingRequest { key, wanted } = self.requests.pop_front_if(is_change)?;
@@ -488,7 +518,7 @@ impl Entry {
             return None;
         };
         self.answer = answer;
-        if !change.class.is_empty() {
+        if change.is_whole || !change.class.is_empty() {
             self.who.class.clone_from(&change.class);
         }
         Some((key, change))

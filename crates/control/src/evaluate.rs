@@ -8,7 +8,8 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use policy::{
-    Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy, Rate,
+    Bindings, ControlSettings, Forwarding, Origin, Origins, Overrides, PacketSettings, Policy,
+    Rate, TimeoutAction,
 };
 use std::sync::LazyLock;
 
@@ -50,6 +51,10 @@ impl AaaAnswer {
             overrides: Overrides {
                 mtu: mtu.map(|mtu| Some(mtu as u16)),
                 session_timeout: timeout,
+                timeout_action: accept.reauthenticates.map(|again| match again {
+                    true => TimeoutAction::Reauthenticate,
+                    false => TimeoutAction::End,
+                }),
                 idle_timeout: accept.idle_timeout.map(limit),
                 interim_interval: accept.acct_interim.map(limit),
                 rate_up: accept.rate_up.map(|kbps| Some(Rate(kbps))),
@@ -106,6 +111,10 @@ impl<'a> PolicyInputs<'a> {
             &answer.session_timeout,
             (seconds(profile.session_timeout), of_profile),
         );
+        let (timeout_action, action_origin) = chosen(
+            &answer.timeout_action,
+            (TimeoutAction::End, Origin::Default),
+        );
         let (interim_interval, interim_origin) = chosen(
             &answer.interim_interval,
             (
@@ -148,6 +157,7 @@ impl<'a> PolicyInputs<'a> {
                 session_timeout,
                 interim_interval,
                 dns,
+                timeout_action,
             },
         };
         let origins = Origins {
@@ -160,6 +170,7 @@ impl<'a> PolicyInputs<'a> {
             session_timeout: timeout_origin,
             interim_interval: interim_origin,
             dns: dns_origin,
+            timeout_action: action_origin,
         };
         (policy, origins)
     }
@@ -262,6 +273,7 @@ mod tests {
             row("rate_up ", "default"),
             row("rate_down ", "default"),
             row("session_timeout ", "default"),
+            row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
             row("dns ", "default"),
         ];
@@ -275,6 +287,7 @@ mod tests {
             row("rate_up 20000 kbit/s", "profile"),
             row("rate_down 100000 kbit/s", "profile"),
             row("session_timeout 3600 s", "profile"),
+            row("timeout_action ", "default"),
             row("interim_interval 600 s", "server-group"),
             row("dns 192.0.2.53", "profile"),
         ];
@@ -289,6 +302,7 @@ mod tests {
             row("rate_up 20000 kbit/s", "profile"),
             row("rate_down 100000 kbit/s", "profile"),
             row("session_timeout 7200 s", "aaa"),
+            row("timeout_action ", "default"),
             row("interim_interval 3600 s", "aaa"),
             row("dns 192.0.2.53", "profile"),
         ];

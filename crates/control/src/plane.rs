@@ -22,6 +22,7 @@ mod note;
 mod overview;
 mod persist;
 mod profiles;
+mod reauthorize;
 mod release;
 mod restore;
 mod retire;
@@ -455,6 +456,9 @@ impl ControlPlane {
             }
             AaaEvent::Answer(PendingAuth::Session { seid, attempt }, by, outcome) => {
                 self.on_outcome(now, (seid, attempt), by, outcome);
+            }
+            AaaEvent::Answer(PendingAuth::Authorization { seid, number }, by, outcome) => {
+                self.on_authorization(now, (seid, number), by, outcome);
             }
             AaaEvent::Answer(
                 PendingAuth::Call {

@@ -34,5 +34,6 @@ pub(crate) fn overrides(user: &User) -> Overrides {
         session_timeout: user.session_timeout.map(seconds),
         interim_interval: user.interim_interval.map(seconds),
         dns: (!user.dns.is_empty()).then(|| user.dns.clone()),
+        timeout_action: None,
     }
 }

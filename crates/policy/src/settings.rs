@@ -173,11 +173,23 @@ settings! {
     ControlSettings of Control {
         /// How long the session may last. `None`: no limit.
         2 session_timeout: Option<Duration>, "session timeout";
+        /// What happens when the session time-out has passed.
+        10 timeout_action: TimeoutAction, "action at the session timeout";
         /// Time between interim accounting records. `None`: no such records.
         3 interim_interval: Option<Duration>, "interval of interim records";
         /// Name servers, the preferred ones first.
         4 dns: Vec<IpAddr>, "name servers";
     }
+}
+
+/// What happens when the session time-out has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TimeoutAction {
+    /// The session ends.
+    #[default]
+    End,
+    /// The subscriber is authenticated again, and the session goes on with what AAA then says.
+    Reauthenticate,
 }
 
 /// Bit rate in kbit/s (1,000 bits a second), from 1 to [`Rate::MOST`].
@@ -303,6 +315,15 @@ impl Value for u8 {
     }
 }
 
+impl Value for TimeoutAction {
+    fn text(&self) -> String {
+        match self {
+            TimeoutAction::End => String::new(),
+            TimeoutAction::Reauthenticate => "re-authentication".to_owned(),
+        }
+    }
+}
+
 impl Value for Option<u16> {
     fn text(&self) -> String {
         self.map_or(String::new(), |n| n.to_string())
@@ -358,6 +379,7 @@ mod tests {
             session_timeout: Some(None),
             interim_interval: Some(Some(Duration::from_secs(60))),
             dns: Some(vec![[192, 0, 2, 53].into()]),
+            timeout_action: Some(TimeoutAction::Reauthenticate),
         };
         let stored = all.encoded();
         assert_eq!(
@@ -436,6 +458,7 @@ mod tests {
                 row("rate_up", "", "default"),
                 row("rate_down", "", "default"),
                 row("session_timeout", "3600 s", "aaa"),
+                row("timeout_action", "", "default"),
                 row("interim_interval", "", "default"),
                 row("dns", "192.0.2.53, 2001:db8::53", "default"),
             ]

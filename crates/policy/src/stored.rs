@@ -61,7 +61,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rate;
+    use crate::{Rate, TimeoutAction};
     use core::time::Duration;
     use proptest::prelude::*;
 
@@ -79,6 +79,7 @@ mod tests {
         policy.control.session_timeout = Some(Duration::from_secs(3600));
         policy.control.interim_interval = Some(Duration::from_secs(60));
         policy.control.dns = vec![[192, 0, 2, 53].into()];
+        policy.control.timeout_action = TimeoutAction::Reauthenticate;
         policy
     }
 

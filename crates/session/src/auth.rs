@@ -93,6 +93,23 @@ impl Authenticator {
         }
     }
 
+    /// Challenges a peer again that is authenticated.
+    pub(crate) fn start_again(&mut self, core: &mut Core) -> Result<(), Discarded> {
+        match (self.stage, self.protocol) {
+            (Stage::Passed, AuthProtocol::Chap) => self.start(core, AuthProtocol::Chap),
+            (Stage::Passed, AuthProtocol::Pap) => {
+                return Err(Discarded("a peer cannot be asked again for PAP"));
+            }
+            _ => return Err(Discarded("the peer is being authenticated")),
+        }
+        Ok(())
+    }
+
+    /// Goes on challenging a peer that cannot be reached.
+    pub(crate) fn excuse(&mut self, core: &mut Core) {
+        self.tries = self.tries.max(u8::from(self.deadline.is_due(core.now)));
+    }
+
     /// Stops when the link goes down.
     pub(crate) fn stop(&mut self) {
         self.stage = Stage::Idle;

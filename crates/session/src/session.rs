@@ -165,6 +165,7 @@ impl Session {
         match command {
             Command::Auth { attempt, reply } => return self.on_auth_reply(attempt, reply),
             Command::Installed(family) => return self.on_installed(family),
+            Command::Reauthenticate => return self.reauthenticate(),
             Command::Terminate(cause) => {
                 // goodbye goes over a link that was started
                 self.start();
@@ -236,6 +237,7 @@ impl Session {
         }
         if !is_reachable {
             self.keepalive.excuse(&mut self.core);
+            self.auth.excuse(&mut self.core);
         }
         if self.start.is_due(now) {
             self.start();
@@ -394,9 +396,17 @@ impl Session {
     ) -> Result<(), Discarded> {
         match self.auth.on_reply(&mut self.core, attempt, reply)? {
             None => self.close(Cause::AuthFailed),
-            Some(grant) => self.start_network(grant),
+            Some(grant) if self.phase == Phase::Authenticate => self.start_network(grant),
+            Some(_) => {}
         }
         Ok(())
+    }
+
+    fn reauthenticate(&mut self) -> Result<(), Discarded> {
+        match self.phase {
+            Phase::Network => self.auth.start_again(&mut self.core),
+            _ => Err(Discarded("the peer is not authenticated yet")),
+        }
     }
 
     fn start_network(&mut self, grant: Grant) {

@@ -143,7 +143,8 @@ impl fmt::Display for Family {
 /// Command of a link's owner.
 #[derive(Debug)]
 pub enum Command {
-    /// Result of [`Output::Authenticate`] with this attempt number. A result of an older attempt is ignored.
+    /// Result of [`Output::Authenticate`] with this attempt number. A result of an older attempt is ignored. The grant of a peer that was
+    /// authenticated again is ignored, too: it keeps its addresses.
     Auth {
         /// [`AuthRequest::attempt`].
         attempt: u8,
@@ -152,6 +153,9 @@ pub enum Command {
     },
     /// The rules of the last [`Output::Install`] are installed and stored.
     Installed(Family),
+    /// Authenticate the peer again, while its address families stay open (RFC 1994 §2: at any time). An error: it was authenticated with
+    /// PAP, which the peer begins.
+    Reauthenticate,
     /// End the session for this reason.
     Terminate(Cause),
     /// End the session at once for this reason, without waiting for the peer, which has begun another one.

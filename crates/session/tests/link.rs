@@ -289,6 +289,76 @@ fn chap_responses_are_checked_and_repeated_verdicts_given() {
     line.expect_packet(CHAP, 3, id, b"");
 }
 
+/// Answers the challenge that comes next, and returns the attempt.
+fn answer_again(line: &mut Line) -> u8 {
+    let (id, data) = line.expect_kind(CHAP, 1);
+    assert_ne!(data[1..17], [0x11; 16], "a challenge is used once");
+    let response = [&[16][..], &[5; 16], b"alice"].concat();
+    line.send(CHAP, 2, id, &response);
+    let Output::Authenticate(request) = line.next() else {
+        panic!()
+    };
+    request.attempt
+}
+
+#[test]
+fn an_open_session_is_authenticated_again_and_stays_open() {
+    let mut line = Line::open();
+    line.command(Command::Reauthenticate);
+    let attempt = answer_again(&mut line);
+    assert_eq!(attempt, 2);
+    let reply = accept(Grant::default());
+    line.command(Command::Auth { attempt, reply });
+    line.expect_kind(CHAP, 3);
+    line.expect_silence();
+    assert!(line.is_up(Family::Ipv4) && line.is_up(Family::Ipv6));
+    assert_eq!(line.link.snapshot().unwrap().grant, grant());
+    line.command(Command::Reauthenticate);
+    let attempt = answer_again(&mut line);
+    let reply = AuthReply::Reject {
+        message: Vec::new(),
+    };
+    line.command(Command::Auth { attempt, reply });
+    line.expect_kind(CHAP, 4);
+    line.pass(Duration::from_secs(6));
+    let outputs = line.take_outputs();
+    assert!(outputs.contains(&Output::Closed(Cause::AuthFailed)));
+}
+
+#[test]
+fn a_peer_that_cannot_be_reached_has_not_failed_to_authenticate_again() {
+    for is_reachable in [true, false] {
+        let mut line = Line::open();
+        line.is_reachable = is_reachable;
+        line.command(Command::Reauthenticate);
+        line.pass(Duration::from_secs(300));
+        let failed = Output::Closed(Cause::AuthFailed);
+        let is_over = line.take_outputs().contains(&failed);
+        assert_eq!(is_over, is_reachable);
+    }
+}
+
+#[test]
+fn a_peer_that_is_not_authenticated_by_chap_cannot_be_asked_again() {
+    let again = |line: &mut Line| {
+        let asked = line.link.command(line.now, Command::Reauthenticate);
+        asked.unwrap_err().0
+    };
+    let mut line = Line::with(SessionConfig {
+        auth: AuthPolicy::Pap,
+        ..SessionConfig::default()
+    });
+    assert_eq!(again(&mut line), "the peer is not authenticated yet");
+    line.open_lcp();
+    line.send(PAP, 1, 1, b"\x05alice\x06s3cret");
+    let reply = accept(grant());
+    line.command(Command::Auth { attempt: 1, reply });
+    assert_eq!(again(&mut line), "a peer cannot be asked again for PAP");
+    let mut line = Line::open();
+    line.command(Command::Reauthenticate);
+    assert_eq!(again(&mut line), "the peer is being authenticated");
+}
+
 #[test]
 fn nothing_but_the_proof_counts_before_authentication() {
     let mut line = Line::new();

@@ -478,6 +478,7 @@ enum Step {
     Pass(u16),
     Verdict(bool),
     Installed(Family),
+    Reauthenticate,
     Terminate,
     Padt,
     /// Gives the session's own last frame back as an answer: an Ack, a Nak, a Reject, or itself.
@@ -501,6 +502,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => any::<u16>().prop_map(Step::Pass),
         3 => any::<bool>().prop_map(Step::Verdict),
         4 => prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)].prop_map(Step::Installed),
+        2 => Just(Step::Reauthenticate),
         1 => Just(Step::Terminate),
         1 => Just(Step::Padt),
         12 => (1u8..5).prop_map(Step::Echo),
@@ -570,6 +572,7 @@ proptest! {
                     }
                     Some(Command::Installed(family))
                 }
+                Step::Reauthenticate => Some(Command::Reauthenticate),
                 Step::Terminate => Some(Command::Terminate(Cause::AdminReset)),
                 Step::Padt => {
                     let _ = line.send_padt();

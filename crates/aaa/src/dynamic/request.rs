@@ -24,6 +24,11 @@ pub enum Requested {
     Disconnect,
     /// The session is to have these values in place of those that it has. What is not there stays as it is.
     Change(Box<AccessAccept>),
+    /// The server is to be asked for all of the session's values with this State (RFC 5176 §3.2).
+    Authorize {
+        /// State.
+        state: Vec<u8>,
+    },
 }
 
 /// Attributes that identify a session (RFC 5176 §3). Each one that is there must match.
@@ -99,7 +104,8 @@ pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicReq
         }
         match kind {
             Kind::NAS_IDENTIFIER | Kind::NAS_IP_ADDRESS | Kind::NAS_IPV6_ADDRESS => {}
-            Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL => check_service(kind, value)?,
+            Kind::SERVICE_TYPE | Kind::FRAMED_PROTOCOL => check_service(packet.code, kind, value)?,
+            Kind::STATE if packet.code == Code::COA_REQUEST => {}
             _ if packet.code == Code::COA_REQUEST => changes.attributes.push(attribute.clone()),
             // of a session that ends the server gets its own back
             Kind::CLASS => {}
@@ -110,10 +116,27 @@ pub(super) fn read(packet: &Packet, config: &DynamicConfig) -> Result<DynamicReq
         return Err(ErrorCause::MissingAttribute);
     }
     let requested = match packet.code {
+        Code::COA_REQUEST if is_authorize_only(packet) => authorize_only(packet, &changes)?,
         Code::COA_REQUEST => Requested::Change(Box::new(change(&changes, &config.mappings)?)),
         _ => Requested::Disconnect,
     };
     Ok(DynamicRequest { ids, requested })
+}
+
+fn is_authorize_only(packet: &Packet) -> bool {
+    let only = Value::Integer(values::SERVICE_TYPE_AUTHORIZE_ONLY);
+    packet.get(Kind::SERVICE_TYPE) == Some(&only)
+}
+
+/// RFC 5176 §3.2: it has a State, and no values.
+fn authorize_only(packet: &Packet, changes: &Packet) -> Result<Requested, ErrorCause> {
+    if !changes.attributes.is_empty() {
+        return Err(ErrorCause::UnsupportedAttribute);
+    }
+    let state = packet.get(Kind::STATE).and_then(Value::octets);
+    let state = state.filter(|state| !state.is_empty());
+    let state = state.ok_or(ErrorCause::MissingAttribute)?.to_vec();
+    Ok(Requested::Authorize { state })
 }
 
 /// What is to be changed. Half of it is never done: one value that cannot be used is the end, and so is one that says nothing to a
@@ -123,7 +146,8 @@ fn change(changes: &Packet, mappings: &Mappings) -> Result<AccessAccept, ErrorCa
     let is_enforced = change.not_enforced.is_empty() && change.unknown.is_empty();
     let is_of_begin = change.framed_pool.is_some()
         || change.framed_ipv6_pool.is_some()
-        || change.framed_interface_id.is_some();
+        || change.framed_interface_id.is_some()
+        || change.port_limit.is_some();
     match change.ignored.is_empty() {
         _ if !is_enforced || is_of_begin => Err(ErrorCause::UnsupportedAttribute),
         true if change == AccessAccept::default() => Err(ErrorCause::MissingAttribute),
@@ -152,14 +176,16 @@ fn check_gateway(packet: &Packet, gateways: &[Nas]) -> Result<(), ErrorCause> {
     }
 }
 
-/// Every service but that of a PPP subscriber is somebody else's. Authorize-Only asks for a new Access-Request (RFC 5176 §3.2), which the
-/// gateway does not make.
-fn check_service(kind: Kind, value: &Value) -> Result<(), ErrorCause> {
-    let own = match kind {
-        Kind::SERVICE_TYPE => values::SERVICE_TYPE_FRAMED,
-        _ => values::FRAMED_PROTOCOL_PPP,
+/// Every service but that of a PPP subscriber is somebody else's. Only a change may ask for Authorize-Only.
+fn check_service(code: Code, kind: Kind, value: &Value) -> Result<(), ErrorCause> {
+    let is_own = match (kind, value) {
+        (Kind::SERVICE_TYPE, Value::Integer(values::SERVICE_TYPE_AUTHORIZE_ONLY)) => {
+            code == Code::COA_REQUEST
+        }
+        (Kind::SERVICE_TYPE, value) => *value == Value::Integer(values::SERVICE_TYPE_FRAMED),
+        (_, value) => *value == Value::Integer(values::FRAMED_PROTOCOL_PPP),
     };
-    match *value == Value::Integer(own) {
+    match is_own {
         true => Ok(()),
         false => Err(ErrorCause::UnsupportedService),
     }

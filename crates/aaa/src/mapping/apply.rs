@@ -14,7 +14,7 @@ const MAX_DNS: usize = 8;
 const MAX_KEY: usize = 64;
 
 /// Attributes that the gateway reads itself, or that say nothing that it would have to do.
-const SETTLED: [Kind; 21] = [
+const SETTLED: [Kind; 23] = [
     Kind::FRAMED_IP_ADDRESS,
     Kind::FRAMED_IPV6_PREFIX,
     Kind::FRAMED_ROUTE,
@@ -25,6 +25,8 @@ const SETTLED: [Kind; 21] = [
     Kind::FILTER_ID,
     Kind::CLASS,
     Kind::SESSION_TIMEOUT,
+    Kind::TERMINATION_ACTION,
+    Kind::PORT_LIMIT,
     Kind::IDLE_TIMEOUT,
     Kind::ACCT_INTERIM_INTERVAL,
     Kind::FRAMED_MTU,
@@ -47,8 +49,6 @@ fn is_settled(attribute: &Attribute) -> bool {
         kind if SETTLED.contains(&kind) => true,
         // None (RFC 2865 §5.10)
         Kind::FRAMED_ROUTING => is_zero(),
-        // Default (RFC 2865 §5.29)
-        Kind::TERMINATION_ACTION => is_zero(),
         Kind::FRAMED_IP_NETMASK => attribute.value == Wire::Ipv4([255; 4].into()),
         _ => false,
     }

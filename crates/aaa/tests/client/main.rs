@@ -66,6 +66,7 @@ fn access(username: &str) -> AccessRequest {
         },
         acct_session_id: "bng1-0001".into(),
         nas_port: nas_port(),
+        state: Vec::new(),
     }
 }
 

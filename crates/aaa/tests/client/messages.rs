@@ -73,6 +73,51 @@ fn chap_goes_with_its_challenge() {
     assert_eq!(packet.get(Kind::USER_PASSWORD), None);
 }
 
+/// RFC 5176 §3.2, and RFC 2865 §5.29 for the State of an Access-Accept.
+#[test]
+fn a_server_is_asked_for_settings_without_a_proof() {
+    let mut client = client(config(1, 0));
+    let request = AccessRequest {
+        credentials: Credentials::AuthorizeOnly,
+        state: vec![7; 9],
+        ..access("alice")
+    };
+    client.authenticate(ZERO, 1, request);
+    let sent = one(&mut client);
+    let packet = verify_access_request(&sent.bytes, SECRET).unwrap();
+    let only = Value::Integer(values::SERVICE_TYPE_AUTHORIZE_ONLY);
+    assert_eq!(packet.get(Kind::SERVICE_TYPE), Some(&only));
+    assert_eq!(packet.get(Kind::STATE), Some(&Value::Octets(vec![7; 9])));
+    assert_eq!(packet.get(Kind::USER_PASSWORD), None);
+    let attributes = [(Kind::SERVICE_TYPE, only)];
+    let bytes = reply(&sent, Code::ACCESS_ACCEPT, &attributes);
+    client.handle(ZERO, sent.socket, sent.to, &bytes);
+    let (_, done) = drain(&mut client);
+    assert_eq!(done, [(1, Outcome::Accept(Box::default()))]);
+}
+
+#[test]
+fn what_happens_at_the_session_timeout_and_how_many_sessions_are_read() {
+    let said = |attributes: &[(Kind, Value)]| match accept(attributes) {
+        Outcome::Accept(accept) => *accept,
+        other => panic!("{other:?}"),
+    };
+    let state = (Kind::STATE, Value::Octets(vec![7; 9]));
+    let action = |number: u32| (Kind::TERMINATION_ACTION, Value::Integer(number));
+    let again = said(&[action(1), state.clone(), (Kind::PORT_LIMIT, 2.into())]);
+    let expected = AccessAccept {
+        reauthenticates: Some(true),
+        state: vec![7; 9],
+        port_limit: Some(2),
+        ..AccessAccept::default()
+    };
+    assert_eq!(again, expected);
+    let ends = said(&[action(0), state]);
+    assert_eq!((ends.reauthenticates, ends.state), (Some(false), vec![]));
+    let odd = said(&[action(2), (Kind::PORT_LIMIT, 0.into())]);
+    assert_eq!(odd.ignored, ["Termination-Action", "Port-Limit"]);
+}
+
 #[test]
 fn an_accept_is_read_as_a_whole() {
     let prefix = "2001:db8:0:7::/64".parse().unwrap();

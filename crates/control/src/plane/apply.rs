@@ -196,7 +196,8 @@ impl ControlPlane {
     pub(super) fn renew_policies(&mut self, now: Now, plane: UserPlaneId) {
         for index in self.sessions_of(plane) {
             let entry = &self.sessions[index];
-            let differs = || self.view().evaluate(entry).0 != *entry.policy;
+            let is_changing = entry.change().is_some();
+            let differs = || is_changing || self.view().evaluate(entry).0 != *entry.policy;
             if entry.has_policy() && differs() {
                 self.adjusting.push_back(entry.seid);
             }

@@ -27,7 +27,7 @@ impl ControlPlane {
     }
 
     /// Whether the session keeps what it has: it is what AAA gives it, or of the pool that AAA names.
-    fn keeps<T: Copy + PartialEq + Into<IpNet>>(
+    pub(super) fn keeps<T: Copy + PartialEq + Into<IpNet>>(
         &self,
         has: Option<T>,
         fixed: Option<T>,

@@ -7,7 +7,7 @@
 
 use super::apply::Applied;
 use super::{Awaited, ControlPlane, Now, Output};
-use crate::entry::{Authorization, Entry, PendingRequest, Wanted};
+use crate::entry::{Authorization, ChangeKey, Entry, PendingRequest, Wanted};
 use crate::evaluate::AaaAnswer;
 use crate::topology::Seid;
 use aaa::{
@@ -22,6 +22,9 @@ use session::Cause;
 
 /// Maximum number of requests of a session that wait for each other.
 const MOST_WAITING: usize = 8;
+
+/// Whether a request is taken. Otherwise what it is, and why it is not.
+type Taken = Result<(), (&'static str, ErrorCause)>;
 
 impl ControlPlane {
     /// The server follows the configuration. Returns the UDP port to listen on; `None` without clients.
@@ -65,40 +68,88 @@ impl ControlPlane {
 
     fn on_request(&mut self, now: Now, key: RequestKey, by: IpAddr, request: DynamicRequest) {
         let DynamicRequest { ids, requested } = request;
-        let is_change = matches!(requested, Requested::Change(_));
-        let found = self.find_session(&ids, is_change).and_then(|index| {
-            let wanted = match requested {
-                Requested::Disconnect => Wanted::End,
-                Requested::Change(change) => self.wanted_change(now, index, by, &change)?,
-            };
-            match self.sessions[index].requests.len() {
-                MOST_WAITING.. => Err(ErrorCause::ResourcesUnavailable),
-                _ => Ok((index, wanted)),
-            }
-        });
-        let (index, wanted) = match found {
-            Ok(found) => found,
-            Err(cause) => {
-                let what = if is_change {
-                    "CoA-Request"
-                } else {
-                    "Disconnect-Request"
-                };
-                tracing::info!(server = %by, session = %ids, %cause, "{what} is rejected");
-                return self.answer_server(key, DynamicOutcome::Rejected(cause));
-            }
+        let taken = match requested {
+            Requested::Disconnect => self.disconnect(now, key, by, &ids),
+            Requested::Change(change) => self.take_change(now, key, by, &ids, &change),
+            Requested::Authorize { state } => self.take_authorize(now, key, by, &ids, state),
         };
-        let is_first = self.sessions[index].requests.is_empty();
+        if let Err((what, cause)) = taken {
+            tracing::info!(server = %by, session = %ids, %cause, "{what} is rejected");
+            self.answer_server(key, DynamicOutcome::Rejected(cause));
+        }
+    }
+
+    fn disconnect(&mut self, now: Now, key: RequestKey, by: IpAddr, ids: &SessionIds) -> Taken {
+        let found = self.find_session(ids, false);
+        let index = found.and_then(|index| self.with_room(index));
+        let index = index.map_err(|cause| ("Disconnect-Request", cause))?;
+        self.add_request(index, key, Wanted::End);
         let entry = self.entry(index);
-        entry.requests.push_back(PendingRequest { key, wanted });
-        if !is_change {
-            let user = entry.who.username.escape_ascii().to_string();
-            tracing::info!(session = %entry.seid, user, server = %by, "the session is disconnected by RADIUS");
-            entry.noted.by = Some(format!("RADIUS server {by}").into());
-            self.end(now, index, Cause::AdminReset);
-        } else if is_first {
+        let user = entry.who.username.escape_ascii().to_string();
+        tracing::info!(session = %entry.seid, user, server = %by, "the session is disconnected by RADIUS");
+        entry.noted.by = Some(format!("RADIUS server {by}").into());
+        self.forget_answer(index);
+        self.end(now, index, Cause::AdminReset);
+        Ok(())
+    }
+
+    fn take_change(
+        &mut self,
+        now: Now,
+        key: RequestKey,
+        by: IpAddr,
+        ids: &SessionIds,
+        change: &AccessAccept,
+    ) -> Taken {
+        let found = self.find_session(ids, true).and_then(|index| {
+            let wanted = self.wanted_change(now, index, by, change)?;
+            Ok((self.with_room(index)?, wanted))
+        });
+        let (index, wanted) = found.map_err(|cause| ("CoA-Request", cause))?;
+        if self.add_request(index, key, wanted) {
             self.begin_change(now, index);
         }
+        Ok(())
+    }
+
+    /// The session, if it may have one more request that waits.
+    fn with_room(&self, index: u32) -> Result<u32, ErrorCause> {
+        match self.sessions[index].requests.len() {
+            MOST_WAITING.. => Err(ErrorCause::ResourcesUnavailable),
+            _ => Ok(index),
+        }
+    }
+
+    /// Adds a request to a session; whether it is the first.
+    fn add_request(&mut self, index: u32, key: RequestKey, wanted: Wanted) -> bool {
+        let requests = &mut self.entry(index).requests;
+        let key = ChangeKey::Request(key);
+        requests.push_back(PendingRequest { key, wanted });
+        requests.len() == 1
+    }
+
+    /// Asks the server anew, whose request is answered at once (RFC 5176 §3.2).
+    fn take_authorize(
+        &mut self,
+        now: Now,
+        key: RequestKey,
+        by: IpAddr,
+        ids: &SessionIds,
+        state: Vec<u8>,
+    ) -> Taken {
+        let is_servers = |index: &u32| !self.sessions[*index].accepted_by.is_user();
+        let found = self.find_session(ids, true);
+        let index = found.and_then(|index| {
+            let index = Some(index).filter(is_servers);
+            index.ok_or(ErrorCause::UnsupportedService)
+        });
+        let index = index.map_err(|cause| ("CoA-Request for a new authorization", cause))?;
+        let entry = &self.sessions[index];
+        let user = entry.who.username.escape_ascii().to_string();
+        tracing::info!(session = %entry.seid, user, server = %by, "RADIUS wants to be asked for the session's authorization");
+        self.answer_server(key, DynamicOutcome::Initiated);
+        self.ask_authorization(now, index, state);
+        Ok(())
     }
 
     /// The one session that all identifiers match. A session that is not stored yet is still being set up, and no server knows it.
@@ -166,15 +217,16 @@ impl ControlPlane {
         }
         Ok(Wanted::Change(Box::new(Authorization {
             answer,
+            is_whole: false,
             class: change.class.clone().into(),
             routes: change.framed_routes.clone().into(),
             claimed: Vec::new(),
-            by,
+            by: Some(by),
         })))
     }
 
     /// Begins the change that is first in turn, if one is.
-    fn begin_change(&mut self, now: Now, index: u32) {
+    pub(super) fn begin_change(&mut self, now: Now, index: u32) {
         let Some((key, _)) = self.sessions[index].change() else {
             return;
         };
@@ -186,6 +238,8 @@ impl ControlPlane {
         });
         let (why, cause) = match applied {
             Ok(Applied::InForce | Applied::Proposed) => return,
+            // what a server has answered is carried out as soon as the user plane is back
+            Ok(Applied::Deferred) if key.request().is_none() => return,
             Ok(Applied::Deferred) => {
                 let why = "its user plane cannot be reached".to_owned();
                 (why, ErrorCause::ResourcesUnavailable)
@@ -193,7 +247,7 @@ impl ControlPlane {
             Err(refused) => refused,
         };
         let session = self.sessions[index].seid;
-        tracing::warn!(%session, why, "CoA-Request is rejected");
+        tracing::warn!(%session, why, "a change of the session's authorization is rejected");
         self.change_refused(now, index, key, cause);
     }
 
@@ -202,15 +256,16 @@ impl ControlPlane {
         &mut self,
         now: Now,
         index: u32,
-        key: RequestKey,
+        key: ChangeKey,
         change: &Authorization,
         before: &Policy,
     ) {
         let entry = &self.sessions[index];
         let user = entry.who.username.escape_ascii().to_string();
+        let server = change.by.map(|by| by.to_string());
         let differs = entry.policy.differences(before).map(|s| s.label);
         let differs = differs.collect::<Vec<_>>().join(", ");
-        tracing::info!(session = %entry.seid, user, server = %change.by, differs, "the session's policy is changed by RADIUS");
+        tracing::info!(session = %entry.seid, user, server, differs, "the session's policy is changed by RADIUS");
         let has = |net: &IpNet| {
             let mut bindings = entry.policy.forwarding.bindings.iter();
             bindings.any(|binding| binding.prefix == *net)
@@ -219,9 +274,13 @@ impl ControlPlane {
         let claimed = change.claimed.iter().copied();
         let gone: Vec<IpNet> = had.chain(claimed).filter(|net| !has(net)).collect();
         self.release_routes(index, &gone);
-        self.remember_change(index, change);
+        if !change.is_whole {
+            self.remember_change(index, change);
+        }
         self.note_authorized(now, index, change.by, before);
-        self.journal.await_batch(Awaited::Answer(key));
+        if let Some(key) = key.request() {
+            self.journal.await_batch(Awaited::Answer(key));
+        }
         self.begin_change(now, index);
     }
 
@@ -230,7 +289,7 @@ impl ControlPlane {
         &mut self,
         now: Now,
         index: u32,
-        key: RequestKey,
+        key: ChangeKey,
         cause: ErrorCause,
     ) {
         let entry = self.entry(index);
@@ -243,26 +302,40 @@ impl ControlPlane {
         if entry.proposed.take_if(|p| p.change == Some(key)).is_some() {
             self.renew_policy(now, index);
         }
-        self.answer_server(key, DynamicOutcome::Rejected(cause));
+        match key.request() {
+            Some(key) => self.answer_server(key, DynamicOutcome::Rejected(cause)),
+            // as if the subscriber had connected with this answer
+            None => return self.end(now, index, Cause::NasError),
+        }
         self.begin_change(now, index);
     }
 
-    /// Forgets the changes of a session whose user plane may have carried one out or not. Repetitions begin anew.
+    /// Forgets the changes of a session whose user plane may have carried one out or not. Repetitions begin anew. What a server has
+    /// answered stays, and is carried out with the next policy.
     pub(super) fn changes_unknown(&mut self, index: u32) {
         let entry = self.entry(index);
         entry.proposed.take_if(|proposal| proposal.change.is_some());
-        self.answer_changes(index, DynamicOutcome::Unknown);
+        let is_asked = |request: &PendingRequest| request.key.request().is_some();
+        self.answer_changes(index, is_asked, DynamicOutcome::Unknown);
     }
 
-    /// Answers all changes of a session.
-    fn answer_changes(&mut self, index: u32, outcome: DynamicOutcome) {
+    /// Answers the changes of a session for which `which` returns true.
+    fn answer_changes(
+        &mut self,
+        index: u32,
+        which: impl Fn(&PendingRequest) -> bool,
+        outcome: DynamicOutcome,
+    ) {
         let requests = std::mem::take(&mut self.entry(index).requests).into_iter();
         let is_change = |request: &PendingRequest| matches!(request.wanted, Wanted::Change(_));
-        let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_change);
+        let is_answered = |request: &PendingRequest| is_change(request) && which(request);
+        let (changes, others): (Vec<PendingRequest>, _) = requests.partition(is_answered);
         self.entry(index).requests = others.into();
         for change in changes {
             self.release_claims(index, &change);
-            self.answer_server(change.key, outcome);
+            if let Some(key) = change.key.request() {
+                self.answer_server(key, outcome);
+            }
         }
     }
 
@@ -276,12 +349,12 @@ impl ControlPlane {
     /// Rejects the changes of a session that has ended.
     pub(super) fn end_changes(&mut self, index: u32) {
         let gone = ErrorCause::SessionContextNotFound;
-        self.answer_changes(index, DynamicOutcome::Rejected(gone));
+        self.answer_changes(index, |_| true, DynamicOutcome::Rejected(gone));
     }
 
     /// Answers those who wanted the end of a session, once the store has no record of it.
     pub(super) fn answer_disconnects(&mut self, requests: impl Iterator<Item = PendingRequest>) {
-        for PendingRequest { key, .. } in requests {
+        for key in requests.filter_map(|request| request.key.request()) {
             self.journal.await_batch(Awaited::Answer(key));
         }
     }

@@ -81,6 +81,13 @@ impl ControlPlane {
         }
     }
 
+    /// Forgets the last answer for a session's subscriber: a server has rejected or disconnected it since.
+    pub(super) fn forget_answer(&mut self, index: u32) {
+        if let Some(key) = self.answer_key(index) {
+            self.last_answers.remove(&key, &mut self.journal);
+        }
+    }
+
     /// Forgets the last answer for a subscriber that a server has rejected. Returns the reason for the operator.
     pub(super) fn note_rejected(
         &mut self,
@@ -88,10 +95,8 @@ impl ControlPlane {
         by: AcceptedBy,
         reason: RejectReason,
     ) -> String {
-        if by == AcceptedBy::Servers
-            && let Some(key) = self.answer_key(index)
-        {
-            self.last_answers.remove(&key, &mut self.journal);
+        if by == AcceptedBy::Servers {
+            self.forget_answer(index);
         }
         let nobody = "no local user has this name and password";
         match (by, &reason) {

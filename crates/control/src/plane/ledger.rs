@@ -322,7 +322,7 @@ impl ControlPlane {
         let open: HashSet<RequestKey> = self.dynamic.open().collect();
         let of_sessions = self.sessions.entries().flat_map(|entry| {
             let requests = entry.requests.iter();
-            requests.map(|request| (request.key, entry.seid.to_string()))
+            requests.filter_map(|request| Some((request.key.request()?, entry.seid.to_string())))
         });
         let awaited = self.journal.awaited().filter_map(|what| match what {
             Awaited::Answer(key) => Some((*key, "the store".to_owned())),
@@ -420,7 +420,7 @@ impl ControlPlane {
         let pending = self.aaa.pending();
         seen_to.extend(pending.filter_map(|(_, auth)| match auth {
             PendingAuth::Session { seid, .. } => Some(Wait::Verdict(*seid)),
-            PendingAuth::Call { .. } => None,
+            PendingAuth::Authorization { .. } | PendingAuth::Call { .. } => None,
         }));
         seen_to
     }

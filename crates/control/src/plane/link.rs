@@ -10,7 +10,7 @@ use aaa::{AccessAccept, AccessRequest, Credentials, NasPort, Outcome, PortType, 
 use core::net::Ipv4Addr;
 use session::{
     AuthMethod, AuthReply, AuthRequest, Cause, Command, Family, Grant, Ipv4Grant, Ipv6Grant,
-    Output, Phase, Status,
+    Output, Status,
 };
 
 impl ControlPlane {
@@ -55,7 +55,7 @@ impl ControlPlane {
             .is_some_and(|at| at <= now.at);
         if over {
             self.entry(index).account.ends_at = None;
-            self.end(now, index, Cause::SessionTimeout);
+            self.on_time_over(now, index);
         } else {
             self.carry_out(now, index);
         }
@@ -111,6 +111,7 @@ impl ControlPlane {
             credentials,
             acct_session_id: seid.to_string(),
             nas_port,
+            state: self.state_to_repeat(index),
         };
         let segment = self.sessions[index].segment;
         let profile = self.view().access_profile(segment);
@@ -134,13 +135,16 @@ impl ControlPlane {
     ) {
         let waits = |index: &u32| {
             let entry = &self.sessions[*index];
-            let waits = |status: Status| status.phase == Phase::Authenticate;
+            let waits = |status: Status| status.waits_for_verdict;
             entry.who.attempt == attempt && entry.status().is_some_and(waits)
         };
         // otherwise the session ended meanwhile, or its subscriber began anew
         let Some(index) = self.sessions.find(seid).filter(waits) else {
             return;
         };
+        if self.is_authenticated(index) {
+            return self.on_reauthenticated(now, index, by, outcome);
+        }
         match outcome {
             Outcome::Accept(accept) => {
                 self.entry(index).accepted_by = by;
@@ -178,7 +182,8 @@ impl ControlPlane {
             self.counters.count(Counter::AuthenticationRejected);
             return self.reject(now, index, &why, message);
         }
-        if let Err(why) = self.join_user(index) {
+        let limited = self.check_port_limit(index, &accept);
+        if let Err(why) = limited.and_then(|()| self.join_user(index)) {
             self.counters.count(Counter::SubscriberLimit);
             return self.reject(now, index, &why, b"too many sessions".to_vec());
         }
@@ -198,6 +203,7 @@ impl ControlPlane {
                 profile's MTU applies");
         }
         entry.who.class = accept.class.clone().into_boxed_slice();
+        entry.state = accept.state.clone().into_boxed_slice();
         let attempt = entry.who.attempt;
         self.set_instance(now, index);
         let instance = self.sessions[index].instance;
@@ -240,7 +246,7 @@ impl ControlPlane {
     }
 
     /// Counts and names the attributes of an Access-Accept that have no effect.
-    fn count_attributes(&mut self, index: u32, accept: &AccessAccept) {
+    pub(super) fn count_attributes(&mut self, index: u32, accept: &AccessAccept) {
         let kinds = [
             (&accept.ignored, Counter::AttributeIgnored),
             (&accept.not_enforced, Counter::AttributeNotEnforced),

@@ -157,7 +157,13 @@ impl ControlPlane {
     }
 
     /// Adds an event of a changed authorization.
-    pub(super) fn note_authorized(&mut self, now: Now, index: u32, by: IpAddr, before: &Policy) {
+    pub(super) fn note_authorized(
+        &mut self,
+        now: Now,
+        index: u32,
+        by: Option<IpAddr>,
+        before: &Policy,
+    ) {
         let rows = |policy: &Policy| policy.rows(&Origins::default());
         let policy = self.sessions[index].policy.clone();
         let changed = rows(before).into_iter().zip(rows(&policy));
@@ -174,7 +180,10 @@ impl ControlPlane {
             same if same.is_empty() => "it has these values already".to_owned(),
             changed => changed,
         };
-        let by = format!("RADIUS server {by}");
+        let by = match by {
+            Some(server) => format!("RADIUS server {server}"),
+            None => "RADIUS server, asked again".to_owned(),
+        };
         let text = bounded(&text);
         self.note_step(now, index, Step::Authorized { by: &by, text });
     }

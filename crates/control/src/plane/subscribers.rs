@@ -5,6 +5,7 @@ use crate::entry::{Entry, LineIds, Sixth};
 use crate::lanes::Load;
 use crate::subscribers::{Identity, Subscriber, Subscribers};
 use crate::topology::{SegmentId, Seid, SubscriberId, UserPlaneId};
+use aaa::AccessAccept;
 use config::model::SubscriberIdentity;
 use session::Circuit;
 use std::sync::Arc;
@@ -62,6 +63,28 @@ impl ControlPlane {
         Err(format!(
             "the subscriber {} has {sessions} sessions, and the access profile allows {most} (`sessions-per-subscriber`)",
             identity.text(&self.topology)
+        ))
+    }
+
+    /// Whether the subscriber of a session may have it beside its others, by AAA's Port-Limit (RFC 2865 §5.42).
+    pub(super) fn check_port_limit(&self, index: u32, accept: &AccessAccept) -> Result<(), String> {
+        let Some(most) = accept.port_limit else {
+            return Ok(());
+        };
+        let entry = &self.sessions[index];
+        let own = entry.subscriber.and_then(|id| self.subscribers.get(id));
+        let of_line = own.filter(|own| !own.identity.is_user());
+        let of_user = || {
+            let identity = Identity::User(entry.who.username.clone());
+            self.subscribers.find(&identity)
+        };
+        let subscriber = of_line.or_else(of_user);
+        let others = subscriber.map_or(0, |s| self.live_sessions(s, Some(entry.seid)));
+        if others < most as usize {
+            return Ok(());
+        }
+        Err(format!(
+            "the subscriber has {others} other sessions, and AAA allows {most} (Port-Limit)"
         ))
     }
 

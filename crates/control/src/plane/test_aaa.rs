@@ -47,6 +47,7 @@ impl ControlPlane {
                 port_id: Some("test".into()),
                 ..NasPort::default()
             },
+            state: Vec::new(),
         };
         let pending = PendingAuth::Call {
             ticket,
@@ -172,6 +173,7 @@ fn given(accept: &AccessAccept) -> Vec<AaaResult> {
         ("IPv6 prefix", prefix),
         ("IPv6 pool", accept.framed_ipv6_pool.clone()),
         ("interface identifier", interface),
+        ("session limit", accept.port_limit.map(|n| n.to_string())),
     ];
     let named = named.into_iter();
     let named = named.filter_map(|(name, value)| Some(result(name, value?, "aaa")));

@@ -245,20 +245,24 @@ fn a_test_shows_what_each_attribute_comes_to_and_leaves_nothing_behind() {
         (Kind::SESSION_TIMEOUT, 3600.into()),
         (Kind::IDLE_TIMEOUT, Value::Invalid(vec![1])),
         (Kind::PORT_LIMIT, 2.into()),
+        (Kind::TERMINATION_ACTION, 1.into()),
+        (Kind::FRAMED_ROUTING, 1.into()),
         (Kind::REPLY_MESSAGE, "welcome".into()),
     ];
     let (accepted, reason, results) = tested(&mut w, "home0", "");
     assert!(accepted, "{reason}");
     let expected = [
         "IPv4 pool walled (aaa)",
+        "session limit 2 (aaa)",
         "route 198.18.0.0/24 (aaa)",
         "MTU 1492 (profile)",
         "rate up 2000 kbit/s (aaa)",
         "rate down 8000 kbit/s (aaa)",
         "session timeout 3600 s (aaa)",
+        "action at the session timeout re-authentication (aaa)",
         "name servers 192.0.2.53, 2001:db8::53 (profile)",
         "Idle-Timeout  (ignored)",
-        "Port-Limit  (not enforced)",
+        "Framed-Routing  (not enforced)",
     ];
     assert_eq!(results, expected);
     w.radius.accept = vec![(Kind::FRAMED_POOL, "nowhere".into())];

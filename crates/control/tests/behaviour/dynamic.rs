@@ -11,7 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const SECRET: &[u8] = b"coa-secret";
 
 /// A world in which a RADIUS server may change sessions.
-fn world(homes: usize) -> World {
+pub fn world(homes: usize) -> World {
     let mut w = World::new(homes, Choice::radius());
     w.configure(&[
         "set aaa dynamic-authorization clients one address 192.0.2.9",
@@ -30,20 +30,20 @@ fn world(homes: usize) -> World {
     w
 }
 
-fn user(n: usize) -> (Kind, Value) {
+pub fn user(n: usize) -> (Kind, Value) {
     (Kind::USER_NAME, Value::Octets(format!("home{n}").into()))
 }
 
-fn gold() -> (Kind, Value) {
+pub fn gold() -> (Kind, Value) {
     (Kind::FILTER_ID, "gold".into())
 }
 
-fn mtu(octets: u32) -> (Kind, Value) {
+pub fn mtu(octets: u32) -> (Kind, Value) {
     (Kind::FRAMED_MTU, octets.into())
 }
 
 /// A request, with an identifier of its own.
-fn request(code: Code, identifier: u8, attributes: &[(Kind, Value)]) -> Vec<u8> {
+pub fn request(code: Code, identifier: u8, attributes: &[(Kind, Value)]) -> Vec<u8> {
     let mut packet = Packet::new(code, identifier, [0; 16]);
     for (kind, value) in attributes {
         packet.push(*kind, value.clone());
@@ -70,22 +70,22 @@ fn ask(w: &mut World, code: Code, attributes: &[(Kind, Value)]) -> Option<(Code,
     answer(w, &bytes)
 }
 
-fn change(w: &mut World, attributes: &[(Kind, Value)]) -> Option<(Code, Option<u32>)> {
+pub fn change(w: &mut World, attributes: &[(Kind, Value)]) -> Option<(Code, Option<u32>)> {
     ask(w, Code::COA_REQUEST, attributes)
 }
 
-const ACK: Option<(Code, Option<u32>)> = Some((Code::COA_ACK, None));
+pub const ACK: Option<(Code, Option<u32>)> = Some((Code::COA_ACK, None));
 
-fn nak(cause: u32) -> Option<(Code, Option<u32>)> {
+pub fn nak(cause: u32) -> Option<(Code, Option<u32>)> {
     Some((Code::COA_NAK, Some(cause)))
 }
 
 /// What the user plane does with packets of a home.
-fn settings(w: &World, n: usize) -> PacketSettings {
+pub fn settings(w: &World, n: usize) -> PacketSettings {
     w.up.subscribers()[n].forwarding.packets
 }
 
-fn history(w: &World) -> Vec<String> {
+pub fn history(w: &World) -> Vec<String> {
     let blocks = w.history.iter();
     let all = blocks.flat_map(|(_, block)| events(block));
     let told = all.filter_map(|event| match event.what {
@@ -605,4 +605,25 @@ fn a_change_is_part_of_the_last_policy() {
     assert_eq!(routes(&mut w), [vec!["198.18.1.0/24"]]);
     w.run(2 * 3600 * SECOND);
     assert_eq!(w.online(), 1, "the time-out was of the session before");
+}
+
+/// Whoever ends a session wants to be asked before the next one: the last policy is none any more.
+#[test]
+fn who_is_disconnected_has_no_last_policy() {
+    let mut w = world(1);
+    w.configure(&["set access-profiles pppoe fallback last-policy"])
+        .unwrap();
+    w.hang_up(0);
+    w.run(10 * SECOND);
+    w.dial(0);
+    w.run(10 * SECOND);
+    let stored = |w: &World| w.store.keys().any(|key| key.starts_with(b"last-answer/"));
+    assert!(stored(&w));
+    let end = ask(&mut w, Code::DISCONNECT_REQUEST, &[user(0)]);
+    w.run(10 * SECOND);
+    assert!(!stored(&w), "{end:?}");
+    w.radius.dead = true;
+    w.dial(0);
+    w.run(60 * SECOND);
+    assert_eq!(w.online(), 0);
 }

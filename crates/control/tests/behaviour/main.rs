@@ -15,6 +15,7 @@ mod leaves;
 mod liar;
 mod plane;
 mod radius_records;
+mod reauthorize;
 mod recorded_bindings;
 mod resume;
 mod store_crash;

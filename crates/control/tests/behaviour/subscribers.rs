@@ -7,6 +7,7 @@ use cpe::{Home, HomeConfig, State};
 use northbound::{FindSubscriberResponse, Request, Response};
 use std::collections::BTreeSet;
 use wire::eth::Tags;
+use wire::radius::Kind;
 
 const WHILE: Duration = Duration::from_secs(30);
 const BY_NAME: &str = "set access-profiles pppoe subscriber-identity user-name";
@@ -156,6 +157,36 @@ fn a_line_has_as_many_sessions_as_it_may() {
     w.run(WHILE);
     assert_eq!(w.homes[1].state(), State::Online, "there is room again");
     assert_balanced(&w);
+}
+
+/// By the access line, and by the user name.
+#[test]
+fn a_subscriber_has_as_many_sessions_as_aaa_allows() {
+    for by_name in [false, true] {
+        let mut w = World::new(3, Choice::radius());
+        if by_name {
+            w.configure(&[BY_NAME]).unwrap();
+            move_home(&mut w, 1, 2, 0);
+            move_home(&mut w, 2, 3, 0);
+        } else {
+            move_home(&mut w, 1, 1, 1);
+            move_home(&mut w, 2, 1, 2);
+        }
+        w.radius.accept = vec![(Kind::PORT_LIMIT, 2.into())];
+        w.dial_all();
+        assert_eq!(w.online(), 2);
+        assert!(w.count(Counter::SubscriberLimit) >= 1);
+        // who is in counts only once when it begins PPP anew
+        w.begin_ppp_anew(0);
+        w.run(WHILE);
+        assert_eq!(w.online(), 2);
+        let out = w.homes.iter().position(|h| h.state() != State::Online);
+        w.radius.accept.clear();
+        w.dial(out.unwrap());
+        w.run(WHILE);
+        assert_eq!(w.online(), 3, "no limit");
+        assert_balanced(&w);
+    }
 }
 
 #[test]

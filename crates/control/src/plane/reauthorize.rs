@@ -1,0 +1,210 @@
+//! New answers of RADIUS servers for sessions that are open: when a session time-out asks for one (Termination-Action, RFC 2865 §5.29),
+//! and when a server wants to be asked (Authorize-Only, RFC 5176 §3.2).
+//!
+//! A new answer replaces the one before as a whole, and is applied like a change of authorization ([`super::dynamic`]). What an open
+//! session cannot get, such as another address, ends it: the subscriber gets it when it connects again. So does an answer with which the
+//! subscriber could not connect.
+
+use super::{ControlPlane, Now};
+use crate::aaa_clients::PendingAuth;
+use crate::counters::Counter;
+use crate::entry::{Authorization, ChangeKey, PendingRequest, Wanted};
+use crate::evaluate::AaaAnswer;
+use crate::fallback::AcceptedBy;
+use crate::topology::Seid;
+use aaa::{AccessAccept, AccessRequest, Credentials, Outcome};
+use config::model::Fallback;
+use core::net::IpAddr;
+use ipnet::IpNet;
+use policy::TimeoutAction;
+use session::{AuthReply, Cause, Command, Grant, Phase};
+
+impl ControlPlane {
+    /// Ends a session whose time-out has passed, or authenticates its subscriber again. PAP cannot be asked for again: only the subscriber
+    /// can begin it.
+    pub(super) fn on_time_over(&mut self, now: Now, index: u32) {
+        let entry = self.entry(index);
+        let is_again = entry.policy.control.timeout_action == TimeoutAction::Reauthenticate;
+        let link = entry.link.as_mut().filter(|_| is_again);
+        let asked = link.map(|link| link.command(now.at, Command::Reauthenticate));
+        match asked {
+            Some(Ok(())) => self.carry_out(now, index),
+            _ => self.end(now, index, Cause::SessionTimeout),
+        }
+    }
+
+    /// Whether the subscriber is authenticated.
+    pub(super) fn is_authenticated(&self, index: u32) -> bool {
+        let status = self.sessions[index].status();
+        status.is_some_and(|status| status.phase == Phase::Network)
+    }
+
+    /// State for the request of a subscriber that is authenticated again.
+    pub(super) fn state_to_repeat(&self, index: u32) -> Vec<u8> {
+        match self.is_authenticated(index) {
+            true => self.sessions[index].state.to_vec(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Handles AAA's answer about a subscriber that was authenticated again.
+    pub(super) fn on_reauthenticated(
+        &mut self,
+        now: Now,
+        index: u32,
+        by: AcceptedBy,
+        outcome: Outcome,
+    ) {
+        match outcome {
+            Outcome::Accept(accept) => {
+                let (attempt, grant) = (self.sessions[index].who.attempt, Grant::default());
+                let message = accept.reply_message.clone();
+                let reply = AuthReply::Accept { grant, message };
+                self.drive(now, index, Command::Auth { attempt, reply });
+                self.reauthorize(now, index, by, &accept);
+            }
+            Outcome::Reject(reject) => {
+                self.counters.count(Counter::AuthenticationRejected);
+                let why = self.note_rejected(index, by, reject.reason);
+                self.reject(now, index, &why, reject.reply_message);
+            }
+            Outcome::Unavailable(why) => {
+                self.counters.count(Counter::AuthenticationUnavailable);
+                let entry = &self.sessions[index];
+                let user = entry.who.username.escape_ascii().to_string();
+                tracing::warn!(session = %entry.seid, user, %why, "the subscriber cannot be authenticated again: the session \
+                    ends");
+                self.end(now, index, Cause::SessionTimeout);
+            }
+        }
+    }
+
+    /// Asks the servers of a session for its settings.
+    pub(super) fn ask_authorization(&mut self, now: Now, index: u32, state: Vec<u8>) {
+        let nas_port = self.nas_port(index);
+        let entry = self.entry(index);
+        entry.authorization = entry.authorization.wrapping_add(1);
+        let (seid, number) = (entry.seid, entry.authorization);
+        let request = AccessRequest {
+            username: entry.who.username.to_vec(),
+            credentials: Credentials::AuthorizeOnly,
+            acct_session_id: seid.to_string(),
+            nas_port,
+            state,
+        };
+        let servers = entry.servers.clone();
+        let route = (servers.as_deref(), Fallback::Reject);
+        let pending = PendingAuth::Authorization { seid, number };
+        self.aaa.authenticate(now.at, route, pending, request);
+    }
+
+    /// Handles the answer to [`ControlPlane::ask_authorization`].
+    pub(super) fn on_authorization(
+        &mut self,
+        now: Now,
+        (seid, number): (Seid, u8),
+        by: AcceptedBy,
+        outcome: Outcome,
+    ) {
+        let is_last = |index: &u32| {
+            let entry = &self.sessions[*index];
+            entry.authorization == number && !entry.is_ending() && self.is_authenticated(*index)
+        };
+        let Some(index) = self.sessions.find(seid).filter(is_last) else {
+            return;
+        };
+        let entry = &self.sessions[index];
+        let user = entry.who.username.escape_ascii().to_string();
+        match outcome {
+            Outcome::Accept(accept) => self.reauthorize(now, index, by, &accept),
+            // RFC 5176 §3.2: as if the server had asked for the session's end
+            Outcome::Reject(reject) => {
+                let why = self.note_rejected(index, by, reject.reason);
+                tracing::info!(session = %seid, user, why, "the session is no longer authorized");
+                self.end(now, index, Cause::AdminReset);
+            }
+            Outcome::Unavailable(why) => {
+                tracing::warn!(session = %seid, user, %why, "no new authorization: the session stays as it is");
+            }
+        }
+    }
+
+    /// Applies an answer to a session that is open, in place of the one before.
+    fn reauthorize(&mut self, now: Now, index: u32, by: AcceptedBy, accept: &AccessAccept) {
+        if let Err((why, cause)) = self.check_answer(index, accept) {
+            let entry = &self.sessions[index];
+            let user = entry.who.username.escape_ascii().to_string();
+            tracing::info!(session = %entry.seid, user, why, "the session ends with AAA's new answer");
+            return self.end(now, index, cause);
+        }
+        self.count_attributes(index, accept);
+        self.note_accepted(now, index, accept);
+        let entry = self.entry(index);
+        entry.accepted_by = by;
+        entry.state = accept.state.clone().into();
+        let answer = AaaAnswer::of(accept, entry.account.lasted(now.at));
+        let change = Authorization {
+            answer,
+            is_whole: true,
+            class: accept.class.clone().into(),
+            routes: accept.framed_routes.clone().into(),
+            claimed: Vec::new(),
+            by: None,
+        };
+        // the attempt tells answers to two proofs apart, and the other number those without
+        let number = entry.who.attempt.wrapping_add(entry.authorization);
+        entry.requests.push_back(PendingRequest {
+            key: ChangeKey::Answer(number),
+            wanted: Wanted::Change(Box::new(change)),
+        });
+        if entry.requests.len() == 1 {
+            self.begin_change(now, index);
+        }
+    }
+
+    /// Whether an open session can go on with an answer. Otherwise why it ends, and with which cause.
+    fn check_answer(&self, index: u32, accept: &AccessAccept) -> Result<(), (String, Cause)> {
+        self.check_profile(accept)
+            .map_err(|why| (why, Cause::NasError))?;
+        let entry = &self.sessions[index];
+        let pools = self.check_pools(entry.instance, accept);
+        pools.map_err(|why| (why, Cause::NasError))?;
+        let another = |what: String| {
+            let why =
+                format!("AAA gives the subscriber {what}, which it gets when it connects again");
+            Err((why, Cause::NasRequest))
+        };
+        let profile = accept.filter_id.as_deref();
+        let profile = profile.or(self
+            .view()
+            .access_profile(entry.segment)
+            .subscriber_profile
+            .as_deref());
+        let (profile, _) = crate::evaluate::profile(&self.configuration, profile);
+        if profile.network_instance != self.topology.instance(entry.instance).name {
+            return another(format!("network instance `{}`", profile.network_instance));
+        }
+        let has = entry.ipv4().map(|address| IpNet::from(IpAddr::V4(address)));
+        let wants = accept.framed_ip;
+        let wants = wants.map(|address| IpNet::from(IpAddr::V4(address)));
+        let has_ipv4 = self.gateway_ipv4(index).is_some();
+        if has_ipv4 && !self.stays(has, wants, accept.framed_pool.as_ref()) {
+            return another("another IPv4 address".into());
+        }
+        let (has, wants) = (entry.ipv6(), accept.framed_ipv6_prefix);
+        if !self.stays(has, wants, accept.framed_ipv6_pool.as_ref()) {
+            return another("another IPv6 prefix".into());
+        }
+        Ok(())
+    }
+
+    /// Whether a session can stay with what it has.
+    fn stays<T: Copy + PartialEq + Into<IpNet>>(
+        &self,
+        has: Option<T>,
+        fixed: Option<T>,
+        pool: Option<&String>,
+    ) -> bool {
+        fixed.is_none() && pool.is_none() || self.keeps(has, fixed, pool)
+    }
+}
