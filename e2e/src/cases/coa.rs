@@ -2,7 +2,7 @@ use super::rates::{count, is_all, lost};
 use crate::command::Sluice;
 use crate::fixture::Fixture;
 use crate::guard::PATIENCE;
-use crate::radius::{SECRET, radclient};
+use crate::radius::{ALONE, SECRET, radclient};
 use crate::scenario::{Crowd, Newcomer, Scenario};
 use crate::sniff::{Capture, tshark};
 use anyhow::{Context, Result, ensure};
@@ -67,6 +67,7 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     let none = lost(&mut crowd, COUNTER, &sluice, |_| Ok(true))?;
     ensure!(none == (0, 0), "after rejected changes: {none:?} are lost");
     crowd.check()?;
+    reauthenticated(lab, &sluice)?;
     disconnected(lab, &sluice)?;
     sluice.ledger()?;
     let events = sluice.run(&["show", "events", "home1"])?;
@@ -186,6 +187,33 @@ fn rejected(lab: &Lab, ids: &[String]) -> Result<()> {
     )?;
     ensure!(said.contains("No reply"), "with another secret:\n{said}");
     Ok(())
+}
+
+/// A session whose time is over is authenticated again by CHAP, and stays the same one.
+fn reauthenticated(lab: &Lab, sluice: &Sluice) -> Result<()> {
+    let frank = Newcomer::dial_as(lab, UserPlane::One, 2, 2, ("frank", "again"))?;
+    frank.wait_online(PATIENCE)?;
+    let own = || {
+        let mut all = sessions(sluice)?.into_iter();
+        let own = all.find(|session| session.user == "frank");
+        own.context("frank has no session")
+    };
+    let (before, first) = (ALONE.accepted(lab)?, own()?);
+    let begun = Instant::now();
+    while ALONE.accepted(lab)? < before + 2 {
+        ensure!(begun.elapsed() < PATIENCE, "the server is not asked again");
+        sleep(Duration::from_millis(100));
+    }
+    let last = own()?;
+    ensure!(
+        (&last.id, last.ipv4) == (&first.id, first.ipv4),
+        "it is another session: {} after {}",
+        last.id,
+        first.id
+    );
+    let online = frank.status().at(State::Online);
+    ensure!(online == 1, "the home has noticed");
+    frank.hang_up(PATIENCE)
 }
 
 fn disconnected(lab: &Lab, sluice: &Sluice) -> Result<()> {

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, ensure};
 use lab::topology::{CP_MANAGEMENT_V4, Lab, UserPlane};
 use northbound::{Session, SubscriberState};
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The secret that the page chooses for changes.
 const CHANGES: &str = "changes-of-authorization";
@@ -15,7 +17,8 @@ const CHANGES: &str = "changes-of-authorization";
 pub fn run(fixture: &mut Fixture) -> Result<()> {
     let blocks = page::of_how_to("radius.md")?;
     let lab = fixture.without_site()?;
-    let users = users_file(lab, &of(&blocks, "users"))?;
+    let entries = [of(&blocks, "users-first"), of(&blocks, "users")].concat();
+    let users = users_file(lab, &entries)?;
     let scenario = Scenario::open_with(lab, &users)?;
     let sluice = Sluice::of(lab);
     for commands in of(&blocks, "sluice") {
@@ -58,9 +61,19 @@ pub fn run(fixture: &mut Fixture) -> Result<()> {
     asked(lab, "coa", change, "Received CoA-ACK")?;
     rates(&sluice, ["4000 kbit/s", "16000 kbit/s"])?;
 
+    let [again] = &of(&blocks, "authorize")[..] else {
+        anyhow::bail!("one request to be asked is on the page");
+    };
+    asked(lab, "coa", again, "Request-Initiated")?;
+    let begun = Instant::now();
+    while let Err(why) = rates(&sluice, ["2000 kbit/s", "8000 kbit/s"]) {
+        ensure!(begun.elapsed() < PATIENCE, "{why:#}");
+        sleep(Duration::from_millis(100));
+    }
+
     pool(&sluice, "dave@example.net", "100.96.0.")?;
-    let paid = of(&blocks, "users")
-        .concat()
+    let paid = entries
+        .join("\n")
         .replace("\tFramed-Pool = \"walled\"\n", "");
     let paid = users_file(lab, &[paid])?;
     let scenario = scenario.with_users(lab, &paid)?;
