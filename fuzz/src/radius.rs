@@ -140,6 +140,7 @@ impl World {
         let username = step.data.get(..8).unwrap_or(step.data).to_vec();
         let request = AccessRequest {
             username,
+            sent_name: None,
             credentials,
             acct_session_id: "bng1-1".into(),
             nas_port: nas_port(step.data),

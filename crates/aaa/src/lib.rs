@@ -21,7 +21,7 @@
 //! let now = Duration::ZERO;
 //! let credentials = Credentials::Pap { password: Secret::new("wonderland") };
 //! let (username, acct_session_id) = (b"alice".to_vec(), "bng1-1".to_owned());
-//! client.authenticate(now, 1, AccessRequest { username, credentials, acct_session_id, nas_port: NasPort::default() });
+//! client.authenticate(now, 1, AccessRequest { username, sent_name: None, credentials, acct_session_id, nas_port: NasPort::default() });
 //! let Some(Output::Transmit { socket, to, bytes }) = client.poll_output() else { panic!("nothing to send") };
 //! assert_eq!(to, server);
 //!

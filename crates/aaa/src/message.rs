@@ -36,7 +36,7 @@ pub struct NasPort {
     pub port: Option<u32>,
     /// NAS-Port-Id: the port as text, for example `up1/access0:100.7`.
     pub port_id: Option<String>,
-    /// Calling-Station-Id: the MAC address as text.
+    /// Calling-Station-Id, for example the MAC address as text.
     pub calling_station: Option<String>,
     /// Called-Station-Id, for example the service name.
     pub called_station: Option<String>,
@@ -63,8 +63,10 @@ pub enum PortType {
 /// Request to authenticate a subscriber and to get its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRequest {
-    /// User name as the peer sent it; any octets.
+    /// User name as the peer sent it; any octets. Local users are found by it.
     pub username: Vec<u8>,
+    /// User-Name for servers, if it is another.
+    pub sent_name: Option<Vec<u8>>,
     /// Proof of identity.
     pub credentials: Credentials,
     /// Acct-Session-Id of the accounting records that will follow (RFC 2866 §5.5 allows it here).
@@ -205,7 +207,7 @@ pub struct Traffic {
 pub struct AccountingRecord {
     /// Kind of the record.
     pub kind: AccountingKind,
-    /// User name of the subscriber.
+    /// User-Name, the same as in the session's Access-Request.
     pub username: Vec<u8>,
     /// Acct-Session-Id, unique across restarts.
     pub acct_session_id: String,

@@ -23,7 +23,8 @@ pub(crate) fn access_request(
     secret: &Secret,
 ) -> Result<Vec<u8>> {
     let mut packet = Packet::new(Code::ACCESS_REQUEST, identifier, authenticator);
-    push_octets(&mut packet, Kind::USER_NAME, &request.username);
+    let username = request.sent_name.as_ref().unwrap_or(&request.username);
+    push_octets(&mut packet, Kind::USER_NAME, username);
     match &request.credentials {
         Credentials::Pap { password } => {
             let hidden = hide_password(password.expose(), &authenticator, secret.expose())?;

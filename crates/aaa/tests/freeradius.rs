@@ -148,6 +148,7 @@ impl Driver {
             (username.into(), "bng1-0001".into(), nas_port());
         let request = AccessRequest {
             username,
+            sent_name: None,
             credentials,
             acct_session_id,
             nas_port,
@@ -413,6 +414,7 @@ fn freeradius_answers_status_server_on_both_ports() {
     let credentials = pap("wonderland");
     let request = AccessRequest {
         username: b"alice".to_vec(),
+        sent_name: None,
         credentials,
         acct_session_id: "bng1-0001".into(),
         nas_port: nas_port(),

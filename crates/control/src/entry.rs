@@ -2,6 +2,7 @@
 
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
+use crate::names::WrittenNames;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{
     GroupId, InstanceId, MAX_SESSIONS, SegmentId, Seid, SubscriberId, UserPlaneId,
@@ -35,6 +36,8 @@ pub(crate) struct Entry {
     pub access: Access,
     /// Ids of the access line from the access node (TR-101), for AAA.
     pub line: LineIds,
+    /// PPPoE service name that the subscriber asked for.
+    pub service: Box<[u8]>,
     /// Its subscriber; with identities by user name `None` before authentication.
     pub subscriber: Option<SubscriberId>,
     pub stage: Stage,
@@ -42,6 +45,8 @@ pub(crate) struct Entry {
     pub link: Option<Box<Link>>,
     pub rules: Rules,
     pub who: Who,
+    /// Names in requests to its server group, if that has templates. They stay the same once it has started.
+    pub names: Option<Box<WrittenNames>>,
     /// Server group that authenticated the session and gets its accounting records; `None` for a local user.
     pub servers: Option<Arc<str>>,
     /// Who accepted the subscriber.
@@ -355,11 +360,13 @@ impl Entry {
             circuit,
             access,
             line: LineIds::default(),
+            service: Box::default(),
             subscriber: None,
             stage: Stage::Connecting,
             link: None,
             rules: Rules::default(),
             who: Who::default(),
+            names: None,
             servers: None,
             accepted_by: AcceptedBy::default(),
             answer: AaaAnswer::default(),
@@ -403,6 +410,13 @@ impl Entry {
         self.proposed = None;
         self.account.next_interim = None;
         self.account.ends_at = None;
+    }
+
+    /// User-Name in requests to RADIUS servers.
+    pub fn sent_name(&self) -> &[u8] {
+        let names = self.names.as_ref();
+        let written = names.and_then(|names| names.user_name.as_deref());
+        written.unwrap_or(&self.who.username)
     }
 
     /// Key of its access line.
@@ -566,6 +580,9 @@ pub(crate) struct Record {
     /// Fields that version 7 added.
     #[serde(skip)]
     pub seventh: Option<Seventh>,
+    /// Fields that version 8 added.
+    #[serde(skip)]
+    pub eighth: Option<Eighth>,
 }
 
 /// Fields that version 2 added to [`Record`].
@@ -626,6 +643,15 @@ pub(crate) struct Seventh {
     pub accepted_by: AcceptedBy,
 }
 
+/// Fields that version 8 added to [`Record`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Eighth {
+    /// [`Entry::service`].
+    pub service: Box<[u8]>,
+    /// [`Entry::names`].
+    pub names: Option<Box<WrittenNames>>,
+}
+
 /// Stored accounting record that no server has acknowledged yet.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Owed {
@@ -638,7 +664,7 @@ pub(crate) struct Owed {
 }
 
 /// Layout version of a stored session. A later version is rejected. Version 1 had only [`Record`].
-pub(crate) const RECORD_VERSION: u8 = 7;
+pub(crate) const RECORD_VERSION: u8 = 8;
 
 /// Encodes a value for the store, with the version first.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -670,8 +696,11 @@ impl Record {
     /// Encodes the record in the version that its fields need. A record of an earlier version keeps that version.
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = match (&self.third, &self.fourth, &self.fifth, &self.sixth) {
-            (Some(_), Some(_), Some(_), Some(_)) if self.seventh.is_some() => RECORD_VERSION,
-            (Some(_), Some(_), Some(_), Some(_)) => 6,
+            (Some(_), Some(_), Some(_), Some(_)) => match (&self.seventh, &self.eighth) {
+                (Some(_), Some(_)) => RECORD_VERSION,
+                (Some(_), None) => 7,
+                (None, _) => 6,
+            },
             (Some(_), Some(_), Some(_), None) => 5,
             (Some(_), Some(_), None, _) => 4,
             (Some(_), None, ..) => 3,
@@ -694,6 +723,9 @@ impl Record {
         }
         if let (7.., Some(seventh)) = (version, &self.seventh) {
             bytes = extend(seventh, bytes);
+        }
+        if let (8.., Some(eighth)) = (version, &self.eighth) {
+            bytes = extend(eighth, bytes);
         }
         bytes
     }
@@ -732,6 +764,9 @@ impl Record {
         }
         if version > 6 {
             record.seventh = Some(take(&mut rest)?);
+        }
+        if version > 7 {
+            record.eighth = Some(take(&mut rest)?);
         }
         Ok(record)
     }

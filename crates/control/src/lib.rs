@@ -35,6 +35,7 @@ mod lanes;
 mod live;
 pub mod management;
 mod mappings;
+mod names;
 pub mod plane;
 pub mod pool;
 mod radius_sockets;

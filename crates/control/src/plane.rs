@@ -18,6 +18,7 @@ mod find;
 mod holdings;
 mod ledger;
 mod link;
+mod names;
 mod note;
 mod overview;
 mod persist;

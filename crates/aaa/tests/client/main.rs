@@ -61,6 +61,7 @@ fn nas_port() -> NasPort {
 fn access(username: &str) -> AccessRequest {
     AccessRequest {
         username: username.into(),
+        sent_name: None,
         credentials: Credentials::Pap {
             password: Secret::new("wonderland"),
         },

@@ -1,7 +1,7 @@
 //! Authentication and accounting: RADIUS servers, server groups, local users.
 
 use super::{Mapping, NotEnforced};
-use crate::Secret;
+use crate::{Secret, Template};
 use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -153,6 +153,29 @@ pub struct ServerGroup {
     /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect here.
     #[serde(default)]
     pub not_enforced: NotEnforced,
+    /// How names of subscribers and lines are written in requests to this group's servers.
+    #[serde(default)]
+    pub templates: Templates,
+}
+
+/// Templates of names in requests to RADIUS servers: texts with variables in braces (docs/reference/radius.md lists them). An attribute
+/// whose text comes out empty is left out. A change applies to new sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Templates {
+    /// User-Name (RFC 2865 §5.1). Default, and if the text is empty: the name as the subscriber sent it. Local users are always found by
+    /// that name.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{user}@isp.example"))]
+    pub user_name: Option<Template>,
+    /// NAS-Port-Id (RFC 2869 §5.17). Default: user plane, port and VLAN ids, such as `up1/access0.100.7`.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{node} {port}:{svlan}.{cvlan}"))]
+    pub nas_port_id: Option<Template>,
+    /// Calling-Station-Id (RFC 2865 §5.31). Default: the MAC address, such as `02:00:00:00:00:07`.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{mac:AA-BB-CC-DD-EE-FF}"))]
+    pub calling_station_id: Option<Template>,
+    /// Called-Station-Id (RFC 2865 §5.30). Default: none.
+    #[schemars(with = "Option<String>", extend("x-format" = "template", "x-example" = "{service}"))]
+    pub called_station_id: Option<Template>,
 }
 
 fn interim_interval() -> u32 {

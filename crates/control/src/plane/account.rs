@@ -193,7 +193,7 @@ impl ControlPlane {
         };
         AccountingRecord {
             kind,
-            username: entry.who.username.to_vec(),
+            username: entry.sent_name().to_vec(),
             acct_session_id: entry.seid.to_string(),
             nas_port: self.nas_port(index),
             class: entry.who.class.to_vec(),

@@ -388,6 +388,7 @@ impl ControlPlane {
             None if accepted_by.is_user() => AaaAnswer::default(),
             _ => answer,
         };
+        let eighth = record.eighth.unwrap_or_default();
         let account = Account {
             started,
             usage: usage_from_array(record.usage),
@@ -397,6 +398,7 @@ impl ControlPlane {
         let mut entry = Entry {
             gateway_mac: third.gateway_mac,
             line: record.line,
+            service: eighth.service,
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),
                 None if started.is_some() || record.families != [false; 2] => Stage::Online,
@@ -415,6 +417,7 @@ impl ControlPlane {
                 class: record.class.into_boxed_slice(),
                 attempt: 0,
             },
+            names: eighth.names,
             servers: third.servers.map(Into::into),
             accepted_by,
             answer,

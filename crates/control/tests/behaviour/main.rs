@@ -13,6 +13,7 @@ mod lanes;
 mod last_counters;
 mod leaves;
 mod liar;
+mod names;
 mod plane;
 mod radius_records;
 mod recorded_bindings;

@@ -487,6 +487,42 @@ pub(super) fn cases() -> Vec<Case> {
             ),
         ),
         beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates user-name",
+                ["{user}@one.example", "{user}@{service}two"],
+                ["@one.example", "@two"],
+                names,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates nas-port-id",
+                ["{port}:{svlan}.{cvlan}", "{node}/{user-plane}"],
+                ["access0:100.", "cp1/up1"],
+                names,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates calling-station-id",
+                ["{mac:aabb.ccdd.eeff}", "{mac:AA-BB-CC-DD-EE-FF}"],
+                ["0200.0000.", "02-00-00-00-00-"],
+                names,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
+                "aaa server-groups radius templates called-station-id",
+                ["{realm}here", "{port}"],
+                [" here", " access0"],
+                names,
+            ),
+        ),
+        beside(
             MAPPED,
             case(
                 "aaa mappings rate attribute",

@@ -10,6 +10,8 @@ use wire::radius::{
 pub struct Radius {
     /// Attributes of Access-Accept.
     pub accept: Vec<(Kind, Value)>,
+    /// Access-Requests that it answered.
+    pub requests: Vec<Packet>,
     pub records: Vec<Packet>,
     /// Accounting requests with the number of the socket that they came from.
     pub datagrams: Vec<(u16, Vec<u8>)>,
@@ -72,6 +74,7 @@ impl Radius {
             }
             _ if self.rejects => Packet::new(Code::ACCESS_REJECT, request.identifier, [0; 16]),
             _ => {
+                self.requests.push(request.clone());
                 let mut accept = Packet::new(Code::ACCESS_ACCEPT, request.identifier, [0; 16]);
                 let attributes = self.accept.iter().cloned();
                 attributes.for_each(|(kind, value)| accept.push(kind, value));

@@ -232,6 +232,24 @@ pub fn identifier(w: &mut World) -> String {
     format!("{:?}", w.radius.records[0].get(Kind::NAS_IDENTIFIER))
 }
 
+/// Names in the Access-Request of the first home.
+pub fn names(w: &mut World) -> String {
+    dial(w);
+    let request = w.radius.requests.last().unwrap();
+    let kinds = [
+        Kind::USER_NAME,
+        Kind::NAS_PORT_ID,
+        Kind::CALLING_STATION_ID,
+        Kind::CALLED_STATION_ID,
+    ];
+    let names = kinds.map(|kind| match request.get(kind) {
+        Some(Value::Text(text)) => text.clone(),
+        Some(Value::Octets(octets)) => octets.escape_ascii().to_string(),
+        other => format!("{other:?}"),
+    });
+    names.join(" ")
+}
+
 pub fn interims(w: &mut World) -> String {
     dial(w);
     w.run(210 * SECOND);
