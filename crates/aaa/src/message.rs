@@ -211,6 +211,8 @@ pub struct AccountingRecord {
     pub username: Vec<u8>,
     /// Acct-Session-Id, unique across restarts.
     pub acct_session_id: String,
+    /// Acct-Multi-Session-Id: the same for all sessions of a subscriber that overlap (RFC 2866 §5.11).
+    pub multi_session_id: Option<String>,
     /// NAS port of the subscriber.
     pub nas_port: NasPort,
     /// All Class attributes of the Access-Accept, in order.

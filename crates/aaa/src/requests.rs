@@ -92,6 +92,8 @@ fn accounting_packet(nas: &Nas, record: &AccountingRecord) -> Packet {
         Kind::ACCT_SESSION_ID,
         Some(&record.acct_session_id),
     );
+    let multi_session_id = record.multi_session_id.as_deref();
+    push_text(&mut packet, Kind::ACCT_MULTI_SESSION_ID, multi_session_id);
     push_octets(&mut packet, Kind::USER_NAME, &record.username);
     push_service(&mut packet, nas, &record.nas_port);
     for class in &record.class {

@@ -650,6 +650,8 @@ pub(crate) struct Eighth {
     pub service: Box<[u8]>,
     /// [`Entry::names`].
     pub names: Option<Box<WrittenNames>>,
+    /// Session with which its subscriber began.
+    pub first: Option<Seid>,
 }
 
 /// Stored accounting record that no server has acknowledged yet.

@@ -75,6 +75,7 @@ fn record(kind: AccountingKind) -> AccountingRecord {
         kind,
         username: b"alice".to_vec(),
         acct_session_id: "bng1-0001".into(),
+        multi_session_id: None,
         nas_port: nas_port(),
         class: vec![b"gold".to_vec(), b"second".to_vec()],
         framed_ip: Some([100, 64, 0, 7].into()),

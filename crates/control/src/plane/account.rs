@@ -195,6 +195,7 @@ impl ControlPlane {
             kind,
             username: entry.sent_name().to_vec(),
             acct_session_id: entry.seid.to_string(),
+            multi_session_id: self.first_session(entry).map(|first| first.to_string()),
             nas_port: self.nas_port(index),
             class: entry.who.class.to_vec(),
             framed_ip: entry.ipv4(),

@@ -139,6 +139,7 @@ impl ControlPlane {
             eighth: Some(Eighth {
                 service: entry.service.clone(),
                 names: entry.names.clone(),
+                first: self.first_session(entry),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

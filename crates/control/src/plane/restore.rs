@@ -261,6 +261,7 @@ impl ControlPlane {
         let mut members = Vec::new();
         for (seid, record) in restored.sessions {
             let sixth = record.sixth;
+            let first = record.eighth.as_ref().and_then(|eighth| eighth.first);
             let started = restore_start(now, &record, restored.boot);
             let ending = restored.endings.get(&seid).copied();
             let mut entry = self.resume_one(now, seid, record, started, ending);
@@ -269,12 +270,12 @@ impl ControlPlane {
             {
                 without_address.push((seid, why));
             }
-            let member = self.stored_subscriber(&entry, sixth);
+            let member = self.stored_subscriber(&entry, sixth, first);
             entry.rules.last_sent = Told {
-                subscriber: member.as_ref().map(|(_, id)| id.0),
+                subscriber: member.as_ref().map(|member| member.id.0),
                 forwarding: entry.forwarding(&entry.policy),
             };
-            members.extend(member.map(|(identity, id)| (identity, id, seid)));
+            members.extend(member);
             let Access::Pppoe(id) = entry.access;
             ids.entry(entry.segment).or_default().push(id);
             entries.push(entry);
