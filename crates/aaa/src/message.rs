@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use ipnet::{IpNet, Ipv6Net};
 use wire::Malformed;
+use wire::access_loop::AccessLoop;
 
 use crate::Secret;
 
@@ -44,6 +45,8 @@ pub struct NasPort {
     pub circuit_id: Option<Vec<u8>>,
     /// Agent remote id of the access node (RFC 4679 §3.3.2).
     pub remote_id: Option<Vec<u8>>,
+    /// Characteristics of the access loop (RFC 4679 §3.3.3 ff.).
+    pub access_loop: Option<Box<AccessLoop>>,
 }
 
 /// NAS-Port-Type (RFC 2865 §5.41, RFC 4603).

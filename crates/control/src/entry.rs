@@ -19,6 +19,7 @@ use session::{Circuit, Link, Phase, Status};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use wire::access_loop::AccessLoop;
 use wire::eth::MacAddr;
 
 /// Session of a subscriber.
@@ -36,6 +37,8 @@ pub(crate) struct Entry {
     pub access: Access,
     /// Ids of the access line from the access node (TR-101), for AAA.
     pub line: LineIds,
+    /// Characteristics of the access loop from the access node (TR-101), for AAA.
+    pub access_loop: Option<Box<AccessLoop>>,
     /// PPPoE service name that the subscriber asked for.
     pub service: Box<[u8]>,
     /// Its subscriber; with identities by user name `None` before authentication.
@@ -360,6 +363,7 @@ impl Entry {
             circuit,
             access,
             line: LineIds::default(),
+            access_loop: None,
             service: Box::default(),
             subscriber: None,
             stage: Stage::Connecting,
@@ -652,6 +656,8 @@ pub(crate) struct Eighth {
     pub names: Option<Box<WrittenNames>>,
     /// Session with which its subscriber began.
     pub first: Option<Seid>,
+    /// [`Entry::access_loop`].
+    pub access_loop: Option<Box<AccessLoop>>,
 }
 
 /// Stored accounting record that no server has acknowledged yet.

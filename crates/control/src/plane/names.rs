@@ -48,6 +48,7 @@ impl ControlPlane {
             called_station: None,
             circuit_id: octets(&entry.line.circuit_id),
             remote_id: octets(&entry.line.remote_id),
+            access_loop: entry.access_loop.clone(),
         };
         if let Some(names) = &entry.names {
             names.apply(&mut port);

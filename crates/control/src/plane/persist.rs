@@ -140,6 +140,7 @@ impl ControlPlane {
                 service: entry.service.clone(),
                 names: entry.names.clone(),
                 first: self.first_session(entry),
+                access_loop: entry.access_loop.clone(),
             }),
         };
         let record = StoreRecord::put(session_key(entry.seid), record.to_bytes());

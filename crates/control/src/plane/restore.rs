@@ -399,6 +399,7 @@ impl ControlPlane {
         let mut entry = Entry {
             gateway_mac: third.gateway_mac,
             line: record.line,
+            access_loop: eighth.access_loop,
             service: eighth.service,
             stage: match ending {
                 Some(ending) => Stage::Closing(ending),

@@ -1,6 +1,7 @@
 //! The control plane from outside: homes, RADIUS and user planes talk to it in a world of one thread, with a clock of its own.
 
 mod aaa_answer;
+mod access_loop;
 mod backlog;
 mod bindings;
 mod change;
