@@ -193,7 +193,10 @@ fn push_loop(packet: &mut Packet, access_loop: &AccessLoop, is_sent: impl Fn(Loo
         }
     }
     if let Some(encapsulation) = &access_loop.encapsulation {
-        packet.push(Kind::ADSL_FORUM_ACCESS_LOOP_ENCAPSULATION, &encapsulation[..]);
+        packet.push(
+            Kind::ADSL_FORUM_ACCESS_LOOP_ENCAPSULATION,
+            &encapsulation[..],
+        );
     }
     if access_loop.is_interworked {
         packet.push(Kind::ADSL_FORUM_IWF_SESSION, &b""[..]); // it has no data

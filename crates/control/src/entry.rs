@@ -2,6 +2,7 @@
 
 use crate::evaluate::AaaAnswer;
 use crate::fallback::AcceptedBy;
+use crate::jitter::Jitter;
 use crate::names::WrittenNames;
 use crate::sessions::{LineKey, line_key};
 use crate::topology::{
@@ -273,13 +274,15 @@ impl Account {
         self.started.map_or(Duration::ZERO, lasted)
     }
 
-    /// Sets the time of the next interim record: a multiple of the interval since the start, also after restarts.
-    pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>) {
+    /// Sets the time of the next interim record: a multiple of the interval since the start with its jitter, also after restarts.
+    pub fn arm_interim(&mut self, now: Duration, interval: Option<Duration>, jitter: Jitter) {
         let lasted = self.lasted(now);
-        self.next_interim = interval.map(|interval| {
+        self.next_interim = interval.and_then(|interval| {
             let interval = interval.max(Duration::from_secs(1));
-            let since = lasted.as_nanos() % interval.as_nanos();
-            now + interval - Duration::from_nanos(since as u64)
+            let passed = (lasted.as_nanos() / interval.as_nanos()) as u32;
+            let to_come = (passed.max(1)..).map(|number| jitter.time_of(number, interval));
+            let next = to_come.into_iter().find(|at| *at > lasted);
+            next.map(|at| now + (at - lasted))
         });
     }
 
@@ -852,7 +855,11 @@ mod tests {
             ..Account::default()
         };
         for (now, next) in [(100, 135), (134, 135), (135, 195), (500, 555)] {
-            account.arm_interim(at(now), Some(at(60)));
+            let none = Jitter {
+                seid: Seid(7),
+                percent: 0,
+            };
+            account.arm_interim(at(now), Some(at(60)), none);
             assert_eq!(account.next_interim, Some(at(next)), "at {now}");
         }
         account.arm_timeout(at(500), Some(at(1000)));

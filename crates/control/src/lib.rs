@@ -30,6 +30,7 @@ mod evaluate;
 mod fallback;
 mod generations;
 pub mod history;
+mod jitter;
 mod journal;
 mod lanes;
 mod live;

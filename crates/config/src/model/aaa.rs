@@ -150,6 +150,11 @@ pub struct ServerGroup {
     #[serde(default = "interim_interval")]
     #[schemars(extend("x-unit" = "seconds"))]
     pub interim_interval: u32,
+    /// Maximum variation of the time between two interim records of a session, so that the records of many sessions are spread: 10 with an
+    /// interval of 300 seconds is 270 to 330 seconds. On the average, the interval is kept. 0: none.
+    #[serde(default = "interim_jitter")]
+    #[schemars(range(max = 50), extend("x-unit" = "percent"))]
+    pub interim_jitter: u8,
     /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect here.
     #[serde(default)]
     pub not_enforced: NotEnforced,
@@ -180,6 +185,9 @@ pub struct Templates {
 
 fn interim_interval() -> u32 {
     300
+}
+fn interim_jitter() -> u8 {
+    10
 }
 
 /// Local user. Its settings take precedence over those of its subscriber profile, and a change of them reaches its online sessions.

@@ -478,6 +478,18 @@ pub(super) fn cases() -> Vec<Case> {
             ),
         ),
         beside(
+            &[
+                "set access-profiles pppoe server-group radius",
+                "set aaa server-groups radius interim-interval 60",
+            ],
+            case(
+                "aaa server-groups radius interim-jitter",
+                ["0", "50"],
+                ["regular", "irregular by more than a tenth"],
+                interim_times,
+            ),
+        ),
+        beside(
             RADIUS,
             case(
                 "aaa server-groups radius not-enforced",

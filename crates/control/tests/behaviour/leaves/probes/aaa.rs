@@ -261,6 +261,26 @@ pub fn interims(w: &mut World) -> String {
         .to_string()
 }
 
+/// How regular the interim records of the first home are, of which one is due each minute.
+pub fn interim_times(w: &mut World) -> String {
+    dial(w);
+    w.asked.clear();
+    w.run(40 * 60 * SECOND);
+    let is_record = |(_, _, code): &&(Duration, _, u8)| *code == 4;
+    let times: Vec<f64> = (w.asked.iter().filter(is_record))
+        .map(|(at, ..)| at.as_secs_f64())
+        .collect();
+    let gaps = times
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0] - 60.0).abs());
+    match gaps.fold(0.0, f64::max) {
+        0.0..0.1 => "regular",
+        0.1..=6.0 => "irregular by at most a tenth",
+        _ => "irregular by more than a tenth",
+    }
+    .into()
+}
+
 /// How often interim records come of a user that the local users let in because no server answered.
 pub fn interims_by_fallback(w: &mut World) -> String {
     quiet(w);
