@@ -61,8 +61,9 @@ pub use dynamic::{
     DynamicRequest, ErrorCause, Received, RequestKey, Requested, SessionIds,
 };
 pub use message::{
-    AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Authentic,
-    Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic, Unavailable,
+    AccessAccept, AccessReject, AccessRequest, AccountingKind, AccountingRecord, Announcement,
+    Authentic, Credentials, NasPort, Outcome, PortType, RejectReason, TerminateCause, Traffic,
+    Unavailable,
 };
 pub use probe::ProbeStatus;
 pub use secret::Secret;

@@ -166,6 +166,17 @@ pub enum AccountingKind {
     Stop(TerminateCause),
 }
 
+/// Message of the gateway about all sessions of a server group (RFC 2866 §5.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Accounting begins (Accounting-On): whatever the servers still have as a session is none. Otherwise it ends (Accounting-Off).
+    pub begins: bool,
+    /// Acct-Session-Id, which this message has as well (RFC 2866 §5.5).
+    pub acct_session_id: String,
+    /// Time of the event, in seconds since 1970.
+    pub event_time: u32,
+}
+
 /// Acct-Terminate-Cause (RFC 2866 §5.10): the values that a broadband gateway needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -10,8 +10,8 @@ use wire::radius::{
 };
 
 use crate::message::{
-    AccessRequest, AccountingKind, AccountingRecord, Authentic, Credentials, NasPort, PortType,
-    Traffic,
+    AccessRequest, AccountingKind, AccountingRecord, Announcement, Authentic, Credentials, NasPort,
+    PortType, Traffic,
 };
 use crate::{Nas, Secret};
 
@@ -80,6 +80,26 @@ pub(crate) fn accounting_attributes(nas: &Nas, record: &AccountingRecord) -> Res
         bytes.clear();
         packet.emit(&mut bytes)?;
     }
+    Ok(bytes[HEADER_LEN..].into())
+}
+
+/// Attributes of an Accounting-On or Accounting-Off.
+///
+/// # Errors
+/// A value that does not fit into RADIUS.
+pub(crate) fn announcement_attributes(nas: &Nas, announcement: &Announcement) -> Result<Box<[u8]>> {
+    let mut packet = Packet::new(Code::ACCOUNTING_REQUEST, 0, [0; 16]);
+    let status = match announcement.begins {
+        true => values::ACCT_STATUS_TYPE_ACCOUNTING_ON,
+        false => values::ACCT_STATUS_TYPE_ACCOUNTING_OFF,
+    };
+    packet.push(Kind::ACCT_STATUS_TYPE, status);
+    let acct_session_id = Some(&*announcement.acct_session_id);
+    push_text(&mut packet, Kind::ACCT_SESSION_ID, acct_session_id);
+    push_nas(&mut packet, nas);
+    packet.push(Kind::EVENT_TIMESTAMP, Value::Time(announcement.event_time));
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes)?;
     Ok(bytes[HEADER_LEN..].into())
 }
 

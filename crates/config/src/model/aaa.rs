@@ -155,6 +155,11 @@ pub struct ServerGroup {
     #[serde(default = "interim_jitter")]
     #[schemars(range(max = 50), extend("x-unit" = "percent"))]
     pub interim_jitter: u8,
+    /// Whether the servers get Accounting-On when the control plane starts, or the group is configured, while the gateway has no session
+    /// with accounting; and Accounting-Off when the control plane is stopped then (RFC 2866 §5.1). Records of new sessions wait until a
+    /// server has acknowledged Accounting-On: set it to `false` for servers that do not answer it.
+    #[serde(default = "yes")]
+    pub accounting_on: bool,
     /// What happens to an Access-Accept with an attribute that a dictionary knows and that has no effect here.
     #[serde(default)]
     pub not_enforced: NotEnforced,

@@ -33,6 +33,7 @@ fn terminate_cause(cause: Cause) -> TerminateCause {
 impl ControlPlane {
     /// AAA follows the configuration.
     pub(super) fn update_aaa(&mut self, now: Now, owed: &[(Seid, RecordKind, Owed)]) {
+        self.forget_groups();
         let used: HashSet<&str> = self
             .sessions
             .iter()
@@ -146,8 +147,9 @@ impl ControlPlane {
             AccountingKind::Stop(_) => RecordKind::Stop,
         };
         let seid = self.entry(index).seid;
+        let interim = RecordKind::Interim;
         self.accounting
-            .withdraw_interim(seid, &mut self.aaa, &mut self.journal);
+            .withdraw(seid, interim, &mut self.aaa, &mut self.journal);
         let record = self.accounting_record(now, index, kind);
         let entry = self.entry(index);
         entry.recorded = entry.bindings_to_record();

@@ -291,6 +291,7 @@ impl ControlPlane {
         self.resume_subscribers(members);
         self.update_aaa(now, &restored.owed);
         self.resume_records(now, restored.owed);
+        self.announce_groups(now);
         for index in indexes {
             if self.entry(index).has_policy() {
                 self.renew_policy(now, index);

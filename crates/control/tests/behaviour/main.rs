@@ -2,6 +2,7 @@
 
 mod aaa_answer;
 mod access_loop;
+mod announcements;
 mod backlog;
 mod bindings;
 mod change;

@@ -492,6 +492,15 @@ pub(super) fn cases() -> Vec<Case> {
         beside(
             RADIUS,
             case(
+                "aaa server-groups radius accounting-on",
+                ["false", "true"],
+                ["not announced", "Accounting-On"],
+                announced,
+            ),
+        ),
+        beside(
+            RADIUS,
+            case(
                 "aaa server-groups radius not-enforced",
                 ["reject", "accept"],
                 ["up=None", "up=Some(Rate(20000))"],

@@ -227,6 +227,22 @@ pub fn probed(w: &mut World) -> String {
     format!("{count} Status-Server")
 }
 
+/// Whether the servers of the first group hear that the control plane starts without a session.
+pub fn announced(w: &mut World) -> String {
+    quiet(w);
+    w.run(30 * SECOND);
+    w.asked.clear();
+    w.restart_control_plane();
+    w.run(SECOND);
+    let is_first =
+        |(_, to, _): &&(Duration, std::net::SocketAddr, u8)| to.ip().to_string() == "192.0.2.9";
+    match w.asked.iter().find(is_first) {
+        Some(_) => "Accounting-On",
+        None => "not announced",
+    }
+    .into()
+}
+
 pub fn identifier(w: &mut World) -> String {
     dial(w);
     format!("{:?}", w.radius.records[0].get(Kind::NAS_IDENTIFIER))
